@@ -78,8 +78,8 @@ impl<'a> Point<'a> {
             arm,
             family: format!("{family}{armed}{true_times}"),
             is_oracle: matches!(family, "clairvoyant" | "constant") || wait.true_times,
-            miss_rate: summary.median(Metric::MissRate)?,
-            cpu_share: summary.median(Metric::WaitingCpuShare)?,
+            miss_rate: summary.mean(Metric::MissRate)?,
+            cpu_share: summary.mean(Metric::WaitingCpuShare)?,
         })
     }
 
@@ -161,7 +161,7 @@ mod tests {
     use weir_record::{
         spec::{StorageCell, StorageSubject},
         storage::{AccessPattern, StorageDevice},
-        study::{MetricFigures, Spread},
+        study::MetricFigures,
     };
 
     use super::*;
@@ -221,11 +221,8 @@ mod tests {
             arm.name.trim_end_matches("-again").clone_into(&mut subject.completion.predictor);
             arm.subject = Subject::Storage(subject);
         }
-        let figures = |metric: Metric, figure: f64| MetricFigures {
-            metric,
-            spread: Spread { median: figure, min: figure, max: figure },
-            units: vec![figure],
-        };
+        let figures =
+            |metric: Metric, figure: f64| MetricFigures { metric, mean: figure, units: vec![figure] };
         let summaries: Vec<ArmSummary> = arms
             .iter()
             .map(|(name, misses, cpu, _)| ArmSummary {

@@ -303,7 +303,7 @@ fn compared(row: &MetricRow, units: &Units) -> Comparison {
             Scale::Ratio => None,
             Scale::Difference { .. } => difference(units),
         },
-        levels: units.medians(),
+        levels: units.means(row.scale),
         confidence: effect.map_or(0.0, |_| 1.0 - ALPHA),
         interval_method: effect.map_or_else(String::new, |_| "student-t".to_owned()),
         p_value: effect.map(|effect| effect.p_value),

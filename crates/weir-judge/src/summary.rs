@@ -2,14 +2,12 @@
 
 use weir_record::{
     engine::EngineStats,
-    gateway::OrderFigures,
     load::LoadReport,
     metric::{self, MetricRow},
     spec::CellSpec,
-    study::{ArmSummary, MetricFigures, Spread},
+    study::{ArmSummary, MetricFigures},
     trial::TrialRecord,
 };
-use weir_stats::order::median;
 
 use crate::histogram::merged_quantiles;
 
@@ -36,13 +34,12 @@ pub(crate) fn summarize(
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
-        figures: metric::shown(cell).filter_map(|row| spread_of(row, figures(row))).collect(),
+        figures: metric::shown(cell).filter_map(|row| MetricFigures::of(row.metric, figures(row))).collect(),
         generator_bound: 2 * bound > loads.len(),
         syscalls_per_message: syscalls_per_message(&loads),
         engine_per_message: engine_per_message(&loads),
         response_quantiles: curve(|load| &load.response.histogram_v2_base64),
         service_quantiles: curve(|load| &load.service.histogram_v2_base64),
-        orders: orders(&loads),
     }
 }
 
@@ -54,53 +51,6 @@ fn quantile_known(cell: &CellSpec, loads: &[&LoadReport]) -> f64 {
     }
     let largest = |load: &&LoadReport| load.response.quantiles.iter().map(|it| it.0).fold(0.0, f64::max);
     loads.iter().map(largest).fold(1.0, f64::min)
-}
-
-/// One metric; `None` when no unit has it.
-fn spread_of(row: &MetricRow, units: Vec<f64>) -> Option<MetricFigures> {
-    let spread = known(units.iter().copied())?;
-    Some(MetricFigures { metric: row.metric, spread, units })
-}
-
-/// What only orders have; `None` for everything else.
-fn orders(loads: &[&LoadReport]) -> Option<OrderFigures> {
-    let own: Vec<&LoadReport> = loads.iter().copied().filter(|load| load.orders.is_some()).collect();
-    if own.is_empty() {
-        return None;
-    }
-    let latency = |quantile: f64| {
-        let micros = |load: &&LoadReport| Some(load.response.quantile_ns(quantile)? as f64 / 1_000.0);
-        known(own.iter().filter_map(micros))
-    };
-    let handoffs = || {
-        let seen = |load: &&&LoadReport| load.messages > 0;
-        let handoff = |load: &&LoadReport| load.observed.as_ref()?.node.as_ref()?.handoff.clone();
-        own.iter().filter(seen).filter_map(move |load| Some((load.messages, handoff(load)?)))
-    };
-    let share = |(part, whole): (u64, u64)| (whole > 0).then(|| part as f64 / whole as f64);
-    Some(OrderFigures {
-        p99_us: latency(0.99),
-        wakes_per_order: known(handoffs().filter_map(|(orders, it)| share((it.wakes_sent, orders)))),
-        wakes_per_handoff: known(handoffs().filter_map(|(_, it)| share((it.wakes_sent, it.pushed)))),
-        handoffs_per_drain: known(handoffs().filter_map(|(_, it)| share((it.pushed, it.drains)))),
-        handed_off_share: known(handoffs().filter_map(|(_, it)| share((it.orders_handed_off, it.orders)))),
-        wakes_recovered: handoffs().map(|(_, it)| it.wakes_recovered).sum(),
-    })
-}
-
-/// The spread of what there is; `None` of nothing.
-fn known(values: impl Iterator<Item = f64>) -> Option<Spread> {
-    let values: Vec<f64> = values.collect();
-    (!values.is_empty()).then(|| spread(&values))
-}
-
-fn spread(values: &[f64]) -> Spread {
-    let Some(median) = median(values) else {
-        return Spread::default();
-    };
-    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Spread { median, min, max }
 }
 
 /// Counters of all trials that have them, summed, with the messages they belong to.
@@ -172,16 +122,17 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_per_message_and_medians_of_trials() {
+    fn figures_are_per_message_and_geometric_means_of_trials() {
         let trials = [trial(100, 400_000, true), trial(200, 1_000_000, true), trial(100, 600_000, false)];
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         let summary = of_trials("epoll", &trials);
         let figures = |metric| summary.figures(metric).expect("it was observed");
         let cpu = figures(Metric::ServerCpuPerMessage);
-        assert_eq!(cpu.spread, Spread { median: 5.0, min: 4.0, max: 6.0 });
+        assert!((cpu.mean - 120.0_f64.cbrt()).abs() < 1e-9, "{cpu:?}");
+        assert_eq!(cpu.range(), (4.0, 6.0));
         assert_eq!(cpu.units, [4.0, 5.0, 6.0]);
         assert_eq!(figures(Metric::Throughput).units, [100.0, 200.0, 100.0]);
-        assert_eq!(summary.median(Metric::SwitchesPerMessage), Some(0.0), "zero is a figure too");
+        assert_eq!(summary.mean(Metric::SwitchesPerMessage), Some(0.0), "zero is a figure too");
         assert_eq!(summary.figures(Metric::LastByteP50), None, "that is for HTTP");
         assert!(summary.generator_bound);
         assert_eq!(summary.syscalls_per_message, Some(1.1));
@@ -192,7 +143,7 @@ mod tests {
 
     #[test]
     fn wakes_are_counted_for_each_order_and_for_each_that_was_handed_over() {
-        use weir_record::orders::{HandoffStats, NodeWindow, OrdersLoadReport};
+        use weir_record::orders::{HandoffStats, NodeWindow};
         let handoff = |wakes_sent: u64| HandoffStats {
             pushed: 100,
             drains: 50,
@@ -204,18 +155,27 @@ mod tests {
         let trial = |wakes_sent: u64| {
             let mut trial = trial(200, 1, false);
             let load = trial.load.as_mut().expect("it has a report");
-            load.orders = Some(OrdersLoadReport::default());
             let node = NodeWindow { handoff: Some(handoff(wakes_sent)), ..NodeWindow::default() };
             load.observed.as_mut().expect("it was observed").node = Some(node);
             trial
         };
         let (one, other) = (trial(10), trial(30));
-        let found = of_trials("mesh", &[&one, &other]).orders.expect("it has orders");
-        assert_eq!(found.wakes_per_order, Some(Spread { median: 0.1, min: 0.05, max: 0.15 }));
-        assert_eq!(found.wakes_per_handoff, Some(Spread { median: 0.2, min: 0.1, max: 0.3 }));
-        assert_eq!(found.handoffs_per_drain.map(|it| it.median), Some(2.0));
-        assert_eq!(found.handed_off_share.map(|it| it.median), Some(0.25));
-        assert_eq!(found.p99_us, None, "no quantile was given");
+        let mut spec = sample::study(&["mesh"], 1, 1);
+        spec.cells[0].orders = Some(weir_record::spec::OrdersCell::default());
+        let trials = [&one, &other];
+        let figures = |row: &'static MetricRow| trials.iter().filter_map(|it| row.of_trial(it)).collect();
+        let found = summarize(&spec.cells[0], "mesh", &trials, figures);
+        let units = |metric| found.figures(metric).map(|it| it.units.clone());
+        assert_eq!(units(Metric::WakesPerOrder), Some(vec![0.05, 0.15]));
+        assert_eq!(units(Metric::WakesPerHandoff), Some(vec![0.1, 0.3]));
+        assert_eq!(found.mean(Metric::HandoffsPerDrain), Some(2.0));
+        assert_eq!(found.mean(Metric::HandedOffShare), Some(0.25));
+        assert_eq!(units(Metric::LatencyP99), None, "no quantile was given");
+        assert_eq!(
+            of_trials("mesh", &trials).figures(Metric::WakesPerOrder),
+            None,
+            "echo hands nothing over"
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::{
 pub(crate) struct Units {
     /// Arm against baseline, one for each unit.
     pub(crate) values: Vec<f64>,
-    /// Figures of the arm and of the baseline in each.
+    /// Figures of the arm and of the baseline in each: the first is the second with the unit's effect.
     pub(crate) levels: Vec<(f64, f64)>,
     /// Number of the round or block of each.
     blocks: Vec<u32>,
@@ -58,9 +58,10 @@ impl Units {
         })
     }
 
-    /// Medians of the figures the values are made of.
-    pub(crate) fn medians(&self) -> Option<(f64, f64)> {
-        let of = |level: fn(&(f64, f64)) -> f64| median(&self.levels.iter().map(level).collect::<Vec<_>>());
+    /// Means of the figures the values are made of, so that the arm's is the baseline's with the mean effect.
+    pub(crate) fn means(&self, scale: Scale) -> Option<(f64, f64)> {
+        let of =
+            |level: fn(&(f64, f64)) -> f64| scale.mean(&self.levels.iter().map(level).collect::<Vec<_>>());
         Some((of(|level| level.0)?, of(|level| level.1)?))
     }
 
@@ -177,10 +178,13 @@ fn round_value(
         })
         .collect();
     let over = |part: fn(&Value) -> f64| median(&values.iter().map(part).collect::<Vec<_>>());
-    Some(Value {
-        effect: over(|value| value.effect)?,
-        levels: (over(|value| value.levels.0)?, over(|value| value.levels.1)?),
-    })
+    let (effect, baseline) = (over(|value| value.effect)?, over(|value| value.levels.1)?);
+    // The median of an arm's slices is not the baseline's with the median effect, and would contradict the ratio.
+    let arm = match row.scale {
+        Scale::Ratio => baseline * effect.exp(),
+        Scale::Difference { .. } => baseline + effect,
+    };
+    Some(Value { effect, levels: (arm, baseline) })
 }
 
 /// Of pairs of whole trials that have the figure.
@@ -303,6 +307,11 @@ mod tests {
         assert_eq!(found.values.len(), 1);
         assert!((found.values[0] - 0.9_f64.ln()).abs() < 1e-12, "{found:?}");
         assert_eq!(found.values_self, [0.0]);
+        let (arm, baseline) = found.means(Scale::Ratio).expect("there is a round");
+        assert!(
+            (arm / baseline - 0.9).abs() < 1e-12 && baseline == 1.0,
+            "the arm's median slice has 1.8: {found:?}"
+        );
     }
 
     #[test]
@@ -343,7 +352,10 @@ mod tests {
         let (none, some) = (with_switches(0), with_switches(50));
         let pairs = [Pair { arm: &some, baseline: &none }, Pair { arm: &some, baseline: &some }];
         let found = of_pairs(&pairs, Metric::SwitchesPerMessage.row());
-        assert_eq!((found.values.as_slice(), found.medians()), (&[0.5, 0.0][..], Some((0.5, 0.25))));
+        assert_eq!(
+            (found.values.as_slice(), found.means(Metric::SwitchesPerMessage.row().scale)),
+            (&[0.5, 0.0][..], Some((0.5, 0.25)))
+        );
         assert_eq!(found.log_ratios(), [0.0]);
     }
 }

@@ -281,7 +281,7 @@ fn where_arms_cross_there_is_a_region_on_each_side_of_each_line() {
     let result = studied(&spec, &recorded, effect, 31);
     let advice = advice(&result);
     assert_eq!((advice.standing, advice.less, advice.more), (Standing::Both, 3 * 2 + 4 * 3, 3 * 2 + 2 * 3));
-    let told: Vec<(Difference, (u64, u64), Vec<Vec<u64>>)> = advice
+    let told: Vec<_> = advice
         .regions
         .iter()
         .map(|region| (region.difference, region.levels, region.lines.clone()))

@@ -4,9 +4,9 @@
 //! which is slow, falls out of their ratio. That is the default wherever it can be done; whole trials in blocks remain
 //! for what cannot, and the report names why.
 
-use weir_record::spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec, Subject};
+use weir_record::spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec};
 
-use crate::{limits, protocol};
+use crate::protocol;
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -44,21 +44,11 @@ pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
     if arms.windows(2).any(|two| two[0].load_options != two[1].load_options) {
         return Some("the arms are loaded by generators with different options");
     }
-    if arms.iter().any(|arm| has_fixed_port(arm)) {
-        return Some("a server whose command names no {port} cannot stand beside a second of its kind");
-    }
     let connections = u64::from(cell.connections) + u64::from(cell.idle_connections);
     if runs * connections > CONNECTIONS_MAX {
         return Some("connections to all arms together are more than one generator may hold");
     }
     None
-}
-
-fn has_fixed_port(arm: &ArmSpec) -> bool {
-    match &arm.subject {
-        Subject::Command { argv } => !limits::names_port(argv),
-        _ => false,
-    }
 }
 
 /// The slices that suit a cell; `None` where its arms cannot take turns.
@@ -156,7 +146,8 @@ mod tests {
         };
         assert!(reason(options).contains("options"));
         let fixed = |spec: &mut StudySpec| {
-            spec.arms[1].subject = Subject::Command { argv: vec!["server".to_owned(), "8080".to_owned()] };
+            spec.arms[1].subject =
+                weir_record::spec::Subject::Command { argv: vec!["server".to_owned(), "8080".to_owned()] };
         };
         assert!(reason(fixed).contains("{port}"));
     }

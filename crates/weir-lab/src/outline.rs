@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use weir_record::{
     finding::Finding,
-    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec},
     storage::StorageDevice,
 };
 
@@ -58,7 +58,7 @@ pub fn text(study: &Study, told: impl Fn(&Finding) -> String) -> String {
     let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
     for (index, arm) in spec.arms.iter().enumerate() {
         let role = if index == 0 { "  (baseline, runs twice)" } else { "" };
-        let _ = writeln!(out, "  {:width$}  {}{role}", arm.name, runs(arm));
+        let _ = writeln!(out, "  {:width$}  {}{role}", arm.name, runs(spec, arm));
     }
     if !missing_arms.is_empty() {
         out.push_str("\nmissing here\n");
@@ -111,38 +111,11 @@ fn cpus(cpus: &[usize]) -> String {
 }
 
 /// What an arm runs, as a command line would say it.
-fn runs(arm: &ArmSpec) -> String {
-    let mut words: Vec<String> = Vec::new();
-    let options = |options: &std::collections::BTreeMap<String, String>| {
-        options.iter().map(|(name, value)| format!("-o {name}={value}")).collect::<Vec<_>>()
-    };
-    match &arm.subject {
-        Subject::Weir { driver, options: own, arguments } => {
-            words.push(format!("--driver {driver}"));
-            words.extend(options(own));
-            words.extend(arguments.iter().cloned());
-        }
-        Subject::Command { argv } => words.extend(argv.iter().cloned()),
-        Subject::Gateway(gateway) => {
-            words.push(format!("--handoff {} --route {}", gateway.handoff, gateway.route));
-            words.extend(gateway.driver.iter().map(|driver| format!("--driver {driver}")));
-            words.extend(gateway.workers.iter().map(|workers| format!("--workers {workers}")));
-            words.extend(options(&gateway.options));
-            words.extend(gateway.arguments.iter().cloned());
-        }
-        Subject::Storage(storage) => {
-            words.extend(storage.engine.iter().map(|engine| format!("--engine {engine}")));
-            words.push(format!("--wait {}", storage.completion.predictor));
-            words.extend(storage.completion.armed.then(|| "--armed".to_owned()));
-            words.extend(storage.completion.true_times.then(|| "told true times".to_owned()));
-        }
-        Subject::Fio { program, engine } => {
-            words.push(program.clone());
-            words.extend(engine.iter().map(|engine| format!("like {engine}")));
-        }
-    }
+fn runs(spec: &StudySpec, arm: &ArmSpec) -> String {
+    let mut words = spec.cells.first().map_or_else(Vec::new, |cell| protocol::of(cell).runs(&arm.subject));
     if !arm.load_options.is_empty() {
-        words.push(format!("; its generator {}", options(&arm.load_options).join(" ")));
+        let options: Vec<String> = protocol::shown_options(&arm.load_options).collect();
+        words.push(format!("; its generator {}", options.join(" ")));
     }
     words.join(" ")
 }

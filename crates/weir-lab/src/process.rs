@@ -6,11 +6,11 @@
 //! own; it runs under `supervise`, which ends all of them when this process is gone. There is no other way short of a
 //! control group, which needs rights an ordinary user does not have.
 
+mod chain;
 mod files;
 mod generator;
 mod group;
 mod neighbour;
-mod orders;
 mod pipe;
 mod round;
 mod server;
@@ -35,14 +35,19 @@ use weir_evidence::{
 };
 use weir_record::{
     finding::Finding,
+    gateway::ChainTotals,
     machine::CrossCoreReading,
-    spec::{ArmSpec, StudySpec, Subject},
+    spec::{ArmSpec, CellSpec, StudySpec},
     study::MissingArm,
 };
 use weir_stats::random::{Random, derived_seed};
 
-use crate::launch::{LaunchError, Launcher, RoundOutcome, RoundRequest, TrialOutcome, TrialRequest};
-use files::Files;
+use crate::{
+    launch::{LaunchError, Launcher, RoundOutcome, RoundRequest, TrialOutcome, TrialRequest},
+    protocol::{self, start::ServerStart},
+};
+use files::{Files, TrialFiles};
+use generator::Loaded;
 use round::Round;
 use server::{NoServer, Server};
 
@@ -125,12 +130,29 @@ impl ProcessLauncher {
     /// Arms that start a foreign program, and its name.
     fn foreign<'a>(&self, spec: &'a StudySpec) -> Vec<(&'a ArmSpec, String)> {
         let folder = self.weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-        let named = spec.arms.iter().filter_map(|arm| match &arm.subject {
-            Subject::Command { argv } => Some((arm, argv.first()?.replace("{bin}", &folder))),
-            Subject::Fio { program, .. } => Some((arm, program.clone())),
-            Subject::Weir { .. } | Subject::Gateway(_) | Subject::Storage(_) => None,
-        });
-        named.collect()
+        let named = spec.arms.iter();
+        named.filter_map(|arm| Some((arm, arm.subject.program()?.replace("{bin}", &folder)))).collect()
+    }
+
+    /// Starts the servers of an arm and loads the last of them.
+    fn load(
+        &self,
+        request: &TrialRequest<'_>,
+        starts: (&[ServerStart], &TrialFiles),
+    ) -> Result<(Loaded, Option<ChainTotals>), LaunchError> {
+        let mut server = match Server::start(&self.weir, request, starts, self.trials, &self.deadlines) {
+            Ok(server) => server,
+            Err(NoServer::Stop(error)) => return Err(error),
+            Err(NoServer::Failed(failure)) => return Ok((Err(failure), None)),
+        };
+        let mut loaded = generator::load(&self.weir, request, &mut server, &self.deadlines);
+        if let Ok(Err(failure)) = &mut loaded {
+            server.explain(failure);
+        }
+        let has_report = matches!(loaded, Ok(Ok(_)));
+        let chain = if has_report { chain::totals(&server, request.cell) } else { None };
+        server.stop(&self.deadlines);
+        Ok((loaded?, chain))
     }
 
     fn reading(&self) -> CrossCoreReading {
@@ -158,31 +180,13 @@ impl Launcher for ProcessLauncher {
             return Err(LaunchError::Interrupted);
         }
         self.trials += 1;
-        let files = self.files.prepare(request, server::words(&request.arm.subject))?;
+        let starts = protocol::of(request.cell).servers(request);
+        let files = self.files.prepare(request, &starts)?;
         let reading_before = self.reading();
         let counters = network::read();
-        if let Some(cell) = &request.cell.storage {
-            let data = self.files.data(cell)?;
-            let report = storage::run(&self.weir, &data, request, &self.deadlines)?;
-            let network = network::read().since(&counters);
-            let reading_after = self.reading();
-            return Ok(TrialOutcome { reading_before, reading_after, network, chain: None, report });
-        }
-        let mut chain = None;
-        let report = match Server::start(&self.weir, request, &files, self.trials, &self.deadlines) {
-            Err(NoServer::Stop(error)) => return Err(error),
-            Err(NoServer::Failed(failure)) => Err(failure),
-            Ok(mut server) => {
-                let mut loaded = generator::load(&self.weir, request, &mut server, &self.deadlines);
-                if let Ok(Err(failure)) = &mut loaded {
-                    server.explain(failure);
-                }
-                if let Ok(Ok(_)) = &loaded {
-                    chain = orders::totals(&server, request.cell.connections);
-                }
-                server.stop(&self.deadlines);
-                loaded?
-            }
+        let (report, chain) = match is_job(request.cell) {
+            true => (storage::run(&self.weir, &self.files, request, &self.deadlines)?, None),
+            false => self.load(request, (&starts, &files))?,
         };
         let network = network::read().since(&counters);
         Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, report })
@@ -196,12 +200,9 @@ impl Launcher for ProcessLauncher {
         self.trials += request.arms.len() as u64;
         let reading_before = self.reading();
         let counters = network::read();
-        let arms = match &request.cell.storage {
-            Some(cell) => {
-                let data = self.files.data(cell)?;
-                storage::round::run(&self.weir, &data, request, &self.deadlines)?
-            }
-            None => {
+        let arms = match is_job(request.cell) {
+            true => storage::round::run(&self.weir, &self.files, request, &self.deadlines)?,
+            false => {
                 let may_trace = request.evidence_slice_ns.is_some() && Programs::are_allowed();
                 let programs = may_trace.then_some(&self.programs);
                 let round = Round { weir: &self.weir, request, deadlines: &self.deadlines, number, programs };
@@ -223,6 +224,11 @@ impl Launcher for ProcessLauncher {
     fn pause(&mut self, length: Duration) {
         std::thread::park_timeout(length);
     }
+}
+
+/// Whether the arms of a cell are no servers but do its work themselves.
+fn is_job(cell: &CellSpec) -> bool {
+    protocol::of(cell).generator().is_none()
 }
 
 /// Why a program cannot be started by this name, looked up as the system does. A name that is completed for each trial

@@ -705,18 +705,13 @@ impl Session<'_> {
 
     /// What may bring an arm back that the environment refused.
     fn remedy(&self, arm: &str) -> Finding {
-        let is_peer = |spec: &&ArmSpec| {
-            let Subject::Command { argv } = &spec.subject else { return false };
-            spec.name == arm && argv.first().is_some_and(|program| program.starts_with(PEERS))
-        };
-        let is_command = |spec: &ArmSpec| matches!(spec.subject, Subject::Command { .. });
-        let is_fio = |spec: &&ArmSpec| spec.name == arm && matches!(spec.subject, Subject::Fio { .. });
-        let command = match &self.header.spec.arms {
-            arms if arms.iter().any(|spec| is_peer(&spec)) => "peers/build",
-            arms if arms.iter().any(|spec| is_fio(&spec)) => INSTALL_FIO,
-            arms if arms.iter().any(|spec| spec.name == arm && is_command(spec)) => {
-                return Finding::InstallProgram;
+        let found = self.header.spec.arms.iter().find(|spec| spec.name == arm).map(|spec| &spec.subject);
+        let command = match found {
+            Some(Subject::Command { argv }) if argv.first().is_some_and(|it| it.starts_with(PEERS)) => {
+                "peers/build"
             }
+            Some(Subject::Command { .. }) => return Finding::InstallProgram,
+            Some(Subject::Fio { .. }) => INSTALL_FIO,
             _ => "weir doctor",
         };
         Finding::RunCommand { command: command.to_owned() }

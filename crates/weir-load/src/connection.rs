@@ -11,6 +11,7 @@ use std::{
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
+    rc::Rc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -21,10 +22,11 @@ use weir_engine::{
 };
 
 use crate::{
-    failure::Class,
+    connector::Connected,
+    failure::{Class, Failure},
     recorder::Flight,
-    shared::{Connected, Shared},
-    workload::{Accepted, End, Failure, Loss, Notes, Workload},
+    shared::Shared,
+    workload::{Accepted, End, Loss, Notes, Workload},
 };
 
 /// A connection that carries messages.
@@ -50,7 +52,7 @@ pub(crate) struct Moment {
 
 /// What came of waiting for a peer to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CloseOutcome {
+enum CloseOutcome {
     /// It did.
     Closed,
     /// It sent so many bytes instead.
@@ -160,7 +162,7 @@ impl<W: Workload> Connection<W> {
     }
 
     /// Waits for the peer to close, at most for a time; there and then when the time is zero.
-    pub(crate) async fn close_outcome(&self, limit: Duration) -> CloseOutcome {
+    async fn close_outcome(&self, limit: Duration) -> CloseOutcome {
         let end = poll_fn(|context| pin!(self.stream.recv()).poll(context));
         match timeout(limit, end).await {
             Ok(Ok(Some(lease))) => CloseOutcome::Spoke(lease.len()),
@@ -181,9 +183,43 @@ impl<W: Workload> Connection<W> {
         shared.workload.lost(Some(&state.dialogue), &state.flights, loss);
     }
 
-    /// The connection, for another load. Nothing is in flight on it.
-    pub(crate) fn into_connected(self) -> Connected {
-        Connected { stream: self.stream, took_ns: 0 }
+    /// Notes a failure that ended everything in flight.
+    pub(crate) fn failed(&self, shared: &Shared<W>, failure: &Failure) {
+        shared.failed(failure, self.in_flight() as u64);
+        self.lost(shared, &Loss { failure, now_ns: now().as_nanos() });
+    }
+
+    /// Keeps an idle connection for the next load, where there is one.
+    pub(crate) fn park(self: Rc<Self>, shared: &Shared<W>, place: usize) {
+        let Some(parking) = &shared.parking else { return };
+        if self.in_flight() == 0 {
+            let connected = |own: Self| Connected { stream: own.stream, took_ns: 0 };
+            parking.borrow_mut()[place] = Rc::into_inner(self).map(connected);
+        }
+    }
+
+    /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
+    /// the peer's side, but not for ever.
+    pub(crate) async fn part(self, shared: &Shared<W>) {
+        let limit = shared.close_backoff.borrow_mut().limit(now());
+        shared.parting.set(shared.parting.get() + 1);
+        let close_outcome = self.close_outcome(limit).await;
+        shared.parting.set(shared.parting.get() - 1);
+        shared.close_backoff.borrow_mut().saw(close_outcome != CloseOutcome::KeptOpen, limit, now());
+        if let CloseOutcome::Spoke(bytes) = close_outcome {
+            shared.failed(&Failure::unsolicited(bytes), 0);
+        }
+        if let Some(connections) = shared.recorder.borrow_mut().connections() {
+            match close_outcome {
+                CloseOutcome::Closed => connections.closed_as_said += 1,
+                CloseOutcome::KeptOpen => connections.kept_open += 1,
+                CloseOutcome::Spoke(_) => {}
+            }
+        }
+        if close_outcome != CloseOutcome::Closed {
+            // Nothing is left to be lost, and a reset leaves no port behind.
+            self.abort();
+        }
     }
 
     /// Closes at once.

@@ -17,10 +17,7 @@ use weir_engine::{
     time::{self, now, sleep},
 };
 
-use crate::{
-    failure::{Class, Stage},
-    workload::Failure,
-};
+use crate::failure::{Class, Failure, Stage};
 
 /// Shortest and longest time between two looks at a connection that is being opened.
 const LOOK_MIN: Duration = Duration::from_micros(50);

@@ -12,12 +12,13 @@ use std::{
 use weir_engine::net::{Address, Stream};
 
 use crate::{
-    failure::{Class, Stage},
+    error::{LoadError, within},
+    failure::{Class, Failure, Stage},
     payload::{Codec, Tape, Verifier},
     protocol::{Facts, Post, ProtocolSpec},
-    spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX, within},
-    worker::{Outcome, Plan},
-    workload::{Accepted, End, Failure, Notes, Workload},
+    spec::{LoadSpec, MESSAGE_BYTES_MAX},
+    worker::{Carried, Outcome, Plan},
+    workload::{Accepted, End, Notes, Workload},
 };
 
 /// Messages up to this size are copied behind what is queued, so that many leave as one. For larger ones copying costs
@@ -61,9 +62,8 @@ pub(crate) struct Echo {
     large: RefCell<LargeMessages>,
 }
 
-impl Workload for Echo {
+impl Carried for Echo {
     type Spec = EchoSpec;
-    type Dialogue = Verifier;
 
     fn of(plan: &Plan<'_>, spec: &EchoSpec) -> Self {
         Self {
@@ -72,6 +72,10 @@ impl Workload for Echo {
             large: RefCell::default(),
         }
     }
+}
+
+impl Workload for Echo {
+    type Dialogue = Verifier;
 
     fn open(&self, _place: usize, connection: u32, _connect_ns: u64) -> Verifier {
         Verifier::new(Codec::new(Rc::clone(&self.tape), connection))

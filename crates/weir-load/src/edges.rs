@@ -13,7 +13,7 @@ use weir_evidence::{
 };
 use weir_record::{engine::ServerStats, trial::ObservedWindow};
 
-use crate::spec::{LoadError, LoadSpec};
+use crate::{error::LoadError, spec::LoadSpec};
 
 /// Reads the target at both bounds.
 pub(crate) struct WindowEdges {

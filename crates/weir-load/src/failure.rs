@@ -8,6 +8,34 @@ use std::io::{Error, ErrorKind};
 
 use weir_record::load::FailureCounts;
 
+/// Why a connection failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) class: Class,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn system(stage: Stage, error: &Error) -> Self {
+        Self { class: classify(stage, error), text: error.to_string() }
+    }
+
+    /// The peer ended a connection on which so many messages were in flight.
+    pub(crate) fn short(in_flight: usize) -> Self {
+        let text = match in_flight {
+            0 => "the server closed a connection that nothing was in flight on".into(),
+            1 => "the server closed a connection with 1 message in flight".into(),
+            messages => format!("the server closed a connection with {messages} messages in flight"),
+        };
+        Self { class: Class::Short, text }
+    }
+
+    /// The peer sent bytes although every request was answered.
+    pub(crate) fn unsolicited(bytes: usize) -> Self {
+        Self { class: Class::Malformed, text: format!("the server sent {bytes} bytes that nobody asked for") }
+    }
+}
+
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {

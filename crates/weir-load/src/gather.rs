@@ -2,14 +2,14 @@
 //!
 //! Seconds are kept apart only until every worker has passed them, so memory does not grow with the run.
 
-use std::{any::Any, collections::BTreeMap};
+use std::{any::Any, collections::BTreeMap, sync::PoisonError};
 
 use hdrhistogram::Histogram;
 use weir_record::{latency::empty_histogram, load::SecondRow};
 
 use crate::{
-    recorder::{Interval, PacedTimes, Part, Section, Sections},
-    summary::second_row,
+    recorder::{Interval, Outbox, PacedTimes, Part, Section, Sections},
+    summary::{add, second_row},
     warmup::Bucket,
 };
 
@@ -83,6 +83,12 @@ impl Gather {
         section.downcast_ref()
     }
 
+    /// Adds all that workers have handed over until now.
+    pub(crate) fn take_all(&mut self, outbox: &Outbox) {
+        let parts = std::mem::take(&mut *outbox.lock().unwrap_or_else(PoisonError::into_inner));
+        parts.iter().for_each(|part| self.take(part));
+    }
+
     /// Adds one part. The parts of a worker come in order.
     pub fn take(&mut self, part: &Part) {
         match part.interval {
@@ -127,12 +133,6 @@ impl Gather {
             };
             self.seconds.push(row);
         }
-    }
-}
-
-pub(crate) fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
-    if let Err(error) = sum.add(part) {
-        panic!("all histograms have the same bounds: {error}");
     }
 }
 

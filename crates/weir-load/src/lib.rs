@@ -45,6 +45,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod error;
 mod spec;
 
 mod protocol;
@@ -54,17 +55,21 @@ mod closed;
 mod open;
 pub mod pacer;
 mod single;
+mod slot;
 
 mod echo;
 mod http;
 mod orders;
 pub mod payload;
 
+mod bench;
 mod close_backoff;
 mod connection;
+mod connection_notes;
 mod connector;
 mod edges;
 mod failure;
+mod limits;
 mod progress;
 mod run;
 mod shared;
@@ -81,6 +86,7 @@ mod report;
 mod summary;
 
 pub use echo::EchoSpec;
+pub use error::LoadError;
 pub use http::spec::{ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, SOURCE_ADDRESSES_MAX, URLS_MAX};
 pub use orders::spec::{MixError, ORDER_BYTES, OrderMix, OrdersSpec, Password, SHARE_MAX, SYMBOLS_MAX};
 pub use progress::{Phase, Progress};
@@ -88,6 +94,6 @@ pub use protocol::Protocol;
 pub use run::run;
 pub use slices::{Control, DRAIN_MAX, PRIME_MESSAGES_MAX, SLICE_MAX, TARGETS_MAX, run_slices};
 pub use spec::{
-    Arrivals, CONNECTIONS_MAX, DEPTH_MAX, DURATION_MAX, IN_FLIGHT_BYTES_MAX, LoadError, LoadSpec,
-    MESSAGE_BYTES_MAX, RATE_PER_SECOND_MAX, WORKERS_MAX,
+    Arrivals, CONNECTIONS_MAX, DEPTH_MAX, DURATION_MAX, IN_FLIGHT_BYTES_MAX, LoadSpec, MESSAGE_BYTES_MAX,
+    RATE_PER_SECOND_MAX, WORKERS_MAX,
 };

@@ -1,18 +1,17 @@
 //! The seam between a load and what it sends: a protocol says what is asked of it, and which workload carries that.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, net::IpAddr, sync::Arc};
 
 use weir_engine::net::Address;
 use weir_record::load::LoadReport;
 
 use crate::{
+    bench::Bench,
+    error::LoadError,
     gather::Gather,
-    recorder::Sections,
-    report::Ends,
-    slices::worker::Bench,
-    spec::{LoadError, LoadSpec},
-    worker::{Outcome, Stage},
-    workload::Workload,
+    recorder::{Sections, WindowBounds},
+    spec::LoadSpec,
+    worker::{Carried, Ends, Outcome, Stage},
 };
 
 /// A protocol and what is asked of it, made from its specification: [`EchoSpec`](crate::EchoSpec),
@@ -51,6 +50,17 @@ pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
     /// What a load has to know of it.
     fn facts(&self) -> Facts;
 
+    /// Local addresses that connections start from in turn; without any the kernel chooses. `None` where nobody can
+    /// ask for some.
+    fn source_addresses(&self) -> Option<&[IpAddr]> {
+        None
+    }
+
+    /// What the workers of a load share, made before they start.
+    fn common(&self, _load: &LoadSpec, _bounds: &Arc<WindowBounds>) -> Result<Common, LoadError> {
+        Ok(Arc::new(()))
+    }
+
     /// Adds a part of its own to the report of everything else.
     fn add_part(&self, _report: &mut LoadReport, _load: &LoadSpec, _gather: &Gather, _ends: &Ends<'_>) {}
 
@@ -58,12 +68,17 @@ pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
     fn carry(&self, post: Post<'_>) -> Option<Outcome>;
 }
 
+/// What the workers of a load share for its protocol alone, of a type that only the protocol knows.
+pub(crate) type Common = Arc<dyn Any + Send + Sync>;
+
 /// What a load has to know of a protocol.
 pub(crate) struct Facts {
     /// Bytes of a message as the report has them.
     pub(crate) message_bytes: u32,
     /// Messages that each connection of a counted run may start; absent where all connections are counted together.
     pub(crate) messages_each: Option<u64>,
+    /// Whether every message has a connection of its own.
+    pub(crate) connection_per_message: bool,
     /// What is noted besides the times that every message has.
     pub(crate) sections: Sections,
     /// Whether its servers can be loaded in slices: its connections stay, and outlive what is between two slices.
@@ -73,7 +88,13 @@ pub(crate) struct Facts {
 impl Facts {
     /// Those of a protocol that has nothing of its own.
     pub(crate) fn plain(message_bytes: u32) -> Self {
-        Self { message_bytes, messages_each: None, sections: Sections::default(), has_slices: true }
+        Self {
+            message_bytes,
+            messages_each: None,
+            connection_per_message: false,
+            sections: Sections::default(),
+            has_slices: true,
+        }
     }
 }
 
@@ -85,7 +106,7 @@ pub(crate) enum Post<'a> {
 
 impl Post<'_> {
     /// Carries a workload to its end. Slices hand their outcomes over one by one.
-    pub(crate) fn carry<W: Workload>(&self) -> Option<Outcome> {
+    pub(crate) fn carry<W: Carried>(&self) -> Option<Outcome> {
         match self {
             Self::Run(stage) => stage.perform::<W>(),
             Self::Slices(bench) => {

@@ -21,8 +21,8 @@ use hdrhistogram::Histogram;
 use weir_record::{latency::empty_histogram, load::FailureCounts};
 
 use crate::{
+    connection_notes::ConnectionNotes,
     failure::{self, Class},
-    http::notes::ConnectionNotes,
     little::InFlight,
     payload::Arrival,
     warmup,

@@ -1,6 +1,6 @@
 //! The report of a run, from what was gathered. Pure.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use weir_record::{
     SCHEMA_VERSION,
@@ -10,10 +10,9 @@ use weir_record::{
 
 use crate::{
     gather::Gather,
-    http::{journal::Written, standard::Standards},
     little::littles_law,
     spec::{Arrivals, LoadSpec},
-    worker::Outcome,
+    worker::Ends,
 };
 
 /// A thread that is on its CPU for more than this share of the window has no headroom.
@@ -32,27 +31,6 @@ pub(crate) struct Measured {
     /// Time that each worker spent watching the clock.
     pub(crate) spun_ns: Vec<u64>,
     pub(crate) observed: Option<ObservedWindow>,
-}
-
-/// What is known when every thread has ended.
-pub(crate) struct Ends<'a> {
-    /// The workers'.
-    pub(crate) outcomes: &'a [Outcome],
-    /// HTTP only.
-    pub(crate) standards: Option<Arc<Standards>>,
-    pub(crate) written: Written,
-}
-
-impl Ends<'_> {
-    /// What only the protocol counted, of each worker.
-    pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
-        self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
-    }
-
-    fn message_bytes(&self, spec: &LoadSpec) -> u32 {
-        let of_content = self.standards.as_ref().map(|standards| standards.content_bytes());
-        of_content.unwrap_or(spec.protocol.0.facts().message_bytes)
-    }
 }
 
 pub(crate) fn build(
@@ -87,7 +65,7 @@ pub(crate) fn build(
         mode: if gather.paced.is_some() { "open" } else { "closed" }.into(),
         connections: spec.connections,
         depth: spec.depth,
-        message_bytes: parts.message_bytes(spec),
+        message_bytes: spec.protocol.0.facts().message_bytes,
         workers: spec.workers,
         seed: spec.seed,
         settings: BTreeMap::new(), // whoever was asked on a command line adds them

@@ -16,7 +16,7 @@ use std::{
 };
 
 use weir_engine::{net::Address, time::monotonic};
-use weir_evidence::limits::{ConnectionBudget, connection_budget, raise_nofile};
+use weir_evidence::limits::{connection_budget, raise_nofile};
 use weir_record::{
     load::{FailureCounts, LoadReport},
     trial::ObservedWindow,
@@ -24,19 +24,16 @@ use weir_record::{
 
 use crate::{
     edges::{ThreadTimes, WindowEdges},
+    error::LoadError,
     gather::Gather,
-    http::{
-        journal::{self, Columns, Writer},
-        spec::HttpSpec,
-        standard::Standards,
-        workload::HttpCommon,
-    },
+    limits::{Pinned, ensure_limits},
     progress::{Phase, Progress, Ticker},
+    protocol::Common,
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
-    spec::{LoadError, LoadSpec},
+    spec::LoadSpec,
     warmup::{self, Warmup},
-    worker::{self, Event, Outcome, Plan, Published, thread_number},
+    worker::{self, Ends, Event, Outcome, Plan, Published, thread_number},
 };
 
 /// How often the coordinator looks whether it was asked to stop.
@@ -45,9 +42,6 @@ const LOOK: Duration = Duration::from_millis(20);
 const LEAD: Duration = Duration::from_millis(2);
 /// How long after its end a bucket of the warm-up is looked at: workers look up every 10 ms.
 const BUCKET_GRACE: Duration = Duration::from_millis(15);
-/// Descriptors a worker needs besides its connections, and all need together.
-const DESCRIPTORS_PER_WORKER: u64 = 8;
-const DESCRIPTORS_SHARED: u64 = 32;
 
 /// Runs a load and reports what it measured.
 ///
@@ -63,22 +57,18 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
     let target = spec.validate()?;
-    spec.http().map_or(Ok(()), HttpSpec::ensure_sources)?;
     ensure_limits(spec, spec.sockets(), &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
     let edges = WindowEdges::new(spec)?;
     let bounds = Arc::new(WindowBounds::default());
     let outbox = Outbox::default();
-    let (http, writer) = http_common(spec, &bounds)?.unzip();
-    let standards = http.as_ref().map(|http| Arc::clone(&http.standards));
+    let common = spec.protocol.0.common(spec, &bounds)?;
     thread::scope(|scope| {
-        let writer = writer.flatten().map(|writer| scope.spawn(move || writer.run()));
         let (events, inbox) = mpsc::channel();
         let mut crew =
             Crew { spec, bounds: Arc::clone(&bounds), outbox: Arc::clone(&outbox), members: Vec::new() };
-        let started = crew.start(scope, &target, &events, http.as_ref());
-        // The workers hold what is left of it, so that the journal ends with the last of them.
-        drop((events, http));
+        let started = crew.start(scope, &target, &events, &common);
+        drop(events);
         let coordinator = Coordinator {
             spec,
             stop,
@@ -95,78 +85,9 @@ pub fn run(
         }
         let ends = crew.join()?;
         let (measured, mut gather) = outcome?;
-        take_parts(&outbox, &mut gather);
-        let written = writer.and_then(|writer| writer.join().ok()).unwrap_or_default();
-        Ok(report::build(spec, &measured, gather, &report::Ends { outcomes: &ends, standards, written }))
+        gather.take_all(&outbox);
+        Ok(report::build(spec, &measured, gather, &Ends { outcomes: &ends, common }))
     })
-}
-
-/// What the workers of a load of HTTP share, and the writer of its journal.
-fn http_common(
-    spec: &LoadSpec,
-    bounds: &Arc<WindowBounds>,
-) -> Result<Option<(HttpCommon, Option<Writer>)>, LoadError> {
-    let Some(http) = spec.http() else { return Ok(None) };
-    let columns = || -> Result<Columns, LoadError> {
-        Ok(Columns {
-            urls: http.urls.iter().map(|url| url.text.clone()).collect(),
-            sent_bytes: http.requests()?.iter().map(Vec::len).collect(),
-            connections: spec.connections,
-        })
-    };
-    let (journal, writer) = match &http.jtl {
-        Some(path) => Some(journal::open(path, columns()?, bounds)?),
-        None => None,
-    }
-    .unzip();
-    let standards = Arc::new(Standards::new(http));
-    Ok(Some((HttpCommon { standards, journal }, writer)))
-}
-
-/// Refuses what the limits of this process cannot carry, with the remedy.
-pub(crate) fn ensure_limits(
-    spec: &LoadSpec,
-    connections: u32,
-    target: &Address,
-    budget: ConnectionBudget,
-    raise: impl FnOnce() -> Option<u64>,
-) -> Result<(), LoadError> {
-    let sources = spec.http().map(|http| http.source_addresses.len().max(1) as u64);
-    let ports = budget.local_ports * sources.unwrap_or(1);
-    if matches!(target, Address::Tcp(_)) && u64::from(connections) > ports {
-        return Err(LoadError::Ports { connections, ports, has_sources: sources.is_some() });
-    }
-    let workers = DESCRIPTORS_PER_WORKER * u64::from(spec.workers);
-    let needed = budget.descriptors_used + u64::from(connections) + workers + DESCRIPTORS_SHARED;
-    if needed <= budget.nofile_soft {
-        return Ok(());
-    }
-    let allowed = raise().unwrap_or(budget.nofile_soft);
-    if needed <= allowed { Ok(()) } else { Err(LoadError::Descriptors { connections, needed, allowed }) }
-}
-
-/// Keeps this thread on the generator's CPUs for the length of a run: the server's are not ours to disturb.
-pub(crate) struct Pinned {
-    before: Vec<usize>,
-}
-
-impl Pinned {
-    pub(crate) fn new(cpus: &[usize]) -> Result<Option<Self>, LoadError> {
-        if cpus.is_empty() {
-            return Ok(None);
-        }
-        let failed = |error| LoadError::Environment(format!("cannot pin to CPUs {cpus:?}: {error}"));
-        let before = weir_sys::affinity::allowed_cpus().map_err(failed)?;
-        weir_sys::affinity::pin_current_thread(cpus).map_err(failed)?;
-        Ok(Some(Self { before }))
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        // The set was ours a moment ago; when it is not any more, staying where we are is all that is left.
-        let _ = weir_sys::affinity::pin_current_thread(&self.before);
-    }
 }
 
 /// The workers, seen from outside.
@@ -189,7 +110,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
         scope: &'scope thread::Scope<'scope, 'env>,
         target: &Address,
         events: &Sender<Event>,
-        http: Option<&HttpCommon>,
+        common: &Common,
     ) -> Result<(), LoadError>
     where
         'run: 'scope,
@@ -203,7 +124,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
                 bounds: Arc::clone(&self.bounds),
                 outbox: Arc::clone(&self.outbox),
                 published: Arc::clone(&published),
-                http: http.cloned(),
+                common: Arc::clone(common),
             };
             let (begin, begun) = mpsc::channel();
             let events = events.clone();
@@ -426,7 +347,7 @@ impl Coordinator<'_> {
     /// Waits until a moment, taking what the workers hand over and reporting progress meanwhile.
     fn wait_until(&mut self, until_ns: u64) -> Waited {
         loop {
-            take_parts(&self.crew.outbox, &mut self.gather);
+            self.gather.take_all(&self.crew.outbox);
             self.tick();
             if self.stop.load(Ordering::Relaxed) || self.crew.has_dead_member() {
                 return Waited::Stopped;
@@ -453,48 +374,5 @@ impl Coordinator<'_> {
             second: seconds.last().copied(),
             ..Progress::default()
         });
-    }
-}
-
-/// Adds up what the workers handed over.
-pub(crate) fn take_parts(outbox: &Outbox, gather: &mut Gather) {
-    let parts = std::mem::take(&mut *outbox.lock().unwrap_or_else(PoisonError::into_inner));
-    parts.iter().for_each(|part| gather.take(part));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(
-        target: &str,
-        connections: u32,
-        budget: ConnectionBudget,
-        raised: Option<u64>,
-    ) -> Option<String> {
-        let spec = LoadSpec { connections, ..crate::spec::tests::spec() };
-        let target = target.parse().expect("an address");
-        ensure_limits(&spec, connections, &target, budget, || raised).err().map(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_low_limit_is_raised_and_one_that_cannot_be_is_named_with_a_remedy() {
-        let budget = ConnectionBudget {
-            nofile_soft: 1024,
-            nofile_hard: 4096,
-            descriptors_used: 10,
-            local_ports: 5000,
-        };
-        let tcp = "127.0.0.1:7";
-        assert_eq!(refused(tcp, 900, budget, None), None);
-        assert_eq!(refused(tcp, 2000, budget, Some(4096)), None);
-        assert_eq!(
-            refused(tcp, 2000, budget, None).expect("too many"),
-            "2000 connections need 2050 file descriptors, but the limit is 1024; run `ulimit -n 2050` first \
-             (as root if it is refused)"
-        );
-        let ports = refused(tcp, 5001, budget, Some(1 << 20)).expect("too few ports");
-        assert!(ports.contains("there are 5000") && ports.contains("ip_local_port_range"), "{ports}");
-        assert_eq!(refused("@name", 5001, budget, Some(1 << 20)), None);
     }
 }

@@ -11,10 +11,10 @@ use weir_engine::time::{self, sleep};
 
 use crate::{
     close_backoff::CloseBackoff,
-    connection::{CloseOutcome, Connection},
     connector::Connector,
+    failure::Failure,
     recorder::{Flight, Recorder, WindowBounds},
-    workload::{Failure, Loss, Workload},
+    workload::Workload,
 };
 
 pub(crate) use crate::connector::Connected;
@@ -108,44 +108,6 @@ impl<W: Workload> Shared<W> {
     pub(crate) fn failed(&self, failure: &Failure, in_flight: u64) {
         let now_ns = time::now().as_nanos();
         self.recorder.borrow_mut().failed(now_ns, failure.class, in_flight, failure.text.clone());
-    }
-
-    /// Notes a failure that ended everything in flight on a connection.
-    pub(crate) fn lost(&self, connection: &Connection<W>, failure: &Failure) {
-        self.failed(failure, connection.in_flight() as u64);
-        connection.lost(self, &Loss { failure, now_ns: time::now().as_nanos() });
-    }
-
-    /// Keeps an idle connection for the next load, where there is one.
-    pub(crate) fn park(&self, place: usize, connection: Rc<Connection<W>>) {
-        let Some(parking) = &self.parking else { return };
-        if connection.in_flight() == 0 {
-            parking.borrow_mut()[place] = Rc::into_inner(connection).map(Connection::into_connected);
-        }
-    }
-
-    /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
-    /// the peer's side, but not for ever.
-    pub(crate) async fn part(&self, connection: Connection<W>) {
-        let limit = self.close_backoff.borrow_mut().limit(time::now());
-        self.parting.set(self.parting.get() + 1);
-        let close_outcome = connection.close_outcome(limit).await;
-        self.parting.set(self.parting.get() - 1);
-        self.close_backoff.borrow_mut().saw(close_outcome != CloseOutcome::KeptOpen, limit, time::now());
-        if let CloseOutcome::Spoke(bytes) = close_outcome {
-            self.failed(&Failure::unsolicited(bytes), 0);
-        }
-        if let Some(connections) = self.recorder.borrow_mut().connections() {
-            match close_outcome {
-                CloseOutcome::Closed => connections.closed_as_said += 1,
-                CloseOutcome::KeptOpen => connections.kept_open += 1,
-                CloseOutcome::Spoke(_) => {}
-            }
-        }
-        if close_outcome != CloseOutcome::Closed {
-            // Nothing is left to be lost, and a reset leaves no port behind.
-            connection.abort();
-        }
     }
 }
 

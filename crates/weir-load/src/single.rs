@@ -4,40 +4,22 @@
 //! has closed the connection, or has not done so for too long.
 
 use std::{
-    cell::Cell,
     collections::VecDeque,
     future::poll_fn,
     rc::Rc,
     task::{Poll, ready},
-    time::Duration,
 };
 
 use weir_engine::time::{now, sleep, sleep_until, timeout};
 
 use crate::{
     connection::{Connection, no_response},
-    failure::Stage,
-    open::OpenLoop,
+    failure::{Failure, Stage},
     recorder::Flight,
     shared::{Connected, Pauses, Shared},
-    worker::ConnectionSlot,
-    workload::{End, Failure, Loss, Workload},
+    slot::{ConnectionSlot, Trigger},
+    workload::{End, Loss, Workload},
 };
-
-/// What tells a user to begin.
-pub(crate) enum Trigger<W: Workload> {
-    /// The answer to the message before, and a pause; so many messages in all.
-    Closed { think: Duration, quota: Cell<u64> },
-    /// The schedule, which no place has a part of: whoever is free carries the next message.
-    Open { open: Rc<OpenLoop<W>>, place: usize },
-}
-
-impl<W: Workload> Trigger<W> {
-    /// Whether the place has started all the messages it may.
-    pub(crate) fn is_over(&self) -> bool {
-        matches!(self, Trigger::Closed { quota, .. } if quota.get() == 0)
-    }
-}
 
 /// One user: sends messages one after the other until the run ends or his quota is used up. The first may use a
 /// connection that is there already.
@@ -104,7 +86,7 @@ async fn ask<W: Workload>(
         }
         End::Closed => Ok(()),
         End::Closing => {
-            shared.part(connection).await;
+            connection.part(shared).await;
             Ok(())
         }
     }

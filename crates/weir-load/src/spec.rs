@@ -1,12 +1,15 @@
-//! What a run is asked to do, and why it cannot be done. Plain data; nothing in it has a default.
+//! What a run is asked to do. Plain data; nothing in it has a default.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use weir_engine::{Config, StartError, net::Address};
+use weir_engine::{Config, net::Address};
 use weir_evidence::edge::Beside;
-use weir_record::load::FailureCounts;
 
-use crate::{http::spec::HttpSpec, protocol::Protocol, recorder::Sections};
+use crate::{
+    error::{LoadError, invalid, within},
+    protocol::Protocol,
+    recorder::Sections,
+};
 
 /// Most connections, idle ones included: the sockets of one runtime.
 pub const CONNECTIONS_MAX: u32 = 100_000;
@@ -88,97 +91,6 @@ pub struct LoadSpec {
     pub protocol: Protocol,
 }
 
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The specification asks for something impossible.
-    #[error("{field}: {reason}")]
-    Invalid {
-        /// Field of [`LoadSpec`].
-        field: &'static str,
-        /// What is wrong with it, and what would be right.
-        reason: String,
-    },
-    /// The limit on open files is too low.
-    #[error(
-        "{connections} connections need {needed} file descriptors, but the limit is {allowed}; \
-         run `ulimit -n {needed}` first (as root if it is refused)"
-    )]
-    Descriptors {
-        /// Connections asked for, idle ones included.
-        connections: u32,
-        /// Descriptors needed.
-        needed: u64,
-        /// Descriptors allowed.
-        allowed: u64,
-    },
-    /// There are fewer local ports than connections.
-    #[error(
-        "{connections} connections to one address need as many local ports, but there are {ports}; \
-         widen them with `sysctl net.ipv4.ip_local_port_range=\"1024 65535\"` as root{}",
-        more_ports(*.has_sources)
-    )]
-    Ports {
-        /// Connections asked for, idle ones included.
-        connections: u32,
-        /// Ports there are, over all source addresses.
-        ports: u64,
-        /// More source addresses would help too.
-        has_sources: bool,
-    },
-    /// The journal of responses cannot be written.
-    #[error("cannot write {}: {reason}", .path.display())]
-    Journal {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// The generator's engine cannot start.
-    #[error("{0}")]
-    Start(#[from] StartError),
-    /// The generator cannot have its threads, CPUs or tasks.
-    #[error("{0}")]
-    Environment(String),
-    /// Not one connection could be opened.
-    #[error("cannot connect to {target}: {reason}")]
-    Unreachable {
-        /// Target as given.
-        target: String,
-        /// What the last attempt said.
-        reason: String,
-        /// All attempts by class.
-        failures: Box<FailureCounts>,
-    },
-    /// The target cannot be observed.
-    #[error("cannot observe {what}: {reason}")]
-    Observe {
-        /// The process or the socket.
-        what: String,
-        /// Why not.
-        reason: String,
-    },
-    /// Stopped before the window opened.
-    #[error("interrupted before anything was measured")]
-    Interrupted,
-    /// A thread of the generator ended by a panic.
-    #[error("a generator thread ended by a bug of ours: {0}")]
-    Panicked(String),
-}
-
-impl LoadError {
-    /// Whether another machine or another limit would mend it.
-    pub fn is_environment(&self) -> bool {
-        matches!(
-            self,
-            LoadError::Descriptors { .. }
-                | LoadError::Ports { .. }
-                | LoadError::Start(_)
-                | LoadError::Environment(_)
-        )
-    }
-}
-
 impl LoadSpec {
     /// Checks every field and returns the address of the target.
     pub fn validate(&self) -> Result<Address, LoadError> {
@@ -238,11 +150,6 @@ impl LoadSpec {
         self.connections + self.idle_connections
     }
 
-    /// What a load of HTTP is asked.
-    pub(crate) fn http(&self) -> Option<&HttpSpec> {
-        self.protocol.spec()
-    }
-
     /// Bytes of the largest message that is sent.
     pub(crate) fn request_bytes_max(&self) -> usize {
         self.protocol.0.request_bytes_max().0
@@ -252,27 +159,6 @@ impl LoadSpec {
     pub(crate) fn sections(&self) -> Sections {
         Sections { paced: matches!(self.arrivals, Arrivals::Open { .. }), ..self.protocol.0.facts().sections }
     }
-}
-
-/// The other way out of a lack of ports.
-fn more_ports(has_sources: bool) -> &'static str {
-    if has_sources { ", or spread them over more local addresses with --source-addresses" } else { "" }
-}
-
-pub(crate) fn invalid<T>(field: &'static str, reason: impl Into<String>) -> Result<T, LoadError> {
-    Err(LoadError::Invalid { field, reason: reason.into() })
-}
-
-pub(crate) fn within(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), LoadError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    let reason = if field == "workers" {
-        format!("{value} is not possible; each worker needs a connection: use {least} to {most}")
-    } else {
-        format!("{value} is not possible; use {least} to {most}")
-    };
-    invalid(field, reason)
 }
 
 fn duration_within(field: &'static str, value: Duration, least: Duration) -> Result<(), LoadError> {

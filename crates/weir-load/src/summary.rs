@@ -1,4 +1,4 @@
-//! From histograms to what a report says about one second. Pure.
+//! Histograms added up, and what a report says about one second of them. Pure.
 
 use hdrhistogram::Histogram;
 use weir_record::load::SecondRow;
@@ -7,6 +7,13 @@ use weir_record::load::SecondRow;
 pub fn second_row(messages: u64, errors: u64, service: &Histogram<u64>) -> SecondRow {
     let at = |quantile| if service.is_empty() { 0 } else { service.value_at_quantile(quantile) };
     SecondRow { messages, errors, p50_ns: at(0.5), p99_ns: at(0.99) }
+}
+
+/// Adds a histogram to another.
+pub(crate) fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
+    if let Err(error) = sum.add(part) {
+        panic!("all histograms have the same bounds: {error}");
+    }
 }
 
 #[cfg(test)]

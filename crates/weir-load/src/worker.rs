@@ -29,16 +29,18 @@ use crate::{
     close_backoff::CloseBackoff,
     closed,
     connection::Connection,
+    connection_notes::ConnectionNotes,
     connector::Connector,
+    error::LoadError,
     failure,
-    http::{notes::ConnectionNotes, workload::HttpCommon},
     open::{self, OpenLoop},
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
-    protocol::Post,
+    protocol::{Common, Post},
     recorder::{FirstFailure, Leftover, Outbox, Recorder, WindowBounds},
     shared::{Connected, Pauses, Shared},
-    single::{Trigger, run_per_request},
-    spec::{Arrivals, LoadError, LoadSpec},
+    single::run_per_request,
+    slot::{ConnectionSlot, Trigger},
+    spec::{Arrivals, LoadSpec},
     spin::SpinGate,
     workload::{End, Workload},
 };
@@ -62,8 +64,22 @@ pub(crate) struct Plan<'a> {
     pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) outbox: Outbox,
     pub(crate) published: Arc<Published>,
-    /// What all workers share of a load of HTTP.
-    pub(crate) http: Option<HttpCommon>,
+    /// What all workers share for the protocol.
+    pub(crate) common: Common,
+}
+
+/// A workload that workers carry.
+pub(crate) trait Carried: Workload {
+    /// What is asked of it.
+    type Spec: 'static;
+
+    /// A worker's part of a load.
+    fn of(plan: &Plan<'_>, spec: &Self::Spec) -> Self;
+
+    /// Keeps one place busy until the run ends: its connection, and those that follow it.
+    fn run_slot(shared: Rc<Shared<Self>>, slot: ConnectionSlot<Self>) -> impl Future<Output = ()> + 'static {
+        run_slot(shared, slot)
+    }
 }
 
 /// What a worker shows while it runs. It is the only writer.
@@ -109,6 +125,26 @@ pub(crate) struct Outcome {
     pub(crate) totals: Option<Box<dyn Any + Send>>,
 }
 
+/// What is known when every thread has ended.
+pub(crate) struct Ends<'a> {
+    /// The workers'.
+    pub(crate) outcomes: &'a [Outcome],
+    /// What they shared.
+    pub(crate) common: Common,
+}
+
+impl Ends<'_> {
+    /// What only the protocol counted, of each worker.
+    pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
+        self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
+    }
+
+    /// What the workers shared, if it is of this kind.
+    pub(crate) fn common<T: 'static>(&self) -> Option<&T> {
+        self.common.downcast_ref()
+    }
+}
+
 /// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
 #[derive(Default)]
 pub(crate) struct Opened {
@@ -150,11 +186,10 @@ pub(crate) struct Stage<'a> {
 
 impl Stage<'_> {
     /// Opens the connections, waits for the common beginning, and carries the load.
-    pub(crate) fn perform<W: Workload>(&self) -> Option<Outcome> {
+    pub(crate) fn perform<W: Carried>(&self) -> Option<Outcome> {
         let Stage { plan, runtime, .. } = self;
         let workload = Rc::new(plan.workload::<W>());
-        let sources = plan.spec.http().map(|http| http.source_addresses.clone()).unwrap_or_default();
-        let connector = Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, sources));
+        let connector = Rc::new(plan.connector());
         let opened = runtime.block_on(open_connections(plan, &connector, &workload));
         let count = opened.connections.iter().flatten().count();
         let (failures, failure_last) = (opened.failures, opened.failure_last.clone());
@@ -204,11 +239,25 @@ fn engine_config(spec: &LoadSpec, targets: usize) -> Config {
 
 impl Plan<'_> {
     /// This worker's part of the load, carried by the workload of the plan's own protocol.
-    pub(crate) fn workload<W: Workload>(&self) -> W {
+    pub(crate) fn workload<W: Carried>(&self) -> W {
         let Some(spec) = self.spec.protocol.spec() else {
             panic!("a workload carries what its own specification asks")
         };
         W::of(self, spec)
+    }
+
+    /// What all workers share, of the kind that the plan's own protocol made.
+    pub(crate) fn common<T: Send + Sync + 'static>(&self) -> Arc<T> {
+        let Ok(common) = Arc::clone(&self.common).downcast() else {
+            panic!("a workload shares what its own specification made")
+        };
+        common
+    }
+
+    /// Opens this worker's connections.
+    pub(crate) fn connector(&self) -> Connector {
+        let sources = self.spec.protocol.0.source_addresses().unwrap_or_default();
+        Connector::new(self.target.clone(), self.spec.connect_timeout, sources.to_vec())
     }
 
     /// Numbers of a total that fall to this worker when they are dealt in turn.
@@ -234,7 +283,7 @@ impl Plan<'_> {
 
     /// Whether every message has a connection of its own.
     fn is_single(&self) -> bool {
-        self.spec.http().is_some_and(|http| http.connection_per_request)
+        self.spec.protocol.0.facts().connection_per_message
     }
 
     /// Messages that one connection of a closed loop, and those that follow it in its place, may start.
@@ -303,7 +352,7 @@ pub(crate) async fn open_connections<W: Workload>(
 }
 
 /// Carries the load from the common beginning to the end.
-async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Outcome {
+async fn load<W: Carried>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Outcome {
     let Start { connector, opened, origin_ns } = start;
     let shared = Rc::new(share(plan, workload, connector, origin_ns));
     opened.connections.iter().flatten().for_each(|connected| shared.connected(connected.took_ns));
@@ -389,18 +438,6 @@ pub(crate) fn open_loop<W: Workload>(plan: &Plan<'_>, origin_ns: u64) -> Option<
     Some(OpenLoop::new(Backlog::new(pacer, origin_ns), plan.connections(), spin_ns))
 }
 
-/// One place for a connection that carries messages, and those that follow it.
-pub(crate) struct ConnectionSlot<W: Workload> {
-    /// Its number among those of its worker.
-    pub(crate) place: usize,
-    /// What was opened before the beginning.
-    pub(crate) connected: Option<Connected>,
-    pub(crate) begin_at: Instant,
-    pub(crate) trigger: Trigger<W>,
-    /// Every message has a connection of its own.
-    pub(crate) is_single: bool,
-}
-
 /// What tells a place to start a message.
 fn trigger<W: Workload>(
     plan: &Plan<'_>,
@@ -444,7 +481,7 @@ async fn run_persistent<W: Workload>(shared: Rc<Shared<W>>, slot: ConnectionSlot
             Trigger::Closed { think, quota } => closed::exchange(&shared, &connection, *think, quota).await,
             Trigger::Open { open, place } => open::exchange(&shared, open, *place, &connection).await,
         };
-        let Err(end) = outcome else { return shared.park(place, connection) };
+        let Err(end) = outcome else { return connection.park(&shared, place) };
         let has_failed = matches!(end, End::Failed(_));
         if connection.completed() > 0 {
             pauses.reset();
@@ -470,7 +507,7 @@ async fn leave<W: Workload>(
     end: End,
 ) {
     if let End::Failed(failure) = &end {
-        shared.lost(&connection, failure);
+        connection.failed(shared, failure);
     } else {
         withdraw(shared, trigger, &connection);
     }
@@ -479,7 +516,7 @@ async fn leave<W: Workload>(
     match end {
         End::Failed(_) => connection.abort(),
         End::Closed => {}
-        End::Closing => shared.part(connection).await,
+        End::Closing => connection.part(shared).await,
     }
 }
 

@@ -7,9 +7,7 @@
 use std::{
     any::Any,
     collections::VecDeque,
-    future::Future,
     io,
-    rc::Rc,
     task::{Context, Poll},
 };
 
@@ -17,22 +15,14 @@ use weir_engine::net::Stream;
 
 use crate::{
     connector::{Connected, Connector},
-    failure::{Class, Stage, classify},
+    failure::Failure,
     recorder::{Flight, Recorder},
-    shared::Shared,
-    worker::{self, ConnectionSlot, Plan},
 };
 
 /// A kind of message, and what the connections of one worker share for it.
 pub(crate) trait Workload: Sized + 'static {
-    /// What is asked of it.
-    type Spec: 'static;
-
     /// The state of one connection.
     type Dialogue;
-
-    /// A worker's part of a load.
-    fn of(plan: &Plan<'_>, spec: &Self::Spec) -> Self;
 
     /// The state of a connection that was just opened at `place` of its worker, the number `connection` of the run,
     /// after an attempt of `connect_ns`.
@@ -41,11 +31,6 @@ pub(crate) trait Workload: Sized + 'static {
     /// Opens a connection before the run begins, and says what has to be said before messages.
     async fn connect(&self, _place: usize, connector: &Connector) -> Result<Connected, Failure> {
         connector.connect().await
-    }
-
-    /// Keeps one place busy until the run ends: its connection, and those that follow it.
-    fn run_slot(shared: Rc<Shared<Self>>, slot: ConnectionSlot<Self>) -> impl Future<Output = ()> + 'static {
-        worker::run_slot(shared, slot)
     }
 
     /// Queues request number `sent` of a connection. When it waits, nothing of the request is queued.
@@ -122,34 +107,6 @@ pub(crate) enum End {
     Closed,
     /// The peer has said that it will.
     Closing,
-}
-
-/// Why a connection failed.
-#[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) class: Class,
-    pub(crate) text: String,
-}
-
-impl Failure {
-    pub(crate) fn system(stage: Stage, error: &io::Error) -> Self {
-        Self { class: classify(stage, error), text: error.to_string() }
-    }
-
-    /// The peer ended a connection on which so many messages were in flight.
-    pub(crate) fn short(in_flight: usize) -> Self {
-        let text = match in_flight {
-            0 => "the server closed a connection that nothing was in flight on".into(),
-            1 => "the server closed a connection with 1 message in flight".into(),
-            messages => format!("the server closed a connection with {messages} messages in flight"),
-        };
-        Self { class: Class::Short, text }
-    }
-
-    /// The peer sent bytes although every request was answered.
-    pub(crate) fn unsolicited(bytes: usize) -> Self {
-        Self { class: Class::Malformed, text: format!("the server sent {bytes} bytes that nobody asked for") }
-    }
 }
 
 impl From<Failure> for End {

@@ -1,8 +1,6 @@
-//! What processes behind each other counted, and the figures that only orders have.
+//! What processes behind each other counted.
 
 use serde::{Deserialize, Serialize};
-
-use crate::study::Spread;
 
 /// What processes behind each other counted over a whole trial, read when nothing was on its way any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,24 +38,6 @@ impl ChainTotals {
             && self.gateway_orders == self.exchange_orders
             && replies == self.exchange_orders
     }
-}
-
-/// Figures per order of one arm in one cell, over its clean trials. Switches and CPU are in the arm's summary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct OrderFigures {
-    /// 99th percentile of the round trip, in microseconds.
-    pub p99_us: Option<Spread>,
-    /// Wakes of another worker that cost a system call.
-    pub wakes_per_order: Option<Spread>,
-    /// The same for each message handed over; absent when nothing was.
-    pub wakes_per_handoff: Option<Spread>,
-    /// Messages found each time a worker emptied its queues.
-    pub handoffs_per_drain: Option<Spread>,
-    /// Share of the orders that were handed to another worker, 0 to 1.
-    pub handed_off_share: Option<Spread>,
-    /// Work found by the once-a-second look although nobody had woken the worker, over all trials: must be zero.
-    pub wakes_recovered: u64,
 }
 
 #[cfg(test)]

@@ -162,6 +162,24 @@ impl Subject {
             _ => None,
         }
     }
+
+    /// The engine's driver, where the arm names one.
+    pub fn driver(&self) -> Option<&str> {
+        match self {
+            Self::Weir { driver, .. } => Some(driver),
+            Self::Gateway(subject) => subject.driver.as_deref(),
+            Self::Command { .. } | Self::Storage(_) | Self::Fio { .. } => None,
+        }
+    }
+
+    /// The foreign program it starts, as it was written.
+    pub fn program(&self) -> Option<&str> {
+        match self {
+            Self::Command { argv } => argv.first().map(String::as_str),
+            Self::Fio { program, .. } => Some(program),
+            Self::Weir { .. } | Self::Gateway(_) | Self::Storage(_) => None,
+        }
+    }
 }
 
 /// How the order gateway of a cell is started.

@@ -9,7 +9,6 @@ use crate::{
     evidence::{ArmEvidence, UnderStrace},
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
-    gateway::OrderFigures,
     goal::Answer,
     grid::Grid,
     guidance::Guidance,
@@ -209,9 +208,6 @@ pub struct ArmSummary {
     pub response_quantiles: Vec<(f64, u64)>,
     /// Service-time curve merged over trials: (quantile, ns).
     pub service_quantiles: Vec<(f64, u64)>,
-    /// What only orders through a gateway have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub orders: Option<OrderFigures>,
 }
 
 impl ArmSummary {
@@ -220,9 +216,9 @@ impl ArmSummary {
         self.figures.iter().find(|it| it.metric == metric)
     }
 
-    /// The median of a metric.
-    pub fn median(&self, metric: Metric) -> Option<f64> {
-        self.figures(metric).map(|it| it.spread.median)
+    /// The absolute figure of a metric.
+    pub fn mean(&self, metric: Metric) -> Option<f64> {
+        self.figures(metric).map(|it| it.mean)
     }
 }
 
@@ -231,11 +227,24 @@ impl ArmSummary {
 pub struct MetricFigures {
     /// Metric.
     pub metric: Metric,
-    /// Over the rounds or blocks that the arm's ratio is of.
-    pub spread: Spread,
-    /// Each of them, in time order.
+    /// Their mean on the metric's scale, as their effects have theirs.
+    pub mean: f64,
+    /// One for each round or block that the arm's ratio is of, in time order.
     #[serde(alias = "trials")]
     pub units: Vec<f64>,
+}
+
+impl MetricFigures {
+    /// Figures of these units; `None` of none.
+    pub fn of(metric: Metric, units: Vec<f64>) -> Option<Self> {
+        Some(Self { metric, mean: metric.row().scale.mean(&units)?, units })
+    }
+
+    /// The smallest and the largest.
+    pub fn range(&self) -> (f64, f64) {
+        let over = |pick: fn(f64, f64) -> f64, from| self.units.iter().copied().fold(from, pick);
+        (over(f64::min, f64::INFINITY), over(f64::max, f64::NEG_INFINITY))
+    }
 }
 
 /// Median with minimum and maximum.

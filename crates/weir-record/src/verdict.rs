@@ -60,7 +60,8 @@ pub struct Comparison {
     /// stands beside without an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<DifferenceEffect>,
-    /// Figures of the arm and of the baseline: medians over the units that the effect is made of.
+    /// Figures of the arm and of the baseline: means on the metric's scale over the units that the effect is made of,
+    /// so that the first is the second with the effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<(f64, f64)>,
     /// Units used: rounds in which the arms took turns, or pairs of whole trials.

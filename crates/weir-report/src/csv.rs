@@ -6,8 +6,8 @@ use weir_record::{
     grid::{Difference, Grid},
     machine::FindingState,
     metric::MetricRow,
-    overview::{Figure, Overview, Statistic},
-    study::{ArmSummary, Attribution, ListenSummary, PairedRatio, Spread, StudyResult},
+    overview::{Aggregate, Figure, Overview, Statistic},
+    study::{ArmSummary, Attribution, ListenSummary, PairedRatio, StudyResult},
     verdict::{Comparison, DifferenceEffect, Verdict},
 };
 
@@ -60,21 +60,7 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         overview(&mut rows, result, map);
     }
     for it in &result.aggregates {
-        let subject = [it.cell_id.as_str(), &it.arm, ""];
-        for row in &it.rows {
-            let metric = format!("aggregate-{}", row.statistic.key());
-            let unit = match row.statistic {
-                Statistic::Samples => "count",
-                Statistic::Errors => "fraction",
-                Statistic::Throughput | Statistic::Peak => "1/s",
-                _ => "ns",
-            };
-            rows.number(subject, &metric, "value", row.value, unit);
-            if let Some((least, most)) = row.range {
-                rows.number(subject, &metric, "min", least, unit);
-                rows.number(subject, &metric, "max", most, unit);
-            }
-        }
+        aggregate(&mut rows, it);
     }
     for entry in &result.timeline {
         let subject = [entry.cell_id.as_str(), &entry.arm, ""];
@@ -86,6 +72,25 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         rows.number(subject, "trial", &statistic("clean"), f64::from(u8::from(entry.clean)), "bool");
     }
     rows.text
+}
+
+/// The rows of a load tester.
+fn aggregate(rows: &mut Rows, it: &Aggregate) {
+    let subject = [it.cell_id.as_str(), &it.arm, ""];
+    for row in &it.rows {
+        let metric = format!("aggregate-{}", row.statistic.key());
+        let unit = match row.statistic {
+            Statistic::Samples => "count",
+            Statistic::Errors => "fraction",
+            Statistic::Throughput | Statistic::Peak => "1/s",
+            _ => "ns",
+        };
+        rows.number(subject, &metric, "value", row.value, unit);
+        if let Some((least, most)) = row.range {
+            rows.number(subject, &metric, "min", least, unit);
+            rows.number(subject, &metric, "max", most, unit);
+        }
+    }
 }
 
 /// The tables of a map. What is of no one cell has none; the level is in the statistic.
@@ -167,7 +172,10 @@ fn arm(rows: &mut Rows, summary: &ArmSummary) {
     );
     for figures in &summary.figures {
         let row = figures.metric.row();
-        rows.spread(subject, row.key, figures.spread, row.unit.key());
+        let (least, most) = figures.range();
+        for (statistic, value) in [("mean", figures.mean), ("min", least), ("max", most)] {
+            rows.number(subject, row.key, statistic, value, row.unit.key());
+        }
         for (index, value) in figures.units.iter().enumerate() {
             rows.number(subject, row.key, &format!("unit-{index}"), *value, row.unit.key());
         }
@@ -350,12 +358,6 @@ struct Rows {
 }
 
 impl Rows {
-    fn spread(&mut self, subject: [&str; 3], metric: &str, spread: Spread, unit: &str) {
-        for (statistic, value) in [("median", spread.median), ("min", spread.min), ("max", spread.max)] {
-            self.number(subject, metric, statistic, value, unit);
-        }
-    }
-
     fn figure(
         &mut self,
         subject: [&str; 3],

@@ -134,9 +134,14 @@ pub(crate) fn ratio_in_prose(estimate: f64, interval: Option<(f64, f64)>) -> (St
     (number(estimate), range)
 }
 
-/// What a median with its spread looks like in a table: `5.10 µs (4.98 µs – 5.31 µs)`.
+/// What a figure between the smallest and the largest looks like in a table: `5.10 µs (4.98 µs – 5.31 µs)`.
+pub(crate) fn with_range(figure: f64, range: (f64, f64), number: impl Fn(f64) -> String) -> String {
+    format!("{} ({} – {})", number(figure), number(range.0), number(range.1))
+}
+
+/// The same of a median.
 pub(crate) fn spread(spread: Spread, number: impl Fn(f64) -> String) -> String {
-    format!("{} ({} – {})", number(spread.median), number(spread.min), number(spread.max))
+    with_range(spread.median, (spread.min, spread.max), number)
 }
 
 /// An amount of memory that was measured: `930 B`, `12.3 MiB`.

@@ -49,7 +49,7 @@ const INTERRUPTED_MIN: f64 = 0.01;
 /// wait, and no better prediction. It stands right below the claim.
 pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
-    let share = view.summary(&answer.cell_id, &answer.candidate)?.median(Metric::InterruptedRate)?;
+    let share = view.summary(&answer.cell_id, &answer.candidate)?.mean(Metric::InterruptedRate)?;
     let (candidate, place, told) =
         (&answer.candidate, view.cell_label(&answer.cell_id), format::percent(share));
     (share >= INTERRUPTED_MIN).then(|| {
@@ -152,8 +152,8 @@ fn standing(view: &View<'_>, row: &FrontierRow) -> &'static str {
 }
 
 fn figure(view: &View<'_>, row: &FrontierRow, metric: Metric) -> String {
-    let median = view.summary(&row.cell_id, &row.arm).and_then(|summary| summary.median(metric));
-    median.map_or_else(|| format::ABSENT.to_owned(), |median| metrics::bare(metric, median))
+    let mean = view.summary(&row.cell_id, &row.arm).and_then(|summary| summary.mean(metric));
+    mean.map_or_else(|| format::ABSENT.to_owned(), |mean| metrics::bare(metric, mean))
 }
 
 /// Head of a column of differences.

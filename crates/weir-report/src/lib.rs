@@ -36,7 +36,6 @@ mod markdown;
 mod metrics;
 mod notes;
 pub mod observation;
-mod orders;
 mod overview;
 mod pidstat;
 mod published;

@@ -73,12 +73,12 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 
 /// A section as a page of its own, with how to measure it again.
 pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
-    let mut out = format!("# {}\n\n", view.word(section.title));
+    let mut out = format!("# {}\n\n", section.title.told(view));
     paragraph(&mut out, &escape(titles::told(&view.result.spec.title, view.language)));
     section.texts.iter().for_each(|text| out.push_str(&format!("- {}\n", escape(text))));
     out.push('\n');
     section.tables.iter().for_each(|one| table(view, &mut out, one));
-    paragraph(&mut out, view.word(section.help));
+    paragraph(&mut out, section.help.told(view));
     reproduce(view, &mut out);
     format!("{}\n", out.trim_end())
 }
@@ -91,9 +91,9 @@ fn reproduce(view: &View<'_>, out: &mut String) {
 
 /// A section of the list; charts are their tables.
 fn section(view: &View<'_>, out: &mut String, section: &Section) {
-    heading(view, out, section.title);
+    titled(out, section.title.told(view));
     section.texts.iter().for_each(|text| paragraph(out, &escape(text)));
-    paragraph(out, view.word(section.help));
+    paragraph(out, section.help.told(view));
     for plot in &section.plots {
         paragraph(out, &format!("**{}**", escape(&plot.title)));
         table(view, out, &plot.numbers);
@@ -110,8 +110,12 @@ fn section(view: &View<'_>, out: &mut String, section: &Section) {
 }
 
 fn heading(view: &View<'_>, out: &mut String, title: Word) {
+    titled(out, view.word(title));
+}
+
+fn titled(out: &mut String, title: &str) {
     out.truncate(out.trim_end().len());
-    out.push_str(&format!("\n\n## {}\n\n", view.word(title)));
+    out.push_str(&format!("\n\n## {title}\n\n"));
 }
 
 fn paragraph(out: &mut String, text: &str) {

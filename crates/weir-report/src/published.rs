@@ -63,7 +63,7 @@ fn measured_own(view: &View<'_>, claim: &PublishedClaim) -> String {
         return measured(view, claim, claim.metric);
     }
     let figure = |arm: &str| {
-        Some(metrics::figure(view, row.metric, view.summary(&claim.cell_id, arm)?.median(row.metric)?))
+        Some(metrics::figure(view, row.metric, view.summary(&claim.cell_id, arm)?.mean(row.metric)?))
     };
     let told = match (figure(&claim.arm), figure(&claim.baseline)) {
         (Some(arm), Some(baseline)) if has_pair(claim) => Some(format!("{arm} / {baseline}")),
@@ -104,7 +104,7 @@ fn run_row(view: &View<'_>, run: &PublishedRun, cell: &str, shown: &[Metric]) ->
     let summary = view.summary(cell, &run.arm);
     let figures = shown.iter().flat_map(|metric| {
         let published = run.figures.iter().find(|(own, _)| own == metric).map(|(_, figure)| *figure);
-        let measured = summary.and_then(|summary| Some((bound(summary, *metric), summary.median(*metric)?)));
+        let measured = summary.and_then(|summary| Some((bound(summary, *metric), summary.mean(*metric)?)));
         let bare = |value: f64| metrics::bare(*metric, value);
         [
             published.map_or_else(|| format::ABSENT.to_owned(), bare),

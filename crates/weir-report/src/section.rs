@@ -2,14 +2,39 @@
 
 use maud::Markup;
 
-use crate::{table::Table, words::Word};
+use crate::{table::Table, view::View, words::Word};
+
+/// A text of a section.
+#[derive(Clone, Copy)]
+pub(crate) enum Caption {
+    /// One that is told in other words for other kinds of message.
+    Word(Word),
+    /// One of the section's own, in English, Korean and Chinese.
+    Own([&'static str; 3]),
+}
+
+impl From<Word> for Caption {
+    fn from(word: Word) -> Self {
+        Self::Word(word)
+    }
+}
+
+impl Caption {
+    /// The text in the language of the report.
+    pub(crate) fn told(self, view: &View<'_>) -> &'static str {
+        match self {
+            Self::Word(word) => view.word(word),
+            Self::Own(texts) => view.language.choose(texts),
+        }
+    }
+}
 
 /// A part of a report.
 pub(crate) struct Section {
     /// Its title.
-    pub title: Word,
+    pub title: Caption,
     /// What it shows and how to read it.
-    pub help: Word,
+    pub help: Caption,
     /// What is said before anything is drawn.
     pub texts: Vec<String>,
     /// Arms with their markers stand above.
@@ -26,10 +51,10 @@ pub(crate) struct Section {
 
 impl Section {
     /// A section with a title and its explanation.
-    pub(crate) fn new(title: Word, help: Word) -> Self {
+    pub(crate) fn new(title: impl Into<Caption>, help: impl Into<Caption>) -> Self {
         Section {
-            title,
-            help,
+            title: title.into(),
+            help: help.into(),
             texts: Vec::new(),
             has_legend: false,
             plots: Vec::new(),

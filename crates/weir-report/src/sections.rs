@@ -2,8 +2,8 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, aggregate, cause, chart, evidence, goals, guidance, io_models, kernels, orders,
-    overview, published,
+    account, added_cost, aggregate, cause, chart, evidence, goals, guidance, io_models, kernels, overview,
+    published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 26] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 25] = [
     chart::frontier,
     guidance::section,
     chart::map,
@@ -27,7 +27,6 @@ const SECTIONS: [fn(&View<'_>) -> Content; 26] = [
     attributions,
     waiting,
     chart::bars,
-    orders::section,
     threads::section,
     chart::curves,
     chart::why,

@@ -143,7 +143,7 @@ fn figures_table(view: &View<'_>, shown: &[Metric]) -> Table {
 /// `5.10 µs (4.98 µs – 5.31 µs)`.
 fn figure(summary: &ArmSummary, metric: Metric) -> String {
     let Some(figures) = summary.figures(metric) else { return format::ABSENT.to_owned() };
-    let text = format::spread(figures.spread, |value| metrics::bare(metric, value));
+    let text = format::with_range(figures.mean, figures.range(), |value| metrics::bare(metric, value));
     format!("{}{text}", bound(summary, metric))
 }
 
@@ -202,7 +202,7 @@ pub(crate) fn why_rows(view: &View<'_>, summaries: &[&ArmSummary]) -> Vec<WhyRow
     };
     let mut rows = vec![row(view.word(Word::Syscalls).to_owned(), &|it| it.syscalls_per_message)];
     for of_events in METRICS.iter().filter(|row| row.family == Family::Events) {
-        rows.push(row(metrics::name(view, of_events.metric), &|it| it.median(of_events.metric)));
+        rows.push(row(metrics::name(view, of_events.metric), &|it| it.mean(of_events.metric)));
     }
     let mut counters: Vec<&str> = Vec::new();
     for (name, _) in summaries.iter().flat_map(|summary| &summary.engine_per_message) {

@@ -9,10 +9,11 @@ use weir_record::{
 use crate::{
     added_cost,
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, frontier, goals, guidance, io_models, metrics, notes, orders, overview, published,
-    section::Content,
+    format, frontier, goals, guidance, io_models, metrics, notes, overview, published,
+    section::{Content, Section},
     sentence,
     table::Table,
+    tables,
     view::{View, bound},
     words::{self, Word},
 };
@@ -167,8 +168,8 @@ fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Opt
         row.family == Family::Time && row.scale == Scale::Ratio && (row.part)(cell) == Part::Figure
     };
     let told = METRICS.iter().filter(is_alone).filter_map(|row| {
-        let median = summary.median(row.metric)?;
-        Some(format!("{} {}", metrics::short(view, row.metric), metrics::bare(row.metric, median)))
+        let mean = summary.mean(row.metric)?;
+        Some(format!("{} {}", metrics::short(view, row.metric), metrics::bare(row.metric, mean)))
     });
     let told: Vec<String> = told.collect();
     (!told.is_empty()).then(|| format!("  {}", told.join(view.language.list())))
@@ -182,8 +183,8 @@ fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option
     }
     if let Some(summary) = summary {
         let figure = |metric: Metric| {
-            let median = summary.median(metric)?;
-            Some(format!("{}{}", bound(summary, metric), metrics::bare(metric, median)))
+            let mean = summary.mean(metric)?;
+            Some(format!("{}{}", bound(summary, metric), metrics::bare(metric, mean)))
         };
         row.throughput = figure(Metric::Throughput).unwrap_or_default();
         row.server_cpu = figure(Metric::ServerCpuPerMessage).unwrap_or_default();
@@ -393,10 +394,13 @@ fn further(view: &View<'_>, out: &mut Output) {
         advice.iter().for_each(|line| out.wrapped(&format!("- {line}"), "  "));
     }
     let headline = sentence::headline(view);
-    for content in [added_cost::section(view), published::runs(view), orders::section(view)] {
+    let figures = Content::unless(!view.is_orders || view.result.arms.is_empty(), || {
+        Section::of_table(Word::FiguresTitle, Word::FiguresHelp, tables::further_figures(view, &[]))
+    });
+    for content in [added_cost::section(view), published::runs(view), figures] {
         let Content::Shown(section) = content else { continue };
         out.blank();
-        out.styled(Style::Bold, view.word(section.title));
+        out.styled(Style::Bold, section.title.told(view));
         section.texts.iter().filter(|text| **text != headline).for_each(|text| out.wrapped(text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
     }

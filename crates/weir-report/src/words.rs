@@ -55,9 +55,10 @@ words! {
     MeasuredRatio: "measured ratio" | "측정한 비율" | "实测比值";
     PublishedRunsTitle: "Published runs beside measured" | "발표된 실행: 발표 수치와 측정 수치" | "已发表的各次运行与实测对照";
     PublishedRunsHelp: "Runs that others published, each beside the arm that does the same here. Measured figures are \
-        medians of the clean trials."
-        | "다른 곳에서 발표한 실행을 여기서 같은 일을 하는 비교 대상과 나란히 놓았습니다. 측정 수치는 정상 시행의 중앙값입니다."
-        | "他人发表的各次运行，与此处做同样工作的方案对照。实测数值为有效试验的中位数。";
+        geometric means of the blocks that the ratios are of; counts are arithmetic ones."
+        | "다른 곳에서 발표한 실행을 여기서 같은 일을 하는 비교 대상과 나란히 놓았습니다. 측정 수치는 비율을 구한 블록들의 기하평균이고, 횟수는 \
+        산술평균입니다."
+        | "他人发表的各次运行，与此处做同样工作的方案对照。实测数值为计算比值所用各区组的几何平均，次数则取算术平均。";
     PublishedRun: "run" | "실행" | "运行";
     AddedCostTitle: "What arms add to the baseline's cost" | "기준에 더해지는 비용" | "在基线之上增加的代价";
     AddedCostHelp: "Each arm less the baseline of the same block, which does the same work without what the arm adds: the \
@@ -67,19 +68,7 @@ words! {
         비용으로 나눈 값(모든 대상을 함께 보정한 Fieller 구간)이고, 참조 대상의 비용을 0과 구별할 수 없으면 표시하지 않습니다."
         | "各方案减去同一区组中没有该附加部分而做同样工作的基线，取各区组的均值，并给出 t 区间。份额为第一项代价除以参照方案的代价（Fieller \
         区间，对所有方案联合校正）；若参照方案的代价无法与零区分，则不给出。";
-    OrderFiguresTitle: "Figures per order" | "주문당 수치" | "每笔订单的数值";
-    OrderFiguresHelp: "Medians of the clean trials with the smallest and the largest. Switches are those of all threads \
-        of the gateway. A wake is one that cost a system call."
-        | "정상 시행의 중앙값과 최솟값, 최댓값입니다. 컨텍스트 스위치은 게이트웨이의 모든 스레드를 합친 것이고, 깨우기는 시스템 콜이 든 것만 \
-        셉니다."
-        | "有效试验的中位数及最小、最大值。切换为网关全部线程之和；唤醒只计需要系统调用的。";
     Journal: "journal" | "저널" | "日志";
-    RoundTripP50: "round trip p50" | "왕복 p50" | "往返 p50";
-    RoundTripP99: "round trip p99" | "왕복 p99" | "往返 p99";
-    HandedOff: "handed over" | "넘긴 비율" | "交出比例";
-    Wakes: "wakes" | "깨우기" | "唤醒";
-    WakesPerHandoff: "wakes a hand-off" | "전달당 깨우기" | "每次交接的唤醒";
-    HandoffsPerDrain: "taken a drain" | "비우기당 건수" | "每次清空的条数";
     CheckReplies: "every reply came in its turn" | "모든 응답이 순서대로 도착" | "所有回报都按序到达";
     CheckChain: "the gateway received twice what the exchange did" | "게이트웨이 수신이 거래소의 두 배"
         | "网关接收量恰为交易所的两倍";
@@ -106,19 +95,19 @@ words! {
     CheckNotAsked: "not asked of a storage job" | "스토리지 작업에는 묻지 않음" | "对存储任务不作检查";
 
     FrontierTitle: "Misses against CPU" | "miss와 CPU" | "miss 与 CPU";
-    FrontierHelp: "Each point is a way to wait, the median over the blocks; settings of a family are joined. Lower left \
+    FrontierHelp: "Each point is a way to wait, the mean over the blocks; settings of a family are joined. Lower left \
         is better. The step line is the frontier (marked in the table): no point but an oracle's (hollow) has less of one and no more of \
         the other. Oracles know what no thread can know. A miss is an operation that was complete when its sleep ended; a \
         harmful one was noticed later than an interrupt would have told. CPU is the time of the thread that waits over \
         all time. Differences are arm less baseline. The baseline is ahead of an arm when it has less of one, by its \
         verdict, and no more of the other, by its margin; each part is tested by itself, so the joint statement needs no \
         further correction."
-        | "점 하나는 대기 방식 하나의 블록 중앙값이며 같은 계열의 설정은 선으로 이었습니다. 왼쪽 아래일수록 좋습니다. 계단선은 프런티어(표의 ◆)로, \
+        | "점 하나는 대기 방식 하나의 블록 평균이며 같은 계열의 설정은 선으로 이었습니다. 왼쪽 아래일수록 좋습니다. 계단선은 프런티어(표의 ◆)로, \
         오라클(빈 표식)을 빼면 한쪽이 더 적으면서 다른 쪽이 더 많지 않은 점이 없습니다. 오라클은 스레드가 알 수 없는 것을 압니다. miss는 \
         sleep이 끝났을 때 이미 완료된 I/O이고, 해로운 miss는 인터럽트보다 늦게 알아챈 것입니다. CPU는 기다리는 스레드의 CPU 시간을 경과 \
         시간으로 나눈 값입니다. 차이는 ‘비교 대상 − 기준’입니다. 기준이 한쪽에서 판정상 더 적고 다른 쪽에서 여유 안에서 더 많지 않으면 \
         앞섭니다. 두 부분을 따로 검정하므로 결합 명제에 추가 보정은 필요하지 않습니다."
-        | "每个点是一种等待方式在各区组上的中位数，同一族的设置以线相连，越靠左下越好。阶梯线为前沿（表中的 ◆）：除神谕（空心）外，没有点在一项上更少而\
+        | "每个点是一种等待方式在各区组上的均值，同一族的设置以线相连，越靠左下越好。阶梯线为前沿（表中的 ◆）：除神谕（空心）外，没有点在一项上更少而\
         另一项不更多。神谕知道线程无法知道的。miss 指睡眠结束时已经完成的操作，有害 miss 是比中断更晚察觉的那些。CPU 为等待线程的 CPU \
         时间除以经过时间。差值为“方案 − 基线”。基线在一项上按判定更少、在另一项上按余量不更多，即为领先；两部分分别检验，联合结论无需再校正。";
     MissAxis: "misses" | "miss 비율" | "miss 率";
@@ -480,11 +469,15 @@ words! {
     BetterRight: "better →" | "좋음 →" | "更好 →";
     NoComparisons: "No comparison could be made." | "비교할 수 있는 결과가 없습니다." | "没有可比较的结果。";
     FiguresTitle: "Throughput and CPU" | "처리량과 CPU" | "吞吐量与 CPU";
-    FiguresHelp: "Bars are medians over the rounds or blocks that the ratios are of, whiskers minimum to maximum, dots \
-        single rounds or blocks. The baseline's are those beside the first arm compared with it."
-        | "막대는 비율을 구한 라운드나 블록의 중앙값, 수염은 최소–최대, 점은 개별 라운드나 블록입니다. 기준의 값은 가장 먼저 비교한 대상과 \
-        함께 잰 것입니다."
-        | "条形为计算比值所用各轮或各区组的中位数，须线为最小值到最大值，圆点为单轮或单个区组。基线的数值取自与它首先比较的方案同在的轮次或区组。";
+    FiguresHelp: "Bars are means over the rounds or blocks that the effects are of, whiskers minimum to maximum, dots \
+        single rounds or blocks: geometric means of what is compared as a ratio, arithmetic ones of what is compared as a \
+        difference. An arm's figure in a round is the baseline's with the round's effect. The baseline's are those beside \
+        the first arm compared with it."
+        | "막대는 효과를 구한 라운드나 블록의 평균, 수염은 최소–최대, 점은 개별 라운드나 블록입니다. 비율로 비교하는 값은 기하평균, 차이로 \
+        비교하는 값은 산술평균입니다. 라운드에서 대상의 값은 기준의 값에 그 라운드의 효과를 적용한 것입니다. 기준의 값은 가장 먼저 비교한 대상과 함께 \
+        잰 것입니다."
+        | "条形为计算效应所用各轮或各区组的均值，须线为最小值到最大值，圆点为单轮或单个区组；按比值比较的取几何平均，按差值比较的取算术平均。\
+        某轮中方案的数值由基线的数值与该轮的效应得出。基线的数值取自与它首先比较的方案同在的轮次或区组。";
     NoFigures: "No trial gave figures." | "수치를 낸 시행이 없습니다." | "没有任何试验给出数据。";
     LatencyTitle: "Latency at one offered rate" | "같은 부하율에서의 지연시간" | "同一负载速率下的延迟";
     LatencyHelp: "Solid: response time, counted from the moment a message was due. Dashed: service time, counted \
@@ -516,14 +509,6 @@ words! {
     Check: "check" | "검사" | "检查项";
     Found: "what was found" | "확인된 내용" | "检查所见";
     NoChecks: "No check was recorded." | "기록된 검사가 없습니다." | "没有记录任何检查。";
-    TimelineTitle: "The session, trial by trial" | "시행별 진행 기록" | "逐次试验时间线";
-    TimelineHelp: "Every box is one trial, in the order it ran: the arms take turns, so a drift of the machine hits \
-        all of them. Hollow boxes were excluded. Below: the cross-core reading around each trial, which tells \
-        machine states apart."
-        | "상자 하나가 시행 하나이며 실행된 순서대로 놓였습니다. 대상들이 번갈아 실행되므로 머신 상태가 변해도 모두에게 \
-        똑같이 영향을 줍니다. 속이 빈 상자는 비교에서 뺀 시행입니다. 아래는 시행 전후의 코어 간 왕복 시간으로, 머신 상태를 구분합니다."
-        | "每个方块是一次试验，按实际运行顺序排列：各方案轮流运行，机器状态的漂移会同等影响所有方案。空心方块为被剔除的试验。\
-        下方为每次试验前后的跨核往返时间，用于区分机器状态。";
     NoTimeline: "No trial was run." | "실행된 시행이 없습니다." | "没有运行任何试验。";
     CrossCore: "cross-core round trip" | "코어 간 왕복 시간" | "跨核往返时间";
     Start: "start" | "시작" | "开始";

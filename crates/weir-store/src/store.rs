@@ -441,7 +441,7 @@ fn insert_readings(
 fn insert_figures(transaction: &Transaction<'_>, trial_id: i64, trial: &TrialRecord) -> rusqlite::Result<()> {
     let mut statement =
         transaction.prepare_cached("INSERT INTO figure (trial_id, metric, value) VALUES (?1, ?2, ?3)")?;
-    for row in &METRICS {
+    for row in METRICS {
         if let Some(figure) = (row.read)(trial).filter(|figure| figure.is_finite()) {
             statement.execute((trial_id, row.key, figure))?;
         }

@@ -3,9 +3,12 @@
 //!
 //! It looks for `crate::` in code that is not a test; paths through `super` stay within a module's own folder here.
 
+use std::collections::BTreeSet;
+
 use super::{Finding, lexer::Source, tree::SourceFile};
 
-/// Crates with a stated order, lowest first.
+/// Crates with a stated order, lowest first. Modules in one line, with blanks between them, may use each other; `*` is
+/// a line of all that are not named.
 const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-lab",
@@ -14,6 +17,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "host_defaults",
             "table",
             "io_models",
+            "launch",
             "protocol",
             "alternation",
             "validate",
@@ -21,13 +25,47 @@ const ORDERS: &[(&str, &[&str])] = &[
             "builtin",
             "outline",
             "storage",
-            "launch",
             "supervise",
             "process",
             "fake",
             "run",
             "exit",
             "export",
+        ],
+    ),
+    (
+        "weir-load",
+        &[
+            "payload",
+            "pacer",
+            "close_backoff",
+            "spin",
+            "warmup",
+            "little",
+            "error",
+            "failure",
+            "summary",
+            "progress",
+            "connection_notes",
+            "recorder",
+            "gather",
+            "connector",
+            "workload",
+            "shared",
+            "connection",
+            "closed",
+            "open",
+            "slot",
+            "single",
+            // A specification holds its protocol, which has it carried.
+            "spec protocol worker bench",
+            "limits",
+            "edges",
+            "report",
+            "run",
+            "slices",
+            // The protocols.
+            "*",
         ],
     ),
     (
@@ -98,7 +136,6 @@ const ORDERS: &[(&str, &[&str])] = &[
             "overview",
             "aggregate",
             "strace",
-            "orders",
             "goals",
             "account",
             "evidence",
@@ -128,9 +165,14 @@ fn check_crate(files: &[SourceFile], name: &str, order: &[&str]) -> Vec<Finding>
     let folder = format!("crates/{name}/src/");
     let own = files.iter().filter_map(|file| Some((module_of(file.path.strip_prefix(&folder)?)?, file)));
     let own: Vec<(&str, &SourceFile)> = own.collect();
+    let is_named = |module: &str| order.iter().any(|line| line.split(' ').any(|name| name == module));
+    let rest: BTreeSet<&str> = own.iter().map(|(module, _)| *module).filter(|it| !is_named(it)).collect();
+    let rest = rest.into_iter().collect::<Vec<_>>().join(" ");
+    let order: Vec<&str> = order.iter().map(|line| if *line == "*" { rest.as_str() } else { line }).collect();
     let mut findings: Vec<Finding> =
-        own.iter().flat_map(|(module, file)| check_file(module, file, order)).collect();
-    let gone = order.iter().filter(|module| own.iter().all(|(found, _)| found != *module));
+        own.iter().flat_map(|(module, file)| check_file(module, file, &order)).collect();
+    let named = order.iter().flat_map(|line| line.split(' ')).filter(|module| !module.is_empty());
+    let gone = named.filter(|module| own.iter().all(|(found, _)| found != module));
     if !own.is_empty() {
         findings.extend(gone.map(|module| {
             let message = format!("`{module}` of {name} is gone; take it out of ORDERS");
@@ -149,7 +191,8 @@ fn module_of(path: &str) -> Option<&str> {
 
 fn check_file(module: &str, file: &SourceFile, order: &[&str]) -> Vec<Finding> {
     let Some(text) = file.text.as_deref() else { return Vec::new() };
-    let Some(place) = order.iter().position(|name| *name == module) else {
+    let place_of = |module: &str| order.iter().position(|line| line.split(' ').any(|name| name == module));
+    let Some(place) = place_of(module) else {
         let message = format!("`{module}` has no place; add it to ORDERS in xtask/src/tidy/modules.rs");
         return vec![Finding::new(&file.path, 1, "modules", message)];
     };
@@ -157,7 +200,7 @@ fn check_file(module: &str, file: &SourceFile, order: &[&str]) -> Vec<Finding> {
     let tests = source.test_ranges();
     let used = used_modules(&source.code);
     let wrong = used.into_iter().filter(|(offset, used)| {
-        let is_later = order.iter().position(|name| name == used).is_some_and(|other| other > place);
+        let is_later = place_of(used).is_some_and(|other| other > place);
         is_later && !tests.iter().any(|range| range.contains(offset))
     });
     wrong
@@ -216,7 +259,7 @@ mod tests {
     use super::*;
 
     fn messages(path: &str, text: &str) -> Vec<String> {
-        let order: &[&str] = &["low", "middle", "high"];
+        let order: &[&str] = &["low", "middle knot", "high"];
         let file = SourceFile::text(path, text);
         let module = module_of(path.strip_prefix("crates/x/src/").expect("it is one")).expect("it is one");
         check_file(module, &file, order).into_iter().map(|found| found.message).collect()
@@ -236,6 +279,10 @@ mod tests {
         let fine = "//! crate::high\nuse crate::{low, middle::X};\nfn f() { \"crate::high\"; $crate::high::g() }\n\
                     #[cfg(test)]\nmod tests { use crate::high; }\n";
         assert_eq!(messages("crates/x/src/middle.rs", fine), Vec::<String>::new());
+        for (module, other) in [("middle", "knot"), ("knot", "middle")] {
+            let in_one_line = format!("use crate::{other}::Thing;\n");
+            assert!(messages(&format!("crates/x/src/{module}.rs"), &in_one_line).is_empty());
+        }
     }
 
     #[test]
@@ -244,6 +291,12 @@ mod tests {
         let files = [SourceFile::text("crates/x/src/low.rs", "")];
         let found = check_crate(&files, "x", &["low", "gone"]);
         assert!(found.len() == 1 && found[0].message.contains("`gone` of x is gone"), "{found:?}");
+        let rest = [
+            SourceFile::text("crates/x/src/leaf.rs", ""),
+            SourceFile::text("crates/x/src/low.rs", "use crate::leaf;"),
+        ];
+        let found = check_crate(&rest, "x", &["low", "*"]);
+        assert!(found.len() == 1 && found[0].message.contains("`low` stands before `leaf`"), "{found:?}");
         assert_eq!(module_of("lib.rs"), None);
         assert_eq!(module_of("html/style.css"), None);
     }

@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(refusal, Refusal::KernelOlder { asked, running });
         }
         let any = Config { as_on_kernel: Some(asked), ..Config::default() };
-        let error = crate::Runtime::new(&any).err().expect("it is newer").to_string();
+        let error = crate::Runtime::new(&any).expect_err("it is newer").to_string();
         assert!(error.contains(&asked.to_string()) && error.contains(&running.to_string()), "{error}");
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    spec::{ArmSpec, CellSpec, StudySpec, Subject},
+    spec::{ArmSpec, CellSpec, StudySpec},
     study::MissingArm,
 };
 
@@ -220,7 +220,7 @@ pub(super) fn missing(
         .filter(|arm| spec.arms.iter().all(|own| own.name != arm.name))
         .filter_map(|arm| Some(told(&arm.name, refused(arm.driver.as_deref())?)))
         .collect();
-    let of_driver = spec.arms.iter().filter_map(|arm| Some(told(&arm.name, refused(driver(&arm.subject))?)));
+    let of_driver = spec.arms.iter().filter_map(|arm| Some(told(&arm.name, refused(arm.subject.driver())?)));
     missing.extend(of_driver.collect::<Vec<_>>());
     let left_out = left_out.iter().find_map(|driver| host_defaults.refused(driver));
     for name in &places.idle {
@@ -233,12 +233,4 @@ pub(super) fn missing(
         spec.arms.retain(|arm| arm.name != *name);
     }
     Ok(missing)
-}
-
-fn driver(subject: &Subject) -> Option<&str> {
-    match subject {
-        Subject::Weir { driver, .. } => Some(driver),
-        Subject::Gateway(subject) => subject.driver.as_deref(),
-        Subject::Command { .. } | Subject::Storage(_) | Subject::Fio { .. } => None,
-    }
 }

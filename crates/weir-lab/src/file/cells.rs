@@ -277,8 +277,8 @@ impl File {
     }
 
     /// Slices of evidence. The file's are for cells in a closed loop, where all time is spent on messages: some for
-    /// claims, some for the others. Its strace and its slices by group are for claims and for cells with evidence of their
-    /// own.
+    /// claims, some for the others. Its strace and its slices by group are for claims and for cells with evidence of
+    /// their own.
     fn evidence(&self, role: CellRole, load: LoadMode, own: &Settings) -> Option<EvidencePlan> {
         let is_claimed = role != CellRole::Exploratory;
         let of_all = match is_claimed {

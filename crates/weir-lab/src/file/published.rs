@@ -34,17 +34,12 @@ fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<
         None => entry.text(),
     };
     let arm = |entry: Entry<'_>| one_of(entry, "arm", arms);
-    let metric = |entry: Entry<'_>| {
-        let names: Vec<&str> = METRICS.iter().map(|row| row.key).collect();
-        let name = one_of(entry, "metric", &names)?;
-        Ok(METRICS.iter().find(|row| row.key == name).map_or(Metric::Throughput, |row| row.metric))
-    };
     let claim = PublishedClaim {
         id: table.required("id", Entry::text)?,
         source: table.required("source", text)?,
         claim: table.required("claim", text)?,
         ratio: table.read("ratio", ratio)?,
-        metric: table.required("metric", metric)?,
+        metric: table.required("metric", comparisons::metric)?,
         cell_id: table.required("cell", cell)?,
         arm: table.required("arm", arm)?,
         baseline: table.required("baseline", arm)?,
@@ -94,7 +89,7 @@ fn run(mut table: Table<'_>, known: &comparisons::Known<'_>) -> Result<Published
 fn figures(entry: Entry<'_>) -> Result<Vec<(Metric, f64)>, Fault> {
     let mut table = entry.table()?;
     let mut found = Vec::new();
-    for row in &METRICS {
+    for row in METRICS {
         let figure = |entry: Entry<'_>| {
             let wrong = entry.wrong("it is no figure; write a number, 0 or more".to_owned());
             entry.fraction().and_then(|it| if it.is_finite() && it >= 0.0 { Ok(it) } else { Err(wrong) })

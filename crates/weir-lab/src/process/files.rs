@@ -14,7 +14,7 @@ use weir_record::spec::StorageCell;
 
 use crate::{
     launch::{LaunchError, TrialRequest},
-    protocol::http::file_name,
+    protocol::{self, http::file_name, start::ServerStart},
     storage,
 };
 
@@ -43,28 +43,28 @@ impl Files {
         Self { folder: Some(folder), written: BTreeSet::new() }
     }
 
-    /// Makes what the server's words name, and nothing else.
+    /// Makes what the words of servers and neighbours name, and nothing else.
     pub(crate) fn prepare(
         &mut self,
         request: &TrialRequest<'_>,
-        words: &[String],
+        servers: &[ServerStart],
     ) -> Result<TrialFiles, LaunchError> {
         let asked = request.neighbours.iter().filter(|it| request.cell.neighbours.contains(&it.name));
         let beside = asked.flat_map(|neighbour| &neighbour.argv);
-        let words: Vec<&String> = words.iter().chain(beside).collect();
+        let words: Vec<&String> = servers.iter().flat_map(|server| &server.words).chain(beside).collect();
         let names = |place: &str| words.iter().any(|word| word.contains(place));
         let mut files = TrialFiles::default();
         if names("{content") {
-            let asked = request.cell.http.as_ref().ok_or_else(|| {
-                let arm = &request.arm.name;
-                LaunchError::Usage(format!("arm {arm}: a study of echo has no content to put into a command"))
+            let protocol = protocol::of(request.cell);
+            let content = protocol.content(request.cell).ok_or_else(|| {
+                let (arm, name) = (&request.arm.name, protocol.name());
+                LaunchError::Usage(format!(
+                    "arm {arm}: a study of {name} has no content to put into a command"
+                ))
             })?;
-            let content: Content =
-                asked.content.parse().map_err(|error| LaunchError::Usage(format!("{error}")))?;
             files.words = self.content(content).map_err(unable)?;
         }
-        let keeps_journal = request.cell.orders.as_ref().is_some_and(|orders| orders.journal != "none");
-        if names("{scratch}") || keeps_journal {
+        if names("{scratch}") {
             // Servers of a round are up together and must not meet in one folder.
             let own = Path::new(SCRATCH).join(request.position.to_string());
             let scratch = self.make(&own).map_err(unable)?;
@@ -110,11 +110,6 @@ impl Files {
 }
 
 impl TrialFiles {
-    /// The trial's own folder, where it has one.
-    pub(crate) fn scratch(&self) -> Option<&Path> {
-        self.scratch.as_deref()
-    }
-
     /// The word with everything replaced that stands for a file here.
     pub(crate) fn substituted(&self, word: &str) -> String {
         self.words.iter().fold(word.to_owned(), |word, (place, path)| word.replace(place, path))
@@ -144,6 +139,7 @@ mod tests {
     use weir_record::spec::{CellSpec, HttpCell, StudySpec};
 
     use super::*;
+    use crate::protocol::start::Program;
 
     fn folder(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("weir-lab-{name}-{}", std::process::id()))
@@ -157,7 +153,8 @@ mod tests {
     }
 
     fn prepare(files: &mut Files, spec: &StudySpec, words: &[&str]) -> Result<TrialFiles, LaunchError> {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let server = ServerStart { name: "server", program: Program::Foreign, words };
         let request = TrialRequest {
             arm: &spec.arms[0],
             cell: &spec.cells[0],
@@ -169,7 +166,7 @@ mod tests {
             position: 0,
             interrupt: &AtomicBool::new(false),
         };
-        files.prepare(&request, &words)
+        files.prepare(&request, &[server])
     }
 
     #[test]

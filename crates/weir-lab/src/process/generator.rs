@@ -17,14 +17,11 @@ use super::{
 use crate::{
     host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
-    protocol::{self, seconds},
+    protocol::{self, seconds, start::engine_options},
 };
 
 /// It failed without a report, or nothing came back right and the report says why.
 const EXIT_RUNTIME: i32 = 1;
-/// Exit codes of the generator that mean more than "it failed".
-pub(super) const EXIT_USAGE: i32 = 2;
-pub(super) const EXIT_ENVIRONMENT: i32 = 13;
 
 /// What came of the generator, unless the session must stop.
 pub(crate) type Loaded = Result<Box<LoadReport>, TrialFailure>;
@@ -57,14 +54,12 @@ pub(crate) fn load(
         group.tick();
         server.still_runs();
     }
-    match group.end().ok().and_then(|status| status.code()) {
-        Some(code) if has_report(code, &group.stdout.text()) => {}
-        Some(EXIT_USAGE) => return Err(LaunchError::Usage(group.said())),
-        Some(EXIT_ENVIRONMENT) => return Err(LaunchError::Environment(group.said())),
-        _ => {
-            let reason = group.exit_reason();
-            return Ok(Err(blame(server, reason)));
-        }
+    let code = group.end().ok().and_then(|status| status.code());
+    if !code.is_some_and(|code| has_report(code, &group.stdout.text())) {
+        return match group.refusal(true) {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(Err(blame(server, group.exit_reason()))),
+        };
     }
     if !server.still_runs() {
         return Ok(Err(server.death()));
@@ -116,9 +111,7 @@ pub(super) fn words(request: &TrialRequest<'_>, address: &str) -> Result<Vec<Str
     if !request.load_cpus.is_empty() {
         option("--pin", cpu_list(request.load_cpus));
     }
-    for (name, value) in &request.arm.load_options {
-        option("--option", format!("{name}={value}"));
-    }
+    words.extend(engine_options(&request.arm.load_options));
     Ok(words)
 }
 
@@ -145,6 +138,6 @@ mod tests {
     #[test]
     fn a_report_in_which_nothing_was_right_is_a_report() {
         assert!(has_report(0, "") && has_report(EXIT_RUNTIME, "{\"schema_version\":1}\n"));
-        assert!(!has_report(EXIT_RUNTIME, "") && !has_report(EXIT_USAGE, "{}") && !has_report(137, "{}"));
+        assert!(!has_report(EXIT_RUNTIME, "") && !has_report(2, "{}") && !has_report(137, "{}"));
     }
 }

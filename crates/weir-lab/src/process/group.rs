@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use weir_sys::child::spawn_bound;
 
 use super::pipe::{Keep, Pipe, wait_readable};
-use crate::supervise;
+use crate::{launch::LaunchError, supervise};
 
 /// Longest output of a child that is kept; a load report with its histograms is a tenth of it.
 const STDOUT_BYTES_MAX: usize = 4 << 20;
@@ -34,6 +34,27 @@ pub(crate) enum Bond {
     CleansUp,
     /// The kernel kills it; until then it takes commands on its input, and ends when that closes.
     Commanded,
+}
+
+/// Exit codes of `weir` that mean more than "it failed".
+const EXIT_USAGE: i32 = 2;
+const EXIT_ENVIRONMENT: i32 = 13;
+
+/// Why a child would not do its work, in its own words.
+pub(crate) enum Refusal {
+    /// What it was told cannot be meant.
+    Usage(String),
+    /// It cannot run here.
+    Environment(String),
+}
+
+impl From<Refusal> for LaunchError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Usage(said) => LaunchError::Usage(said),
+            Refusal::Environment(said) => LaunchError::Environment(said),
+        }
+    }
 }
 
 /// A running child, or one that ended and is not reaped yet. Dropping it ends the child and all below it.
@@ -143,6 +164,17 @@ impl Group {
         self.stderr.drain();
         self.reaped = Some(status);
         Ok(status)
+    }
+
+    /// Ends the child; `None` when its exit code says no more than that it failed. Only of `weir` itself all codes are
+    /// known.
+    pub(crate) fn refusal(&mut self, is_weir: bool) -> Option<Refusal> {
+        match self.end().ok()?.code()? {
+            EXIT_USAGE if is_weir => Some(Refusal::Usage(self.said())),
+            EXIT_ENVIRONMENT if is_weir => Some(Refusal::Environment(self.said())),
+            supervise::EXIT_NOT_STARTED => Some(Refusal::Environment(self.said())),
+            _ => None,
+        }
     }
 
     /// How the child ended and the end of what it said, in one line.

@@ -33,12 +33,15 @@ use weir_stats::random::{Random, derived_seed};
 use super::{
     Deadlines,
     files::{Files, TrialFiles},
-    generator::{self, EXIT_ENVIRONMENT, EXIT_USAGE},
+    generator,
     group::{Bond, Group},
-    server::{self, NoServer, Server},
+    server::{NoServer, Server},
     stopping,
 };
-use crate::launch::{LaunchError, RoundRequest, Sliced, TrialFailure};
+use crate::{
+    launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
+    protocol,
+};
 
 /// From the last answer of a slice until its server sleeps.
 const SETTLE: Duration = Duration::from_micros(300);
@@ -123,9 +126,10 @@ impl Round<'_> {
         let mut arms = Vec::with_capacity(self.request.arms.len());
         for (position, spec) in (0_u32..).zip(self.request.arms) {
             let request = self.request.of_arm(spec, position);
-            let files = files.prepare(&request, server::words(&spec.subject))?;
+            let starts = protocol::of(request.cell).servers(&request);
+            let files = files.prepare(&request, &starts)?;
             let number = self.number + u64::from(position);
-            arms.push(match Server::start(self.weir, &request, &files, number, self.deadlines) {
+            arms.push(match Server::start(self.weir, &request, (&starts, &files), number, self.deadlines) {
                 Ok(server) => Arm::of(server, files),
                 Err(NoServer::Failed(failure)) => Arm::failed(failure),
                 Err(NoServer::Stop(error)) => return Err(error),
@@ -533,10 +537,9 @@ impl Generator {
     }
 
     fn death(&mut self) -> Broken {
-        match self.group.end().ok().and_then(|status| status.code()) {
-            Some(EXIT_USAGE) => Broken::Stop(LaunchError::Usage(self.group.said())),
-            Some(EXIT_ENVIRONMENT) => Broken::Stop(LaunchError::Environment(self.group.said())),
-            _ => Broken::Load(self.group.exit_reason()),
+        match self.group.refusal(true) {
+            Some(refusal) => Broken::Stop(refusal.into()),
+            None => Broken::Load(self.group.exit_reason()),
         }
     }
 

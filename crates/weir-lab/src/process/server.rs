@@ -1,54 +1,47 @@
-//! The server's side of a trial: `weir serve`, or a foreign command under a supervisor.
+//! The server's side of a trial: the processes that the protocol says, each `weir serve` or a foreign command under a
+//! supervisor.
 
 use std::{
+    iter,
     net::{SocketAddr, TcpListener, TcpStream},
-    process::{Command, ExitStatus},
+    path::Path,
+    process::Command,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
-use rustix::process::Signal;
-use weir_record::spec::{CellSpec, GatewaySubject, Subject};
-
 use super::{
     Deadlines,
     files::TrialFiles,
-    group::{Bond, Group, TICK},
+    group::{Bond, Group, Refusal, TICK},
     neighbour::{self, Neighbour},
-    orders::{self, Upstream},
 };
 use crate::{
     host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
-    protocol, supervise,
+    protocol::start::{Program, STATS_SOCKET, ServerStart, UPSTREAM},
+    supervise,
 };
+use rustix::process::Signal;
 
 /// Longest try to connect while waiting for a foreign server.
 const CONNECT_TRY: Duration = Duration::from_millis(50);
 
-/// Exit codes of `weir serve` that mean more than "it failed".
-const EXIT_USAGE: i32 = 2;
-const EXIT_ENVIRONMENT: i32 = 13;
-
 /// A server that accepts connections.
 pub(crate) struct Server {
     group: Group,
-    kind: Kind,
+    /// What it is called among the processes of a trial.
+    name: &'static str,
+    /// A foreign server is below a supervisor, which is the child.
+    program: Program,
     /// Where it listens.
     pub(crate) address: String,
     /// Abstract socket that answers with engine counters, for Weir's own servers.
     pub(crate) stats_socket: Option<String>,
-    /// The exchange behind a gateway.
-    pub(super) behind: Option<Box<Upstream>>,
+    /// The server that this one stands before.
+    pub(super) behind: Option<Box<Server>>,
     /// Processes beside it.
     neighbours: Vec<Neighbour>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Weir,
-    /// A foreign server below a supervisor, which is the child.
-    Supervised,
 }
 
 /// Why there is no server: the trial failed, or the session must stop.
@@ -58,15 +51,15 @@ pub(crate) enum NoServer {
 }
 
 impl Server {
-    /// Starts a server, and its neighbours when it is ready.
+    /// Starts servers one after the other and gives the last, with its neighbours when it is ready.
     pub(crate) fn start(
-        weir: &std::path::Path,
+        weir: &Path,
         request: &TrialRequest<'_>,
-        files: &TrialFiles,
+        (starts, files): (&[ServerStart], &TrialFiles),
         number: u64,
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
-        let server = Self::start_alone(weir, request, files, number, deadlines)?;
+        let server = Self::start_alone(weir, request, (starts, files), number, deadlines)?;
         match neighbour::start_all(weir, request, files, &server.address, deadlines) {
             Ok(neighbours) => Ok(Self { neighbours, ..server }),
             Err(failure) => {
@@ -77,95 +70,60 @@ impl Server {
     }
 
     fn start_alone(
-        weir: &std::path::Path,
+        weir: &Path,
         request: &TrialRequest<'_>,
-        files: &TrialFiles,
+        (starts, files): (&[ServerStart], &TrialFiles),
         number: u64,
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
-        match &request.arm.subject {
-            Subject::Weir { driver, options, arguments } => {
-                let stats_socket = format!("@weir-{}-{number}", std::process::id());
-                let mut words = own_arguments(request, driver, &stats_socket);
-                for (name, value) in options {
-                    words.extend(["--option".to_owned(), format!("{name}={value}")]);
-                }
-                words.extend(arguments.iter().map(|word| files.substituted(word)));
-                Self::start_own(weir, request, &words, (stats_socket, None), deadlines)
-            }
-            Subject::Gateway(subject) => {
-                Self::start_gateway((weir, files), request, subject, number, deadlines)
-            }
-            Subject::Command { argv } => {
-                let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
-                let mut command = Command::new(weir);
-                command.args(supervise::arguments(request.server_cpus));
-                command
-                    .args(substituted(argv, weir, port, request).iter().map(|word| files.substituted(word)));
-                let group = spawn(&mut command, request, Bond::CleansUp)?;
-                let server = Self {
-                    group,
-                    kind: Kind::Supervised,
-                    address: String::new(),
-                    stats_socket: None,
-                    behind: None,
-                    neighbours: Vec::new(),
-                };
-                let address = SocketAddr::from(([127, 0, 0, 1], port));
-                server.until_ready(request, deadlines, |_| {
-                    TcpStream::connect_timeout(&address, CONNECT_TRY).ok().map(|_| address.to_string())
-                })
-            }
-            Subject::Storage(_) | Subject::Fio { .. } => {
-                let reason = format!("arm {} serves no connections", request.arm.name);
-                Err(NoServer::Stop(LaunchError::Usage(reason)))
-            }
+        let mut behind: Option<Self> = None;
+        for (index, start) in starts.iter().enumerate() {
+            let filled = FilledStart::new(weir, request, start, behind.as_ref(), (files, number))?;
+            let server = Self::start_one(weir, request, filled, behind.take(), deadlines);
+            let is_behind = index + 1 < starts.len();
+            behind = Some(
+                server.map_err(|failure| if is_behind { of_name(failure, start.name) } else { failure })?,
+            );
         }
+        behind.ok_or_else(|| {
+            let reason = format!("arm {} serves no connections", request.arm.name);
+            NoServer::Stop(LaunchError::Usage(reason))
+        })
     }
 
-    /// One of Weir's own servers, with these words.
-    fn start_own(
-        weir: &std::path::Path,
+    fn start_one(
+        weir: &Path,
         request: &TrialRequest<'_>,
-        words: &[String],
-        (stats_socket, behind): (String, Option<Box<Upstream>>),
+        start: FilledStart,
+        behind: Option<Self>,
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
         let mut command = Command::new(weir);
-        command.args(words);
-        let group = spawn(&mut command, request, Bond::Dies)?;
+        let bond = match start.program {
+            Program::Weir => Bond::Dies,
+            Program::Foreign => {
+                command.args(supervise::arguments(request.server_cpus));
+                Bond::CleansUp
+            }
+        };
+        command.args(start.words);
         let server = Self {
-            group,
-            kind: Kind::Weir,
+            group: spawn(&mut command, request, bond)?,
+            name: start.name,
+            program: start.program,
             address: String::new(),
-            stats_socket: Some(stats_socket),
-            behind,
+            stats_socket: start.stats_socket,
+            behind: behind.map(Box::new),
             neighbours: Vec::new(),
         };
-        server.until_ready(request, deadlines, |server| server.group.stdout.line_after("listening on "))
-    }
-
-    /// An exchange, and a gateway in front of it.
-    fn start_gateway(
-        (weir, files): (&std::path::Path, &TrialFiles),
-        request: &TrialRequest<'_>,
-        subject: &GatewaySubject,
-        number: u64,
-        deadlines: &Deadlines,
-    ) -> Result<Self, NoServer> {
-        let Some(cell) = &request.cell.orders else {
-            let reason =
-                format!("arm {} is a gateway, and {} has no orders", request.arm.name, request.cell.id);
-            return Err(NoServer::Stop(LaunchError::Usage(reason)));
-        };
-        let stats_socket = |side: &str| format!("@weir-{}-{number}-{side}", std::process::id());
-        let own = stats_socket("exchange");
-        let words = orders::exchange_arguments(request, subject, cell, (&own, files));
-        let exchange = Self::start_own(weir, request, &words, (own, None), deadlines).map_err(of_exchange)?;
-        let own = stats_socket("gateway");
-        let words = orders::gateway_arguments(request, subject, cell, &exchange.address, (&own, files));
-        let behind = Some(Box::new(Upstream { exchange }));
-        Self::start_own(weir, request, &words, (own, behind), deadlines)
+        let port = start.port;
+        server.until_ready(request, deadlines, |server| match port {
+            None => server.group.stdout.line_after("listening on "),
+            Some(port) => {
+                let address = SocketAddr::from(([127, 0, 0, 1], port));
+                TcpStream::connect_timeout(&address, CONNECT_TRY).ok().map(|_| address.to_string())
+            }
+        })
     }
 
     fn until_ready(
@@ -201,43 +159,41 @@ impl Server {
 
     /// What the exit of a server that never became ready means.
     fn refusal(mut self, request: &TrialRequest<'_>) -> NoServer {
-        let code = self.group.end().ok().and_then(|status: ExitStatus| status.code());
-        let reason = self.group.exit_reason();
-        let is_weir = self.kind == Kind::Weir;
-        match code {
-            Some(EXIT_USAGE) if is_weir => {
-                let said = self.group.said();
+        match self.group.refusal(self.program == Program::Weir) {
+            Some(Refusal::Usage(said)) => {
                 NoServer::Stop(LaunchError::Usage(format!("arm {}: {said}", request.arm.name)))
             }
-            Some(EXIT_ENVIRONMENT) if is_weir => {
-                NoServer::Failed(TrialFailure::ServerEnvironment { reason: self.group.said() })
+            Some(Refusal::Environment(reason)) => {
+                NoServer::Failed(TrialFailure::ServerEnvironment { reason })
             }
-            Some(supervise::EXIT_NOT_STARTED) if !is_weir => {
-                NoServer::Failed(TrialFailure::ServerEnvironment { reason: self.group.said() })
-            }
-            _ => failed(reason),
+            None => failed(self.group.exit_reason()),
         }
     }
 
     /// Process whose CPU is the server's: its own, or the foreign server below the supervisor.
     pub(crate) fn observed_pid(&self) -> u32 {
         let own = self.group.pid();
-        match (self.kind, supervise::children(own).as_slice()) {
-            (Kind::Supervised, [only]) => *only,
+        match (self.program, supervise::children(own).as_slice()) {
+            (Program::Foreign, [only]) => *only,
             _ => own,
         }
     }
 
-    /// What runs beside it and is ours too, by name: its exchange, its neighbours.
+    /// Itself, and all that stand behind it.
+    pub(super) fn chain(&self) -> impl Iterator<Item = &Self> {
+        iter::successors(Some(self), |server| server.behind.as_deref())
+    }
+
+    /// What runs beside it and is ours too, by name: what stands behind it, its neighbours.
     pub(super) fn beside(&self) -> impl Iterator<Item = (&str, u32)> {
-        let exchange = self.behind.iter().map(|behind| (orders::EXCHANGE, behind.exchange.observed_pid()));
-        exchange.chain(self.neighbours.iter().map(Neighbour::process))
+        let behind = self.chain().skip(1).map(|server| (server.name, server.observed_pid()));
+        behind.chain(self.neighbours.iter().map(Neighbour::process))
     }
 
     /// Reads its output, so that it never waits for us. Says whether it still runs.
     pub(crate) fn still_runs(&mut self) -> bool {
         self.group.stdout.drain();
-        let behind_runs = self.behind.as_mut().is_none_or(|behind| behind.exchange.still_runs());
+        let behind_runs = self.behind.as_mut().is_none_or(|behind| behind.still_runs());
         let neighbours_run = self.neighbours.iter_mut().all(Neighbour::still_runs);
         !self.group.has_ended() && behind_runs && neighbours_run
     }
@@ -248,14 +204,14 @@ impl Server {
     }
 
     fn has_ended_soon(&mut self) -> bool {
-        self.group.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.exchange.group.has_ended())
+        self.group.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.group.has_ended())
     }
 
     /// Adds what a foreign server said to the failure of its generator.
     pub(crate) fn explain(&self, failure: &mut TrialFailure) {
         let said = self.group.said();
         if let TrialFailure::Load { reason } = failure
-            && self.kind == Kind::Supervised
+            && self.program == Program::Foreign
             && !said.is_empty()
         {
             reason.push_str(&format!("; the server said: {said}"));
@@ -276,8 +232,8 @@ impl Server {
     /// Why it ended by itself.
     fn exit_reason(&mut self) -> String {
         match &mut self.behind {
-            Some(behind) if behind.exchange.group.has_ended() => {
-                format!("lost its exchange, which {}", behind.exchange.group.exit_reason())
+            Some(behind) if behind.group.has_ended() => {
+                format!("lost its {}, which {}", behind.name, behind.group.exit_reason())
             }
             _ => self.group.exit_reason(),
         }
@@ -286,51 +242,23 @@ impl Server {
     /// Ends it: politely first, by force after the deadline. When this returns, it and all below it are gone.
     pub(crate) fn stop(mut self, deadlines: &Deadlines) {
         self.neighbours.clear();
-        match self.kind {
-            Kind::Weir => self.group.signal(Signal::TERM),
-            Kind::Supervised => self.group.say(supervise::END_POLITELY),
+        match self.program {
+            Program::Weir => self.group.signal(Signal::TERM),
+            Program::Foreign => self.group.say(supervise::END_POLITELY),
         }
         self.group.wait(deadlines.stop);
         if let Some(behind) = self.behind {
-            behind.exchange.stop(deadlines);
+            behind.stop(deadlines);
         }
     }
 }
 
 /// Says whose failure it is.
-fn of_exchange(failure: NoServer) -> NoServer {
-    let behind = |reason: String| format!("the exchange {reason}");
+fn of_name(failure: NoServer, name: &str) -> NoServer {
     match failure {
-        NoServer::Failed(TrialFailure::Server { reason }) => {
-            NoServer::Failed(TrialFailure::Server { reason: behind(reason) })
-        }
+        NoServer::Failed(TrialFailure::Server { reason }) => failed(format!("the {name} {reason}")),
         other => other,
     }
-}
-
-/// What a study wrote for the server's command line.
-pub(crate) fn words(subject: &Subject) -> &[String] {
-    match subject {
-        Subject::Weir { arguments, .. } => arguments,
-        Subject::Command { argv } => argv,
-        Subject::Gateway(subject) => &subject.arguments,
-        Subject::Storage(_) | Subject::Fio { .. } => &[],
-    }
-}
-
-/// What the laboratory says to `weir serve`.
-fn own_arguments(request: &TrialRequest<'_>, driver: &str, stats_socket: &str) -> Vec<String> {
-    let protocol = protocol::of(request.cell);
-    let listen = ["serve", protocol.name(), "--driver", driver, "--listen", "127.0.0.1:0"];
-    let mut arguments: Vec<String> = listen.map(str::to_owned).to_vec();
-    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-    option("--workers", request.cell.workers.to_string());
-    option("--stats-socket", stats_socket.to_owned());
-    if !request.server_cpus.is_empty() {
-        option("--pin", cpu_list(request.server_cpus));
-    }
-    arguments.extend(protocol.server_words(request.cell, words(&request.arm.subject)));
-    arguments
 }
 
 fn spawn(command: &mut Command, request: &TrialRequest<'_>, bond: Bond) -> Result<Group, NoServer> {
@@ -351,22 +279,49 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-fn substituted(
-    argv: &[String],
-    weir: &std::path::Path,
-    port: u16,
-    request: &TrialRequest<'_>,
-) -> Vec<String> {
-    let CellSpec { workers, .. } = request.cell;
-    let cpus = cpu_list(request.server_cpus);
+/// The start of a server with everything filled in that is known only now.
+struct FilledStart {
+    name: &'static str,
+    program: Program,
+    words: Vec<String>,
+    stats_socket: Option<String>,
+    /// Where a foreign server is to listen.
+    port: Option<u16>,
+}
+
+impl FilledStart {
+    fn new(
+        weir: &Path,
+        request: &TrialRequest<'_>,
+        start: &ServerStart,
+        behind: Option<&Server>,
+        (files, number): (&TrialFiles, u64),
+    ) -> Result<Self, NoServer> {
+        let ServerStart { name, program, words } = start;
+        let filled = Self { name, program: *program, words: Vec::new(), stats_socket: None, port: None };
+        match program {
+            Program::Weir => {
+                let socket = format!("@weir-{}-{number}-{name}", std::process::id());
+                let upstream = behind.map_or("", |behind| &behind.address);
+                let own = |word: &String| word.replace(STATS_SOCKET, &socket).replace(UPSTREAM, upstream);
+                let words = words.iter().map(own).map(|word| files.substituted(&word)).collect();
+                Ok(Self { words, stats_socket: Some(socket), ..filled })
+            }
+            Program::Foreign => {
+                let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
+                let words = words.iter().map(|word| files.substituted(&foreign(word, weir, port, request)));
+                Ok(Self { words: words.collect(), port: Some(port), ..filled })
+            }
+        }
+    }
+}
+
+/// What the words of a foreign command stand for.
+fn foreign(word: &str, weir: &Path, port: u16, request: &TrialRequest<'_>) -> String {
     let folder = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-    argv.iter()
-        .map(|word| {
-            word.replace("{address}", &format!("127.0.0.1:{port}"))
-                .replace("{port}", &port.to_string())
-                .replace("{cpus}", &cpus)
-                .replace("{workers}", &workers.to_string())
-                .replace("{bin}", &folder)
-        })
-        .collect()
+    word.replace("{address}", &format!("127.0.0.1:{port}"))
+        .replace("{port}", &port.to_string())
+        .replace("{cpus}", &cpu_list(request.server_cpus))
+        .replace("{workers}", &request.cell.workers.to_string())
+        .replace("{bin}", &folder)
 }

@@ -31,17 +31,15 @@ use weir_record::{
 
 use super::{
     Deadlines,
+    files::Files,
     generator::Loaded,
-    group::{Bond, Group},
+    group::{Bond, Group, Refusal},
 };
 use crate::{
     launch::{LaunchError, TrialFailure, TrialRequest},
     storage::has_threads,
     supervise,
 };
-
-const EXIT_USAGE: i32 = 2;
-const EXIT_ENVIRONMENT: i32 = 13;
 
 /// Fewest operations of a job that has begun. What a program reads of itself when it starts may be as many, and then
 /// stops.
@@ -98,22 +96,23 @@ pub(super) struct JobResult {
 /// Runs the job of the cell, and whatever is to go on beside it.
 pub(crate) fn run(
     weir: &Path,
-    data: &Path,
+    files: &Files,
     request: &TrialRequest<'_>,
     deadlines: &Deadlines,
 ) -> Result<Loaded, LaunchError> {
     let Some(storage) = &request.cell.storage else {
         return Err(LaunchError::Usage(format!("{} asks nothing of a disk", request.cell.id)));
     };
+    let data = files.data(storage)?;
     let engine = engine_of(request, storage)?;
     let mut beside_it = None;
     if storage.background_depth > 0 {
-        match background(weir, data, request, storage, deadlines)? {
+        match background(weir, &data, request, storage, deadlines)? {
             Ok(tool) => beside_it = Some(tool),
             Err(failure) => return Ok(Err(beside(failure))),
         }
     }
-    let job = job(data, request, storage, engine);
+    let job = job(&data, request, storage, engine);
     let words = words(weir, request, &job)?;
     let loaded = match Tool::start(weir, request, request.server_cpus, &words, deadlines)? {
         Ok(tool) => measure(tool, beside_it.as_mut(), request, &job, deadlines)?,
@@ -264,16 +263,12 @@ impl Tool {
 
     /// What an end before the beginning means.
     fn refusal(&mut self, request: &TrialRequest<'_>) -> Result<TrialFailure, LaunchError> {
-        let code = self.group.end().ok().and_then(|status| status.code());
-        let said = self.group.said();
-        let is_weir = !matches!(request.arm.subject, Subject::Fio { .. });
-        match code {
-            Some(EXIT_USAGE) if is_weir => {
+        match self.group.refusal(request.arm.subject.program().is_none()) {
+            Some(Refusal::Usage(said)) => {
                 Err(LaunchError::Usage(format!("arm {}: {said}", request.arm.name)))
             }
-            Some(EXIT_ENVIRONMENT) if is_weir => Ok(TrialFailure::ServerEnvironment { reason: said }),
-            Some(supervise::EXIT_NOT_STARTED) => Ok(TrialFailure::ServerEnvironment { reason: said }),
-            _ => Ok(TrialFailure::Job { reason: self.group.exit_reason() }),
+            Some(Refusal::Environment(reason)) => Ok(TrialFailure::ServerEnvironment { reason }),
+            None => Ok(TrialFailure::Job { reason: self.group.exit_reason() }),
         }
     }
 

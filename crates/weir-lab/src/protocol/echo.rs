@@ -142,6 +142,25 @@ pub(super) fn subject(arm: &mut Table<'_>) -> Result<Subject, Fault> {
     }
 }
 
+/// What such an arm runs.
+pub(super) fn runs(subject: &Subject) -> Vec<String> {
+    match subject {
+        Subject::Weir { driver, options, arguments } => {
+            let head = std::iter::once(format!("--driver {driver}"));
+            head.chain(super::shown_options(options)).chain(arguments.iter().cloned()).collect()
+        }
+        Subject::Command { argv } => argv.clone(),
+        Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => Vec::new(),
+    }
+}
+
+/// Why such an arm cannot be up together with others.
+pub(super) fn obstacle_of_arm(arm: &ArmSpec) -> Option<&'static str> {
+    let Subject::Command { argv } = &arm.subject else { return None };
+    (!limits::names_port(argv))
+        .then_some("a server whose command names no {port} cannot stand beside a second of its kind")
+}
+
 /// Every arm serves connections, and as many as its driver can name.
 pub(super) fn check_servers(spec: &StudySpec) -> Result<(), SpecError> {
     spec.arms.iter().try_for_each(|arm| check_server(spec, arm).map_err(|error| error.of_arm(&arm.name)))

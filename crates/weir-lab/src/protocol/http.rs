@@ -131,6 +131,10 @@ impl Protocol for Http {
         Some(words)
     }
 
+    fn content(&self, cell: &CellSpec) -> Option<Content> {
+        cell.http.as_ref()?.content.parse().ok()
+    }
+
     /// A server of files has no one body.
     fn server_words(&self, cell: &CellSpec, own: &[String]) -> Vec<String> {
         let http = cell.http.as_ref().filter(|_| own.iter().all(|word| word != "--root"));

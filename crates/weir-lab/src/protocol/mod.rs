@@ -5,17 +5,25 @@ mod echo;
 mod factor;
 pub(crate) mod http;
 mod orders;
+pub(crate) mod start;
 pub(crate) mod storage;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use weir_record::spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject};
+use weir_proto::content::Content;
+use weir_record::{
+    gateway::ChainTotals,
+    orders::NodeStats,
+    spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
+};
 
 pub(crate) use echo::DRIVERS;
 pub(crate) use factor::{Factor, Kind, Machine, Value};
+use start::ServerStart;
 
 use crate::{
     host_defaults::HostDefaults,
+    launch::TrialRequest,
     limits::{SpecError, instead},
     table::{Fault, Table},
 };
@@ -48,9 +56,25 @@ pub(crate) trait Protocol: Sync {
     /// Words that only a generator of this protocol is told; `None` where what is measured is its own load.
     fn generator(&self) -> Option<LoadWords>;
 
+    /// The servers that an arm has in a cell, in the order in which they start. The last is loaded, and each stands
+    /// before the one that was started before it. None where an arm does its work itself.
+    fn servers(&self, request: &TrialRequest<'_>) -> Vec<ServerStart> {
+        start::single(request, self.name(), |own| self.server_words(request.cell, own))
+    }
+
     /// Words that only a server of this protocol is told, beside those that the arm has for it.
     fn server_words(&self, _cell: &CellSpec, _own: &[String]) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What foreign servers of a cell answer with, where that is a file.
+    fn content(&self, _cell: &CellSpec) -> Option<Content> {
+        None
+    }
+
+    /// What servers behind each other counted together, from what each did, the loaded one first.
+    fn chain_totals(&self, _cell: &CellSpec, _nodes: &[NodeStats]) -> Option<ChainTotals> {
+        None
     }
 
     /// Time before the warm-up in which connections are opened.
@@ -66,6 +90,11 @@ pub(crate) trait Protocol: Sync {
     /// What an arm runs, from its keys: a server, unless the protocol says otherwise.
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
         echo::subject(arm)
+    }
+
+    /// What an arm runs, as a command line would say it.
+    fn runs(&self, subject: &Subject) -> Vec<String> {
+        echo::runs(subject)
     }
 
     /// CPUs and drivers that the file leaves to the machine.
@@ -85,8 +114,8 @@ pub(crate) trait Protocol: Sync {
     }
 
     /// The same of an arm.
-    fn obstacle_of_arm(&self, _arm: &ArmSpec) -> Option<&'static str> {
-        None
+    fn obstacle_of_arm(&self, arm: &ArmSpec) -> Option<&'static str> {
+        echo::obstacle_of_arm(arm)
     }
 
     /// Shortest slice: below, the burst at its beginning shows as an effect of going first.
@@ -123,6 +152,11 @@ pub(crate) type LoadWords = fn(&CellSpec, &str) -> Vec<String>;
 fn options(head: &[&str], options: &[(&str, String)]) -> Vec<String> {
     let words = options.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]);
     head.iter().map(|word| (*word).to_owned()).chain(words).collect()
+}
+
+/// Engine options in short.
+pub(crate) fn shown_options(options: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
+    options.iter().map(|(name, value)| format!("-o {name}={value}"))
 }
 
 /// What a generator keeps open, and on its way.

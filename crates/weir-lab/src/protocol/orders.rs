@@ -3,15 +3,21 @@
 
 use std::borrow::Cow;
 
-use weir_record::spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject};
+use weir_record::{
+    gateway::ChainTotals,
+    orders::NodeStats,
+    spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject},
+};
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Setting, Value,
     echo::{LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
     factor::{load_shown, unusual},
+    start::{self, Program, ServerStart, UPSTREAM},
 };
 use crate::{
     host_defaults::HostDefaults,
+    launch::TrialRequest,
     limits::{Level, SpecError, one_of},
     table::{At, Entry, Fault, Table},
 };
@@ -36,6 +42,9 @@ const SESSIONS: u32 = 10;
 
 /// Orders a session may have in flight when they come at a rate of their own: so many that the rate decides.
 const OPEN_IN_FLIGHT: u32 = 64;
+
+/// Driver of the exchange in studies that were stored before they named it.
+const EXCHANGE_DRIVER_UNNAMED: &str = "uring";
 
 /// Bytes of the order that enters.
 const ORDER_BYTES: u32 = 47;
@@ -225,6 +234,42 @@ impl Protocol for Orders {
         Some(words)
     }
 
+    /// An exchange, and a gateway in front of it.
+    fn servers(&self, request: &TrialRequest<'_>) -> Vec<ServerStart> {
+        let (Subject::Gateway(subject), Some(cell)) = (&request.arm.subject, &request.cell.orders) else {
+            return Vec::new();
+        };
+        let exchange = exchange_words(request, subject, cell);
+        let gateway = gateway_words(request, subject, cell);
+        [("exchange", exchange), ("gateway", gateway)]
+            .map(|(name, words)| ServerStart { name, program: Program::Weir, words })
+            .into()
+    }
+
+    fn chain_totals(&self, cell: &CellSpec, nodes: &[NodeStats]) -> Option<ChainTotals> {
+        let [gateway, exchange] = nodes else { return None };
+        Some(ChainTotals {
+            gateway_received: gateway.received,
+            gateway_sent: gateway.sent,
+            gateway_orders: gateway.orders,
+            gateway_commits: gateway.journal.as_ref().map_or(0, |journal| journal.commits),
+            exchange_received: exchange.received,
+            exchange_orders: exchange.orders,
+            exchange_sent: exchange.sent,
+            sessions: cell.connections,
+        })
+    }
+
+    fn runs(&self, subject: &Subject) -> Vec<String> {
+        let Subject::Gateway(gateway) = subject else { return Vec::new() };
+        let mut words = vec![format!("--handoff {} --route {}", gateway.handoff, gateway.route)];
+        words.extend(gateway.driver.iter().map(|driver| format!("--driver {driver}")));
+        words.extend(gateway.workers.iter().map(|workers| format!("--workers {workers}")));
+        words.extend(super::shown_options(&gateway.options));
+        words.extend(gateway.arguments.iter().cloned());
+        words
+    }
+
     /// The same orders at the same rate for every way of handing over.
     fn has_capacity_of_baseline(&self) -> bool {
         true
@@ -273,6 +318,46 @@ fn words(cell: &CellSpec, address: &str) -> Vec<String> {
     super::options(&head, &[("--sessions", cell.connections.to_string()), in_flight])
 }
 
+fn exchange_words(request: &TrialRequest<'_>, subject: &GatewaySubject, cell: &OrdersCell) -> Vec<String> {
+    let cpus = if cell.exchange_cpus.is_empty() { request.load_cpus } else { &cell.exchange_cpus };
+    let driver = match cell.exchange_driver.as_str() {
+        "" => EXCHANGE_DRIVER_UNNAMED,
+        named => named,
+    };
+    let mut words = node_words(request, subject, cell, ("exchange", driver, cpus));
+    words.extend(["--mode", "echo-accept"].map(str::to_owned));
+    words
+}
+
+fn gateway_words(request: &TrialRequest<'_>, subject: &GatewaySubject, cell: &OrdersCell) -> Vec<String> {
+    let driver = subject.driver.as_deref().unwrap_or(&cell.driver);
+    let mut words = node_words(request, subject, cell, ("gateway", driver, request.server_cpus));
+    let own = ["--upstream", UPSTREAM, "--handoff", &subject.handoff, "--route", &subject.route];
+    words.extend(own.map(str::to_owned));
+    words.extend(start::engine_options(&subject.options));
+    words.extend(subject.arguments.iter().cloned());
+    words
+}
+
+/// What both are told. A journal is in the trial's own folder, so that every trial begins with an empty one.
+fn node_words(
+    request: &TrialRequest<'_>,
+    subject: &GatewaySubject,
+    cell: &OrdersCell,
+    (name, driver, cpus): (&str, &str, &[usize]),
+) -> Vec<String> {
+    let mut words = start::serve(name, driver, subject.workers.unwrap_or(request.cell.workers), cpus);
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    // Neighbours have accounts beyond those of the sessions.
+    option("--demo", (request.cell.connections as usize + request.cell.neighbours.len()).to_string());
+    option("--accept", cell.accept.clone());
+    option("--journal", cell.journal.clone());
+    if cell.journal != "none" {
+        option("--journal-dir", format!("{{scratch}}/{name}"));
+    }
+    words
+}
+
 fn check_arm(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
     let Subject::Gateway(subject) = &arm.subject else {
         let message = format!("{} is no gateway, and the study is of orders", arm.name);
@@ -303,6 +388,8 @@ fn on_driver(arm: &str, subject: &GatewaySubject, cell: &CellSpec) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use weir_record::finding::Finding;
 
     use super::*;
@@ -375,5 +462,69 @@ mod tests {
         assert!(found.spec.arms.iter().all(|arm| arm.name != "msgring"));
         let mut exchanges = found.spec.cells.iter().filter_map(|cell| cell.orders.as_ref());
         assert!(exchanges.all(|orders| orders.exchange_driver == "epoll"));
+    }
+
+    fn request<'a>(
+        arm: &'a ArmSpec,
+        cell: &'a CellSpec,
+        spec: &'a StudySpec,
+        interrupt: &'a AtomicBool,
+    ) -> TrialRequest<'a> {
+        TrialRequest {
+            arm,
+            cell,
+            server_cpus: &spec.server_cpus,
+            load_cpus: &spec.load_cpus,
+            neighbours: &spec.neighbours,
+            seed: 1,
+            block: 0,
+            position: 0,
+            interrupt,
+        }
+    }
+
+    /// What is said for an arm in a cell: to the exchange, to the gateway, and to the generator.
+    fn said(arm: &str, cell: &str, load: Option<LoadMode>) -> [String; 3] {
+        let host_defaults =
+            HostDefaults { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() };
+        let spec = study_on(&host_defaults).spec;
+        let arm = spec.arms.iter().find(|it| it.name == arm).expect("the arm is there");
+        let mut cell = spec.cells.iter().find(|it| it.id == cell).expect("the cell is there").clone();
+        cell.load = load.unwrap_or(cell.load);
+        let interrupt = AtomicBool::new(false);
+        let found = Orders.servers(&request(arm, &cell, &spec, &interrupt));
+        let [exchange, gateway] = found.try_into().ok().expect("there are two");
+        [exchange.words, gateway.words, words(&cell, "127.0.0.1:8")].map(|words| words.join(" "))
+    }
+
+    #[test]
+    fn the_three_are_told_what_the_arm_and_the_cell_say() {
+        let [exchange, gateway, load] = said("naive-modulo", "closed-epoll-w2", None);
+        insta::assert_snapshot!(exchange, @"serve exchange --driver uring --listen 127.0.0.1:0 --workers 2 --stats-socket {stats_socket} --pin 1 --demo 10 --accept acceptor --journal none --mode echo-accept");
+        insta::assert_snapshot!(gateway, @"serve gateway --driver epoll --listen 127.0.0.1:0 --workers 2 --stats-socket {stats_socket} --pin 0 --demo 10 --accept acceptor --journal none --upstream {upstream} --handoff naive --route modulo");
+        insta::assert_snapshot!(load, @"load orders --json --target 127.0.0.1:8 --sessions 10 --in-flight-total 1");
+        let [exchange, gateway, load] = said("one-worker", "flood-uring-w2", None);
+        assert!(exchange.contains("--workers 1") && gateway.contains("--workers 1"), "{exchange} {gateway}");
+        assert!(gateway.contains("--handoff owner --route own") && gateway.contains("--driver uring"));
+        assert!(load.ends_with("--in-flight 10"), "{load}");
+    }
+
+    #[test]
+    fn a_paced_load_has_room_for_its_rate() {
+        let open = LoadMode::Open { rate_per_second: 5_000.0, poisson: true };
+        let [_, _, load] = said("mesh", "paced-uring-w2", Some(open));
+        assert!(load.ends_with("--in-flight 64"), "{load}");
+    }
+
+    #[test]
+    fn a_journal_is_in_the_trials_own_folder() {
+        let mut spec = study();
+        spec.cells[0].orders.as_mut().expect("it is of orders").journal = "disk".to_owned();
+        let interrupt = AtomicBool::new(false);
+        let found = Orders.servers(&request(&spec.arms[1], &spec.cells[0], &spec, &interrupt));
+        for ServerStart { name, words, .. } in found {
+            let folder = words.windows(2).find(|two| two[0] == "--journal-dir").map(|two| two[1].clone());
+            assert_eq!(folder, Some(format!("{{scratch}}/{name}")));
+        }
     }
 }

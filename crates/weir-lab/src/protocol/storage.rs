@@ -10,8 +10,9 @@ use weir_record::{
     },
 };
 
-use super::{Factor, Kind, LoadWords, Protocol, Setting, Value, is_closed};
+use super::{Factor, Kind, LoadWords, Protocol, Setting, Value, is_closed, start::ServerStart};
 use crate::{
+    launch::TrialRequest,
     limits::{Level, SpecError, instead, level, one_of},
     table::{At, Entry, Fault, Table},
 };
@@ -160,6 +161,28 @@ impl Protocol for Storage {
 
     fn generator(&self) -> Option<LoadWords> {
         None
+    }
+
+    fn servers(&self, _request: &TrialRequest<'_>) -> Vec<ServerStart> {
+        Vec::new()
+    }
+
+    fn runs(&self, subject: &Subject) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        match subject {
+            Subject::Storage(storage) => {
+                words.extend(storage.engine.iter().map(|engine| format!("--engine {engine}")));
+                words.push(format!("--wait {}", storage.completion.predictor));
+                words.extend(storage.completion.armed.then(|| "--armed".to_owned()));
+                words.extend(storage.completion.true_times.then(|| "told true times".to_owned()));
+            }
+            Subject::Fio { program, engine } => {
+                words.push(program.clone());
+                words.extend(engine.iter().map(|engine| format!("like {engine}")));
+            }
+            Subject::Weir { .. } | Subject::Command { .. } | Subject::Gateway(_) => {}
+        }
+        words
     }
 
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {

@@ -14,6 +14,7 @@ use weir_lab::{
 };
 use weir_record::{
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
+    metric::Scale,
     spec::{CellRole, CellSpec, LoadMode},
     study::StudyResult,
     trial::TrialRecord,
@@ -126,15 +127,15 @@ fn an_arm_that_fails_in_some_rounds_loses_these_and_no_others_and_its_figures_ar
     let failed = Finding::Excluded { reason: ExclusionKind::ServerFailed, count: 1 };
     for arm in ["uring", "poll"] {
         let compared = outcome.result.comparisons.iter().filter(|it| it.arm == arm && it.levels.is_some());
-        for Comparison { metric, levels, pairs, .. } in compared {
+        for Comparison { metric, levels, pairs, ratio, .. } in compared {
+            let (above, below) = levels.expect("it has levels");
+            let of_levels = (metric.row().scale == Scale::Ratio).then_some(above / below);
+            assert!(of_levels.is_none_or(|it| (it / ratio.unwrap_or(0.0) - 1.0).abs() < 1e-9), "{metric:?}");
             let own = |name: &str| outcome.result.arms.iter().find(|it| it.arm == name)?.figures(*metric);
             let figures = own(arm).expect("it was compared");
-            assert_eq!(
-                (figures.spread.median, figures.units.len()),
-                (levels.unwrap_or_default().0, *pairs as usize)
-            );
+            assert_eq!((figures.mean, figures.units.len()), (levels.unwrap_or_default().0, *pairs as usize));
             if arm == "uring" {
-                let baseline = own("epoll").map(|it| it.spread.median);
+                let baseline = own("epoll").map(|it| it.mean);
                 assert_eq!(baseline, levels.map(|it| it.1), "the first arm it was compared with");
             }
         }

@@ -9,17 +9,18 @@ use std::{
     io::{self, BufWriter, Write},
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
+    thread::{self, JoinHandle},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use weir_engine::time::monotonic;
 use weir_proto::http1::encode::reason;
 
-use crate::{failure::Class, recorder::WindowBounds, spec::LoadError};
+use crate::{error::LoadError, failure::Class, recorder::WindowBounds};
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 256;
@@ -60,6 +61,13 @@ pub(crate) struct Columns {
     pub(crate) connections: u32,
 }
 
+/// The journal of a run while its rows are written.
+#[derive(Debug)]
+pub(crate) struct JournalFile {
+    /// What the workers' ends are copies of, and the thread that writes; gone when it is closed.
+    open: Mutex<Option<(Journal, JoinHandle<Written>)>>,
+}
+
 /// A worker's end of the journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
@@ -86,12 +94,41 @@ pub(crate) struct Written {
     pub(crate) dropped: u64,
 }
 
-/// Opens a journal.
-pub(crate) fn open(
-    path: &Path,
-    columns: Columns,
-    bounds: &Arc<WindowBounds>,
-) -> Result<(Journal, Writer), LoadError> {
+impl JournalFile {
+    /// Opens a journal, and starts the thread that writes it.
+    pub(crate) fn open(path: &Path, columns: Columns, bounds: &Arc<WindowBounds>) -> Result<Self, LoadError> {
+        let (journal, writer) = open(path, columns, bounds)?;
+        let writing = thread::Builder::new().name("weir-load-journal".into()).spawn(move || writer.run());
+        let writing =
+            writing.map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
+        Ok(Self { open: Mutex::new(Some((journal, writing))) })
+    }
+
+    /// A worker's end; `None` when it is closed.
+    pub(crate) fn end(&self) -> Option<Journal> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.as_ref().map(|(journal, _)| journal.clone())
+    }
+
+    /// Waits until the rows of all workers are written; their ends are gone.
+    pub(crate) fn close(&self) -> Written {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((journal, writing)) = open else { return Written::default() };
+        // The thread ends with the last end of its queue.
+        drop(journal);
+        writing.join().unwrap_or_default()
+    }
+}
+
+impl Drop for JournalFile {
+    /// What was noted is in the file, also when there is no report.
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Opens a journal that nobody writes yet.
+fn open(path: &Path, columns: Columns, bounds: &Arc<WindowBounds>) -> Result<(Journal, Writer), LoadError> {
     let failed = |error: io::Error| LoadError::Journal { path: path.into(), reason: error.to_string() };
     let mut file = BufWriter::with_capacity(1 << 16, File::create(path).map_err(failed)?);
     file.write_all(HEADER.as_bytes()).map_err(failed)?;

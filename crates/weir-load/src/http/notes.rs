@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use weir_record::{http::StatusCount, latency::empty_histogram};
 
 use super::sample::Sample;
-use crate::{gather::add, recorder::Section};
+use crate::{recorder::Section, summary::add};
 
 /// A response that is what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,38 +63,6 @@ pub(crate) struct HttpTotals {
     pub(crate) bad_response: Option<Sample>,
 }
 
-/// What happened to connections in a whole run.
-#[derive(Clone, Debug)]
-pub struct ConnectionNotes {
-    /// From attempt to connection.
-    pub connect: Histogram<u64>,
-    /// Closed by the server, which had said so or had been asked to.
-    pub closed_as_said: u64,
-    /// Closed by the server without a word, between two requests.
-    pub closed_between: u64,
-    /// Kept open by the server, which had said or had been asked otherwise.
-    pub kept_open: u64,
-    /// Requests behind a response that closed the connection.
-    pub withdrawn: u64,
-}
-
-impl Default for ConnectionNotes {
-    fn default() -> Self {
-        Self { connect: empty_histogram(), closed_as_said: 0, closed_between: 0, kept_open: 0, withdrawn: 0 }
-    }
-}
-
-impl ConnectionNotes {
-    /// Adds what was noted elsewhere.
-    pub fn merge(&mut self, other: &Self) {
-        add(&mut self.connect, &other.connect);
-        self.closed_as_said += other.closed_as_said;
-        self.closed_between += other.closed_between;
-        self.kept_open += other.kept_open;
-        self.withdrawn += other.withdrawn;
-    }
-}
-
 /// Counts by status. A server uses a handful, so a list is searched faster than a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts {
@@ -140,10 +108,5 @@ mod tests {
         sum.add(&other);
         assert_eq!((sum.first_byte.len(), sum.first_byte.max(), sum.compared), (2, 500, 1));
         assert_eq!((sum.statuses.of(200), sum.statuses.of(404), sum.statuses.of(500)), (6, 2, 0));
-
-        let mut connections = ConnectionNotes { closed_between: 1, withdrawn: 4, ..Default::default() };
-        connections.merge(&ConnectionNotes { closed_as_said: 2, kept_open: 3, ..Default::default() });
-        let ConnectionNotes { closed_as_said, closed_between, kept_open, withdrawn, .. } = connections;
-        assert_eq!((closed_as_said, closed_between, kept_open, withdrawn), (2, 1, 3, 4));
     }
 }

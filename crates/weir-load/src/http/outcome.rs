@@ -6,11 +6,12 @@ use weir_record::{
 };
 
 use super::{
-    notes::{ConnectionNotes, HttpTotals, ResponseNotes},
+    across_workers::HttpCommon,
+    notes::{HttpTotals, ResponseNotes},
     spec::HttpSpec,
     workload::is_redirect,
 };
-use crate::{report::Ends, spec::LoadSpec};
+use crate::{connection_notes::ConnectionNotes, spec::LoadSpec, worker::Ends};
 
 /// Fewer whole seconds than this show too little of how a rate varies.
 const SECONDS_MIN: usize = 5;
@@ -28,6 +29,7 @@ pub(crate) fn part(
     ends: &Ends<'_>,
 ) -> HttpLoadReport {
     let totals = || ends.totals::<HttpTotals>();
+    let written = ends.common().map(HttpCommon::written).unwrap_or_default();
     let mut connections = ConnectionNotes::default();
     ends.outcomes
         .iter()
@@ -70,8 +72,8 @@ pub(crate) fn part(
         },
         rows: rows(report, errors, ramp_seconds),
         too_short: too_short(steady(&report.seconds, ramp_seconds)),
-        jtl_rows: ends.written.rows,
-        jtl_rows_dropped: ends.written.dropped,
+        jtl_rows: written.rows,
+        jtl_rows_dropped: written.dropped,
     }
 }
 

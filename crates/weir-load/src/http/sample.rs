@@ -6,7 +6,7 @@ use weir_record::{
 };
 
 use super::spec::HttpSpec;
-use crate::workload::Failure;
+use crate::failure::Failure;
 
 /// The first bytes of a response.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,7 @@
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
+    sync::Arc,
 };
 
 use weir_engine::net::Address;
@@ -12,14 +13,14 @@ use weir_proto::http1::{
 };
 use weir_record::load::LoadReport;
 
-use super::{notes::ResponseNotes, outcome, workload::Http};
+use super::{across_workers::HttpCommon, notes::ResponseNotes, outcome, workload::Http};
 use crate::{
+    error::{LoadError, invalid},
     gather::Gather,
-    protocol::{Facts, Post, ProtocolSpec},
-    recorder::Sections,
-    report::Ends,
-    spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX, invalid},
-    worker::Outcome,
+    protocol::{Common, Facts, Post, ProtocolSpec},
+    recorder::{Sections, WindowBounds},
+    spec::{LoadSpec, MESSAGE_BYTES_MAX},
+    worker::{Ends, Outcome},
 };
 
 /// Most URLs of one run.
@@ -120,7 +121,7 @@ impl HttpSpec {
     }
 
     /// Refuses source addresses that this machine does not have.
-    pub(crate) fn ensure_sources(&self) -> Result<(), LoadError> {
+    fn ensure_sources(&self) -> Result<(), LoadError> {
         for source in &self.source_addresses {
             if let Err(error) = std::net::TcpListener::bind(SocketAddr::new(*source, 0)) {
                 let reason =
@@ -218,6 +219,7 @@ impl ProtocolSpec for HttpSpec {
             // Known when the first right response has come.
             message_bytes: 0,
             messages_each: self.requests_each,
+            connection_per_message: self.connection_per_request,
             sections: Sections {
                 connections: true,
                 own: Some(|| Box::new(ResponseNotes::default())),
@@ -227,7 +229,18 @@ impl ProtocolSpec for HttpSpec {
         }
     }
 
+    fn source_addresses(&self) -> Option<&[IpAddr]> {
+        Some(&self.source_addresses)
+    }
+
+    fn common(&self, load: &LoadSpec, bounds: &Arc<WindowBounds>) -> Result<Common, LoadError> {
+        self.ensure_sources()?;
+        Ok(Arc::new(HttpCommon::new(self, load, bounds)?))
+    }
+
     fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+        let common: Option<&HttpCommon> = ends.common();
+        report.message_bytes = common.map_or(0, |common| common.standards.content_bytes());
         if let Some(responses) = gather.section() {
             report.http = Some(outcome::part(self, report, load, (responses, gather.window.errors), ends));
         }

@@ -5,16 +5,17 @@ use std::{any::Any, cell::Cell, collections::VecDeque, sync::Arc};
 use proptest::prelude::*;
 
 use super::{
+    across_workers::HttpCommon,
     notes::ResponseNotes,
     spec::{ExpectedContent, HttpSpec, tests::http},
     standard::Standards,
-    workload::{Dialogue, Http, HttpCommon},
+    workload::{Dialogue, Http},
 };
 use crate::{
-    failure::Class,
+    failure::{Class, Failure},
     protocol::ProtocolSpec,
     recorder::{Flight, Outbox, Part, Recorder, WindowBounds},
-    workload::{Accepted, End, Failure, Loss, Notes, Workload},
+    workload::{Accepted, End, Loss, Notes, Workload},
 };
 
 const PAGE: &[u8] = b"0123456789";
@@ -36,9 +37,8 @@ impl Rig {
     fn new(spec: HttpSpec, in_flight: usize) -> Self {
         let bounds = Arc::new(WindowBounds::default());
         bounds.open(0);
-        let standards = Arc::new(Standards::new(&spec));
-        let common = HttpCommon { standards, journal: None };
-        let http = Http::new(&spec, common);
+        let common = HttpCommon { standards: Standards::new(&spec), journal: None };
+        let http = Http::new(&spec, Arc::new(common));
         let outbox = Outbox::default();
         let keeps = spec.facts().sections;
         let mut recorder = Recorder::new(0, keeps, bounds, 0, Arc::clone(&outbox));

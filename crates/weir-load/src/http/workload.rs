@@ -27,18 +27,19 @@ use weir_engine::net::Stream;
 use weir_proto::http1::{BodyLength, Ending, Event, Limits, Method, ResponseDecoder, encode::reason};
 
 use super::{
-    journal::{Journal, Row},
+    across_workers::HttpCommon,
+    journal::{Journal, JournalFile, Row},
     notes::{HttpTotals, ResponseNotes, Right},
     sample::{Sample, Start},
     spec::HttpSpec,
-    standard::{Content, Standards},
+    standard::Content,
 };
 use crate::{
-    failure::{Class, Stage},
+    failure::{Class, Failure, Stage},
     payload::Arrival,
     recorder::{Flight, Recorder},
-    worker::Plan,
-    workload::{Accepted, End, Failure, Loss, Notes, Workload},
+    worker::{Carried, Plan},
+    workload::{Accepted, End, Loss, Notes, Workload},
 };
 
 /// Requests up to this size are copied behind what is queued, so that a pipeline leaves as one.
@@ -48,20 +49,15 @@ const WHOLE_BYTES_MAX: usize = 64 << 10;
 /// Longest location of a redirect that is kept.
 const LOCATION_BYTES_MAX: usize = 1024;
 
-/// What all workers share.
-#[derive(Clone, Debug)]
-pub(crate) struct HttpCommon {
-    pub(crate) standards: Arc<Standards>,
-    pub(crate) journal: Option<Journal>,
-}
-
 /// What the connections of one worker share.
 pub(crate) struct Http {
     method: Method,
     requests: Vec<Rc<[u8]>>,
     expect_status: Vec<u16>,
     connection_per_request: bool,
-    common: HttpCommon,
+    /// This worker's end.
+    journal: Option<Journal>,
+    common: Arc<HttpCommon>,
     /// Bytes held back until there is a standard.
     held_bytes: Rc<Cell<usize>>,
     /// The last good head of each URL.
@@ -114,7 +110,7 @@ struct Answer<'a> {
 }
 
 impl Http {
-    pub(crate) fn new(spec: &HttpSpec, common: HttpCommon) -> Self {
+    pub(crate) fn new(spec: &HttpSpec, common: Arc<HttpCommon>) -> Self {
         // The specification was validated, so the requests can be written.
         let requests = spec.requests().unwrap_or_default().into_iter().map(Rc::from).collect();
         Self {
@@ -122,6 +118,7 @@ impl Http {
             requests,
             expect_status: spec.expect_status.clone(),
             connection_per_request: spec.connection_per_request,
+            journal: common.journal.as_ref().and_then(JournalFile::end),
             common,
             held_bytes: Rc::default(),
             heads: RefCell::new(spec.urls.iter().map(|_| KnownHead::default()).collect()),
@@ -168,7 +165,7 @@ impl Http {
         let right =
             Right { first_byte_ns: notes.now_ns, content_bytes: standard.len() as u64, compared: true };
         responded(notes, flight, &right);
-        if self.common.journal.is_some() {
+        if self.journal.is_some() {
             let answer = Answer {
                 status: known.status,
                 first_byte_ns: notes.now_ns,
@@ -331,7 +328,7 @@ impl Http {
     }
 
     fn journal(&self, dialogue: &Dialogue, flight: Flight, answer: &Answer<'_>, now_ns: u64) {
-        let Some(journal) = &self.common.journal else { return };
+        let Some(journal) = &self.journal else { return };
         journal.note(Row {
             started_ns: flight.started_ns,
             ended_ns: now_ns,
@@ -353,14 +350,16 @@ impl Dialogue {
     }
 }
 
-impl Workload for Http {
+impl Carried for Http {
     type Spec = HttpSpec;
-    type Dialogue = Dialogue;
 
     fn of(plan: &Plan<'_>, spec: &HttpSpec) -> Self {
-        let Some(common) = &plan.http else { unreachable!("the workers of a load of HTTP share something") };
-        Self::new(spec, common.clone())
+        Self::new(spec, plan.common())
     }
+}
+
+impl Workload for Http {
+    type Dialogue = Dialogue;
 
     fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> Dialogue {
         // Contents are not kept, so they may be as long as they like.
@@ -452,7 +451,7 @@ impl Workload for Http {
         if let Some(dialogue) = dialogue {
             self.keep_sample(dialogue, dialogue.bytes, loss.failure, loss.now_ns);
         }
-        let Some(journal) = &self.common.journal else { return };
+        let Some(journal) = &self.journal else { return };
         for (number, flight) in flights.iter().enumerate() {
             let answered = dialogue.map_or(0, |dialogue| dialogue.answered);
             let connection = dialogue.map_or(0, |dialogue| dialogue.connection);
@@ -473,7 +472,7 @@ impl Workload for Http {
     }
 
     fn flush(&self) {
-        if let Some(journal) = &self.common.journal {
+        if let Some(journal) = &self.journal {
             journal.flush();
         }
     }

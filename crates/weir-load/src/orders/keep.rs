@@ -12,12 +12,12 @@ use super::{
 use crate::{
     closed,
     connection::Connection,
+    failure::Failure,
     open,
     recorder::Flight,
     shared::{Pauses, Shared},
-    single::Trigger,
-    worker::ConnectionSlot,
-    workload::{End, Failure},
+    slot::{ConnectionSlot, Trigger},
+    workload::End,
 };
 
 /// One account, from its first connection to the end of the run.
@@ -80,7 +80,7 @@ impl Account {
                 self.pauses.pause().await;
                 continue;
             }
-            self.shared.lost(&connection, &failure);
+            connection.failed(&self.shared, &failure);
             abort(connection);
             let mut session = self.shared.workload.session(self.place).borrow_mut();
             if session.is_taken() {
@@ -148,7 +148,7 @@ impl Account {
         }
         match end {
             End::Failed(failure) => {
-                shared.lost(&connection, &failure);
+                connection.failed(shared, &failure);
                 abort(connection);
                 round_robin::go_on(shared).await;
                 self.pauses.pause().await;

@@ -5,7 +5,7 @@ use std::{any::Any, collections::BTreeMap};
 use hdrhistogram::Histogram;
 use weir_record::{latency::empty_histogram, orders::ShareBalance};
 
-use crate::{gather::add, recorder::Section};
+use crate::{recorder::Section, summary::add};
 
 /// What a client asks of a venue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

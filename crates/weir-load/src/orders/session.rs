@@ -20,7 +20,7 @@ use super::{
     notes::{Hop, OrderTotals},
     trader::{Trader, Verdict},
 };
-use crate::{failure::Class, workload::Failure};
+use crate::failure::{Class, Failure};
 
 /// Longest message that is taken.
 const PAYLOAD_BYTES_MAX: usize = 1024;

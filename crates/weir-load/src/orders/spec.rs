@@ -12,12 +12,12 @@ use super::{
     workload::Orders,
 };
 use crate::{
+    error::{LoadError, invalid},
     gather::Gather,
     protocol::{Facts, Post, ProtocolSpec},
     recorder::Sections,
-    report::Ends,
-    spec::{Arrivals, LoadError, LoadSpec, invalid},
-    worker::Outcome,
+    spec::{Arrivals, LoadSpec},
+    worker::{Ends, Outcome},
 };
 
 /// Most symbols that orders are for.

@@ -16,7 +16,7 @@ use super::{
     spec::OrderMix,
     trader::{Trader, Verdict},
 };
-use crate::{payload::mix, workload::Failure};
+use crate::{failure::Failure, payload::mix};
 
 #[path = "../../tests/it/orders_host.rs"]
 mod host;

@@ -20,7 +20,7 @@ use super::{
     notes::{Hop, RequestKind},
     spec::OrderMix,
 };
-use crate::{failure::Class, workload::Failure};
+use crate::failure::{Class, Failure};
 
 /// Most requests that were given up and may still be answered.
 const GIVEN_UP_MAX: usize = 4096;

@@ -30,12 +30,13 @@ use super::{
 use crate::{
     connection::Connection,
     connector::{Connected, Connector},
-    failure::{Class, Stage},
+    failure::{Class, Failure, Stage},
     payload::Arrival,
     recorder::{Flight, Recorder},
     shared::{Pauses, Shared},
-    worker::{ConnectionSlot, Plan},
-    workload::{Accepted, End, Failure, Loss, Notes, Workload},
+    slot::ConnectionSlot,
+    worker::{Carried, Plan},
+    workload::{Accepted, End, Loss, Notes, Workload},
 };
 
 /// Orders that all sessions of a worker keep together one by one, and the bounds of what each keeps.
@@ -171,9 +172,8 @@ fn note(message: Message, notes: &mut Notes<'_>, accepted: &mut Accepted) {
     }
 }
 
-impl Workload for Orders {
+impl Carried for Orders {
     type Spec = OrdersSpec;
-    type Dialogue = Rc<RefCell<Session>>;
 
     fn of(plan: &Plan<'_>, spec: &OrdersSpec) -> Self {
         let (load, places) = (plan.spec, plan.connections());
@@ -203,6 +203,14 @@ impl Workload for Orders {
         }
     }
 
+    async fn run_slot(shared: Rc<Shared<Self>>, slot: ConnectionSlot<Self>) {
+        keep::run_slot(shared, slot).await;
+    }
+}
+
+impl Workload for Orders {
+    type Dialogue = Rc<RefCell<Session>>;
+
     fn open(&self, place: usize, _connection: u32, _connect_ns: u64) -> Self::Dialogue {
         Rc::clone(&self.sessions[place])
     }
@@ -224,10 +232,6 @@ impl Workload for Orders {
             }
             pauses.pause().await;
         }
-    }
-
-    async fn run_slot(shared: Rc<Shared<Self>>, slot: ConnectionSlot<Self>) {
-        keep::run_slot(shared, slot).await;
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! One figure per cell and arm: bar from zero to the median, whiskers minimum to maximum, dots single trials.
+//! One figure per cell and arm: bar from zero to the mean, whiskers minimum to maximum, dots single trials.
 
 use maud::{Markup, html};
 use weir_record::{
@@ -58,7 +58,7 @@ fn drawn(view: &View<'_>) -> Vec<Metric> {
 fn plot(view: &View<'_>, metric: Metric) -> Plot {
     let groups = with_figures(view, metric);
     let figures = groups.iter().flat_map(|(_, arms)| arms).filter_map(|summary| summary.figures(metric));
-    let values = figures.flat_map(|it| it.units.iter().copied().chain([it.spread.median, it.spread.max]));
+    let values = figures.flat_map(|it| it.units.iter().copied().chain([it.mean]));
     let scale = Scale::from_zero(values, 0.0, 100.0);
     let last = groups.len().saturating_sub(1);
     let image = html! {
@@ -134,7 +134,7 @@ fn groups<'a>(view: &View<'a>) -> Vec<(&'a str, Vec<&'a ArmSummary>)> {
 
 fn row(view: &View<'_>, scale: &Scale, metric: Metric, summary: &ArmSummary) -> Row {
     let subject = Subject { arm: Some(summary.arm.clone()), text: summary.arm.clone() };
-    let figures = summary.figures(metric).filter(|it| it.spread.median.is_finite());
+    let figures = summary.figures(metric).filter(|it| it.mean.is_finite());
     let Some(figures) = figures else {
         let number = format::ABSENT.to_owned();
         return Row {
@@ -146,12 +146,12 @@ fn row(view: &View<'_>, scale: &Scale, metric: Metric, summary: &ArmSummary) -> 
             is_void: true,
         };
     };
-    let median = metrics::bare(metric, figures.spread.median);
+    let mean = metrics::bare(metric, figures.mean);
     Row {
         group: String::new(),
         subject,
         plot: Some(draw(view, scale, metric, summary, figures)),
-        number: format!("{}{median}", bound(summary, metric)),
+        number: format!("{}{mean}", bound(summary, metric)),
         verdict: String::new(),
         is_void: false,
     }
@@ -162,26 +162,26 @@ fn draw(
     scale: &Scale,
     metric: Metric,
     summary: &ArmSummary,
-    MetricFigures { spread, units, .. }: &MetricFigures,
+    figures: &MetricFigures,
 ) -> Markup {
     let color = arm_class(view.arm_index(&summary.arm));
     let text = |value: f64| metrics::bare(metric, value);
-    let title =
-        format!("{}: {} ({} – {})", summary.arm, text(spread.median), text(spread.min), text(spread.max));
+    let (least, most) = figures.range();
+    let title = format!("{}: {}", summary.arm, format::with_range(figures.mean, (least, most), text));
     let y = ROW / 2.0;
     let mut canvas = Canvas::fluid(ROW);
     for value in scale.ticks(4.0) {
         canvas.line("grid", [scale.at(value), 0.0, scale.at(value), ROW]);
     }
-    let (zero, middle) = (scale.at(0.0), scale.at(spread.median));
+    let (zero, middle) = (scale.at(0.0), scale.at(figures.mean));
     canvas.rect(&format!("{color} bar"), [zero, y - 8.0, middle - zero, 16.0], &title);
-    let dots = units.iter().map(|unit| (scale.at(*unit), text(*unit)));
+    let dots = figures.units.iter().map(|unit| (scale.at(*unit), text(*unit)));
     canvas.dots(&format!("{color} point"), y, 2.4, dots);
-    let (low, high) = (scale.at(spread.min), scale.at(spread.max));
+    let (low, high) = (scale.at(least), scale.at(most));
     canvas.line("whisker", [low, y, high, y]);
     for end in [low, high] {
         canvas.line("whisker", [end, y - 3.5, end, y + 3.5]);
     }
-    canvas.line(&format!("{color} median"), [middle, y - 8.0, middle, y + 8.0]);
+    canvas.line(&format!("{color} mean"), [middle, y - 8.0, middle, y + 8.0]);
     canvas.finish()
 }

@@ -55,8 +55,8 @@ fn plot(view: &View<'_>, cell: &str) -> Plot {
 
 fn family(view: &View<'_>, rows: &[&FrontierRow]) -> PlaneFamily {
     let point = |(index, row): (usize, &&FrontierRow)| {
-        let median = |metric: Metric| view.summary(&row.cell_id, &row.arm)?.median(metric);
-        let (x, y) = (median(Metric::MissRate)?, median(Metric::WaitingCpuShare)?);
+        let mean = |metric: Metric| view.summary(&row.cell_id, &row.arm)?.mean(metric);
+        let (x, y) = (mean(Metric::MissRate)?, mean(Metric::WaitingCpuShare)?);
         // One of a family has its name; of the others the parameter is enough.
         let short =
             row.arm.strip_prefix(&row.family).map(|parameter| parameter.trim_start_matches('-').to_owned());

@@ -5,7 +5,7 @@
 //! reader must see at once (which arm, which cell, which verdict) is text of the page and not of the image, so that it
 //! stands above the plot where the page is narrow.
 //!
-//! A further chart is a file here that gives a section, and a line in `sections.rs`.
+//! A further chart is a file here that gives a section with its texts, a line below, and one in `sections.rs`.
 
 mod bars;
 mod call_overhead;

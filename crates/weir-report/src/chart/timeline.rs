@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     format,
-    section::{Content, Plot, Section},
+    section::{Caption, Content, Plot, Section},
     sentence, tables,
     view::View,
     words::Word,
@@ -28,6 +28,18 @@ const READINGS: f64 = 96.0;
 const AXIS: f64 = 26.0;
 /// Between the lanes and the readings, with room for their title.
 const GAP: f64 = 30.0;
+
+const TITLE: Caption = Caption::Own(["The session, trial by trial", "시행별 진행 기록", "逐次试验时间线"]);
+
+const HELP: Caption = Caption::Own([
+    "Every box is one trial, in the order it ran: the arms take turns, so a drift of the machine hits \
+        all of them. Hollow boxes were excluded. Below: the cross-core reading around each trial, which tells \
+        machine states apart.",
+    "상자 하나가 시행 하나이며 실행된 순서대로 놓였습니다. 대상들이 번갈아 실행되므로 머신 상태가 변해도 모두에게 \
+        똑같이 영향을 줍니다. 속이 빈 상자는 비교에서 뺀 시행입니다. 아래는 시행 전후의 코어 간 왕복 시간으로, 머신 상태를 구분합니다.",
+    "每个方块是一次试验，按实际运行顺序排列：各方案轮流运行，机器状态的漂移会同等影响所有方案。空心方块为被剔除的试验。\
+        下方为每次试验前后的跨核往返时间，用于区分机器状态。",
+]);
 
 /// The section.
 pub(crate) fn timeline(view: &View<'_>) -> Content {
@@ -46,7 +58,7 @@ pub(crate) fn timeline(view: &View<'_>) -> Content {
             is_folded: false,
         }],
         left_out: (more > 0).then(|| sentence::left_out(view, more)),
-        ..Section::new(Word::TimelineTitle, Word::TimelineHelp)
+        ..Section::new(TITLE, HELP)
     }))
 }
 

@@ -12,11 +12,11 @@ use crate::{
     words::Word,
 };
 
-fn titled(view: &View<'_>, title: Word, help: Option<Word>, body: &Markup) -> Markup {
+fn titled(title: &str, help: Option<&str>, body: &Markup) -> Markup {
     html! {
         section {
-            h2 { (view.word(title)) }
-            @if let Some(help) = help { p.help { (view.word(help)) } }
+            h2 { (title) }
+            @if let Some(help) = help { p.help { (help) } }
             (body)
         }
     }
@@ -44,7 +44,7 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
         @if let Some(left_out) = &section.left_out { p.hint { (left_out) } }
         @for cell in &section.notes { (notes(view, cell)) }
     };
-    titled(view, section.title, Some(section.help), &body)
+    titled(section.title.told(view), Some(section.help.told(view)), &body)
 }
 
 /// Arms with their markers.
@@ -128,7 +128,7 @@ pub(super) fn checks(view: &View<'_>) -> Markup {
             } }
         }
     };
-    titled(view, Word::ChecksTitle, Some(Word::ChecksHelp), &body)
+    titled(view.word(Word::ChecksTitle), Some(view.word(Word::ChecksHelp)), &body)
 }
 
 pub(super) fn definitions(view: &View<'_>) -> Markup {
@@ -137,7 +137,7 @@ pub(super) fn definitions(view: &View<'_>) -> Markup {
             @for (term, text) in definitions::all(view) { div { dt { (term) } dd { (text) } } }
         }
     };
-    titled(view, Word::DefinitionsTitle, None, &body)
+    titled(view.word(Word::DefinitionsTitle), None, &body)
 }
 
 pub(super) fn reproduce(view: &View<'_>) -> Markup {
@@ -155,5 +155,5 @@ pub(super) fn reproduce(view: &View<'_>) -> Markup {
             pre { code { (pretty(serde_json::to_string_pretty(&result.fingerprint))) } }
         }
     };
-    titled(view, Word::ReproduceTitle, None, &body)
+    titled(view.word(Word::ReproduceTitle), None, &body)
 }

@@ -11,7 +11,7 @@ use weir_record::{
     },
     study::{
         ArmSummary, Attribution, Check, ListenSummary, MachineStates, MetricFigures, MissingArm, PairedRatio,
-        Spread, StudyResult, TimelineEntry, TimesSummary,
+        StudyResult, TimelineEntry, TimesSummary,
     },
     verdict::{Comparison, Metric, StateEffect, Verdict},
 };
@@ -92,12 +92,6 @@ fn spec() -> StudySpec {
     }
 }
 
-fn spread(values: &[f64]) -> Spread {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    Spread { median: sorted[sorted.len() / 2], min: sorted[0], max: sorted[sorted.len() - 1] }
-}
-
 fn counters(uring: bool) -> Vec<(String, f64)> {
     let counters: &[(&str, f64)] = if uring {
         &[
@@ -136,7 +130,8 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
     let rates = jitter.around(throughput, if open { 0.002 } else { 0.012 }, trials);
     let cpus = jitter.around(cpu_us, 0.013, trials);
     let uring = arm == "uring";
-    let figures = |metric: Metric, units: Vec<f64>| MetricFigures { metric, spread: spread(&units), units };
+    let figures =
+        |metric: Metric, units: Vec<f64>| MetricFigures::of(metric, units).expect("there are units");
     let response = if uring { 54_000.0 } else { 61_000.0 };
     ArmSummary {
         cell_id: cell.id.clone(),
@@ -155,7 +150,6 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
         syscalls_per_message: Some(if uring { 0.0312 } else { 2.0164 }),
         response_quantiles: curve(response, if uring { 0.28 } else { 0.30 }),
         service_quantiles: curve(if uring { 47_000.0 } else { 52_000.0 }, if uring { 0.21 } else { 0.22 }),
-        orders: None,
     }
 }
 
@@ -455,10 +449,9 @@ pub fn all_not_comparable() -> StudyResult {
 /// Every measured figure is NaN or infinite.
 pub fn not_finite() -> StudyResult {
     let mut result = quick();
-    let broken = Spread { median: f64::NAN, min: f64::NEG_INFINITY, max: f64::INFINITY };
     for summary in &mut result.arms {
         for figures in &mut summary.figures {
-            (figures.spread, figures.units) = (broken, vec![f64::NAN, f64::INFINITY]);
+            (figures.mean, figures.units) = (f64::NAN, vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
         }
         summary.syscalls_per_message = Some(f64::NAN);
         summary.engine_per_message = vec![("enters".to_owned(), f64::NAN)];
@@ -715,7 +708,7 @@ pub fn http() -> StudyResult {
     for (index, summary) in result.arms.iter_mut().enumerate() {
         for (metric, ns) in [(Metric::FirstByteP50, 410_000.0), (Metric::LastByteP50, 437_000.0)] {
             let units = vec![ns, ns * 1.02 + index as f64 * 1e3];
-            summary.figures.push(MetricFigures { metric, spread: spread(&units), units });
+            summary.figures.extend(MetricFigures::of(metric, units));
         }
     }
     result.listening = listening(&cell_id);

@@ -6,7 +6,7 @@ use weir_record::{
     metric::Metric,
     spec::{CellRole, MissingCell, StorageCell, StorageSubject, Subject},
     storage::{AccessPattern, StorageDevice},
-    study::{ArmSummary, MetricFigures, Spread, StudyResult},
+    study::{ArmSummary, MetricFigures, StudyResult},
     verdict::{DifferenceEffect, Verdict},
 };
 use weir_report::{Language, html, markdown, sentence, terminal};
@@ -99,11 +99,7 @@ fn polling() -> StudyResult {
 }
 
 fn summary(arm: &str, misses: f64, cpu: f64) -> ArmSummary {
-    let figures = |metric: Metric, median: f64| MetricFigures {
-        metric,
-        spread: Spread { median, min: median, max: median },
-        units: vec![median],
-    };
+    let figures = |metric: Metric, figure: f64| MetricFigures { metric, mean: figure, units: vec![figure] };
     ArmSummary {
         cell_id: CELL.to_owned(),
         arm: arm.to_owned(),

@@ -3,7 +3,6 @@
 use weir_record::{
     added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost, PairedDifference},
     finding::Finding,
-    gateway::OrderFigures,
     goal::Outcome,
     spec::{CellRole, CellSpec, GatewaySubject, OrdersCell, PublishedRun, Subject},
     study::{ArmSummary, Check, MetricFigures, OversubscribedCell, PairedRatio, Spread, StudyResult},
@@ -16,8 +15,8 @@ use crate::fixture;
 
 const CELL: &str = "closed-epoll-w2";
 
-fn figures(metric: Metric, median: f64) -> MetricFigures {
-    MetricFigures { metric, spread: spread(median), units: vec![median] }
+fn figures(metric: Metric, figure: f64) -> MetricFigures {
+    MetricFigures { metric, mean: figure, units: vec![0.9 * figure, figure, 1.1 * figure] }
 }
 
 fn spread(median: f64) -> Spread {
@@ -135,19 +134,20 @@ fn study() -> StudyResult {
             cell_id: CELL.to_owned(),
             arm: arm.to_owned(),
             trials: 6,
-            figures: vec![
-                figures(Metric::ServerCpuPerMessage, if arm == "owner" { 20.0 } else { 25.0 }),
-                figures(Metric::SwitchesPerMessage, if arm == "owner" { 2.0 } else { 4.0 }),
-                figures(Metric::Throughput, 24_000.0),
-                figures(Metric::LatencyP50, 32_000.0),
-            ],
-            orders: Some(OrderFigures {
-                p99_us: Some(spread(60.0)),
-                wakes_per_order: Some(spread(2.0)),
-                wakes_per_handoff: (arm != "owner").then(|| spread(1.0)),
-                handed_off_share: Some(spread(if arm == "owner" { 0.0 } else { 1.0 })),
-                ..OrderFigures::default()
-            }),
+            figures: [
+                (Metric::ServerCpuPerMessage, if arm == "owner" { 20.0 } else { 25.0 }),
+                (Metric::SwitchesPerMessage, if arm == "owner" { 2.0 } else { 4.0 }),
+                (Metric::Throughput, 24_000.0),
+                (Metric::LatencyP50, 32_000.0),
+                (Metric::LatencyP99, 60_000.0),
+                (Metric::WakesPerOrder, 2.0),
+                (Metric::WakesPerHandoff, if arm == "owner" { f64::NAN } else { 1.0 }),
+                (Metric::HandedOffShare, if arm == "owner" { 0.0 } else { 1.0 }),
+            ]
+            .into_iter()
+            .filter(|(_, figure)| figure.is_finite())
+            .map(|(metric, figure)| figures(metric, figure))
+            .collect(),
             ..ArmSummary::default()
         })
         .to_vec();

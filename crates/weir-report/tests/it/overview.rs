@@ -320,7 +320,7 @@ fn large() -> StudyResult {
             arm.cell_id.clone_from(&cell.id);
             for figures in &mut arm.figures {
                 figures.units =
-                    (0..ROUNDS).map(|round| figures.spread.median * (1.0 + 0.001 * round as f64)).collect();
+                    (0..ROUNDS).map(|round| figures.mean * (1.0 + 0.001 * round as f64)).collect();
             }
             result.arms.push(arm);
         }

@@ -194,9 +194,12 @@ enum Farewell {
     UnixEnd,
 }
 
+/// Says its last on a connection, and goes.
+type Leave = Box<dyn FnOnce(&[u8])>;
+
 impl Farewell {
-    /// A connection, and what says the bytes and goes on it.
-    fn connection(self) -> (OwnedFd, Box<dyn FnOnce(&[u8])>) {
+    /// Our end of a connection, and what the peer does with its own.
+    fn connection(self) -> (OwnedFd, Leave) {
         let say = |peer: &mut dyn Write, bytes: &[u8]| peer.write_all(bytes).expect("there is room");
         if self == Self::UnixEnd {
             let (ours, mut theirs) = UnixStream::pair().expect("there are descriptors");

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
-    process::stopping,
+    process::{files::Files, stopping},
 };
 
 /// After a job goes on, until its slice begins: what had completed while it was stopped is taken.
@@ -57,13 +57,14 @@ struct Stopped {
 /// One result for each arm. All jobs are gone when this returns.
 pub(crate) fn run(
     weir: &Path,
-    data: &Path,
+    files: &Files,
     request: &RoundRequest<'_>,
     deadlines: &Deadlines,
 ) -> Result<Vec<Result<Sliced, TrialFailure>>, LaunchError> {
     let Some(storage) = &request.cell.storage else {
         return Err(LaunchError::Usage(format!("{} asks nothing of a disk", request.cell.id)));
     };
+    let data = &files.data(storage)?;
     let mut arms = Vec::with_capacity(request.arms.len());
     for spec in request.arms.iter().copied() {
         arms.push(Arm::new(data, request, storage, spec)?);

@@ -16,37 +16,61 @@ use weir_engine::{
     time::{monotonic, now, timeout},
 };
 
-use super::Target;
 use crate::{
     connector::Connector,
+    error::{LoadError, invalid},
     open::OpenLoop,
-    protocol::Post,
+    protocol::{Common, Post},
+    recorder::{Outbox, WindowBounds},
     shared::{Connected, Shared},
-    single::Trigger,
-    spec::{Arrivals, LoadError, LoadSpec},
+    slot::{ConnectionSlot, Trigger},
+    spec::{Arrivals, LoadSpec},
     spin::SpinGate,
-    worker::{
-        self, ConnectionSlot, LOOK, LOOKS_PER_GATE, Outcome, Plan, Published, thread_delay_ns, thread_number,
-    },
+    worker::{self, Carried, LOOK, LOOKS_PER_GATE, Outcome, Plan, Published, thread_delay_ns, thread_number},
     workload::Workload,
 };
 
+/// A server, and what the workers share for it. Its bounds begin anew with every slice, while all workers wait.
+#[derive(Clone)]
+pub(crate) struct Target<'a> {
+    pub(crate) spec: &'a LoadSpec,
+    pub(crate) address: weir_engine::net::Address,
+    pub(crate) bounds: Arc<WindowBounds>,
+    pub(crate) outbox: Outbox,
+    pub(crate) common: Common,
+}
+
+impl<'a> Target<'a> {
+    pub(crate) fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
+        let address = spec.validate()?;
+        if !spec.protocol.0.facts().has_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
+            return invalid(
+                "targets",
+                "only a load on connections that stay, and that needs nothing between slices, can run in them",
+            );
+        }
+        let bounds = Arc::new(WindowBounds::default());
+        let common = spec.protocol.0.common(spec, &bounds)?;
+        Ok(Self { spec, address, bounds, outbox: Outbox::default(), common })
+    }
+}
+
 /// One thing to do.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
-    pub(super) target: usize,
-    pub(super) origin_ns: u64,
-    pub(super) arrivals: Arrivals,
+pub(crate) struct Order {
+    pub(crate) target: usize,
+    pub(crate) origin_ns: u64,
+    pub(crate) arrivals: Arrivals,
     /// So many messages on each connection; absent until the bounds say stop.
-    pub(super) messages_each: Option<u32>,
+    pub(crate) messages_each: Option<u32>,
     /// When what is still in flight is cut off.
-    pub(super) limit: Duration,
+    pub(crate) limit: Duration,
     /// Seed of arrivals.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// What a worker says.
-pub(super) enum Event {
+pub(crate) enum Event {
     /// Its connections were tried.
     Started(Started),
     /// An order was carried out.
@@ -55,27 +79,27 @@ pub(super) enum Event {
     Failed(LoadError),
 }
 
-pub(super) struct Started {
-    pub(super) worker: usize,
-    pub(super) driver: &'static str,
-    pub(super) thread: u32,
+pub(crate) struct Started {
+    pub(crate) worker: usize,
+    pub(crate) driver: &'static str,
+    pub(crate) thread: u32,
     /// Open connections of each target, and what the last failure said.
-    pub(super) connections: Vec<(u32, Option<String>)>,
+    pub(crate) connections: Vec<(u32, Option<String>)>,
 }
 
-pub(super) struct Done {
-    pub(super) worker: usize,
-    pub(super) messages: u64,
+pub(crate) struct Done {
+    pub(crate) worker: usize,
+    pub(crate) messages: u64,
     /// When the last answer came.
-    pub(super) completed_ns: u64,
-    pub(super) reopened: u32,
-    pub(super) failure_last: Option<String>,
-    pub(super) spun_ns: u64,
-    pub(super) outcome: Outcome,
+    pub(crate) completed_ns: u64,
+    pub(crate) reopened: u32,
+    pub(crate) failure_last: Option<String>,
+    pub(crate) spun_ns: u64,
+    pub(crate) outcome: Outcome,
 }
 
 /// Runs a worker until its orders end.
-pub(super) fn run(number: u32, targets: &[Target<'_>], orders: &Receiver<Order>, events: &Sender<Event>) {
+pub(crate) fn run(number: u32, targets: &[Target<'_>], orders: &Receiver<Order>, events: &Sender<Event>) {
     let Some(first) = targets.first() else { return };
     let runtime = match worker::start(&session_plan(first, number), targets.len()) {
         Ok(runtime) => runtime,
@@ -97,7 +121,7 @@ fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
         bounds: Arc::clone(&target.bounds),
         outbox: Arc::clone(&target.outbox),
         published: Arc::new(Published::default()),
-        http: target.http.clone(),
+        common: Arc::clone(&target.common),
     }
 }
 
@@ -120,14 +144,13 @@ struct Side<'a, W: Workload> {
 }
 
 impl Bench<'_> {
-    pub(crate) fn work<W: Workload>(&self) {
+    pub(crate) fn work<W: Carried>(&self) {
         let mut sides = Vec::with_capacity(self.targets.len());
         let mut connections = Vec::with_capacity(self.targets.len());
         for target in self.targets {
             let plan = session_plan(target, self.number);
             let workload = Rc::new(plan.workload::<W>());
-            let connector =
-                Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, Vec::new()));
+            let connector = Rc::new(plan.connector());
             let opened = self.runtime.block_on(worker::open_connections(&plan, &connector, &workload));
             let count = opened.connections.iter().flatten().count();
             connections.push((u32::try_from(count).unwrap_or(u32::MAX), opened.failure_last));
@@ -177,7 +200,7 @@ impl Working {
 }
 
 /// Carries out one order. Connections on which nothing is in flight at its end are parked for the next.
-async fn carry_out<W: Workload>(side: &mut Side<'_, W>, order: &Order) -> Done {
+async fn carry_out<W: Carried>(side: &mut Side<'_, W>, order: &Order) -> Done {
     let spec = LoadSpec { arrivals: order.arrivals, seed: order.seed, ..side.plan.spec.clone() };
     let plan = Plan { spec: &spec, ..side.plan.clone() };
     let places = plan.connections();
@@ -232,7 +255,8 @@ async fn attend<W: Workload>(
     working: &Working,
     order: &Order,
 ) {
-    let deadline_ns = order.origin_ns.saturating_add(super::nanoseconds(order.limit));
+    let deadline_ns =
+        order.origin_ns.saturating_add(u64::try_from(order.limit.as_nanos()).unwrap_or(u64::MAX));
     let mut gate = SpinGate::default();
     let mut looks = 0;
     while timeout(LOOK, working.end()).await.is_err() && now().as_nanos() < deadline_ns {

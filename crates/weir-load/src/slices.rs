@@ -4,8 +4,6 @@
 //! the servers' clocks while these sleep. A slice is over when its last answer has come, and everything that was
 //! started in it belongs to it; so clocks read before and after it cover exactly its messages.
 
-pub(crate) mod worker;
-
 use std::{
     sync::{
         Arc,
@@ -24,16 +22,15 @@ use weir_record::{
 };
 
 use crate::{
+    bench::{self, Done, Event, Order, Started, Target},
     edges::ThreadTimes,
+    error::{LoadError, invalid},
     gather::Gather,
-    http::{standard::Standards, workload::HttpCommon},
-    recorder::{Outbox, WindowBounds},
+    limits::{Pinned, ensure_limits},
     report::{self, Measured},
-    run::{Pinned, ensure_limits, take_parts},
-    spec::{Arrivals, LoadError, LoadSpec, invalid},
-    worker::Outcome,
+    spec::{Arrivals, LoadSpec},
+    worker::{Ends, Outcome},
 };
-use worker::{Done, Event, Order, Started};
 
 /// Most servers in one session.
 pub const TARGETS_MAX: usize = 64;
@@ -82,7 +79,7 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
             let (events, targets) = (events.clone(), targets.clone());
             thread::Builder::new()
                 .name(format!("weir-load-{number}"))
-                .spawn_scoped(scope, move || worker::run(number, &targets, &received, &events))
+                .spawn_scoped(scope, move || bench::run(number, &targets, &received, &events))
                 .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
             orders.push(order);
         }
@@ -90,29 +87,6 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
         Session { specs, targets: &targets, orders, inbox, stop, tallies: Vec::new(), threads: Vec::new() }
             .conduct(control)
     })
-}
-
-/// A server, and what the workers share for it. Its bounds begin anew with every slice, while all workers wait.
-#[derive(Clone)]
-pub(crate) struct Target<'a> {
-    pub(crate) spec: &'a LoadSpec,
-    pub(crate) address: weir_engine::net::Address,
-    pub(crate) bounds: Arc<WindowBounds>,
-    pub(crate) outbox: Outbox,
-    pub(crate) http: Option<HttpCommon>,
-}
-
-impl<'a> Target<'a> {
-    fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
-        let address = spec.validate()?;
-        if !spec.protocol.0.facts().has_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
-            return invalid("targets", "only echo and HTTP on connections that stay can be loaded in slices");
-        }
-        let bounds = Arc::new(WindowBounds::default());
-        let common = |http| HttpCommon { standards: Arc::new(Standards::new(http)), journal: None };
-        let http = spec.http().map(common);
-        Ok(Self { spec, address, bounds, outbox: Outbox::default(), http })
-    }
 }
 
 /// What a target's slices add up to.
@@ -305,7 +279,7 @@ impl Session<'_> {
         outcomes: Vec<Outcome>,
     ) {
         let tally = &mut self.tallies[target];
-        take_parts(&self.targets[target].outbox, &mut tally.gather);
+        tally.gather.take_all(&self.targets[target].outbox);
         let measured = &mut tally.measured;
         measured.window_ns += counts.length_ns;
         measured.thread_cpu_ns.iter_mut().zip(used).for_each(|(sum, more)| *sum += more);
@@ -336,12 +310,8 @@ impl Session<'_> {
     fn reports(&mut self) -> Vec<LoadReport> {
         let tallies = std::mem::take(&mut self.tallies);
         let report = |(index, tally): (usize, Tally)| {
-            let standards = self.targets[index].http.as_ref().map(|http| Arc::clone(&http.standards));
-            let ends = report::Ends {
-                outcomes: &tally.outcomes,
-                standards,
-                written: crate::http::journal::Written::default(),
-            };
+            let common = Arc::clone(&self.targets[index].common);
+            let ends = Ends { outcomes: &tally.outcomes, common };
             let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, &ends);
             // The seconds of different slices are not one after the other.
             report.seconds.clear();

@@ -1,0 +1,93 @@
+//! What a load needs of this process and this machine: descriptors, local ports, CPUs.
+
+use weir_engine::net::Address;
+use weir_evidence::limits::ConnectionBudget;
+
+use crate::{error::LoadError, spec::LoadSpec};
+
+/// Descriptors a worker needs besides its connections, and all need together.
+const DESCRIPTORS_PER_WORKER: u64 = 8;
+const DESCRIPTORS_SHARED: u64 = 32;
+
+/// Refuses what the limits of this process cannot carry, with the remedy.
+pub(crate) fn ensure_limits(
+    spec: &LoadSpec,
+    connections: u32,
+    target: &Address,
+    budget: ConnectionBudget,
+    raise: impl FnOnce() -> Option<u64>,
+) -> Result<(), LoadError> {
+    let sources = spec.protocol.0.source_addresses();
+    let ports = budget.local_ports * sources.map_or(1, |sources| sources.len().max(1) as u64);
+    if matches!(target, Address::Tcp(_)) && u64::from(connections) > ports {
+        return Err(LoadError::Ports { connections, ports, has_sources: sources.is_some() });
+    }
+    let workers = DESCRIPTORS_PER_WORKER * u64::from(spec.workers);
+    let needed = budget.descriptors_used + u64::from(connections) + workers + DESCRIPTORS_SHARED;
+    if needed <= budget.nofile_soft {
+        return Ok(());
+    }
+    let allowed = raise().unwrap_or(budget.nofile_soft);
+    if needed <= allowed { Ok(()) } else { Err(LoadError::Descriptors { connections, needed, allowed }) }
+}
+
+/// Keeps this thread on the generator's CPUs for the length of a run: the server's are not ours to disturb.
+pub(crate) struct Pinned {
+    before: Vec<usize>,
+}
+
+impl Pinned {
+    pub(crate) fn new(cpus: &[usize]) -> Result<Option<Self>, LoadError> {
+        if cpus.is_empty() {
+            return Ok(None);
+        }
+        let failed = |error| LoadError::Environment(format!("cannot pin to CPUs {cpus:?}: {error}"));
+        let before = weir_sys::affinity::allowed_cpus().map_err(failed)?;
+        weir_sys::affinity::pin_current_thread(cpus).map_err(failed)?;
+        Ok(Some(Self { before }))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // The set was ours a moment ago; when it is not any more, staying where we are is all that is left.
+        let _ = weir_sys::affinity::pin_current_thread(&self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(
+        target: &str,
+        connections: u32,
+        budget: ConnectionBudget,
+        raised: Option<u64>,
+    ) -> Option<String> {
+        let spec = LoadSpec { connections, ..crate::spec::tests::spec() };
+        let target = target.parse().expect("an address");
+        ensure_limits(&spec, connections, &target, budget, || raised).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_low_limit_is_raised_and_one_that_cannot_be_is_named_with_a_remedy() {
+        let budget = ConnectionBudget {
+            nofile_soft: 1024,
+            nofile_hard: 4096,
+            descriptors_used: 10,
+            local_ports: 5000,
+        };
+        let tcp = "127.0.0.1:7";
+        assert_eq!(refused(tcp, 900, budget, None), None);
+        assert_eq!(refused(tcp, 2000, budget, Some(4096)), None);
+        assert_eq!(
+            refused(tcp, 2000, budget, None).expect("too many"),
+            "2000 connections need 2050 file descriptors, but the limit is 1024; run `ulimit -n 2050` first \
+             (as root if it is refused)"
+        );
+        let ports = refused(tcp, 5001, budget, Some(1 << 20)).expect("too few ports");
+        assert!(ports.contains("there are 5000") && ports.contains("ip_local_port_range"), "{ports}");
+        assert_eq!(refused("@name", 5001, budget, Some(1 << 20)), None);
+    }
+}
