@@ -210,7 +210,7 @@ mod tests {
         let fingerprint = here("5.15.0-91-generic", &[("io_uring_disabled", "2"), ("seccomp", "filter")]);
         let reason = Finding::IoUringDisabled { level: 2 };
         let missing = MissingArm { name: "uring".to_owned(), reason: reason.clone(), unlock: None };
-        let found = access(&spec, &fingerprint, &[missing.clone()]).expect("it has such an arm");
+        let found = access(&spec, &fingerprint, std::slice::from_ref(&missing)).expect("it has such an arm");
         assert_eq!((found.refused, found.disabled, found.is_filtered), (Some(reason), Some(2), Some(true)));
         assert!(found.lacking.iter().any(|name| name == "buffer-ring"), "{:?}", found.lacking);
         let without = sample::study(&["epoll", "poll"], 12, 1);
