@@ -181,7 +181,11 @@ impl<'a> Map<'a> {
             let comparison = self.comparisons.iter().find(is_it)?;
             estimate(&comparison.ratios.iter().map(|ratio| ratio.ln()).collect::<Vec<_>>())
         };
-        let valid = || grid.cells.iter().filter(|cell| cell.difference != Difference::Invalid);
+        // At rates that the generator set the two are not compared, here as little as on the map.
+        let is_told = |cell: &&weir_record::grid::GridCell| {
+            !matches!(cell.difference, Difference::Invalid | Difference::GeneratorLimited)
+        };
+        let valid = || grid.cells.iter().filter(is_told);
         let effects: Vec<Estimate> = valid().filter_map(effect).collect();
         let mean = decide::mean_of(&effects)?;
         let is_known = mean.low > 0.0 || mean.high < 0.0;

@@ -200,8 +200,11 @@ fn regions(view: &View<'_>, guidance: &Guidance) -> Table {
             ]
         })
     });
-    let numbers = [Word::MapMean, Word::GuidanceRange, Word::GuidanceArmFigure, Word::GuidanceBaselineFigure];
-    Table::new(view, &[Word::Arm, Word::MapDifference, Word::GuidanceWhere], &numbers, rows.collect())
+    let words = [Word::Arm, Word::MapDifference, Word::GuidanceWhere, Word::MapMean, Word::GuidanceRange];
+    let words = words.iter().map(|word| view.word(*word).to_owned());
+    let short = metrics::short(view, METRIC);
+    let figures = [Word::Arm, Word::Baseline].map(|side| format!("{short} · {}", view.word(side)));
+    Table::with_head(words.chain(figures).collect(), 3, rows.collect())
 }
 
 /// What is known, and of nothing found how much would have been seen.

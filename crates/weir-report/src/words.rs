@@ -218,13 +218,13 @@ words! {
     OverviewTitle: "The map in tables" | "표로 본 지도" | "分布图的各张表";
     OverviewHelp: "Means are geometric, over the same cells at every level and for every arm, and never over raw figures of \
         unlike cells; intervals are 99 %, over rounds. Ratios are to the baseline, within rounds, over the cells in which the \
-        two may be compared. Per CPU-second is what is done for each second of the server's CPU time: it is valid on any \
-        machine. Throughput marked as at least so much is a lower bound: the generator was the limit in some of the cells."
+        two may be compared. Per CPU-second is what is done for each second of the server's CPU time, at the rate that was \
+        reached: it changes with the rate. Throughput marked as at least so much is a lower bound: the generator was the limit in some of the cells."
         | "평균은 기하 평균이며 모든 수준과 모든 대상에서 같은 셀을 씁니다. 서로 다른 셀의 원래 수치를 평균하지 않습니다. 구간은 라운드에 걸친 99 %입니다. \
-        비율은 기준에 대한 것으로, 라운드 안에서 비교할 수 있는 셀에서 구합니다. ‘CPU 1초당’은 서버 CPU 시간 1초에 처리한 건수로 어느 머신에서나 유효합니다. \
+        비율은 기준에 대한 것으로, 라운드 안에서 비교할 수 있는 셀에서 구합니다. ‘CPU 1초당’은 서버 CPU 시간 1초에 처리한 건수이며, 실제로 도달한 처리율에서의 값이므로 처리율에 따라 달라집니다. \
         ≥ 표시가 있는 처리량은 하한입니다. 일부 셀에서 부하 생성기가 한계였습니다."
         | "平均均为几何平均，各水平与各方案使用相同的单元，从不对互不相同单元的原始数值求平均；区间为跨各轮的 99 % 区间。比值相对基线，在同一轮内、\
-        在两者可比的单元上求得。“每 CPU 秒”是服务器每用 1 秒 CPU 时间所完成的数量，在任何机器上都有效。带 ≥ 的吞吐量只是下限：部分单元的瓶颈在负载生成器。";
+        在两者可比的单元上求得。“每 CPU 秒”是服务器每用 1 秒 CPU 时间所完成的数量，是在实际达到的速率下的数值，会随速率变化。带 ≥ 的吞吐量只是下限：部分单元的瓶颈在负载生成器。";
     AggregateTitle: "Aggregate report" | "집계 보고서(Aggregate Report)" | "聚合报告";
     AggregateHelp: "The rows of a load tester for each server. Times are those of right responses to the last byte, from the \
         moment a request was due where the load is open, and from its sending where it is closed; percentiles are of all \
@@ -245,8 +245,6 @@ words! {
         | "区域是分布图上结论相同的相邻单元。均值为区域内各单元比值的几何平均，区间为针对这些单元的 99% 区间。被判为有差异的单元中预计至多 5% 有误。";
     GuidanceWhere: "where" | "범위" | "范围";
     GuidanceRange: "single cells" | "셀별 비율" | "各单元比值";
-    GuidanceArmFigure: "CPU/msg, arm" | "메시지당 CPU(비교 대상)" | "每消息 CPU（该方案）";
-    GuidanceBaselineFigure: "CPU/msg, baseline" | "메시지당 CPU(기준)" | "每消息 CPU（基线）";
     KernelsTitle: "As on older kernels" | "이전 커널을 가정한 대상" | "按旧内核运行的方案";
     KernelsHelp: "Features masked on this kernel, as the named one would let the driver run. Only what programs ask the kernel for \
         can be masked: its network stack, its scheduler and the inside of io_uring are this kernel's, so that an older kernel \
