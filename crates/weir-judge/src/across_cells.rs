@@ -1,10 +1,10 @@
 //! Figures of one arm in several cells, by the number of their round or block. Pure.
 //!
-//! The plan draws the n-th round of every cell within the n-th part of the session (`plan`): two rounds of one number
-//! belong to one stratum of the design and meet the same slow drift, though not the same moment. A comparison of cells
-//! is made of their differences within rounds, and its interval counts rounds. It is right whether or not the two
-//! rounds have anything in common, and narrower where they have. Comparisons that a study asks for by itself may be of
-//! cells with different numbers of rounds, and are unpaired (`answers`).
+//! Of a cell with n rounds the plan draws each within its own n-th part of the session (`plan`). Two rounds of one
+//! number belong to one stratum where both cells have equally many: there they meet the same slow drift, though not the
+//! same moment, and such cells are compared by their differences within rounds. That is right whether or not the two
+//! rounds have anything in common, and narrower where they have. Of cells with different numbers of rounds nothing is
+//! paired: each has its own error over all its rounds, and what drift they share is not seen.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use weir_record::{
     overview::{Figure, Quantity},
     trial::TrialRecord,
 };
-use weir_stats::decide::{ALPHA, estimate, estimate_at};
+use weir_stats::decide::{ALPHA, Estimate, of_sum};
 
 use crate::{
     cell_trials::CellTrials,
@@ -22,8 +22,14 @@ use crate::{
     units::{self},
 };
 
-/// Logarithms of a figure by the number of the round.
-pub(crate) type ByRound = BTreeMap<u32, f64>;
+/// How many rounds the cell was given, and the number of this one: equal where two rounds share a stratum.
+pub(crate) type Round = (u32, u32);
+
+/// Logarithms of a figure by round, of one cell or of cells with equally many.
+pub(crate) type ByRound = BTreeMap<Round, f64>;
+
+/// A sum of means, each with its weight.
+pub(crate) type Terms = Vec<(f64, ByRound)>;
 
 /// Microseconds in a second.
 const MICROS: f64 = 1e6;
@@ -53,52 +59,78 @@ impl<'a> Measured<'a> {
             Quantity::PerCpuSecond => MICROS.ln() - figure,
         };
         let is_bound = obstacle::generator_bound(cell.spec, arm, &trials).is_some();
-        let logs: ByRound = found.into_iter().map(|(round, (figure, _))| (round, log(figure))).collect();
+        let planned = cell.spec.blocks;
+        let logs: ByRound =
+            found.into_iter().map(|(round, (figure, _))| ((planned, round), log(figure))).collect();
         (is_valid && !logs.is_empty()).then_some(Self { logs, trials, is_bound })
     }
 }
 
-/// One less the other, in the rounds that both have.
-pub(crate) fn differences(of: &ByRound, to: &ByRound) -> ByRound {
-    of.iter().filter_map(|(round, log)| Some((*round, log - to.get(round)?))).collect()
+/// One less the other: in the rounds that both have, or unpaired where they were given different numbers of rounds.
+pub(crate) fn difference(of: &ByRound, to: &ByRound) -> Terms {
+    let planned = |it: &ByRound| it.keys().next().map(|(planned, _)| *planned);
+    if planned(of) != planned(to) {
+        return vec![(1.0, of.clone()), (-1.0, to.clone())];
+    }
+    vec![(1.0, of.iter().filter_map(|(round, log)| Some((*round, log - to.get(round)?))).collect())]
 }
 
 /// The mean over rounds, with an interval at `alpha`.
 pub(crate) fn figure_at(logs: &ByRound, alpha: f64) -> Option<Figure> {
-    let values: Vec<f64> = logs.values().copied().collect();
-    let mean = mean(&values)?;
-    let interval = estimate_at(&values, alpha).map(|it| (it.low.exp(), it.high.exp()));
+    let interval = estimate_of(&[(1.0, logs)], alpha).map(|it| (it.low.exp(), it.high.exp()));
+    Some(Figure { value: mean(logs)?.exp(), interval })
+}
+
+/// The geometric mean over cells.
+pub(crate) fn mean_over(cells: &[&ByRound]) -> Option<Figure> {
+    let weight = 1.0 / cells.len() as f64;
+    figure_of(&cells.iter().map(|cell| (weight, *cell)).collect::<Vec<_>>())
+}
+
+/// What a sum of logarithms comes to; without an interval where a term has a single round.
+pub(crate) fn figure_of(terms: &[(f64, &ByRound)]) -> Option<Figure> {
+    let mean = sum(terms)?;
+    let interval = estimate_of(terms, ALPHA).map(|it| (it.low.exp(), it.high.exp()));
     Some(Figure { value: mean.exp(), interval })
 }
 
-/// The geometric mean over cells. Its error is that of the rounds: of each what its cells have more or less than their
-/// own means, so that a drift which all cells share widens the interval as it should.
-pub(crate) fn mean_over(cells: &[&ByRound]) -> Option<Figure> {
-    let means: Option<Vec<f64>> =
-        cells.iter().map(|cell| mean(&cell.values().copied().collect::<Vec<_>>())).collect();
-    let means = means?;
-    let overall = mean(&means)?;
-    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for (cell, own) in cells.iter().zip(&means) {
+/// A sum of means of logarithms. Its error is that of the rounds: of each what its cells together have more or less
+/// than their own means, so that a drift which cells of one stratum share widens the interval as it should. Strata of
+/// different lengths are independent parts; one has the degrees of freedom of its cell with fewest rounds.
+pub(crate) fn estimate_of(terms: &[(f64, &ByRound)], alpha: f64) -> Option<Estimate> {
+    let sum = sum(terms)?;
+    let mut residuals = ByRound::new();
+    let mut degrees: BTreeMap<u32, f64> = BTreeMap::new();
+    for (weight, cell) in terms {
+        let (own, rounds) = (mean(cell)?, cell.len() as f64);
+        let scale = weight / (rounds * (rounds - 1.0)).sqrt();
         for (round, log) in *cell {
-            rounds.entry(*round).or_default().push(log - own);
+            *residuals.entry(*round).or_default() += scale * (log - own);
+            let fewest = degrees.entry(round.0).or_insert(f64::INFINITY);
+            *fewest = fewest.min(rounds - 1.0);
         }
     }
-    let residuals: Vec<f64> = rounds.values().filter_map(|own| mean(own)).collect();
-    let half = estimate(&residuals).map(|it| it.high - it.mean);
-    Some(Figure {
-        value: overall.exp(),
-        interval: half.map(|half| ((overall - half).exp(), (overall + half).exp())),
-    })
+    let variance = |planned: u32| -> f64 {
+        residuals.iter().filter(|((own, _), _)| *own == planned).map(|(_, it)| it.powi(2)).sum()
+    };
+    let parts: Vec<(f64, f64)> = degrees.iter().map(|(planned, it)| (variance(*planned), *it)).collect();
+    let units = terms.iter().map(|(_, cell)| cell.len()).min()?;
+    of_sum(sum, &parts, units, alpha)
 }
 
-/// The mean over rounds as every estimate has it.
-pub(crate) fn figure(logs: &ByRound) -> Option<Figure> {
-    figure_at(logs, ALPHA)
+fn sum(terms: &[(f64, &ByRound)]) -> Option<f64> {
+    let parts: Option<Vec<f64>> =
+        terms.iter().map(|(weight, cell)| mean(cell).map(|mean| weight * mean)).collect();
+    parts.filter(|parts| !parts.is_empty()).map(|parts| parts.iter().sum())
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+/// References to terms, each with its weight times a common one.
+pub(crate) fn weighted(terms: &Terms, weight: f64) -> impl Iterator<Item = (f64, &ByRound)> {
+    terms.iter().map(move |(own, cell)| (own * weight, cell))
+}
+
+fn mean(logs: &ByRound) -> Option<f64> {
+    let mean = logs.values().sum::<f64>() / logs.len() as f64;
     mean.is_finite().then_some(mean)
 }
 
@@ -106,8 +138,18 @@ fn mean(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
+    /// A cell that was given as many rounds as it has.
     fn by_round(values: &[f64]) -> ByRound {
-        (0..).zip(values.iter().map(|value| value.ln())).collect()
+        let planned = u32::try_from(values.len()).expect("they are few");
+        (0..).zip(values).map(|(round, value)| ((planned, round), value.ln())).collect()
+    }
+
+    fn figure(logs: &ByRound) -> Option<Figure> {
+        figure_at(logs, ALPHA)
+    }
+
+    fn ratio(of: &ByRound, to: &ByRound) -> Option<Figure> {
+        figure_of(&weighted(&difference(of, to), 1.0).collect::<Vec<_>>())
     }
 
     fn width(figure: Figure) -> f64 {
@@ -131,19 +173,40 @@ mod tests {
             (width(both) / width(alone) - 1.0).abs() < 0.05,
             "no narrower than one cell: {both:?} {alone:?}"
         );
-        let ratio = figure(&differences(&other, &one)).expect("they share rounds");
+        let ratio = ratio(&other, &one).expect("they share rounds");
         assert!(width(ratio) < 0.05 * width(alone) && (ratio.value - 4.0).abs() < 0.01, "{ratio:?}");
     }
 
     #[test]
     fn rounds_that_one_cell_lacks_are_in_no_difference_and_spoil_no_mean() {
         let (one, mut other) = (by_round(&[1.0, 2.0, 4.0, 2.0]), by_round(&[2.0, 4.0, 8.0, 4.0]));
-        other.remove(&2);
-        assert_eq!(differences(&other, &one).keys().copied().collect::<Vec<_>>(), [0, 1, 3]);
+        other.remove(&(4, 2));
+        let [(_, shared)] = difference(&other, &one).try_into().expect("they are paired");
+        assert_eq!(shared.keys().map(|(_, round)| *round).collect::<Vec<_>>(), [0, 1, 3]);
         assert_eq!(mean_over(&[&one]).map(|it| it.value), figure(&one).map(|it| it.value));
         assert!(mean_over(&[&one, &other]).is_some());
         assert_eq!(mean_over(&[&one, &ByRound::new()]), None);
         let once = by_round(&[3.0]);
         assert_eq!(figure(&once).and_then(|it| it.interval), None, "one round has no interval");
+    }
+
+    #[test]
+    fn cells_with_different_numbers_of_rounds_keep_their_own_errors() {
+        let scattered = |rounds: u32, step: f64| {
+            let sign = |round: u32| if round.is_multiple_of(2) { 1.0 } else { -1.0 };
+            by_round(&(0..rounds).map(|round| (step * sign(round)).exp()).collect::<Vec<_>>())
+        };
+        let (long, short, calm) = (scattered(44, 0.01), scattered(6, 0.1), scattered(6, 0.0));
+        let mean = mean_over(&[&long, &short, &calm]).expect("there are cells");
+        // The six rounds that scatter decide: 4.032 is the quantile of t with five degrees of freedom.
+        let error = (0.01_f64.powi(2) / 43.0 + 0.1_f64.powi(2) / 5.0).sqrt() / 3.0;
+        assert!((width(mean) / (2.0 * 4.032 * error) - 1.0).abs() < 1e-3, "{mean:?} {error}");
+        let unpaired = ratio(&long, &short).expect("there are rounds");
+        assert!((width(unpaired) / width(mean) / 3.0 - 1.0).abs() < 1e-9, "the same error: {unpaired:?}");
+        assert_eq!(
+            difference(&long, &short).len(),
+            2,
+            "rounds of one number are of unlike parts of the session"
+        );
     }
 }

@@ -37,6 +37,10 @@ const METRICS: [Metric; 2] = [Metric::ServerCpuPerMessage, Metric::Throughput];
 /// With fewer cells there is nothing to draw a map of.
 const CELLS_MIN: usize = 3;
 
+/// All factors there are.
+pub(crate) const FACTORS: [GridFactor; 4] =
+    [GridFactor::Connections, GridFactor::Workers, GridFactor::Depth, GridFactor::MessageBytes];
+
 /// An interval of a crossing is sought at so many places between two levels.
 const STEPS: u32 = 400;
 
@@ -71,11 +75,18 @@ pub(crate) struct Group<'a> {
 
 impl Group<'_> {
     fn find_factors(&mut self) {
-        let all = [GridFactor::Connections, GridFactor::Workers, GridFactor::Depth, GridFactor::MessageBytes];
         let varies = |factor: &GridFactor| {
             self.cells.iter().map(|cell| level(cell, *factor)).collect::<BTreeSet<_>>().len() > 1
         };
-        self.factors = all.into_iter().filter(varies).collect();
+        self.factors = FACTORS.into_iter().filter(varies).collect();
+    }
+}
+
+impl Group<'_> {
+    /// Whether two cells have the same levels: they differ in how long a slice is.
+    pub(crate) fn has_twins(&self) -> bool {
+        let levels = |cell: &&CellSpec| FACTORS.map(|factor| level(cell, factor));
+        self.cells.iter().map(levels).collect::<BTreeSet<_>>().len() < self.cells.len()
     }
 }
 
@@ -263,9 +274,7 @@ fn grid(metric: Metric, (arm, baseline): (&str, &str), factors: &[GridFactor], p
 /// One for each level of a factor. Levels are only set beside each other where all of them have the same cells.
 fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
     let others = |cell: &CellSpec| -> Vec<u64> {
-        let rest =
-            [GridFactor::Connections, GridFactor::Workers, GridFactor::Depth, GridFactor::MessageBytes];
-        rest.into_iter().filter(|it| *it != factor).map(|it| level(cell, it)).collect()
+        FACTORS.into_iter().filter(|it| *it != factor).map(|it| level(cell, it)).collect()
     };
     let mut levels: BTreeMap<u64, BTreeMap<Vec<u64>, &Point<'_>>> = BTreeMap::new();
     for point in points.iter().filter(|point| point.is_sound()) {

@@ -16,22 +16,18 @@ use weir_record::{
     trial::TrialRecord,
     verdict::Comparison,
 };
-use weir_stats::decide::{self, ALPHA, Estimate, estimate, estimate_at};
+use weir_stats::decide::{self, ALPHA, Estimate, estimate};
 
 use crate::{
-    across_cells::{ByRound, Measured, differences, figure_at, mean_over},
+    across_cells::{ByRound, Measured, difference, estimate_of, figure_at, mean_over, weighted},
     exclusion, grid,
     scaling::{self, Scope},
 };
 
-/// The factors of a grid.
-const FACTORS: [GridFactor; 4] =
-    [GridFactor::Connections, GridFactor::Workers, GridFactor::Depth, GridFactor::MessageBytes];
-
-/// One for each map that was measured.
+/// One for each map that was measured. Where cells have the same levels, a table by levels would show one for the other.
 pub(crate) fn all(scope: &Scope<'_>, comparisons: &[Comparison], grids: &[Grid]) -> Vec<Overview> {
     let of = |group: &grid::Group<'_>| Map::of(scope, &group.cells, comparisons, grids).overview();
-    grid::groups(scope.spec).iter().filter_map(of).collect()
+    grid::groups(scope.spec).iter().filter(|group| !group.has_twins()).filter_map(of).collect()
 }
 
 /// A map with the figures of its cells.
@@ -88,7 +84,11 @@ impl<'a> Map<'a> {
     /// Arms at every level of a factor, or over all cells.
     fn rows(&self, factor: Option<GridFactor>) -> Vec<MeanRow> {
         let rest = |cell: &CellSpec| -> Vec<u64> {
-            FACTORS.into_iter().filter(|it| Some(*it) != factor).map(|it| grid::level(cell, it)).collect()
+            grid::FACTORS
+                .into_iter()
+                .filter(|it| Some(*it) != factor)
+                .map(|it| grid::level(cell, it))
+                .collect()
         };
         let mut levels: BTreeMap<Option<u64>, BTreeMap<Vec<u64>, &str>> = BTreeMap::new();
         for cell in self.cells.iter().filter(|cell| self.is_whole(cell)) {
@@ -200,7 +200,7 @@ impl<'a> Map<'a> {
     }
 
     /// For each arm and quantity the cell with most. Its interval holds for all cells together, because it was chosen
-    /// among them; the others are held against it within rounds.
+    /// among them; the others are held against it.
     fn best(&self) -> Vec<BestCell> {
         let of = |arm: &str, quantity: Quantity| {
             let own = self.figures.iter().filter(|((_, own, of), _)| *own == arm && *of == quantity);
@@ -211,8 +211,9 @@ impl<'a> Map<'a> {
             let (cell, best) =
                 own.iter().copied().max_by(|one, other| value(one.1).total_cmp(&value(other.1)))?;
             let is_tie = |other: &Measured<'_>| {
-                let apart: Vec<f64> = differences(&best.logs, &other.logs).into_values().collect();
-                estimate_at(&apart, alpha).is_none_or(|apart| apart.low <= 0.0)
+                let apart = difference(&best.logs, &other.logs);
+                let apart = estimate_of(&weighted(&apart, 1.0).collect::<Vec<_>>(), alpha);
+                apart.is_none_or(|apart| apart.low <= 0.0)
             };
             let ties = own.iter().filter(|(other, it)| *other != cell && is_tie(it));
             let (counts, completed) = self.counted(&[cell], arm);

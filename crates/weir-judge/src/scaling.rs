@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    overview::{EFFICIENCY_MAX, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
+    overview::{EFFICIENCY_MAX, Figure, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
     spec::{CellSpec, StudySpec},
     trial::TrialRecord,
 };
 use weir_stats::{decide::UNITS_MIN, order::median};
 
 use crate::{
-    across_cells::{ByRound, Measured, differences, figure, mean_over},
+    across_cells::{Measured, Terms, difference, figure_of, weighted},
     cell_trials::CellTrials,
     gate::{Gate, TrialState},
     threads,
@@ -54,7 +54,7 @@ pub(crate) fn all(scope: &Scope<'_>, group: &[&CellSpec]) -> (Vec<ScalingMean>, 
     for cell in group {
         lines.entry((cell.connections, cell.depth, cell.message_bytes)).or_default().push(cell);
     }
-    let mut found: Vec<(Scaling, ByRound)> = Vec::new();
+    let mut found: Vec<(Scaling, Terms)> = Vec::new();
     for mut line in lines.into_values() {
         line.sort_by_key(|cell| cell.workers);
         let Some((base, others)) = line.split_first() else { continue };
@@ -72,30 +72,30 @@ pub(crate) fn all(scope: &Scope<'_>, group: &[&CellSpec]) -> (Vec<ScalingMean>, 
 }
 
 /// Geometric means over the lines that have figures: a bound is in no mean.
-fn means(scope: &Scope<'_>, found: &[(Scaling, ByRound)]) -> Vec<ScalingMean> {
+fn means(scope: &Scope<'_>, found: &[(Scaling, Terms)]) -> Vec<ScalingMean> {
     let steps: std::collections::BTreeSet<(u32, u32)> =
         found.iter().map(|(it, _)| (it.workers, it.workers_base)).collect();
     let of = |(workers, workers_base): (u32, u32), arm: &str| {
-        let logs = |quantity: Quantity| -> Vec<&ByRound> {
+        let logs = |quantity: Quantity| -> Vec<&Terms> {
             let is_own = |it: &Scaling| {
                 it.arm == arm
                     && (it.workers, it.workers_base) == (workers, workers_base)
                     && it.quantity == quantity
             };
             let is_free = |it: &Scaling| !it.is_bound && !it.is_base_bound;
-            let own = found.iter().filter(|(it, logs)| is_own(it) && is_free(it) && !logs.is_empty());
+            let own = found.iter().filter(|(it, _)| is_own(it) && is_free(it) && it.efficiency.is_some());
             own.map(|(_, logs)| logs).collect()
         };
         let (throughput, per_cpu_second) = (logs(Quantity::Throughput), logs(Quantity::PerCpuSecond));
-        let count = |lines: &[&ByRound]| u32::try_from(lines.len()).unwrap_or(u32::MAX);
+        let count = |lines: &[&Terms]| u32::try_from(lines.len()).unwrap_or(u32::MAX);
         (!per_cpu_second.is_empty()).then(|| ScalingMean {
             arm: arm.to_owned(),
             workers,
             workers_base,
             lines: count(&per_cpu_second),
             lines_free: count(&throughput),
-            throughput: mean_over(&throughput),
-            per_cpu_second: mean_over(&per_cpu_second),
+            throughput: mean_over_lines(&throughput),
+            per_cpu_second: mean_over_lines(&per_cpu_second),
         })
     };
     let arms = || scope.spec.arms.iter().map(|arm| arm.name.as_str());
@@ -105,14 +105,19 @@ fn means(scope: &Scope<'_>, found: &[(Scaling, ByRound)]) -> Vec<ScalingMean> {
         .collect()
 }
 
+fn mean_over_lines(lines: &[&Terms]) -> Option<Figure> {
+    let weight = 1.0 / lines.len() as f64;
+    figure_of(&lines.iter().flat_map(|line| weighted(line, weight)).collect::<Vec<_>>())
+}
+
 /// One arm in two cells of a line.
 struct Pair<'a> {
     arm: &'a str,
     quantity: Quantity,
     base: (&'a CellSpec, Option<Measured<'a>>),
     many: (&'a CellSpec, Option<Measured<'a>>),
-    /// Logarithms of the efficiency in the rounds that both have.
-    logs: ByRound,
+    /// Logarithms of the efficiency.
+    logs: Terms,
 }
 
 impl<'a> Pair<'a> {
@@ -141,23 +146,27 @@ impl<'a> Pair<'a> {
                 Quantity::Throughput => (f64::from(many.workers) / f64::from(base.workers)).ln(),
                 Quantity::PerCpuSecond => 0.0,
             };
-            let logs = match (&few, &more) {
-                (Some(few), Some(more)) => differences(&more.logs, &few.logs),
-                _ => ByRound::new(),
+            let mut logs = match (&few, &more) {
+                (Some(few), Some(more)) => difference(&more.logs, &few.logs),
+                _ => Terms::new(),
             };
-            let logs = logs.into_iter().map(|(round, log)| (round, log - ideal)).collect();
+            logs.iter_mut().take(1).for_each(|(_, more)| more.values_mut().for_each(|log| *log -= ideal));
             Pair { arm, quantity, base: (base, few), many: (many, more), logs }
         };
-        let more_rounds =
-            |one: Self, other: Self| if other.logs.len() > one.logs.len() { other } else { one };
+        let more_rounds = |one: Self, other: Self| if other.rounds() > one.rounds() { other } else { one };
         states.iter().map(in_state).reduce(more_rounds)
     }
 
-    fn scaling(self, scope: &Scope<'_>) -> (Scaling, ByRound) {
-        let efficiency = figure(&self.logs);
+    /// Those that both have, or those of the cell with fewer where they are not paired.
+    fn rounds(&self) -> usize {
+        self.logs.iter().map(|(_, logs)| logs.len()).min().unwrap_or(0)
+    }
+
+    fn scaling(self, scope: &Scope<'_>) -> (Scaling, Terms) {
+        let efficiency = figure_of(&weighted(&self.logs, 1.0).collect::<Vec<_>>());
         let low = efficiency.and_then(|it| it.interval).map(|(low, _)| low);
         let is_alarm =
-            scope.is_finished && self.logs.len() >= UNITS_MIN && low.is_some_and(|low| low > EFFICIENCY_MAX);
+            scope.is_finished && self.rounds() >= UNITS_MIN && low.is_some_and(|low| low > EFFICIENCY_MAX);
         let is_bound = |side: &(&CellSpec, Option<Measured<'_>>)| {
             self.quantity == Quantity::Throughput && side.1.as_ref().is_some_and(|it| it.is_bound)
         };
@@ -169,7 +178,7 @@ impl<'a> Pair<'a> {
             workers: self.many.0.workers,
             workers_base: self.base.0.workers,
             efficiency,
-            rounds: u32::try_from(self.logs.len()).unwrap_or(u32::MAX),
+            rounds: u32::try_from(self.rounds()).unwrap_or(u32::MAX),
             is_bound: is_bound(&self.many),
             is_base_bound: is_bound(&self.base),
             is_alarm,
@@ -225,7 +234,7 @@ fn server_cpus(measured: &Measured<'_>) -> Option<f64> {
 }
 
 /// Deviation of the logarithms: about the coefficient of variation.
-fn deviation(logs: &ByRound) -> Option<f64> {
+fn deviation(logs: &crate::across_cells::ByRound) -> Option<f64> {
     let count = logs.len() as f64;
     let mean = logs.values().sum::<f64>() / count;
     let squares: f64 = logs.values().map(|log| (log - mean).powi(2)).sum();

@@ -168,6 +168,26 @@ fn the_best_cell_is_named_with_those_that_cannot_be_told_from_it() {
 }
 
 #[test]
+fn cells_that_differ_in_slices_alone_do_not_stand_in_for_each_other() {
+    let mut spec = spec();
+    let mut twin = spec.cells[1].clone();
+    twin.id = "c100-w1-long".to_owned();
+    twin.role = CellRole::Exploratory;
+    twin.alternation.as_mut().expect("it alternates").slice_ns *= 4;
+    spec.cells.push(twin);
+    let trials = trials(&spec, |_| 0.0);
+    let judged = Judged {
+        spec: &spec,
+        fingerprint: &Fingerprint::default(),
+        trials: &trials,
+        missing_arms: &[],
+        elapsed_ns: 0,
+        reproduce: "",
+    };
+    assert!(judge(&judged).overviews.is_empty());
+}
+
+#[test]
 fn a_study_of_one_cell_has_no_tables() {
     let spec = sample::study(&["epoll", "uring"], 2, 1);
     let judged = Judged {

@@ -172,7 +172,7 @@ pub struct Scaling {
     pub workers_base: u32,
     /// The efficiency; 1 is ideal. Absent where nothing may be compared.
     pub efficiency: Option<Figure>,
-    /// Rounds or blocks that have both cells.
+    /// Rounds or blocks that both cells have; those of the cell with fewer, where they were given different numbers.
     pub rounds: u32,
     /// Whether the generator was the limit in the cell with many workers: the efficiency may be larger.
     pub is_bound: bool,

@@ -62,15 +62,8 @@ pub fn estimate_at(values: &[f64], alpha: f64) -> Option<Estimate> {
 pub fn estimate_unpaired(of: &[f64], to: &[f64], alpha: f64) -> Option<Estimate> {
     let share = |values: &[f64]| Some(sample_deviation(values)?.powi(2) / values.len() as f64);
     let (above, below) = (share(of)?, share(to)?);
-    let variance = above + below;
-    let own = |share: f64, values: &[f64]| share * share / (values.len() - 1) as f64;
-    // Values that do not differ at all have no deviation to weigh.
-    let degrees_of_freedom = match own(above, of) + own(below, to) {
-        weight if weight > 0.0 => variance * variance / weight,
-        _ => (of.len() + to.len() - 2) as f64,
-    };
-    let units = of.len().min(to.len());
-    of_mean(mean(of) - mean(to), variance.sqrt(), degrees_of_freedom.max(1.0) as u32, units, alpha)
+    let parts = [(above, (of.len() - 1) as f64), (below, (to.len() - 1) as f64)];
+    of_sum(mean(of) - mean(to), &parts, of.len().min(to.len()), alpha)
 }
 
 /// The mean of several estimates of which none shares a value with another, by the same rule.
@@ -78,18 +71,26 @@ pub fn estimate_unpaired(of: &[f64], to: &[f64], alpha: f64) -> Option<Estimate>
 /// Degrees of freedom by Welch and Satterthwaite, rounded down. Takes what [`estimate`] gives. `None` of nothing. The
 /// units are those of the estimate with fewest.
 pub fn mean_of(estimates: &[Estimate]) -> Option<Estimate> {
+    let count = estimates.len() as f64;
     let parts: Option<Vec<(f64, f64)>> = estimates
         .iter()
-        .map(|it| Some((it.standard_error()?.powi(2), it.units.checked_sub(1)? as f64)))
+        .map(|it| Some(((it.standard_error()? / count).powi(2), it.units.checked_sub(1)? as f64)))
         .collect();
-    let parts = parts?;
-    let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
-    let weight: f64 = parts.iter().map(|(variance, degrees)| variance.powi(2) / degrees).sum();
-    let count = estimates.len() as f64;
-    let degrees_of_freedom = if weight > 0.0 { variance.powi(2) / weight } else { 1.0 };
     let units = estimates.iter().map(|it| it.units).min()?;
     let mean = estimates.iter().map(|it| it.mean).sum::<f64>() / count;
-    of_mean(mean, variance.sqrt() / count, degrees_of_freedom.max(1.0) as u32, units, ALPHA)
+    of_sum(mean, &parts?, units, ALPHA)
+}
+
+/// Estimates a sum of independent parts from its value and from the squared standard error and the degrees of freedom
+/// of each part, with confidence `1 - alpha`.
+///
+/// Degrees of freedom by Welch and Satterthwaite, rounded down. `None` where something is not finite.
+pub fn of_sum(sum: f64, parts: &[(f64, f64)], units: usize, alpha: f64) -> Option<Estimate> {
+    let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
+    let weight: f64 = parts.iter().map(|(variance, degrees)| variance.powi(2) / degrees).sum();
+    // Parts without deviation weigh nothing. What is whole but for an error of rounding is not rounded down.
+    let degrees_of_freedom = if weight > 0.0 { variance.powi(2) / weight + 1e-6 } else { 1.0 };
+    of_mean(sum, variance.sqrt(), degrees_of_freedom.max(1.0) as u32, units, alpha)
 }
 
 impl Estimate {

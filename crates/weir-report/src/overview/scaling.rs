@@ -65,11 +65,11 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
     let own = [
         "Throughput over that with fewest workers times as many; what is done per CPU-second over the same with fewest, for \
          a CPU-second is a share of the CPUs already. Geometric means over lines of cells that differ in workers alone, of \
-         throughput over those in which the generator was not the limit; pairs of cells are within rounds.",
+         throughput over those in which the generator was not the limit; cells with equally many rounds are compared within rounds.",
         "처리량은 워커가 가장 적을 때의 처리량에 배수를 곱한 값으로 나눈 것이고, CPU 1초당 건수는 이미 CPU당 값이므로 가장 적을 때의 값으로 나눈 것입니다. 워커 수만 \
-         다른 셀들의 줄에 대한 기하 평균이며, 처리량은 부하 생성기가 한계가 아니었던 줄만 씁니다. 두 셀은 라운드 안에서 짝지었습니다.",
+         다른 셀들의 줄에 대한 기하 평균이며, 처리량은 부하 생성기가 한계가 아니었던 줄만 씁니다. 라운드 수가 같은 두 셀은 라운드 안에서 짝지었습니다.",
         "吞吐量除以线程最少时的吞吐量与倍数之积；每 CPU 秒的数量已按 CPU 计，故直接除以线程最少时的值。为仅线程数不同的各行单元的几何平均，吞吐量只取负载生成器未成瓶颈的行；\
-         两个单元在同一轮内配对。",
+         轮数相同的两个单元在同一轮内配对。",
     ];
     let own = view.language.choose(own).to_owned();
     let texts = std::iter::once(own).chain(alarms(view, map, ALARMS_SHOWN));
