@@ -150,9 +150,11 @@ fn of_metric(
                     let is_this =
                         |it: &&Comparison| it.cell_id == cell.id && it.arm == arm && it.baseline == baseline;
                     let place = own.iter().position(is_this)?;
-                    let may_differ = is_finished && is_borne_out(own[place], comparisons);
-                    let is_limited = limited[place];
-                    Some(Point::of(cell, own[place], is_limited, adjusted[place], may_differ))
+                    let told = match is_finished {
+                        false => Told::Nothing,
+                        true => told(own[place], comparisons),
+                    };
+                    Some(Point::of(cell, own[place], limited[place], adjusted[place], told))
                 })
                 .collect();
             if points.len() >= CELLS_MIN {
@@ -163,9 +165,20 @@ fn of_metric(
     grids
 }
 
-/// Whether nothing else that was measured contradicts it: what the judge held against a claim, and in every cell the
-/// CPU of the whole machine.
-fn is_borne_out(comparison: &Comparison, comparisons: &[Comparison]) -> bool {
+/// What may be told of a difference that is found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Its direction.
+    Direction,
+    /// That it is not borne out.
+    Doubt,
+    /// Not even that there is one: the schedule is not finished, or the claim of the cell is not decided.
+    Nothing,
+}
+
+/// What else was measured may contradict a difference: what the judge held against a claim, and in every cell the CPU
+/// of the whole machine.
+fn told(comparison: &Comparison, comparisons: &[Comparison]) -> Told {
     let is_its_machine = |it: &&Comparison| {
         it.metric == Metric::MachineCpuPerMessage
             && it.cell_id == comparison.cell_id
@@ -176,16 +189,23 @@ fn is_borne_out(comparison: &Comparison, comparisons: &[Comparison]) -> bool {
         _ => false,
     };
     let is_cpu = comparison.metric == Metric::ServerCpuPerMessage;
-    comparison.reasons.is_empty()
-        && !(is_cpu && comparisons.iter().filter(is_its_machine).any(goes_other_way))
+    let is_contradicted = is_cpu && comparisons.iter().filter(is_its_machine).any(goes_other_way);
+    let p_value = comparison.p_value_holm.or(comparison.p_value);
+    match comparison.reasons.is_empty() {
+        true if is_contradicted => Told::Doubt,
+        true => Told::Direction,
+        false if p_value.is_some_and(|p_value| p_value <= ALPHA) => Told::Doubt,
+        false => Told::Nothing,
+    }
 }
 
-/// p-values corrected for all of which something may be told; of the others there is none.
+/// p-values corrected for all of which something may be told; of the others, and of too few units, there is none.
 fn adjusted(own: &[&Comparison], limited: &[bool]) -> Vec<Option<f64>> {
     let valid: Vec<(usize, f64)> = own
         .iter()
         .enumerate()
         .filter(|(place, it)| it.verdict != Verdict::NotComparable && !limited[*place])
+        .filter(|(_, it)| it.ratios.len() >= UNITS_MIN)
         .filter_map(|(place, it)| Some((place, it.p_value?)))
         .collect();
     let values: Vec<f64> = valid.iter().map(|(_, p_value)| *p_value).collect();
@@ -206,8 +226,7 @@ struct Point<'a> {
     /// The generator was the limit: the effect is shown, and nothing rests on it.
     is_limited: bool,
     p_value_adjusted: Option<f64>,
-    /// Whether a difference may be told.
-    may_differ: bool,
+    told: Told,
 }
 
 impl<'a> Point<'a> {
@@ -216,7 +235,7 @@ impl<'a> Point<'a> {
         comparison: &'a Comparison,
         is_limited: bool,
         p_value_adjusted: Option<f64>,
-        may_differ: bool,
+        told: Told,
     ) -> Self {
         let logs: Vec<f64> = comparison.ratios.iter().map(|ratio| ratio.ln()).collect();
         // A rate that the generator limited is a lower bound, and two bounds have no ratio.
@@ -225,8 +244,7 @@ impl<'a> Point<'a> {
             _ => is_limited || p_value_adjusted.is_some(),
         };
         let effect = estimate(&logs).filter(|_| is_shown);
-        let may_differ = may_differ && logs.len() >= UNITS_MIN;
-        Self { cell, comparison, effect, is_limited, p_value_adjusted, may_differ }
+        Self { cell, comparison, effect, is_limited, p_value_adjusted, told }
     }
 
     /// Whether means and crossings may rest on it.
@@ -238,10 +256,12 @@ impl<'a> Point<'a> {
         match (&self.effect, self.p_value_adjusted) {
             _ if self.is_limited => Difference::GeneratorLimited,
             (None, _) | (_, None) => Difference::Invalid,
-            (Some(effect), Some(p_value)) if self.may_differ && p_value <= FALSE_SHARE_MAX => {
-                direction(effect.mean)
-            }
-            _ => Difference::Undetected,
+            (_, Some(p_value)) if p_value > FALSE_SHARE_MAX => Difference::Undetected,
+            (Some(effect), _) => match self.told {
+                Told::Direction => direction(effect.mean),
+                Told::Doubt => Difference::NotBorneOut,
+                Told::Nothing => Difference::Undetected,
+            },
         }
     }
 }
@@ -341,8 +361,8 @@ fn crossings(points: &[Point<'_>]) -> Vec<Crossing> {
 }
 
 fn crossing(line: &[&Point<'_>]) -> Option<Crossing> {
-    let known: Vec<Difference> =
-        line.iter().map(|point| point.difference()).filter(|it| *it != Difference::Undetected).collect();
+    let is_known = |it: &Difference| matches!(it, Difference::Less | Difference::More);
+    let known: Vec<Difference> = line.iter().map(|point| point.difference()).filter(is_known).collect();
     let turns = known.windows(2).filter(|two| is_opposite(two[0], two[1])).count();
     if turns != 1 {
         return None;

@@ -52,10 +52,16 @@ fn access(spec: &StudySpec, fingerprint: &Fingerprint, missing: &[MissingArm]) -
                 | Finding::IoUringDisabled { .. }
                 | Finding::IoUringForbidden
                 | Finding::IoUringMemory
+                | Finding::IoUringTooOld
         )
     };
+    // One that stands for an older kernel is refused on its account. An arm with that option is still in the study.
+    let is_own = |missing: &&MissingArm| {
+        let its = spec.arms.iter().find(|arm| arm.name == missing.name);
+        its.is_none_or(|arm| arm.subject.as_on_kernel().is_none())
+    };
     // Where others stand in for it, it is no arm of the study any more.
-    let refused = missing.iter().find(|missing| match arm {
+    let refused = missing.iter().filter(is_own).find(|missing| match arm {
         Some(arm) => missing.name == arm.name,
         None => is_of_ring(&missing.reason),
     });
@@ -95,6 +101,7 @@ fn advice(grid: &Grid, comparisons: &[Comparison]) -> Advice {
         less,
         more,
         undetected,
+        not_borne_out: count(Difference::NotBorneOut),
         generator_limited: count(Difference::GeneratorLimited),
         cells: u32::try_from(grid.cells.len()).unwrap_or(u32::MAX),
         regions: regions(grid, comparisons),
@@ -143,6 +150,7 @@ fn place(difference: Difference) -> usize {
         Difference::Less,
         Difference::More,
         Difference::Undetected,
+        Difference::NotBorneOut,
         Difference::GeneratorLimited,
         Difference::Invalid,
     ];
@@ -151,7 +159,8 @@ fn place(difference: Difference) -> usize {
 
 /// The region with its figures, where there are any that may be told.
 fn measured(region: Region, grid: &Grid, comparisons: &[Comparison]) -> Region {
-    if matches!(region.difference, Difference::GeneratorLimited | Difference::Invalid) {
+    let untold = [Difference::NotBorneOut, Difference::GeneratorLimited, Difference::Invalid];
+    if untold.contains(&region.difference) {
         return region;
     }
     let is_own = |it: &&Comparison| {

@@ -118,7 +118,9 @@ fn few_of_the_cells_that_are_called_do_not_differ_and_most_that_differ_are_calle
                 Difference::More => (called, found[kind]) = (called + 1, found[kind] + 1),
                 Difference::Less => called += 1,
                 Difference::Undetected => continue,
-                Difference::GeneratorLimited | Difference::Invalid => panic!("{cell:?}"),
+                Difference::NotBorneOut | Difference::GeneratorLimited | Difference::Invalid => {
+                    panic!("{cell:?}")
+                }
             }
             wrong += u32::from(effects[kind] == 0.0 || cell.difference == Difference::Less);
         }
@@ -306,6 +308,24 @@ fn where_nothing_differs_it_is_told_what_would_have_been_seen() {
     assert_eq!((advice.standing, advice.undetected), (Standing::Undetected, 30));
     let [region] = advice.regions.as_slice() else { panic!("{:?}", advice.regions) };
     assert!(region.detectable.is_some_and(|it| it > 0.0 && it < 0.2), "{region:?}");
+}
+
+#[test]
+fn a_difference_that_the_machine_contradicts_is_neither_told_nor_undetected() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    let mut trials = trials(&spec, &recorded, |_| -0.2, 47);
+    let doubted = spec.cells.iter().find(|cell| cell.role == CellRole::Exploratory).expect("there is one");
+    let own = trials.iter_mut().filter(|trial| trial.cell_id == doubted.id && trial.arm == "uring");
+    own.flat_map(|trial| &mut trial.slices).for_each(|slice| slice.machine_cpu_ns *= 2);
+    let result = judged(&spec, &trials);
+    let advice = advice(&result);
+    assert_eq!((advice.less, advice.not_borne_out, advice.undetected), (29, 1, 0));
+    let of = |region: &&weir_record::guidance::Region| region.difference == Difference::NotBorneOut;
+    let region = advice.regions.iter().find(of).expect("it is a region");
+    assert_eq!(
+        (region.cells.as_slice(), region.ratio, region.detectable),
+        (&[doubted.id.clone()][..], None, None)
+    );
 }
 
 #[test]

@@ -50,6 +50,8 @@ pub enum Difference {
     More,
     /// None that could be told from noise.
     Undetected,
+    /// One that something else which was measured does not bear out, above all the CPU of the whole machine.
+    NotBorneOut,
     /// The generator was the limit, and nothing shows the two at one equal rate: what differs may be the rate alone.
     GeneratorLimited,
     /// There is nothing that may be compared.

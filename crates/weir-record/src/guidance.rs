@@ -44,7 +44,7 @@ pub enum Standing {
     Both,
     /// No cell differs as far as could be told.
     Undetected,
-    /// No cell could be compared, or none at rates that the generator did not set.
+    /// Nothing may be told of any cell: not compared, or at rates that the generator set, or not borne out.
     Untold,
 }
 
@@ -65,6 +65,9 @@ pub struct Advice {
     pub more: u32,
     /// Those in which nothing was detected.
     pub undetected: u32,
+    /// Those of which nothing is told, because something else that was measured does not bear out what was found.
+    #[serde(default)]
+    pub not_borne_out: u32,
     /// Those of which nothing is told, because the generator was the limit.
     pub generator_limited: u32,
     /// Regions of neighbouring cells of which the same is known, those of which most is known first.

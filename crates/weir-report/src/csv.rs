@@ -274,6 +274,7 @@ fn difference_name(difference: Difference) -> &'static str {
         Difference::Less => "less",
         Difference::More => "more",
         Difference::Undetected => "undetected",
+        Difference::NotBorneOut => "not-borne-out",
         Difference::GeneratorLimited => "generator-limited",
         Difference::Invalid => "invalid",
     }

@@ -89,7 +89,7 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
 
 /// What is known of an arm, in how many cells.
 fn standing(view: &View<'_>, it: &Advice) -> String {
-    let Advice { arm, baseline, less, more, undetected, generator_limited, cells, .. } = it;
+    let Advice { arm, baseline, less, more, undetected, not_borne_out, generator_limited, cells, .. } = it;
     let (language, noun) = (view.language, metrics::prose(view, METRIC));
     let told = match it.standing {
         Standing::Less => told!(
@@ -122,7 +122,7 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         ),
         Standing::Untold => told!(
             language,
-            "The map tells nothing of {arm} against {baseline}: in none of {cells} cells may the two be compared in {noun}.",
+            "The map tells nothing of {arm} against {baseline}: in none of {cells} cells may a difference in {noun} be told.",
             "지도로는 {arm}, {baseline} 두 대상을 판단할 수 없습니다. 셀 {cells}개 모두 {noun}을 비교할 수 없습니다.",
             "分布图无法说明 {arm} 与 {baseline} 的关系：{cells} 个单元的{noun}均不可比较。",
         ),
@@ -133,7 +133,15 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         " 셀 {generator_limited}개(†)는 부하 생성기가 한계여서 판단하지 않았습니다.",
         "另有 {generator_limited} 个单元（†）受限于负载生成器，不作判断。",
     );
-    if *generator_limited > 0 { told + &limited } else { told }
+    let doubted = told!(
+        language,
+        " Left out, because another figure, such as the CPU of the whole machine, does not bear out the difference that was \
+         found (?): {not_borne_out}.",
+        " 셀 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
+        "另有 {not_borne_out} 个单元（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
+    );
+    let parts = [(*not_borne_out, doubted), (*generator_limited, limited)];
+    parts.into_iter().filter(|(cells, _)| *cells > 0).fold(told, |told, (_, part)| told + &part)
 }
 
 /// How much of a server's CPU the choice can touch.

@@ -187,15 +187,18 @@ words! {
 
     MapTitle: "The map" | "지도" | "分布图";
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
-        told from noise, † the generator was the limit, so that the arms ran at different rates and the difference may be one of rate, \
+        told from noise, ? one that another figure does not bear out, such as the CPU of the whole machine, \
+        † the generator was the limit, so that the arms ran at different rates and the difference may be one of rate, \
         – nothing to compare. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
         rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
-        | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 잡음과 구별되지 않음, † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가. ▼나 ▲로 표시한 셀 중 \
+        | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 잡음과 구별되지 않음, ? 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않음, \
+        † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가. ▼나 ▲로 표시한 셀 중 \
         틀린 것은 많아야 5%로 기대됩니다(지표의 모든 셀에 대한 거짓 발견율). 평균은 이 셀들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
         이어 구했고 구간은 99%입니다. * 바쁜 스레드가 CPU보다 많음."
-        | "每个单元中该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，† 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
+        | "每个单元中该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，? 已检出但整机 CPU 等其他数值不予佐证，\
+        † 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
         （按某指标全部单元的错误发现率）。平均为这些单元比值的几何平均。从多少连接起更少，是在两个水平之间按直线（对数尺度）求得，区间为 99%。* 忙碌线程多于 CPU。";
     MapConnections: "connections" | "연결 수" | "连接数";
     MapWorkers: "workers" | "워커 수" | "工作线程数";
@@ -211,6 +214,7 @@ words! {
     MapLess: "less" | "적음" | "更少";
     MapMore: "more" | "많음" | "更多";
     MapUndetected: "no difference detected" | "차이 검출 안 됨" | "未检出差异";
+    MapNotBorneOut: "found, not borne out" | "검출되었으나 뒷받침되지 않음" | "已检出但未获佐证";
     MapLimited: "generator was the limit" | "부하 생성기 한계" | "受限于负载生成器";
     MapLimitedShort: "generator-bound" | "생성기 한계" | "受限";
     MapInvalid: "not comparable" | "비교 불가" | "不可比";
@@ -238,11 +242,12 @@ words! {
         第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，时间片没有该值。";
     GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处用何种";
     GuidanceHelp: "Regions are neighbouring cells of the map of which the same is known. A mean is geometric, over the ratios of \
-        the region's cells, with a 99 % interval for these cells. Of the cells that are told to differ at most 5 % are expected \
+        the region's cells, with a 99 % interval for these cells; it is not \
+        corrected for their having been chosen by their results. Of the cells that are told to differ at most 5 % are expected \
         to be wrong."
-        | "영역은 지도에서 결과가 같은 이웃 셀의 모음입니다. 평균은 영역에 속한 셀의 비율에 대한 기하 평균이고, 구간은 이 셀들에 대한 99% 구간입니다. \
+        | "영역은 지도에서 결과가 같은 이웃 셀의 모음입니다. 평균은 영역에 속한 셀의 비율에 대한 기하 평균이고, 구간은 이 셀들에 대한 99% 구간이며, 결과를 보고 셀을 골랐다는 점은 보정하지 않았습니다. \
         차이가 있다고 한 셀 중 틀린 것은 많아야 5%로 기대됩니다."
-        | "区域是分布图上结论相同的相邻单元。均值为区域内各单元比值的几何平均，区间为针对这些单元的 99% 区间。被判为有差异的单元中预计至多 5% 有误。";
+        | "区域是分布图上结论相同的相邻单元。均值为区域内各单元比值的几何平均，区间为针对这些单元的 99% 区间，未对按结果挑选单元这一点作校正。被判为有差异的单元中预计至多 5% 有误。";
     GuidanceWhere: "where" | "범위" | "范围";
     GuidanceRange: "single cells" | "셀별 비율" | "各单元比值";
     KernelsTitle: "As on older kernels" | "이전 커널을 가정한 대상" | "按旧内核运行的方案";

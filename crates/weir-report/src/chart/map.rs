@@ -128,7 +128,10 @@ fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
     let effect = cell.ratio.map_or(0.0, |ratio| ratio - 1.0);
     let strength = match cell.difference {
         Difference::Less | Difference::More => 12.0 + 48.0 * (effect.abs() / FULL).min(1.0),
-        Difference::Undetected | Difference::GeneratorLimited | Difference::Invalid => 0.0,
+        Difference::Undetected
+        | Difference::NotBorneOut
+        | Difference::GeneratorLimited
+        | Difference::Invalid => 0.0,
     };
     html! {
         td .(class) .over[is_over] style=(format!("--strength:{strength:.0}%")) title=(format!(
@@ -149,7 +152,7 @@ fn tone(grid: &Grid, difference: Difference) -> &'static str {
         Difference::More => grid.metric.row().better == Better::Larger,
         Difference::Undetected => return "even",
         Difference::GeneratorLimited => return "limited",
-        Difference::Invalid => return "void",
+        Difference::NotBorneOut | Difference::Invalid => return "void",
     };
     if is_good { "good" } else { "bad" }
 }
@@ -160,6 +163,7 @@ pub(crate) fn difference_word(difference: Difference) -> Word {
         Difference::Less => Word::MapLess,
         Difference::More => Word::MapMore,
         Difference::Undetected => Word::MapUndetected,
+        Difference::NotBorneOut => Word::MapNotBorneOut,
         Difference::GeneratorLimited => Word::MapLimited,
         Difference::Invalid => Word::MapInvalid,
     }
@@ -170,6 +174,7 @@ fn mark(difference: Difference) -> &'static str {
         Difference::Less => "▼ ",
         Difference::More => "▲ ",
         Difference::Undetected => "≈ ",
+        Difference::NotBorneOut => "? ",
         Difference::GeneratorLimited => LIMITED,
         Difference::Invalid => "",
     }

@@ -109,6 +109,7 @@ fn guidance() -> Guidance {
         less: 2,
         more: 1,
         undetected: 1,
+        not_borne_out: 1,
         generator_limited: 1,
         regions: vec![less, undetected, region(Difference::GeneratorLimited, (1, 1), &[2])],
     };
