@@ -16,6 +16,7 @@ use weir_record::{
     metric::Metric,
     spec::{StudySpec, Subject},
     study::MissingArm,
+    trial::TrialRecord,
     verdict::Comparison,
 };
 use weir_stats::decide::{Estimate, estimate};
@@ -32,13 +33,20 @@ pub(crate) fn of(
     missing: &[MissingArm],
     grids: &[Grid],
     comparisons: &[Comparison],
+    trials: &[TrialRecord],
 ) -> Option<Guidance> {
     let of_cpu = grids.iter().filter(|grid| grid.metric == Metric::ServerCpuPerMessage);
     let advice: Vec<Advice> = of_cpu.map(|grid| advice(grid, comparisons)).collect();
-    (!advice.is_empty()).then(|| Guidance { access: access(spec, fingerprint, missing), advice })
+    (!advice.is_empty()).then(|| Guidance { access: access(spec, fingerprint, missing, trials), advice })
 }
 
-fn access(spec: &StudySpec, fingerprint: &Fingerprint, missing: &[MissingArm]) -> Option<Access> {
+/// What is known of it: that it ran is known of an arm that was loaded.
+fn access(
+    spec: &StudySpec,
+    fingerprint: &Fingerprint,
+    missing: &[MissingArm],
+    trials: &[TrialRecord],
+) -> Option<Access> {
     // An arm that stands for an older kernel says nothing of this one.
     let is_ring = |subject: &Subject| match subject {
         Subject::Weir { driver, .. } => driver == RING && subject.as_on_kernel().is_none(),
@@ -65,7 +73,8 @@ fn access(spec: &StudySpec, fingerprint: &Fingerprint, missing: &[MissingArm]) -
         Some(arm) => missing.name == arm.name,
         None => is_of_ring(&missing.reason),
     });
-    if arm.is_none() && refused.is_none() {
+    let has_run = |name: &str| trials.iter().any(|trial| trial.arm == name && trial.load.is_some());
+    if refused.is_none() && !arm.is_some_and(|arm| has_run(&arm.name)) {
         return None;
     }
     let kernel = KernelVersion::of_release(&fingerprint.kernel_release);
@@ -213,18 +222,28 @@ mod tests {
     fn whether_io_uring_may_be_used_comes_with_what_decides_it() {
         let spec = sample::study(&["epoll", "uring"], 12, 1);
         let fingerprint = here("6.18.44", &[("io_uring_disabled", "0"), ("seccomp", "off")]);
-        let found = access(&spec, &fingerprint, &[]).expect("it has such an arm");
+        assert_eq!(access(&spec, &fingerprint, &[], &[]), None, "it did not run");
+        let loaded = TrialRecord {
+            arm: "uring".to_owned(),
+            load: Some(weir_record::load::LoadReport::default()),
+            ..TrialRecord::default()
+        };
+        let found = access(&spec, &fingerprint, &[], &[loaded]).expect("it has such an arm");
         assert_eq!((found.refused, found.disabled, found.is_filtered), (None, Some(0), Some(false)));
         assert!(found.lacking.is_empty());
         let fingerprint = here("5.15.0-91-generic", &[("io_uring_disabled", "2"), ("seccomp", "filter")]);
         let reason = Finding::IoUringDisabled { level: 2 };
         let missing = MissingArm { name: "uring".to_owned(), reason: reason.clone(), unlock: None };
-        let found = access(&spec, &fingerprint, std::slice::from_ref(&missing)).expect("it has such an arm");
+        let found =
+            access(&spec, &fingerprint, std::slice::from_ref(&missing), &[]).expect("it has such an arm");
         assert_eq!((found.refused, found.disabled, found.is_filtered), (Some(reason), Some(2), Some(true)));
         assert!(found.lacking.iter().any(|name| name == "buffer-ring"), "{:?}", found.lacking);
         let without = sample::study(&["epoll", "poll"], 12, 1);
-        assert_eq!(access(&without, &fingerprint, &[]), None);
-        assert!(access(&without, &fingerprint, &[missing]).is_some(), "others stand in for it");
+        assert_eq!(access(&without, &fingerprint, &[], &[]), None);
+        assert!(access(&without, &fingerprint, &[missing], &[]).is_some(), "others stand in for it");
+        let old = MissingArm { name: "uring".to_owned(), reason: Finding::IoUringTooOld, unlock: None };
+        let found = access(&without, &here("5.4.0", &[]), &[old], &[]).expect("others stand in for it");
+        assert_eq!(found.refused, Some(Finding::IoUringTooOld));
     }
 
     #[test]
@@ -233,6 +252,6 @@ mod tests {
         let Subject::Weir { options, .. } = &mut spec.arms[1].subject else { panic!("it is Weir's own") };
         options.insert("as-on-kernel".to_owned(), "5.7".to_owned());
         let missing = MissingArm { name: "uring".to_owned(), reason: Finding::IoUringTooOld, unlock: None };
-        assert_eq!(access(&spec, &here("6.18.44", &[]), &[missing]), None);
+        assert_eq!(access(&spec, &here("6.18.44", &[]), &[missing], &[]), None);
     }
 }

@@ -117,7 +117,9 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         overviews: overview::all(&scope, &comparisons, &grids),
         aggregates: aggregate::all(spec, &gate, &cells),
         guidance: is_finished
-            .then(|| guidance::of(spec, judged.fingerprint, missing_arms, &grids, &comparisons))
+            .then(|| {
+                guidance::of(spec, judged.fingerprint, missing_arms, &grids, &comparisons, judged.trials)
+            })
             .flatten(),
         grids,
         comparisons,
