@@ -72,7 +72,7 @@ fn is_rate(statistic: Statistic) -> bool {
 fn number(statistic: Statistic, value: f64) -> String {
     match statistic {
         Statistic::Samples => format::grouped(value),
-        Statistic::Errors => format!("{:.2} %", 100.0 * value),
+        Statistic::Errors => errors(value),
         Statistic::Throughput | Statistic::Peak => format::rate(value),
         Statistic::Mean
         | Statistic::Median
@@ -82,6 +82,11 @@ fn number(statistic: Statistic, value: f64) -> String {
         | Statistic::Max
         | Statistic::Deviation => format::nanos(value),
     }
+}
+
+/// A share of failures, never rounded down to none.
+fn errors(share: f64) -> String {
+    if share <= 0.0 { "0 %".to_owned() } else { format!("{:.4} %", (share * 1e6).ceil() / 1e4) }
 }
 
 /// A figure of the source with the digits it has there; its times are milliseconds and its errors percent.
@@ -109,4 +114,17 @@ fn name(view: &View<'_>, statistic: Statistic) -> &'static str {
         Statistic::Throughput => ["throughput", "처리량", "吞吐量"],
         Statistic::Peak => ["peak throughput", "최고 처리량", "峰值吞吐量"],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::errors;
+
+    #[test]
+    fn a_few_failures_in_many_are_not_rounded_away() {
+        assert_eq!(
+            [errors(0.0), errors(3e-5), errors(1e-9), errors(1.0)],
+            ["0 %", "0.0030 %", "0.0001 %", "100.0000 %"]
+        );
+    }
 }

@@ -69,7 +69,7 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         rows.number(subject, "trial", &statistic("elapsed"), entry.elapsed_ns as f64, "ns");
         rows.number(subject, "trial", &statistic("cross-core-round-trip"), entry.round_trip_ns, "ns");
         rows.number(subject, "trial", &statistic("steal"), entry.steal_share, "fraction");
-        rows.number(subject, "trial", &statistic("clean"), f64::from(u8::from(entry.clean)), "bool");
+        rows.flag(subject, "trial", &statistic("clean"), entry.clean);
     }
     rows.text
 }
@@ -86,6 +86,9 @@ fn aggregate(rows: &mut Rows, it: &Aggregate) {
             _ => "ns",
         };
         rows.number(subject, &metric, "value", row.value, unit);
+        if matches!(row.statistic, Statistic::Throughput | Statistic::Peak) {
+            rows.flag(subject, &metric, "is-lower-bound", it.is_bound);
+        }
         if let Some((least, most)) = row.range {
             rows.number(subject, &metric, "min", least, unit);
             rows.number(subject, &metric, "max", most, unit);
@@ -130,6 +133,7 @@ fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
     for it in &map.best {
         let subject = [it.cell_id.as_str(), &it.arm, ""];
         rows.figure(subject, &format!("best-{}", it.quantity.key()), "value", Some(it.figure), "1/s");
+        rows.flag(subject, &format!("best-{}", it.quantity.key()), "is-lower-bound", it.is_bound);
     }
     for it in &map.success {
         let at = format!("connections-{}", it.level);
@@ -143,7 +147,9 @@ fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
         let subject = [it.cell_id.as_str(), &it.arm, ""];
         let metric = format!("scaling-efficiency-{}", it.quantity.key());
         rows.figure(subject, &metric, "value", it.efficiency, "ratio");
-        rows.number(subject, &metric, "is-alarm", f64::from(u8::from(it.is_alarm)), "bool");
+        rows.flag(subject, &metric, "is-alarm", it.is_alarm);
+        rows.flag(subject, &metric, "is-lower-bound", it.is_bound);
+        rows.flag(subject, &metric, "is-upper-bound", it.is_base_bound);
     }
 }
 
@@ -163,13 +169,7 @@ fn cpu_parts(rows: &mut Rows, subject: [&str; 3], parts: &[(CpuPart, Amount)], w
 fn arm(rows: &mut Rows, summary: &ArmSummary) {
     let subject = [summary.cell_id.as_str(), &summary.arm, ""];
     rows.number(subject, "trials", "clean", f64::from(summary.trials), "count");
-    rows.number(
-        subject,
-        "throughput",
-        "is-lower-bound",
-        f64::from(u8::from(summary.generator_bound)),
-        "bool",
-    );
+    rows.flag(subject, "throughput", "is-lower-bound", summary.generator_bound);
     for figures in &summary.figures {
         let row = figures.metric.row();
         let (least, most) = figures.range();
@@ -379,6 +379,10 @@ impl Rows {
         if value.is_finite() {
             self.line(subject, metric, statistic, &value.to_string(), unit);
         }
+    }
+
+    fn flag(&mut self, subject: [&str; 3], metric: &str, statistic: &str, is_so: bool) {
+        self.number(subject, metric, statistic, f64::from(u8::from(is_so)), "bool");
     }
 
     fn line(

@@ -214,12 +214,12 @@ fn measured(view: &View<'_>, row: &MeanRow) -> Vec<String> {
     ]
 }
 
-/// `1.084 [1.071, 1.097]`, with the cells it is of where they are fewer.
+/// `1.084 [1.071, 1.097]`, with the number of cells it is of where that is another.
 fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
     let Some(found) = ratio else { return ABSENT.to_owned() };
     let text = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
     let cells = found.cells;
-    match found.cells < row.cells {
+    match found.cells != row.cells {
         true => {
             told!(view.language, "{text} ({cells} cells)", "{text}(셀 {cells}개)", "{text}（{cells} 个单元）")
         }

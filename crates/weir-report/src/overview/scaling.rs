@@ -57,7 +57,9 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
             format!("{} ({})", it.lines, it.lines_free),
         ];
         cells.extend(theirs.map(|theirs| {
-            let found = theirs.figure(&it.workers.to_string(), &it.arm);
+            // Theirs is against one worker.
+            let own = theirs.figure(&it.workers.to_string(), &it.arm);
+            let found = own.filter(|_| it.workers_base == 1);
             found.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent} %"))
         }));
         cells
