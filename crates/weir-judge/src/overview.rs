@@ -24,7 +24,7 @@ use crate::{
     scaling::{self, Scope},
 };
 
-/// One for each map that was measured. Where cells have the same levels, a table by levels would show one for the other.
+/// One for each map that was measured. Where cells have the same levels, a table would show one for the other.
 pub(crate) fn all(scope: &Scope<'_>, comparisons: &[Comparison], grids: &[Grid]) -> Vec<Overview> {
     let of = |group: &grid::Group<'_>| Map::of(scope, &group.cells, comparisons, grids).overview();
     grid::groups(scope.spec).iter().filter(|group| !group.has_twins()).filter_map(of).collect()
