@@ -207,13 +207,18 @@ fn a_terminal_has_a_line_for_each_arm_and_what_scales_too_well() {
 #[test]
 fn the_export_has_every_figure_of_the_tables() {
     let text = csv(&mapped());
-    let lines: Vec<&str> =
-        text.lines().filter(|line| line.contains("mean-") || line.contains("scaling-")).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| ["mean-", "scaling-", "best-"].iter().any(|it| line.contains(it)))
+        .collect();
     for line in [
         ",uring,,mean-messages-per-cpu-second,all,205200,1/s",
         ",uring,epoll,mean-messages-per-cpu-second-ratio,connections-100,1.12,ratio",
         ",epoll,,mean-cells-generator-bound,workers-1,1,count",
         "c100-w2,uring,,scaling-efficiency-throughput,is-alarm,1,bool",
+        "c100-w2,uring,,scaling-efficiency-throughput,is-upper-bound,1,bool",
+        "c100-w2,uring,,scaling-efficiency-throughput,is-lower-bound,0,bool",
+        "c100-w2,uring,,best-throughput,is-lower-bound,1,bool",
     ] {
         assert!(lines.contains(&line), "{line} in {lines:#?}");
     }
@@ -292,7 +297,12 @@ fn the_rows_of_a_load_tester_stand_beside_the_published_ones() {
         of(Language::Korean, "## 집계 보고서(Aggregate Report)")
     );
     insta::assert_snapshot!("aggregate-markdown-zh", of(Language::Chinese, "## 聚合报告"));
-    assert!(csv(&aggregated()).contains("epoll,,aggregate-p99,value,105000000,ns"));
+    let text = csv(&aggregated());
+    assert!(text.contains("epoll,,aggregate-p99,value,105000000,ns"));
+    let bounds = |arm: &str, is_bound: u8| {
+        text.contains(&format!("{arm},,aggregate-throughput,is-lower-bound,{is_bound},bool"))
+    };
+    assert!(bounds("uring", 1) && bounds("epoll", 0), "{text}");
 }
 
 /// A map of 120 cells with everything a report has of a cell: rounds, comparisons, tables, a timeline.
