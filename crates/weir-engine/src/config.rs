@@ -300,7 +300,7 @@ impl Config {
         ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
         ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
         ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
-        ("receive", "multishot or single", "io_uring: how receives are started"),
+        ("receive", "auto, multishot or single", "io_uring: how receives are started (auto: tried at start)"),
         ("submit", "turn or operation", "io_uring: enter once a turn or after every operation"),
         ("defer-taskrun", "on or off", "io_uring: run completions only when asked for"),
         ("trigger", "edge or level", "epoll: edge- or level-triggered"),
@@ -350,8 +350,12 @@ impl Config {
             "buffer-count" => self.buffers.count = Some(number(1, 4096)?),
             "spin-us" => self.spin = Duration::from_micros(number(0, 1_000_000)?.into()),
             "receive" => {
-                let multishot = choice("multishot", "single")?;
-                self.uring.receive = if multishot { ReceiveMode::Multishot } else { ReceiveMode::Single };
+                self.uring.receive = match value {
+                    "auto" => ReceiveMode::Auto,
+                    "multishot" => ReceiveMode::Multishot,
+                    "single" => ReceiveMode::Single,
+                    _ => return Err(wrong()),
+                };
             }
             "submit" => self.uring.submit_each = choice("operation", "turn")?,
             "defer-taskrun" => self.uring.defer_taskrun = choice("on", "off")?,

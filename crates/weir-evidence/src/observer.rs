@@ -271,6 +271,7 @@ pub struct Programs<'a> {
 #[derive(Debug)]
 struct Tracing {
     tracer: Tracer,
+    members: Vec<u32>,
     baseline: KernelCounts,
     cost: ProbeCost,
 }
@@ -300,24 +301,34 @@ impl Observer for Programs<'_> {
         };
         tracer.attach(self.groups).map_err(io::Error::other)?;
         let cost = cost::tried(&tracer, &untraced).map_err(io::Error::other)?.cost;
-        tracer.observe(&family_of(self.pid)?, Side::First).map_err(io::Error::other)?;
+        let members = family_of(self.pid)?;
+        tracer.observe(&members, Side::First).map_err(io::Error::other)?;
         let baseline = tracer.read()?;
-        self.tracing = Some(Tracing { tracer, baseline, cost });
+        self.tracing = Some(Tracing { tracer, members, baseline, cost });
         Ok(())
     }
 
     fn end(&mut self) -> io::Result<Vec<Reading>> {
-        let Some(Tracing { mut tracer, baseline, cost }) = self.tracing.take() else { return Ok(Vec::new()) };
+        let Some(tracing) = self.tracing.take() else { return Ok(Vec::new()) };
+        let Tracing { mut tracer, mut members, baseline, cost } = tracing;
         tracer.stop();
-        let counts = tracer.read()?.since(&baseline);
+        let counts = tracer.read()?;
+        // Also those that are gone: the tables outlive the slice, and their numbers may be others' in the next one.
+        members.extend(family_of(self.pid).unwrap_or_default());
+        members.extend(counts.threads.iter().map(|thread| thread.pid));
+        let counts = counts.since(&baseline);
         let trace = trace(&counts, baseline.at_ns, tracer.counts(Group::Scheduling), cost);
         let mut rows = trace_rows(&trace);
         rows.extend(probe_rows(&cost));
         rows.extend(in_calls_rows(&counts, &ProcessTree::snapshot(self.pid).unwrap_or_default()));
-        rows.extend(self.groups.iter().map(|group| reading("trace", &format!("group-{}", group.key()), 1.0)));
+        // A group that could not run, or not whole, cost nothing that could be told.
+        let ran = self.groups.iter().filter(|group| tracer.counts(**group));
+        rows.extend(ran.map(|group| reading("trace", &format!("group-{}", group.key()), 1.0)));
         let are_apart = softirq_time::is_apart();
         rows.extend(are_apart.map(|it| reading("trace", "softirqs-are-apart", f64::from(u8::from(it)))));
-        for member in family_of(self.pid).unwrap_or_default() {
+        members.sort_unstable();
+        members.dedup();
+        for member in members {
             tracer.forget(member)?;
         }
         *self.loaded.0.borrow_mut() = Some(tracer);

@@ -400,7 +400,10 @@ impl Arm {
         let mut observers = Observers::default();
         let socket = self.server.as_ref().and_then(|server| server.stats_socket.as_deref());
         if let Some(stats) = socket.and_then(|name| StatsClient::connect(name).ok()) {
-            observers.push(Box::new(EngineCounters::new(stats, matches!(by, By::Programs(..)))));
+            // For accounts, which are of slices that everything watches. In the others the clock would pass for a cost
+            // of the programs.
+            let is_timed = matches!(by, By::Programs(groups, _) if groups == ladder::Group::ALL);
+            observers.push(Box::new(EngineCounters::new(stats, is_timed)));
         }
         observers.push(Box::new(Network::new(self.pid)));
         observers.push(Box::new(Processes::new(self.pid)));

@@ -88,13 +88,16 @@ pub(crate) fn address(flag: &str, text: &str) -> Result<Address> {
 
 /// Refuses CPUs that this process may not run on.
 pub(crate) fn check_pin(cpus: &[usize]) -> Result<()> {
-    let allowed = weir_evidence::fingerprint::fingerprint().cpus_allowed;
+    check_cpus(cpus).map_err(|reason| UsageError(format!("--pin: {reason}")).into())
+}
+
+/// Why not all of these can be had, with those that can. Where that cannot be found out, the kernel will say.
+pub(crate) fn check_cpus(cpus: &[usize]) -> Result<(), String> {
+    let allowed = weir_sys::affinity::allowed_cpus().unwrap_or_default();
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         Some(cpu) if !allowed.is_empty() => {
             let list: Vec<String> = allowed.iter().map(usize::to_string).collect();
-            let text =
-                format!("--pin: CPU {cpu} is not there or not allowed; use some of {}", list.join(","));
-            Err(UsageError(text).into())
+            Err(format!("CPU {cpu} is not there or not allowed; use some of {}", list.join(",")))
         }
         _ => Ok(()),
     }

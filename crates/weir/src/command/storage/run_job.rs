@@ -45,7 +45,7 @@ fn from_file(path: &Path, lenient: bool, may_destroy: bool) -> Result<Asked> {
     file.validate()?;
     let mut notes = file.warnings.clone();
     for index in 0..file.jobs.len() {
-        check_cpus(&file.jobs[index].cpus)
+        engine::check_cpus(&file.jobs[index].cpus)
             .map_err(|reason| UsageError(format!("{shown}: cpus_allowed: {reason}")))?;
         let (before, rest) = file.jobs.split_at_mut(index);
         lay_out_if_missing(before, &mut rest[0], &mut notes);
@@ -67,7 +67,7 @@ fn from_flags(workload: &Workload, may_destroy: bool) -> Result<Asked> {
         complete_own_file(&mut job, &mut notes)?;
     }
     job::validate_all(std::slice::from_ref(&job))?;
-    check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
+    engine::check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
     find_target(&mut job, may_destroy, &mut notes)?;
     Ok(Asked { jobs: vec![job], notes })
 }
@@ -234,19 +234,4 @@ fn percentiles(workload: &Workload) -> Result<Vec<f64>> {
     let Some(text) = &workload.percentiles else { return Ok(Vec::new()) };
     let list: Result<Vec<f64>, _> = text.split(':').map(str::parse).collect();
     list.map_err(|_| UsageError(format!("--percentiles {text:?} is no list; write 50:99:99.9")).into())
-}
-
-/// Refuses CPUs that this process may not run on.
-fn check_cpus(cpus: &[usize]) -> Result<(), String> {
-    if cpus.is_empty() {
-        return Ok(());
-    }
-    let allowed = weir_evidence::fingerprint::fingerprint().cpus_allowed;
-    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        Some(cpu) if !allowed.is_empty() => {
-            let list: Vec<String> = allowed.iter().map(usize::to_string).collect();
-            Err(format!("CPU {cpu} is not there or not allowed; use some of {}", list.join(",")))
-        }
-        _ => Ok(()),
-    }
 }
