@@ -253,11 +253,14 @@ words! {
     KernelsTitle: "As on older kernels" | "이전 커널을 가정한 대상" | "按旧内核运行的方案";
     KernelsHelp: "Features masked on this kernel, as the named one would let the driver run. Only what programs ask the kernel for \
         can be masked: its network stack, its scheduler and the inside of io_uring are this kernel's, so that an older kernel \
-        itself may be slower or faster than shown."
+        itself may be slower or faster than shown. From the version that has \
+        them on, multishot receives are used where this kernel tells every end of a connection."
         | "이 커널에서 해당 버전에 없는 기능을 쓰지 않게 한 대상입니다. 가릴 수 있는 것은 프로그램이 커널에 요청하는 기능뿐이며 네트워크 스택, 스케줄러, \
-        io_uring 내부는 이 커널의 것이므로 실제 이전 커널은 여기 표시된 것보다 느리거나 빠를 수 있습니다."
+        io_uring 내부는 이 커널의 것이므로 실제 이전 커널은 여기 표시된 것보다 느리거나 빠를 수 있습니다. 멀티샷 수신은 \
+        이를 지원하는 버전부터, 이 커널이 모든 연결 종료를 알려 줄 때만 씁니다."
         | "在本内核上屏蔽了所列版本尚没有的功能。能屏蔽的只是程序向内核请求的功能：网络栈、调度器与 io_uring 内部仍是本内核的，因此真正的旧内核可能比\
-        所示更慢或更快。";
+        所示更慢或更快。多次触发接收自支持它的版本起使用，\
+        且仅当本内核能告知每次连接结束时使用。";
     KernelsVersion: "kernel" | "커널" | "内核";
     KernelsMasked: "left unused (since)" | "쓰지 않은 기능(도입 버전)" | "未使用的功能（引入版本）";
 

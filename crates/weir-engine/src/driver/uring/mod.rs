@@ -1,9 +1,9 @@
 //! io_uring: operations are submitted together with the wait for their completions, in one system call a turn.
 //!
-//! Receives are multishot where the kernel tells every end to those (`endings`) and take provided buffers; the buffer is
-//! chosen when data is there, so an idle connection holds none. Each connection has at most one send in flight, so bytes leave in
-//! order; its memory is the lease or send buffer itself. Every submission is counted on its socket, and a socket is
-//! forgotten, its descriptor closed and its memory reused only when the count is back at zero.
+//! Receives are multishot where the kernel tells every end to those (`endings`) and take provided buffers; the buffer
+//! is chosen when data is there, so an idle connection holds none. Each connection has at most one send in flight, so
+//! bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its socket, and
+//! a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
 //!
 //! Operations on files go to the ring too, and files are closed by it.
 //!
