@@ -391,10 +391,11 @@ fn what_the_programs_took_of_a_thread_is_kept_with_the_call_in_which_they_ran() 
     let before = tracer.read().expect("tables can be read");
     (0..50).for_each(|_| child.go_on());
     let counts = tracer.finish().expect("tables can be read").since(&before);
-    // Each time it sleeps in its read, and its write wakes this process: a switch, and a program at a wake-up.
+    // Each time it sleeps in its read, which is a switch. Its write wakes this process, if that sleeps by then and the
+    // kernel does not leave the wake-up to this one's CPU; such a program times itself.
     let of = |number: libc::c_long| counts.calls[&(number as u32)].probe;
     let (read, write) = (of(libc::SYS_read), of(libc::SYS_write));
-    assert!(read.runs > 0 && write.runs > 0 && write.ns > 0, "{read:?} {write:?}");
+    assert!(read.runs > 0 && (write.runs == 0 || write.ns > 0), "{read:?} {write:?}");
     let all = counts.calls.values().map(|call| call.probe.runs).sum::<u64>();
     let [thread] = counts.threads.as_slice() else { panic!("it has one thread: {:?}", counts.threads) };
     assert_eq!(thread.in_calls.probe.runs, all);
