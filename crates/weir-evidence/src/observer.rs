@@ -376,14 +376,7 @@ fn in_calls_rows(counts: &KernelCounts, tree: &ProcessTree) -> Vec<Reading> {
         "in-calls-probe-runs",
         "in-flight",
     ];
-    let rows = |(name, sums): (&str, [u64; 11])| {
-        let source = format!("thread {name}");
-        KEYS.into_iter()
-            .zip(sums)
-            .map(move |(key, sum)| reading(&source, key, sum as f64))
-            .collect::<Vec<_>>()
-    };
-    by_name.into_iter().flat_map(rows).collect()
+    rows_by_name(&by_name, KEYS)
 }
 
 /// L3: `strace`, which slows what it observes. To be shown beside the others, never to measure.
@@ -522,14 +515,20 @@ fn threads(before: &ProcessTree, after: &ProcessTree) -> Vec<Reading> {
     }
     const KEYS: [&str; 4] =
         ["cpu-ns", "run-delay-ns", "context-switches-voluntary", "context-switches-involuntary"];
-    let rows = |(name, sums): (String, [u64; 4])| {
-        let source = format!("thread {name}");
-        KEYS.into_iter()
-            .zip(sums)
-            .map(move |(key, sum)| reading(&source, key, sum as f64))
-            .collect::<Vec<_>>()
-    };
-    by_name.into_iter().flat_map(rows).collect()
+    rows_by_name(&by_name, KEYS)
+}
+
+/// Sums of threads that share a name, as rows.
+fn rows_by_name<N: AsRef<str>, const COUNT: usize>(
+    by_name: &BTreeMap<N, [u64; COUNT]>,
+    keys: [&str; COUNT],
+) -> Vec<Reading> {
+    let mut rows = Vec::new();
+    for (name, sums) in by_name {
+        let source = format!("thread {}", name.as_ref());
+        rows.extend(keys.iter().zip(sums).map(|(key, sum)| reading(&source, key, *sum as f64)));
+    }
+    rows
 }
 
 #[cfg(test)]

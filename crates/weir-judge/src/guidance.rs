@@ -182,7 +182,9 @@ fn measured(region: Region, grid: &Grid, comparisons: &[Comparison]) -> Region {
         .iter()
         .filter_map(|it| estimate(&it.ratios.iter().map(|ratio| ratio.ln()).collect::<Vec<_>>()))
         .collect();
-    let mean = mean_of(&effects);
+    // Of cells that each may be no different a common interval could rule that out, for cells that were sorted together
+    // by their results.
+    let mean = mean_of(&effects).filter(|_| region.difference != Difference::Undetected);
     let levels = |side: fn((f64, f64)) -> f64| range(own.iter().filter_map(|it| it.levels).map(side));
     let detectable = range(own.iter().filter_map(|it| it.detectable_effect)).map(|(_, largest)| largest);
     let (arm_range, baseline_range) = (levels(|(arm, _)| arm), levels(|(_, baseline)| baseline));

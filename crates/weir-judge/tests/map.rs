@@ -5,53 +5,26 @@
 //! them: every cell once in each block. So slow noise is as slow as it is, and falls on all cells.
 
 mod replayed;
+mod replayed_map;
 
-use replayed::{Round, planted, rounds};
-use weir_judge::{
-    judge::{Judged, judge},
-    sample,
-};
+use replayed::{Round, rounds};
+use replayed_map::{judged, trials};
 use weir_record::{
     grid::{Difference, Grid, GridCell, GridFactor, Marginal},
     guidance::{Advice, Standing},
-    machine::Fingerprint,
     metric::Metric,
-    spec::{Alternation, CellRole, CellSpec, LoadMode, StudySpec},
+    spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::StudyResult,
     trial::TrialRecord,
 };
-use weir_stats::random::{Random, derived_seed};
+use weir_stats::random::derived_seed;
 
 const CONNECTIONS: [u32; 6] = [1, 10, 100, 1000, 2000, 4000];
 const WORKERS: [u32; 5] = [1, 2, 4, 8, 16];
 const ROUNDS: u32 = 30;
 
-/// Cells of all combinations.
 fn spec(depths: &[u32]) -> StudySpec {
-    let mut spec = sample::study(&["epoll", "uring"], ROUNDS, 1);
-    let shape = spec.cells[0].clone();
-    spec.cells.clear();
-    for depth in depths {
-        for workers in WORKERS {
-            for connections in CONNECTIONS {
-                spec.cells.push(CellSpec {
-                    id: format!("c{connections}-d{depth}-w{workers}"),
-                    role: if spec.cells.is_empty() { CellRole::Primary } else { CellRole::Exploratory },
-                    connections,
-                    workers,
-                    depth: *depth,
-                    alternation: Some(Alternation {
-                        slice_ns: 25_000_000,
-                        permutations: 8,
-                        prime_messages: 2,
-                        evidence: None,
-                    }),
-                    ..shape.clone()
-                });
-            }
-        }
-    }
-    spec
+    replayed_map::spec(ROUNDS, &CONNECTIONS, &WORKERS, depths)
 }
 
 /// A study in which the second arm costs so much more in each cell.
@@ -62,36 +35,6 @@ fn studied(
     seed: u64,
 ) -> StudyResult {
     judged(spec, &trials(spec, recorded, effect, seed))
-}
-
-fn trials(
-    spec: &StudySpec,
-    recorded: &[Round],
-    effect: impl Fn(&CellSpec) -> f64,
-    seed: u64,
-) -> Vec<TrialRecord> {
-    let mut random = Random::seeded(seed);
-    let mut at = random.below(recorded.len() as u64) as usize;
-    let mut trials: Vec<TrialRecord> = Vec::new();
-    for block in 0..ROUNDS {
-        for cell in &spec.cells {
-            let round = &recorded[at % recorded.len()];
-            at += 1;
-            trials.extend(planted(&cell.id, block, ["epoll", "uring"], round, effect(cell), &mut random));
-        }
-    }
-    trials
-}
-
-fn judged(spec: &StudySpec, trials: &[TrialRecord]) -> StudyResult {
-    judge(&Judged {
-        spec,
-        fingerprint: &Fingerprint::default(),
-        trials,
-        missing_arms: &[],
-        elapsed_ns: 0,
-        reproduce: "",
-    })
 }
 
 fn of_cpu(result: &StudyResult) -> &Grid {

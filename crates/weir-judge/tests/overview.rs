@@ -2,69 +2,30 @@
 //! which go the other way name them, and means that hide nothing name none.
 
 mod replayed;
+mod replayed_map;
 
-use replayed::{planted, rounds};
-use weir_judge::{
-    judge::{Judged, judge},
-    sample,
-};
+use replayed::rounds;
+use replayed_map::judged;
+use weir_judge::sample;
 use weir_record::{
     load::FailureCounts,
-    machine::Fingerprint,
     overview::{Overview, Quantity},
-    spec::{Alternation, CellRole, CellSpec, StudySpec},
+    spec::{CellRole, CellSpec, StudySpec},
     trial::{Exclusion, TrialRecord},
 };
-use weir_stats::random::Random;
 
 const ROUNDS: u32 = 24;
 
 fn spec() -> StudySpec {
-    let mut spec = sample::study(&["epoll", "uring"], ROUNDS, 1);
-    let shape = spec.cells[0].clone();
-    spec.cells.clear();
-    for workers in [1, 2] {
-        for connections in [1, 100, 4000] {
-            spec.cells.push(CellSpec {
-                id: format!("c{connections}-w{workers}"),
-                role: if spec.cells.is_empty() { CellRole::Primary } else { CellRole::Exploratory },
-                connections,
-                workers,
-                alternation: Some(Alternation {
-                    slice_ns: 25_000_000,
-                    permutations: 8,
-                    prime_messages: 2,
-                    evidence: None,
-                }),
-                ..shape.clone()
-            });
-        }
-    }
-    spec
+    replayed_map::spec(ROUNDS, &[1, 100, 4000], &[1, 2], &[1])
 }
 
-/// The trials of a study in which the second arm costs so much more in each cell.
 fn trials(spec: &StudySpec, effect: impl Fn(&CellSpec) -> f64) -> Vec<TrialRecord> {
-    let (recorded, mut random) = (rounds(), Random::seeded(19));
-    let mut all = Vec::new();
-    for block in 0..ROUNDS {
-        for (place, cell) in spec.cells.iter().enumerate() {
-            let round = &recorded[(block as usize * spec.cells.len() + place) % recorded.len()];
-            all.extend(planted(&cell.id, block, ["epoll", "uring"], round, effect(cell), &mut random));
-        }
-    }
-    all
+    replayed_map::trials(spec, &rounds(), effect, 19)
 }
 
 fn overview(spec: &StudySpec, trials: &[TrialRecord]) -> Overview {
-    let result = judge(&Judged {
-        spec,
-        fingerprint: &Fingerprint::default(),
-        trials,
-        missing_arms: &[],
-        elapsed_ns: 0,
-        reproduce: "",
-    });
+    let result = judged(spec, trials);
     let [one] = result.overviews.as_slice() else { panic!("there is one map: {:?}", result.overviews) };
     one.clone()
 }
@@ -72,7 +33,7 @@ fn overview(spec: &StudySpec, trials: &[TrialRecord]) -> Overview {
 #[test]
 fn a_mean_over_all_cells_names_those_that_go_the_other_way_and_else_none() {
     let spec = spec();
-    let found = overview(&spec, &trials(&spec, |cell| if cell.id == "c4000-w2" { -0.3 } else { 0.15 }));
+    let found = overview(&spec, &trials(&spec, |cell| if cell.id == "c4000-d1-w2" { -0.3 } else { 0.15 }));
     let [epoll, uring] = found.overall.as_slice() else { panic!("{:?}", found.overall) };
     assert!(epoll.per_cpu_second_ratio.is_none() && epoll.throughput_ratio.is_none(), "it is the baseline");
     let ratio = uring.per_cpu_second_ratio.as_ref().expect("it was compared");
@@ -82,7 +43,7 @@ fn a_mean_over_all_cells_names_those_that_go_the_other_way_and_else_none() {
     let (low, high) = ratio.ratio.interval.expect("there are rounds");
     assert!(low < ratio.ratio.value && ratio.ratio.value < high && high < 1.0);
     assert_eq!((ratio.cells, uring.cells), (6, 6));
-    assert_eq!(ratio.reversed, ["c4000-w2"]);
+    assert_eq!(ratio.reversed, ["c4000-d1-w2"]);
     let at = |workers: u64| {
         let is_it = |row: &&weir_record::overview::MeanRow| row.level == Some(workers) && row.arm == "uring";
         found
@@ -109,7 +70,7 @@ fn levels_have_the_same_cells_for_every_arm_and_one_that_lacks_an_arm_is_in_none
         found.by_connections.iter().map(|row| (row.level, row.cells)).collect();
     assert_eq!(levels, [1, 1, 100, 100, 4000, 4000].map(|level| (Some(level), 2)));
     let without: Vec<TrialRecord> =
-        all.into_iter().filter(|trial| trial.arm != "uring" || trial.cell_id != "c100-w2").collect();
+        all.into_iter().filter(|trial| trial.arm != "uring" || trial.cell_id != "c100-d1-w2").collect();
     let found = overview(&spec, &without);
     assert!(
         found.by_connections.iter().all(|row| row.cells == 1),
@@ -124,13 +85,14 @@ fn levels_have_the_same_cells_for_every_arm_and_one_that_lacks_an_arm_is_in_none
 fn failures_are_counted_by_class_where_their_rounds_were_set_aside_and_trials_without_a_report_too() {
     let spec = spec();
     let mut all = trials(&spec, |_| 0.0);
-    let lossy = all.iter_mut().filter(|it| it.arm == "uring" && it.cell_id == "c100-w1" && it.block < 2);
+    let lossy = all.iter_mut().filter(|it| it.arm == "uring" && it.cell_id == "c100-d1-w1" && it.block < 2);
     for trial in lossy {
         let load = trial.load.as_mut().expect("it has one");
         load.failures = FailureCounts { reset: 3, cut_off_at_end: 7, ..FailureCounts::default() };
         trial.exclusions.push(Exclusion::Errors { count: 3 });
     }
-    let dead = all.iter_mut().find(|it| it.arm == "uring" && it.cell_id == "c100-w2").expect("it is there");
+    let dead =
+        all.iter_mut().find(|it| it.arm == "uring" && it.cell_id == "c100-d1-w2").expect("it is there");
     dead.load = None;
     dead.exclusions.push(Exclusion::LoadFailed { reason: "gone".to_owned() });
     let found = overview(&spec, &all);
@@ -150,7 +112,7 @@ fn failures_are_counted_by_class_where_their_rounds_were_set_aside_and_trials_wi
 fn the_best_cell_is_named_with_those_that_cannot_be_told_from_it() {
     let spec = spec();
     let cheap = |cell: &CellSpec| match cell.id.as_str() {
-        "c100-w1" | "c100-w2" => -0.2,
+        "c100-d1-w1" | "c100-d1-w2" => -0.2,
         _ => 0.1,
     };
     let found = overview(&spec, &trials(&spec, cheap));
@@ -162,7 +124,7 @@ fn the_best_cell_is_named_with_those_that_cannot_be_told_from_it() {
     let named: std::collections::BTreeSet<&str> = std::iter::once(best("uring").cell_id.as_str())
         .chain(best("uring").ties.iter().map(String::as_str))
         .collect();
-    assert_eq!(named.into_iter().collect::<Vec<_>>(), ["c100-w1", "c100-w2"]);
+    assert_eq!(named.into_iter().collect::<Vec<_>>(), ["c100-d1-w1", "c100-d1-w2"]);
     assert_eq!(best("epoll").ties.len(), 5, "all are one program: {:?}", best("epoll"));
     assert!(best("uring").figure.interval.is_some_and(|(low, high)| low < high));
 }
@@ -176,27 +138,12 @@ fn cells_that_differ_in_slices_alone_do_not_stand_in_for_each_other() {
     twin.alternation.as_mut().expect("it alternates").slice_ns *= 4;
     spec.cells.push(twin);
     let trials = trials(&spec, |_| 0.0);
-    let judged = Judged {
-        spec: &spec,
-        fingerprint: &Fingerprint::default(),
-        trials: &trials,
-        missing_arms: &[],
-        elapsed_ns: 0,
-        reproduce: "",
-    };
-    assert!(judge(&judged).overviews.is_empty());
+    assert!(judged(&spec, &trials).overviews.is_empty());
 }
 
 #[test]
 fn a_study_of_one_cell_has_no_tables() {
     let spec = sample::study(&["epoll", "uring"], 2, 1);
-    let judged = Judged {
-        spec: &spec,
-        fingerprint: &Fingerprint::default(),
-        trials: &[],
-        missing_arms: &[],
-        elapsed_ns: 0,
-        reproduce: "",
-    };
-    assert!(judge(&judged).overviews.is_empty() && judge(&judged).aggregates.is_empty());
+    let result = judged(&spec, &[]);
+    assert!(result.overviews.is_empty() && result.aggregates.is_empty());
 }

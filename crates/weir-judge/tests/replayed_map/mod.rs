@@ -1,0 +1,73 @@
+//! Maps whose rounds are recorded ones: every cell of a grid once in each block, as the laboratory would run them.
+
+use weir_judge::{
+    judge::{Judged, judge},
+    sample,
+};
+use weir_record::{
+    machine::Fingerprint,
+    spec::{Alternation, CellRole, CellSpec, StudySpec},
+    study::StudyResult,
+    trial::TrialRecord,
+};
+use weir_stats::random::Random;
+
+use crate::replayed::{Round, planted};
+
+/// Cells of all combinations.
+pub fn spec(rounds: u32, connections: &[u32], workers: &[u32], depths: &[u32]) -> StudySpec {
+    let mut spec = sample::study(&["epoll", "uring"], rounds, 1);
+    let shape = spec.cells[0].clone();
+    let alternation =
+        Alternation { slice_ns: 25_000_000, permutations: 8, prime_messages: 2, evidence: None };
+    spec.cells.clear();
+    for depth in depths {
+        for workers in workers {
+            for connections in connections {
+                spec.cells.push(CellSpec {
+                    id: format!("c{connections}-d{depth}-w{workers}"),
+                    role: if spec.cells.is_empty() { CellRole::Primary } else { CellRole::Exploratory },
+                    connections: *connections,
+                    workers: *workers,
+                    depth: *depth,
+                    alternation: Some(alternation),
+                    ..shape.clone()
+                });
+            }
+        }
+    }
+    spec
+}
+
+/// The trials of a study in which the second arm costs so much more in each cell. Neighbouring rounds are those of
+/// neighbouring cells, from a place on that the seed draws.
+pub fn trials(
+    spec: &StudySpec,
+    recorded: &[Round],
+    effect: impl Fn(&CellSpec) -> f64,
+    seed: u64,
+) -> Vec<TrialRecord> {
+    let mut random = Random::seeded(seed);
+    let mut at = random.below(recorded.len() as u64) as usize;
+    let mut trials: Vec<TrialRecord> = Vec::new();
+    for block in 0..spec.cells[0].blocks {
+        for cell in &spec.cells {
+            let round = &recorded[at % recorded.len()];
+            at += 1;
+            trials.extend(planted(&cell.id, block, ["epoll", "uring"], round, effect(cell), &mut random));
+        }
+    }
+    trials
+}
+
+/// What they come to.
+pub fn judged(spec: &StudySpec, trials: &[TrialRecord]) -> StudyResult {
+    judge(&Judged {
+        spec,
+        fingerprint: &Fingerprint::default(),
+        trials,
+        missing_arms: &[],
+        elapsed_ns: 0,
+        reproduce: "",
+    })
+}
