@@ -689,7 +689,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
 }
 
 /// What engine counters count, for those a reader needs most.
-const COUNTERS: [(&str, [&str; 3]); 19] = [
+const COUNTERS: [(&str, [&str; 3]); 24] = [
     ("turns", ["turns of the event loop", "이벤트 루프 회전", "事件循环轮次"]),
     ("waits", ["turns that could sleep", "대기 가능했던 회전", "允许休眠的轮次"]),
     ("completions", ["events from the kernel", "커널이 전달한 이벤트", "内核送达的事件"]),
@@ -706,6 +706,11 @@ const COUNTERS: [(&str, [&str; 3]); 19] = [
     ("recv_calls", ["recv calls", "recv 호출", "recv 调用"]),
     ("send_calls", ["send calls", "send 호출", "send 调用"]),
     ("interest_calls", ["epoll_ctl calls", "epoll_ctl 호출", "epoll_ctl 调用"]),
+    ("poll_calls", ["ppoll calls beside the waits", "대기 외의 ppoll 호출", "等待之外的 ppoll 调用"]),
+    ("accept_calls", ["accept4 calls", "accept4 호출", "accept4 调用"]),
+    ("setup_calls", ["other calls on sockets", "그 밖의 소켓 호출", "其他套接字调用"]),
+    ("wake_calls", ["reads and writes of the eventfd", "eventfd 읽기와 쓰기", "eventfd 读写"]),
+    ("file_calls", ["calls on files", "파일 호출", "文件调用"]),
     ("receives", ["receives with data", "데이터를 받은 수신", "收到数据的接收"]),
     ("sends", ["sends", "송신", "发送"]),
     ("sends_short", ["sends cut short", "일부만 보낸 송신", "未发完的发送"]),
