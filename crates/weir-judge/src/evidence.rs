@@ -18,14 +18,15 @@ use weir_stats::decide::estimate;
 
 use crate::{
     account,
-    sums::{ENGINE_CALLS, GROUP_OF_CALLS, Sums, by_group, right},
+    sums::{ENGINE_CALLS, GROUP_OF_CALLS, Sums, by_group, right, softirqs_are_apart},
 };
 
 /// With fewer rounds what observing costs has no interval that says anything.
 const TAX_ROUNDS_MIN: usize = 4;
 
 /// What engines count of their calls for I/O (`EngineStats`), as rows name it.
-const COUNTERS: [&str; 5] = ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls"];
+const COUNTERS: [&str; 7] =
+    ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls", "poll-calls", "accept-calls"];
 
 /// Calls that ask which descriptors are ready.
 const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"];
@@ -73,6 +74,7 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
         batches: batches(&sums),
         wakers: wakers(&sums),
         softirq_ns: softirq_ns(&sums),
+        softirqs_are_apart: softirqs_are_apart(&sums),
         machine_cpu_ns: machine_cpu_ns(&all),
         network: network(&Sums::of(&all)),
         calls: calls(&sums),
@@ -373,6 +375,7 @@ mod tests {
                 row("softirq NET_RX", "ns", 2_000_000.0),
                 row("softirq NET_RX", "elsewhere-ns", 500_000.0),
                 row("tcp", "retransmits", 2.0),
+                row("trace", "softirqs-are-apart", 1.0),
             ]);
             for (number, count) in (0_u32..8).zip([40.0, 30.0, 20.0, 10.0, 5.0, 4.0, 2.0, 2.0]) {
                 let source = format!("wake thread-{number}");
@@ -388,6 +391,7 @@ mod tests {
         let found = &found(&trials)[0];
         assert_eq!(found.batches, Batches { events_per_wait: Some(25.0), ..Batches::default() });
         assert_eq!(found.softirq_ns, Some((2_000.0, 500.0)));
+        assert_eq!(found.softirqs_are_apart, Some(true));
         assert_eq!(found.machine_cpu_ns, 12_000.0, "of slices that nobody watched");
         assert_eq!(found.network.map(|it| it.tcp_retransmits), Some(12));
         assert_eq!(found.wakers.len(), WAKERS_MAX + 1);
