@@ -92,10 +92,15 @@ fn batches(sums: &Sums<'_>) -> Batches {
     let of_calls =
         |names: &[&str], key| names.iter().map(|name| sums.value(&format!("call {name}"), key)).sum::<f64>();
     let returned = |names: &[&str]| over(of_calls(names, "returned"), of_calls(names, "count"));
+    // An engine that never waits for readiness has no such batches: a blocking call waits for itself.
+    let has_engine = sums.rows.keys().any(|(source, _)| *source == "engine");
     let completed =
         sums.value("io_uring complete", "count") + sums.value("io_uring complete", "elsewhere-count");
     Batches {
-        events_per_wait: over(engine("completions"), engine("wait-calls")).or_else(|| returned(&WAITS)),
+        events_per_wait: match has_engine {
+            true => over(engine("completions"), engine("wait-calls")),
+            false => returned(&WAITS),
+        },
         submissions_per_enter: over(engine("submissions"), engine("enters")).or_else(|| returned(&ENTERS)),
         completions_per_enter: match engine("enters") {
             0.0 => over(completed, of_calls(&ENTERS, "count")),
@@ -398,6 +403,21 @@ mod tests {
         let of = |waker: &Waker| (waker.name.clone(), waker.count, waker.slept_ns.round());
         assert_eq!(of(&found.wakers[0]), ("thread-0".to_owned(), 0.04, 100.0));
         assert_eq!(of(&found.wakers[WAKERS_MAX]), (String::new(), 0.004, 100.0));
+    }
+
+    #[test]
+    fn an_engine_that_never_waits_for_readiness_has_no_events_of_a_wait() {
+        let mut trials = trials(1_000.0);
+        for slice in trials.iter_mut().map(|trial| &mut trial.evidence[1]) {
+            // Connections that were silent, on blocking calls.
+            slice
+                .readings
+                .extend([("count", 50.0), ("returned", 50.0)].map(|(key, it)| row("call ppoll", key, it)));
+            slice.readings.push(row("engine", "poll-calls", 50.0));
+        }
+        let found = &found(&trials)[0];
+        assert_eq!(found.batches.events_per_wait, None);
+        assert_eq!(found.coverage.map(|it| it.agrees()), Some(true), "they are counted all the same");
     }
 
     #[test]
