@@ -276,7 +276,12 @@ fn difference(of: &Rounds, to: &Rounds) -> Option<CpuDifference> {
     let rounds: Vec<Round> = pairs.map(|(of, to)| of.less(&to)).collect();
     let whole = amount(&rounds.iter().map(|round| round.cpu_ns).collect::<Vec<f64>>())?;
     let mut parts = amounts(&rounds);
-    parts.sort_by(|(_, own), (_, its)| its.ns.abs().total_cmp(&own.ns.abs()));
+    // What may be noise does not lead, however large it is.
+    let place = |amount: &Amount| (amount.is_told_from_nothing(), amount.ns.abs());
+    parts.sort_by(|(_, own), (_, its)| {
+        let (own, its) = (place(own), place(its));
+        its.0.cmp(&own.0).then(its.1.total_cmp(&own.1))
+    });
     Some(CpuDifference { rounds: count(rounds.len()), parts, whole, ..CpuDifference::default() })
 }
 
