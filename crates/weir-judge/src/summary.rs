@@ -83,8 +83,8 @@ fn engine_per_message(loads: &[&LoadReport]) -> Vec<(String, f64)> {
     counters
 }
 
-/// The calls for I/O that the engine counts: entering the ring, waiting, asking, accepting, receiving, sending, changing
-/// interest.
+/// The calls for I/O that the engine counts: entering the ring, waiting, asking, accepting, receiving, sending,
+/// changing interest.
 fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
     let (total, messages) = engine_total(loads)?;
     let calls = total.enters

@@ -104,8 +104,8 @@ pub struct CpuDifference {
     pub baseline: String,
     /// Rounds in which both have an account.
     pub rounds: u32,
-    /// Each part of the arm less the same of the other, within rounds: first those that are known to differ, and of each
-    /// kind the largest difference first, whatever its sign.
+    /// Each part of the arm less the same of the other, within rounds: first those that are known to differ, and of
+    /// each kind the largest difference first, whatever its sign.
     pub parts: Vec<(CpuPart, Amount)>,
     /// The whole difference, to which the parts add up.
     pub whole: Amount,

@@ -229,8 +229,8 @@ pub enum Note {
         /// Why.
         error: String,
     },
-    /// The hypervisor took CPUs away for a good part of the window. Calls that were under way then have it in their time
-    /// on a CPU, and a kernel that knows of it charges no process for it.
+    /// The hypervisor took CPUs away for a good part of the window. Calls that were under way then have it in their
+    /// time on a CPU, and a kernel that knows of it charges no process for it.
     Stolen {
         /// Of all CPUs, by ticks.
         stolen_ns: u64,
