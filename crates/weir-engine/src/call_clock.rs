@@ -39,6 +39,11 @@ impl CallClock {
         outcome
     }
 
+    /// The thread has waited for other things than the kernel's calls: what is before the next one is not counted.
+    pub(crate) fn forget(&self) {
+        self.returned_ns.store(0, Relaxed);
+    }
+
     /// Switches it. What was between two calls while it was off is not counted.
     pub(crate) fn switch(&self, on: bool) {
         if !self.is_on.load(Relaxed) {
@@ -91,6 +96,19 @@ mod tests {
         assert!(u128::from(outside_ns) >= 2 * outside.as_nanos(), "{outside_ns}");
         // However long others had the CPU.
         assert!(outside_ns <= all_ns - in_calls_ns, "{outside_ns}: no call is in it");
+    }
+
+    #[test]
+    fn what_a_thread_waits_for_elsewhere_does_not_count() {
+        let clock = CallClock::default();
+        clock.switch(true);
+        clock.call(|| ());
+        pass(Duration::from_millis(1));
+        clock.forget();
+        clock.call(|| ());
+        assert_eq!(stats(&clock), (0, 0));
+        clock.call(|| ());
+        assert_eq!(stats(&clock).1, 1);
     }
 
     #[test]

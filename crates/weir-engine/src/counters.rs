@@ -1,8 +1,9 @@
 //! Counters a runtime keeps about itself: one writer (the runtime's thread), any number of readers.
 //!
 //! A counter is an atomic that is only ever loaded and stored relaxed, never read-modify-written: an increment
-//! costs one plain addition in memory and needs no lock prefix. That is correct because there is one writer. The two
-//! counters of wake-ups are the exception: other threads write them, always by an atomic addition.
+//! costs one plain addition in memory and needs no lock prefix. That is correct because there is one writer. The
+//! counters of wake-ups and of calls on files are the exception: other threads write them, always by an atomic
+//! addition.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -69,7 +70,8 @@ macro_rules! counters {
 }
 
 counters!(turns waits completions completions_per_turn_max submissions enters wait_calls recv_calls send_calls
-          interest_calls accepts accepts_starved accepts_refused accepts_failed connects closes
+          interest_calls poll_calls accept_calls setup_calls wake_calls file_calls
+          accepts accepts_starved accepts_refused accepts_failed connects closes
           receives bytes_received sends bytes_sent sends_short would_block receives_full
           buffers_exhausted rearms completion_overflows buffer_resizes pool_growths
           receive_pauses wakes_sent wakes_suppressed events_stale task_polls timers_fired connections_open);

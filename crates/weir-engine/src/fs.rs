@@ -51,6 +51,7 @@ use rustix::{
 };
 
 use crate::{
+    counters::Counters,
     driver::{
         Mechanism, dispatch,
         files::{self, Answer, Outcome, Request, Stage},
@@ -306,6 +307,7 @@ impl File {
     /// # Errors
     /// Those of `fstat(2)`.
     pub async fn metadata(&self) -> io::Result<Metadata> {
+        self.core.counters.file_calls.increment_shared();
         let found = rustix::fs::fstat(self.descriptor())?;
         let (seconds, nanoseconds) = (found.st_mtime as i64, found.st_mtime_nsec as u32);
         let whole = Duration::from_secs(seconds.unsigned_abs());
@@ -370,7 +372,8 @@ impl Folder {
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptor = rustix::fs::open(path, flags, Mode::empty())?;
-        match files::open_below(&descriptor, c".", READ_WITHOUT_WAITING, Mode::empty()) {
+        match files::open_below(&descriptor, c".", READ_WITHOUT_WAITING, Mode::empty(), &Counters::default())
+        {
             Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
                 let reason =
                     "the kernel does not let this process use openat2, which keeps files below the folder";

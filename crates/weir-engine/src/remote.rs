@@ -53,7 +53,7 @@ impl Inbox {
             wakes: ArrayQueue::new(capacity.max(1)),
             orders: AtomicU8::new(0),
             calls: ArrayQueue::new(capacity.max(1)),
-            doorbell: Doorbell::new(Arc::new(eventfd), None),
+            doorbell: Doorbell::new(Arc::new(eventfd), None, Arc::clone(&counters)),
             closed: AtomicBool::new(false),
             counters,
         }))

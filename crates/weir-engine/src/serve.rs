@@ -368,9 +368,10 @@ impl ServerControl {
     }
 
     /// Switches the clock that tells how long the workers are outside of the kernel's calls
-    /// ([`EngineStats::outside_calls_ns`]). The blocking driver has none.
+    /// ([`EngineStats::outside_calls_ns`]).
     pub fn time_calls(&self, on: bool) {
         lock(&self.shared.counters).iter().for_each(|counters| counters.clock.switch(on));
+        self.shared.blocking.time_calls(on);
     }
 
     /// Starts draining.

@@ -89,6 +89,7 @@ impl<'a> Observers<'a> {
     /// each observer took, and that it failed.
     pub fn end(&mut self) -> (Rung, Vec<Reading>) {
         let (mut rung, mut readings) = (Rung::Process, Vec::new());
+        let mut had_programs = false;
         for entry in self.list.iter_mut().rev() {
             let Some(begun) = entry.begun.take() else { continue };
             let own = entry.observer.rung();
@@ -99,6 +100,7 @@ impl<'a> Observers<'a> {
             };
             // It watched, whatever it can say of it.
             rung = rung.max(own);
+            had_programs |= own == Rung::Programs;
             match costing(|| entry.observer.end()) {
                 (Ok(found), cost) => {
                     readings.extend(found);
@@ -107,6 +109,11 @@ impl<'a> Observers<'a> {
                 }
                 (Err(_), _) => readings.push(failed()),
             }
+        }
+        if had_programs {
+            // Calls go on being slower for a moment after the last program is detached. Not before all have ended: what
+            // a server does when it falls silent would be in the counts of some of them.
+            std::thread::sleep(GRACE);
         }
         (rung, readings)
     }
@@ -332,8 +339,6 @@ impl Observer for Programs<'_> {
             tracer.forget(member)?;
         }
         *self.loaded.0.borrow_mut() = Some(tracer);
-        // Calls go on being slower for a moment after the last program is detached.
-        std::thread::sleep(GRACE);
         Ok(rows)
     }
 }

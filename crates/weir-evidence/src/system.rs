@@ -97,16 +97,21 @@ impl SystemSnapshot {
     }
 }
 
+/// What the hypervisor took between two snapshots, by ticks, and the time of all CPUs.
+pub fn stolen(before: &SystemSnapshot, after: &SystemSnapshot) -> (u64, u64) {
+    let machine_ns = elapsed_ns(before, after).saturating_mul(after.cpus.len().max(1) as u64);
+    (ticks_ns(after.total.steal.saturating_sub(before.total.steal)).min(machine_ns), machine_ns)
+}
+
 /// The window between two snapshots, with what processes did in it.
 pub fn noise_window(before: &SystemSnapshot, after: &SystemSnapshot, processes: ProcessUse) -> NoiseWindow {
     let window_ns = elapsed_ns(before, after);
-    let machine_ns = window_ns.saturating_mul(after.cpus.len().max(1) as u64);
+    let (steal_ns, machine_ns) = stolen(before, after);
     let machine_busy_ns =
         machine_ns.saturating_sub(ticks_ns(after.total.unused().saturating_sub(before.total.unused())));
-    let steal_ns = ticks_ns(after.total.steal.saturating_sub(before.total.steal));
     NoiseWindow {
         window_ns,
-        steal_share: share(steal_ns, machine_ns).min(1.0),
+        steal_share: share(steal_ns, machine_ns),
         foreign_cpus: share(processes.foreign_cpu_ns, window_ns),
         machine_busy_ns,
         run_delay_ns: processes.own_run_delay_ns,

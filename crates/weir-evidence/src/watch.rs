@@ -30,12 +30,16 @@ use crate::{
         tracer::{KernelCounts, Tracer, TracerError},
     },
     process::family_of,
+    softirq_time,
+    system::{self, SystemSnapshot},
 };
 
 /// Time between two readings of /proc.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time until a stop is noticed.
 const STOP_NOTICED: Duration = Duration::from_millis(100);
+/// From this share of the machine's time on it is told that the hypervisor took it.
+const STOLEN_SHARE_TOLD: f64 = 0.01;
 
 /// What is to be watched.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +71,7 @@ pub struct Watch {
     began: Instant,
     began_unix_s: u64,
     own_cpu_ns: Option<u64>,
+    machine: Option<SystemSnapshot>,
     due: Instant,
 }
 
@@ -113,6 +118,7 @@ impl Watch {
             tracing,
             began,
             began_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            machine: SystemSnapshot::read().ok(),
             own_cpu_ns: own_cpu_ns(),
             due: began + INTERVAL,
         })
@@ -214,6 +220,10 @@ impl Watch {
             (subject.window(), traced)
         });
         let parts: Vec<_> = parts.collect();
+        let stolen = self.stolen();
+        for subject in &mut self.subjects {
+            subject.notes.extend(stolen.clone());
+        }
         let notes = self.subjects.iter_mut().map(|subject| std::mem::take(&mut subject.notes)).collect();
         let mut observation = self.assembled(parts, ending, notes);
         observation.observer_cpu_ns = own_cpu_ns;
@@ -221,6 +231,12 @@ impl Watch {
             beside.observer_cpu_ns = own_cpu_ns;
         }
         observation
+    }
+
+    fn stolen(&self) -> Option<Note> {
+        let (stolen_ns, machine_ns) = system::stolen(self.machine.as_ref()?, &SystemSnapshot::read().ok()?);
+        let is_told = stolen_ns as f64 > STOLEN_SHARE_TOLD * machine_ns as f64;
+        is_told.then_some(Note::Stolen { stolen_ns, machine_ns })
     }
 
     /// The record of both windows, the second one's within the first one's.
@@ -270,7 +286,8 @@ impl Watch {
     fn trace(&self, counts: &KernelCounts, began_ns: u64) -> Option<Trace> {
         let tracing = self.tracing.as_ref()?;
         let is_split = tracing.tracer.counts(Group::Scheduling);
-        Some(trace(counts, began_ns, is_split, tracing.cost.cost))
+        let softirqs_are_apart = softirq_time::is_apart();
+        Some(Trace { softirqs_are_apart, ..trace(counts, began_ns, is_split, tracing.cost.cost) })
     }
 }
 
@@ -312,6 +329,8 @@ fn begin_tracing(
 
 impl Tracing {
     fn begin(pids: &[u32], groups: &[Group]) -> Result<Self, TracerError> {
+        // Tried once, and not in the window.
+        softirq_time::is_apart();
         let untraced = cost::untraced();
         let tracer = Tracer::start(&[], groups)?;
         let cost = cost::tried(&tracer, &untraced)?;

@@ -25,13 +25,13 @@ use weir_record::{
     account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
     evidence::EvidenceSlice,
     goal::{Goal, Outcome},
-    observation::Rung,
+    observation::{ProbeCost, Rung},
     spec::StudySpec,
     trial::TrialRecord,
 };
 use weir_stats::decide::estimate;
 
-use crate::sums::{ENGINE_CALLS, Sums, right};
+use crate::sums::{ENGINE_CALLS, Sums, right, softirqs_are_apart};
 
 /// With fewer rounds there is no interval that says anything.
 const ROUNDS_MIN: usize = 4;
@@ -84,31 +84,27 @@ fn round(trial: &TrialRecord) -> Option<Round> {
 
 /// What watching does, as it was tried by the same programs.
 struct Probe {
-    /// What the way into the kernel and out of it costs a call beyond its own time, without what watching adds.
-    way_ns: f64,
-    /// The same with it: what a call takes of its caller beyond its own time.
-    watched_way_ns: f64,
+    cost: ProbeCost,
     /// A reading of the clock.
     clock_ns: f64,
-    /// What a run of a program takes beyond what it measures of itself.
-    run_ns: f64,
 }
 
 impl Probe {
     fn of(sums: &Sums<'_>) -> Self {
         let value = |key| sums.value("probe", key) / sums.slices as f64;
-        let inside_ns = value("inside-ns");
-        Self {
-            way_ns: value("untraced-ns") - inside_ns,
-            watched_way_ns: value("traced-ns") - inside_ns,
-            clock_ns: value("clock-ns"),
+        let cost = ProbeCost {
+            untraced_ns: value("untraced-ns"),
+            traced_ns: value("traced-ns"),
+            inside_ns: value("inside-ns"),
             run_ns: value("run-ns"),
-        }
+            ..ProbeCost::default()
+        };
+        Self { cost, clock_ns: value("clock-ns") }
     }
 
-    /// What programs took that ran so often, by their own readings and beyond.
-    fn taken_ns(&self, own_ns: f64, runs: f64) -> f64 {
-        own_ns + runs * self.run_ns
+    /// What a call that is watched takes of its caller beyond its own time.
+    fn watched_way_ns(&self) -> f64 {
+        self.cost.traced_ns - self.cost.inside_ns
     }
 }
 
@@ -117,16 +113,16 @@ fn measured(sums: &Sums<'_>) -> BTreeMap<CpuPart, f64> {
     let probe = Probe::of(sums);
     let call = |name: &str| {
         let each = |key| sums.each(&format!("call {name}"), key);
-        let probe_ns = probe.taken_ns(each("probe-ns"), each("probe-runs"));
-        let ns = each("on-cpu-ns") - each("softirq-ns") - probe_ns + each("count") * probe.way_ns;
+        let own_ns = each("on-cpu-ns") - each("softirq-ns");
+        let ns = probe.cost.without(own_ns, each("count"), (each("probe-ns"), each("probe-runs")));
         (CpuPart::Call(name.to_owned()), ns)
     };
     let mut parts: BTreeMap<CpuPart, f64> = sums.calls().map(call).collect();
     // Where that is not known they stay in the calls; where the kernel charges nobody for them they are in no CPU.
-    if tells_softirqs(sums) && sums.value("trace", "softirqs-are-apart") == 0.0 {
+    if tells_softirqs(sums) && softirqs_are_apart(sums) != Some(true) {
         let each = |source: &str, key| sums.each(source, key);
         let softirq = |source: &str| {
-            each(source, "ns") - probe.taken_ns(each(source, "probe-ns"), each(source, "probe-runs"))
+            each(source, "ns") - probe.cost.taken_ns(each(source, "probe-ns"), each(source, "probe-runs"))
         };
         parts.insert(CpuPart::Softirqs, sums.sources("softirq ").map(softirq).sum());
     }
@@ -179,8 +175,9 @@ fn beside_work(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     let calls_ns = of_workers(sums, "in-calls-ns");
     let calls = of_workers(sums, "calls") - of_workers(sums, "in-flight");
     let not_timed_ns =
-        (calls_ns - timed("on-cpu-ns")).max(0.0) + (calls - timed("count")).max(0.0) * probe.watched_way_ns;
+        (calls_ns - timed("on-cpu-ns")).max(0.0) + (calls - timed("count")).max(0.0) * probe.watched_way_ns();
     let probe_ns = probe
+        .cost
         .taken_ns(outside("probe-ns", "in-calls-probe-ns"), outside("probe-runs", "in-calls-probe-runs"));
     BesideWork {
         ns: not_timed_ns + outside("softirq-ns", "in-calls-softirq-ns") + probe_ns,
@@ -195,7 +192,7 @@ fn beside_work_by_kind(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     let not_timed = sums.calls().filter(|name| !ENGINE_CALLS.contains(name)).map(|name| {
         let each = |key| sums.each(&format!("call {name}"), key);
         let slept = each("blocked-ns") > 0.0;
-        if slept { 0.0 } else { each("on-cpu-ns") + each("count") * probe.watched_way_ns }
+        if slept { 0.0 } else { each("on-cpu-ns") + each("count") * probe.watched_way_ns() }
     });
     let of_calls = |key| sums.calls().map(|name| sums.each(&format!("call {name}"), key)).sum::<f64>();
     BesideWork {
@@ -279,7 +276,12 @@ fn difference(of: &Rounds, to: &Rounds) -> Option<CpuDifference> {
     let rounds: Vec<Round> = pairs.map(|(of, to)| of.less(&to)).collect();
     let whole = amount(&rounds.iter().map(|round| round.cpu_ns).collect::<Vec<f64>>())?;
     let mut parts = amounts(&rounds);
-    parts.sort_by(|(_, own), (_, its)| its.ns.abs().total_cmp(&own.ns.abs()));
+    // What may be noise does not lead, however large it is.
+    let place = |amount: &Amount| (amount.is_told_from_nothing(), amount.ns.abs());
+    parts.sort_by(|(_, own), (_, its)| {
+        let (own, its) = (place(own), place(its));
+        its.0.cmp(&own.0).then(its.1.total_cmp(&own.1))
+    });
     Some(CpuDifference { rounds: count(rounds.len()), parts, whole, ..CpuDifference::default() })
 }
 

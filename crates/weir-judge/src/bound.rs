@@ -3,14 +3,15 @@
 //! The bound is one of accounting. Whatever batching does (one io_uring_enter for many operations, larger reads,
 //! sendmmsg), it cannot remove more of a process's CPU than its system calls for I/O cost now: their time on a CPU,
 //! and the way into the kernel and out of it. What the transfers do in there (TCP, copying) stays in truth, so the
-//! gain is smaller. That part of it which is asking (what is ready, what is of interest, tries that found nothing) is
-//! what batching removes first.
+//! gain is smaller. What batching removes first is told beside: asking (what is ready, what is of interest, tries that
+//! found nothing), and entering the kernel once for each transfer.
 //!
-//! A traced process is slower, by a cost a call that was measured beside. It is taken out: of the calls for I/O the
-//! least that was measured, of the whole process, for all its calls and switches, the median. So the share without
-//! tracing is not larger than the one that is told, as far as that cost is known.
+//! A traced process is slower, by a cost a call that was measured beside, and by what the programs take at events
+//! within its calls and outside of them, which they measure themselves. It is taken out: of the calls for I/O the least
+//! that was measured, of the whole process the median. So the share without tracing is not larger than the one that is
+//! told, as far as that cost is known. Softirqs are in the calls they interrupt, unless they are in no process's CPU.
 
-use weir_record::observation::{Bound, CallFigures, Conclusion, Observation, Purpose, Totals};
+use weir_record::observation::{Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals};
 
 /// Below this share of a CPU a process is idle.
 const IDLE_SHARE: f64 = 0.01;
@@ -28,23 +29,35 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
     if !trace.is_split {
         return None;
     }
-    // Outside of what the programs see of a call, and without what they add to it.
-    let way_ns = trace.cost.traced_ns - trace.cost.inside_ns - trace.cost.added_ns.0.max(0.0);
+    // As if watching a call cost the least that was measured.
+    let cost = ProbeCost { untraced_ns: trace.cost.traced_ns - trace.cost.added_ns.0.max(0.0), ..trace.cost };
+    let are_apart = trace.softirqs_are_apart == Some(true);
+    let of_call = |call: &CallFigures| {
+        let softirq_ns = if are_apart { call.softirq_ns } else { 0 };
+        let taken = (call.probe_ns as f64, call.probe_runs as f64);
+        cost.without(call.on_cpu_ns.saturating_sub(softirq_ns) as f64, call.count as f64, taken).max(0.0)
+    };
     let concerned: Vec<&CallFigures> =
         trace.calls.iter().filter(|call| call.purpose != Purpose::Other).collect();
     let calls: u64 = concerned.iter().map(|call| call.count).sum();
-    let io_ns = concerned.iter().map(|call| whole_ns(call.on_cpu_ns, call.count, way_ns)).sum::<f64>();
-    let asking_ns = concerned.iter().map(|call| asking_ns(call, way_ns)).sum();
+    let io_ns = concerned.iter().map(|call| of_call(call)).sum::<f64>();
+    let asking_ns: f64 = concerned.iter().map(|call| asking_ns(call, of_call(call), &cost)).sum();
+    let entered: u64 = concerned.iter().map(|call| transfers(call)).sum();
+    let entering_ns = (entered as f64 * trace.cost.untraced_ns).min(io_ns - asking_ns).max(0.0);
     let cpu_ns = observation.totals.cpu_ns;
-    let events = trace.calls.iter().map(|call| call.count).sum::<u64>()
-        + observation.totals.context_switches_voluntary
-        + observation.totals.context_switches_involuntary;
-    let added_ns = events as f64 * (trace.cost.traced_ns - trace.cost.untraced_ns).max(0.0);
-    let share_max = if io_ns > 0.0 { io_ns / (cpu_ns as f64 - added_ns).max(io_ns) } else { 0.0 };
+    let share_max = if io_ns > 0.0 { io_ns / observation.unwatched_cpu_ns().max(io_ns) } else { 0.0 };
     let window_ns = observation.window_ns.max(1) as f64;
     let busiest_share = wanted_ns(observation) / window_ns;
-    let bound =
-        Bound { cpu_ns, calls, io_ns, asking_ns, share_max, busiest_share, conclusion: Conclusion::Idle };
+    let bound = Bound {
+        cpu_ns,
+        calls,
+        io_ns,
+        asking_ns,
+        entering_ns,
+        share_max,
+        busiest_share,
+        conclusion: Conclusion::Idle,
+    };
     Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns), ..bound })
 }
 
@@ -59,16 +72,21 @@ fn wanted_ns(observation: &Observation) -> f64 {
     (busiest_ns as f64).max((cpu_ns + run_delay_ns) as f64 / cpus)
 }
 
-/// Calls with the way into the kernel and out of it.
-fn whole_ns(on_cpu_ns: u64, count: u64, way_ns: f64) -> f64 {
-    (on_cpu_ns as f64 + count as f64 * way_ns).max(0.0)
+/// Of what calls of one kind cost, the part that is asking.
+fn asking_ns(call: &CallFigures, whole_ns: f64, cost: &ProbeCost) -> f64 {
+    match call.purpose {
+        Purpose::Readiness | Purpose::Interest => whole_ns,
+        // What found nothing woke nobody: no programs ran within it.
+        Purpose::Transfer => cost.without(call.again_ns as f64, call.again as f64, (0.0, 0.0)).max(0.0),
+        Purpose::Ring | Purpose::Other => 0.0,
+    }
 }
 
-fn asking_ns(call: &CallFigures, way_ns: f64) -> f64 {
+/// Calls that moved something.
+fn transfers(call: &CallFigures) -> u64 {
     match call.purpose {
-        Purpose::Readiness | Purpose::Interest => whole_ns(call.on_cpu_ns, call.count, way_ns),
-        Purpose::Transfer => whole_ns(call.again_ns, call.again, way_ns),
-        Purpose::Ring | Purpose::Other => 0.0,
+        Purpose::Transfer => call.count.saturating_sub(call.again),
+        Purpose::Readiness | Purpose::Interest | Purpose::Ring | Purpose::Other => 0,
     }
 }
 
@@ -96,7 +114,7 @@ mod tests {
     use weir_record::{
         SCHEMA_VERSION,
         machine::Fingerprint,
-        observation::{Ending, ProbeCost, Rung, ThreadFigures, Trace},
+        observation::{Ending, Rung, ThreadFigures, Trace},
     };
 
     use super::*;
@@ -147,8 +165,25 @@ mod tests {
         assert_eq!((found.io_ns, found.cpu_ns), (100e6 + 200_000.0 * 100.0, 900_000_000));
         assert_eq!(found.asking_ns, 40e6 + 100_000.0 * 100.0 + 2e6 + 10_000.0 * 100.0);
         assert_eq!((found.calls, found.conclusion), (200_000, Conclusion::AtMost));
+        assert_eq!(found.entering_ns, 90_000.0 * 150.0, "of those that found something");
         // Tracing added 250 ns to each.
         assert!((found.share_max - 120.0 / (900.0 - 50.0)).abs() < 1e-9, "{}", found.share_max);
+    }
+
+    #[test]
+    fn what_the_programs_took_and_softirqs_that_nobody_pays_for_are_in_no_bound() {
+        let mut sends = call("sendto", Purpose::Transfer, 100_000, 100_000_000);
+        (sends.softirq_ns, sends.probe_ns, sends.probe_runs) = (40_000_000, 9_000_000, 100_000);
+        let mut observation = observed(900_000_000, vec![sends]);
+        let trace = observation.trace.as_mut().expect("it was traced");
+        (trace.cost.run_ns, trace.probe_ns, trace.probe_runs) = (10.0, 12_000_000, 300_000);
+        let io_ns = |observation: &Observation| bound(observation).expect("it was traced").io_ns;
+        // The programs' own 9 ms, and 10 ns beyond for each run; 100 ns a call are the way in and out.
+        assert_eq!(io_ns(&observation), 100e6 - 9e6 - 1e6 + 10e6);
+        // Of the whole process all that they took, and 250 ns a call.
+        assert_eq!(observation.unwatched_cpu_ns(), 900e6 - 25e6 - 12e6 - 3e6);
+        observation.trace.as_mut().expect("it was traced").softirqs_are_apart = Some(true);
+        assert_eq!(io_ns(&observation), 60e6 - 9e6 - 1e6 + 10e6);
     }
 
     #[test]

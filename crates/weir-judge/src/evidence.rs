@@ -18,14 +18,15 @@ use weir_stats::decide::estimate;
 
 use crate::{
     account,
-    sums::{ENGINE_CALLS, GROUP_OF_CALLS, Sums, by_group, right},
+    sums::{ENGINE_CALLS, GROUP_OF_CALLS, Sums, by_group, right, softirqs_are_apart},
 };
 
 /// With fewer rounds what observing costs has no interval that says anything.
 const TAX_ROUNDS_MIN: usize = 4;
 
 /// What engines count of their calls for I/O (`EngineStats`), as rows name it.
-const COUNTERS: [&str; 5] = ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls"];
+const COUNTERS: [&str; 7] =
+    ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls", "poll-calls", "accept-calls"];
 
 /// Calls that ask which descriptors are ready.
 const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"];
@@ -73,6 +74,7 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
         batches: batches(&sums),
         wakers: wakers(&sums),
         softirq_ns: softirq_ns(&sums),
+        softirqs_are_apart: softirqs_are_apart(&sums),
         machine_cpu_ns: machine_cpu_ns(&all),
         network: network(&Sums::of(&all)),
         calls: calls(&sums),
@@ -90,10 +92,15 @@ fn batches(sums: &Sums<'_>) -> Batches {
     let of_calls =
         |names: &[&str], key| names.iter().map(|name| sums.value(&format!("call {name}"), key)).sum::<f64>();
     let returned = |names: &[&str]| over(of_calls(names, "returned"), of_calls(names, "count"));
+    // An engine that never waits for readiness has no such batches: a blocking call waits for itself.
+    let has_engine = sums.rows.keys().any(|(source, _)| *source == "engine");
     let completed =
         sums.value("io_uring complete", "count") + sums.value("io_uring complete", "elsewhere-count");
     Batches {
-        events_per_wait: over(engine("completions"), engine("wait-calls")).or_else(|| returned(&WAITS)),
+        events_per_wait: match has_engine {
+            true => over(engine("completions"), engine("wait-calls")),
+            false => returned(&WAITS),
+        },
         submissions_per_enter: over(engine("submissions"), engine("enters")).or_else(|| returned(&ENTERS)),
         completions_per_enter: match engine("enters") {
             0.0 => over(completed, of_calls(&ENTERS, "count")),
@@ -373,6 +380,7 @@ mod tests {
                 row("softirq NET_RX", "ns", 2_000_000.0),
                 row("softirq NET_RX", "elsewhere-ns", 500_000.0),
                 row("tcp", "retransmits", 2.0),
+                row("trace", "softirqs-are-apart", 1.0),
             ]);
             for (number, count) in (0_u32..8).zip([40.0, 30.0, 20.0, 10.0, 5.0, 4.0, 2.0, 2.0]) {
                 let source = format!("wake thread-{number}");
@@ -388,12 +396,28 @@ mod tests {
         let found = &found(&trials)[0];
         assert_eq!(found.batches, Batches { events_per_wait: Some(25.0), ..Batches::default() });
         assert_eq!(found.softirq_ns, Some((2_000.0, 500.0)));
+        assert_eq!(found.softirqs_are_apart, Some(true));
         assert_eq!(found.machine_cpu_ns, 12_000.0, "of slices that nobody watched");
         assert_eq!(found.network.map(|it| it.tcp_retransmits), Some(12));
         assert_eq!(found.wakers.len(), WAKERS_MAX + 1);
         let of = |waker: &Waker| (waker.name.clone(), waker.count, waker.slept_ns.round());
         assert_eq!(of(&found.wakers[0]), ("thread-0".to_owned(), 0.04, 100.0));
         assert_eq!(of(&found.wakers[WAKERS_MAX]), (String::new(), 0.004, 100.0));
+    }
+
+    #[test]
+    fn an_engine_that_never_waits_for_readiness_has_no_events_of_a_wait() {
+        let mut trials = trials(1_000.0);
+        for slice in trials.iter_mut().map(|trial| &mut trial.evidence[1]) {
+            // Connections that were silent, on blocking calls.
+            slice
+                .readings
+                .extend([("count", 50.0), ("returned", 50.0)].map(|(key, it)| row("call ppoll", key, it)));
+            slice.readings.push(row("engine", "poll-calls", 50.0));
+        }
+        let found = &found(&trials)[0];
+        assert_eq!(found.batches.events_per_wait, None);
+        assert_eq!(found.coverage.map(|it| it.agrees()), Some(true), "they are counted all the same");
     }
 
     #[test]

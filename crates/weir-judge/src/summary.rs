@@ -83,10 +83,17 @@ fn engine_per_message(loads: &[&LoadReport]) -> Vec<(String, f64)> {
     counters
 }
 
-/// The calls the engine counts: entering the ring, waiting, receiving, sending, changing interest.
+/// The calls for I/O that the engine counts: entering the ring, waiting, asking, accepting, receiving, sending,
+/// changing interest.
 fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
     let (total, messages) = engine_total(loads)?;
-    let calls = total.enters + total.wait_calls + total.recv_calls + total.send_calls + total.interest_calls;
+    let calls = total.enters
+        + total.wait_calls
+        + total.poll_calls
+        + total.accept_calls
+        + total.recv_calls
+        + total.send_calls
+        + total.interest_calls;
     Some(calls as f64 / messages)
 }
 

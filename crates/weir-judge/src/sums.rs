@@ -8,7 +8,7 @@ use weir_record::{
 };
 
 /// Calls for I/O that engines of Weir count and time, by the kernel's names.
-pub(crate) const ENGINE_CALLS: [&str; 15] = [
+pub(crate) const ENGINE_CALLS: [&str; 17] = [
     "io_uring_enter",
     "epoll_wait",
     "epoll_pwait",
@@ -24,6 +24,8 @@ pub(crate) const ENGINE_CALLS: [&str; 15] = [
     "sendfile",
     "sendfile64",
     "epoll_ctl",
+    "accept",
+    "accept4",
 ];
 
 /// The programs at the edges of system calls, which every slice that the kernel's programs watch has.
@@ -61,6 +63,11 @@ fn further_group(slice: &EvidenceSlice) -> Option<&str> {
         [one, other] => Some(if *one == GROUP_OF_CALLS { other } else { one }),
         _ => None,
     }
+}
+
+/// Whether the kernel charges no process for softirqs; `None` where nobody looked.
+pub(crate) fn softirqs_are_apart(sums: &Sums<'_>) -> Option<bool> {
+    sums.rows.get(&("trace", "softirqs-are-apart")).map(|are_apart| *are_apart > 0.0)
 }
 
 /// What several slices add up to.

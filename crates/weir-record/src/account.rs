@@ -57,6 +57,13 @@ pub struct Amount {
     pub interval: Option<(f64, f64)>,
 }
 
+impl Amount {
+    /// Whether it is known to be more than nothing, or less.
+    pub fn is_told_from_nothing(&self) -> bool {
+        self.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+    }
+}
+
 /// Where the CPU of one arm in one cell goes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuAccount {
@@ -97,7 +104,8 @@ pub struct CpuDifference {
     pub baseline: String,
     /// Rounds in which both have an account.
     pub rounds: u32,
-    /// Each part of the arm less the same of the other, within rounds; the largest difference first, whatever its sign.
+    /// Each part of the arm less the same of the other, within rounds: first those that are known to differ, and of
+    /// each kind the largest difference first, whatever its sign.
     pub parts: Vec<(CpuPart, Amount)>,
     /// The whole difference, to which the parts add up.
     pub whole: Amount,

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::orders::NodeStats;
 
 /// Counters of one runtime or the sum over several. All count from the start of the runtime.
+///
+/// System calls are counted by kind, each with all that a runtime makes of it from when it runs: not what starts and
+/// ends a server or gives it memory and buffers, nor what threads do to wait for each other (`futex`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EngineStats {
@@ -26,8 +29,21 @@ pub struct EngineStats {
     pub recv_calls: u64,
     /// `send` and `sendfile` system calls (on io_uring those for files only).
     pub send_calls: u64,
-    /// Calls that change the kernel's interest list (`epoll_ctl`).
+    /// Calls that change the kernel's interest list (`epoll_ctl`; poll and select have no such list).
     pub interest_calls: u64,
+    /// `ppoll` calls beside the waits, that ask about single descriptors: a blocking connection that was silent, a
+    /// socket that a file is sent to.
+    pub poll_calls: u64,
+    /// `accept4` calls (zero on io_uring).
+    pub accept_calls: u64,
+    /// Further calls on sockets: those that open them, set them up, connect, ask for their state and shut them down.
+    /// Closing is in `closes`.
+    pub setup_calls: u64,
+    /// Reads and writes of the runtime's wake-up descriptor, by whichever thread.
+    pub wake_calls: u64,
+    /// Calls on files, by the runtime's thread and its helpers, without `sendfile` and `close` (on io_uring those alone
+    /// that are not submissions).
+    pub file_calls: u64,
     /// Connections accepted.
     pub accepts: u64,
     /// Times accepting paused because descriptors or memory ran out, or were left to files.
@@ -106,7 +122,8 @@ impl EngineStats {
             ($($field:ident)*) => { $(self.$field = combine(self.$field, other.$field);)* };
         }
         each!(turns waits completions completions_per_turn_max submissions enters wait_calls recv_calls
-              send_calls interest_calls accepts accepts_starved accepts_refused accepts_failed connects closes
+              send_calls interest_calls poll_calls accept_calls setup_calls wake_calls file_calls
+              accepts accepts_starved accepts_refused accepts_failed connects closes
               receives bytes_received sends bytes_sent sends_short would_block receives_full buffers_exhausted
               rearms completion_overflows buffer_resizes pool_growths receive_pauses wakes_sent wakes_suppressed
               events_stale task_polls timers_fired connections_open outside_calls_ns outside_calls_spans);

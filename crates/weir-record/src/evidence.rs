@@ -62,6 +62,9 @@ pub struct ArmEvidence {
     /// Softirqs for each: on the server's threads, and elsewhere on the machine.
     #[serde(default)]
     pub softirq_ns: Option<(f64, f64)>,
+    /// Whether the kernel charges no process for softirqs, so that they are in no server CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub softirqs_are_apart: Option<bool>,
     /// CPU of server, generator and softirq threads for each; of slices that nobody watched, where there are any.
     #[serde(default)]
     pub machine_cpu_ns: f64,

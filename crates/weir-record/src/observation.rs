@@ -149,6 +149,14 @@ pub struct Observation {
     pub beside: Option<Box<Observation>>,
 }
 
+impl Observation {
+    /// CPU of the process without what watching added to it.
+    pub fn unwatched_cpu_ns(&self) -> f64 {
+        let added_ns = self.trace.as_ref().map_or(0.0, Trace::added_ns);
+        (self.totals.cpu_ns as f64 - added_ns).max(0.0)
+    }
+}
+
 /// What `strace -c -f -w` said: right counts, and times of a program that it slowed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StraceTable {
@@ -220,6 +228,14 @@ pub enum Note {
         interval_ns: u64,
         /// Why.
         error: String,
+    },
+    /// The hypervisor took CPUs away for a good part of the window. Calls that were under way then have it in their
+    /// time on a CPU, and a kernel that knows of it charges no process for it.
+    Stolen {
+        /// Of all CPUs, by ticks.
+        stolen_ns: u64,
+        /// Time of all CPUs.
+        machine_ns: u64,
     },
     /// Tracing was asked for and could not be had.
     NotTraced {
@@ -338,6 +354,43 @@ pub struct Trace {
     pub misses: u64,
     /// What being traced costs a call.
     pub cost: ProbeCost,
+    /// What the programs took of its threads at events within calls and outside of them, but for those in softirqs, by
+    /// their own readings of the clock.
+    #[serde(default)]
+    pub probe_ns: u64,
+    /// How often those ran.
+    #[serde(default)]
+    pub probe_runs: u64,
+    /// Whether the kernel keeps the time of softirqs out of the CPU of the processes they interrupt
+    /// (`CONFIG_IRQ_TIME_ACCOUNTING`); absent where that could not be found out.
+    #[serde(default)]
+    pub softirqs_are_apart: Option<bool>,
+}
+
+impl Trace {
+    /// CPU that watching added to the process: to its calls, and by programs at what happened on its threads.
+    pub fn added_ns(&self) -> f64 {
+        let calls = self.calls.iter().map(|call| call.count).sum::<u64>() as f64;
+        let of_softirqs: f64 = self
+            .softirqs
+            .iter()
+            .map(|softirq| self.cost.taken_ns(softirq.probe_ns as f64, softirq.probe_runs as f64))
+            .sum();
+        calls * (self.cost.traced_ns - self.cost.untraced_ns).max(0.0)
+            + self.cost.taken_ns(self.probe_ns as f64, self.probe_runs as f64)
+            + if self.softirqs_are_apart == Some(true) { 0.0 } else { of_softirqs }
+    }
+
+    /// Time of softirqs on its threads, without what watching added; nothing where the kernel charges no process for
+    /// them.
+    pub fn softirqs_ns(&self) -> f64 {
+        let without = |softirq: &SoftirqFigures| {
+            let taken_ns = self.cost.taken_ns(softirq.probe_ns as f64, softirq.probe_runs as f64);
+            (softirq.ns as f64 - taken_ns).max(0.0)
+        };
+        let are_apart = self.softirqs_are_apart == Some(true);
+        if are_apart { 0.0 } else { self.softirqs.iter().map(without).sum() }
+    }
 }
 
 /// A kind of system call.
@@ -388,6 +441,12 @@ impl CallFigures {
     /// Time between begin and end of the calls that returned.
     pub fn wall_ns(&self) -> u64 {
         self.on_cpu_ns + self.blocked_ns + self.queued_ns
+    }
+
+    /// CPU that these calls cost: without softirqs and what watching added, with the way into the kernel and out of it.
+    pub fn cpu_ns(&self, cost: &ProbeCost) -> f64 {
+        let own_ns = self.on_cpu_ns.saturating_sub(self.softirq_ns) as f64;
+        cost.without(own_ns, self.count as f64, (self.probe_ns as f64, self.probe_runs as f64)).max(0.0)
     }
 }
 
@@ -475,6 +534,20 @@ pub struct ProbeCost {
     pub added_ns: (f64, f64),
 }
 
+impl ProbeCost {
+    /// What programs took that ran so often, by their own readings of the clock and beyond.
+    pub fn taken_ns(&self, own_ns: f64, runs: f64) -> f64 {
+        own_ns + runs * self.run_ns
+    }
+
+    /// What calls cost that took so long on a CPU while they were watched, if nothing watches them: with the way into
+    /// the kernel and out of it, which no program sees, and without what programs took within them (`taken`: by their
+    /// own readings, and how often they ran).
+    pub fn without(&self, on_cpu_ns: f64, calls: f64, (own_ns, runs): (f64, f64)) -> f64 {
+        on_cpu_ns - self.taken_ns(own_ns, runs) + calls * (self.untraced_ns - self.inside_ns)
+    }
+}
+
 /// What batching system calls could bring at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
@@ -486,6 +559,10 @@ pub struct Bound {
     pub io_ns: f64,
     /// Of it, asking what is ready, saying what is of interest, and tries that found nothing.
     pub asking_ns: f64,
+    /// Of it, entering the kernel for the others: as often as they are calls, what a call costs that does nothing.
+    /// Nothing in older records.
+    #[serde(default)]
+    pub entering_ns: f64,
     /// `io_ns` over the CPU without what tracing added: no batching can remove more of it.
     pub share_max: f64,
     /// Share of the window in which the busiest thread had a CPU or waited for one; or all threads, by CPU of the

@@ -8,6 +8,7 @@ use weir_record::{
 
 use crate::{
     format,
+    rung::SOFTIRQS_ARE_APART,
     section::{Content, Section},
     table::Table,
     view::View,
@@ -21,7 +22,10 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(accounts.is_empty(), || {
         let differences = differences(view);
         let tables = (!differences.rows.is_empty()).then_some(differences).into_iter();
+        let are_apart = accounts.iter().any(|(arm, _)| arm.softirqs_are_apart == Some(true));
+        let texts = are_apart.then(|| view.language.choose(SOFTIRQS_ARE_APART).to_owned());
         Section {
+            texts: texts.into_iter().collect(),
             tables: tables.chain([closings(view, &accounts), parts(view, &accounts)]).collect(),
             ..Section::new(Word::AccountTitle, Word::AccountHelp)
         }

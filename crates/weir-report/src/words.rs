@@ -313,15 +313,15 @@ words! {
 
     AccountTitle: "Where the server CPU goes" | "서버 CPU가 쓰인 곳" | "服务器 CPU 用在哪里";
     AccountHelp: "Server CPU by place, divided by what was completed, from slices that the kernel's programs watched; what \
-        watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, and the largest is first. The parts are held \
+        watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, those whose interval excludes 0 first, the largest of them at the top. The parts are held \
         against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
         explained lies within 95 % and 105 % of that CPU. What is left is a row of its own. A place says where CPU goes, \
         and not why."
         | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰로 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 구간은 라운드에 걸친 \
-        99 %이고, 차이는 같은 라운드 안에서 구해 큰 것부터 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
+        99 %이고, 차이는 같은 라운드 안에서 구하고, 구간이 0을 포함하지 않는 것부터 큰 순서로 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
         구간 전체가 95 %와 105 % 사이이면 합이 맞는 것입니다. 설명되지 않은 몫은 따로 적습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
         말하지는 않습니다."
-        | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测增加的部分（由程序自行测得）。区间为各轮的 99 % 区间；差异在同一轮内求得，最大的排在最前。\
+        | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测增加的部分（由程序自行测得）。区间为各轮的 99 % 区间；差异在同一轮内求得，区间不含 0 的排在前面，并由大到小排列。\
         各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个区间落在 95 % 与 105 % 之间即为账目相符。无法解释的部分单列一行。\
         去向只说明 CPU 用在哪里，不说明原因。";
     CpuPlace: "place" | "쓰인 곳" | "去向";
@@ -690,7 +690,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
 }
 
 /// What engine counters count, for those a reader needs most.
-const COUNTERS: [(&str, [&str; 3]); 19] = [
+const COUNTERS: [(&str, [&str; 3]); 24] = [
     ("turns", ["turns of the event loop", "이벤트 루프 회전", "事件循环轮次"]),
     ("waits", ["turns that could sleep", "대기 가능했던 회전", "允许休眠的轮次"]),
     ("completions", ["events from the kernel", "커널이 전달한 이벤트", "内核送达的事件"]),
@@ -707,6 +707,11 @@ const COUNTERS: [(&str, [&str; 3]); 19] = [
     ("recv_calls", ["recv calls", "recv 호출", "recv 调用"]),
     ("send_calls", ["send calls", "send 호출", "send 调用"]),
     ("interest_calls", ["epoll_ctl calls", "epoll_ctl 호출", "epoll_ctl 调用"]),
+    ("poll_calls", ["ppoll calls beside the waits", "대기 외의 ppoll 호출", "等待之外的 ppoll 调用"]),
+    ("accept_calls", ["accept4 calls", "accept4 호출", "accept4 调用"]),
+    ("setup_calls", ["other calls on sockets", "그 밖의 소켓 호출", "其他套接字调用"]),
+    ("wake_calls", ["reads and writes of the eventfd", "eventfd 읽기와 쓰기", "eventfd 读写"]),
+    ("file_calls", ["calls on files", "파일 호출", "文件调用"]),
     ("receives", ["receives with data", "데이터를 받은 수신", "收到数据的接收"]),
     ("sends", ["sends", "송신", "发送"]),
     ("sends_short", ["sends cut short", "일부만 보낸 송신", "未发完的发送"]),

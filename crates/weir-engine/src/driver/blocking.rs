@@ -27,7 +27,6 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec},
     io::Errno,
     net::{RecvFlags, SendFlags, SocketFlags, sockopt::Timeout},
 };
@@ -41,6 +40,7 @@ use super::{
     socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
 };
 use crate::{
+    counters::Counters,
     net::Address,
     outbound::Front,
     pool::{Lease, SizeChoice},
@@ -74,6 +74,9 @@ const FILE_CALL_BYTES_MAX: usize = 64 << 10;
 mod closing;
 #[cfg(test)]
 mod tests;
+mod wait;
+
+use wait::wait_writable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
@@ -211,8 +214,7 @@ impl Blocking {
         let counters = &self.parts.counters;
         let (mut stuck, mut last_start) = (false, None);
         while !socket.output.queue.is_empty() && socket.error.is_none() && !stuck {
-            counters.send_calls.increment();
-            match socket.send(limit) {
+            match socket.send(limit, counters) {
                 Ok((sent, offered)) => {
                     counters.sends.increment();
                     counters.bytes_sent.add(sent as u64);
@@ -237,7 +239,7 @@ impl Blocking {
                     self.retry_at = Some(monotonic() + pause.min(REFUSAL_PAUSE_MAX));
                     stuck = true;
                 }
-                Err(error) => socket.fail(error),
+                Err(error) => socket.fail(error, counters),
             }
         }
         if stuck && !socket.stuck && socket.closing_at.is_none() {
@@ -245,7 +247,7 @@ impl Blocking {
         }
         socket.stuck = stuck;
         if !stuck && std::mem::take(&mut socket.output.end_wanted) && socket.error.is_none() {
-            socket.shut_down_output();
+            socket.shut_down_output(&self.parts.counters);
         }
     }
 
@@ -287,10 +289,11 @@ impl Blocking {
         let outcome = if limit == Some(Duration::ZERO) {
             Ok(RecvFlags::DONTWAIT)
         } else {
-            socket.limit_receives(limit).map(|()| RecvFlags::empty())
+            socket.limit_receives(limit, counters).map(|()| RecvFlags::empty())
         };
         let outcome = outcome.and_then(|flags| {
-            rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), flags).map(|(_, length)| length)
+            let receive = || rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), flags);
+            counters.clock.call(receive).map(|(_, length)| length)
         });
         match outcome {
             // There was no more before it failed.
@@ -321,12 +324,14 @@ impl Blocking {
 
     fn accept(&mut self, id: SlotId, limit: Option<Duration>) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if !self.reserve.has_room(socket.descriptor.as_fd()) {
+        let counters = &self.parts.counters;
+        if !self.reserve.has_room(socket.descriptor.as_fd(), counters) {
             return self.starve();
         }
-        let outcome = socket
-            .limit_receives(limit)
-            .and_then(|()| rustix::net::accept_with(&socket.descriptor, SocketFlags::CLOEXEC));
+        let outcome = socket.limit_receives(limit, counters).and_then(|()| {
+            counters.accept_calls.increment();
+            counters.clock.call(|| rustix::net::accept_with(&socket.descriptor, SocketFlags::CLOEXEC))
+        });
         match outcome {
             Ok(descriptor) => {
                 self.parts.counters.accepts.increment();
@@ -352,10 +357,12 @@ impl Blocking {
 
     fn connect_now(&mut self, id: SlotId, limit: Option<Duration>) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
+        let counters = &self.parts.counters;
         let outcome = match socket.address.take() {
             Some(address) => {
-                let outcome = socket.limit_sends(limit).map_err(io::Error::from).and_then(|()| {
+                let outcome = socket.limit_sends(limit, counters).map_err(io::Error::from).and_then(|()| {
                     let name = address.to_socket_address()?;
+                    counters.setup_calls.increment();
                     SockRef::from(&socket.descriptor).connect(&name)
                 });
                 if !matches!(address, Address::Tcp(_)) {
@@ -365,17 +372,17 @@ impl Blocking {
                 outcome
             }
             // Started before and cut short by a timer: wait for it to end.
-            None => wait_writable(&socket.descriptor, limit).and_then(|ready| {
+            None => wait_writable(&socket.descriptor, limit, counters).and_then(|ready| {
                 let pending = io::Error::from(Errno::INPROGRESS);
-                if ready { socket::take_error(&socket.descriptor) } else { Err(pending) }
+                if ready { socket::take_error(&socket.descriptor, counters) } else { Err(pending) }
             }),
         };
         let pending = [Errno::INPROGRESS, Errno::INTR, Errno::ALREADY, Errno::AGAIN];
         match outcome {
             Ok(()) => {
                 socket.connected = true;
-                self.parts.counters.connects.increment();
-                self.parts.counters.connections_open.increment();
+                counters.connects.increment();
+                counters.connections_open.increment();
             }
             Err(error) => {
                 let number = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO));
@@ -396,26 +403,6 @@ impl Blocking {
         }
     }
 
-    /// Nothing to wait for but time, another thread's wake-up, and the sockets that linger.
-    fn idle(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        // What lingers may have found something short since the limit was chosen.
-        let pause = self.retry_at.map(|at| at.since(monotonic()));
-        let limit = [limit, pause].into_iter().flatten().min();
-        let mut list = vec![PollFd::new(&*self.parts.wake, PollFlags::IN)];
-        if self.retry_at.is_none() {
-            for socket in self.lingering.iter().filter_map(|id| self.sockets.get(*id)) {
-                let flags = if socket.output.queue.is_empty() { PollFlags::IN } else { PollFlags::OUT };
-                list.push(PollFd::new(&socket.descriptor, flags));
-            }
-        }
-        let is_woken = wait_for_any(&mut list, limit)? && !list[0].revents().is_empty();
-        if is_woken {
-            // A wake-up that somebody else has taken already is as good.
-            let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
-        }
-        Ok(())
-    }
-
     /// Performs what the future waits for.
     fn perform(&mut self, id: SlotId, operation: Operation, limit: Option<Duration>) -> io::Result<()> {
         let at_most = |slice: Duration| Some(limit.map_or(slice, |limit| limit.min(slice)));
@@ -432,70 +419,61 @@ impl Blocking {
         }
         Ok(())
     }
-
-    /// Waits for input of a silent connection, or for another thread. False: there is no input.
-    fn await_input(&mut self, id: SlotId, limit: Option<Duration>) -> io::Result<bool> {
-        let Some(socket) = self.sockets.get(id) else { return Ok(false) };
-        let mut list =
-            [PollFd::new(&*self.parts.wake, PollFlags::IN), PollFd::new(&socket.descriptor, PollFlags::IN)];
-        if !wait_for_any(&mut list, limit)? {
-            return Ok(false);
-        }
-        let has_input = !list[1].revents().is_empty();
-        if !list[0].revents().is_empty() {
-            // A wake-up that somebody else has taken already is as good.
-            let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
-        }
-        Ok(has_input)
-    }
 }
 
 impl Socket {
-    fn fail(&mut self, error: Errno) {
+    fn fail(&mut self, error: Errno, counters: &Counters) {
         if self.error.is_none() {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
         }
         if !self.output.queue.is_empty() {
-            socket::reset_on_close(self.descriptor.as_fd());
+            socket::reset_on_close(self.descriptor.as_fd(), counters);
             self.output.queue.clear();
         }
     }
 
     /// Limits how long the next receive or accept blocks. `None` removes the limit.
-    fn limit_receives(&mut self, limit: Option<Duration>) -> Result<(), Errno> {
-        set_limit(&self.descriptor, Timeout::Recv, limit, &mut self.receive_limit)
+    fn limit_receives(&mut self, limit: Option<Duration>, counters: &Counters) -> Result<(), Errno> {
+        set_limit(&self.descriptor, Timeout::Recv, limit, &mut self.receive_limit, counters)
     }
 
     /// Limits how long the next send or connect blocks. `None` removes the limit.
-    fn limit_sends(&mut self, limit: Option<Duration>) -> Result<(), Errno> {
-        set_limit(&self.descriptor, Timeout::Send, limit, &mut self.send_limit)
+    fn limit_sends(&mut self, limit: Option<Duration>, counters: &Counters) -> Result<(), Errno> {
+        set_limit(&self.descriptor, Timeout::Send, limit, &mut self.send_limit, counters)
     }
 
     /// One send of what is queued; returns how many bytes went, and of how many.
-    fn send(&mut self, limit: Duration) -> Result<(usize, usize), Errno> {
+    fn send(&mut self, limit: Duration, counters: &Counters) -> Result<(usize, usize), Errno> {
         let flags = if limit.is_zero() {
             SendFlags::DONTWAIT
         } else {
-            self.limit_sends(Some(limit))?;
+            self.limit_sends(Some(limit), counters)?;
             SendFlags::empty()
         };
+        counters.send_calls.increment();
         #[cfg(test)]
         tests::refuse()?;
         if let Some(Front::File(range)) = self.output.queue.front() {
             let offered = range.length.min(FILE_CALL_BYTES_MAX);
-            return self.send_file(offered, limit);
+            return counters.clock.call(|| self.send_file(offered, limit, counters));
         }
-        let sent = socket::send_front(self.descriptor.as_fd(), &self.output.queue, flags)?;
+        let send = || socket::send_front(self.descriptor.as_fd(), &self.output.queue, flags);
+        let sent = counters.clock.call(send)?;
         Ok((sent.bytes, sent.offered))
     }
 
     /// One send of `offered` bytes of the file that is next; otherwise as [`Self::send`].
-    fn send_file(&mut self, offered: usize, limit: Duration) -> Result<(usize, usize), Errno> {
+    fn send_file(
+        &mut self,
+        offered: usize,
+        limit: Duration,
+        counters: &Counters,
+    ) -> Result<(usize, usize), Errno> {
         let descriptor = self.descriptor.as_fd();
-        let sent = files::pass_front(&mut self.output.queue, |range| {
+        let sent = files::pass_front(&mut self.output.queue, counters, |range| {
             if limit.is_zero() {
-                files::send_part_without_waiting(descriptor, range, offered)
+                files::send_part_without_waiting(descriptor, range, offered, counters)
             } else {
                 files::send_part(descriptor, range, offered)
             }
@@ -511,30 +489,16 @@ fn set_limit(
     kind: Timeout,
     limit: Option<Duration>,
     present: &mut Option<Duration>,
+    counters: &Counters,
 ) -> Result<(), Errno> {
     // Zero would mean no limit at all; the kernel counts in microseconds.
     let limit = limit.map(|limit| limit.max(Duration::from_micros(1)));
     if *present != limit {
+        counters.setup_calls.increment();
         rustix::net::sockopt::set_socket_timeout(descriptor, kind, limit)?;
         *present = limit;
     }
     Ok(())
-}
-
-fn wait_for_any(list: &mut [PollFd<'_>], limit: Option<Duration>) -> io::Result<bool> {
-    let limit = limit.map(|limit| Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: limit.subsec_nanos().into(),
-    });
-    match rustix::event::poll(list, limit.as_ref()) {
-        Ok(count) => Ok(count > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn wait_writable(socket: impl AsFd, limit: Option<Duration>) -> io::Result<bool> {
-    wait_for_any(&mut [PollFd::new(&socket, PollFlags::OUT)], limit)
 }
 
 impl Mechanism for Blocking {
@@ -544,12 +508,12 @@ impl Mechanism for Blocking {
     }
 
     fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
-        rustix::io::ioctl_fionbio(&descriptor, false)?;
+        socket::set_nonblocking(&descriptor, false, &self.parts.counters)?;
         self.insert(descriptor, true, None)
     }
 
     fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
-        rustix::io::ioctl_fionbio(&descriptor, false)?;
+        socket::set_nonblocking(&descriptor, false, &self.parts.counters)?;
         self.insert(descriptor, false, None)
     }
 
@@ -568,7 +532,9 @@ impl Mechanism for Blocking {
         }
         // Of a receive that was given up.
         let received = socket.received.take().map_or(Vec::new(), |lease| lease.to_vec());
-        let unlimited = socket.limit_receives(None).and_then(|()| socket.limit_sends(None));
+        let counters = &self.parts.counters;
+        let unlimited =
+            socket.limit_receives(None, counters).and_then(|()| socket.limit_sends(None, counters));
         if self.waiting.as_ref().is_some_and(|(waiting, ..)| *waiting == id) {
             self.waiting = None;
         }
@@ -594,7 +560,7 @@ impl Mechanism for Blocking {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address)?;
+        let descriptor = socket::for_connect(address, &self.parts.counters)?;
         self.insert(descriptor, false, Some(address.clone()))
     }
 
@@ -660,7 +626,10 @@ impl Mechanism for Blocking {
 
     fn poll_file(&mut self, stage: &mut Stage, _waker: &Waker) -> Poll<Answer> {
         match stage.take() {
-            Some(request) => Poll::Ready(files::perform_here(request, &self.parts.send_pool)),
+            Some(request) => {
+                let (pool, counters) = (&self.parts.send_pool, &self.parts.counters);
+                Poll::Ready(files::perform_here(request, pool, counters))
+            }
             None => Poll::Pending,
         }
     }
@@ -683,7 +652,7 @@ impl Mechanism for Blocking {
 
     fn abort(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get(id) {
-            socket::reset_on_close(socket.descriptor.as_fd());
+            socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
         }
         self.release(id);
     }
@@ -744,9 +713,9 @@ impl Mechanism for Blocking {
         for id in self.sockets.ids() {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             if !socket.is_listener {
-                socket::reset_on_close(socket.descriptor.as_fd());
+                socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
             }
-            socket.fail(Errno::CONNABORTED);
+            socket.fail(Errno::CONNABORTED, &self.parts.counters);
             socket.output.wake();
             if socket.closing_at.is_some() {
                 self.release(id);
@@ -760,11 +729,13 @@ impl Mechanism for Blocking {
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        self.parts.counters.setup_calls.increment();
         socket::local_address(socket.descriptor.as_fd())
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        self.parts.counters.setup_calls.increment();
         socket::peer_address(socket.descriptor.as_fd())
     }
 }

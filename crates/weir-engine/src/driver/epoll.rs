@@ -56,6 +56,10 @@ impl Backend for Epoll {
         self.options.edge
     }
 
+    fn enters_for_interest(&self) -> bool {
+        true
+    }
+
     fn trusts_short_reads(&self) -> bool {
         !self.options.drain_to_eagain
     }

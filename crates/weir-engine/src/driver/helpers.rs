@@ -24,7 +24,7 @@ use super::{
     Parts,
     files::{Answer, Operations, Outcome, Request, Stage, Step, perform},
 };
-use crate::slots::SlotId;
+use crate::{counters::Counters, slots::SlotId};
 
 /// How long teardown waits for the calls that have been begun.
 const TEARDOWN: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 2000 });
@@ -53,6 +53,7 @@ struct Shared {
     /// The runtime was told that something is done and has not looked since.
     announced: AtomicBool,
     wake: Arc<OwnedFd>,
+    counters: Arc<Counters>,
 }
 
 /// The helper threads of one runtime, and the operations they work on.
@@ -79,6 +80,7 @@ impl Helpers {
             done: Mutex::default(),
             announced: AtomicBool::new(false),
             wake: Arc::clone(&parts.wake),
+            counters: Arc::clone(&parts.counters),
         };
         let limits = &parts.config.limits;
         Self {
@@ -132,7 +134,7 @@ impl Helpers {
         let jobs = if queue.threads == 0 { std::mem::take(&mut queue.jobs) } else { VecDeque::new() };
         drop(queue);
         for (id, request) in jobs {
-            self.operations.finish(id, perform(request).map(Outcome::from));
+            self.operations.finish(id, perform(request, &self.shared.counters).map(Outcome::from));
         }
     }
 
@@ -154,7 +156,7 @@ impl Shared {
         loop {
             if let Some((id, request)) = queue.jobs.pop_front() {
                 drop(queue);
-                self.finish((id, perform(request)));
+                self.finish((id, perform(request, &self.counters)));
                 queue = lock(&self.queue);
             } else if queue.closed {
                 break;
@@ -172,6 +174,7 @@ impl Shared {
     fn finish(&self, done: Done) {
         lock(&self.done).push(done);
         if !self.announced.swap(true, Ordering::AcqRel) {
+            self.counters.wake_calls.increment_shared();
             // The counter cannot overflow: the write fails with EAGAIN at 2^64 - 2, and then it is readable anyway.
             let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
         }
@@ -203,7 +206,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Config, counters::Counters, driver::files::Outcome};
+    use crate::{Config, driver::files::Outcome};
 
     fn helpers(threads_max: usize, operations_max: usize) -> Helpers {
         let mut config = Config::default();

@@ -271,13 +271,15 @@ pub(crate) trait Mechanism {
 #[derive(Debug)]
 pub(crate) struct Doorbell {
     eventfd: Arc<OwnedFd>,
+    /// Of the runtime that is woken.
+    counters: Arc<Counters>,
     /// A descriptor of its ring, if it takes messages, for as long as it does.
     messages: Mutex<Option<Arc<OwnedFd>>>,
 }
 
 impl Doorbell {
-    pub(crate) fn new(eventfd: Arc<OwnedFd>, messages: Option<OwnedFd>) -> Self {
-        Self { eventfd, messages: Mutex::new(messages.map(Arc::new)) }
+    pub(crate) fn new(eventfd: Arc<OwnedFd>, messages: Option<OwnedFd>, counters: Arc<Counters>) -> Self {
+        Self { eventfd, counters, messages: Mutex::new(messages.map(Arc::new)) }
     }
 
     pub(crate) fn eventfd(&self) -> &Arc<OwnedFd> {
@@ -302,6 +304,7 @@ impl Doorbell {
 
     /// Writes the eventfd.
     pub(crate) fn ring(&self) {
+        self.counters.wake_calls.increment_shared();
         // The counter cannot overflow: the write fails with EAGAIN at 2^64 - 2, and then it is readable anyway.
         let _ = rustix::io::write(&*self.eventfd, &1u64.to_ne_bytes());
     }
@@ -336,6 +339,12 @@ impl Parts {
             wake,
             woken: Rc::default(),
         }
+    }
+
+    /// Takes what was written to the wake-up descriptor. What somebody else has taken already is as good.
+    pub(crate) fn take_wake_up(&self) {
+        self.counters.wake_calls.increment_shared();
+        let _ = rustix::io::read(&*self.wake, &mut [0u8; 8]);
     }
 }
 

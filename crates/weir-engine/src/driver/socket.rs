@@ -8,7 +8,7 @@ use std::{
 
 use rustix::{
     io::{Errno, fcntl_dupfd_cloexec},
-    net::{SendAncillaryBuffer, SendFlags},
+    net::{SendAncillaryBuffer, SendFlags, Shutdown},
     process::{Resource, getrlimit},
 };
 use socket2::{Domain, SockRef, Socket, Type};
@@ -99,12 +99,26 @@ fn until_free<T>(mut attempt: impl FnMut() -> io::Result<T>, mut pause: impl FnM
 }
 
 /// A socket for connecting to `address`.
-pub(crate) fn for_connect(address: &Address) -> io::Result<OwnedFd> {
+pub(crate) fn for_connect(address: &Address, counters: &Counters) -> io::Result<OwnedFd> {
+    counters.setup_calls.increment();
     let socket = open(address)?;
     if matches!(address, Address::Tcp(_)) {
+        counters.setup_calls.increment();
         socket.set_tcp_nodelay(true)?;
     }
     Ok(socket.into())
+}
+
+/// Makes a socket wait in its calls, or not.
+pub(crate) fn set_nonblocking(socket: &OwnedFd, on: bool, counters: &Counters) -> io::Result<()> {
+    counters.setup_calls.increment();
+    Ok(rustix::io::ioctl_fionbio(socket, on)?)
+}
+
+/// Sends the end of our direction.
+pub(crate) fn end_output(socket: &OwnedFd, counters: &Counters) -> Result<(), Errno> {
+    counters.setup_calls.increment();
+    rustix::net::shutdown(socket, Shutdown::Write)
 }
 
 pub(crate) fn local_address(socket: BorrowedFd<'_>) -> io::Result<Address> {
@@ -144,7 +158,8 @@ pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &Outbound, flags: SendFl
 }
 
 /// The error a socket has stored, as `SO_ERROR` gives it.
-pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
+pub(crate) fn take_error(socket: impl AsFd, counters: &Counters) -> io::Result<()> {
+    counters.setup_calls.increment();
     match SockRef::from(&socket.as_fd()).take_error()? {
         None => Ok(()),
         Some(error) => Err(error),
@@ -159,7 +174,8 @@ pub(crate) fn is_over(error: Errno) -> bool {
 }
 
 /// Makes the coming close a reset: the peer must not take a stream that was cut short for a whole one.
-pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
+pub(crate) fn reset_on_close(socket: BorrowedFd<'_>, counters: &Counters) {
+    counters.setup_calls.increment();
     // Unix sockets have no such option and need none.
     let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
@@ -169,7 +185,8 @@ pub(crate) const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
 /// Whether the peer has everything that was sent, the end of our direction too. A drain then waits for it no longer: it
 /// may keep its own direction open for ever, and what it sends from now on can cost it no reply.
-pub(crate) fn has_taken_all(socket: BorrowedFd<'_>) -> bool {
+pub(crate) fn has_taken_all(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
+    counters.setup_calls.increment();
     weir_sys::output::outstanding_bytes(socket).is_ok_and(|bytes| bytes == 0)
 }
 
@@ -210,8 +227,14 @@ impl Reserve {
 
     /// Whether another connection may be accepted.
     #[inline]
-    pub(crate) fn has_room(&self, any: BorrowedFd<'_>) -> bool {
-        !self.is_near || lowest_free(any).is_some_and(|free| free < self.first)
+    pub(crate) fn has_room(&self, any: BorrowedFd<'_>, counters: &Counters) -> bool {
+        if !self.is_near {
+            return true;
+        }
+        let free = lowest_free(any);
+        // One that was found is closed again.
+        counters.setup_calls.add(1 + u64::from(free.is_some()));
+        free.is_some_and(|free| free < self.first)
     }
 }
 

@@ -213,7 +213,7 @@ impl<T: Send + 'static> Port<T> {
         };
         local.thread.store(thread_mark(), Ordering::Relaxed);
         let eventfd = Arc::clone(core.inbox.eventfd());
-        let doorbell = Arc::new(Doorbell::new(eventfd, messages));
+        let doorbell = Arc::new(Doorbell::new(eventfd, messages, Arc::clone(&core.counters)));
         // Set once: attaching twice was refused above.
         let _ = local.group.places[local.own].set(Place { inbox: Arc::clone(&core.inbox), doorbell });
         // Against `Group::place`: a producer that does not find this worker yet has its messages seen by the first

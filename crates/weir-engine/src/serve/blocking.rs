@@ -64,6 +64,8 @@ struct Crew {
     spares: usize,
     /// No connection arrives any more.
     is_over: bool,
+    /// The clocks are on, those of threads that start from now on too.
+    is_timed: bool,
 }
 
 impl Default for Threads {
@@ -76,6 +78,7 @@ impl Default for Threads {
             connections: 0,
             spares: 0,
             is_over: false,
+            is_timed: false,
         };
         Self { crew: Mutex::new(crew), arrival: Condvar::new(), departure: Condvar::new() }
     }
@@ -93,6 +96,13 @@ impl Threads {
         let mut sum = crew.retired;
         crew.each().for_each(|(_, counters)| sum.merge(&counters.snapshot()));
         sum
+    }
+
+    /// Switches the clocks of all of them.
+    pub(super) fn time_calls(&self, on: bool) {
+        let mut crew = lock(&self.crew);
+        crew.is_timed = on;
+        crew.each().for_each(|(_, counters)| counters.clock.switch(on));
     }
 
     /// Tells all of them, and the acceptor.
@@ -283,7 +293,10 @@ where
     /// Waits until the next connection has a thread. False: the server drains.
     async fn has_thread(&self, counters: &Counters) -> bool {
         while self.shared.is_serving() {
-            if self.shared.blocking.has_spare() || self.start_thread().is_ok() {
+            let has_spare = self.shared.blocking.has_spare() || self.start_thread().is_ok();
+            // It may have waited for the new thread.
+            counters.clock.forget();
+            if has_spare {
                 return true;
             }
             counters.accepts_starved.increment();
@@ -326,7 +339,10 @@ impl<'a> Seat<'a> {
         let ending = Arc::new(Ending::default());
         let entry = (Arc::clone(&ending), runtime.counters());
         let full = |_| io::Error::other("there are too many threads");
-        let id = lock(&shared.blocking.crew).threads.insert(entry).map_err(full)?;
+        let mut crew = lock(&shared.blocking.crew);
+        entry.1.clock.switch(crew.is_timed);
+        let id = crew.threads.insert(entry).map_err(full)?;
+        drop(crew);
         // A drain that has begun before the entry was there has not found it.
         ending.advance(shared.stage.load(Ordering::SeqCst));
         Ok(Self { shared, id, ending, runtime: Some(runtime), has_connection: false })
@@ -360,6 +376,9 @@ impl<'a> Seat<'a> {
     /// The next connection. `None`: there is none any more, or enough other threads wait for it.
     fn next(&mut self) -> Option<OwnedFd> {
         let threads = &self.shared.blocking;
+        if let Some(runtime) = &self.runtime {
+            runtime.counters().clock.forget();
+        }
         let mut crew = lock(&threads.crew);
         crew.connections -= usize::from(std::mem::take(&mut self.has_connection));
         if crew.spares >= SPARES_MAX && crew.arrived.is_empty() {

@@ -36,6 +36,9 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
         wakes_lost: counts.wakes_lost,
         misses: counts.misses,
         cost,
+        probe_ns: counts.threads.iter().map(|it| it.probe.ns).sum(),
+        probe_runs: counts.threads.iter().map(|it| it.probe.runs).sum(),
+        softirqs_are_apart: None,
     }
 }
 

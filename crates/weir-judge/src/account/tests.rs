@@ -256,6 +256,21 @@ fn the_planted_call_leads_the_difference_and_the_parts_add_up_to_the_whole() {
 }
 
 #[test]
+fn a_part_that_may_be_noise_does_not_lead_a_smaller_one_that_is_known() {
+    let plain = trials("epoll", 5_100.0, &rows(&[], 0.0));
+    let mut planted = trials("uring", 5_150.0, &rows(&[call("getppid", 1.0, 50.0)], 250.0));
+    for trial in planted.iter_mut().filter(|trial| trial.block % 2 == 1) {
+        // Every second round took much longer, nobody knows where.
+        trial.evidence[0].slice.server_cpu_ns += 3_000 * MESSAGES;
+    }
+    let found = difference(&planted, &plain);
+    let (first, amount) = &found.parts[0];
+    assert_eq!((first, amount.ns.round()), (&named("getppid"), 100.0), "{:?}", found.parts);
+    let rest = found.parts.iter().find(|(part, _)| *part == CpuPart::Unexplained).expect("it is there");
+    assert!(rest.1.ns > 1_000.0 && !rest.1.is_told_from_nothing(), "{rest:?}");
+}
+
+#[test]
 fn two_servers_of_which_one_has_no_clock_are_compared_by_what_is_outside_of_calls() {
     let mut foreign = rows(&[], 0.0);
     foreign.retain(|row| row.source != "engine");

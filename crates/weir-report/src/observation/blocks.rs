@@ -7,6 +7,7 @@ use crate::{
     display::printable,
     format,
     language::{Language, told},
+    rung::SOFTIRQS_ARE_APART,
     table::Table,
 };
 
@@ -183,15 +184,16 @@ fn process(observation: &Observation, language: Language) -> Block {
 fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block {
     let title = language.choose(["System calls", "시스템 콜", "系统调用"]);
     let help = language.choose([
-        "Counted by the kernel, none sampled. Share: of the process's CPU. Each: time on a CPU a call, interrupts \
-         included. Asleep: all calls together. Queued: runnable without a CPU. Empty: found nothing to do (EAGAIN). \
+        "Counted by the kernel, none sampled. Share: of the process's CPU. Each: CPU a call, with the way into the \
+         kernel and out of it, without softirqs; what tracing added is taken out of share, each and on CPU. Asleep: all \
+         calls together. Queued: runnable without a CPU. Empty: found nothing to do (EAGAIN). \
          Answer: bytes of a transfer, events of a wait, operations of a submission. The curve shows calls by wall \
-         time, each step twice the one before.",
-        "커널이 모두 세었으며 표본 추출이 아닙니다. 비중: 프로세스 CPU 중 몫. 1회: 호출당 CPU 시간(인터럽트 포함). 대기: 모든 호출이 잠든 시간의 합. CPU 대기: \
-         실행 가능하지만 CPU를 기다린 시간. 빈손: 할 일이 없던 호출(EAGAIN). 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 실제 경과 시간별 호출 수이며 한 \
+         time as it was while traced, each step twice the one before.",
+        "커널이 모두 세었으며 표본 추출이 아닙니다. 비중: 프로세스 CPU 중 몫. 1회: 호출당 CPU 시간(커널 진입·복귀 포함, softirq 제외). 비중·1회·CPU에서는 \
+         추적이 더한 몫을 뺐습니다. 대기: 모든 호출이 잠든 시간의 합. CPU 대기: 실행 가능하지만 CPU를 기다린 시간. 빈손: 할 일이 없던 호출(EAGAIN). 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 추적 중의 실제 경과 시간별 호출 수이며 한 \
          칸은 앞 칸의 두 배입니다.",
-        "由内核逐一计数，并非抽样。占比：占该进程 CPU。每次：每次调用的 CPU 时间（含中断）。睡眠：所有调用合计。排队：可运行但在等 CPU。空手：无事可做（EAGAIN）。\
-         返回：传输为字节，等待为事件，提交为操作数。曲线为按实际耗时分布的调用次数，每格是前一格的两倍。",
+        "由内核逐一计数，并非抽样。占比：占该进程 CPU。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU 均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：可运行但在等 CPU。空手：无事可做（EAGAIN）。\
+         返回：传输为字节，等待为事件，提交为操作数。曲线为按跟踪期间实际耗时分布的调用次数，每格是前一格的两倍。",
     ]);
     let mut lines = told::about_calls(trace, language);
     lines.extend(told::losses(trace, language));
@@ -219,7 +221,7 @@ fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Block 
         "In a softirq the thread that is named only had the CPU; on loopback it is the one that sent. Slept: how long \
          each sleep that ended so had lasted.",
         "softirq 안에서는 이름이 적힌 스레드가 그때 CPU에 있었을 뿐입니다. 루프백에서는 보낸 쪽이 그 스레드입니다. 잠: 그렇게 끝난 잠의 평균 길이입니다.",
-        "在 softirq 中，所列线程只是当时占有 CPU；在环回上它就是发送方。睡眠：如此结束的每次睡眠的平均时长。",
+        "在软中断中，所列线程只是当时占有 CPU；在环回上它就是发送方。睡眠：如此结束的每次睡眠的平均时长。",
     ]);
     let mut lines = Vec::new();
     if trace.wakes_left_out > 0 {
@@ -240,12 +242,15 @@ fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Block 
 }
 
 fn softirqs(trace: &Trace, language: Language) -> Block {
-    let title = language.choose(["Softirqs", "softirq", "softirq"]);
-    let help = language.choose([
-        "Those that ran while an observed thread had the CPU are within that thread's time.",
-        "관찰한 스레드가 CPU에 있을 때 실행된 것은 그 스레드의 시간에 들어 있습니다.",
-        "在被观察线程占有 CPU 时运行的，已计入该线程的时间。",
-    ]);
+    let title = language.choose(["Softirqs", "softirq", "软中断"]);
+    let help = match trace.softirqs_are_apart {
+        Some(true) => language.choose(SOFTIRQS_ARE_APART),
+        _ => language.choose([
+            "Those that ran while an observed thread had the CPU are within that thread's time.",
+            "관찰한 스레드가 CPU에 있을 때 실행된 것은 그 스레드의 시간에 들어 있습니다.",
+            "在被观察线程占有 CPU 时运行的，已计入该线程的时间。",
+        ]),
+    };
     let table = tables::softirqs(trace, language);
     Block { title: title.to_owned(), help: help.to_owned(), table, ..Block::default() }
 }

@@ -139,7 +139,7 @@ const ROWS: [Row; 17] = [
     (["involuntary switches", "비자발적 컨텍스트 스위치", "被动切换"], |it| {
         Window(it.window_ns).rate(it.totals.context_switches_involuntary)
     }),
-    (["softirqs in its threads", "자기 스레드의 softirq", "其线程中的 softirq"], |it| {
+    (["softirqs in its threads", "자기 스레드의 softirq", "其线程中的软中断"], |it| {
         of_trace(it, |trace, window| window.share(trace.softirqs.iter().map(|softirq| softirq.ns).sum()))
     }),
     (["processes", "프로세스", "进程"], |it| it.totals.processes.to_string()),
@@ -179,9 +179,9 @@ fn of_trace(observation: &Observation, written: fn(&Trace, Window) -> String) ->
 fn calls(pair: Pair<'_>, language: Language) -> Block {
     let title = language.choose(["System calls", "시스템 콜", "系统调用"]);
     let help = language.choose([
-        "As for one process: share is of that process's CPU, each is time on a CPU a call.",
-        "프로세스 하나일 때와 같습니다. 비중은 해당 프로세스 CPU 중 몫, 1회는 호출당 CPU 시간입니다.",
-        "与单个进程相同：占比为占该进程 CPU，每次为每次调用的 CPU 时间。",
+        "As for one process: share is of that process's CPU, each is CPU a call; what tracing added is taken out.",
+        "프로세스 하나일 때와 같습니다. 비중은 해당 프로세스 CPU 중 몫, 1회는 호출당 CPU 시간이며 추적이 더한 몫은 뺐습니다.",
+        "与单个进程相同：占比为占该进程 CPU，每次为每次调用的 CPU 时间，均已扣除跟踪增加的部分。",
     ]);
     Block {
         title: title.to_owned(),
@@ -203,11 +203,13 @@ fn table_of_calls(pair: Pair<'_>, language: Language) -> Option<Columns> {
         it.trace.as_ref()?.calls.iter().find(|call| call.name == name).cloned()
     };
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
-    for call in pair.into_iter().filter_map(|it| it.trace.as_ref()).flat_map(|trace| &trace.calls) {
-        *kinds.entry(&call.name).or_default() += call.on_cpu_ns;
+    for trace in pair.into_iter().filter_map(|it| it.trace.as_ref()) {
+        for call in &trace.calls {
+            *kinds.entry(&call.name).or_default() += call.cpu_ns(&trace.cost) as u64;
+        }
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(name, on_cpu_ns)| (std::cmp::Reverse(*on_cpu_ns), *name));
+    kinds.sort_by_key(|(name, cpu_ns)| (std::cmp::Reverse(*cpu_ns), *name));
     let rows = kinds.into_iter().map(|(name, _)| {
         let cells = pair.map(|it| cells_of_call(it, found(it, name).as_ref()));
         let mut row = vec![printable(name)];
@@ -221,10 +223,11 @@ fn cells_of_call(observation: &Observation, call: Option<&CallFigures>) -> [Stri
     let (Some(call), Some(trace)) = (call, &observation.trace) else {
         return std::array::from_fn(|_| ABSENT.to_owned());
     };
+    let cpu_ns = call.cpu_ns(&trace.cost);
     [
         Window(trace.window_ns).rate(call.count),
-        format::percent(call.on_cpu_ns as f64 / observation.totals.cpu_ns as f64),
-        format::nanos(call.on_cpu_ns as f64 / call.count as f64),
+        format::percent(cpu_ns / observation.unwatched_cpu_ns()),
+        format::nanos(cpu_ns / call.count as f64),
         count_or_absent(call.again),
         answer(call),
         time_or_absent(call.blocked_ns),

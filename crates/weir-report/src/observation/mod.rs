@@ -100,6 +100,9 @@ mod tests {
                 run_ns: 0.0,
                 added_ns: (231.0, 260.0),
             },
+            probe_ns: 30_000_000,
+            probe_runs: 60_000,
+            softirqs_are_apart: Some(false),
         }
     }
 
@@ -116,6 +119,7 @@ mod tests {
             calls: 441_000,
             io_ns: 1.2e9,
             asking_ns: 0.1e9,
+            entering_ns: 0.06e9,
             share_max: 0.63,
             busiest_share: 0.95,
             conclusion: Conclusion::AtMost,
@@ -200,6 +204,27 @@ mod tests {
         other.threads[0].name = "redis-server".to_owned();
         other.trace.as_mut().expect("it was traced").calls.remove(1);
         Observation { beside: Some(Box::new(other)), ..observed(Some(trace())) }
+    }
+
+    #[test]
+    fn calls_softirqs_and_what_is_outside_of_both_are_the_whole_cpu() {
+        let mut busy = observed(Some(trace()));
+        let told = |observation: &Observation| terminal(observation, Language::English, 120, false);
+        let shares = |text: &str| -> f64 {
+            let rows = text.lines().skip_while(|line| !line.starts_with("call ")).skip(1);
+            let share = |line: &str| line.split(" % ").next()?.rsplit(' ').next()?.parse::<f64>().ok();
+            rows.map_while(|line| line.contains(" % ").then(|| share(line).expect("a share"))).sum()
+        };
+        let text = told(&busy);
+        assert!((shares(&text) - 100.0).abs() < 0.5, "{} {text}", shares(&text));
+        assert!(text.contains("outside of calls"), "{text}");
+        assert!(html(&busy, Language::English).contains("are within that thread"));
+        busy.trace.as_mut().expect("it was traced").softirqs_are_apart = Some(true);
+        let text = told(&busy);
+        assert!((shares(&text) - 100.0).abs() < 0.5, "{text}");
+        for language in Language::ALL {
+            assert!(html(&busy, language).contains("CONFIG_IRQ_TIME_ACCOUNTING"), "{language:?}");
+        }
     }
 
     #[test]

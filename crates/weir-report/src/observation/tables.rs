@@ -13,6 +13,9 @@ use crate::{
 /// Most rows of a table in a view; the record has more.
 const ROWS_MAX: usize = 24;
 
+/// Columns of the table of calls.
+const HEAD_OF_CALLS: usize = 11;
+
 /// A table, unless it has no rows.
 pub(super) fn columns(
     head: Vec<String>,
@@ -53,14 +56,14 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
         }
     };
     let window = Window(trace.window_ns);
-    let row = |call: &CallFigures| {
-        let share = call.on_cpu_ns as f64 / observation.totals.cpu_ns as f64;
+    let whole_ns = observation.unwatched_cpu_ns();
+    let row = |(call, cpu_ns): &(&CallFigures, f64)| {
         vec![
             printable(&call.name),
             window.rate(call.count),
-            format::percent(share),
-            format::nanos(call.on_cpu_ns as f64 / call.count as f64),
-            time_or_absent(call.on_cpu_ns),
+            format::percent(cpu_ns / whole_ns),
+            format::nanos(cpu_ns / call.count as f64),
+            time_or_absent(*cpu_ns as u64),
             time_or_absent(call.blocked_ns),
             time_or_absent(call.queued_ns),
             count_or_absent(call.again),
@@ -69,7 +72,41 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
             curve(&call.buckets),
         ]
     };
-    columns(owned(&head), 1, trace.calls.iter().map(row).collect(), &[6, 8, 4, 7, 10, 5, 9])
+    let mut calls: Vec<(&CallFigures, f64)> =
+        trace.calls.iter().map(|call| (call, call.cpu_ns(&trace.cost))).collect();
+    calls.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let mut found = columns(owned(&head), 1, calls.iter().map(row).collect(), &[6, 8, 4, 7, 10, 5, 9])?;
+    let sum_ns: f64 = calls.iter().map(|(_, cpu_ns)| cpu_ns).sum();
+    found.table.rows.extend(beside_calls(trace, sum_ns, whole_ns, language));
+    Some(found)
+}
+
+/// What else the CPU went to: rows of the same columns, so that the shares are of one whole.
+fn beside_calls(trace: &Trace, calls_ns: f64, whole_ns: f64, language: Language) -> Vec<Vec<String>> {
+    // Without the scheduler's part, time asleep would pass for work.
+    if !trace.is_split || whole_ns <= 0.0 {
+        return Vec::new();
+    }
+    let window = Window(trace.window_ns);
+    let row = |names: [&'static str; 3], count: Option<u64>, cpu_ns: f64| {
+        let count_of = |written: fn(f64) -> String| count.map(|count| written(cpu_ns / count as f64));
+        let mut row = vec![
+            language.choose(names).to_owned(),
+            count.map_or_else(|| ABSENT.to_owned(), |count| window.rate(count)),
+            format::percent(cpu_ns / whole_ns),
+            count_of(format::nanos).unwrap_or_else(|| ABSENT.to_owned()),
+            time_or_absent(cpu_ns.max(0.0) as u64),
+        ];
+        row.resize(HEAD_OF_CALLS, ABSENT.to_owned());
+        row
+    };
+    let softirqs_ns = trace.softirqs_ns();
+    let count = trace.softirqs.iter().map(|softirq| softirq.count).sum();
+    let softirqs =
+        (softirqs_ns > 0.0).then(|| row(["softirqs", "softirq", "软中断"], Some(count), softirqs_ns));
+    let outside_ns = (whole_ns - calls_ns - softirqs_ns).max(0.0);
+    let outside = row(["outside of calls", "시스템 콜 밖", "系统调用之外"], None, outside_ns);
+    softirqs.into_iter().chain([outside]).collect()
 }
 
 pub(super) fn time_or_absent(ns: u64) -> String {
@@ -169,21 +206,19 @@ pub(super) fn strace(observation: &Observation, strace: &StraceTable, language: 
     let rows = strace.rows.iter().map(|row| {
         let trace = observation.trace.as_ref();
         let own = trace.and_then(|trace| trace.calls.iter().find(|call| call.name == row.name));
-        let share = |ns: fn(&CallFigures) -> u64| match (trace, own) {
-            (Some(trace), Some(call)) => Window(trace.window_ns).share(ns(call)),
+        let share = |ns: fn(&CallFigures, &Trace) -> u64| match (trace, own) {
+            (Some(trace), Some(call)) => Window(trace.window_ns).share(ns(call, trace)),
             _ => ABSENT.to_owned(),
         };
+        let cpu_ns = trace.zip(own).map(|(trace, call)| call.cpu_ns(&trace.cost) / call.count as f64);
         vec![
             printable(&row.name),
             window.rate(row.calls),
             window.share(row.time_ns),
             format::nanos(row.time_ns as f64 / row.calls as f64),
-            share(|call| call.on_cpu_ns),
-            share(|call| call.blocked_ns),
-            own.map_or_else(
-                || ABSENT.to_owned(),
-                |call| format::nanos(call.on_cpu_ns as f64 / call.count as f64),
-            ),
+            share(|call, trace| call.cpu_ns(&trace.cost) as u64),
+            share(|call, _| call.blocked_ns),
+            cpu_ns.map_or_else(|| ABSENT.to_owned(), format::nanos),
         ]
     });
     columns(owned(&head), 1, rows.collect(), &[6, 3, 5])

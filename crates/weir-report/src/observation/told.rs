@@ -1,6 +1,8 @@
 //! The sentences of an observation.
 
-use weir_record::observation::{Conclusion, Ending, Note, Observation, Obstacle, Purpose, RungState, Trace};
+use weir_record::observation::{
+    Bound, Conclusion, Ending, Note, Observation, Obstacle, Purpose, RungState, Trace,
+};
 
 use super::blocks::Window;
 use crate::{
@@ -56,21 +58,20 @@ pub(super) fn conclusion(observation: &Observation, language: Language) -> Vec<S
             "它已经批量提交；系统调用的其余时间（占 CPU 的 {share}）是实际工作。",
         ),
         Conclusion::AtMost => {
-            let speedup = format!("{:.2}", 1.0 / (1.0 - bound.share_max).max(0.01));
-            let asking = percent(bound.asking_ns / bound.io_ns);
+            let speedup = times(bound.share_max);
             told!(
                 language,
                 "Batching system calls (io_uring) could remove at most {share} of its CPU, {speedup}× the throughput \
-                 at the very most; {asking} of that is asking what is ready and tries that found nothing, the rest \
-                 are transfers, whose work in the kernel stays.",
-                "시스템 콜을 묶으면(io_uring) CPU의 최대 {share}를 없앨 수 있고, 처리량은 많아야 {speedup}배입니다. 그중 {asking}는 준비 여부를 묻거나 \
-                 빈손으로 돌아온 호출이고, 나머지는 전송이라 커널 안의 작업이 그대로 남습니다.",
-                "批量化系统调用（io_uring）最多去掉其 {share} 的 CPU，吞吐量至多 {speedup} 倍；其中 {asking} 是询问就绪和空手而归的调用，其余是传输，\
-                 其在内核中的工作仍在。",
+                 at the very most.",
+                "시스템 콜을 묶으면(io_uring) CPU의 최대 {share}를 없앨 수 있고, 처리량은 많아야 {speedup}배입니다.",
+                "批量化系统调用（io_uring）最多去掉其 {share} 的 CPU，吞吐量至多 {speedup} 倍。",
             )
         }
     };
     let mut lines = vec![sentence];
+    if matches!(bound.conclusion, Conclusion::AtMost | Conclusion::NotBusy) {
+        lines.extend(what_goes_first(bound, language));
+    }
     if bound.conclusion != Conclusion::Idle {
         let calls = count(bound.calls);
         lines.push(told!(
@@ -83,6 +84,39 @@ pub(super) fn conclusion(observation: &Observation, language: Language) -> Vec<S
         ));
     }
     lines
+}
+
+/// What part of the bound batching removes before all else, with what that would bring a process that CPU limits.
+fn what_goes_first(bound: &Bound, language: Language) -> Option<String> {
+    let whole_ns = bound.io_ns / bound.share_max;
+    let first = (bound.asking_ns + bound.entering_ns) / whole_ns;
+    let [asking, entering] = [bound.asking_ns, bound.entering_ns].map(|ns| percent(ns / whole_ns));
+    let speedup = times(first);
+    let is_known = bound.entering_ns > 0.0 && first.is_finite();
+    is_known.then(|| match bound.conclusion {
+        Conclusion::AtMost => told!(
+            language,
+            "What goes first is less: {asking} of its CPU is asking what is ready and tries that found nothing, \
+             {entering} is entering the kernel once for each transfer. Without both it is {speedup}× the throughput; the \
+             rest of the bound is the transfers' own work in the kernel.",
+            "먼저 없어지는 몫은 그보다 작습니다. 준비 여부를 묻거나 빈손으로 돌아온 호출이 CPU의 {asking}, 전송마다 커널에 진입하는 비용이 {entering}입니다. 둘 다 없애면 \
+             처리량은 {speedup}배이고, 상한의 나머지는 전송 자체가 커널에서 하는 일입니다.",
+            "最先省下的部分更小：询问就绪和空手而归的调用占其 CPU 的 {asking}，每次传输进入内核的开销占 {entering}。两者都去掉时吞吐量为 {speedup} 倍；\
+             上限的其余部分是传输本身在内核中的工作。",
+        ),
+        _ => told!(
+            language,
+            "What goes first: asking what is ready and tries that found nothing, {asking} of its CPU, and entering the \
+             kernel once for each transfer, {entering}.",
+            "먼저 없어지는 몫: 준비 여부를 묻거나 빈손으로 돌아온 호출이 CPU의 {asking}, 전송마다 커널에 진입하는 비용이 {entering}입니다.",
+            "最先省下的部分：询问就绪和空手而归的调用占其 CPU 的 {asking}，每次传输进入内核的开销占 {entering}。",
+        ),
+    })
+}
+
+/// How often the work of before fits into the CPU when this share of it is gone.
+fn times(share: f64) -> String {
+    format!("{:.2}", 1.0 / (1.0 - share).max(0.01))
 }
 
 /// What /proc alone allows to say.
@@ -224,10 +258,13 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
     told!(
         language,
         "While it was traced, a system call that does nothing took {with} instead of {without} ({least} to {most} more), \
-         as tried right before on calls of our own; every process of the machine paid most of that.",
+         as tried right before on calls of our own; every process of the machine paid most of that. It is taken out of the \
+         CPU of calls, and so is what the programs measured of themselves; out of totals, threads and the table of softirqs it is \
+         not.",
         "추적하는 동안 아무 일도 하지 않는 시스템 콜이 {without} 대신 {with} 걸렸습니다({least}~{most} 증가). 직전에 자체 호출로 잰 값이며, 이 머신의 모든 프로세스가 \
-         그 대부분을 치렀습니다.",
-        "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {least} 至 {most}）；此值在开始前用自身调用测得，本机所有进程都承担了其中大部分。",
+         그 대부분을 치렀습니다. 호출별 CPU에서는 이 값과 프로그램이 스스로 잰 몫을 뺐고, 합계·스레드·softirq 표에서는 빼지 않았습니다.",
+        "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {least} 至 {most}）；此值在开始前用自身调用测得，本机所有进程都承担了其中大部分。\
+         各调用的 CPU 已扣除此值以及程序自行测得的部分；合计、线程和软中断表未扣除。",
     )
 }
 
@@ -317,6 +354,17 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             "32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
             "它变成了 32 位程序，系统调用号不同：名称可能有误。",
         ),
+        Note::Stolen { stolen_ns, machine_ns } => {
+            let share = percent(*stolen_ns as f64 / (*machine_ns).max(1) as f64);
+            told!(
+                language,
+                "The hypervisor took {share} of the machine's CPU time meanwhile (steal): calls that were under way then \
+                 have it in their time on a CPU, and the CPU of processes may be without it.",
+                "그동안 하이퍼바이저가 머신 CPU 시간의 {share}를 가져갔습니다(steal). 그때 진행 중이던 호출의 CPU 시간에는 들어 있고, 프로세스의 CPU에는 빠져 있을 수 \
+                 있습니다.",
+                "其间虚拟机监控程序占用了本机 CPU 时间的 {share}（steal）：当时进行中的调用的 CPU 时间包含它，而进程的 CPU 可能不含。",
+            )
+        }
         Note::EndedBetween { interval_ns } => of_last_reading(*interval_ns, None, language),
         Note::Unread { interval_ns, error } => of_last_reading(*interval_ns, Some(error), language),
         // Why, and the command that unlocks it, stand with the rung.

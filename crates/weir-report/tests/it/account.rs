@@ -100,6 +100,20 @@ fn an_account_that_does_not_close_is_loud_in_every_language() {
 }
 
 #[test]
+fn a_kernel_that_charges_nobody_for_softirqs_is_told_of_in_every_language() {
+    let option = "CONFIG_IRQ_TIME_ACCOUNTING";
+    let mut result = accounted(Outcome::Met);
+    for language in Language::ALL {
+        assert!(!markdown(&result, language).contains(option), "it is not known, or not so");
+    }
+    result.evidence[0].softirqs_are_apart = Some(true);
+    for language in Language::ALL {
+        assert!(markdown(&result, language).contains(option), "{language:?}");
+        assert!(html(&result, language).contains(option), "{language:?}");
+    }
+}
+
+#[test]
 fn every_part_is_exported_with_its_interval() {
     let text = csv(&accounted(Outcome::Met));
     let cell = fixture::quick().spec.cells[0].id.clone();

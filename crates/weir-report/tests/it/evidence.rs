@@ -39,6 +39,7 @@ fn observed() -> StudyResult {
         context_switches: (0.005, 0.001),
         batches: Batches { events_per_wait: Some(25.3), ..Batches::default() },
         wakers: vec![waker("softirq NET_RX", 0.04), waker("", 0.000_2)],
+        softirqs_are_apart: None,
         softirq_ns: Some((2_100.0, 350.0)),
         machine_cpu_ns: 15_300.0,
         network: Some(NetworkCounters { tcp_retransmits: 3, ..NetworkCounters::default() }),

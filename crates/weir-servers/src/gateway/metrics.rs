@@ -445,6 +445,11 @@ fn engine(text: &mut Text, server: &ServerStats) {
             ("recv", stats.recv_calls),
             ("send", stats.send_calls),
             ("interest", stats.interest_calls),
+            ("poll", stats.poll_calls),
+            ("accept", stats.accept_calls),
+            ("setup", stats.setup_calls),
+            ("wake", stats.wake_calls),
+            ("file", stats.file_calls),
             ("enter", stats.enters),
         ] {
             text.sample(NAME, &[("worker", &worker), ("call", call)], count);

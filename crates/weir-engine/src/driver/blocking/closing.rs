@@ -2,13 +2,11 @@
 
 use std::{os::fd::AsFd, time::Duration};
 
-use rustix::{
-    io::Errno,
-    net::{RecvFlags, Shutdown},
-};
+use rustix::{io::Errno, net::RecvFlags};
 
 use super::{Blocking, Socket};
 use crate::{
+    counters::Counters,
     driver::{
         Mechanism,
         socket::{self, StoredError},
@@ -34,10 +32,11 @@ impl Blocking {
         self.write(id, Duration::ZERO);
         let Some(socket) = self.sockets.get_mut(id) else { return false };
         let ends_in_order = self.draining && !socket.end_of_stream;
+        let bytes_max = self.parts.config.limits.turn_bytes_max;
         let is_done = if socket.error.is_some() {
             true
         } else if socket.output.queue.is_empty() {
-            !ends_in_order || !socket.discard(self.parts.config.limits.turn_bytes_max)
+            !ends_in_order || !socket.discard(bytes_max, &self.parts.counters)
         } else {
             false
         };
@@ -53,8 +52,8 @@ impl Blocking {
 }
 
 impl Socket {
-    pub(super) fn shut_down_output(&mut self) {
-        if let Err(error) = rustix::net::shutdown(&self.descriptor, Shutdown::Write)
+    pub(super) fn shut_down_output(&mut self, counters: &Counters) {
+        if let Err(error) = socket::end_output(&self.descriptor, counters)
             && error != Errno::NOTCONN
         {
             self.error = Some(StoredError(error));
@@ -64,19 +63,23 @@ impl Socket {
     /// Ends our direction and throws away what has arrived, at most `bytes_max` of it: closing with unread bytes would
     /// make the kernel send a reset. False: the peer has ended too, or is gone, or has taken everything and says
     /// nothing more.
-    fn discard(&mut self, bytes_max: usize) -> bool {
+    fn discard(&mut self, bytes_max: usize, counters: &Counters) -> bool {
         let is_first = !std::mem::replace(&mut self.discarding, true);
-        if is_first && rustix::net::shutdown(&self.descriptor, Shutdown::Write).is_err() {
+        if is_first && socket::end_output(&self.descriptor, counters).is_err() {
             return false;
         }
         let mut is_silent = !is_first;
         let mut scratch = [0u8; 4096];
         for _ in 0..bytes_max.div_ceil(scratch.len()) {
-            match rustix::net::recv(&self.descriptor, &mut scratch[..], RecvFlags::DONTWAIT) {
+            counters.recv_calls.increment();
+            let receive = || rustix::net::recv(&self.descriptor, &mut scratch[..], RecvFlags::DONTWAIT);
+            match counters.clock.call(receive) {
                 Ok((_, 0)) => return false,
                 Ok(_) => is_silent = false,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return !(is_silent && socket::has_taken_all(self.descriptor.as_fd())),
+                Err(Errno::AGAIN) => {
+                    return !(is_silent && socket::has_taken_all(self.descriptor.as_fd(), counters));
+                }
                 Err(_) => return false,
             }
         }

@@ -20,6 +20,7 @@ use rustix::{
 };
 
 use crate::{
+    counters::Counters,
     fs::FileBytes,
     pool::{Buffer, CLASS_BYTES, Pool},
 };
@@ -138,25 +139,25 @@ impl Storage {
 }
 
 /// Performs an operation; blocks the thread for as long as the disk takes.
-pub(crate) fn perform(request: Request) -> io::Result<Outcome<Vec<u8>>> {
+pub(crate) fn perform(request: Request, counters: &Counters) -> io::Result<Outcome<Vec<u8>>> {
     match request {
         Request::Open { below: None, path, flags, mode } => {
-            let opened = again(|| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, mode));
+            let opened = again(counters, || rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, mode));
             Ok(Outcome::Opened(opened?))
         }
         Request::Open { below: Some(folder), path, flags, mode } => {
-            Ok(Outcome::Opened(open_below(&folder, &path, flags, mode)?))
+            Ok(Outcome::Opened(open_below(&folder, &path, flags, mode, counters)?))
         }
         Request::Read { file, offset, length } => {
             let mut bytes = vec![0; length];
-            let count = read(&file, offset, &mut bytes, ReadWriteFlags::empty())?;
+            let count = read(&file, offset, &mut bytes, ReadWriteFlags::empty(), counters)?;
             bytes.truncate(count);
             Ok(Outcome::Read(bytes))
         }
         Request::Write { file, offset, bytes } => {
             let mut done = 0;
             while done < bytes.len() {
-                match again(|| rustix::io::pwrite(&file, &bytes[done..], offset + done as u64))? {
+                match again(counters, || rustix::io::pwrite(&file, &bytes[done..], offset + done as u64))? {
                     0 => return Err(io::ErrorKind::WriteZero.into()),
                     count => done += count,
                 }
@@ -164,29 +165,31 @@ pub(crate) fn perform(request: Request) -> io::Result<Outcome<Vec<u8>>> {
             Ok(Outcome::Written(bytes))
         }
         Request::Sync { file, data_only: true } => {
-            again(|| rustix::fs::fdatasync(&file))?;
+            again(counters, || rustix::fs::fdatasync(&file))?;
             Ok(Outcome::Synced)
         }
         Request::Sync { file, data_only: false } => {
-            again(|| rustix::fs::fsync(&file))?;
+            again(counters, || rustix::fs::fsync(&file))?;
             Ok(Outcome::Synced)
         }
     }
 }
 
 /// The same on the runtime's own thread, where reads find a buffer of its pool.
-pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>) -> Answer {
+pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>, counters: &Counters) -> Answer {
     if let Request::Read { file, offset, length } = request {
-        return read_pooled(&file, offset, length, ReadWriteFlags::empty(), pool).map_err(io::Error::from);
+        let read = read_pooled(&file, offset, length, ReadWriteFlags::empty(), pool, counters);
+        return read.map_err(io::Error::from);
     }
-    perform(request).map(Outcome::from)
+    perform(request, counters).map(Outcome::from)
 }
 
 /// Performs an operation if that cannot block. `None`: it might, or failed in a way that [`perform`] is to confirm.
-pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>) -> Option<Answer> {
+pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>, counters: &Counters) -> Option<Answer> {
     match request {
         Request::Open { below, path, flags, mode } => {
             let flags = *flags | OFlags::CLOEXEC;
+            counters.file_calls.increment_shared();
             // Fails with EAGAIN where a part of the path is not in memory, and for files that are to be made.
             let outcome = match below {
                 None => rustix::fs::openat2(CWD, path.as_c_str(), flags, *mode, ResolveFlags::CACHED),
@@ -205,7 +208,7 @@ pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>) -> Option<Answer> {
             if *length > TRIED_BYTES_MAX {
                 return None;
             }
-            read_pooled(file, *offset, *length, ReadWriteFlags::NOWAIT, pool).ok().map(Ok)
+            read_pooled(file, *offset, *length, ReadWriteFlags::NOWAIT, pool, counters).ok().map(Ok)
         }
         // Few file systems promise not to block a write, and none a sync.
         Request::Write { .. } | Request::Sync { .. } => None,
@@ -213,10 +216,18 @@ pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>) -> Option<Answer> {
 }
 
 /// Opens what a path names below a folder; blocks the thread for as long as the disk takes.
-pub(crate) fn open_below(folder: &OwnedFd, path: &CStr, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_below(
+    folder: &OwnedFd,
+    path: &CStr,
+    flags: OFlags,
+    mode: Mode,
+    counters: &Counters,
+) -> Result<OwnedFd, Errno> {
     let mut outcome = Err(Errno::AGAIN);
     for _ in 0..RESOLVE_TRIES_MAX {
-        outcome = again(|| rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, mode, RESOLVE_BELOW));
+        outcome = again(counters, || {
+            rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, mode, RESOLVE_BELOW)
+        });
         if !matches!(outcome, Err(Errno::AGAIN)) {
             break;
         }
@@ -230,19 +241,26 @@ fn read_pooled(
     length: usize,
     flags: ReadWriteFlags,
     pool: &Rc<Pool>,
+    counters: &Counters,
 ) -> Result<Outcome, Errno> {
     let mut storage = Storage::take(pool, length);
-    let count = read(file, offset, &mut storage.as_mut_slice()[..length], flags)?;
+    let count = read(file, offset, &mut storage.as_mut_slice()[..length], flags, counters)?;
     Ok(Outcome::Read(storage.into_bytes(count)))
 }
 
 /// Reads until `into` is full or the file ends.
-fn read(file: &OwnedFd, offset: u64, into: &mut [u8], flags: ReadWriteFlags) -> Result<usize, Errno> {
+fn read(
+    file: &OwnedFd,
+    offset: u64,
+    into: &mut [u8],
+    flags: ReadWriteFlags,
+    counters: &Counters,
+) -> Result<usize, Errno> {
     let mut done = 0;
     while done < into.len() {
         let rest = &mut into[done..];
         let at = offset + done as u64;
-        match again(|| rustix::io::preadv2(file, &mut [IoSliceMut::new(rest)], at, flags))? {
+        match again(counters, || rustix::io::preadv2(file, &mut [IoSliceMut::new(rest)], at, flags))? {
             0 => break,
             count => done += count,
         }
@@ -250,9 +268,10 @@ fn read(file: &OwnedFd, offset: u64, into: &mut [u8], flags: ReadWriteFlags) -> 
     Ok(done)
 }
 
-/// Takes a call up again that a signal has interrupted.
-fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+/// Takes a call up again that a signal has interrupted; each is counted.
+fn again<T>(counters: &Counters, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
+        counters.file_calls.increment_shared();
         match call() {
             Err(Errno::INTR) => {}
             outcome => return outcome,

@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 
 use super::{Answer, Request, try_now};
 use crate::{
+    counters::Counters,
     line::{Line, Ticket},
     pool::Pool,
     slots::{SlotId, Slots},
@@ -26,9 +27,9 @@ pub(crate) enum Stage {
 
 impl Stage {
     /// The answer, if the operation has not been begun and cannot block.
-    pub(crate) fn try_now(&mut self, pool: &std::rc::Rc<Pool>) -> Option<Answer> {
+    pub(crate) fn try_now(&mut self, pool: &std::rc::Rc<Pool>, counters: &Counters) -> Option<Answer> {
         let Stage::New(request) = self else { return None };
-        let answer = try_now(request, pool)?;
+        let answer = try_now(request, pool, counters)?;
         *self = Stage::Over;
         Some(answer)
     }

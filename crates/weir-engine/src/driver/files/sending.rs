@@ -41,7 +41,9 @@ pub(crate) fn send_part_without_waiting(
     socket: BorrowedFd<'_>,
     range: &FileRange<'_>,
     bytes_max: usize,
+    counters: &Counters,
 ) -> Result<usize, Errno> {
+    counters.setup_calls.add(2);
     rustix::io::ioctl_fionbio(socket.as_fd(), true)?;
     let outcome = send_part(socket, range, bytes_max);
     rustix::io::ioctl_fionbio(socket.as_fd(), false)?;
@@ -52,12 +54,13 @@ pub(crate) fn send_part_without_waiting(
 /// are at the front of the queue now, to be sent like any others.
 pub(crate) fn pass_front(
     queue: &mut Outbound,
+    counters: &Counters,
     send: impl FnOnce(&FileRange<'_>) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let Some(Front::File(range)) = queue.front() else { return Ok(0) };
     match send(&range) {
         Ok(0) => Err(FILE_ENDED),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => read_front(queue).map(|()| 0),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => read_front(queue, counters).map(|()| 0),
         outcome => outcome,
     }
 }
@@ -92,7 +95,7 @@ pub(crate) fn send_share(
             return Ok(Pause::Share);
         }
         counters.send_calls.increment();
-        let sent = match counters.clock.call(|| pass_front(queue, |range| send(range, offered))) {
+        let sent = match counters.clock.call(|| pass_front(queue, counters, |range| send(range, offered))) {
             Err(Errno::INTR) => continue,
             // The next bytes of the file are in the queue.
             Ok(0) => break,
@@ -104,7 +107,7 @@ pub(crate) fn send_share(
         left -= sent;
         if sent < offered {
             counters.sends_short.increment();
-            if !has_room(socket) {
+            if !has_room(socket, counters) {
                 return Ok(Pause::Full);
             }
         }
@@ -113,17 +116,19 @@ pub(crate) fn send_share(
 }
 
 /// Whether a socket has room for a good part. One that has not tells when it has: the question sees to that.
-fn has_room(socket: BorrowedFd<'_>) -> bool {
+fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::OUT)];
+    counters.poll_calls.increment();
     // What cannot be asked is found out by trying.
-    !matches!(rustix::event::poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::OUT)], Some(&now)), Ok(0))
+    !matches!(counters.clock.call(|| rustix::event::poll(&mut asked, Some(&now))), Ok(0))
 }
 
 /// Reads the next bytes of the file at the front of a queue and puts them in its place.
-pub(crate) fn read_front(queue: &mut Outbound) -> Result<(), Errno> {
+pub(crate) fn read_front(queue: &mut Outbound, counters: &Counters) -> Result<(), Errno> {
     let Some(Front::File(range)) = queue.front() else { return Ok(()) };
     let mut piece = vec![0; range.length.min(PIECE_BYTES_MAX)];
-    let count = read(range.file, range.offset, &mut piece, ReadWriteFlags::empty())?;
+    let count = read(range.file, range.offset, &mut piece, ReadWriteFlags::empty(), counters)?;
     if count == 0 {
         return Err(FILE_ENDED);
     }

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     call_clock::CallClock,
+    counters::Counters,
     net::Address,
     pool::{Lease, SizeChoice},
     slots::{SlotId, Slots},
@@ -39,6 +40,9 @@ mod accept;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod watch;
+
+use watch::{telling, unwatch};
 
 /// Which directions a socket is watched for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +73,11 @@ pub(crate) trait Backend {
 
     /// Accepted sockets stay blocking, and a write returns when the kernel has taken all of it.
     fn blocks_on_writes(&self) -> bool {
+        false
+    }
+
+    /// The kernel keeps what is watched: each change is a call.
+    fn enters_for_interest(&self) -> bool {
         false
     }
 
@@ -188,7 +197,7 @@ impl Socket {
         }
     }
 
-    fn fail(&mut self, error: Errno) {
+    fn fail(&mut self, error: Errno, counters: &Counters) {
         if self.error.is_none() {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
@@ -196,7 +205,7 @@ impl Socket {
             self.readable |= self.has_rest;
         }
         if !self.output.queue.is_empty() {
-            socket::reset_on_close(self.descriptor.as_fd());
+            socket::reset_on_close(self.descriptor.as_fd(), counters);
             self.output.queue.clear();
         }
         self.wake_receiver();
@@ -258,7 +267,9 @@ impl<B: Backend> Readiness<B> {
         let classes = parts.receive_pool.classes();
         let helpers = Helpers::new(&parts);
         let waiting = if backend.blocks_on_writes() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        backend.add(wake.as_fd(), WAKE_TOKEN, Interest { read: true, write: false }, false)?;
+        telling(&mut backend, &parts.counters, |backend| {
+            backend.add(wake.as_fd(), WAKE_TOKEN, Interest { read: true, write: false }, false)
+        })?;
         Ok(Self {
             backend,
             sockets: Slots::new(parts.config.limits.sockets_max),
@@ -291,42 +302,6 @@ impl<B: Backend> Readiness<B> {
         Ok(id)
     }
 
-    /// Makes sure that the backend reports what the socket waits for.
-    fn watch(&mut self, id: SlotId, wanted: Interest) -> io::Result<()> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Err(socket::gone()) };
-        let edge = self.backend.is_edge_triggered();
-        if socket.watched && (edge || socket.interest == wanted) {
-            return Ok(());
-        }
-        let counters = &self.parts.counters;
-        counters.interest_calls.increment();
-        let descriptor = socket.descriptor.as_fd();
-        let exclusive = matches!(socket.kind, Kind::Listener { exclusive: true });
-        counters.clock.call(|| match socket.watched {
-            true => self.backend.change(descriptor, token(id), wanted),
-            false => self.backend.add(descriptor, token(id), wanted, exclusive),
-        })?;
-        socket.watched = true;
-        socket.interest = wanted;
-        Ok(())
-    }
-
-    /// Adds a direction to what is watched.
-    fn watch_also(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
-        let Some(socket) = self.sockets.get(id) else { return Err(socket::gone()) };
-        let wanted = Interest { read: socket.interest.read || read, write: socket.interest.write || write };
-        self.watch(id, wanted)
-    }
-
-    /// Watching failed: the connection cannot go on.
-    fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> Result<(), io::Error> {
-        self.watch_also(id, read, write).inspect_err(|_| {
-            if let Some(socket) = self.sockets.get_mut(id) {
-                socket.fail(Errno::NOMEM);
-            }
-        })
-    }
-
     fn mark_dirty(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
             && socket.output.mark_dirty()
@@ -339,7 +314,7 @@ impl<B: Backend> Readiness<B> {
     fn release(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.remove(id) else { return };
         if socket.watched {
-            self.backend.remove(socket.descriptor.as_fd());
+            unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
         }
         if !matches!(socket.kind, Kind::Listener { .. }) {
             self.parts.counters.closes.increment();
@@ -389,7 +364,7 @@ impl<B: Backend> Readiness<B> {
                 self.parts.woken.set(self.parts.woken.get() | event.readable);
                 if !self.backend.is_edge_triggered() {
                     // Level-triggered calls would report it again and again.
-                    let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
+                    self.parts.take_wake_up();
                 }
                 self.helpers.collect();
                 continue;
@@ -417,23 +392,6 @@ impl<B: Backend> Readiness<B> {
         }
         self.ready = ready;
         self.ready.clear();
-    }
-
-    /// Nobody reads: a level-triggered call must not report the same bytes for ever.
-    fn pause_reading(&mut self, id: SlotId, ended: bool) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        if self.backend.is_edge_triggered() || !socket.watched {
-            return;
-        }
-        if ended && socket.output.queue.is_empty() {
-            // Errors are reported whatever the interest says: stop watching until somebody asks.
-            self.backend.remove(socket.descriptor.as_fd());
-            socket.watched = false;
-            socket.interest = Interest::default();
-            return;
-        }
-        let wanted = Interest { read: false, ..socket.interest };
-        let _ = self.watch(id, wanted);
     }
 
     fn on_writable(&mut self, id: SlotId) {
@@ -492,7 +450,7 @@ impl<B: Backend> Readiness<B> {
             let is_silent = self.discard(id);
             if is_silent
                 && let Some(socket) = self.sockets.get(id)
-                && socket::has_taken_all(socket.descriptor.as_fd())
+                && socket::has_taken_all(socket.descriptor.as_fd(), &self.parts.counters)
             {
                 self.release(id);
             }
@@ -503,24 +461,24 @@ impl<B: Backend> Readiness<B> {
 impl<B: Backend> Mechanism for Readiness<B> {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
         let descriptor = socket::listen(address, options)?;
-        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        socket::set_nonblocking(&descriptor, true, &self.parts.counters)?;
         self.insert(descriptor, Kind::Listener { exclusive: options.exclusive })
     }
 
     fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
-        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        socket::set_nonblocking(&descriptor, true, &self.parts.counters)?;
         self.insert(descriptor, Kind::Listener { exclusive: true })
     }
 
     fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
-        rustix::io::ioctl_fionbio(&descriptor, !self.backend.blocks_on_writes())?;
+        socket::set_nonblocking(&descriptor, !self.backend.blocks_on_writes(), &self.parts.counters)?;
         self.insert(descriptor, Kind::Stream)
     }
 
     fn detach(&mut self, socket: SlotId) -> io::Result<OwnedFd> {
         let removed = self.sockets.remove(socket).ok_or_else(socket::gone)?;
         if removed.watched {
-            self.backend.remove(removed.descriptor.as_fd());
+            unwatch(&mut self.backend, &removed.descriptor, &self.parts.counters);
         }
         if removed.kind == Kind::Stream {
             self.parts.counters.connections_open.decrement();
@@ -557,11 +515,14 @@ impl<B: Backend> Mechanism for Readiness<B> {
                 return Poll::Pending;
             }
             socket.turn_bytes += 1;
-            if !self.reserve.has_room(socket.descriptor.as_fd()) {
+            if !self.reserve.has_room(socket.descriptor.as_fd(), &self.parts.counters) {
                 self.starve(listener, waker);
                 return Poll::Pending;
             }
-            let error = match rustix::net::accept_with(&socket.descriptor, self.accept_flags) {
+            let counters = &self.parts.counters;
+            counters.accept_calls.increment();
+            let accept = || rustix::net::accept_with(&socket.descriptor, self.accept_flags);
+            let error = match counters.clock.call(accept) {
                 Ok(descriptor) => return Poll::Ready(self.admit(descriptor)),
                 Err(error) => error,
             };
@@ -581,9 +542,11 @@ impl<B: Backend> Mechanism for Readiness<B> {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address)?;
-        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        let counters = &self.parts.counters;
+        let descriptor = socket::for_connect(address, counters)?;
+        socket::set_nonblocking(&descriptor, true, counters)?;
         let name = address.to_socket_address()?;
+        counters.setup_calls.increment();
         let started = socket2::SockRef::from(&descriptor).connect(&name);
         let id = self.insert(descriptor, Kind::Connecting)?;
         let Some(socket) = self.sockets.get_mut(id) else { return Err(socket::gone()) };
@@ -608,7 +571,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
                 Err(error) => Poll::Ready(Err(error)),
             };
         }
-        let outcome = socket::take_error(&socket.descriptor);
+        let outcome = socket::take_error(&socket.descriptor, &self.parts.counters);
         if outcome.is_ok() {
             socket.kind = Kind::Stream;
             socket.readable = true;
@@ -669,7 +632,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
             waker.wake_by_ref();
             return Poll::Pending;
         }
-        match stage.try_now(&self.parts.send_pool) {
+        match stage.try_now(&self.parts.send_pool, &self.parts.counters) {
             Some(answer) => {
                 if let Ok(Outcome::Read(bytes)) = &answer {
                     self.file_bytes += bytes.len().max(FILE_READ_BYTES_MIN);
@@ -701,7 +664,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn abort(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get(id) {
-            socket::reset_on_close(socket.descriptor.as_fd());
+            socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
         }
         self.release(id);
     }
@@ -770,9 +733,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
                 if socket.kind == Kind::Stream {
-                    socket::reset_on_close(socket.descriptor.as_fd());
+                    socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
                 }
-                socket.fail(Errno::CONNABORTED);
+                socket.fail(Errno::CONNABORTED, &self.parts.counters);
                 if socket.closing {
                     self.abort(id);
                 }
@@ -786,11 +749,13 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        self.parts.counters.setup_calls.increment();
         socket::local_address(socket.descriptor.as_fd())
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        self.parts.counters.setup_calls.increment();
         socket::peer_address(socket.descriptor.as_fd())
     }
 }

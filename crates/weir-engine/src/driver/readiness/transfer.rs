@@ -8,10 +8,10 @@ use std::{
 
 use rustix::{
     io::Errno,
-    net::{RecvFlags, SendFlags, Shutdown},
+    net::{RecvFlags, SendFlags},
 };
 
-use super::{Backend, Interest, Readiness, SEND_RETRY, Socket, token};
+use super::{Backend, Interest, Readiness, SEND_RETRY, Socket, token, watch::telling};
 use crate::{
     counters::Counters,
     driver::{
@@ -95,10 +95,11 @@ impl<B: Backend> Readiness<B> {
         }
         if socket.output.end_wanted && socket.error.is_none() {
             socket.output.end_wanted = false;
-            if let Err(error) = rustix::net::shutdown(&socket.descriptor, Shutdown::Write)
+            let counters = &self.parts.counters;
+            if let Err(error) = socket::end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
             {
-                socket.fail(error);
+                socket.fail(error, counters);
             }
         }
         if socket.closing && self.draining && !socket.end_of_stream && socket.error.is_none() {
@@ -117,7 +118,7 @@ impl<B: Backend> Readiness<B> {
         self.look_at.get_or_insert(monotonic() + DRAIN_LOOK);
         let Some(socket) = self.sockets.get_mut(id) else { return false };
         if !std::mem::replace(&mut socket.discarding, true)
-            && rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_err()
+            && socket::end_output(&socket.descriptor, &self.parts.counters).is_err()
         {
             self.release(id);
             return false;
@@ -125,8 +126,11 @@ impl<B: Backend> Readiness<B> {
         let mut scratch = [0u8; 4096];
         let most = self.parts.config.limits.turn_bytes_max;
         let mut left = most;
+        let counters = &self.parts.counters;
         let is_empty = loop {
-            match rustix::net::recv(&socket.descriptor, &mut scratch[..], RecvFlags::DONTWAIT) {
+            counters.recv_calls.increment();
+            let receive = || rustix::net::recv(&socket.descriptor, &mut scratch[..], RecvFlags::DONTWAIT);
+            match counters.clock.call(receive) {
                 Ok((_, 0)) => {
                     self.release(id);
                     return false;
@@ -151,7 +155,9 @@ impl<B: Backend> Readiness<B> {
             && let Some(socket) = self.sockets.get(id)
         {
             // What is left is no news to the kernel: a change makes it look again.
-            watched = watched.and(self.backend.change(socket.descriptor.as_fd(), token(id), interest));
+            let descriptor = socket.descriptor.as_fd();
+            let change = |backend: &mut B| backend.change(descriptor, token(id), interest);
+            watched = watched.and(telling(&mut self.backend, &self.parts.counters, change));
         }
         if watched.is_err() {
             self.release(id);
@@ -216,7 +222,7 @@ impl<B: Backend> Readiness<B> {
                     return self.wait_readable(id, waker);
                 }
                 Err(error) => {
-                    socket.fail(error);
+                    socket.fail(error, counters);
                     socket.has_rest = false;
                     return Poll::Ready(Err(error.into()));
                 }
@@ -298,7 +304,7 @@ impl Socket {
                 self.writable = false;
             }
             Errno::NOBUFS | Errno::NOMEM => return true,
-            error => self.fail(error),
+            error => self.fail(error, counters),
         }
         false
     }

@@ -333,7 +333,7 @@ impl Mechanism for Sim {
             Step::Over(answer) => Poll::Ready(answer),
             Step::Pending => Poll::Pending,
             Step::Admitted(request) => {
-                let answer = perform_here(request, &self.parts.send_pool);
+                let answer = perform_here(request, &self.parts.send_pool, &self.parts.counters);
                 let operation = self.files.begin(stage, waker, answer);
                 self.network.plan_file(operation);
                 Poll::Pending

@@ -22,7 +22,7 @@ impl Sim {
         let counters = &self.parts.counters;
         while socket.writable && !socket.output.queue.is_empty() && socket.error.is_none() {
             if let Some(Front::File(_)) = socket.output.queue.front()
-                && let Err(error) = read_front(&mut socket.output.queue)
+                && let Err(error) = read_front(&mut socket.output.queue, counters)
             {
                 socket.fail(error);
                 // What was promised cannot be sent: the peer must not take it for whole.

@@ -29,7 +29,7 @@ impl Uring {
         if blocked || self.draining.is_some() {
             return;
         }
-        if !self.reserve.has_room(socket.descriptor.as_fd()) {
+        if !self.reserve.has_room(socket.descriptor.as_fd(), &self.parts.counters) {
             return self.starve(id);
         }
         socket.arm = Arm::Armed(0);
@@ -87,7 +87,7 @@ impl Uring {
             AcceptFailure::Starved => self.starve(id),
             AcceptFailure::Unforeseen => {
                 self.parts.counters.accepts_failed.increment();
-                socket.fail(error);
+                socket.fail(error, &self.parts.counters);
             }
         }
     }
@@ -124,7 +124,7 @@ impl Uring {
         socket.kind = SocketKind::Stream;
         self.parts.counters.connections_open.increment();
         if result < 0 {
-            socket.fail(Errno::from_raw_os_error(-result));
+            socket.fail(Errno::from_raw_os_error(-result), &self.parts.counters);
         } else {
             self.parts.counters.connects.increment();
             socket.output.wake();

@@ -2,7 +2,7 @@
 
 use std::{os::fd::AsFd, time::Duration};
 
-use rustix::{io::Errno, net::Shutdown};
+use rustix::io::Errno;
 
 use super::{Arm, Kind, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
@@ -47,7 +47,7 @@ impl Uring {
             }
             // Where our end cannot be sent the peer has reset already. Nothing may be waited for then: a receive that
             // is started on such a socket may never complete.
-            if rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_ok() {
+            if socket::end_output(&socket.descriptor, &self.parts.counters).is_ok() {
                 socket.discarding = true;
                 // A receive that was cancelled when the socket was closed is started again, and may have to be
                 // cancelled again.
@@ -117,7 +117,8 @@ impl Uring {
             if !socket.discarding || socket.end_of_stream {
                 continue;
             }
-            if !has_input(socket) && socket::has_taken_all(socket.descriptor.as_fd()) {
+            let counters = &self.parts.counters;
+            if !has_input(socket, counters) && socket::has_taken_all(socket.descriptor.as_fd(), counters) {
                 // As good as the peer's own end.
                 socket.end_of_stream = true;
                 self.finish_closing(id);

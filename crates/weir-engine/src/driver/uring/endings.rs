@@ -21,6 +21,7 @@ use std::{
 use crate::{
     Config, Driver, Runtime,
     config::ReceiveMode,
+    counters::Counters,
     driver::socket,
     net::Stream,
     time::{sleep, timeout},
@@ -57,7 +58,7 @@ fn try_all() -> io::Result<bool> {
     let Ok((ours, mut theirs)) = tcp_pair() else { return Ok(ends) };
     let resets = is_told(&runtime, ours.into(), || {
         theirs.write_all(b"r")?;
-        socket::reset_on_close(theirs.as_fd());
+        socket::reset_on_close(theirs.as_fd(), &Counters::default());
         drop(theirs);
         Ok(())
     })?;

@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     config::{Config, ReceiveMode},
+    counters::Counters,
     net::Address,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
@@ -247,13 +248,13 @@ impl Socket {
         }
     }
 
-    fn fail(&mut self, error: Errno) {
+    fn fail(&mut self, error: Errno, counters: &Counters) {
         if self.error.is_none() {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
         }
         if !self.output.queue.is_empty() {
-            socket::reset_on_close(self.descriptor.as_fd());
+            socket::reset_on_close(self.descriptor.as_fd(), counters);
         }
         if self.sending == 0 {
             self.output.queue.clear();
@@ -339,9 +340,11 @@ pub(crate) struct Uring {
 }
 
 /// Whether bytes have arrived that no receive has taken yet. The kernel completes only some receives in one turn.
-fn has_input(socket: &Socket) -> bool {
+fn has_input(socket: &Socket, counters: &Counters) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    matches!(rustix::net::recv(&socket.descriptor, &mut [0u8; 1][..], flags), Ok((_, 1..)))
+    counters.recv_calls.increment();
+    let look = || rustix::net::recv(&socket.descriptor, &mut [0u8; 1][..], flags);
+    matches!(counters.clock.call(look), Ok((_, 1..)))
 }
 
 /// Whether receives are to stay armed where the kernel can do that at all.
@@ -462,7 +465,7 @@ impl Uring {
                     self.parts.woken.set(true);
                     if kind == Some(Kind::Wake) && completion.flags & CQE_MORE == 0 {
                         // What was written stays readable, and a poll that begins would find it again.
-                        let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
+                        self.parts.take_wake_up();
                         self.arm_wake();
                     }
                 }
@@ -488,7 +491,7 @@ impl Mechanism for Uring {
 
     fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
         // A non-blocking socket would end a send with EAGAIN instead of waiting for room.
-        rustix::io::ioctl_fionbio(&descriptor, false)?;
+        socket::set_nonblocking(&descriptor, false, &self.parts.counters)?;
         self.insert(descriptor, SocketKind::Stream)
     }
 
@@ -533,7 +536,7 @@ impl Mechanism for Uring {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address)?;
+        let descriptor = socket::for_connect(address, &self.parts.counters)?;
         let name = Box::new(address.to_socket_address()?);
         let entry =
             opcode::Connect::new(Fd(descriptor.as_raw_fd()), name.as_ptr().cast(), name.len()).build();
@@ -581,7 +584,7 @@ impl Mechanism for Uring {
         if let Some(since) = failed.or(self.draining) {
             if self.turn <= since + 1 || self.ring.has_completions() {
                 self.recheck.push(stream);
-            } else if !has_input(socket) {
+            } else if !has_input(socket, &self.parts.counters) {
                 return Poll::Ready(socket.error.map_or(Ok(None), |error| Err(error.into())));
             }
         }
@@ -654,8 +657,8 @@ impl Mechanism for Uring {
         socket.discarding = false;
         socket.inbound.clear();
         socket.cancelled = false;
-        socket::reset_on_close(socket.descriptor.as_fd());
-        socket.fail(Errno::CONNABORTED);
+        socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
+        socket.fail(Errno::CONNABORTED, &self.parts.counters);
         self.finish_closing(id);
     }
 
@@ -736,9 +739,9 @@ impl Mechanism for Uring {
                 self.abort(id);
             } else {
                 if socket.kind == SocketKind::Stream {
-                    socket::reset_on_close(socket.descriptor.as_fd());
+                    socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
                 }
-                socket.fail(Errno::CONNABORTED);
+                socket.fail(Errno::CONNABORTED, &self.parts.counters);
             }
         }
     }
@@ -749,11 +752,13 @@ impl Mechanism for Uring {
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        self.parts.counters.setup_calls.increment();
         socket::local_address(socket.descriptor.as_fd())
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        self.parts.counters.setup_calls.increment();
         socket::peer_address(socket.descriptor.as_fd())
     }
 

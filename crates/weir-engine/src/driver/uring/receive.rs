@@ -33,7 +33,7 @@ impl Uring {
         }
         let class = socket.size.class();
         if self.buffers.provide(class, &self.ring).is_err() {
-            socket.fail(Errno::NOMEM);
+            socket.fail(Errno::NOMEM, &self.parts.counters);
             return;
         }
         let multishot = self.multishot;
@@ -93,7 +93,7 @@ impl Uring {
         // A wait that failed or was cancelled says nothing about data.
         socket.nonempty = result >= 0;
         if result < 0 && !matches!(-result, libc::ECANCELED | libc::EINTR | libc::EAGAIN) {
-            socket.fail(Errno::from_raw_os_error(-result));
+            socket.fail(Errno::from_raw_os_error(-result), &self.parts.counters);
         }
         self.after_receive(id, false);
     }
@@ -134,7 +134,7 @@ impl Uring {
         if result > 0 {
             let Some(buffer) = provided.or(own) else {
                 // The kernel did not say where it put the bytes: they are lost, and so is the stream.
-                return socket.fail(Errno::IO);
+                return socket.fail(Errno::IO, counters);
             };
             let (length, capacity) = (result as usize, buffer.capacity());
             counters.receives.increment();
@@ -190,7 +190,7 @@ impl Uring {
             }
             Errno::CANCELED | Errno::INTR | Errno::AGAIN => {}
             error => {
-                socket.fail(error);
+                socket.fail(error, &self.parts.counters);
                 socket.has_rest = false;
             }
         }

@@ -17,10 +17,7 @@ use std::{
 };
 
 use io_uring::{opcode, squeue::Flags};
-use rustix::{
-    io::Errno,
-    net::{SendFlags, Shutdown},
-};
+use rustix::{io::Errno, net::SendFlags};
 
 use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Uring};
 use crate::{
@@ -158,8 +155,8 @@ impl Uring {
                 Errno::INTR => {}
                 Errno::AGAIN => counters.would_block.increment(),
                 Errno::NOBUFS | Errno::NOMEM if socket.error.is_none() => return self.wait_for_memory(id),
-                Errno::CANCELED => socket.fail(Errno::CONNABORTED),
-                error => socket.fail(error),
+                Errno::CANCELED => socket.fail(Errno::CONNABORTED, counters),
+                error => socket.fail(error, counters),
             },
         }
         if socket.error.is_some() {
@@ -191,7 +188,7 @@ impl Uring {
             }
             Err(Errno::NOBUFS | Errno::NOMEM) => self.wait_for_memory(id),
             Err(error) => {
-                socket.fail(error);
+                socket.fail(error, &self.parts.counters);
                 self.after_send(id);
             }
         }
@@ -217,8 +214,8 @@ impl Uring {
         if result < 0 {
             match Errno::from_raw_os_error(-result) {
                 Errno::INTR | Errno::AGAIN => {}
-                Errno::CANCELED => socket.fail(Errno::CONNABORTED),
-                error => socket.fail(error),
+                Errno::CANCELED => socket.fail(Errno::CONNABORTED, &self.parts.counters),
+                error => socket.fail(error, &self.parts.counters),
             }
         }
         if socket.error.is_some() {
@@ -244,10 +241,11 @@ impl Uring {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if socket.output.end_wanted && socket.error.is_none() {
             socket.output.end_wanted = false;
-            if let Err(error) = rustix::net::shutdown(&socket.descriptor, Shutdown::Write)
+            let counters = &self.parts.counters;
+            if let Err(error) = socket::end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
             {
-                socket.fail(error);
+                socket.fail(error, counters);
             }
         }
         if socket.closing {
@@ -296,7 +294,7 @@ impl Socket {
                 if sent.bytes < sent.offered { Pause::Full } else { Pause::Over }
             } else {
                 files::send_share(descriptor, queue, left, counters, |range, bytes_max| {
-                    files::send_part_without_waiting(descriptor, range, bytes_max)
+                    files::send_part_without_waiting(descriptor, range, bytes_max, counters)
                 })?
             };
             if pause != Pause::Over {

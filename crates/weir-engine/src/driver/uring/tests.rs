@@ -318,7 +318,7 @@ fn a_stream_whose_rest_is_lost_does_not_look_whole() {
     let id = driver.adopt_stream(listener.accept().expect("a connection").0.into()).expect("there is room");
     send(&mut driver, id, b"lost");
     // As when there is no memory for its receive buffers.
-    driver.sockets.get_mut(id).expect("it is open").fail(Errno::NOMEM);
+    driver.sockets.get_mut(id).expect("it is open").fail(Errno::NOMEM, &Counters::default());
     driver.close(id);
     assert_eq!(driver.sockets(), 0);
     let error = peer.read(&mut [0; 4]).expect_err("no end of stream");
@@ -429,7 +429,7 @@ fn messages_wake_another_ring_also_when_there_are_more_than_its_queue_holds() {
         return;
     };
     let Ok(ring) = target.message_ring() else { return };
-    let doorbell = Arc::new(Doorbell::new(Arc::clone(&target.parts.wake), Some(ring)));
+    let doorbell = Arc::new(Doorbell::new(Arc::clone(&target.parts.wake), Some(ring), Arc::default()));
     look(&mut target);
     for messages in [60, 1] {
         for _ in 0..messages {
@@ -466,7 +466,7 @@ fn whom_a_message_is_for_is_woken_although_the_message_never_leaves() {
     let Some(target) = small_driver(&Arc::default()) else { return };
     let Ok(ring) = target.message_ring() else { return };
     let bell = Arc::new(eventfd().expect("an eventfd"));
-    let doorbell = Arc::new(Doorbell::new(Arc::clone(&bell), Some(ring)));
+    let doorbell = Arc::new(Doorbell::new(Arc::clone(&bell), Some(ring), Arc::default()));
     let is_rung = || rustix::io::read(&*bell, &mut [0u8; 8]) == Ok(8);
     let Some(mut driver) = with_unsent_message(&doorbell) else { return };
     assert!(!is_rung());
@@ -485,7 +485,7 @@ fn whom_a_message_is_for_is_woken_although_the_message_never_leaves() {
 fn a_ring_that_takes_no_more_messages_is_closed_behind_those_on_their_way() {
     let Some(target) = small_driver(&Arc::default()) else { return };
     let Ok(ring) = target.message_ring() else { return };
-    let doorbell = Arc::new(Doorbell::new(Arc::clone(&target.parts.wake), Some(ring)));
+    let doorbell = Arc::new(Doorbell::new(Arc::clone(&target.parts.wake), Some(ring), Arc::default()));
     let open = Arc::downgrade(&doorbell.messages().expect("it takes messages"));
     let Some(mut driver) = with_unsent_message(&doorbell) else { return };
     doorbell.refuse_messages();
@@ -507,7 +507,7 @@ fn a_message_that_cannot_be_delivered_becomes_a_write_to_the_eventfd() {
     let bell = Arc::new(eventfd().expect("an eventfd"));
     // As a ring that is going away: this is none at all.
     let no_ring = eventfd().expect("an eventfd");
-    driver.send_message(&Arc::new(Doorbell::new(Arc::clone(&bell), Some(no_ring))));
+    driver.send_message(&Arc::new(Doorbell::new(Arc::clone(&bell), Some(no_ring), Arc::default())));
     for _ in 0..TURNS {
         look(&mut driver);
     }

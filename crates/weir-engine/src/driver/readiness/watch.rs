@@ -1,0 +1,82 @@
+//! What is watched of each socket; on epoll every change is a call of the kernel.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::io::Errno;
+
+use super::{Backend, Interest, Kind, Readiness, token};
+use crate::{counters::Counters, driver::socket, slots::SlotId};
+
+impl<B: Backend> Readiness<B> {
+    /// Makes sure that the backend reports what the socket waits for.
+    pub(super) fn watch(&mut self, id: SlotId, wanted: Interest) -> io::Result<()> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(socket::gone()) };
+        let edge = self.backend.is_edge_triggered();
+        if socket.watched && (edge || socket.interest == wanted) {
+            return Ok(());
+        }
+        let descriptor = socket.descriptor.as_fd();
+        let exclusive = matches!(socket.kind, Kind::Listener { exclusive: true });
+        telling(&mut self.backend, &self.parts.counters, |backend| match socket.watched {
+            true => backend.change(descriptor, token(id), wanted),
+            false => backend.add(descriptor, token(id), wanted, exclusive),
+        })?;
+        socket.watched = true;
+        socket.interest = wanted;
+        Ok(())
+    }
+
+    /// Adds a direction to what is watched.
+    fn watch_also(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
+        let Some(socket) = self.sockets.get(id) else { return Err(socket::gone()) };
+        let wanted = Interest { read: socket.interest.read || read, write: socket.interest.write || write };
+        self.watch(id, wanted)
+    }
+
+    /// Watching failed: the connection cannot go on.
+    pub(super) fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> Result<(), io::Error> {
+        self.watch_also(id, read, write).inspect_err(|_| {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.fail(Errno::NOMEM, &self.parts.counters);
+            }
+        })
+    }
+
+    /// Nobody reads: a level-triggered call must not report the same bytes for ever.
+    pub(super) fn pause_reading(&mut self, id: SlotId, ended: bool) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if self.backend.is_edge_triggered() || !socket.watched {
+            return;
+        }
+        if ended && socket.output.queue.is_empty() {
+            // Errors are reported whatever the interest says: stop watching until somebody asks.
+            unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
+            socket.watched = false;
+            socket.interest = Interest::default();
+            return;
+        }
+        let wanted = Interest { read: false, ..socket.interest };
+        let _ = self.watch(id, wanted);
+    }
+}
+
+/// Stops watching.
+pub(super) fn unwatch(backend: &mut impl Backend, socket: &OwnedFd, counters: &Counters) {
+    telling(backend, counters, |backend| backend.remove(socket.as_fd()));
+}
+
+/// Changes what is watched, which is counted and timed where it is a call.
+pub(super) fn telling<B: Backend, T>(
+    backend: &mut B,
+    counters: &Counters,
+    change: impl FnOnce(&mut B) -> T,
+) -> T {
+    if !backend.enters_for_interest() {
+        return change(backend);
+    }
+    counters.interest_calls.increment();
+    counters.clock.call(|| change(backend))
+}
