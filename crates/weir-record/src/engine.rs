@@ -1,11 +1,12 @@
 //! Counters an engine runtime keeps about itself (evidence rung L0: free, always on).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::orders::NodeStats;
 
 /// Counters of one runtime or the sum over several. All count from the start of the runtime.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EngineStats {
     /// Turns of the event loop that entered the kernel to look for events.
@@ -119,7 +120,7 @@ pub const CLOCK_ON: &str = "clock on";
 pub const CLOCK_OFF: &str = "clock off";
 
 /// What a Weir server answers on its statistics socket, one JSON object per request line.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerStats {
     /// The driver that runs, as resolved (`uring`, `epoll`, …).
     pub driver: String,
@@ -137,7 +138,7 @@ pub struct ServerStats {
 
 /// What an HTTP server keeps of the files it serves. Requests count when their connection ends, and once a second on
 /// workers that are busy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileCacheStats {
     /// Files that are kept now, by all workers together.
     pub kept: u64,

@@ -14,7 +14,7 @@ use crate::limits::instead;
 pub struct Choices {
     /// Keys of this plan take the place of the file's.
     pub plan: Option<String>,
-    /// Levels of factors, each a number or a word.
+    /// Levels of factors, each a number, a flag or a word.
     pub levels: Vec<(String, Vec<String>)>,
     /// Further arms: name, and the words of a command, or none for an arm of the file.
     pub arms: Vec<(String, Vec<String>)>,
@@ -109,9 +109,10 @@ fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
 /// The levels of a factor. Claims about combinations that are gone go with them; the primary one moves to the first
 /// level there is.
 fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), ChoiceError> {
-    let value = |level: &String| match level.parse::<i64>() {
-        Ok(number) => Value::Integer(number),
-        Err(_) => Value::String(level.clone()),
+    let value = |level: &String| match (level.parse::<i64>(), level.parse::<bool>()) {
+        (Ok(number), _) => Value::Integer(number),
+        (_, Ok(flag)) => Value::Boolean(flag),
+        _ => Value::String(level.clone()),
     };
     let levels: Vec<Value> = levels.iter().map(value).collect();
     let Some(Value::Table(factors)) = study.get_mut("factors") else {
@@ -237,6 +238,22 @@ mod tests {
         let cells: Vec<&str> = closed.map(|cell| cell.id.as_str()).collect();
         assert_eq!(cells, ["c5-d1-m64-w2-closed", "c50-d1-m64-w2-closed"]);
         assert_eq!(cut.spec.cells[0].role, CellRole::Primary);
+    }
+
+    #[test]
+    fn levels_are_numbers_flags_and_words() {
+        let text = BuiltIn::named("peers-http").expect("it is built in").text;
+        let chosen_levels = vec![
+            levels("connections", &["5"]),
+            levels("close", &["false"]),
+            levels("content", &["html", "64"]),
+        ];
+        let choices = Choices { levels: chosen_levels, ..Choices::default() };
+        let text = chosen(text, &choices).expect("they fit");
+        let study: Table = text.parse().expect("it is a study");
+        assert_eq!(study["factors"]["close"], Value::Array(vec![Value::Boolean(false)]));
+        let content = study["factors"]["content"].as_array().expect("a list");
+        assert!(content[0].is_str() && content[1].is_integer(), "{content:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod as_on_kernel;
 mod chaos;
+mod export_schema;
 mod filled_disk;
 mod harness;
 mod interrupt;
