@@ -184,8 +184,24 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
             table.get("arms").and_then(Value::as_array).is_none_or(|it| it.iter().all(is_left))
         });
     }
+    if choices.only_arms && is_file {
+        let names: Vec<String> = arms.iter().map(name_of).collect();
+        study.insert("title".to_owned(), title_of(&names.join(", ")));
+    }
     study.insert("arm".to_owned(), Value::Array(arms));
     Ok(())
+}
+
+/// What a study asks whose arms were all chosen: the file's question may be about others.
+fn title_of(names: &str) -> Value {
+    let texts = [
+        ("en", format!("Which of these needs least CPU: {names}?")),
+        ("ko", format!("CPU를 가장 적게 쓰는 것은? {names}")),
+        ("zh", format!("哪个最省 CPU：{names}？")),
+    ];
+    Value::Table(
+        texts.map(|(language, text)| (language.to_owned(), Value::String(text))).into_iter().collect(),
+    )
 }
 
 /// An arm of io_uring that leaves unused what later kernels brought.
@@ -271,6 +287,7 @@ mod tests {
             ..Choices::default()
         };
         assert_eq!(names(&alone), ["uring", "own"]);
+        assert_eq!(tps(&alone).spec.title.en, "Which of these needs least CPU: uring, own?");
         let tables = |choices: &Choices| tps(choices).spec.published_tables.len();
         assert_eq!((tables(&beside), tables(&alone)), (9, 0), "a table is about arms that are there");
     }
