@@ -2,10 +2,10 @@
 //!
 //! Arms that take turns meet the same noise, so that a machine which changes leaves their ratios as they are. It does
 //! spoil what stands beside: absolute figures, means over cells, best cells. The rounds of every cell are spread over
-//! the whole session (`plan`), so that the first half of each against its second half is the session's beginning against
-//! its end, for all cells alike. What is looked at is the baseline, which every cell has, in the state of the machine in
-//! which the cell is compared; and what other processes used. Neighbouring rounds are not independent, so there is no
-//! test: a change is told where it is larger than one that a reader of the figures would put up with.
+//! the whole session (`plan`), so that the first half of each against its second half is the session's beginning
+//! against its end, for all cells alike. What is looked at is the baseline, which every cell has, in the state of the
+//! machine in which the cell is compared; and what other processes used. Neighbouring rounds are not independent, so
+//! there is no test: a change is told where it is larger than one that a reader of the figures would put up with.
 
 use weir_record::{
     finding::{Finding, MessageKind},
@@ -18,8 +18,8 @@ use weir_stats::order::median;
 
 use crate::{cell_trials::CellTrials, gate::Gate, units};
 
-/// Most that the baseline's figures may change from one half to the other, as a share. In recorded sessions of a virtual
-/// machine that nobody disturbed (`tests/planted.rs`) they change by up to 14 %, within one of its states.
+/// Most that the baseline's figures may change from one half to the other, as a share. In recorded sessions of a
+/// virtual machine that nobody disturbed (`tests/planted.rs`) they change by up to 14 %, within one of its states.
 const CHANGE_MAX: f64 = 0.2;
 
 /// Most that the CPU of other processes may change, in CPUs.

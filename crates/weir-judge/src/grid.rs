@@ -54,8 +54,8 @@ pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: boo
 }
 
 /// Cells in closed loop that differ in levels of factors alone, where they are enough. How a cell's arms take turns is
-/// no level: cells that differ in that are on one map, unless they have the same levels. Then one would stand in for the
-/// other, and they are on maps of their own, with those that take turns alike.
+/// no level: cells that differ in that are on one map, unless they have the same levels. Then one would stand in for
+/// the other, and they are on maps of their own, with those that take turns alike.
 pub(crate) fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for cell in spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed)) {

@@ -1,5 +1,5 @@
-//! Whether this process's limit on open files carries every cell, asked before anything runs: in a map of many cells the
-//! largest may be the last.
+//! Whether this process's limit on open files carries every cell, asked before anything runs: in a map of many cells
+//! the largest may be the last.
 
 use weir_evidence::limits::ConnectionBudget;
 use weir_record::spec::{CellSpec, StudySpec};

@@ -266,7 +266,6 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "因噪声剔除的试验（含重试）：{arms}；差异出于偶然的概率 p = {p_value:.3}",
             )
         }
-        Finding::MachineDrift { .. } => drift(language, finding)?,
         Finding::SliceOrder { effects, change_max } => {
             let effects: Vec<String> = effects.iter().map(|effect| order_effect(language, effect)).collect();
             let (effects, limit) = (effects.join(language.list()), format!("{:.2} %", 100.0 * change_max));
@@ -344,6 +343,7 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "没有跨核读数：双方无法各占一个 CPU",
             ])
             .to_owned(),
+        Finding::MachineDrift { .. } => drift(language, finding)?,
         Finding::OneState { ns, trials } => {
             let ns = format::nanos(*ns);
             told!(

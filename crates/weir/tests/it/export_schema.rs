@@ -153,14 +153,14 @@ impl<'s> Schema<'s> {
     fn items(self, rules: &Map<String, Value>, value: &Value, path: &str) -> Result<(), String> {
         let first = rules.get("prefixItems").map_or(0, |it| list(it).len());
         let Some(items) = value.as_array() else { return Ok(()) };
-        let rest = items.iter().enumerate().skip(first);
-        rest.map(|(place, item)| self.at(&rules["items"], item, &format!("{path}/{place}"))).collect()
+        let mut rest = items.iter().enumerate().skip(first);
+        rest.try_for_each(|(place, item)| self.at(&rules["items"], item, &format!("{path}/{place}")))
     }
 
     fn first_items(self, rules: &Value, value: &Value, path: &str) -> Result<(), String> {
         let Some(items) = value.as_array() else { return Ok(()) };
-        let pairs = list(rules).iter().zip(items).enumerate();
-        pairs.map(|(place, (rule, item))| self.at(rule, item, &format!("{path}/{place}"))).collect()
+        let mut pairs = list(rules).iter().zip(items).enumerate();
+        pairs.try_for_each(|(place, (rule, item))| self.at(rule, item, &format!("{path}/{place}")))
     }
 
     fn some(self, keyword: &str, rules: &Value, value: &Value, path: &str) -> Result<(), String> {
