@@ -8,6 +8,9 @@ use crate::{files, parse};
 
 /// Descriptors left for files, rings, pipes and libraries that open later.
 const DESCRIPTORS_RESERVED: u64 = 64;
+/// Descriptors a generator's worker needs besides its connections, and all need together.
+const DESCRIPTORS_PER_WORKER: u64 = 8;
+const DESCRIPTORS_SHARED: u64 = 32;
 /// Local ports when the kernel does not say; its own default.
 const PORT_RANGE_DEFAULT: (u64, u64) = (32_768, 60_999);
 
@@ -28,6 +31,11 @@ impl ConnectionBudget {
     /// Connections a server may hold once the soft limit is raised.
     pub fn server_connections(&self) -> u64 {
         self.nofile_hard.saturating_sub(self.descriptors_used).saturating_sub(DESCRIPTORS_RESERVED)
+    }
+
+    /// Descriptors that a generator with so many connections needs, those that are open now among them.
+    pub fn generator_descriptors(&self, connections: u64, workers: u32) -> u64 {
+        self.descriptors_used + connections + DESCRIPTORS_PER_WORKER * u64::from(workers) + DESCRIPTORS_SHARED
     }
 
     /// Connections a generator may open to one server address once the soft limit is raised.

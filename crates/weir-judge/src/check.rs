@@ -13,7 +13,7 @@ use weir_record::{
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
-    evidence,
+    drift, evidence,
     exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
     exclusion_balance,
     gate::{Gate, TrialState},
@@ -55,6 +55,7 @@ pub(crate) fn all(
         interleaving(spec, trials),
         baseline_itself(spec, comparisons),
     ];
+    checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));

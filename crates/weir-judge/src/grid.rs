@@ -53,12 +53,16 @@ pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: boo
     METRICS.iter().flat_map(of).collect()
 }
 
-/// Cells in closed loop that differ in levels of factors alone, where they are enough.
+/// Cells in closed loop that differ in levels of factors alone, where they are enough. How a cell's arms take turns is
+/// no level: cells that differ in that are on one map, unless they have the same levels. Then one would stand in for
+/// the other, and they are on maps of their own, with those that take turns alike.
 pub(crate) fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for cell in spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed)) {
-        match groups.iter_mut().find(|group| is_like(group.cells[0], cell)) {
-            Some(group) => group.cells.push(cell),
+        let has_room = |group: &Group<'_>| group.has_room_for(cell);
+        let is_alike = |group: &Group<'_>| has_room(group) && takes_turns_alike(group.cells[0], cell);
+        match groups.iter().position(is_alike).or_else(|| groups.iter().position(has_room)) {
+            Some(place) => groups[place].cells.push(cell),
             None => groups.push(Group { cells: vec![cell], factors: Vec::new() }),
         }
     }
@@ -74,19 +78,17 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// Whether the cell differs from all of these, and in levels alone.
+    fn has_room_for(&self, cell: &CellSpec) -> bool {
+        let levels = |cell: &CellSpec| FACTORS.map(|factor| level(cell, factor));
+        is_like(self.cells[0], cell) && self.cells.iter().all(|own| levels(own) != levels(cell))
+    }
+
     fn find_factors(&mut self) {
         let varies = |factor: &GridFactor| {
             self.cells.iter().map(|cell| level(cell, *factor)).collect::<BTreeSet<_>>().len() > 1
         };
         self.factors = FACTORS.into_iter().filter(varies).collect();
-    }
-}
-
-impl Group<'_> {
-    /// Whether two cells have the same levels: they differ in how long a slice is.
-    pub(crate) fn has_twins(&self) -> bool {
-        let levels = |cell: &&CellSpec| FACTORS.map(|factor| level(cell, factor));
-        self.cells.iter().map(levels).collect::<BTreeSet<_>>().len() < self.cells.len()
     }
 }
 
@@ -97,6 +99,12 @@ pub(crate) fn level(cell: &CellSpec, factor: GridFactor) -> u64 {
         GridFactor::Depth => cell.depth,
         GridFactor::MessageBytes => cell.message_bytes,
     })
+}
+
+/// Whether the arms of both run in slices of one length, or in whole trials.
+fn takes_turns_alike(one: &CellSpec, other: &CellSpec) -> bool {
+    let slice_ns = |cell: &CellSpec| cell.alternation.map(|it| it.slice_ns);
+    slice_ns(one) == slice_ns(other)
 }
 
 /// Whether two cells ask the same but for levels. How long a slice is, is no level.
@@ -129,9 +137,9 @@ fn of_metric(
     let of = |group: &Group<'_>, comparison: &&Comparison| {
         comparison.metric == metric && group.cells.iter().any(|cell| cell.id == comparison.cell_id)
     };
-    let groups: Vec<&Group<'_>> = groups.iter().filter(|group| looked_at(group)).collect();
+    let groups: Vec<(u32, &Group<'_>)> = (0..).zip(groups).filter(|(_, group)| looked_at(group)).collect();
     let own: Vec<&Comparison> =
-        comparisons.iter().filter(|it| groups.iter().any(|group| of(group, it))).collect();
+        comparisons.iter().filter(|it| groups.iter().any(|(_, group)| of(group, it))).collect();
     let is_limited = |it: &Comparison| {
         let cell = spec.cells.iter().find(|cell| cell.id == it.cell_id);
         cell.is_some_and(|cell| is_generator_limited(spec, cell, it, comparisons))
@@ -139,7 +147,7 @@ fn of_metric(
     let limited: Vec<bool> = own.iter().map(|it| is_limited(it)).collect();
     let adjusted = adjusted(&own, &limited);
     let mut grids = Vec::new();
-    for group in groups {
+    for (map, group) in groups {
         let pairs: BTreeSet<(&str, &str)> =
             own.iter().filter(|it| of(group, it)).map(|it| (it.arm.as_str(), it.baseline.as_str())).collect();
         for (arm, baseline) in pairs {
@@ -158,7 +166,7 @@ fn of_metric(
                 })
                 .collect();
             if points.len() >= CELLS_MIN {
-                grids.push(grid(metric, (arm, baseline), &group.factors, &points));
+                grids.push(Grid { map, ..grid(metric, (arm, baseline), &group.factors, &points) });
             }
         }
     }
@@ -280,6 +288,7 @@ fn grid(metric: Metric, (arm, baseline): (&str, &str), factors: &[GridFactor], p
         difference: point.difference(),
     };
     Grid {
+        map: 0,
         arm: arm.to_owned(),
         baseline: baseline.to_owned(),
         metric,

@@ -98,6 +98,7 @@ fn advice(grid: &Grid, comparisons: &[Comparison]) -> Advice {
     let (less, more) = (count(Difference::Less), count(Difference::More));
     let undetected = count(Difference::Undetected);
     Advice {
+        map: grid.map,
         arm: grid.arm.clone(),
         baseline: grid.baseline.clone(),
         standing: match (less, more, undetected) {

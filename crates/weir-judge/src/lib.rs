@@ -25,6 +25,7 @@ mod attribution;
 mod cause;
 mod cell_trials;
 mod check;
+mod drift;
 mod equal_rate;
 mod evidence;
 mod frontier;

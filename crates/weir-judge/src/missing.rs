@@ -10,7 +10,8 @@ use weir_record::{
 /// Trials after which an arm whose server never came up is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
 
-/// Arms known to be missing, and those whose server failed in every one of at least [`DEAD_TRIALS_MIN`] trials.
+/// Arms known to be missing, and those whose server never came up, in at least [`DEAD_TRIALS_MIN`] trials with its
+/// fewest workers: one that fails with sixteen may run with one.
 pub fn missing_arms<'a>(
     spec: &StudySpec,
     known: &[MissingArm],
@@ -21,7 +22,10 @@ pub fn missing_arms<'a>(
         let Some(arm) = spec.arms.iter().position(|arm| arm.name == trial.arm) else { continue };
         let (failed, served, reason) = &mut failures[arm];
         match trial.exclusions.iter().find_map(server_failure) {
-            Some(why) => (*failed, *reason) = (*failed + 1, Some(why)),
+            Some(why) if has_fewest_workers(spec, trial) => {
+                (*failed, *reason) = (*failed + 1, Some(why));
+            }
+            Some(_) => {}
             None => *served = true,
         }
     }
@@ -36,9 +40,67 @@ pub fn missing_arms<'a>(
     missing
 }
 
+/// Whether an arm is not tried again in a cell: its server never came up there, in at least [`DEAD_TRIALS_MIN`] trials.
+pub fn is_given_up<'a>(cell_id: &str, arm: &str, trials: impl Iterator<Item = &'a TrialRecord>) -> bool {
+    let mut failed = 0;
+    for trial in trials.filter(|trial| trial.cell_id == cell_id && trial.arm == arm) {
+        if trial.exclusions.iter().find_map(server_failure).is_none() {
+            return false;
+        }
+        failed += 1;
+    }
+    failed >= DEAD_TRIALS_MIN
+}
+
+/// Whether no cell in which the arm runs asks for fewer. A pilot's cell is none of the study's.
+fn has_fewest_workers(spec: &StudySpec, trial: &TrialRecord) -> bool {
+    let own = spec.cells.iter().find(|cell| cell.id == trial.cell_id).map(|cell| cell.workers);
+    let fewest = spec.cells.iter().filter(|cell| cell.has_arm(&trial.arm)).map(|cell| cell.workers).min();
+    own.is_none_or(|own| fewest.is_none_or(|fewest| own <= fewest))
+}
+
 fn server_failure(exclusion: &Exclusion) -> Option<&str> {
     match exclusion {
         Exclusion::ServerFailed { reason } | Exclusion::JobFailed { reason } => Some(reason),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::spec::CellSpec;
+
+    use super::*;
+    use crate::sample;
+
+    fn trial(cell_id: &str, block: u32, failed: bool) -> TrialRecord {
+        let reason = "exited with status 1: too many workers".to_owned();
+        TrialRecord {
+            cell_id: cell_id.to_owned(),
+            arm: "uring".to_owned(),
+            block,
+            exclusions: failed.then_some(Exclusion::ServerFailed { reason }).into_iter().collect(),
+            ..TrialRecord::default()
+        }
+    }
+
+    #[test]
+    fn an_arm_that_fails_with_many_workers_is_given_up_there_and_not_everywhere() {
+        let mut spec = sample::study(&["epoll", "uring"], 12, 1);
+        let shape = spec.cells[0].clone();
+        let workers = |workers: u32| CellSpec { id: format!("w{workers}"), workers, ..shape.clone() };
+        spec.cells = [1, 16].map(workers).to_vec();
+        let many: Vec<TrialRecord> = (0..3).map(|block| trial("w16", block, true)).collect();
+        let names = |trials: &[TrialRecord]| -> Vec<String> {
+            missing_arms(&spec, &[], trials.iter()).into_iter().map(|arm| arm.name).collect()
+        };
+        assert_eq!(names(&many), [""; 0]);
+        assert!(is_given_up("w16", "uring", many.iter()) && !is_given_up("w1", "uring", many.iter()));
+        assert!(!is_given_up("w16", "uring", many[..1].iter()), "one failure may be an accident");
+        let served = [&many[..], &[trial("w16", 3, false)]].concat();
+        assert!(!is_given_up("w16", "uring", served.iter()), "it came up once");
+        let few = [trial("w1", 0, true), trial("w1", 1, true)];
+        assert_eq!(names(&few), ["uring"]);
+        assert_eq!(names(&[&many[..], &few[..1]].concat()), [""; 0]);
     }
 }

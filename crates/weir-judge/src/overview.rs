@@ -20,14 +20,19 @@ use weir_stats::decide::{self, ALPHA, Estimate, estimate};
 
 use crate::{
     across_cells::{ByRound, Measured, difference, estimate_of, figure_at, mean_over, weighted},
-    exclusion, grid,
+    exclusion,
+    gate::TrialState,
+    grid,
     scaling::{self, Scope},
 };
 
-/// One for each map that was measured. Where cells have the same levels, a table would show one for the other.
+/// One for each map that was measured.
 pub(crate) fn all(scope: &Scope<'_>, comparisons: &[Comparison], grids: &[Grid]) -> Vec<Overview> {
-    let of = |group: &grid::Group<'_>| Map::of(scope, &group.cells, comparisons, grids).overview();
-    grid::groups(scope.spec).iter().filter(|group| !group.has_twins()).filter_map(of).collect()
+    let of = |(map, group): (u32, &grid::Group<'_>)| {
+        let found = Map::of(scope, &group.cells, comparisons, grids).overview()?;
+        Some(Overview { map, ..found })
+    };
+    (0..).zip(&grid::groups(scope.spec)).filter_map(of).collect()
 }
 
 /// A map with the figures of its cells.
@@ -69,7 +74,10 @@ impl<'a> Map<'a> {
     fn overview(&self) -> Option<Overview> {
         let (scaling, scaling_lines) = scaling::all(self.scope, self.cells);
         let found = Overview {
+            map: 0,
             cells: self.cells.iter().map(|cell| cell.id.clone()).collect(),
+            cells_far: self.compared_in(Some(TrialState::Far)),
+            cells_in_both_states: self.compared_in(None),
             overall: self.rows(None),
             by_connections: self.rows(Some(GridFactor::Connections)),
             by_workers: self.rows(Some(GridFactor::Workers)),
@@ -79,6 +87,13 @@ impl<'a> Map<'a> {
             scaling_lines,
         };
         (!found.success.is_empty()).then_some(found)
+    }
+
+    /// Of a machine with two states, the cells that are compared in this one.
+    fn compared_in(&self, state: Option<TrialState>) -> Vec<String> {
+        let is_it = |id: &str| self.scope.cell(id).is_some_and(|cell| cell.state == state);
+        let own = self.cells.iter().filter(|cell| self.scope.gate.has_two_states() && is_it(&cell.id));
+        own.map(|cell| cell.id.clone()).collect()
     }
 
     /// Arms at every level of a factor, or over all cells.

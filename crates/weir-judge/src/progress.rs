@@ -11,6 +11,7 @@ use weir_record::{
 
 use crate::{
     gate::{self, Against, Gate},
+    missing,
     plan::{self, PlannedBlock},
 };
 
@@ -89,7 +90,11 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
             if attempts > 0 && (takes_turns || !own.iter().copied().all(gate::is_comparable)) {
                 return None;
             }
-            let own_others = others.iter().copied().filter(|arm| spec.cells[planned.cell].has_arm(arm));
+            let is_given_up = |arm: &str| missing::is_given_up(cell_id, arm, trials.iter().copied());
+            let own_others = others
+                .iter()
+                .copied()
+                .filter(|arm| spec.cells[planned.cell].has_arm(arm) && !is_given_up(arm));
             let is_filled = own_others.map(Against::Arm).chain([Against::Itself]).all(has_pair);
             (attempts < ATTEMPTS_MAX && !is_filled).then_some((planned, attempts))
         })

@@ -9,6 +9,7 @@ use replayed_map::judged;
 use weir_judge::sample;
 use weir_record::{
     load::FailureCounts,
+    metric::Metric,
     overview::{Overview, Quantity},
     spec::{CellRole, CellSpec, StudySpec},
     trial::{Exclusion, TrialRecord},
@@ -138,7 +139,41 @@ fn cells_that_differ_in_slices_alone_do_not_stand_in_for_each_other() {
     twin.alternation.as_mut().expect("it alternates").slice_ns *= 4;
     spec.cells.push(twin);
     let trials = trials(&spec, |_| 0.0);
-    assert!(judged(&spec, &trials).overviews.is_empty());
+    let result = judged(&spec, &trials);
+    let [one] = result.overviews.as_slice() else { panic!("{:?}", result.overviews) };
+    assert!(one.cells.len() == 6 && !one.cells.contains(&"c100-w1-long".to_owned()), "{:?}", one.cells);
+    for grid in &result.grids {
+        assert!(grid.cells.iter().all(|cell| cell.cell_id != "c100-w1-long"), "{grid:?}");
+    }
+}
+
+#[test]
+fn enough_cells_that_differ_in_slices_alone_are_a_map_of_their_own() {
+    let mut spec = spec();
+    let longer = |cell: &CellSpec| {
+        let mut twin =
+            CellSpec { id: format!("{}-long", cell.id), role: CellRole::Exploratory, ..cell.clone() };
+        twin.alternation.as_mut().expect("it alternates").slice_ns *= 4;
+        twin
+    };
+    let twins: Vec<CellSpec> = spec.cells[2..].iter().map(longer).collect();
+    spec.cells.splice(3..3, twins);
+    // Shorter slices make the arm look dearer: means of both kinds together would be of neither.
+    let effect = |cell: &CellSpec| if cell.id.ends_with("-long") { 0.1 } else { 0.3 };
+    let result = judged(&spec, &trials(&spec, effect));
+    let maps: Vec<(u32, usize, bool)> = result
+        .overviews
+        .iter()
+        .map(|map| (map.map, map.cells.len(), map.cells.iter().all(|cell| cell.ends_with("-long"))))
+        .collect();
+    assert_eq!(maps, [(0, 6, false), (1, 4, true)]);
+    for grid in result.grids.iter().filter(|grid| grid.metric == Metric::ServerCpuPerMessage) {
+        let expected = if grid.map == 1 { 1.1 } else { 1.3 };
+        let is_near = |ratio: f64| (ratio / expected - 1.0).abs() < 0.02;
+        assert!(!grid.marginals.is_empty() && grid.marginals.iter().all(|it| is_near(it.ratio)), "{grid:?}");
+    }
+    let guidance = result.guidance.expect("the schedule is finished");
+    assert_eq!(guidance.advice.iter().map(|it| (it.map, it.cells)).collect::<Vec<_>>(), [(0, 6), (1, 4)]);
 }
 
 #[test]

@@ -23,9 +23,10 @@ macro_rules! built_in {
 }
 
 /// All there are.
-pub const ALL: [BuiltIn; 10] = [
+pub const ALL: [BuiltIn; 11] = [
     built_in!("quick", "../studies/"),
     built_in!("tps", "../studies/"),
+    built_in!("tps-http", "../studies/"),
     built_in!("http", "../studies/"),
     built_in!("http-confounders", "../studies/"),
     built_in!("survey", "../studies/"),

@@ -1,14 +1,21 @@
-//! The whole study as one JSON document: the judged result and every trial, pilots and excluded ones included.
-//! Tables for spreadsheets are the report's business.
+//! The whole study as one JSON document: the judged result and every trial, pilots and excluded ones included; and the
+//! schema of that document. Tables for spreadsheets are the report's business.
 
+use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
-use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_record::{SCHEMA_VERSION, study::StudyResult, trial::TrialRecord};
 
 use weir_judge::gate::Gate;
 
-#[derive(Serialize)]
+/// What `weir export --format json` prints.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StudyExport")]
 struct Document<'a> {
+    /// Version of the records; raised when a field changes its meaning or disappears. New fields do not raise it.
+    schema_version: u32,
+    /// The study as it was judged.
     result: &'a StudyResult,
+    /// Every trial, in the order in which they were stored.
     trials: Vec<TrialRecord>,
 }
 
@@ -19,5 +26,13 @@ pub fn json(result: &StudyResult, trials: &[TrialRecord]) -> Result<String, serd
         .iter()
         .map(|trial| TrialRecord { exclusions: gate.exclusions(trial), ..trial.clone() })
         .collect();
-    serde_json::to_string_pretty(&Document { result, trials })
+    serde_json::to_string_pretty(&Document { schema_version: SCHEMA_VERSION, result, trials })
+}
+
+/// JSON Schema (draft 2020-12) of [`json`], made from the types that are written.
+pub fn schema() -> Result<String, serde_json::Error> {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<Document<'_>>();
+    schema.insert("$id".to_owned(), format!("urn:weir:study-export:{SCHEMA_VERSION}").into());
+    serde_json::to_string_pretty(&schema)
 }

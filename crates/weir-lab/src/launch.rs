@@ -190,6 +190,11 @@ pub trait Launcher {
         Vec::new()
     }
 
+    /// Refuses a study that the limits of this machine do not carry, as far as that is known before anything runs.
+    fn check(&self, _spec: &StudySpec) -> Result<(), LaunchError> {
+        Ok(())
+    }
+
     /// Runs one trial; when it returns, no child of the trial is left, whatever the outcome.
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError>;
 

@@ -7,6 +7,7 @@
 //! control group, which needs rights an ordinary user does not have.
 
 mod chain;
+mod descriptors;
 mod files;
 mod generator;
 mod group;
@@ -30,6 +31,7 @@ use rustix::fs::Access;
 use weir_evidence::{
     crosscore::read_cross_core,
     fingerprint::program_hash,
+    limits::connection_budget,
     network,
     observer::{LoadedPrograms, Programs},
 };
@@ -173,6 +175,10 @@ impl Launcher for ProcessLauncher {
             Some(MissingArm { name: arm.name.clone(), reason, unlock: None })
         });
         arms.collect()
+    }
+
+    fn check(&self, spec: &StudySpec) -> Result<(), LaunchError> {
+        descriptors::check(spec, connection_budget())
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {

@@ -19,7 +19,7 @@ use weir_judge::{
     exclusion,
     gate::Gate,
     judge::{self, Judged, RunningEstimate},
-    missing::missing_arms,
+    missing::{is_given_up, missing_arms},
     plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
 };
@@ -334,6 +334,7 @@ impl Session<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
+        self.callbacks.launcher.check(&self.header.spec)?;
         let mut refused = self.callbacks.launcher.missing(&self.header.spec);
         refused.iter_mut().for_each(|arm| arm.unlock = Some(self.remedy(&arm.name)));
         self.refused = refused;
@@ -445,7 +446,8 @@ impl Session<'_> {
         let missing = self.missing_arms();
         let is_present = |arm: usize| {
             let name = &self.header.spec.arms[arm].name;
-            cell.has_arm(name) && !missing.iter().any(|gone| gone.name == *name)
+            let is_gone = missing.iter().any(|gone| gone.name == *name);
+            cell.has_arm(name) && !is_gone && !is_given_up(&cell.id, name, self.trials())
         };
         let order = plan::order(&self.header.spec, planned, number, is_present);
         let attempt = Attempt { cell, planned, number };

@@ -5,10 +5,6 @@ use weir_evidence::limits::ConnectionBudget;
 
 use crate::{error::LoadError, spec::LoadSpec};
 
-/// Descriptors a worker needs besides its connections, and all need together.
-const DESCRIPTORS_PER_WORKER: u64 = 8;
-const DESCRIPTORS_SHARED: u64 = 32;
-
 /// Refuses what the limits of this process cannot carry, with the remedy.
 pub(crate) fn ensure_limits(
     spec: &LoadSpec,
@@ -22,8 +18,7 @@ pub(crate) fn ensure_limits(
     if matches!(target, Address::Tcp(_)) && u64::from(connections) > ports {
         return Err(LoadError::Ports { connections, ports, has_sources: sources.is_some() });
     }
-    let workers = DESCRIPTORS_PER_WORKER * u64::from(spec.workers);
-    let needed = budget.descriptors_used + u64::from(connections) + workers + DESCRIPTORS_SHARED;
+    let needed = budget.generator_descriptors(u64::from(connections), spec.workers);
     if needed <= budget.nofile_soft {
         return Ok(());
     }

@@ -3,12 +3,13 @@
 //! An account is one of places, not of causes. Its parts are measured while the kernel's programs watch, with what
 //! watching added taken out, and are held against the CPU of slices of the same rounds that nobody watched.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::goal::Outcome;
 
 /// A place where a server's CPU goes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "name")]
 pub enum CpuPart {
     /// System calls of one kind, with the way into the kernel and out of it, without softirqs where these are known.
@@ -49,7 +50,7 @@ impl CpuPart {
 }
 
 /// A mean over rounds with its interval, in nanoseconds for each message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Amount {
     /// Mean.
     pub ns: f64,
@@ -65,7 +66,7 @@ impl Amount {
 }
 
 /// Where the CPU of one arm in one cell goes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuAccount {
     /// Rounds with a slice that was watched and one that was not.
     pub rounds: u32,
@@ -78,7 +79,7 @@ pub struct CpuAccount {
 }
 
 /// How much of the CPU is explained by parts that were measured each by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Explained {
     /// Mean over rounds.
     pub share: f64,
@@ -94,7 +95,7 @@ impl Explained {
 }
 
 /// Where one arm uses more CPU than another in a cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuDifference {
     /// Cell.
     pub cell_id: String,

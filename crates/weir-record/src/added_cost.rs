@@ -1,12 +1,13 @@
 //! What arms cost beyond the baseline, which does the same work without what they add; and the least costly of them as
 //! a share of a reference's cost.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{goal::Outcome, metric::Metric, study::PairedRatio};
 
 /// What is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AddedCostSpec {
     /// The level that all cells have and those of the other groups do not; empty where there is one group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -26,7 +27,7 @@ pub struct AddedCostSpec {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AddedCosts {
     /// What was asked.
     pub asked: AddedCostSpec,
@@ -45,7 +46,7 @@ impl AddedCosts {
 }
 
 /// What an arm adds in a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AddedCost {
     /// Cell.
     pub cell_id: String,
@@ -66,7 +67,7 @@ impl AddedCost {
 }
 
 /// The arm with the least cost in its worst cell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeastCost {
     /// Arm.
     pub arm: String,
@@ -77,7 +78,7 @@ pub struct LeastCost {
 }
 
 /// A mean of differences with its interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PairedDifference {
     /// Mean of the differences within blocks.

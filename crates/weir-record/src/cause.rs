@@ -1,11 +1,12 @@
 //! Causes as experiments: what part of a difference goes when one switch of an arm is turned back.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{metric::Metric, study::PairedRatio};
 
 /// A switch that an arm has and another, which is the same otherwise, has not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseSpec {
     /// The arm whose difference from the study's first is to be explained.
     pub arm: String,
@@ -20,7 +21,7 @@ pub struct CauseSpec {
 }
 
 /// What a switch accounts for in one cell, on the scale of logarithms, paired by round or block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseShare {
     /// What was asked.
     pub asked: CauseSpec,

@@ -1,5 +1,6 @@
 //! Counters an engine runtime keeps about itself (evidence rung L0: free, always on).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::orders::NodeStats;
@@ -8,7 +9,7 @@ use crate::orders::NodeStats;
 ///
 /// System calls are counted by kind, each with all that a runtime makes of it from when it runs: not what starts and
 /// ends a server or gives it memory and buffers, nor what threads do to wait for each other (`futex`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EngineStats {
     /// Turns of the event loop that entered the kernel to look for events.
@@ -136,7 +137,7 @@ pub const CLOCK_ON: &str = "clock on";
 pub const CLOCK_OFF: &str = "clock off";
 
 /// What a Weir server answers on its statistics socket, one JSON object per request line.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerStats {
     /// The driver that runs, as resolved (`uring`, `epoll`, …).
     pub driver: String,
@@ -154,7 +155,7 @@ pub struct ServerStats {
 
 /// What an HTTP server keeps of the files it serves. Requests count when their connection ends, and once a second on
 /// workers that are busy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileCacheStats {
     /// Files that are kept now, by all workers together.
     pub kept: u64,

@@ -3,6 +3,7 @@
 //! Evidence is read in slices of its own. They are in no figure, so that nothing that is compared was ever observed by
 //! more than its clocks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// One number, over one slice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reading {
     /// What it is of: `engine`, `process`, `thread NAME`, `call NAME`.
     pub source: String,
@@ -25,7 +26,7 @@ pub struct Reading {
 }
 
 /// A slice of evidence.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidenceSlice {
     /// The highest rung that observed it. Slices of [`Rung::Process`] stand beside those of a higher one, and show what
     /// observing costs.
@@ -37,7 +38,7 @@ pub struct EvidenceSlice {
 }
 
 /// What the slices of evidence of one arm in one cell come to. Amounts are for each message of the slices they are of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmEvidence {
     /// Cell.
     pub cell_id: String,
@@ -101,7 +102,7 @@ impl ArmEvidence {
 }
 
 /// What a group of the kernel's programs costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupTax {
     /// `calls`, `scheduling`, `io_uring`, `softirqs`.
     pub group: String,
@@ -110,7 +111,7 @@ pub struct GroupTax {
 }
 
 /// How much one call does, by the engine's count, or by the kernel's where there is no engine of ours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Batches {
     /// Ready descriptors that a wait brings (`epoll_wait` and its kin).
     pub events_per_wait: Option<f64>,
@@ -121,7 +122,7 @@ pub struct Batches {
 }
 
 /// Who woke threads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Waker {
     /// Name of the thread, or the softirq.
     pub name: String,
@@ -135,7 +136,7 @@ pub struct Waker {
 pub const WAKERS_MAX: usize = 6;
 
 /// A kind of system call, for each message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallEvidence {
     /// Its name.
     pub name: String,
@@ -153,7 +154,7 @@ pub struct CallEvidence {
 
 /// System calls of one arm in one cell as `strace -c -f -w` tells them, beside the kernel's programs. Amounts that are
 /// not for each message are for each second of load.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnderStrace {
     /// Cell.
     pub cell_id: String,
@@ -180,7 +181,7 @@ impl UnderStrace {
 }
 
 /// Time in all system calls, in slices that the kernel's programs saw.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelTime {
     /// Between begin and end, in nanoseconds for each second of load.
     pub wall_ns_per_second: f64,
@@ -193,7 +194,7 @@ pub struct KernelTime {
 }
 
 /// Calls for I/O of a server as its engine counted them and as the kernel did, in all slices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
     /// By the engine.
     pub engine: u64,

@@ -3,6 +3,7 @@
 
 mod arguments;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use arguments::*;
@@ -14,7 +15,7 @@ macro_rules! findings {
     ($($(#[$doc:meta])* $name:ident = $code:literal $({ $($(#[$note:meta])* $field:ident: $kind:ty,)* })?)*) => {
         /// One thing the laboratory found. Counts are of trials, unless the name says otherwise; shares and errors are
         /// fractions.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "code")]
         pub enum Finding {
             $($(#[$doc])* #[serde(rename = $code)] $name $({ $($(#[$note])* $field: $kind,)* })?,)*
@@ -216,6 +217,23 @@ findings! {
         trials: u64,
         /// How the trials were compared.
         unit: UnitKind,
+    }
+    /// What the machine was like in the first half of each cell's rounds, and in the second.
+    MachineDrift = "machine-drift" {
+        /// CPUs that other processes used in each half; medians over trials.
+        foreign_cpus: (f64, f64),
+        /// Most that they may come to differ.
+        foreign_cpus_change_max: f64,
+        /// The baseline's CPU per message in the second half over that in the first; the median over cells.
+        server_cpu: f64,
+        /// The same of its throughput.
+        throughput: f64,
+        /// Cells that have rounds enough in both halves.
+        cells: u32,
+        /// Most that either may change, as a share.
+        change_max: f64,
+        /// What a message is.
+        kind: MessageKind,
     }
     /// Warm-ups that became steady.
     WarmUp = "warm-up" {

@@ -1,13 +1,14 @@
 //! Ways to wait in the plane of misses and CPU: which are on its frontier, and which are ahead of the candidate or
 //! behind it on both.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How an arm stands to the study's first arm, the candidate, in one cell.
 ///
 /// Each part is a claim of its own under the one rule. That one is ahead of the other takes both parts, so the joint
 /// statement needs no correction beyond theirs (an intersection-union test).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// The candidate has less of one and no more of the other.
@@ -23,7 +24,7 @@ pub enum Standing {
 }
 
 /// An arm in one cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FrontierRow {
     /// Cell.
     pub cell_id: String,
@@ -40,7 +41,7 @@ pub struct FrontierRow {
 }
 
 /// How the family of the study's second arm stands to the candidate in one cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FrontierAnswer {
     /// Cell.
     pub cell_id: String,

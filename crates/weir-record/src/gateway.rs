@@ -1,9 +1,10 @@
 //! What processes behind each other counted.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What processes behind each other counted over a whole trial, read when nothing was on its way any more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ChainTotals {
     /// Data messages the gateway received, from clients and from the exchange.

@@ -1,12 +1,13 @@
 //! What a study asks beside its verdicts: comparisons of two sides that the baseline does not give, goals, and what
 //! came of them. A goal is no claim: it takes no part in the correction for several claims and has no verdict.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{finding::Finding, metric::Metric};
 
 /// A figure of one arm in one cell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
     /// Arm.
     pub arm: String,
@@ -17,7 +18,7 @@ pub struct Side {
 }
 
 /// What is asked of one figure, or of two.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparisonSpec {
     /// What stands above the line.
     pub of: Side,
@@ -34,7 +35,7 @@ pub struct ComparisonSpec {
 }
 
 /// A bound, on the scale of the comparison: of a ratio, of a difference, or in the metric's unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
     /// No more than this.
@@ -67,7 +68,7 @@ impl Goal {
 }
 
 /// What came of a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The whole interval is on its side.
@@ -79,7 +80,7 @@ pub enum Outcome {
 }
 
 /// What the figure of an answer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerScale {
     /// One side over the other.
@@ -91,7 +92,7 @@ pub enum AnswerScale {
 }
 
 /// What a comparison came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     /// What was asked.
     pub asked: ComparisonSpec,

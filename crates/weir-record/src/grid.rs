@@ -1,11 +1,12 @@
 //! What cells say together that differ in levels of factors alone: the map of a study.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
 /// A factor that spans a grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GridFactor {
     /// Open connections.
@@ -19,8 +20,11 @@ pub enum GridFactor {
 }
 
 /// One arm against the baseline by one metric, over cells in closed loop that differ in these factors alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Grid {
+    /// Which map of the study it is of, from 0: cells that differ in more than levels are of several.
+    #[serde(default)]
+    pub map: u32,
     /// The arm.
     pub arm: String,
     /// The baseline.
@@ -41,7 +45,7 @@ pub struct Grid {
 }
 
 /// What is known of a cell, as one of many that were looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Difference {
     /// The arm's figure is smaller.
@@ -59,7 +63,7 @@ pub enum Difference {
 }
 
 /// A cell of a grid.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GridCell {
     /// Cell.
     pub cell_id: String,
@@ -77,7 +81,7 @@ pub struct GridCell {
 }
 
 /// The geometric mean of the ratios of the cells that have a level.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Marginal {
     /// Factor.
     pub factor: GridFactor,
@@ -97,7 +101,7 @@ pub struct Marginal {
 }
 
 /// Where a ratio passes one between two numbers of connections.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Crossing {
     /// A cell on the line, for the levels of the other factors.
     pub cell_id: String,

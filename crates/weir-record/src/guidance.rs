@@ -1,12 +1,13 @@
 //! What a map comes to for someone who must choose: whether io_uring may be used here at all, and in which regions of
 //! the map an arm needs less CPU, which more, and which tell nothing.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{finding::Finding, grid::Difference, kernel::KernelVersion};
 
 /// Guidance of a study that has a map.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Guidance {
     /// Whether io_uring may be used here; absent where the study has no arm of ours that uses it.
     pub access: Option<Access>,
@@ -15,7 +16,7 @@ pub struct Guidance {
 }
 
 /// What stands between a process of this machine and io_uring.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Access {
     /// Why it could not run; absent where it ran.
     pub refused: Option<Finding>,
@@ -33,7 +34,7 @@ pub struct Access {
 }
 
 /// What the map says of one arm, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// Less in some cells or all, and more in none.
@@ -49,8 +50,11 @@ pub enum Standing {
 }
 
 /// What the map says of one arm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
+    /// The map that it is read from, as in [`crate::grid::Grid::map`].
+    #[serde(default)]
+    pub map: u32,
     /// The arm.
     pub arm: String,
     /// What it is compared with.
@@ -75,7 +79,7 @@ pub struct Advice {
 }
 
 /// Neighbouring cells of which the same is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
     /// What is known of each of them.
     pub difference: Difference,

@@ -1,11 +1,12 @@
 //! What a load run of HTTP measured besides what every load run measures.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{FailureSample, LatencySummary};
 
 /// The part of a load report that only HTTP has. Documented in `docs/formats/load-report.md`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HttpLoadReport {
     /// What was asked for, in turn.
@@ -55,7 +56,7 @@ pub struct HttpLoadReport {
 }
 
 /// A response that was not what it should be, as far as it came.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BadResponse {
     /// What was asked for.
@@ -73,7 +74,7 @@ pub struct BadResponse {
 pub const BAD_RESPONSE_BYTES_MAX: usize = 1024;
 
 /// Responses with one status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusCount {
     /// Status, 100 to 999.
     pub status: u16,
@@ -83,7 +84,7 @@ pub struct StatusCount {
 
 /// The eleven rows of an aggregate table, and the 99.9th percentile. Times are those of right responses, to the last
 /// byte. A percentile is absent when there are too few samples for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LoadRows {
     /// Right responses in the window.

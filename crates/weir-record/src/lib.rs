@@ -36,5 +36,13 @@ pub mod threads;
 pub mod trial;
 pub mod verdict;
 
+/// The stable name of a variant without arguments, as it stands in the records.
+pub fn stable_name(variant: &impl serde::Serialize) -> String {
+    match serde_json::to_value(variant) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
 /// Version of the serialised records; raised when a field changes its meaning or disappears.
 pub const SCHEMA_VERSION: u32 = 1;

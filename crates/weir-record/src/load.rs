@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// Result of `weir load`, printed by `--json`. Documented in `docs/formats/load-report.md`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadReport {
     /// [`crate::SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -96,7 +97,7 @@ pub struct LoadReport {
 }
 
 /// One failure.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureSample {
     /// The name of its count in [`FailureCounts`].
     pub class: String,
@@ -105,7 +106,7 @@ pub struct FailureSample {
 }
 
 /// Failures by class. Anything that fits no class is a bug of ours and makes a run invalid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FailureCounts {
     /// Connection refused.
@@ -164,7 +165,7 @@ impl FailureCounts {
 }
 
 /// A latency distribution: summary, curve, and the histogram itself for lossless merging.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
     /// Samples.
     pub count: u64,
@@ -190,7 +191,7 @@ impl LatencySummary {
 }
 
 /// Both sides of Little's law over the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LittlesLaw {
     /// Time-averaged number of messages in flight, by integrating the count.
     pub in_flight_mean: f64,
@@ -199,7 +200,7 @@ pub struct LittlesLaw {
 }
 
 /// One second of the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SecondRow {
     /// Messages completed.
     pub messages: u64,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name in [`Fingerprint::limits`] of the sysctl that says how often a SYN is sent again at equal distances.
@@ -11,7 +12,7 @@ pub const SYN_LINEAR_TIMEOUTS: &str = "tcp_syn_linear_timeouts";
 pub const SYN_RETRIES: &str = "tcp_syn_retries";
 
 /// What machine this is. Stored with every study and compared before results are put side by side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Fingerprint {
     /// `uname -r`.
@@ -72,6 +73,10 @@ pub struct FactDifference {
     pub other: String,
 }
 
+/// Name among [`Fingerprint::limits`] of the features that io_uring granted a driver without options, by their stable
+/// names.
+pub const GRANTED_LIMIT: &str = "io_uring_granted";
+
 /// What differs between two machines, or one machine at two times, by name. A fact that one of them does not know,
 /// because it was stored before it was noted or cannot be seen there, is no difference.
 pub fn differences(one: &Fingerprint, other: &Fingerprint) -> Vec<FactDifference> {
@@ -108,7 +113,7 @@ fn collect(path: &str, value: &serde_json::Value, facts: &mut BTreeMap<String, S
 }
 
 /// A cross-core cache-line ping-pong: the time of one round trip between two pinned CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossCoreReading {
     /// First CPU.
     pub cpu_a: usize,
@@ -121,7 +126,7 @@ pub struct CrossCoreReading {
 }
 
 /// How quiet the machine was during one trial (evidence rung L1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NoiseWindow {
     /// Length of the window.
@@ -142,7 +147,7 @@ pub struct NoiseWindow {
 }
 
 /// What the kernel counted about TCP connections that had trouble, in one network namespace, between two moments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NetworkCounters {
     /// Connections that found the accept queue full.
@@ -176,7 +181,7 @@ impl NetworkCounters {
 }
 
 /// One line of `weir doctor`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Section (`drivers`, `cpus`, `limits`, `noise`, `evidence`).
     pub section: String,
@@ -191,7 +196,7 @@ pub struct Finding {
 }
 
 /// How a finding stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingState {
     /// Available, or good.

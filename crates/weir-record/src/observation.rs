@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Fingerprint;
@@ -14,7 +15,7 @@ pub const THREAD_ROWS_MAX: usize = 4096;
 pub const WAKE_ROWS_MAX: usize = 256;
 
 /// A rung of the ladder of evidence, lowest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
     /// L0: what an engine counts of itself.
@@ -167,7 +168,7 @@ pub struct StraceTable {
 }
 
 /// A kind of system call under `strace`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StraceRow {
     /// Name.
     pub name: String,
@@ -302,7 +303,7 @@ pub struct Descriptors {
 }
 
 /// A thread.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadFigures {
     /// Its process.
     pub pid: u32,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::LatencySummary;
 
 /// Counters of one exchange or gateway process, taken at one moment. They count from its start.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NodeStats {
     /// `GATEWAY` or `EXCHANGE`.
@@ -53,7 +54,7 @@ pub struct NodeStats {
 }
 
 /// What one exchange or gateway did between two snapshots.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NodeWindow {
     /// `GATEWAY` or `EXCHANGE`.
@@ -89,7 +90,7 @@ impl NodeStats {
 pub const SESSIONS_LISTED_MAX: usize = 1_000;
 
 /// Counters of the hand-off between workers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HandoffStats {
     /// Strategy: `owner`, `naive`, `edge`, `armed`, `mesh`, `mesh-spin`, `msgring`.
@@ -154,7 +155,7 @@ impl HandoffStats {
 }
 
 /// Counters of the journals of all workers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct JournalStats {
     /// `os` or `disk`.
@@ -172,7 +173,7 @@ pub struct JournalStats {
 }
 
 /// Times between two points on an order's way.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HopStats {
     /// `client_to_gateway`, `gateway_out`, `handoff`, `upstream`, `gateway_back`, `venue`.
@@ -182,7 +183,7 @@ pub struct HopStats {
 }
 
 /// One client session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SessionStats {
     /// Account (login name).
@@ -202,7 +203,7 @@ pub struct SessionStats {
 }
 
 /// What `weir load orders` measured beside the fields of every load report.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OrdersLoadReport {
     /// Sessions that logged in.
@@ -234,7 +235,7 @@ pub struct OrdersLoadReport {
 }
 
 /// Shares at the end of a run: `entered = executed + cancelled + live` or something is wrong.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ShareBalance {
     /// Shares of accepted orders.

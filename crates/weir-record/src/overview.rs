@@ -1,11 +1,12 @@
 //! What a map comes to in tables: means over its cells, its best cells, its failures, and how it scales with workers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{finding::FailureCount, spec::Text};
 
 /// A figure with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// The figure.
     pub value: f64,
@@ -14,10 +15,20 @@ pub struct Figure {
 }
 
 /// The tables of cells in closed loop that differ in levels of factors alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overview {
+    /// Which map of the study it is of, as in [`crate::grid::Grid::map`].
+    #[serde(default)]
+    pub map: u32,
     /// Its cells.
     pub cells: Vec<String>,
+    /// Of a machine with two states, cells whose figures are of the far one. Means over these and others, and the best
+    /// of them all, are of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells_far: Vec<String>,
+    /// The same of cells in which neither state had rounds enough, so that their figures are of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells_in_both_states: Vec<String>,
     /// Arms over all cells.
     pub overall: Vec<MeanRow>,
     /// Arms at each number of connections; empty where there is one number only.
@@ -35,7 +46,7 @@ pub struct Overview {
 }
 
 /// What a server does, in two ways that need no generator of unlimited speed to be told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
     /// Messages a second: a lower bound where the generator was the limit.
@@ -58,7 +69,7 @@ impl Quantity {
 }
 
 /// One arm over cells that share a level: geometric means.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeanRow {
     /// The level; absent over all cells.
     pub level: Option<u64>,
@@ -81,7 +92,7 @@ pub struct MeanRow {
 }
 
 /// The geometric mean of the ratios of cells.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeanRatio {
     /// Arm over baseline.
     pub ratio: Figure,
@@ -92,7 +103,7 @@ pub struct MeanRatio {
 }
 
 /// The cell in which an arm does most.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BestCell {
     /// The arm.
     pub arm: String,
@@ -111,7 +122,7 @@ pub struct BestCell {
 }
 
 /// What became of the messages of an arm, counted over all trials, those that were set aside included.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuccessRow {
     /// Connections.
     pub level: u64,
@@ -134,7 +145,7 @@ pub struct SuccessRow {
 }
 
 /// How much of ideal scaling an arm reaches, over all lines of cells that have both numbers of workers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScalingMean {
     /// The arm.
     pub arm: String,
@@ -156,7 +167,7 @@ pub struct ScalingMean {
 ///
 /// Of throughput it is `throughput(n) / (n * throughput(1))`. A CPU-second is a share of the CPUs already: of messages
 /// a CPU-second it is their ratio, which is what a message costs with one worker over what it costs with many.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scaling {
     /// The arm.
     pub arm: String,
@@ -188,7 +199,7 @@ pub struct Scaling {
 pub const EFFICIENCY_MAX: f64 = 1.05;
 
 /// What may make an efficiency too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScalingCause {
     /// The generator was at its limit with fewest workers. Figures: share of the time its busiest thread had work.
@@ -203,7 +214,7 @@ pub enum ScalingCause {
 }
 
 /// A possible cause, as far as the records say.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScalingCandidate {
     /// Which.
     pub cause: ScalingCause,
@@ -214,7 +225,7 @@ pub struct ScalingCandidate {
 }
 
 /// A table that somebody published.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedTable {
     /// The table of this study's report beside which it stands.
     pub table: TableName,
@@ -246,7 +257,7 @@ impl PublishedTable {
 }
 
 /// A row of a published table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRow {
     /// A level, or one of the names that [`TableName::keys`] gives.
     pub key: String,
@@ -255,7 +266,7 @@ pub struct PublishedRow {
 }
 
 /// Tables of a report that published ones stand beside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableName {
     /// Means over everything.
@@ -329,7 +340,7 @@ impl TableName {
 }
 
 /// A row of a load tester's aggregate report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
     /// Right responses.
@@ -394,7 +405,7 @@ impl Statistic {
 }
 
 /// The aggregate report of one server in one cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Aggregate {
     /// Cell.
     pub cell_id: String,
@@ -409,7 +420,7 @@ pub struct Aggregate {
 }
 
 /// One row.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AggregateRow {
     /// Which.
     pub statistic: Statistic,

@@ -5,12 +5,13 @@
 //! thing for each command and answers when nothing is in flight any more. While it waits for a command it sleeps, so
 //! that the laboratory may read clocks: no server has anything to do then.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{FailureCounts, LoadReport};
 
 /// The first line a generator reads: what it will load.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SliceSetup {
     /// For each server what `weir load` is told to load it, beginning with `load`. All are of one protocol and of one
     /// shape; how long and with what warm-up a load is has no meaning here.
@@ -18,7 +19,7 @@ pub struct SliceSetup {
 }
 
 /// What a generator is told to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SliceCommand {
     /// Send so many messages on each connection of a target. Connections that are gone are opened again.
@@ -42,7 +43,7 @@ pub enum SliceCommand {
 }
 
 /// What a generator answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SliceAnswer {
     /// All connections were tried.
@@ -59,7 +60,7 @@ pub enum SliceAnswer {
 }
 
 /// What one command came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SliceCounts {
     /// Messages completed and verified.
     pub messages: u64,

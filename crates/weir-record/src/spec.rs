@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// A whole study, resolved: nothing in it depends on a default that could change later.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StudySpec {
     /// Short name, also the folder name (`quick`).
     pub name: String,
@@ -90,7 +91,7 @@ impl StudySpec {
 }
 
 /// A cell that a study does without.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingCell {
     /// Its identifier.
     pub id: String,
@@ -99,7 +100,7 @@ pub struct MissingCell {
 }
 
 /// One way of serving the workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmSpec {
     /// Name in tables and charts.
     pub name: String,
@@ -111,7 +112,7 @@ pub struct ArmSpec {
 }
 
 /// What an arm runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
     /// `weir serve` on a driver with options (`buffer-bytes = "2048"`, …).
@@ -183,7 +184,7 @@ impl Subject {
 }
 
 /// How the order gateway of a cell is started.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GatewaySubject {
     /// How work crosses between workers, as `--handoff` takes it.
@@ -205,7 +206,7 @@ pub struct GatewaySubject {
 }
 
 /// How `weir storage run` does the job of a cell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StorageSubject {
     /// How operations reach the kernel; absent means as the cell says.
@@ -219,7 +220,7 @@ pub struct StorageSubject {
 
 /// A process beside a server: a client that misbehaves, or that wants something else than what is measured. It says
 /// `ready` on a line of its own when its work has begun.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NeighbourSpec {
     /// Name in cells and reports.
     pub name: String,
@@ -229,7 +230,7 @@ pub struct NeighbourSpec {
 }
 
 /// One combination of factor levels.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellSpec {
     /// Stable identifier, e.g. `c100-d1-m64-closed`, `c100-d1-html-closed` for HTTP, `randread-b4096-qd1` for storage.
     pub id: String,
@@ -312,7 +313,7 @@ impl CellSpec {
 /// Arms that are up together and are loaded in turn, so that two slices that are compared meet the same machine.
 ///
 /// A block is then a round of fresh processes, and its figure for an arm is the median over the permutations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Alternation {
     /// How long messages are started in a slice.
     pub slice_ns: u64,
@@ -327,7 +328,7 @@ pub struct Alternation {
 
 /// How much evidence a cell gives: in each of its first rounds every arm has a pair of further slices, one that is
 /// observed by all that can be had and one by its clocks alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidencePlan {
     /// Rounds that have them, from the first.
     pub rounds: u32,
@@ -343,7 +344,7 @@ pub struct EvidencePlan {
 }
 
 /// The HTTP side of a cell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HttpCell {
     /// What a response carries: `html`, `image`, or a number of bytes.
@@ -363,7 +364,7 @@ pub struct HttpCell {
 
 /// The orders of a cell. Its connections are sessions of clients, its depth is what each has in flight, and its message
 /// bytes are those of an order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OrdersCell {
     /// Driver of gateways that name none.
@@ -386,7 +387,7 @@ pub struct OrdersCell {
 
 /// The storage side of a cell. All of it is `O_DIRECT`: what the page cache answers says nothing about a disk. An
 /// engine that has one operation in flight per thread gets as many threads as the cell has operations.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StorageCell {
     /// What is waited for.
     #[serde(default, skip_serializing_if = "is_disk")]
@@ -425,7 +426,7 @@ fn is_one_core(cores: &u32) -> bool {
 }
 
 /// A figure that somebody published, and where in this study its counterpart is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedClaim {
     /// Item in the list of what the source documents hold, e.g. `S2-08`.
     pub id: String,
@@ -453,7 +454,7 @@ pub struct PublishedClaim {
 
 /// A sentence of whoever wrote the study: in English, and in the languages it was translated into. Stored as a plain
 /// text where there is none, as all were before there were translations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "StoredText", into = "StoredText")]
 pub struct Text {
     /// In English.
@@ -483,7 +484,7 @@ impl From<String> for Text {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum StoredText {
     Plain(String),
@@ -513,7 +514,7 @@ impl From<Text> for StoredText {
 }
 
 /// A run that somebody published, with its figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRun {
     /// Its name where it was published.
     pub name: String,
@@ -533,7 +534,7 @@ pub struct PublishedRun {
 }
 
 /// Two arms between which a published difference should come back, because one of them has its cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// What stands above the line.
     pub arm: String,
@@ -542,7 +543,7 @@ pub struct Cause {
 }
 
 /// An I/O model, and whether the machine has it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoModel {
     /// Name people know it by: `epoll`, `io_uring`, `aio`.
     pub name: String,
@@ -557,7 +558,7 @@ pub struct IoModel {
 }
 
 /// How much a cell's verdict may claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellRole {
     /// Decides the study's sentence and exit code.
@@ -571,7 +572,7 @@ pub enum CellRole {
 }
 
 /// How requests are started.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadMode {
     /// A new message as soon as an old one returned.

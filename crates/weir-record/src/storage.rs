@@ -2,12 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::LatencySummary;
 
 /// How operations reach the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StorageEngine {
     /// `pread(2)` and `pwrite(2)` in the job's own thread.
@@ -66,7 +67,7 @@ impl FromStr for StorageEngine {
 }
 
 /// Which blocks are touched, in which order. Names are those of fio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessPattern {
     /// Reads, one block after the other.
@@ -137,7 +138,7 @@ impl FromStr for AccessPattern {
 }
 
 /// When completions of an io_uring are made visible.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RingMode {
     /// The thread is interrupted.
@@ -150,7 +151,7 @@ pub enum RingMode {
 }
 
 /// Options of the engines; a field that the engine has no use for must have its default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StorageEngineOptions {
     /// io_uring: a kernel thread takes submissions.
@@ -170,7 +171,7 @@ pub struct StorageEngineOptions {
 }
 
 /// What a thread sleeps with, where it sleeps before it polls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SleepPrimitive {
     /// The one with the smallest lag here, by calibration.
@@ -185,7 +186,7 @@ pub enum SleepPrimitive {
 }
 
 /// How the thread waits for completions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompletionMethod {
     /// `interrupt`, `poll`, or a predictor with its parameters: `linux-mean:0.5`.
     pub predictor: String,
@@ -210,7 +211,7 @@ impl Default for CompletionMethod {
 }
 
 /// What a trial of storage waits for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum StorageDevice {
     /// A file on a disk of this machine.
@@ -305,7 +306,7 @@ impl SyntheticTrace {
 }
 
 /// How many bytes an operation has, where not all have the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockSizes {
     /// All have the same.
@@ -321,7 +322,7 @@ pub enum BlockSizes {
 }
 
 /// Operations of one length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockShare {
     /// Their bytes.
     pub bytes: u32,
@@ -330,7 +331,7 @@ pub struct BlockShare {
 }
 
 /// Which random blocks are likelier than others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Skew {
     /// None.
@@ -353,7 +354,7 @@ pub enum Skew {
 }
 
 /// One job, complete: what a line of `weir storage run` or a section of a job file resolves to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StorageJob {
     /// Name in tables.
@@ -499,7 +500,7 @@ impl Default for StorageJob {
 }
 
 /// Result of `weir storage run`, the `weir` key of its JSON.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StorageReport {
     /// [`crate::SCHEMA_VERSION`].
@@ -511,7 +512,7 @@ pub struct StorageReport {
 }
 
 /// What one job measured. Sums over its threads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StorageJobReport {
     /// What was asked; absent only in a default value.
@@ -551,7 +552,7 @@ pub struct StorageJobReport {
 }
 
 /// One direction of one job.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DirectionReport {
     /// Operations completed in the window.
@@ -573,7 +574,7 @@ pub struct DirectionReport {
 }
 
 /// How a rate differs from interval to interval. All 0 when no whole interval was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RateSpread {
     /// Intervals.
@@ -590,7 +591,7 @@ pub struct RateSpread {
 
 /// Operations that were due by the job's rate before its time was over, and that it never began: those in flight took
 /// too long. All 0 without a rate.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NeverBegun {
     /// Of all threads and both directions.
@@ -603,7 +604,7 @@ pub struct NeverBegun {
 }
 
 /// CPU time of one job over the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StorageCpu {
     /// The job's threads, those of its engine included: what they used in user mode.
@@ -623,7 +624,7 @@ pub struct StorageCpu {
 }
 
 /// Where the truth about device times comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceClock {
     /// Only what the thread saw: after a sleep that was too long the device's time is not known.
@@ -636,7 +637,7 @@ pub enum DeviceClock {
 }
 
 /// The measurement points over a whole run. Sums are over `operations`; divide for means.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WaitingReport {
     /// Completed operations.
@@ -684,7 +685,7 @@ pub struct WaitingReport {
 }
 
 /// The measurement points in one interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WaitingInterval {
     /// Start since the run began.

@@ -1,5 +1,6 @@
 //! What only a trial of storage has: what the kernel counted beside what the tool says of itself.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{WaitingInterval, WaitingReport};
@@ -9,7 +10,7 @@ use crate::storage::{WaitingInterval, WaitingReport};
 /// `messages`, `throughput_per_second` and the CPU of the load report it belongs to are from outside, by one method
 /// for every tool: bytes the kernel accounted to the process, and CPU time of all its threads, between the same two
 /// moments.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StorageTrial {
     /// Who did the job: `weir 0.1.0`, `fio-3.33`.

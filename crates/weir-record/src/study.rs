@@ -1,5 +1,6 @@
 //! A judged study: everything a report needs, nothing it must compute.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// One finished study. Report, terminal and export draw this and recompute nothing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StudyResult {
     /// [`crate::SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -107,7 +108,7 @@ pub struct StudyResult {
 }
 
 /// A cell whose threads have to share CPUs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OversubscribedCell {
     /// Cell.
@@ -119,7 +120,7 @@ pub struct OversubscribedCell {
 }
 
 /// What one cause of a published difference makes in this study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
     /// The claim, by its identifier.
     pub claim: String,
@@ -140,7 +141,7 @@ pub struct Attribution {
 }
 
 /// A paired ratio with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedRatio {
     /// exp(mean of paired log-ratios), by the rule of every estimate.
     pub ratio: f64,
@@ -151,7 +152,7 @@ pub struct PairedRatio {
 }
 
 /// How connections of one arm in one cell came about, over all its trials, the ones excluded included.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ListenSummary {
     /// Cell.
@@ -173,7 +174,7 @@ pub struct ListenSummary {
 }
 
 /// A distribution in a few figures; absent ones had too few samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TimesSummary {
     /// Samples.
@@ -187,7 +188,7 @@ pub struct TimesSummary {
 }
 
 /// Absolute figures of one arm in one cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ArmSummary {
     /// Cell.
@@ -223,7 +224,7 @@ impl ArmSummary {
 }
 
 /// Figures of one metric, in its unit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricFigures {
     /// Metric.
     pub metric: Metric,
@@ -248,7 +249,7 @@ impl MetricFigures {
 }
 
 /// Median with minimum and maximum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// Median.
     pub median: f64,
@@ -259,7 +260,7 @@ pub struct Spread {
 }
 
 /// One validity check.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Stable name (`bytes-verified`, `failures-classified`, `littles-law`, `generator-headroom`, …).
     pub name: String,
@@ -270,7 +271,7 @@ pub struct Check {
 }
 
 /// States of the machine, found by clustering the cross-core readings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MachineStates {
     /// Boundary between near and far in nanoseconds; absent when there is one state.
@@ -284,7 +285,7 @@ pub struct MachineStates {
 }
 
 /// One trial on the timeline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineEntry {
     /// Arm name.
     pub arm: String,
@@ -305,7 +306,7 @@ pub struct TimelineEntry {
 }
 
 /// An arm that could not run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingArm {
     /// Arm.
     pub name: String,

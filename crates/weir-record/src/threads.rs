@@ -1,5 +1,6 @@
 //! What threads did in a window: each by itself, as it was read, and by name, as it was judged.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{observation::ThreadFigures, study::Spread};
@@ -9,7 +10,7 @@ pub const THREADS_OF_PROCESS_MAX: usize = 64;
 
 /// Threads of a target and of what runs beside it, over the window of a whole trial. They come from the two readings
 /// that the window has anyway: nothing more is observed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ThreadWindow {
     /// When it ended, by the machine's calendar: `2026-02-09 13:09:25`; empty where that is not known.
@@ -21,7 +22,7 @@ pub struct ThreadWindow {
 }
 
 /// A process with its threads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProcessThreads {
     /// What it is in its trial (`exchange`); empty for the target.
@@ -37,7 +38,7 @@ pub struct ProcessThreads {
 }
 
 /// Threads of one name in one process of an arm's trials, or slices of evidence. Each figure is one for each of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ThreadUse {
     /// Cell.

@@ -1,5 +1,6 @@
 //! One child process pair and what was seen of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// What was seen of the target's processes between the edges of the measured window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ObservedWindow {
     /// CPU time of all threads of the process and its descendants (schedstat, exact).
@@ -45,7 +46,7 @@ pub struct ObservedWindow {
 }
 
 /// Why a trial is kept out of the comparison. It stays in the store with this reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Exclusion {
     /// More than 1 % of CPU time was stolen by the hypervisor.
@@ -86,7 +87,7 @@ pub enum Exclusion {
 }
 
 /// One arm, run once.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TrialRecord {
     /// Cell it belongs to.
@@ -129,7 +130,7 @@ pub struct TrialRecord {
 }
 
 /// One slice: the load went to this arm alone while the others waited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SliceRecord {
     /// Which permutation of the arms it belongs to, from 0. Slices of one permutation are compared with each other.

@@ -1,12 +1,13 @@
 //! What was concluded.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
 pub use crate::metric::Metric;
 
 /// The words, and none of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The arm is better than the baseline: the interval excludes one after correction for several claims.
@@ -26,7 +27,7 @@ pub enum Verdict {
 }
 
 /// An effect with everything needed to believe or doubt it. Ratios are arm over baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Cell.
     pub cell_id: String,
@@ -87,7 +88,7 @@ pub struct Comparison {
 }
 
 /// An effect as a difference, arm less baseline, in the metric's unit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DifferenceEffect {
     /// Mean of the units' differences.
     pub difference: f64,
@@ -105,7 +106,7 @@ pub struct DifferenceEffect {
 }
 
 /// An effect in one state of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateEffect {
     /// The state in which cross-core round trips are long.
     pub is_far: bool,

@@ -3,12 +3,13 @@
 
 use weir_record::{
     account::{Amount, CpuPart},
-    grid::{Difference, Grid},
+    grid::Grid,
     machine::FindingState,
     metric::MetricRow,
-    overview::{Aggregate, Figure, Overview, Statistic},
+    overview::{Aggregate, Figure, Overview, Quantity, Statistic},
+    stable_name,
     study::{ArmSummary, Attribution, ListenSummary, PairedRatio, StudyResult},
-    verdict::{Comparison, DifferenceEffect, Verdict},
+    verdict::{Comparison, DifferenceEffect},
 };
 
 use crate::{findings, language::Language};
@@ -96,14 +97,20 @@ fn aggregate(rows: &mut Rows, it: &Aggregate) {
     }
 }
 
-/// The tables of a map. What is of no one cell has none; the level is in the statistic.
+/// The tables of a map. What is of no one cell has the map's name in its place; the level is in the statistic.
 fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
     let baseline = result.spec.arms.first().map_or("", |arm| arm.name.as_str());
+    let name = map_name(map.map);
+    for cell in &map.cells {
+        rows.line([cell, "", ""], "map", "name", &name, "");
+        rows.flag([cell, "", ""], "map", "is-in-far-state", map.cells_far.contains(cell));
+        rows.flag([cell, "", ""], "map", "is-in-both-states", map.cells_in_both_states.contains(cell));
+    }
     let tables = [("all", &map.overall), ("connections", &map.by_connections), ("workers", &map.by_workers)];
     for (table, of_table) in tables {
         for row in of_table {
             let at = row.level.map_or_else(|| table.to_owned(), |level| format!("{table}-{level}"));
-            let subject = ["", row.arm.as_str(), ""];
+            let subject = [name.as_str(), &row.arm, ""];
             let figures = [
                 ("throughput", row.throughput),
                 ("throughput-per-server-cpu", row.throughput_per_cpu),
@@ -119,28 +126,72 @@ fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
                 ("messages-per-cpu-second", &row.per_cpu_second_ratio),
             ];
             for (metric, ratio) in ratios {
-                let figure = ratio.as_ref().map(|it| it.ratio);
-                rows.figure(
-                    ["", row.arm.as_str(), baseline],
-                    &format!("mean-{metric}-ratio"),
-                    &at,
-                    figure,
-                    "ratio",
-                );
+                let Some(found) = ratio else { continue };
+                let (subject, metric) = ([name.as_str(), &row.arm, baseline], format!("mean-{metric}-ratio"));
+                rows.figure(subject, &metric, &at, Some(found.ratio), "ratio");
+                rows.number(subject, &metric, &format!("{at}-cells"), f64::from(found.cells), "count");
+                for cell in &found.reversed {
+                    rows.flag([cell, &row.arm, baseline], &metric, &format!("is-against-{at}"), true);
+                }
             }
         }
     }
+    best(rows, map);
+    success(rows, map);
+    scaling(rows, map);
+}
+
+fn best(rows: &mut Rows, map: &Overview) {
     for it in &map.best {
-        let subject = [it.cell_id.as_str(), &it.arm, ""];
-        rows.figure(subject, &format!("best-{}", it.quantity.key()), "value", Some(it.figure), "1/s");
-        rows.flag(subject, &format!("best-{}", it.quantity.key()), "is-lower-bound", it.is_bound);
+        let (subject, metric) = ([it.cell_id.as_str(), &it.arm, ""], format!("best-{}", it.quantity.key()));
+        rows.figure(subject, &metric, "value", Some(it.figure), "1/s");
+        rows.flag(subject, &metric, "is-lower-bound", it.is_bound);
+        if let Some(share) = it.success {
+            rows.number(subject, &metric, "success", share, "fraction");
+        }
+        for tie in &it.ties {
+            rows.flag([tie, &it.arm, ""], &metric, "is-tie", true);
+        }
     }
+}
+
+fn success(rows: &mut Rows, map: &Overview) {
+    let name = map_name(map.map);
     for it in &map.success {
-        let at = format!("connections-{}", it.level);
-        let counts =
-            [("completed", it.completed), ("failed", it.failed), ("cut-off-at-end", it.cut_off_at_end)];
+        let (subject, at) = ([name.as_str(), &it.arm, ""], format!("connections-{}", it.level));
+        let counts = [
+            ("completed", it.completed),
+            ("failed", it.failed),
+            ("cut-off-at-end", it.cut_off_at_end),
+            ("trials", u64::from(it.trials)),
+            ("trials-without-report", u64::from(it.trials_without_report)),
+        ];
         for (metric, count) in counts {
-            rows.number(["", it.arm.as_str(), ""], metric, &at, count as f64, "count");
+            rows.number(subject, metric, &at, count as f64, "count");
+        }
+        for class in &it.classes {
+            let metric = format!("failed-{}", stable_name(&class.class));
+            rows.number(subject, &metric, &at, class.count as f64, "count");
+        }
+        if let Some(share) = it.success {
+            rows.number(subject, "success", &at, share, "fraction");
+        }
+    }
+}
+
+fn scaling(rows: &mut Rows, map: &Overview) {
+    let name = map_name(map.map);
+    for it in &map.scaling {
+        let (subject, at) =
+            ([name.as_str(), &it.arm, ""], format!("workers-{}-over-{}", it.workers, it.workers_base));
+        let means = [
+            (Quantity::Throughput, it.throughput, it.lines_free),
+            (Quantity::PerCpuSecond, it.per_cpu_second, it.lines),
+        ];
+        for (quantity, figure, lines) in means {
+            let metric = format!("mean-scaling-efficiency-{}", quantity.key());
+            rows.figure(subject, &metric, &at, figure, "ratio");
+            rows.number(subject, &metric, &format!("{at}-lines"), f64::from(lines), "count");
         }
     }
     for it in &map.scaling_lines {
@@ -150,7 +201,17 @@ fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
         rows.flag(subject, &metric, "is-alarm", it.is_alarm);
         rows.flag(subject, &metric, "is-lower-bound", it.is_bound);
         rows.flag(subject, &metric, "is-upper-bound", it.is_base_bound);
+        for candidate in &it.candidates {
+            let statistic = format!("candidate-{}", stable_name(&candidate.cause));
+            let holds = candidate.holds.map_or("unknown", |holds| if holds { "yes" } else { "no" });
+            rows.line(subject, &metric, &statistic, holds, "");
+        }
     }
+}
+
+/// Stands where a figure of one cell has its name.
+fn map_name(map: u32) -> String {
+    format!("map-{}", map + 1)
 }
 
 /// Parts of an arm's CPU for each message, or of its difference from the baseline's, and the whole.
@@ -209,7 +270,7 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
         ("detectable-effect", it.detectable_effect, "fraction"),
         ("ratio-all-pairs", it.ratio_all_pairs, "ratio"),
     ];
-    rows.line(subject, metric, "verdict", verdict_name(it.verdict), "");
+    rows.line(subject, metric, "verdict", &stable_name(&it.verdict), "");
     rows.number(subject, metric, "pairs", f64::from(it.pairs), "count");
     for (statistic, value, unit) in optional {
         if let Some(value) = value {
@@ -249,9 +310,21 @@ fn grid(rows: &mut Rows, it: &Grid) {
     let key = format!("map-{}", it.metric.row().key);
     for cell in &it.cells {
         let subject = [cell.cell_id.as_str(), &it.arm, &it.baseline];
-        rows.line(subject, &key, "difference", difference_name(cell.difference), "");
+        rows.line(subject, &key, "difference", &stable_name(&cell.difference), "");
         if let Some(p_value) = cell.p_value_adjusted {
             rows.number(subject, &key, "p-false-discovery", p_value, "probability");
+        }
+    }
+    let name = map_name(it.map);
+    for mean in &it.marginals {
+        let at = format!("mean-{}-{}", stable_name(&mean.factor), mean.level);
+        let subject = [name.as_str(), &it.arm, &it.baseline];
+        let figure = Figure { value: mean.ratio, interval: mean.interval };
+        rows.figure(subject, &key, &at, Some(figure), "ratio");
+        rows.number(subject, &key, &format!("{at}-cells"), f64::from(mean.cells), "count");
+        rows.number(subject, &key, &format!("{at}-cells-left-out"), f64::from(mean.cells_left_out), "count");
+        for cell in &mean.reversed {
+            rows.flag([cell, &it.arm, &it.baseline], &key, &format!("is-against-{at}"), true);
         }
     }
     for crossing in &it.crossings {
@@ -265,18 +338,6 @@ fn grid(rows: &mut Rows, it: &Grid) {
         for (statistic, value) in figures.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             rows.number(subject, &key, statistic, value, "count");
         }
-    }
-}
-
-/// Stable name of what a cell of a map comes to, as in the records.
-fn difference_name(difference: Difference) -> &'static str {
-    match difference {
-        Difference::Less => "less",
-        Difference::More => "more",
-        Difference::Undetected => "undetected",
-        Difference::NotBorneOut => "not-borne-out",
-        Difference::GeneratorLimited => "generator-limited",
-        Difference::Invalid => "invalid",
     }
 }
 
@@ -339,18 +400,6 @@ fn listening(rows: &mut Rows, it: &ListenSummary) {
     }
     for (step_s, count) in &it.stalled {
         rows.number(subject, "connect-stalled", &format!("step-{step_s}-s"), *count as f64, "count");
-    }
-}
-
-/// Stable name of a verdict, as in the records.
-pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::Equivalent => "equivalent",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::NotComparable => "not-comparable",
-        Verdict::NoClaim => "no-claim",
     }
 }
 

@@ -10,7 +10,7 @@ use weir_record::{
 use crate::{
     chart, findings, format,
     language::told,
-    metrics,
+    maps, metrics,
     section::{Content, Section},
     table::Table,
     view::View,
@@ -89,7 +89,8 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
 
 /// What is known of an arm, in how many cells.
 fn standing(view: &View<'_>, it: &Advice) -> String {
-    let Advice { arm, baseline, less, more, undetected, not_borne_out, generator_limited, cells, .. } = it;
+    let Advice { baseline, less, more, undetected, not_borne_out, generator_limited, cells, .. } = it;
+    let arm = maps::arm(view, &it.arm, it.map);
     let (language, noun) = (view.language, metrics::prose(view, METRIC));
     let told = match it.standing {
         Standing::Less => told!(
@@ -198,7 +199,7 @@ fn regions(view: &View<'_>, guidance: &Guidance) -> Table {
                 |(low, high)| format!("{} – {}", format::ratio(Some(low)), format::ratio(Some(high))),
             );
             vec![
-                advice.arm.clone(),
+                maps::arm(view, &advice.arm, advice.map),
                 found(view, region),
                 place(view, advice, region),
                 format::ratio_and_interval(region.ratio, region.interval),
@@ -235,8 +236,9 @@ fn found(view: &View<'_>, region: &Region) -> String {
 /// `100 to 4,000 connections · 1 worker; 2 workers`.
 fn place(view: &View<'_>, advice: &Advice, region: &Region) -> String {
     let grids = &view.result.grids;
-    let is_own =
-        |it: &&Grid| it.metric == METRIC && (&it.arm, &it.baseline) == (&advice.arm, &advice.baseline);
+    let is_own = |it: &&Grid| {
+        (it.map, it.metric, &it.arm, &it.baseline) == (advice.map, METRIC, &advice.arm, &advice.baseline)
+    };
     let Some(grid) = grids.iter().find(is_own) else { return region.cells.join("; ") };
     let (from, to) = region.levels;
     let along = match from == to {

@@ -1,7 +1,8 @@
 //! Arms that run as an older kernel would let them: what they leave unused, and what that cannot show.
 
 use weir_record::{
-    kernel,
+    kernel::{self, KernelFeature},
+    machine::GRANTED_LIMIT,
     spec::{ArmSpec, Subject},
 };
 
@@ -19,6 +20,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
         let Subject::Weir { driver, .. } = &arm.subject else { return None };
         let version = arm.subject.as_on_kernel()?;
         let masked = kernel::lacking(version, driver)
+            .filter(|row| row.feature != KernelFeature::MultishotReceive || receives_many_times(view, arm))
             .map(|row| format!("{} ({})", findings::feature(view.language, row.name), row.since));
         Some(vec![
             arm.name.clone(),
@@ -31,4 +33,18 @@ pub(crate) fn section(view: &View<'_>) -> Content {
         let head = [Word::Arm, Word::KernelsVersion, Word::KernelsMasked];
         Section::of_table(Word::KernelsTitle, Word::KernelsHelp, Table::new(view, &head, &[], rows))
     })
+}
+
+/// Whether the arm would receive many times by one request, were it not for its version: it may say itself that it does
+/// not, and by itself it does not on every kernel.
+fn receives_many_times(view: &View<'_>, arm: &ArmSpec) -> bool {
+    let Subject::Weir { options, .. } = &arm.subject else { return false };
+    match options.get("receive").map(String::as_str) {
+        Some("multishot") => true,
+        Some("single") => false,
+        _ => {
+            let granted = view.result.fingerprint.limits.get(GRANTED_LIMIT);
+            granted.is_none_or(|names| names.split(' ').any(|name| name == "multishot-receive"))
+        }
+    }
 }

@@ -32,6 +32,7 @@ mod html;
 mod io_models;
 mod kernels;
 mod language;
+mod maps;
 mod markdown;
 mod metrics;
 mod notes;

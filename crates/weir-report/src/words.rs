@@ -547,6 +547,7 @@ words! {
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
     CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";
+    CheckDrift: "the machine stayed what it was" | "머신 상태가 끝까지 유지됨" | "机器自始至终保持原样";
     CheckWarmUp: "steady before the window" | "측정 전 안정 상태 도달" | "测量前已达稳态";
     CheckInterleaving: "arms took turns in random order" | "무작위 순서로 번갈아 실행됨" | "各方案按随机顺序轮流运行";
     CheckSchedule: "the schedule was finished" | "계획한 일정을 마침" | "已完成全部计划";
@@ -681,6 +682,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "exclusions-balanced" => Some(Word::CheckExclusions),
         "steal" => Some(Word::CheckSteal),
         "foreign-cpu" => Some(Word::CheckForeign),
+        "steady-machine" => Some(Word::CheckDrift),
         "steady-warm-up" => Some(Word::CheckWarmUp),
         "interleaving" => Some(Word::CheckInterleaving),
         "schedule" => Some(Word::CheckSchedule),

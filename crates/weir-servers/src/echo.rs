@@ -27,8 +27,8 @@ pub async fn echo(stream: Stream) {
     let _ = stream.shutdown().await;
 }
 
-/// What a server wastes for every receive: an effect of known size and place, which the laboratory must find when it
-/// is tested itself.
+/// What a server wastes for every receive, or loses: an effect of known size and place, which the laboratory must find
+/// when it is tested itself.
 #[derive(Clone, Debug)]
 pub enum Plant {
     /// CPU time of the server's own. It ends with the first reading of the clock that is late enough, so it is never
@@ -40,6 +40,8 @@ pub enum Plant {
     Wake(Sleeper),
     /// Two sends in place of one.
     SplitWrite,
+    /// A connection that ends without an answer to its receive of this number.
+    Lose(u32),
 }
 
 /// A thread that sleeps until it is woken, and sleeps again.
@@ -79,8 +81,12 @@ impl Sleeper {
 
 /// Like [`echo`], with something planted.
 pub async fn echo_planted(stream: Stream, plant: Plant) {
+    let mut received = 0_u32;
     while let Ok(Some(mut bytes)) = stream.recv().await {
+        received = received.wrapping_add(1);
         match &plant {
+            Plant::Lose(number) if received == *number => return,
+            Plant::Lose(_) => {}
             Plant::Time(time) => {
                 let began = Instant::now();
                 while began.elapsed() < *time {}

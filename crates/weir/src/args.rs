@@ -124,8 +124,9 @@ pub(crate) struct Study {
     /// are factors
     #[arg(long, value_name = "PLAN|FACTOR=LEVELS", conflicts_with = "resume")]
     pub(crate) levels: Vec<String>,
-    /// A further arm, NAME="./server --port {port}", with {cpus}, {workers} and {address} where it wants them; or NAME
-    /// of an arm of the file, with --only-arms
+    /// A further arm, NAME="./server --port {port}", with {cpus}, {workers} and {address} where it wants them, and in a
+    /// study of HTTP {content}, the file to answer with, and {content_type}; or NAME of an arm of the file, with
+    /// --only-arms
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
     pub(crate) arm: Vec<String>,
     /// io_uring as these older kernels would let it run, an arm each: 5.19,6.1 (features masked on this kernel)
@@ -208,10 +209,14 @@ pub(crate) enum Format {
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// Folder of a study's results
-    pub(crate) run: PathBuf,
+    #[arg(required_unless_present = "schema")]
+    pub(crate) run: Option<PathBuf>,
     /// What to print
     #[arg(long, value_enum, default_value = "json")]
     pub(crate) format: Format,
+    /// Print the JSON Schema of what --format json prints
+    #[arg(long, conflicts_with_all = ["run", "format"])]
+    pub(crate) schema: bool,
 }
 
 /// What the help of completions ends with.

@@ -14,7 +14,7 @@ use crate::limits::instead;
 pub struct Choices {
     /// Keys of this plan take the place of the file's.
     pub plan: Option<String>,
-    /// Levels of factors, each a number or a word.
+    /// Levels of factors, each a number, a flag or a word.
     pub levels: Vec<(String, Vec<String>)>,
     /// Further arms: name, and the words of a command, or none for an arm of the file.
     pub arms: Vec<(String, Vec<String>)>,
@@ -112,9 +112,10 @@ fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
 /// The levels of a factor. Claims about combinations that are gone go with them; the primary one moves to the first
 /// level there is.
 fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), ChoiceError> {
-    let value = |level: &String| match level.parse::<i64>() {
-        Ok(number) => Value::Integer(number),
-        Err(_) => Value::String(level.clone()),
+    let value = |level: &String| match (level.parse::<i64>(), level.parse::<bool>()) {
+        (Ok(number), _) => Value::Integer(number),
+        (_, Ok(flag)) => Value::Boolean(flag),
+        _ => Value::String(level.clone()),
     };
     let levels: Vec<Value> = levels.iter().map(value).collect();
     let Some(Value::Table(factors)) = study.get_mut("factors") else {
@@ -200,8 +201,24 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
             table.get("arms").and_then(Value::as_array).is_none_or(|it| it.iter().all(is_left))
         });
     }
+    if choices.only_arms && is_file {
+        let names: Vec<String> = arms.iter().map(name_of).collect();
+        study.insert("title".to_owned(), title_of(&names.join(", ")));
+    }
     study.insert("arm".to_owned(), Value::Array(arms));
     Ok(())
+}
+
+/// What a study asks whose arms were all chosen: the file's question may be about others.
+fn title_of(names: &str) -> Value {
+    let texts = [
+        ("en", format!("Which of these needs least CPU: {names}?")),
+        ("ko", format!("CPU를 가장 적게 쓰는 것은? {names}")),
+        ("zh", format!("哪个最省 CPU：{names}？")),
+    ];
+    Value::Table(
+        texts.map(|(language, text)| (language.to_owned(), Value::String(text))).into_iter().collect(),
+    )
 }
 
 /// An arm of io_uring that leaves unused what later kernels brought.
@@ -257,6 +274,22 @@ mod tests {
     }
 
     #[test]
+    fn levels_are_numbers_flags_and_words() {
+        let text = BuiltIn::named("peers-http").expect("it is built in").text;
+        let chosen_levels = vec![
+            levels("connections", &["5"]),
+            levels("close", &["false"]),
+            levels("content", &["html", "64"]),
+        ];
+        let choices = Choices { levels: chosen_levels, ..Choices::default() };
+        let text = chosen(text, &choices).expect("they fit");
+        let study: Table = text.parse().expect("it is a study");
+        assert_eq!(study["factors"]["close"], Value::Array(vec![Value::Boolean(false)]));
+        let content = study["factors"]["content"].as_array().expect("a list");
+        assert!(content[0].is_str() && content[1].is_integer(), "{content:?}");
+    }
+
+    #[test]
     fn arms_of_a_command_line_stand_beside_those_of_the_file_or_alone() {
         let command = vec!["./server".to_owned(), "--port".to_owned(), "{port}".to_owned()];
         let arms = vec![("own".to_owned(), command.clone())];
@@ -271,6 +304,7 @@ mod tests {
             ..Choices::default()
         };
         assert_eq!(names(&alone), ["uring", "own"]);
+        assert_eq!(tps(&alone).spec.title.en, "Which of these needs least CPU: uring, own?");
         let tables = |choices: &Choices| tps(choices).spec.published_tables.len();
         assert_eq!((tables(&beside), tables(&alone)), (9, 0), "a table is about arms that are there");
     }

@@ -172,6 +172,7 @@ fn check_server(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
         Subject::Weir { driver, arguments, .. } => {
             check_driver(driver)?;
             check_arguments(arguments)?;
+            check_workers(driver, spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))?;
             check_descriptors(driver, spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))
         }
         Subject::Command { argv } => check_command(argv),
@@ -190,6 +191,17 @@ pub(super) fn check_driver(driver: &str) -> Result<(), SpecError> {
         "auto" => "an arm must name its driver; `auto` would leave open what was measured".to_owned(),
         other => format!("there is no driver {other:?}; {}", instead(other, &DRIVERS)),
     };
+    Err(SpecError::new("arm.driver", message))
+}
+
+/// The blocking driver has a thread for each connection, and no workers.
+fn check_workers<'c>(driver: &str, mut cells: impl Iterator<Item = &'c CellSpec>) -> Result<(), SpecError> {
+    let Some(cell) = cells.find(|cell| driver == "blocking" && cell.workers > 1) else { return Ok(()) };
+    let message = format!(
+        "blocking has a thread for each connection and no workers, and {} has {} workers; leave the arm out there with \
+         the `arms` of a [[cell]], or ask for 1 worker",
+        cell.id, cell.workers
+    );
     Err(SpecError::new("arm.driver", message))
 }
 

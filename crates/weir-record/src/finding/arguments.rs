@@ -1,5 +1,6 @@
 //! What findings are about: the arguments of their codes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -8,7 +9,7 @@ use crate::{
 };
 
 /// Trials of an arm that noise excluded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmExclusions {
     /// Arm.
     pub arm: String,
@@ -19,7 +20,7 @@ pub struct ArmExclusions {
 }
 
 /// How much the baseline's own CPU per message changes with the place of its slice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrderEffect {
     /// Which place.
     pub place: SlicePlace,
@@ -32,7 +33,7 @@ pub struct OrderEffect {
 }
 
 /// Where a slice of the baseline stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "place", rename_all = "kebab-case")]
 pub enum SlicePlace {
     /// It goes before the baseline's other slice.
@@ -45,7 +46,7 @@ pub enum SlicePlace {
 }
 
 /// What is sent and counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageKind {
     /// A message of echo.
@@ -77,7 +78,7 @@ impl MessageKind {
 }
 
 /// What one independent value comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitKind {
     /// A round of fresh processes in which the arms take turns.
@@ -95,7 +96,7 @@ impl UnitKind {
 }
 
 /// Why a trial, or a unit, has no part in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExclusionKind {
     /// The hypervisor took CPU time.
@@ -144,7 +145,7 @@ impl From<&Exclusion> for ExclusionKind {
 }
 
 /// Classes of failed responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureClass {
     /// The connection was refused.
@@ -170,7 +171,7 @@ pub enum FailureClass {
 }
 
 /// Failures of one class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureCount {
     /// Class.
     pub class: FailureClass,
@@ -179,7 +180,7 @@ pub struct FailureCount {
 }
 
 /// A trial that failed, as far as it knows why.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FailedTrial {
     /// Arm.
@@ -197,7 +198,7 @@ pub struct FailedTrial {
 }
 
 /// What a verdict on server CPU is held against.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "figure", rename_all = "kebab-case")]
 pub enum Witness {
     /// CPU of the whole machine.
@@ -210,7 +211,7 @@ pub enum Witness {
 }
 
 /// What the other figure says.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WitnessFigure {
     /// Arm over baseline.
     pub ratio: f64,
@@ -221,7 +222,7 @@ pub struct WitnessFigure {
 }
 
 /// What the other figure does to a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WitnessBearing {
     /// It is known not to go the other way.
@@ -233,7 +234,7 @@ pub enum WitnessBearing {
 }
 
 /// Why a schedule is not finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum Stopped {
     /// Another session goes on.

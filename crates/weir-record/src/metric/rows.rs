@@ -1,6 +1,7 @@
 //! The metrics, each with its row, in one place: what is added here is judged, stored, exported, drawn and may be named
 //! in study files.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Better, Family, MetricRow, MetricUnit, Part, Scale, Words};
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// A figure of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// CPU time of the server's processes per message. The primary metric.

@@ -12,7 +12,7 @@ use weir_record::{
 use crate::{
     format,
     language::told,
-    metrics,
+    maps, metrics,
     section::{Content, Plot, Section},
     table::Table,
     view::View,
@@ -57,10 +57,10 @@ fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<String> {
 }
 
 fn plot(view: &View<'_>, grid: &Grid) -> Plot {
-    let what = format!("{} · {}", view.compared(&grid.arm, &grid.baseline), metrics::name(view, grid.metric));
+    let arm = maps::arm(view, &view.compared(&grid.arm, &grid.baseline), grid.map);
     Plot {
-        id: format!("map-{}-{}", grid.arm, grid.metric.row().key),
-        title: what,
+        id: format!("map-{}-{}-{}", grid.map + 1, grid.arm, grid.metric.row().key),
+        title: format!("{arm} · {}", metrics::name(view, grid.metric)),
         image: draw(view, grid),
         numbers: numbers(view, grid),
         is_table: true,
@@ -204,7 +204,7 @@ fn numbers(view: &View<'_>, grid: &Grid) -> Table {
 fn mean(view: &View<'_>, grid: &Grid, marginal: &Marginal) -> Vec<String> {
     let reversed: Vec<String> = marginal.reversed.iter().map(|cell| view.cell_label(cell)).collect();
     vec![
-        grid.arm.clone(),
+        maps::arm(view, &grid.arm, grid.map),
         metrics::name(view, grid.metric),
         level(view, marginal.factor, marginal.level),
         if reversed.is_empty() { format::ABSENT.to_owned() } else { reversed.join("; ") },
@@ -242,7 +242,7 @@ fn crossed(view: &View<'_>, grid: &Grid, crossing: &Crossing) -> String {
             "该线上标有 † 的 {cells} 个单元未予采用。",
         ),
     };
-    let (arm, baseline) = (&grid.arm, &grid.baseline);
+    let (arm, baseline) = (maps::arm(view, &grid.arm, grid.map), &grid.baseline);
     let metric = metrics::name(view, grid.metric);
     let told = match crossing.beyond {
         Difference::Less => told!(
@@ -264,7 +264,7 @@ fn crossed(view: &View<'_>, grid: &Grid, crossing: &Crossing) -> String {
 /// How many cells say less than they seem to, and why.
 fn limited(view: &View<'_>, grid: &Grid) -> Option<String> {
     let (limited, all) = (grid.cells_left_out, grid.cells.len());
-    let (arm, metric) = (&grid.arm, metrics::name(view, grid.metric));
+    let (arm, metric) = (maps::arm(view, &grid.arm, grid.map), metrics::name(view, grid.metric));
     let told = told!(
         view.language,
         "{arm}, {metric}: in {limited} of {all} cells (†) the generator was the limit, and no open-loop cell shows both \
@@ -282,7 +282,7 @@ fn reversals(view: &View<'_>, grid: &Grid) -> Vec<String> {
     let language = view.language;
     let told = |marginal: &Marginal| {
         let cells = marginal.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
-        let (arm, metric) = (&grid.arm, metrics::name(view, grid.metric));
+        let (arm, metric) = (maps::arm(view, &grid.arm, grid.map), metrics::name(view, grid.metric));
         let level = level(view, marginal.factor, marginal.level);
         told!(
             language,

@@ -9,6 +9,7 @@ use crate::{
     findings,
     format::{self, ABSENT},
     language::told,
+    maps,
     section::{Content, Section},
     table::Table,
     titles,
@@ -31,14 +32,17 @@ pub(crate) fn section(view: &View<'_>) -> Content {
 /// What it comes to in a few lines, for a terminal: each arm over all cells, and what scales too well.
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     let maps = &view.result.overviews;
-    let over_all = maps.iter().flat_map(|map| map.overall.iter().filter_map(|row| sentence(view, row)));
+    let of_map = |map: &Overview| -> Vec<String> {
+        map.overall.iter().filter_map(|row| sentence(view, map, row)).collect()
+    };
+    let over_all = maps.iter().flat_map(of_map);
     over_all.chain(maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN))).collect()
 }
 
 fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
-    let mut tables = vec![means(view, TableName::Overall, &map.overall)];
-    tables.push(means(view, TableName::Connections, &map.by_connections));
-    tables.push(means(view, TableName::Threads, &map.by_workers));
+    let mut tables = vec![means(view, map, TableName::Overall, &map.overall)];
+    tables.push(means(view, map, TableName::Connections, &map.by_connections));
+    tables.push(means(view, map, TableName::Threads, &map.by_workers));
     tables.push(success::best(view, map));
     tables.push(success::by_class(view, map));
     if !map.by_workers.is_empty() {
@@ -46,7 +50,28 @@ fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     }
     tables.extend(scaling::tables(view, map));
     tables.push(per_core(view, &map.by_workers));
-    tables.into_iter().filter(|table| !table.rows.is_empty() || !table.texts.is_empty()).collect()
+    tables.retain(|table| !table.rows.is_empty() || !table.texts.is_empty());
+    if let Some(apart) = maps::apart(view, map.map) {
+        let titles = tables.iter_mut().filter_map(|table| table.title.as_mut());
+        titles.for_each(|title| title.push_str(&format!(" · {apart}")));
+    }
+    tables
+}
+
+/// Which cells were met in another state of the machine than the others.
+fn states(view: &View<'_>, map: &Overview) -> Option<String> {
+    let (far, both, all) = (map.cells_far.len(), map.cells_in_both_states.len(), map.cells.len());
+    let are_alike = [far, both].contains(&all) || far + both == 0;
+    let text = told!(
+        view.language,
+        "The machine has two states. Figures of {far} of {all} cells are of its far state, of {both} of both, and of the \
+         others of its near one: means over them and the best of them are of both, ratios are each of one.",
+        "이 머신에는 두 가지 상태가 있습니다. 셀 {all}개 중 {far}개의 수치는 먼 상태(far), {both}개는 두 상태 모두, 나머지는 가까운 상태(near)에서 잰 \
+         것입니다. 따라서 평균과 최고 구성에는 두 상태가 섞여 있으며, 비율은 각각 한 상태의 값입니다.",
+        "本机有两种状态。{all} 个单元中有 {far} 个的数值取自远状态（far），{both} 个取自两种状态，其余取自近状态（near）：均值与最佳配置混合了两种状态，\
+         而每个比值只取自一种状态。",
+    );
+    (!are_alike).then_some(text)
 }
 
 /// The names of the tables, as document 000 has them.
@@ -181,7 +206,7 @@ fn level_head(view: &View<'_>, table: TableName) -> Option<String> {
 }
 
 /// Means by level, or over all cells, with ratios to the baseline and what was published.
-fn means(view: &View<'_>, table: TableName, rows: &[MeanRow]) -> Table {
+fn means(view: &View<'_>, map: &Overview, table: TableName, rows: &[MeanRow]) -> Table {
     let theirs = published(view, table).filter(|_| !rows.is_empty());
     let mut head: Vec<String> = level_head(view, table).into_iter().collect();
     head.push(view.word(Word::Arm).to_owned());
@@ -197,7 +222,9 @@ fn means(view: &View<'_>, table: TableName, rows: &[MeanRow]) -> Table {
         cells.extend(theirs.iter().flat_map(|it| published_cells(view, Some(it), &key(level), arm)));
         cells
     });
-    let texts = rows.iter().filter_map(|row| reversed(view, row).filter(|_| table == TableName::Overall));
+    let is_first = table == TableName::Overall;
+    let texts = rows.iter().filter(|_| is_first).filter_map(|row| reversed(view, map, row));
+    let texts = texts.chain(states(view, map).filter(|_| is_first));
     let texts = texts.chain(theirs.map(|it| explained(view, it))).collect();
     Table::with_head(head, text_columns, shown).titled(name(view, table), texts)
 }
@@ -228,10 +255,10 @@ fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
 }
 
 /// A mean over all cells that some of them contradict.
-fn reversed(view: &View<'_>, row: &MeanRow) -> Option<String> {
+fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     let found = row.per_cpu_second_ratio.as_ref().filter(|it| !it.reversed.is_empty())?;
     let cells = found.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
-    let (arm, what) = (&row.arm, quantity(view, Quantity::PerCpuSecond));
+    let (arm, what) = (maps::arm(view, &row.arm, map.map), quantity(view, Quantity::PerCpuSecond));
     Some(told!(
         view.language,
         "{arm}, {what}: the mean over all cells hides cells that go the other way: {cells}.",
@@ -241,12 +268,12 @@ fn reversed(view: &View<'_>, row: &MeanRow) -> Option<String> {
 }
 
 /// An arm against the baseline over all cells, in one sentence.
-fn sentence(view: &View<'_>, row: &MeanRow) -> Option<String> {
-    let (arm, baseline) = (&row.arm, view.baseline()?);
+fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
+    let (arm, baseline) = (maps::arm(view, &row.arm, map.map), view.baseline()?);
     let found = row.per_cpu_second_ratio.as_ref()?;
     let ratio = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
     let (what, cells) = (quantity(view, Quantity::PerCpuSecond), found.cells);
-    let hidden = reversed(view, row).map_or_else(String::new, |text| format!(" {text}"));
+    let hidden = reversed(view, map, row).map_or_else(String::new, |text| format!(" {text}"));
     Some(told!(
         view.language,
         "{what}, geometric mean over {cells} cells: {arm} / {baseline} {ratio}.{hidden}",

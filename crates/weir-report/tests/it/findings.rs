@@ -103,6 +103,18 @@ fn of_the_session() -> Vec<Example> {
             Finding::ForeignCpu { cpus: 0.123, over: 61, trials: 62, unit: UnitKind::Pair },
             vec!["0.123", "61", "62"],
         ),
+        (
+            Finding::MachineDrift {
+                foreign_cpus: (0.01, 0.93),
+                foreign_cpus_change_max: 0.1,
+                server_cpu: 1.217,
+                throughput: 0.583,
+                cells: 91,
+                change_max: 0.15,
+                kind: KIND,
+            },
+            vec!["0.01", "0.93", "0.10", "1.217", "0.583", "91", "15 %"],
+        ),
         (Finding::WarmUp { steady: 63, trials: 64 }, vec!["63", "64"]),
         (Finding::Interleaving { matching: 65, blocks: 66, seed: 20_261_121 }, vec!["65", "66", "20261121"]),
         (

@@ -49,6 +49,7 @@ fn mapped() -> StudyResult {
         }
     }
     result.grids = vec![Grid {
+        map: 0,
         arm: "uring".to_owned(),
         baseline: "epoll".to_owned(),
         metric: Metric::ServerCpuPerMessage,
@@ -102,6 +103,7 @@ fn guidance() -> Guidance {
     };
     let undetected = Region { detectable: Some(0.04), ..region(Difference::Undetected, (100, 100), &[1]) };
     let advice = Advice {
+        map: 0,
         arm: "uring".to_owned(),
         baseline: "epoll".to_owned(),
         standing: Standing::Both,
@@ -164,6 +166,9 @@ fn an_export_has_what_each_cell_of_the_map_comes_to() {
         "c4000-w1,uring,epoll,map-server-cpu-per-message,difference,less,",
         "c1-w2,uring,epoll,map-server-cpu-per-message,difference,generator-limited,",
         "c4000-w2,uring,epoll,map-server-cpu-per-message,difference,invalid,",
+        "map-1,uring,epoll,map-server-cpu-per-message,mean-workers-2,1.07,ratio",
+        "map-1,uring,epoll,map-server-cpu-per-message,mean-workers-2-cells-left-out,1,count",
+        "c100-w2,uring,epoll,map-server-cpu-per-message,is-against-mean-workers-2,1,bool",
         "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-low,80.2,count",
         "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-cells-left-out,1,count",
     ] {
@@ -218,6 +223,26 @@ fn an_arm_as_on_an_older_kernel_says_what_it_leaves_unused() {
     }
     let text = markdown(&result, Language::English);
     assert!(text.contains("Features masked on this kernel"), "{text}");
+}
+
+#[test]
+fn an_older_kernels_arm_does_not_leave_unused_what_is_not_used_here_anyway() {
+    let mut result = fixture::quick();
+    let options = BTreeMap::from([("as-on-kernel".to_owned(), "5.19".to_owned())]);
+    result.spec.arms[1].subject =
+        Subject::Weir { driver: "uring".to_owned(), options, arguments: Vec::new() };
+    let names_it =
+        |result: &StudyResult| markdown(result, Language::English).contains("multishot receive (6.0)");
+    assert!(names_it(&result), "a result that does not say what is used here");
+    let mut granted = |names: &str| {
+        result.fingerprint.limits.insert("io_uring_granted".to_owned(), names.to_owned());
+        names_it(&result)
+    };
+    assert!(granted("single-issuer multishot-receive"));
+    assert!(!granted("single-issuer no-iowait"));
+    let Subject::Weir { options, .. } = &mut result.spec.arms[1].subject else { panic!("it is Weir's own") };
+    options.insert("receive".to_owned(), "multishot".to_owned());
+    assert!(names_it(&result), "it asks for them");
 }
 
 #[test]

@@ -128,6 +128,9 @@ fn mapped() -> StudyResult {
         success: Some(1.0),
     };
     result.overviews = vec![Overview {
+        map: 0,
+        cells_far: Vec::new(),
+        cells_in_both_states: Vec::new(),
         cells: result.spec.cells.iter().map(|cell| cell.id.clone()).collect(),
         overall: both(None, 1.08).to_vec(),
         by_connections: [both(Some(100), 1.12), both(Some(4000), 1.04)].concat(),
@@ -207,21 +210,95 @@ fn a_terminal_has_a_line_for_each_arm_and_what_scales_too_well() {
 #[test]
 fn the_export_has_every_figure_of_the_tables() {
     let text = csv(&mapped());
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| ["mean-", "scaling-", "best-"].iter().any(|it| line.contains(it)))
-        .collect();
+    let lines: Vec<&str> = text.lines().collect();
     for line in [
-        ",uring,,mean-messages-per-cpu-second,all,205200,1/s",
-        ",uring,epoll,mean-messages-per-cpu-second-ratio,connections-100,1.12,ratio",
-        ",epoll,,mean-cells-generator-bound,workers-1,1,count",
+        "map-1,uring,,mean-messages-per-cpu-second,all,205200,1/s",
+        "map-1,uring,epoll,mean-messages-per-cpu-second-ratio,connections-100,1.12,ratio",
+        "map-1,uring,epoll,mean-messages-per-cpu-second-ratio,connections-100-cells,3,count",
+        "c100-w2,uring,epoll,mean-messages-per-cpu-second-ratio,is-against-all,1,bool",
+        "map-1,epoll,,mean-cells-generator-bound,workers-1,1,count",
         "c100-w2,uring,,scaling-efficiency-throughput,is-alarm,1,bool",
         "c100-w2,uring,,scaling-efficiency-throughput,is-upper-bound,1,bool",
         "c100-w2,uring,,scaling-efficiency-throughput,is-lower-bound,0,bool",
+        "c100-w2,uring,,scaling-efficiency-throughput,candidate-generator-at-limit,yes,",
+        "c100-w2,uring,,scaling-efficiency-throughput,candidate-base-noisier,unknown,",
+        "map-1,uring,,mean-scaling-efficiency-throughput,workers-2-over-1,0.93,ratio",
+        "map-1,uring,,mean-scaling-efficiency-throughput,workers-2-over-1-lines,1,count",
+        "map-1,uring,,mean-scaling-efficiency-messages-per-cpu-second,workers-2-over-1-lines,2,count",
         "c100-w2,uring,,best-throughput,is-lower-bound,1,bool",
+        "c100-w1,uring,,best-throughput,is-tie,1,bool",
+        "c100-w2,uring,,best-throughput,success,1,fraction",
+        "map-1,uring,,failed-reset,connections-100,3,count",
+        "map-1,epoll,,success,connections-4000,1,fraction",
+        "map-1,uring,,trials-without-report,connections-100,0,count",
+        "c4000-w1,,,map,name,map-1,",
     ] {
         assert!(lines.contains(&line), "{line} in {lines:#?}");
     }
+}
+
+#[test]
+fn two_maps_of_a_study_share_no_key_and_no_title() {
+    let mut result = mapped();
+    let cells = result.spec.cells.clone();
+    result.spec.cells.extend(cells.into_iter().map(|cell| CellSpec {
+        id: format!("{}-idle", cell.id),
+        idle_connections: 40,
+        ..cell
+    }));
+    let mut second = result.overviews[0].clone();
+    let idle = |id: &mut String| id.push_str("-idle");
+    second.map = 1;
+    second.cells.iter_mut().for_each(idle);
+    second.best.iter_mut().for_each(|it| {
+        idle(&mut it.cell_id);
+        it.ties.iter_mut().for_each(idle);
+    });
+    second.scaling_lines.iter_mut().for_each(|it| idle(&mut it.cell_id));
+    let rows = [&mut second.overall, &mut second.by_connections, &mut second.by_workers];
+    let ratios = rows.into_iter().flatten().filter_map(|row| row.per_cpu_second_ratio.as_mut());
+    ratios.for_each(|ratio| ratio.reversed.iter_mut().for_each(idle));
+    result.overviews.push(second);
+    result.grids = vec![grid(&result, Metric::ServerCpuPerMessage); 2];
+    let [first, second] = result.grids.as_mut_slice() else { unreachable!("there are two") };
+    first.cells.truncate(4);
+    (second.map, second.cells) = (1, second.cells.split_off(4));
+    let text = csv(&result);
+    let key = |line: &str| line.splitn(6, ',').take(5).collect::<Vec<_>>().join(",");
+    // Of a comparison there are several of each of these, and of a block two of the baseline's trials.
+    let several = [",reason,", ",note,", ",excluded,", ",trial,"];
+    let is_one_of_several = |line: &&str| several.iter().any(|it| line.contains(it));
+    let mut keys: Vec<String> = text.lines().filter(|line| !is_one_of_several(line)).map(key).collect();
+    keys.sort_unstable();
+    let twice: Vec<&[String]> = keys.windows(2).filter(|two| two[0] == two[1]).collect();
+    assert!(twice.is_empty(), "{:?}", twice.first());
+    let apart = ["· 40 idle", "· 유휴 연결 40개", "· 空闲连接 40 个"];
+    for (language, apart) in Language::ALL.into_iter().zip(apart) {
+        let page = markdown(&result, language);
+        let mut titles: Vec<&str> = page.lines().filter(|line| line.starts_with('#')).collect();
+        let all = titles.len();
+        titles.sort_unstable();
+        titles.dedup();
+        assert_eq!(titles.len(), all, "{titles:#?}");
+        assert!(page.contains(apart), "{language:?}: {titles:#?}");
+    }
+}
+
+#[test]
+fn where_cells_were_met_in_unlike_states_of_the_machine_the_means_say_so() {
+    let mut result = mapped();
+    let sentence = |result: &StudyResult| {
+        markdown(result, Language::English)
+            .contains("Figures of 1 of 4 cells are of its far state, of 2 of both")
+    };
+    assert!(!sentence(&result));
+    result.overviews[0].cells_far = vec!["c100-w1".to_owned()];
+    result.overviews[0].cells_in_both_states = vec!["c100-w2".to_owned(), "c4000-w2".to_owned()];
+    assert!(sentence(&result));
+    assert!(csv(&result).contains("\nc100-w1,,,map,is-in-far-state,1,bool\n"));
+    result.overviews[0].cells_far = result.overviews[0].cells.clone();
+    result.overviews[0].cells_in_both_states.clear();
+    assert!(!markdown(&result, Language::English).contains("of its far state"), "all were met in one");
 }
 
 #[test]
@@ -382,6 +459,7 @@ fn grid(result: &StudyResult, metric: Metric) -> Grid {
         }
     };
     Grid {
+        map: 0,
         cells_left_out: 0,
         arm: "uring".to_owned(),
         baseline: "epoll".to_owned(),

@@ -1,4 +1,4 @@
-//! `weir export`: a study's data on standard output.
+//! `weir export`: a study's data on standard output, or the schema of its JSON.
 
 use anyhow::Result;
 
@@ -10,7 +10,12 @@ use crate::{
 };
 
 pub(crate) fn run(arguments: &Export) -> Result<Exit> {
-    let (result, trials) = report::read(&arguments.run)?;
+    // The parser asks for one of the two.
+    let Some(run) = arguments.run.as_deref().filter(|_| !arguments.schema) else {
+        output::print(&format!("{}\n", weir_lab::export::schema()?))?;
+        return Ok(Exit::Ok);
+    };
+    let (result, trials) = report::read(run)?;
     let text = match arguments.format {
         Format::Csv => weir_report::csv(&result),
         Format::Slices => weir_report::slices_csv(&trials),

@@ -7,7 +7,10 @@ use weir_judge::{
     judge::{self, Judged},
     missing::missing_arms,
 };
-use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_record::{
+    study::{MissingArm, StudyResult},
+    trial::TrialRecord,
+};
 use weir_report::Language;
 use weir_store::Store;
 
@@ -55,7 +58,13 @@ pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
     let store = Store::open_read_only(folder)?;
     let header = store.study()?;
     let trials: Vec<TrialRecord> = store.blocks()?.into_iter().flat_map(|block| block.trials).collect();
-    let missing = missing_arms(&header.spec, &header.missing_arms, trials.iter());
+    let mut known = header.missing_arms.clone();
+    for arm in never_tried(&store, &trials) {
+        if known.iter().all(|other| other.name != arm.name) {
+            known.push(arm);
+        }
+    }
+    let missing = missing_arms(&header.spec, &known, trials.iter());
     let result = judge::judge(&Judged {
         spec: &header.spec,
         fingerprint: &header.fingerprint,
@@ -65,6 +74,13 @@ pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
         reproduce: &header.reproduce,
     });
     Ok((result, trials))
+}
+
+/// Arms that the last session did without before it tried them, so that no trial tells of them.
+fn never_tried(store: &Store, trials: &[TrialRecord]) -> Vec<MissingArm> {
+    // A result that cannot be read is one of another version, or none yet.
+    let judged = store.result().ok().flatten().map(|result| result.missing_arms).unwrap_or_default();
+    judged.into_iter().filter(|arm| trials.iter().all(|trial| trial.arm != arm.name)).collect()
 }
 
 /// Writes the pages into `folder` and the table to standard output.

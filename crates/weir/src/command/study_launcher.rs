@@ -50,6 +50,10 @@ impl Launcher for StudyLauncher {
         self.processes.missing(spec)
     }
 
+    fn check(&self, spec: &StudySpec) -> Result<(), LaunchError> {
+        self.processes.check(spec)
+    }
+
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {
         if request.cell.is_simulated() {
             return self.simulator.run_trial(request);

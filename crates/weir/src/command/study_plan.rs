@@ -17,7 +17,7 @@ use weir_lab::{
 };
 use weir_record::{
     finding::Finding,
-    machine::Fingerprint,
+    machine::{Fingerprint, GRANTED_LIMIT},
     spec::{StudySpec, Subject},
     study::MissingArm,
 };
@@ -153,8 +153,19 @@ impl Written {
             study_storage::use_file(&mut spec, &file.display().to_string());
         }
         let reproduce = reproduce(&self.name, arguments, spec.seed);
+        let fingerprint = with_granted(fingerprint, &host_defaults.tried);
         Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
     }
+}
+
+/// The fingerprint with what io_uring was found to grant, so that a report of arms that leave features unused does not
+/// name one that nobody uses here.
+fn with_granted(mut fingerprint: Fingerprint, tried: &[DriverFound]) -> Fingerprint {
+    let of_ring = tried.iter().find(|found| found.driver == "uring").map(|found| &found.detail);
+    if let Some(Finding::DriverGranted { features }) = of_ring {
+        fingerprint.limits.insert(GRANTED_LIMIT.to_owned(), features.join(" "));
+    }
+    fingerprint
 }
 
 /// What a file leaves to this machine and this command line.

@@ -25,7 +25,8 @@ pub(crate) struct ServeEcho {
     #[command(flatten)]
     pub(crate) shared: ServeShared,
     /// Waste something for every receive: CPU time (300ns), a system call (getppid), a wake-up (wake) or a send more
-    /// (split-write). An effect of known size and place, for the laboratory's test of itself
+    /// (split-write); or end a connection without an answer to its 1000th receive (lose-1000). An effect of known size
+    /// and place, for the laboratory's test of itself
     #[arg(long, value_name = "WHAT", hide = true)]
     pub(crate) plant: Option<Planted>,
 }
@@ -37,18 +38,26 @@ pub(crate) enum Planted {
     Call,
     Wake,
     SplitWrite,
+    Lose(u32),
 }
 
 impl FromStr for Planted {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown =
-            || format!("nothing is planted by {text:?}; write a time as 300ns, getppid, wake or split-write");
+        let unknown = || {
+            format!(
+                "nothing is planted by {text:?}; write a time as 300ns, getppid, wake, split-write or lose-1000"
+            )
+        };
         match text {
             "getppid" => Ok(Self::Call),
             "wake" => Ok(Self::Wake),
             "split-write" => Ok(Self::SplitWrite),
+            other if other.starts_with("lose-") => {
+                let number = other["lose-".len()..].parse().ok().filter(|number| *number > 0);
+                number.map(Self::Lose).ok_or_else(unknown)
+            }
             time => {
                 let time = time.strip_suffix("ns").and_then(|time| time.parse().ok());
                 time.map(Self::Nanoseconds).ok_or_else(unknown)
@@ -64,6 +73,7 @@ impl Planted {
             Self::Call => echo::Plant::Call,
             Self::Wake => echo::Plant::Wake(echo::Sleeper::start(workers)?),
             Self::SplitWrite => echo::Plant::SplitWrite,
+            Self::Lose(number) => echo::Plant::Lose(number),
         })
     }
 }

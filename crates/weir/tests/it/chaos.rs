@@ -170,6 +170,34 @@ fn a_killed_supervisor_leaves_its_server_to_the_laboratory() {
     }
 }
 
+#[test]
+fn a_study_that_is_interrupted_under_strace_leaves_no_tracer_and_goes_on() {
+    let traces = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
+    if !traces.is_ok_and(|status| status.success()) {
+        println!("skipped: there is no strace, or it may not trace");
+        return;
+    }
+    let folder = folder("interrupted-strace");
+    let evidence =
+        "evidence_rounds = 2\nevidence_strace = true\nslice = \"5ms\"\npermutations = 1\n[factors]";
+    let head = study_head(8, "1min").replace("[factors]", evidence);
+    let (file, out) = study_file(&folder, &(head + TWO_ARMS));
+    for signal in [Signal::INT, Signal::KILL] {
+        let mark = format!("{}-strace-{signal:?}", std::process::id());
+        let out = out.with_extension(format!("{signal:?}"));
+        let words = ["study", &file, "--out", shown(&out)];
+        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+        until("a tracer", || marked(&mark).iter().any(|found| found.command.starts_with("strace ")));
+        study.signal(signal);
+        assert_eq!(study.wait(PATIENCE), if signal == Signal::KILL { -9 } else { 130 });
+        expect_none(&mark);
+        let blocks = stored(&out);
+        let resumed = weir(&["study", "--resume", shown(&out), "--quiet"]);
+        assert!(matches!(resumed.code, Some(0 | 11 | 12)), "{:?} {}", resumed.code, resumed.stderr);
+        assert!(stored(&out) >= 8 && blocks < 8, "{blocks}");
+    }
+}
+
 /// A study that was killed ends in order when it is resumed.
 fn finish(folder: &Path) {
     let (file, _) = study_file(folder, &(study_head(8, "30s") + TWO_ARMS + FORKING_ARM));

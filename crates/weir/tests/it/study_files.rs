@@ -87,7 +87,9 @@ fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
 #[test]
 fn limits_of_this_machine_end_a_study_before_it_begins() {
     let folder = folder("study-limits");
-    let (file, out) = study_file(&folder, &(study_head(8, "5s").replace("[4]", "[1000]") + TWO_ARMS));
+    // The largest cell of a map, which is its last.
+    let head = study_head(8, "5s").replace("[4]\n", "[4, 1000]\n[primary]\nconnections = 4\n");
+    let (file, out) = study_file(&folder, &(head + TWO_ARMS));
     let said = shell(&format!("ulimit -n 256; exec \"$WEIR\" study '{file}' --out '{}'", shown(&out)));
     expect_refusal(&said, 13, &["3000 connections", "the limit is 256", "`ulimit -n "]);
     descriptors_asked_for(&said, 3000);
@@ -172,6 +174,23 @@ fn an_arm_that_dies_is_named_and_the_others_are_compared() {
         let text = fs::read_to_string(out.join(page)).expect("it is written");
         assert!(text.contains("no luck at"), "{page}");
     }
+}
+
+#[test]
+fn an_arm_that_fails_with_many_workers_is_compared_with_few() {
+    let folder = folder("study-many-workers");
+    let head = study_head(8, "30s").replace("[4]\n", "[4]\nworkers = [1, 16]\n[primary]\nworkers = 1\n");
+    let picky = "[[arm]]\nname = \"picky\"\ncommand = [\"sh\", \"-c\", \"[ {workers} = 16 ] && exit 1; exec {bin}/weir \
+                 serve echo --driver poll --listen 127.0.0.1:{port}\"]\n";
+    let (file, out) = study_file(&folder, &(head + TWO_ARMS + picky));
+    let said = weir(&["study", &file, "--out", shown(&out)]);
+    assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}", said.code, said.stderr);
+    let blocks = Store::open_read_only(&out).and_then(|store| store.blocks()).expect("a store");
+    let tried = |is_many: bool| {
+        let own = blocks.iter().filter(|block| block.key.cell_id.contains("w16") == is_many);
+        own.flat_map(|block| &block.trials).filter(|trial| trial.arm == "picky").count()
+    };
+    assert_eq!((tried(false), tried(true)), (8, 2));
 }
 
 #[test]

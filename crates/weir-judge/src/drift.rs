@@ -1,0 +1,151 @@
+//! Whether the machine stayed what it was from the first rounds to the last. Pure.
+//!
+//! Arms that take turns meet the same noise, so that a machine which changes leaves their ratios as they are. It does
+//! spoil what stands beside: absolute figures, means over cells, best cells. The rounds of every cell are spread over
+//! the whole session (`plan`), so that the first half of each against its second half is the session's beginning
+//! against its end, for all cells alike. What is looked at is the baseline, which every cell has, in the state of the
+//! machine in which the cell is compared; and what other processes used. Neighbouring rounds are not independent, so
+//! there is no test: a change is told where it is larger than one that a reader of the figures would put up with.
+
+use weir_record::{
+    finding::{Finding, MessageKind},
+    metric::Metric,
+    spec::{LoadMode, StudySpec},
+    study::Check,
+    trial::TrialRecord,
+};
+use weir_stats::order::median;
+
+use crate::{cell_trials::CellTrials, gate::Gate, units};
+
+/// Most that the baseline's figures may change from one half to the other, as a share. In recorded sessions of a
+/// virtual machine that nobody disturbed (`tests/planted.rs`) they change by up to 14 %, within one of its states.
+const CHANGE_MAX: f64 = 0.2;
+
+/// Most that the CPU of other processes may change, in CPUs.
+const FOREIGN_CPUS_CHANGE_MAX: f64 = 0.1;
+
+/// With fewer rounds of a cell in a half its median says nothing.
+const ROUNDS_MIN: usize = 6;
+
+/// The check; `None` where no cell has rounds enough.
+pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+    let cells: Vec<CellTrials<'_>> = spec
+        .cells
+        .iter()
+        .filter(|cell| matches!(cell.load, LoadMode::Closed))
+        .map(|cell| CellTrials::of(cell, gate, trials))
+        // Figures of both states differ with how often each was met.
+        .filter(|cell| cell.state.is_some() || !gate.has_two_states())
+        .collect();
+    let baseline = &spec.arms[0].name;
+    let changes = |metric: Metric| -> Vec<f64> {
+        cells.iter().filter_map(|cell| change(gate, cell, baseline, metric)).collect()
+    };
+    let (server_cpu, throughput) = (changes(Metric::ServerCpuPerMessage), changes(Metric::Throughput));
+    let (log_cpu, log_throughput) = (median(&server_cpu)?, median(&throughput)?);
+    let foreign_cpus = foreign_cpus(spec, trials);
+    let limit = (1.0 + CHANGE_MAX).ln();
+    let passed = log_cpu.abs() <= limit
+        && log_throughput.abs() <= limit
+        && (foreign_cpus.1 - foreign_cpus.0).abs() <= FOREIGN_CPUS_CHANGE_MAX;
+    let detail = Finding::MachineDrift {
+        foreign_cpus,
+        foreign_cpus_change_max: FOREIGN_CPUS_CHANGE_MAX,
+        server_cpu: log_cpu.exp(),
+        throughput: log_throughput.exp(),
+        cells: u32::try_from(server_cpu.len()).unwrap_or(u32::MAX),
+        change_max: CHANGE_MAX,
+        kind: MessageKind::of_study(spec),
+    };
+    Some(Check { name: "steady-machine".to_owned(), passed, detail })
+}
+
+/// Logarithm of the figure in the second half of the rounds over that in the first.
+fn change(gate: &Gate, cell: &CellTrials<'_>, arm: &str, metric: Metric) -> Option<f64> {
+    let figures = units::alone(gate, cell, arm, metric.row());
+    let is_late = |round: &u32| 2 * round >= cell.spec.blocks;
+    let half = |late: bool| -> Vec<f64> {
+        figures.iter().filter(|(round, _)| is_late(round) == late).map(|(_, (log, _))| *log).collect()
+    };
+    let (first, second) = (half(false), half(true));
+    if first.len().min(second.len()) < ROUNDS_MIN {
+        return None;
+    }
+    Some(median(&second)? - median(&first)?)
+}
+
+/// CPUs of other processes in the trials of both halves.
+fn foreign_cpus(spec: &StudySpec, trials: &[&TrialRecord]) -> (f64, f64) {
+    let blocks = |id: &str| spec.cells.iter().find(|cell| cell.id == id).map_or(0, |cell| cell.blocks);
+    let half = |late: bool| {
+        let own = trials.iter().filter(|trial| (2 * trial.block >= blocks(&trial.cell_id)) == late);
+        let seen = own.filter_map(|trial| trial.load.as_ref()?.observed.as_ref());
+        median(&seen.map(|seen| seen.noise.foreign_cpus).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    (half(false), half(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{load::LoadReport, machine::NoiseWindow, trial::ObservedWindow};
+
+    use super::*;
+    use crate::sample;
+
+    const WINDOW_NS: u64 = 1_000_000_000;
+
+    /// A study of whole trials whose second half is so much dearer and slower, with so much of a CPU gone to others.
+    fn checked(blocks: u32, (dearer, slower, foreign): (f64, f64, f64)) -> Option<Check> {
+        let spec = sample::study(&["epoll", "uring"], blocks, 1);
+        let trial = |block: u32| {
+            let is_late = 2 * block >= blocks;
+            let of = |factor: f64| if is_late { factor } else { 1.0 };
+            let noise = 1.0 + 0.01 * (f64::from(block * 5 % 7) / 3.0 - 1.0);
+            let messages = (100_000.0 * noise / of(slower)) as u64;
+            let foreign_cpus = 0.05 + if is_late { foreign } else { 0.0 };
+            TrialRecord {
+                cell_id: spec.cells[0].id.clone(),
+                arm: "epoll".to_owned(),
+                block,
+                load: Some(LoadReport {
+                    messages,
+                    window_ns: WINDOW_NS,
+                    throughput_per_second: messages as f64,
+                    observed: Some(ObservedWindow {
+                        cpu_ns: (messages as f64 * 9_000.0 * of(dearer)) as u64,
+                        noise: NoiseWindow { foreign_cpus, ..NoiseWindow::default() },
+                        ..ObservedWindow::default()
+                    }),
+                    ..LoadReport::default()
+                }),
+                ..TrialRecord::default()
+            }
+        };
+        let trials: Vec<TrialRecord> = (0..blocks).map(trial).collect();
+        check(&spec, &Gate::new(&trials), &trials.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_machine_that_stays_what_it_was_passes_and_one_that_changes_in_any_way_does_not() {
+        let passed = |second_half| checked(24, second_half).map(|check| check.passed);
+        assert_eq!(passed((1.0, 1.0, 0.0)), Some(true));
+        assert_eq!(passed((1.15, 1.15, 0.08)), Some(true), "within what is put up with");
+        assert_eq!(passed((1.25, 1.0, 0.0)), Some(false));
+        assert_eq!(passed((0.8, 1.0, 0.0)), Some(false), "cheaper is a change too");
+        assert_eq!(passed((1.0, 1.5, 0.0)), Some(false));
+        assert_eq!(passed((1.0, 1.0, 0.9)), Some(false));
+        assert_eq!(checked(11, (2.0, 2.0, 1.0)), None, "five rounds in a half say nothing");
+    }
+
+    #[test]
+    fn what_changed_is_told_in_numbers() {
+        let check = checked(24, (1.3, 1.5, 0.9)).expect("there are rounds");
+        let Finding::MachineDrift { foreign_cpus, server_cpu, throughput, cells, .. } = check.detail else {
+            panic!("{check:?}")
+        };
+        assert!((server_cpu - 1.3).abs() < 0.01 && (throughput - 1.0 / 1.5).abs() < 0.01, "{check:?}");
+        assert!((foreign_cpus.0 - 0.05).abs() < 1e-9 && (foreign_cpus.1 - 0.95).abs() < 1e-9, "{check:?}");
+        assert_eq!(cells, 1);
+    }
+}

@@ -1,0 +1,249 @@
+//! Defects of a map are caught by their names: each is planted into recorded rounds of a real machine, and what is then
+//! said is that and nothing else. Where nothing is planted nothing is said.
+
+mod replayed;
+mod replayed_map;
+
+use std::collections::BTreeSet;
+
+use replayed::rounds;
+use replayed_map::judged;
+use weir_record::{
+    account::CpuPart,
+    evidence::{EvidenceSlice, Reading},
+    finding::Finding,
+    grid::Difference,
+    load::FailureCounts,
+    observation::Rung,
+    overview::ScalingCause,
+    spec::{CellSpec, StudySpec},
+    stable_name,
+    study::StudyResult,
+    trial::{Exclusion, SliceRecord, TrialRecord},
+};
+
+const ROUNDS: u32 = 40;
+
+/// Messages of a slice of evidence.
+const MESSAGES: f64 = 1_000.0;
+
+fn spec() -> StudySpec {
+    replayed_map::spec(ROUNDS, &[1, 100, 4000], &[1, 2], &[1])
+}
+
+/// Recorded rounds in which the server uses a quarter of a CPU.
+fn trials(spec: &StudySpec, effect: impl Fn(&CellSpec) -> f64, seed: u64) -> Vec<TrialRecord> {
+    let mut trials = replayed_map::trials(spec, &rounds(), effect, seed);
+    for slice in trials.iter_mut().flat_map(|trial| &mut trial.slices) {
+        slice.length_ns = 4 * slice.server_cpu_ns;
+    }
+    trials
+}
+
+/// A map without a defect: the arm needs 15 % more everywhere.
+fn sound(spec: &StudySpec) -> Vec<TrialRecord> {
+    trials(spec, |_| 0.15, 29)
+}
+
+/// What a result says of defects, each with what it is about.
+fn said(result: &StudyResult) -> BTreeSet<String> {
+    let checks = ["generator-headroom", "steady-machine", "failures-classified", "processes"];
+    let failed = result.checks.iter().filter(|check| !check.passed && checks.contains(&check.name.as_str()));
+    let mut said: BTreeSet<String> = failed.map(|check| check.name.clone()).collect();
+    for it in &result.comparisons {
+        let is_told = |reason: &&Finding| {
+            matches!(
+                reason,
+                Finding::TrialsFailed { .. } | Finding::WrongBytes { .. } | Finding::Unexplained { .. }
+            )
+        };
+        said.extend(it.reasons.iter().filter(is_told).map(|it| it.code().to_owned()));
+    }
+    for grid in &result.grids {
+        let limited = grid.cells.iter().filter(|cell| cell.difference == Difference::GeneratorLimited);
+        said.extend(limited.map(|cell| format!("generator-limited {}", cell.cell_id)));
+        let reversed = grid.marginals.iter().flat_map(|mean| &mean.reversed);
+        said.extend(reversed.map(|cell| format!("reversed {cell}")));
+    }
+    for map in &result.overviews {
+        let alarms = map.scaling_lines.iter().filter(|it| it.is_alarm);
+        said.extend(alarms.map(|it| format!("scaling {} {}", it.quantity.key(), it.cell_id)));
+        for row in &map.success {
+            said.extend(
+                row.classes.iter().map(|it| format!("failed {} {}", row.arm, stable_name(&it.class))),
+            );
+        }
+        let reversed = map.overall.iter().filter_map(|row| row.per_cpu_second_ratio.as_ref());
+        said.extend(reversed.flat_map(|it| &it.reversed).map(|cell| format!("reversed {cell}")));
+    }
+    for it in &result.cpu_differences {
+        let (part, amount) = &it.parts[0];
+        let is_known = amount.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+        said.extend(is_known.then(|| format!("{} {} {}", it.arm, part.key(), it.cell_id)));
+    }
+    said
+}
+
+fn expected<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.map(str::to_owned).into_iter().collect()
+}
+
+#[test]
+fn a_sound_map_says_nothing_of_defects() {
+    let spec = spec();
+    let mut trials = sound(&spec);
+    let result = judged(&spec, &trials);
+    assert_eq!(said(&result), expected([]));
+    assert!(result.checks.iter().any(|check| check.name == "steady-machine"), "{:?}", result.checks);
+    add_evidence(&mut trials, 0.0);
+    let result = judged(&spec, &trials);
+    assert_eq!(result.cpu_differences.len(), spec.cells.len());
+    assert_eq!(said(&result), expected([]));
+}
+
+#[test]
+fn a_cell_that_the_generator_limited_is_named() {
+    let spec = spec();
+    let mut trials = sound(&spec);
+    for trial in trials.iter_mut().filter(|trial| trial.cell_id == "c4000-d1-w2") {
+        trial.load.as_mut().expect("it was loaded").generator_bound = true;
+    }
+    let names = ["generator-headroom", "generator-limited c4000-d1-w2"];
+    assert_eq!(said(&judged(&spec, &trials)), expected(names));
+}
+
+#[test]
+fn a_machine_that_another_process_takes_half_way_is_named() {
+    let spec = spec();
+    let mut trials = sound(&spec);
+    for trial in trials.iter_mut().filter(|trial| trial.block >= ROUNDS / 2) {
+        let load = trial.load.as_mut().expect("it was loaded");
+        load.observed.as_mut().expect("it was observed").noise.foreign_cpus = 0.93;
+        for slice in &mut trial.slices {
+            (slice.server_cpu_ns, slice.length_ns) = (slice.server_cpu_ns * 6 / 5, slice.length_ns * 2);
+        }
+    }
+    let result = judged(&spec, &trials);
+    assert_eq!(said(&result), expected(["steady-machine"]));
+    let check = result.checks.iter().find(|check| check.name == "steady-machine").expect("it is there");
+    let Finding::MachineDrift { foreign_cpus, server_cpu, throughput, .. } = check.detail else {
+        panic!("{check:?}")
+    };
+    assert_eq!(foreign_cpus, (0.0, 0.93));
+    assert!((1.1..1.3).contains(&server_cpu) && (0.45..0.55).contains(&throughput), "{check:?}");
+}
+
+#[test]
+fn recorded_rounds_of_a_machine_that_nobody_disturbed_are_steady() {
+    const STUDIES: u64 = 20;
+    let spec = spec();
+    let is_steady = |seed: &u64| {
+        let result = judged(&spec, &trials(&spec, |_| 0.0, *seed));
+        result.checks.iter().any(|check| check.name == "steady-machine" && check.passed)
+    };
+    assert_eq!((0..STUDIES).filter(is_steady).count() as u64, STUDIES);
+}
+
+fn reading(source: &str, key: &str, each: f64) -> Reading {
+    Reading { source: source.to_owned(), key: key.to_owned(), value: each * MESSAGES }
+}
+
+/// Evidence of a server that works for so long between a receive and a send.
+fn evidence(own_ns: f64) -> Vec<EvidenceSlice> {
+    const CALLS_NS: f64 = 3_000.0;
+    let mut readings =
+        vec![reading("engine", "outside-calls-ns", own_ns), reading("trace", "is-split", 1.0 / MESSAGES)];
+    for call in ["sendto", "recvfrom"] {
+        readings.extend([
+            reading(&format!("call {call}"), "count", 1.0),
+            reading(&format!("call {call}"), "on-cpu-ns", CALLS_NS / 2.0),
+        ]);
+    }
+    let slice = |rung, readings| EvidenceSlice {
+        rung,
+        slice: SliceRecord {
+            messages: MESSAGES as u64,
+            server_cpu_ns: ((CALLS_NS + own_ns) * MESSAGES) as u64,
+            ..SliceRecord::default()
+        },
+        readings,
+    };
+    vec![slice(Rung::Process, Vec::new()), slice(Rung::Programs, readings)]
+}
+
+/// Gives six rounds of every cell evidence; the arm's own work is so much longer than the baseline's.
+fn add_evidence(trials: &mut [TrialRecord], slower_ns: f64) {
+    for trial in trials.iter_mut().filter(|trial| trial.block < 6 && !trial.repeat) {
+        let is_arm = trial.arm == "uring";
+        let scatter = f64::from((trial.block * 3 + u32::from(is_arm)) % 7) * 10.0;
+        trial.evidence = evidence(1_000.0 + scatter + if is_arm { slower_ns } else { 0.0 });
+    }
+}
+
+#[test]
+fn a_handler_that_works_a_microsecond_longer_leads_the_table_of_parts_as_the_servers_own_work() {
+    let spec = spec();
+    let mut trials = sound(&spec);
+    add_evidence(&mut trials, 1_000.0);
+    let result = judged(&spec, &trials);
+    let names: BTreeSet<String> = spec.cells.iter().map(|cell| format!("uring server {}", cell.id)).collect();
+    assert_eq!(said(&result), names);
+    for it in &result.cpu_differences {
+        let (CpuPart::Server, amount) = &it.parts[0] else { panic!("{it:?}") };
+        let (low, high) = amount.interval.expect("there are six rounds");
+        assert!(low <= 1_000.0 && 1_000.0 <= high && (it.whole.ns - amount.ns).abs() < 1.0, "{it:?}");
+    }
+}
+
+/// Resets in every n-th round of an arm in a cell, which are set aside for them.
+fn lose(trials: &mut [TrialRecord], cell_id: &str, every: u32) {
+    let own = trials.iter_mut().filter(|it| it.arm == "uring" && it.cell_id == cell_id);
+    for trial in own.filter(|trial| trial.block % every == 0) {
+        let load = trial.load.as_mut().expect("it was loaded");
+        load.failures = FailureCounts { reset: 3, ..FailureCounts::default() };
+        trial.exclusions.push(Exclusion::Errors { count: 3 });
+    }
+}
+
+#[test]
+fn an_arm_that_loses_responses_is_named_with_the_class_and_where_it_loses_many_it_is_not_compared() {
+    let spec = spec();
+    let mut trials = sound(&spec);
+    lose(&mut trials, "c100-d1-w1", 20);
+    let few = judged(&spec, &trials);
+    assert_eq!(said(&few), expected(["failed uring reset"]));
+    lose(&mut trials, "c100-d1-w1", 3);
+    let many = judged(&spec, &trials);
+    assert_eq!(said(&many), expected(["failed uring reset", "trials-failed"]));
+    let difference = |result: &StudyResult| {
+        let cell = result.grids[0].cells.iter().find(|cell| cell.cell_id == "c100-d1-w1").expect("it is one");
+        cell.difference
+    };
+    assert_eq!([difference(&few), difference(&many)], [Difference::More, Difference::Invalid]);
+}
+
+#[test]
+fn a_mean_that_a_cell_contradicts_names_it() {
+    let spec = spec();
+    let effect = |cell: &CellSpec| if cell.connections == 4000 { -0.1 } else { 0.25 };
+    let result = judged(&spec, &trials(&spec, effect, 29));
+    assert_eq!(said(&result), expected(["reversed c4000-d1-w1", "reversed c4000-d1-w2"]));
+}
+
+#[test]
+fn an_efficiency_above_105_per_cent_is_an_alarm_with_what_may_be_behind_it() {
+    let spec = spec();
+    let mut trials = sound(&spec);
+    // With two workers 2.6 times the throughput: 130 % of ideal.
+    for trial in trials.iter_mut().filter(|trial| trial.cell_id.ends_with("w2")) {
+        trial.slices.iter_mut().for_each(|slice| slice.length_ns = slice.length_ns * 5 / 13);
+    }
+    let result = judged(&spec, &trials);
+    let names = ["c1-d1-w2", "c100-d1-w2", "c4000-d1-w2"].map(|cell| format!("scaling throughput {cell}"));
+    assert_eq!(said(&result), names.into_iter().collect());
+    let alarms = result.overviews[0].scaling_lines.iter().filter(|it| it.is_alarm);
+    for alarm in alarms {
+        let idle = alarm.candidates.iter().find(|it| it.cause == ScalingCause::ServerIdle);
+        assert_eq!(idle.and_then(|it| it.holds), Some(true), "a quarter of a CPU is in use: {alarm:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Whether this process's limit on open files carries every cell, asked before anything runs: in a map of many cells
+//! the largest may be the last.
+
+use weir_evidence::limits::ConnectionBudget;
+use weir_record::spec::{CellSpec, StudySpec};
+
+use crate::{launch::LaunchError, protocol};
+
+/// Refuses a study of which one cell needs more descriptors than a generator may have, with the limit that would do.
+pub(super) fn check(spec: &StudySpec, budget: ConnectionBudget) -> Result<(), LaunchError> {
+    let loaded = spec.cells.iter().filter(|cell| protocol::of(cell).generator().is_some());
+    let needed = |cell: &CellSpec| budget.generator_descriptors(connections(spec, cell), cell.load_workers);
+    let Some(cell) = loaded.max_by_key(|cell| needed(cell)) else { return Ok(()) };
+    let (connections, needed, allowed) = (connections(spec, cell), needed(cell), budget.nofile_hard);
+    if needed <= allowed {
+        return Ok(());
+    }
+    let every = if cell.alternation.is_some() { ", whose arms are up together" } else { "" };
+    Err(LaunchError::Environment(format!(
+        "cell {}{every}: {connections} connections need {needed} file descriptors, but the limit is {allowed}; run \
+         `ulimit -n {needed}` first (as root if it is refused), or leave the cell out with --levels",
+        cell.id
+    )))
+}
+
+/// Connections that one generator holds at once: those to every run of a round, or to the server of a trial.
+fn connections(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    let arms = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64;
+    let runs = if cell.alternation.is_some() { arms + 1 } else { 1 };
+    runs * (u64::from(cell.connections) + u64::from(cell.idle_connections))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_judge::sample;
+
+    use super::*;
+    use crate::alternation;
+
+    #[test]
+    fn the_largest_cell_decides_and_the_limit_that_would_do_is_named() {
+        let mut spec = sample::study(&["epoll", "uring"], 12, 1);
+        let large = CellSpec { id: "c4000".to_owned(), connections: 4000, ..spec.cells[0].clone() };
+        spec.cells.insert(0, large);
+        alternation::apply(&mut spec);
+        let budget = |nofile_hard: u64| ConnectionBudget {
+            nofile_soft: 1024,
+            nofile_hard,
+            descriptors_used: 10,
+            local_ports: 28_000,
+        };
+        let refused = check(&spec, budget(12_049)).expect_err("one is missing").to_string();
+        for words in [
+            "cell c4000, whose arms are up together: 12000 connections need 12050",
+            "the limit is 12049",
+            "`ulimit -n 12050`",
+        ] {
+            assert!(refused.contains(words), "{refused}");
+        }
+        assert!(check(&spec, budget(12_050)).is_ok());
+        spec.cells[0].alternation = None;
+        assert!(check(&spec, budget(4050)).is_ok(), "whole trials load one server at a time");
+        spec.cells[0].idle_connections = 1;
+        assert!(check(&spec, budget(4050)).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! What sets a map of a study apart from its others: cells that differ in more than levels are on maps of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{language::told, view::View};
+
+/// An arm on one of its maps: `uring`, or `uring · HTML page 592 B` where there are several.
+pub(crate) fn arm(view: &View<'_>, arm: &str, map: u32) -> String {
+    apart(view, map).map_or_else(|| arm.to_owned(), |apart| format!("{arm} · {apart}"))
+}
+
+/// What all cells of the map have in their labels and those of other maps have not, or its number; `None` of the only
+/// one.
+pub(crate) fn apart(view: &View<'_>, map: u32) -> Option<String> {
+    let mut maps: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
+    for grid in &view.result.grids {
+        maps.entry(grid.map).or_default().extend(grid.cells.iter().map(|cell| cell.cell_id.as_str()));
+    }
+    for overview in &view.result.overviews {
+        maps.entry(overview.map).or_default().extend(overview.cells.iter().map(String::as_str));
+    }
+    if maps.len() < 2 {
+        return None;
+    }
+    let mut shared: BTreeMap<u32, Vec<String>> =
+        maps.into_iter().map(|(number, cells)| (number, in_all(view, &cells))).collect();
+    let mut own = shared.remove(&map)?;
+    own.retain(|part| !shared.values().all(|other| other.contains(part)));
+    let number = map + 1;
+    Some(match own.is_empty() {
+        true => told!(view.language, "map {number}", "지도 {number}", "分布图 {number}"),
+        false => own.join(" · "),
+    })
+}
+
+/// The parts of their labels that all cells have.
+fn in_all(view: &View<'_>, cells: &BTreeSet<&str>) -> Vec<String> {
+    let parts = |cell: &&str| view.cell_label(cell).split(" · ").map(str::to_owned).collect::<Vec<_>>();
+    let shared = |one: Vec<String>, other: Vec<String>| {
+        one.into_iter().filter(|part| other.contains(part)).collect::<Vec<_>>()
+    };
+    cells.iter().map(parts).reduce(shared).unwrap_or_default()
+}
