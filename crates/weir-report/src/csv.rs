@@ -1,6 +1,8 @@
 //! Every figure in long form (RFC 4180): `cell,arm,baseline,metric,statistic,value,unit`, one figure a line.
 //! Names and units are fixed and do not depend on a language. Figures that do not exist have no line.
 
+mod connections;
+
 use weir_record::{
     account::{Amount, CpuPart},
     grid::{Difference, Grid},
@@ -59,6 +61,12 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     for map in &result.overviews {
         overview(&mut rows, result, map);
     }
+    for it in &result.latency_ladders {
+        connections::ladder(&mut rows, it);
+    }
+    if let Some(costs) = &result.connection_costs {
+        connections::costs(&mut rows, costs);
+    }
     for it in &result.aggregates {
         aggregate(&mut rows, it);
     }
@@ -99,7 +107,12 @@ fn aggregate(rows: &mut Rows, it: &Aggregate) {
 /// The tables of a map. What is of no one cell has none; the level is in the statistic.
 fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
     let baseline = result.spec.arms.first().map_or("", |arm| arm.name.as_str());
-    let tables = [("all", &map.overall), ("connections", &map.by_connections), ("workers", &map.by_workers)];
+    let tables = [
+        ("all", &map.overall),
+        ("connections", &map.by_connections),
+        ("workers", &map.by_workers),
+        ("server-cpus", &map.by_server_cpus),
+    ];
     for (table, of_table) in tables {
         for row in of_table {
             let at = row.level.map_or_else(|| table.to_owned(), |level| format!("{table}-{level}"));
