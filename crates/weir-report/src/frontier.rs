@@ -63,14 +63,26 @@ pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     })
 }
 
+/// `; a, b (not decided); c (level)`.
 fn others(view: &View<'_>, answer: &FrontierAnswer) -> String {
-    let named = |(arm, standing): &(String, Standing)| {
-        let standing = view.word(word(*standing));
-        told!(view.language, "{arm} ({standing})", "{arm}({standing})", "{arm}（{standing}）")
+    let mut groups: Vec<(Standing, Vec<&str>)> = Vec::new();
+    for (arm, standing) in &answer.others {
+        match groups.iter_mut().find(|(known, _)| known == standing) {
+            Some((_, arms)) => arms.push(arm),
+            None => groups.push((*standing, vec![arm])),
+        }
+    }
+    let separator = view.language.semicolon();
+    let told = |(standing, arms): &(Standing, Vec<&str>)| {
+        let (arms, standing) = (arms.join(view.language.list()), view.word(word(*standing)));
+        told!(
+            view.language,
+            "{separator}{arms} ({standing})",
+            "{separator}{arms}({standing})",
+            "{separator}{arms}（{standing}）"
+        )
     };
-    let all: Vec<String> = answer.others.iter().map(named).collect();
-    let separator = view.language.choose(["; ", "; ", "；"]);
-    if all.is_empty() { String::new() } else { format!("{separator}{}", all.join(view.language.list())) }
+    groups.iter().map(told).collect()
 }
 
 /// How the baseline stands to the arm.

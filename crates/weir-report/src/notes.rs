@@ -24,23 +24,29 @@ struct Note<'a> {
     ratios_all_pairs: Vec<(Metric, f64)>,
 }
 
-impl Note<'_> {
-    /// `uring · CPU/msg, throughput`.
-    fn subject(&self, view: &View<'_>) -> String {
-        let metrics: Vec<String> = self.metrics.iter().map(|metric| metrics::short(view, *metric)).collect();
-        let compared = view.compared(self.arm, self.baseline);
-        let parts = [compared, metrics.join(view.language.list())];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
-    }
+/// `uring, poll · CPU/msg, throughput`: arms that carry one note for the same metrics.
+fn subject(view: &View<'_>, notes: &[&Note<'_>]) -> String {
+    let list = |words: Vec<String>| words.join(view.language.list());
+    let arms = notes.iter().map(|note| view.compared(note.arm, note.baseline)).collect();
+    let metrics = notes[0].metrics.iter().map(|metric| metrics::short(view, *metric)).collect();
+    let parts = [list(arms), list(metrics)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
-/// Notes of all comparisons, in the order of the cells.
+/// Notes of all comparisons, in the order of the cells. What several arms carry in a cell is said once.
 pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
     let notes = notes(view);
     let of_cell = |cell: &&str| {
-        let own = notes.iter().filter(|note| note.cell_id == *cell);
-        let told: Vec<_> = own.map(|note| (note.subject(view), note.text.clone(), note.is_foreign)).collect();
-        (!told.is_empty()).then(|| CellNotes { cell: view.cell_label(cell), notes: told })
+        let mut told: Vec<Vec<&Note<'_>>> = Vec::new();
+        for note in notes.iter().filter(|note| note.cell_id == *cell) {
+            match told.iter_mut().find(|it| (&it[0].text, &it[0].metrics) == (&note.text, &note.metrics)) {
+                Some(same) => same.push(note),
+                None => told.push(vec![note]),
+            }
+        }
+        let line = |same: &Vec<&Note<'_>>| (subject(view, same), same[0].text.clone(), same[0].is_foreign);
+        let notes: Vec<_> = told.iter().map(line).collect();
+        (!notes.is_empty()).then(|| CellNotes { cell: view.cell_label(cell), notes })
     };
     view.cells.iter().filter_map(of_cell).collect()
 }
