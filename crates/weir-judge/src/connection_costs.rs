@@ -2,8 +2,8 @@
 //! has a connection of its own. Pure.
 //!
 //! Each is a comparison of two cells by the rule of all of them (`answers`): unpaired, at 99 %. What memory a
-//! connection takes is the difference of the same server under the same load with more connections and with fewest: what
-//! it takes once, whatever there is, is in neither.
+//! connection takes is the difference of the same server under the same load with more connections and with fewest:
+//! what it takes once, whatever there is, is in neither.
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
