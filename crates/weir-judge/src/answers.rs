@@ -386,7 +386,7 @@ mod tests {
     }
 
     fn asked(of: Side, to: Vec<Side>, goal: Goal) -> ComparisonSpec {
-        ComparisonSpec { of, to, goal: Some(goal) }
+        ComparisonSpec { of, to, goal: Some(goal), is_threshold: false }
     }
 
     fn answer_in(trials: &[TrialRecord], missing: &[MissingArm], asked: ComparisonSpec) -> Answer {

@@ -71,7 +71,8 @@ impl Costs<'_> {
 
     fn answer(&self, arm: &str, metric: Metric, cell: &CellSpec, base: Option<&CellSpec>) -> Answer {
         let side = |cell: &CellSpec| Side { arm: arm.to_owned(), cell_id: cell.id.clone(), metric };
-        let asked = ComparisonSpec { of: side(cell), to: base.map(side).into_iter().collect(), goal: None };
+        let to = base.map(side).into_iter().collect();
+        let asked = ComparisonSpec { of: side(cell), to, goal: None, is_threshold: false };
         answers::one(self.spec, self.missing, self.measured, &asked)
     }
 

@@ -1,6 +1,6 @@
 //! What a session's end means to a script: the documented exit codes.
 
-use weir_record::{study::StudyResult, verdict::Verdict};
+use weir_record::{goal::Outcome, study::StudyResult, verdict::Verdict};
 use weir_store::StoreError;
 
 use crate::run::{Ended, RunError};
@@ -9,13 +9,15 @@ use crate::run::{Ended, RunError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// The primary comparison has a verdict: better, worse or equivalent.
+    /// The primary comparison has a verdict: better, worse or equivalent. Of a study with thresholds: all hold.
     Decided = 0,
     /// Something failed that should not.
     RuntimeError = 1,
     /// What was asked cannot be meant.
     Usage = 2,
-    /// The primary comparison's data do not decide.
+    /// A threshold does not hold: the whole interval is beyond it.
+    Threshold = 10,
+    /// The primary comparison's data do not decide. Of a study with thresholds: those of one of them.
     Inconclusive = 11,
     /// The primary comparison's validity checks failed, or the blocks are of another machine.
     NotComparable = 12,
@@ -41,10 +43,20 @@ impl ExitCode {
         }
     }
 
-    /// Code of a stored result, for `weir report`.
-    pub fn of_result(result: &StudyResult) -> Self {
+    /// Code of a result without a missing arm or cell: that of its thresholds, or of its primary comparison where it
+    /// has none.
+    fn of_result(result: &StudyResult) -> Self {
         if !(result.missing_arms.is_empty() && result.spec.missing_cells.is_empty()) {
             return Self::Environment;
+        }
+        let thresholds = || result.answers.iter().filter(|answer| answer.asked.is_threshold);
+        if thresholds().next().is_some() {
+            let is_any = |outcome| thresholds().any(|answer| answer.outcome == Some(outcome));
+            return match () {
+                () if is_any(Outcome::Missed) => Self::Threshold,
+                () if is_any(Outcome::Open) => Self::Inconclusive,
+                () => Self::Decided,
+            };
         }
         match result.verdict {
             Verdict::Better | Verdict::Worse | Verdict::Equivalent => Self::Decided,

@@ -10,6 +10,7 @@ mod comparisons;
 mod neighbours;
 mod published;
 mod published_table;
+mod threshold;
 
 pub use choices::{ChoiceError, Choices, chosen};
 

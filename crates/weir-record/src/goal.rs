@@ -28,6 +28,9 @@ pub struct ComparisonSpec {
     /// What it is held against; absent where it is only looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
+    /// Whether the exit code says what came of the goal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_threshold: bool,
 }
 
 /// A bound, on the scale of the comparison: of a ratio, of a difference, or in the metric's unit.
@@ -135,7 +138,8 @@ mod tests {
     fn what_is_not_asked_is_not_stored() {
         let of =
             Side { arm: "epoll".to_owned(), cell_id: "c1".to_owned(), metric: Metric::ServerCpuPerMessage };
-        let asked = ComparisonSpec { of, to: Vec::new(), goal: Some(Goal::Within(0.5, 2.0)) };
+        let asked =
+            ComparisonSpec { of, to: Vec::new(), goal: Some(Goal::Within(0.5, 2.0)), is_threshold: false };
         let text = serde_json::to_string(&asked).expect("it serialises");
         assert!(text.ends_with(r#","goal":{"within":[0.5,2.0]}}"#) && !text.contains("\"to\""), "{text}");
         assert_eq!(serde_json::from_str::<ComparisonSpec>(&text).expect("it is one"), asked);

@@ -99,12 +99,13 @@ fn number(view: &View<'_>, answer: &Answer, value: f64) -> String {
 
 fn goal(view: &View<'_>, answer: &Answer) -> String {
     let number = |value: f64| number(view, answer, value);
-    match answer.asked.goal {
+    let bound = match answer.asked.goal {
         None => format::ABSENT.to_owned(),
         Some(Goal::AtMost(high)) => format!("≤ {}", number(high)),
         Some(Goal::AtLeast(low)) => format!("≥ {}", number(low)),
         Some(Goal::Within(low, high)) => format!("{} – {}", number(low), number(high)),
-    }
+    };
+    if answer.asked.is_threshold { format!("{} {bound}", view.word(Word::Threshold)) } else { bound }
 }
 
 fn figure(view: &View<'_>, answer: &Answer) -> String {

@@ -407,6 +407,7 @@ words! {
     GoalFigure: "figure [interval]" | "수치 [구간]" | "数值 [区间]";
     GoalReason: "reason" | "이유" | "原因";
     GoalUnits: "units" | "단위 수" | "单元数";
+    Threshold: "threshold" | "임계값" | "阈值";
     GoalMet: "met" | "달성" | "达成";
     GoalMissed: "missed" | "미달성" | "未达成";
     GoalOpen: "open" | "미정" | "未定";

@@ -134,6 +134,13 @@ pub(crate) struct Study {
     /// Only the arms given with --arm; the first is the baseline
     #[arg(long, conflicts_with = "resume")]
     pub(crate) only_arms: bool,
+    /// A threshold, "[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]", such as "cpu_per_message ratio > 1.05" or
+    /// "p99 > 2ms": exit code 10 when the whole interval is beyond it, 11 when nothing is known, 0 when all hold
+    #[arg(long, value_name = "THRESHOLD", conflicts_with = "resume")]
+    pub(crate) fail_if: Vec<String>,
+    /// With thresholds: one of which nothing is known fails nothing
+    #[arg(long)]
+    pub(crate) inconclusive_passes: bool,
     /// The storage half of the survey: every engine on one disk, in under ten minutes
     #[arg(long, conflicts_with = "resume")]
     pub(crate) storage: bool,

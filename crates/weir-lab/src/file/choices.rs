@@ -1,5 +1,5 @@
-//! What a command line changes in a study file before it is read: its plan, levels of its factors, and its arms. Text
-//! in, text out, so that what is run can be printed and kept as a file.
+//! What a command line changes in a study file before it is read: its plan, levels of its factors, its arms and its
+//! thresholds. Text in, text out, so that what is run can be printed and kept as a file.
 
 use std::borrow::Cow;
 
@@ -22,6 +22,8 @@ pub struct Choices {
     pub kernels: Vec<String>,
     /// Whether the arms above are all there are.
     pub only_arms: bool,
+    /// Thresholds beside those of the file.
+    pub fail_if: Vec<String>,
 }
 
 /// What cannot be changed so.
@@ -74,6 +76,7 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
         set_levels(&mut study, factor, levels)?;
     }
     set_arms(&mut study, choices, true)?;
+    add_thresholds(&mut study, &choices.fail_if);
     // Where a driver does not run, other arms take the place of the file's.
     if let Some(Value::Table(without)) = study.get_mut("without") {
         for (_, instead) in without.iter_mut() {
@@ -146,6 +149,20 @@ fn cut_cell(cell: &mut Table, factor: &str, levels: &[Value]) -> bool {
         Some(level) => levels.contains(level),
         None => true,
     }
+}
+
+/// Thresholds go behind those of the file, of which one may stand without a list.
+fn add_thresholds(study: &mut Table, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let mut all = match study.remove("fail_if") {
+        Some(Value::Array(all)) => all,
+        Some(one) => vec![one],
+        None => Vec::new(),
+    };
+    all.extend(lines.iter().cloned().map(Value::String));
+    study.insert("fail_if".to_owned(), Value::Array(all));
 }
 
 /// The arms of the file, or those in their place; of the latter some may be missing.

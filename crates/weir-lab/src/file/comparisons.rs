@@ -9,7 +9,7 @@ use weir_record::{
     spec::{CellSpec, LoadMode, StudySpec},
 };
 
-use super::{elsewhere, one_of};
+use super::{elsewhere, one_of, threshold};
 use crate::{
     limits::{COMPARISONS_MAX, instead},
     protocol::{self, Factor, Machine, Protocol, Value},
@@ -31,12 +31,17 @@ pub(super) struct Known<'a> {
 pub(super) struct Tables<'t> {
     comparisons: Vec<Table<'t>>,
     goals: Vec<Table<'t>>,
+    thresholds: Vec<Entry<'t>>,
 }
 
 impl<'t> Tables<'t> {
     /// Takes them out.
     pub(super) fn of(table: &mut Table<'t>) -> Result<Self, Fault> {
-        Ok(Self { comparisons: table.tables("comparison")?, goals: table.tables("goal")? })
+        Ok(Self {
+            comparisons: table.tables("comparison")?,
+            goals: table.tables("goal")?,
+            thresholds: table.read("fail_if", Entry::one_or_many)?.unwrap_or_default(),
+        })
     }
 
     /// Reads them.
@@ -50,6 +55,11 @@ impl<'t> Tables<'t> {
         for table in self.goals {
             let at = table.at();
             found.extend(known.goal(table)?);
+            bounded(found.len(), at)?;
+        }
+        for line in self.thresholds {
+            let at = line.at;
+            found.extend(threshold::read(line, known)?);
             bounded(found.len(), at)?;
         }
         Ok(found)
@@ -118,7 +128,8 @@ impl Known<'_> {
                 let message = format!("both sides are {} in {}; say what differs", above.arm, above.cell_id);
                 return Err(to.as_ref().unwrap_or(&of).wrong(message));
             }
-            let of_sides = |to: Vec<Side>| ComparisonSpec { of: above.clone(), to, goal };
+            let of_sides =
+                |to: Vec<Side>| ComparisonSpec { of: above.clone(), to, goal, is_threshold: false };
             match best {
                 Some(_) => found.push(of_sides(sides)),
                 None => found.extend(sides.into_iter().map(|side| of_sides(vec![side]))),
@@ -143,8 +154,13 @@ impl Known<'_> {
             None => return Err(missing),
         };
         let places = self.places(&of)?.into_iter();
-        let side = |(arm, cell): (String, &CellSpec)| Side { arm, cell_id: cell.id.clone(), metric };
-        Ok(places.map(|place| ComparisonSpec { of: side(place), to: Vec::new(), goal: Some(goal) }).collect())
+        let one = |(arm, cell): (String, &CellSpec)| ComparisonSpec {
+            of: Side { arm, cell_id: cell.id.clone(), metric },
+            to: Vec::new(),
+            goal: Some(goal),
+            is_threshold: false,
+        };
+        Ok(places.map(one).collect())
     }
 
     /// Whether the arm is asked for in the cell, whether or not it runs on this machine.

@@ -14,6 +14,7 @@ use weir_lab::{
 };
 use weir_record::{
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
+    goal::{ComparisonSpec, Goal, Side},
     metric::Scale,
     spec::{CellRole, CellSpec, LoadMode},
     study::StudyResult,
@@ -538,4 +539,33 @@ fn the_exported_document_has_the_result_and_every_trial_with_all_its_exclusions(
     // What ran in the other state of the machine has no exclusion and is not used either.
     assert!(excluded.count() < unclean.count());
     assert_eq!(document["result"]["verdict"], "better");
+}
+
+#[test]
+fn a_threshold_decides_the_exit_code_by_its_interval_and_never_by_a_point() {
+    // What the second arm costs against the first, the bound of the ratio, and what a script reads.
+    for (ratio, bound, code) in [
+        (1.10, 1.05, ExitCode::Threshold),
+        (1.02, 1.05, ExitCode::Decided),
+        (1.05, 1.05, ExitCode::Inconclusive),
+    ] {
+        let side = |arm: &str| Side {
+            arm: arm.to_owned(),
+            cell_id: CLOSED.to_owned(),
+            metric: Metric::ServerCpuPerMessage,
+        };
+        let mut spec = study(&["epoll", "uring"], 12, 4);
+        spec.comparisons = vec![ComparisonSpec {
+            of: side("uring"),
+            to: vec![side("epoll")],
+            goal: Some(Goal::AtMost(bound)),
+            is_threshold: true,
+        }];
+        let outcome = start("threshold", &spec, &mut launcher(4, FakeStates::Near, ratio))
+            .expect("a healthy study runs");
+        assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), code, "{ratio}");
+        spec.comparisons[0].is_threshold = false;
+        let goal = start("goal", &spec, &mut launcher(4, FakeStates::Near, 1.5)).expect("it runs");
+        assert_eq!(ExitCode::of_session(goal.ended, &goal.result), ExitCode::Decided, "a goal fails nothing");
+    }
 }

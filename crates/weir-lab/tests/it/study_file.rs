@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_lab::{
-    file::parse,
+    file::{Choices, chosen, parse},
     host_defaults::{DriverFound, HostDefaults},
 };
 use weir_record::{
@@ -690,4 +690,56 @@ fn strace_is_one_more_slice_of_evidence() {
     assert!(plans.clone().count() > 0 && plans.clone().all(|plan| plan.by_group && !plan.strace));
     let cell = "[[cell]]\nconnections = 7\nevidence_strace = true\n";
     insta::assert_snapshot!(read(&format!("{EXAMPLE}{cell}")).expect_err("none there either"), @"a.toml:21: cell.evidence_strace: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
+}
+
+/// The example with these thresholds, as a command line gives them.
+fn with_thresholds(lines: &[&str]) -> Result<StudySpec, String> {
+    let fail_if = lines.iter().map(|line| (*line).to_owned()).collect();
+    read(&chosen(EXAMPLE, &Choices { fail_if, ..Choices::default() }).expect("it is TOML"))
+}
+
+#[test]
+fn a_threshold_is_a_goal_of_each_arm_that_is_meant() {
+    let asked = |line: &str| {
+        let spec = with_thresholds(&[line]).expect("it is right");
+        let told = spec.comparisons.iter().map(|it| {
+            assert!(it.is_threshold);
+            let to: Vec<&str> = it.to.iter().map(|side| side.arm.as_str()).collect();
+            let Side { arm, cell_id, metric } = &it.of;
+            format!("{arm} {cell_id} {} {to:?} {:?}", metric.row().key, it.goal.expect("it has one"))
+        });
+        told.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(asked("cpu_per_message ratio > 1.05"), @r#"uring-16k c100-d16-m64-closed server-cpu-per-message ["epoll"] AtMost(1.05)"#);
+    insta::assert_snapshot!(asked("p99>2ms"), @"uring-16k c100-d16-m64-open60pct latency-p99 [] AtMost(2000000.0)");
+    insta::assert_snapshot!(asked("epoll cpu > 900 ns at c100-d1-m64-closed"), @"epoll c100-d1-m64-closed server-cpu-per-message [] AtMost(0.9)");
+    insta::assert_snapshot!(asked("throughput ratio < 0.95"), @r#"uring-16k c100-d16-m64-closed throughput ["epoll"] AtLeast(0.95)"#);
+    insta::assert_snapshot!(asked("switches-per-message > 2.5"), @"uring-16k c100-d16-m64-closed switches-per-message [] AtMost(2.5)");
+    let beside = format!("fail_if = \"p50 > 1ms\"\n{EXAMPLE}");
+    let both = chosen(&beside, &Choices { fail_if: vec!["p99 > 2ms".to_owned()], ..Choices::default() });
+    assert_eq!(
+        read(&both.expect("it is TOML")).expect("it is right").comparisons.len(),
+        2 * asked("p99>2ms").lines().count()
+    );
+}
+
+#[test]
+fn mistakes_in_thresholds_are_named() {
+    let wrong = |line: &str| with_thresholds(&[line]).expect_err("it is a mistake");
+    insta::assert_snapshot!(wrong("p99"), @r#"a.toml:1: fail_if: "p99": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
+    insta::assert_snapshot!(wrong("> 3"), @r#"a.toml:1: fail_if: "> 3": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
+    insta::assert_snapshot!(wrong("a b c > 3"), @r#"a.toml:1: fail_if: "a b c > 3": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
+    insta::assert_snapshot!(wrong("p98 > 2ms"), @r#"a.toml:1: fail_if: "p98 > 2ms": there is no metric "p98"; there are server-cpu-per-message, machine-cpu-per-message, switches-per-message, throughput, latency-p50, latency-p99, first-byte-p50, last-byte-p50, generator-cpu-per-message, involuntary-switches-per-message, miss-rate, harmful-miss-rate, waiting-cpu-share, added-latency, effective-sleep, interrupted-rate, server-memory, orders-per-commit, wakes-per-order, wakes-per-handoff, handoffs-per-drain, handed-off-share"#);
+    insta::assert_snapshot!(wrong("p99 > 2"), @r#"a.toml:1: fail_if: "p99 > 2": latency-p99 is counted in ns, us, µs, ms, s"#);
+    insta::assert_snapshot!(wrong("p99 > 2 parsecs"), @r#"a.toml:1: fail_if: "p99 > 2 parsecs": latency-p99 is counted in ns, us, µs, ms, s"#);
+    insta::assert_snapshot!(wrong("p99 > ms"), @r#"a.toml:1: fail_if: "p99 > ms": "ms" is no number"#);
+    insta::assert_snapshot!(wrong("p99 ratio > 5 %"), @r#"a.toml:1: fail_if: "p99 ratio > 5 %": "5 %" is no plain number"#);
+    insta::assert_snapshot!(wrong("switches_per_message ratio > 2"), @r#"a.toml:1: fail_if: "switches_per_message ratio > 2": switches-per-message may be zero and has no ratio; give its figure a bound"#);
+    insta::assert_snapshot!(wrong("epol p99 > 2ms"), @r#"a.toml:1: fail_if: "epol p99 > 2ms": there is no arm "epol"; did you mean epoll?"#);
+    insta::assert_snapshot!(wrong("epoll p99 ratio > 2"), @r#"a.toml:1: fail_if: "epoll p99 ratio > 2": epoll is the baseline, and its ratio to itself is 1"#);
+    insta::assert_snapshot!(wrong("miss-rate > 5%"), @r#"a.toml:1: fail_if: "miss-rate > 5%": miss-rate is not measured in this study"#);
+    insta::assert_snapshot!(wrong("p99 > 2ms at c100-d16-m64-closed"), @r#"a.toml:1: fail_if: "p99 > 2ms at c100-d16-m64-closed": latency-p99 is not measured in c100-d16-m64-closed, but in c100-d16-m64-open60pct"#);
+    insta::assert_snapshot!(wrong("p99 > 2ms at c10"), @r#"a.toml:1: fail_if: "p99 > 2ms at c10": there is no cell "c10"; there are c100-d1-m64-closed, c100-d16-m64-closed, c100-d16-m64-open60pct"#);
+    insta::assert_snapshot!(read(&format!("fail_if = [3]\n{EXAMPLE}")).expect_err("it is a mistake"), @"a.toml:1: fail_if: this is of type integer; write a text in quotes");
+    insta::assert_snapshot!(with_thresholds(&["cpu > 1us"; 201]).expect_err("they are too many"), @"a.toml:1: comparison: the file asks for more than 200 comparisons and goals");
 }

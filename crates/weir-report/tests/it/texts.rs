@@ -472,7 +472,7 @@ fn answers() -> Vec<Answer> {
     const LARGE: &str = "c1000-d1-m64-closed";
     let cpu = Metric::ServerCpuPerMessage;
     let answer = |of: Side, to: Vec<Side>, goal, interval: (f64, f64), outcome| Answer {
-        asked: ComparisonSpec { of, to, goal: Some(goal) },
+        asked: ComparisonSpec { of, to, goal: Some(goal), is_threshold: false },
         scale: AnswerScale::Ratio,
         figure: Some(0.5 * (interval.0 + interval.1)),
         interval: Some(interval),

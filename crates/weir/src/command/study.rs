@@ -17,8 +17,10 @@ use weir_lab::{
 };
 use weir_record::{
     finding::Finding,
+    goal::Outcome,
     machine::{Fingerprint, differences},
     spec::StudySpec,
+    study::StudyResult,
 };
 use weir_store::{Store, StoreError, StudyHeader};
 
@@ -28,7 +30,11 @@ use super::{
     study_plan,
     study_storage::{self, Ready},
 };
-use crate::{args::Study, exit::Exit, orphans, output, signals};
+use crate::{
+    args::Study,
+    exit::{Exit, UsageError},
+    orphans, output, signals,
+};
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let language = report::language(&arguments.lang)?;
@@ -50,6 +56,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let session = if let Some(folder) = &arguments.resume {
         report::refuse_sweep(folder)?;
         let StudyHeader { spec, fingerprint: began, .. } = Store::open_read_only(folder)?.study()?;
+        check_thresholds(arguments, &spec)?;
         if study_storage::prepare(&spec, folder, &interrupt)? == Ready::Interrupted {
             return Ok(Exit::Interrupted);
         }
@@ -66,6 +73,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         run::resume(folder, &here, callbacks).map(|outcome| (folder.clone(), outcome))
     } else {
         let mut study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
+        check_thresholds(arguments, &study.spec)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
         let StudySpec { name, title, seed, .. } = &study.spec;
         output::tell(&format!("study {name}: {} (seed {seed})", title.en));
@@ -93,7 +101,31 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if let Some(way_on) = outcome.way_on(&folder) {
         output::tell(&way_on);
     }
-    Ok(Exit::Study(ExitCode::of_session(outcome.ended, &outcome.result)))
+    Ok(Exit::Study(exit_code(arguments, outcome.ended, &outcome.result)))
+}
+
+/// Refuses a flag about thresholds where there are none.
+fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageError> {
+    if arguments.inconclusive_passes && !spec.comparisons.iter().any(|asked| asked.is_threshold) {
+        let text = "--inconclusive-passes: the study has no thresholds; add --fail-if, or leave it out";
+        return Err(UsageError(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// Says how many thresholds hold, and lets those pass of which nothing is known where that was asked for.
+fn exit_code(arguments: &Study, ended: Ended, result: &StudyResult) -> ExitCode {
+    let code = ExitCode::of_session(ended, result);
+    let of = |outcome| {
+        let thresholds = result.answers.iter().filter(|answer| answer.asked.is_threshold);
+        thresholds.filter(|answer| answer.outcome == Some(outcome)).count()
+    };
+    let (met, missed, open) = (of(Outcome::Met), of(Outcome::Missed), of(Outcome::Open));
+    if met + missed + open > 0 {
+        output::tell(&format!("thresholds: {met} met, {missed} missed, {open} open"));
+    }
+    let passes = arguments.inconclusive_passes && open > 0;
+    if code == ExitCode::Inconclusive && passes { ExitCode::Decided } else { code }
 }
 
 /// Prints the file of a study, or what it comes to here, and runs nothing.

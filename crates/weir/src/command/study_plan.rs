@@ -87,13 +87,17 @@ fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str
     }
     let text = file::chosen(&text, &choices).map_err(|error| UsageError(error.to_string()))?.into_owned();
     // Lines of errors are of the text that --print shows.
-    let path = PathBuf::from(format!("{} with these --levels, --arm and --kernels", path.display()));
+    let path = PathBuf::from(format!("{} with what the command line adds", path.display()));
     Ok(Written { name, path, text: Cow::Owned(text), plan: None })
 }
 
 fn choices(arguments: &Study) -> Result<Choices> {
-    let mut choices =
-        Choices { only_arms: arguments.only_arms, kernels: arguments.kernels.clone(), ..Choices::default() };
+    let mut choices = Choices {
+        only_arms: arguments.only_arms,
+        kernels: arguments.kernels.clone(),
+        fail_if: arguments.fail_if.clone(),
+        ..Choices::default()
+    };
     if arguments.published_plan {
         choices.plan = Some(PUBLISHED.to_owned());
     }
@@ -270,7 +274,10 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     let kernels = arguments.kernels.join(",");
     let kernels = if kernels.is_empty() { kernels } else { quoted("kernels", &kernels) };
     let only = if arguments.only_arms { " --only-arms" } else { "" };
-    format!("weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only} --seed {seed}")
+    let thresholds: String = arguments.fail_if.iter().map(|it| quoted("fail-if", it)).collect();
+    format!(
+        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{thresholds} --seed {seed}"
+    )
 }
 
 /// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.
