@@ -9,6 +9,7 @@
 
 pub mod edge;
 pub mod foreign;
+pub mod memory;
 pub mod network;
 pub mod observer;
 pub mod process;

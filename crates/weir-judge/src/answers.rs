@@ -47,6 +47,16 @@ pub(crate) fn all(
     answers.map(|answer| withheld(answer, progress)).collect()
 }
 
+/// What one comparison comes to; a goal is held against whatever was measured by now.
+pub(crate) fn one(
+    spec: &StudySpec,
+    missing: &[MissingArm],
+    (gate, cells): (&Gate, &[CellTrials<'_>]),
+    asked: &ComparisonSpec,
+) -> Answer {
+    Judge { spec, missing, gate, cells }.answer(asked)
+}
+
 /// A schedule that is not finished decides nothing.
 fn withheld(mut answer: Answer, progress: &Progress) -> Answer {
     let Progress { blocks_done, blocks, .. } = *progress;

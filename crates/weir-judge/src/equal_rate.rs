@@ -25,6 +25,15 @@ pub(crate) struct Claim {
     margin: f64,
 }
 
+/// Server CPU of the arm against the baseline at one rate that both were offered.
+pub(crate) struct AtRate {
+    pub(crate) per_second: f64,
+    /// How many rounds or blocks the cell was given.
+    pub(crate) rounds: u32,
+    /// Absent where it is not valid.
+    pub(crate) effect: Option<Estimate>,
+}
+
 /// What one figure says, and the verdict in place of the claimed one; `None` when that stands.
 pub(crate) type Held = (Finding, Option<Verdict>);
 
@@ -36,6 +45,15 @@ impl Claim {
             _ => comparison.ratio.map_or(0.0, f64::ln),
         };
         Self { log, margin: margin.ln_1p() }
+    }
+
+    /// Holds it against both arms at one equal rate. Of several rates those that were given most rounds must bear the
+    /// claim out; the others are for latency, and few rounds are no reason to doubt it: they may only contradict.
+    pub(crate) fn held_at(&self, rate: &AtRate, most_rounds: u32) -> Option<Held> {
+        let witness = Witness::EqualRate { per_second: rate.per_second };
+        let held = self.held_against(witness, rate.effect.as_ref());
+        let contradicts = matches!(held.0, Finding::Witness { bearing: WitnessBearing::Contradicts, .. });
+        (rate.rounds >= most_rounds || contradicts || held.1.is_none()).then_some(held)
     }
 
     /// Holds it against another figure; `None` when that one is not valid or was not measured.
@@ -67,16 +85,22 @@ pub(crate) fn without_rate() -> Held {
 /// Rate of an open-loop cell of the same shape.
 pub(crate) fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     let LoadMode::Open { rate_per_second, .. } = other.load else { return None };
+    is_same_shape(other, shape).then_some(rate_per_second)
+}
+
+/// Whether two cells have the same levels, whatever their load is.
+pub(crate) fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
     let levels = |cell: &CellSpec| {
         let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
-        (servers, cell.load_workers, cell.load_cpus.clone())
+        let cpus = (cell.server_cpus.clone(), cell.load_cpus.clone());
+        (servers, cell.close, cell.load_workers, cpus)
     };
     let asked = |cell: &CellSpec| {
         let http = cell.http.clone().map(|http| (http.content, http.close));
         let orders = cell.orders.clone().map(|orders| (orders.driver, orders.in_flight_total));
         (http, cell.storage.clone(), orders, cell.neighbours.clone())
     };
-    (levels(other) == levels(shape) && asked(other) == asked(shape)).then_some(rate_per_second)
+    levels(one) == levels(other) && asked(one) == asked(other)
 }
 
 /// Whether all that is known of a closed-loop comparison was found at rates which the generator set: it was the limit
@@ -117,14 +141,22 @@ fn is_borne_out(
     };
     let at_rate = comparisons.iter().filter(same).filter_map(|it| {
         let other = spec.cells.iter().find(|other| other.id == it.cell_id)?;
-        Some((it, Witness::EqualRate { per_second: equal_rate_of(other, cell)? }))
-    });
-    let mut stands = at_rate.map(|(it, witness)| {
         let logs: Vec<f64> = it.ratios.iter().map(|ratio| ratio.ln()).collect();
-        let effect = estimate(&logs).filter(|_| it.verdict != Verdict::NotComparable);
-        claim.held_against(witness, effect.as_ref()).1.is_none()
+        Some(AtRate {
+            per_second: equal_rate_of(other, cell)?,
+            rounds: other.blocks,
+            effect: estimate(&logs).filter(|_| it.verdict != Verdict::NotComparable),
+        })
     });
-    stands.next().is_some_and(|first| first && stands.all(|it| it))
+    let rates: Vec<AtRate> = at_rate.collect();
+    let most_rounds = most_rounds(&rates);
+    let mut held = rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
+    !rates.is_empty() && held.all(|(_, verdict)| verdict.is_none())
+}
+
+/// The rounds of the rates that must bear a claim out.
+pub(crate) fn most_rounds(rates: &[AtRate]) -> u32 {
+    rates.iter().map(|rate| rate.rounds).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -159,6 +191,22 @@ mod tests {
         assert_eq!(outcome(0.95, wide).0, Some(Verdict::Inconclusive));
         let few = Some(estimate(0.94, 1.005, 4));
         assert_eq!(outcome(0.95, few).0, Some(Verdict::Inconclusive));
+    }
+
+    #[test]
+    fn rates_with_few_rounds_may_contradict_and_not_leave_open_what_the_others_bear_out() {
+        let claim = Claim { log: 0.95_f64.ln(), margin: 1.01_f64.ln() };
+        let held = |rounds: u32, effect: Option<Estimate>| {
+            let rate = AtRate { per_second: 1e5, rounds, effect };
+            claim.held_at(&rate, 66).map(|(_, verdict)| verdict)
+        };
+        let wide = Some(estimate(0.90, 1.05, 14));
+        assert_eq!(held(14, wide), None);
+        assert_eq!(held(14, None), None, "an arm may not keep that rate");
+        assert_eq!(held(14, Some(estimate(0.94, 0.96, 14))), Some(None));
+        assert_eq!(held(14, Some(estimate(1.02, 1.05, 14))), Some(Some(Verdict::NotComparable)));
+        assert_eq!(held(66, wide), Some(Some(Verdict::Inconclusive)));
+        assert_eq!(held(66, None), Some(Some(Verdict::NotComparable)));
     }
 
     #[test]

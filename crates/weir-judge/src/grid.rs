@@ -38,8 +38,13 @@ const METRICS: [Metric; 2] = [Metric::ServerCpuPerMessage, Metric::Throughput];
 const CELLS_MIN: usize = 3;
 
 /// All factors there are.
-pub(crate) const FACTORS: [GridFactor; 4] =
-    [GridFactor::Connections, GridFactor::Workers, GridFactor::Depth, GridFactor::MessageBytes];
+pub(crate) const FACTORS: [GridFactor; 5] = [
+    GridFactor::Connections,
+    GridFactor::Workers,
+    GridFactor::Depth,
+    GridFactor::MessageBytes,
+    GridFactor::ServerCpus,
+];
 
 /// An interval of a crossing is sought at so many places between two levels.
 const STEPS: u32 = 400;
@@ -98,6 +103,7 @@ pub(crate) fn level(cell: &CellSpec, factor: GridFactor) -> u64 {
         GridFactor::Workers => cell.workers,
         GridFactor::Depth => cell.depth,
         GridFactor::MessageBytes => cell.message_bytes,
+        GridFactor::ServerCpus => u32::try_from(cell.server_cpus.len()).unwrap_or(u32::MAX),
     })
 }
 
@@ -116,6 +122,7 @@ fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
         workers: 0,
         depth: 0,
         message_bytes: 0,
+        server_cpus: Vec::new(),
         blocks: 0,
         window_ns: 0,
         warmup_ns_max: 0,
@@ -354,10 +361,11 @@ pub(crate) fn mean_of(effects: &[Estimate]) -> Option<(f64, Option<(f64, f64)>)>
 
 /// One for each line of rising connections on which the known differences change their direction once.
 fn crossings(points: &[Point<'_>]) -> Vec<Crossing> {
-    let mut lines: BTreeMap<(u32, u32, u32), Vec<&Point<'_>>> = BTreeMap::new();
+    let mut lines: BTreeMap<(u32, u32, u32, usize), Vec<&Point<'_>>> = BTreeMap::new();
     for point in points {
         let CellSpec { workers, depth, message_bytes, .. } = *point.cell;
-        lines.entry((workers, depth, message_bytes)).or_default().push(point);
+        let server_cpus = point.cell.server_cpus.len();
+        lines.entry((workers, depth, message_bytes, server_cpus)).or_default().push(point);
     }
     let mut found = Vec::new();
     for line in lines.into_values() {

@@ -44,11 +44,11 @@ use weir_stats::{
 use crate::{
     account, added_cost, aggregate, answers, attribution, cause,
     cell_trials::{self, CellTrials},
-    check,
-    equal_rate::{self, equal_rate_of},
+    check, connection_costs,
+    equal_rate::{self, AtRate, equal_rate_of},
     evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
-    grid, guidance, listening, obstacle, overview,
+    grid, guidance, latency_map, listening, obstacle, overview,
     progress::Progress,
     scaling::Scope,
     strace, summary,
@@ -115,6 +115,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
         overviews: overview::all(&scope, &comparisons, &grids),
+        latency_ladders: latency_map::all(spec, (&gate, &cells), &arms),
+        connection_costs: connection_costs::all(spec, missing_arms, (&gate, &cells)),
         aggregates: aggregate::all(spec, &gate, &cells),
         guidance: is_finished
             .then(|| {
@@ -504,17 +506,19 @@ fn confirm_server_cpu(
         let machine = own_cell.filter(|other| same(other, Metric::MachineCpuPerMessage));
         let shape = cells[draft.cell].spec;
         let at_rate = drafts.iter().filter(|other| same(other, Metric::ServerCpuPerMessage));
-        let equal_rates: Vec<(&Draft, f64)> = at_rate
-            .filter_map(|other| Some((other, equal_rate_of(cells[other.cell].spec, shape)?)))
-            .collect();
-        let at_rate = equal_rates
-            .iter()
-            .map(|(other, per_second)| (*other, Witness::EqualRate { per_second: *per_second }));
-        let witnesses = machine.map(|other| (other, Witness::MachineCpu)).chain(at_rate);
+        let effect = |other: &Draft| other.effect.filter(|_| other.is_open());
+        let rate = |other: &Draft| {
+            let cell = cells[other.cell].spec;
+            let per_second = equal_rate_of(cell, shape)?;
+            Some(AtRate { per_second, rounds: cell.blocks, effect: effect(other) })
+        };
+        let rates: Vec<AtRate> = at_rate.filter_map(rate).collect();
+        let most_rounds = equal_rate::most_rounds(&rates);
         let claim = equal_rate::Claim::of(&comparisons[index], spec.equivalence_margin);
-        let needs_rate = !draft.bounds.is_empty() && equal_rates.is_empty();
-        let held: Vec<equal_rate::Held> = witnesses
-            .map(|(other, name)| claim.held_against(name, other.effect.filter(|_| other.is_open()).as_ref()))
+        let needs_rate = !draft.bounds.is_empty() && rates.is_empty();
+        let held: Vec<equal_rate::Held> = machine
+            .map(|other| claim.held_against(Witness::MachineCpu, effect(other).as_ref()))
+            .chain(rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds)))
             .chain(needs_rate.then(equal_rate::without_rate))
             .collect();
         for (finding, verdict) in held {

@@ -81,6 +81,7 @@ impl<'a> Map<'a> {
             overall: self.rows(None),
             by_connections: self.rows(Some(GridFactor::Connections)),
             by_workers: self.rows(Some(GridFactor::Workers)),
+            by_server_cpus: self.rows(Some(GridFactor::ServerCpus)),
             best: self.best(),
             success: self.success(),
             scaling,
@@ -106,7 +107,8 @@ impl<'a> Map<'a> {
                 .collect()
         };
         let mut levels: BTreeMap<Option<u64>, BTreeMap<Vec<u64>, &str>> = BTreeMap::new();
-        for cell in self.cells.iter().filter(|cell| self.is_whole(cell)) {
+        let is_asked = |cell: &CellSpec| factor == Some(GridFactor::ServerCpus) || self.has_all_cpus(cell);
+        for cell in self.cells.iter().filter(|cell| self.is_whole(cell) && is_asked(cell)) {
             let level = factor.map(|factor| grid::level(cell, factor));
             levels.entry(level).or_default().insert(rest(cell), &cell.id);
         }
@@ -127,6 +129,11 @@ impl<'a> Map<'a> {
         rows
     }
 
+    /// Whether the server's side has as many CPUs as anywhere on the map: cells with fewer are for the table by CPUs.
+    fn has_all_cpus(&self, cell: &CellSpec) -> bool {
+        self.cells.iter().all(|other| other.server_cpus.len() <= cell.server_cpus.len())
+    }
+
     /// Whether every arm has both figures.
     fn is_whole(&self, cell: &CellSpec) -> bool {
         let has = |arm: &&str| {
@@ -144,7 +151,8 @@ impl<'a> Map<'a> {
         let mean =
             |quantity: Quantity| mean_over(&of(quantity).iter().map(|it| &it.logs).collect::<Vec<_>>());
         let throughput = mean(Quantity::Throughput);
-        let cpus = self.scope.spec.server_cpus.len() as f64;
+        // The geometric mean over cells of what each does for a CPU, as the mean itself is.
+        let cpus = self.server_cpus(cells);
         let each = |it: Figure| Figure {
             value: it.value / cpus,
             interval: it.interval.map(|(low, high)| (low / cpus, high / cpus)),
@@ -165,6 +173,14 @@ impl<'a> Map<'a> {
             throughput_ratio: ratio(Metric::Throughput),
             per_cpu_second_ratio: ratio(Metric::ServerCpuPerMessage).map(inverted),
         }
+    }
+
+    /// CPUs of the servers, geometric mean over cells; 0 where a cell's are not pinned.
+    fn server_cpus(&self, cells: &[&str]) -> f64 {
+        let own = self.cells.iter().filter(|cell| cells.contains(&cell.id.as_str()));
+        let logs: Vec<f64> =
+            own.map(|cell| (self.scope.spec.server_cpus_in(cell).len() as f64).ln()).collect();
+        (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
     }
 
     fn grid(&self, arm: &str, metric: Metric) -> Option<&'a Grid> {
@@ -200,7 +216,10 @@ impl<'a> Map<'a> {
         let is_told = |cell: &&weir_record::grid::GridCell| {
             !matches!(cell.difference, Difference::Invalid | Difference::GeneratorLimited)
         };
-        let valid = || grid.cells.iter().filter(is_told);
+        let has_all_cpus = |cell: &&weir_record::grid::GridCell| {
+            self.cells.iter().any(|own| own.id == cell.cell_id && self.has_all_cpus(own))
+        };
+        let valid = || grid.cells.iter().filter(is_told).filter(has_all_cpus);
         let effects: Vec<Estimate> = valid().filter_map(effect).collect();
         let mean = decide::mean_of(&effects)?;
         let is_known = mean.low > 0.0 || mean.high < 0.0;

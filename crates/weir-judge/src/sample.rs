@@ -31,6 +31,8 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             workers: 1,
             load_workers: 1,
             load_cpus: Vec::new(),
+            server_cpus: Vec::new(),
+            close: false,
             load: LoadMode::Closed,
             window_ns: 1_000_000_000,
             warmup_ns_max: 400_000_000,

@@ -50,9 +50,10 @@ impl<'a> Scope<'a> {
 
 /// Every line of these cells by itself, and the means over lines.
 pub(crate) fn all(scope: &Scope<'_>, group: &[&CellSpec]) -> (Vec<ScalingMean>, Vec<Scaling>) {
-    let mut lines: BTreeMap<(u32, u32, u32), Vec<&CellSpec>> = BTreeMap::new();
+    let mut lines: BTreeMap<(u32, u32, u32, usize), Vec<&CellSpec>> = BTreeMap::new();
     for cell in group {
-        lines.entry((cell.connections, cell.depth, cell.message_bytes)).or_default().push(cell);
+        let rest = (cell.connections, cell.depth, cell.message_bytes, cell.server_cpus.len());
+        lines.entry(rest).or_default().push(cell);
     }
     let mut found: Vec<(Scaling, Terms)> = Vec::new();
     for mut line in lines.into_values() {

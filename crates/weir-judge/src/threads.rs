@@ -38,7 +38,7 @@ fn threads_and_cpus(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> O
     let threads = nodes * cell.workers + cell.load_workers;
     let of_exchange = exchange.map_or(&[][..], |orders| &orders.exchange_cpus);
     let pinned: BTreeSet<usize> =
-        [&spec.server_cpus[..], spec.load_cpus_in(cell), of_exchange].concat().into_iter().collect();
+        [spec.server_cpus_in(cell), spec.load_cpus_in(cell), of_exchange].concat().into_iter().collect();
     let cpus = if pinned.is_empty() { cpus_allowed } else { pinned.len() };
     Some((threads, u32::try_from(cpus).unwrap_or(u32::MAX)))
 }

@@ -288,4 +288,10 @@ fn place(
     protocol.place(spec, &HostDefaults { order_cpus, ..host_defaults.clone() });
     spec.server_cpus = server_cpus.unwrap_or_else(|| std::mem::take(&mut spec.server_cpus));
     spec.load_cpus = load_cpus.unwrap_or_else(|| std::mem::take(&mut spec.load_cpus));
+    // Where some cells have CPUs of their own, how many all have is a level.
+    if spec.cells.iter().any(|cell| !cell.server_cpus.is_empty()) {
+        for cell in spec.cells.iter_mut().filter(|cell| cell.server_cpus.is_empty()) {
+            cell.server_cpus.clone_from(&spec.server_cpus);
+        }
+    }
 }

@@ -19,6 +19,7 @@ pub mod io_models;
 pub mod launch;
 pub mod limits;
 pub mod outline;
+pub mod pilot;
 pub mod process;
 pub mod run;
 pub mod storage;

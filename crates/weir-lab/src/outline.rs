@@ -1,7 +1,7 @@
 //! What a study comes to before it runs: arms, cells, how often each is measured and for how long, and why arms do not
 //! take turns. Text out, nothing else.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use weir_record::{
     finding::Finding,
@@ -9,7 +9,7 @@ use weir_record::{
     storage::StorageDevice,
 };
 
-use crate::{alternation, file::Study, host_defaults::cpu_list, protocol, validate};
+use crate::{alternation, file::Study, host_defaults::cpu_list, pilot, protocol, validate};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -35,12 +35,12 @@ pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
         Some(StorageDevice::Disk) | None => length_ns + protocol.ramp_up_ns(cell) + around_ns,
     };
     let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(cell, &turns, runs));
-    let pilots = match cell.load {
-        LoadMode::OpenShare { .. } if protocol.has_capacity_of_baseline() => 2,
-        LoadMode::OpenShare { .. } => runs,
-        LoadMode::Closed | LoadMode::Open { .. } => 0,
+    let pilot_ns = match cell.alternation {
+        None if protocol.has_capacity_of_baseline() => 2 * trial_ns,
+        _ => unit_ns,
     };
-    u64::from(cell.blocks) * unit_ns + alternation::evidence_ns(cell, runs) + pilots * trial_ns
+    let pilots_ns = u64::from(pilot::rounds_of(spec, cell)) * pilot_ns;
+    u64::from(cell.blocks) * unit_ns + alternation::evidence_ns(cell, runs) + pilots_ns
 }
 
 /// How long a study takes.
@@ -66,6 +66,7 @@ pub fn text(study: &Study, told: impl Fn(&Finding) -> String) -> String {
     }
     out.push_str("\ncells\n");
     spec.cells.iter().for_each(|cell| self::cell(spec, cell, &mut out));
+    out.extend(one_level_of_cpus(spec));
     whole_trials(spec, &mut out);
     beside(spec, &mut out);
     out.push('\n');
@@ -149,6 +150,23 @@ fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
     if !cell.arms.is_empty() {
         let _ = writeln!(out, "    {}", cell.arms.join(", "));
     }
+}
+
+/// Why a map over workers has none over CPUs.
+fn one_level_of_cpus(spec: &StudySpec) -> Option<String> {
+    let workers: BTreeSet<u32> = spec.cells.iter().map(|cell| cell.workers).collect();
+    let is_varied = spec.cells.iter().any(|cell| !cell.server_cpus.is_empty());
+    let is_of_sockets = !spec.is_storage() && !spec.is_orders();
+    if is_varied || workers.len() < 2 || !is_of_sockets {
+        return None;
+    }
+    Some(match spec.server_cpus.len() {
+        0 => "\nThe server's side is not pinned here: server CPUs are no factor.\n".to_owned(),
+        1 => "\nThe server's side has one CPU here: server CPUs have one level.\n".to_owned(),
+        all => format!(
+            "\nEvery cell has all {all} CPUs of the server's side; the factor `server_cpus` varies them.\n"
+        ),
+    })
 }
 
 fn evidence(turns: &Alternation) -> String {

@@ -35,7 +35,7 @@ use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader
 
 use crate::{
     launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
-    protocol,
+    pilot::{self, Pilot},
 };
 
 /// How fio is got where it is missing.
@@ -43,9 +43,6 @@ const INSTALL_FIO: &str = "apt-get install fio";
 
 /// Where `peers/build` puts what it builds.
 const PEERS: &str = "peers/bin/";
-
-/// Pilot blocks of one cell in one session at most.
-const PILOTS_MAX: u32 = 2;
 
 /// Time between two looks at the machine while waiting for its near state.
 const NEAR_WAIT: Duration = Duration::from_millis(250);
@@ -375,35 +372,28 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Smallest throughput of the arms that run, from one pilot block, or a second when an arm gave none in the first.
+    /// Smallest capacity of the arms that run, from the pilot that this cell has with others that differ in the share
+    /// alone: what an earlier one has measured is not measured again.
     fn pilot_capacity(&mut self, index: usize) -> Result<f64, Stop> {
-        let cell = &self.header.spec.cells[index];
-        let mut pilot = CellSpec { id: pilot_id(&cell.id), load: LoadMode::Closed, ..cell.clone() };
-        if protocol::of(cell).has_capacity_of_baseline() {
-            pilot.arms = vec![self.header.spec.arms[0].name.clone()];
-        }
-        let planned = PlannedBlock { cell: index, block: 0 };
-        let first = self.attempts(&pilot.id, 0);
-        for attempt in first..first + PILOTS_MAX {
+        let pilot = Pilot::of(&self.header.spec, index);
+        let first = self.attempts(&pilot.cell.id, 0);
+        for attempt in first..first + pilot.rounds_max() {
+            if self.whole_rounds(&pilot.cell.id) >= pilot.rounds {
+                break;
+            }
             self.check_stop()?;
-            let block = self.run_trials(&pilot, planned, attempt)?;
-            let has_failed = block.trials.iter().any(|trial| throughput(trial).is_none());
+            let block = self.run_trials(&pilot.cell, pilot.planned, attempt)?;
             let blocks = std::slice::from_ref(&block);
             let stored = self.store.append_pilots(self.session, blocks, &self.header.spec, self.session_ns());
             stored.map_err(|source| self.store_error(source))?;
             self.blocks.push(block);
             self.check_arms()?;
-            if !has_failed {
-                break;
-            }
         }
         let missing = self.missing_arms();
-        let capacity = self
-            .trials()
-            .filter(|trial| trial.cell_id == pilot.id && !missing.iter().any(|gone| gone.name == trial.arm))
-            .filter_map(throughput)
-            .fold(f64::INFINITY, f64::min);
-        if capacity.is_finite() && capacity > 0.0 {
+        let is_of_pilot = |trial: &&TrialRecord| {
+            trial.cell_id == pilot.cell.id && !missing.iter().any(|gone| gone.name == trial.arm)
+        };
+        if let Some(capacity) = pilot::capacity(self.trials().filter(is_of_pilot)) {
             return Ok(capacity);
         }
         let failure = self
@@ -413,6 +403,17 @@ impl Session<'_> {
             .unwrap_or("nothing came back");
         let reason = format!("no pilot of {} gave a capacity: {failure}", self.header.spec.cells[index].id);
         Err(RunError::Environment(reason).into())
+    }
+
+    /// Stored rounds or blocks of a pilot in which something came back from every arm that runs.
+    fn whole_rounds(&self, pilot_id: &str) -> u32 {
+        let missing = self.missing_arms();
+        let is_there = |trial: &&TrialRecord| !missing.iter().any(|gone| gone.name == trial.arm);
+        let is_whole = |block: &&StoredBlock| {
+            let mut runs = block.trials.iter().filter(is_there);
+            block.key.cell_id == pilot_id && runs.all(|trial| pilot::throughput(trial).is_some())
+        };
+        u32::try_from(self.blocks.iter().filter(is_whole).count()).unwrap_or(u32::MAX)
     }
 
     fn run_block(&mut self, planned: PlannedBlock, attempt: u32) -> Result<(), Stop> {
@@ -480,7 +481,7 @@ impl Session<'_> {
             let outcome = self.callbacks.launcher.run_trial(&TrialRequest {
                 arm: &arm,
                 cell: attempt.cell,
-                server_cpus: &self.header.spec.server_cpus,
+                server_cpus: self.header.spec.server_cpus_in(attempt.cell),
                 load_cpus: self.header.spec.load_cpus_in(attempt.cell),
                 neighbours: &self.header.spec.neighbours,
                 seed: plan::trial_seed(&self.header.spec, attempt.planned, attempt.number),
@@ -526,7 +527,7 @@ impl Session<'_> {
                 && alternation.evidence.is_some_and(|evidence| evidence.strace),
             arms: &arms,
             orders: &permutations,
-            server_cpus: &spec.server_cpus,
+            server_cpus: spec.server_cpus_in(cell),
             load_cpus: spec.load_cpus_in(cell),
             neighbours: &spec.neighbours,
             seed: plan::trial_seed(spec, planned, number),
@@ -741,11 +742,6 @@ impl Session<'_> {
     }
 }
 
-/// What a pilot found, unless nothing came back: a capacity of zero is none.
-fn throughput(trial: &TrialRecord) -> Option<f64> {
-    trial.load.as_ref().map(|load| load.throughput_per_second).filter(|rate| *rate > 0.0)
-}
-
 fn failure_reason(exclusion: &Exclusion) -> Option<&str> {
     match exclusion {
         Exclusion::ServerFailed { reason }
@@ -754,11 +750,6 @@ fn failure_reason(exclusion: &Exclusion) -> Option<&str> {
         | Exclusion::NeighbourFailed { reason } => Some(reason),
         _ => None,
     }
-}
-
-/// Name of the pilot's blocks in the store.
-pub fn pilot_id(cell_id: &str) -> String {
-    format!("{cell_id}-pilot")
 }
 
 /// Facts that make two fingerprints different machines; a changed limit or sysctl does not.

@@ -198,6 +198,11 @@ impl<W: Workload> Connection<W> {
         }
     }
 
+    /// Tells the peer that no message will follow. One that has let go need not be told.
+    pub(crate) async fn finish(&self) {
+        let _ = self.stream.shutdown().await;
+    }
+
     /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
     /// the peer's side, but not for ever.
     pub(crate) async fn part(self, shared: &Shared<W>) {

@@ -12,7 +12,7 @@ use std::{
 use weir_engine::net::{Address, Stream};
 
 use crate::{
-    error::{LoadError, within},
+    error::{LoadError, invalid, within},
     failure::{Class, Failure, Stage},
     payload::{Codec, Tape, Verifier},
     protocol::{Facts, Post, ProtocolSpec},
@@ -34,10 +34,17 @@ const KEPT_MAX: usize = 64;
 pub struct EchoSpec {
     /// Bytes of a message.
     pub message_bytes: u32,
+    /// Every message has a connection of its own, which this side ends after the answer. The port then waits out its
+    /// time on this side: on loopback Linux uses it again after a second, so that some 28,000 connections a second to
+    /// one address are the most.
+    pub connection_per_message: bool,
 }
 
 impl ProtocolSpec for EchoSpec {
-    fn validate(&self, _load: &LoadSpec, _target: &Address) -> Result<(), LoadError> {
+    fn validate(&self, load: &LoadSpec, _target: &Address) -> Result<(), LoadError> {
+        if self.connection_per_message && load.depth > 1 {
+            return invalid("depth", "with a connection for each message there is no pipeline; use 1");
+        }
         within("message-bytes", self.message_bytes, 1, MESSAGE_BYTES_MAX)
     }
 
@@ -46,7 +53,11 @@ impl ProtocolSpec for EchoSpec {
     }
 
     fn facts(&self) -> Facts {
-        Facts::plain(self.message_bytes)
+        Facts {
+            connection_per_message: self.connection_per_message,
+            has_slices: !self.connection_per_message,
+            ..Facts::plain(self.message_bytes)
+        }
     }
 
     fn carry(&self, post: Post<'_>) -> Option<Outcome> {
@@ -76,6 +87,8 @@ impl Carried for Echo {
 
 impl Workload for Echo {
     type Dialogue = Verifier;
+
+    const CLOSES_FIRST: bool = true;
 
     fn open(&self, _place: usize, connection: u32, _connect_ns: u64) -> Verifier {
         Verifier::new(Codec::new(Rc::clone(&self.tape), connection))

@@ -9,6 +9,7 @@ use std::io;
 
 use weir_evidence::{
     edge::{Beside, Edge},
+    memory::pss_bytes,
     stats::StatsClient,
 };
 use weir_record::{engine::ServerStats, trial::ObservedWindow};
@@ -60,6 +61,7 @@ impl WindowEdges {
             (Some(pid), Some(before)) => {
                 let after = read_edge(pid, &self.beside).ok()?;
                 let mut window = before.until(&after);
+                window.pss_bytes = pss_bytes(pid).unwrap_or(0);
                 window.thread_window = Some(before.threads_until(&after, window.noise.window_ns));
                 Some(window)
             }

@@ -36,7 +36,7 @@
 //!     observe_pid: None,
 //!     observe_beside: Vec::new(),
 //!     observe_stats: None,
-//!     protocol: EchoSpec { message_bytes: 64 }.into(),
+//!     protocol: EchoSpec { message_bytes: 64, connection_per_message: false }.into(),
 //! };
 //! let report = run(&spec, &mut |_| {}, &AtomicBool::new(false))?;
 //! assert_eq!(report.failures.errors(), 0);

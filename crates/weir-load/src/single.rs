@@ -1,4 +1,5 @@
-//! A connection for each message: opened for it, and closed by the server after its answer.
+//! A connection for each message: opened for it, and closed after its answer, by the server where the protocol tells it
+//! to, and else from here.
 //!
 //! A message starts when its connection is begun, so connecting is part of its time. Its user goes on when the server
 //! has closed the connection, or has not done so for too long.
@@ -86,6 +87,9 @@ async fn ask<W: Workload>(
         }
         End::Closed => Ok(()),
         End::Closing => {
+            if W::CLOSES_FIRST {
+                connection.finish().await;
+            }
             connection.part(shared).await;
             Ok(())
         }

@@ -194,7 +194,7 @@ pub(crate) mod tests {
             observe_pid: None,
             observe_beside: Vec::new(),
             observe_stats: None,
-            protocol: EchoSpec { message_bytes: 64 }.into(),
+            protocol: EchoSpec { message_bytes: 64, connection_per_message: false }.into(),
         }
     }
 
@@ -216,7 +216,7 @@ pub(crate) mod tests {
         assert_eq!(refused(|spec| spec.connections = 0), "connections: 0 is not possible; use 1 to 100000");
         assert!(refused(|spec| spec.idle_connections = CONNECTIONS_MAX).starts_with("idle-connections: "));
         assert!(refused(|spec| spec.depth = 4097).starts_with("depth: "));
-        let empty = EchoSpec { message_bytes: 0 };
+        let empty = EchoSpec { message_bytes: 0, connection_per_message: false };
         assert!(refused(|spec| spec.protocol = empty.into()).starts_with("message-bytes: "));
         assert!(
             refused(|spec| spec.workers = 11).starts_with("workers: 11 is not possible; each worker needs")
@@ -239,7 +239,8 @@ pub(crate) mod tests {
         };
         assert!(refused(counted).starts_with("warmup-max: a counted run has no warm-up"));
         let large = |spec: &mut LoadSpec| {
-            (spec.protocol, spec.depth) = (EchoSpec { message_bytes: MESSAGE_BYTES_MAX }.into(), 100);
+            (spec.protocol, spec.depth) =
+                (EchoSpec { message_bytes: MESSAGE_BYTES_MAX, connection_per_message: false }.into(), 100);
         };
         assert!(refused(large).contains("bytes in flight"));
     }

@@ -24,6 +24,10 @@ pub(crate) trait Workload: Sized + 'static {
     /// The state of one connection.
     type Dialogue;
 
+    /// Whether this side ends a connection that carried its one message: nothing in the protocol tells the peer that
+    /// no more will come.
+    const CLOSES_FIRST: bool = false;
+
     /// The state of a connection that was just opened at `place` of its worker, the number `connection` of the run,
     /// after an attempt of `connect_ns`.
     fn open(&self, place: usize, connection: u32, connect_ns: u64) -> Self::Dialogue;

@@ -17,6 +17,8 @@ pub enum GridFactor {
     Depth,
     /// Bytes of a message.
     MessageBytes,
+    /// CPUs of the servers; 0 where no cell of the study has its own.
+    ServerCpus,
 }
 
 /// One arm against the baseline by one metric, over cells in closed loop that differ in these factors alone.

@@ -9,6 +9,7 @@
 pub mod account;
 pub mod added_cost;
 pub mod cause;
+pub mod connection_costs;
 mod encoding;
 pub mod engine;
 pub mod evidence;
@@ -21,6 +22,7 @@ pub mod guidance;
 pub mod http;
 pub mod kernel;
 pub mod latency;
+pub mod latency_map;
 pub mod load;
 pub mod machine;
 pub mod metric;

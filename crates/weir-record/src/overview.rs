@@ -35,6 +35,9 @@ pub struct Overview {
     pub by_connections: Vec<MeanRow>,
     /// Arms at each number of workers; likewise.
     pub by_workers: Vec<MeanRow>,
+    /// Arms at each number of server CPUs; likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_server_cpus: Vec<MeanRow>,
     /// The best cell of each arm, by each quantity.
     pub best: Vec<BestCell>,
     /// What failed, by number of connections.

@@ -74,6 +74,11 @@ impl StudySpec {
         if cell.load_cpus.is_empty() { &self.load_cpus } else { &cell.load_cpus }
     }
 
+    /// CPUs of the servers in a cell.
+    pub fn server_cpus_in<'a>(&'a self, cell: &'a CellSpec) -> &'a [usize] {
+        if cell.server_cpus.is_empty() { &self.server_cpus } else { &cell.server_cpus }
+    }
+
     /// Whether its messages are HTTP requests and their responses. A study has one protocol.
     pub fn is_http(&self) -> bool {
         self.cells.iter().any(|cell| cell.http.is_some())
@@ -255,6 +260,12 @@ pub struct CellSpec {
     /// CPUs of the generator; empty for the study's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_cpus: Vec<usize>,
+    /// CPUs of the servers; empty for the study's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_cpus: Vec<usize>,
+    /// A new connection for each message, which the client closes. Of HTTP `http` has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub close: bool,
     /// Closed loop, or open loop at a rate.
     pub load: LoadMode,
     /// Measured window per trial.
@@ -297,6 +308,11 @@ impl CellSpec {
             _ if self.http.is_some() => "http",
             _ => "echo",
         }
+    }
+
+    /// Whether every message has a connection of its own.
+    pub fn has_connection_per_message(&self) -> bool {
+        self.close || self.http.as_ref().is_some_and(|http| http.close)
     }
 
     /// Whether its trials are computed, and nothing in them depends on this machine.

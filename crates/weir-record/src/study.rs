@@ -7,12 +7,14 @@ use crate::{
     account::CpuDifference,
     added_cost::AddedCosts,
     cause::CauseShare,
+    connection_costs::ConnectionCosts,
     evidence::{ArmEvidence, UnderStrace},
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
     goal::Answer,
     grid::Grid,
     guidance::Guidance,
+    latency_map::LatencyLadder,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     overview::{Aggregate, Overview},
@@ -93,6 +95,12 @@ pub struct StudyResult {
     /// The same cells in tables; empty where there is no map.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overviews: Vec<Overview>,
+    /// Latency against offered load; empty where no cells differ in the rate alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_ladders: Vec<LatencyLadder>,
+    /// What connections cost that are silent, and those that carry one message; absent where the study has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_costs: Option<ConnectionCosts>,
     /// The rows of a load tester for each server of an HTTP study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<Aggregate>,

@@ -33,6 +33,12 @@ pub struct ObservedWindow {
     pub threads: u32,
     /// Anonymous resident memory at the end of the window.
     pub rss_anon_bytes: u64,
+    /// Resident memory of all kinds, what is shared with others divided by their number; 0 where it is not told.
+    pub pss_bytes: u64,
+    /// What the kernel took since before the servers of the round started, for each of them: its structures and socket
+    /// buffers, of both ends of their connections. Absent of whole trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_bytes: Option<u64>,
     /// Engine counters of the window, when the target is a Weir server.
     pub engine: Option<EngineStats>,
     /// What the node counted in the window, when the target is an exchange or a gateway of Weir.

@@ -1,6 +1,8 @@
 //! Every figure in long form (RFC 4180): `cell,arm,baseline,metric,statistic,value,unit`, one figure a line.
 //! Names and units are fixed and do not depend on a language. Figures that do not exist have no line.
 
+mod connections;
+
 use weir_record::{
     account::{Amount, CpuPart},
     grid::Grid,
@@ -60,6 +62,12 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     for map in &result.overviews {
         overview(&mut rows, result, map);
     }
+    for it in &result.latency_ladders {
+        connections::ladder(&mut rows, it);
+    }
+    if let Some(costs) = &result.connection_costs {
+        connections::costs(&mut rows, costs);
+    }
     for it in &result.aggregates {
         aggregate(&mut rows, it);
     }
@@ -106,7 +114,12 @@ fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
         rows.flag([cell, "", ""], "map", "is-in-far-state", map.cells_far.contains(cell));
         rows.flag([cell, "", ""], "map", "is-in-both-states", map.cells_in_both_states.contains(cell));
     }
-    let tables = [("all", &map.overall), ("connections", &map.by_connections), ("workers", &map.by_workers)];
+    let tables = [
+        ("all", &map.overall),
+        ("connections", &map.by_connections),
+        ("workers", &map.by_workers),
+        ("server-cpus", &map.by_server_cpus),
+    ];
     for (table, of_table) in tables {
         for row in of_table {
             let at = row.level.map_or_else(|| table.to_owned(), |level| format!("{table}-{level}"));

@@ -18,6 +18,7 @@ mod added_cost;
 mod aggregate;
 mod cause;
 mod chart;
+mod connection_costs;
 mod csv;
 mod definitions;
 mod display;

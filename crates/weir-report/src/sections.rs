@@ -2,8 +2,8 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, aggregate, cause, chart, evidence, goals, guidance, io_models, kernels, overview,
-    published,
+    account, added_cost, aggregate, cause, chart, connection_costs, evidence, goals, guidance, io_models,
+    kernels, overview, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -11,12 +11,14 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 25] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 27] = [
     chart::frontier,
     guidance::section,
     chart::map,
     kernels::section,
     overview::section,
+    chart::latency_map,
+    connection_costs::section,
     chart::forest,
     goals::section,
     cause::section,

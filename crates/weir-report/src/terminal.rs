@@ -7,7 +7,7 @@ use weir_record::{
 };
 
 use crate::{
-    added_cost,
+    added_cost, chart,
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
     format, frontier, goals, guidance, io_models, metrics, notes, overview, published,
     section::{Content, Section},
@@ -371,12 +371,13 @@ fn published(view: &View<'_>, out: &mut Output) {
     }
 }
 
-/// The tables of a map in a line for each arm, and what scales too well.
+/// The tables of a map in a line for each arm, and what scales too well; response times against offered load.
 fn overview(view: &View<'_>, out: &mut Output) {
-    let lines = overview::lines(view);
-    if !lines.is_empty() {
+    let of_tables = (view.word(Word::OverviewTitle), overview::lines(view));
+    let of_rates = (chart::LATENCY_MAP_TITLE.told(view), chart::latency_lines(view));
+    for (title, lines) in [of_tables, of_rates].into_iter().filter(|(_, lines)| !lines.is_empty()) {
         out.blank();
-        out.styled(Style::Bold, view.word(Word::OverviewTitle));
+        out.styled(Style::Bold, title);
         lines.iter().for_each(|line| out.wrapped(&format!("- {line}"), "  "));
     }
 }

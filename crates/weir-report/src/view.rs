@@ -375,8 +375,11 @@ impl<'a> View<'a> {
     pub(crate) fn further_conditions(&self, cell: &CellSpec) -> Vec<String> {
         let (depth, idle, workers) = (cell.depth, cell.idle_connections, cell.workers);
         let mut parts = Vec::new();
-        if cell.http.as_ref().is_some_and(|http| http.close) {
-            let words = ["new connection each", "요청마다 새 연결", "每个请求新建连接"];
+        if cell.has_connection_per_message() {
+            let words = match &cell.http {
+                Some(_) => ["new connection each", "요청마다 새 연결", "每个请求新建连接"],
+                None => ["new connection each", "메시지마다 새 연결", "每条消息新建连接"],
+            };
             parts.push(self.language.choose(words).to_owned());
         }
         if depth > 1 {
@@ -400,6 +403,7 @@ impl<'a> View<'a> {
                 Language::Chinese => format!("{workers} 个工作线程"),
             });
         }
+        parts.extend(self.server_cpus(cell));
         parts.extend(self.generator_conditions(cell));
         parts.extend(self.offered_load(cell.load));
         parts.extend(self.company(cell));
@@ -411,6 +415,15 @@ impl<'a> View<'a> {
         let names = cell.neighbours.join(", ");
         let told = told!(self.language, "beside {names}", "함께 실행: {names}", "旁侧进程：{names}");
         (!names.is_empty()).then_some(told)
+    }
+
+    /// CPUs of the servers that are not the study's.
+    fn server_cpus(&self, cell: &CellSpec) -> Option<String> {
+        let all = &self.result.spec.server_cpus;
+        let is_own = !cell.server_cpus.is_empty() && cell.server_cpus != *all;
+        let cpus = cell.server_cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let told = told!(self.language, "server on CPU {cpus}", "서버 CPU {cpus}", "服务器用 CPU {cpus}");
+        is_own.then_some(told)
     }
 
     /// How the generator differs from one thread on the study's CPUs.

@@ -204,6 +204,7 @@ words! {
     MapWorkers: "workers" | "워커 수" | "工作线程数";
     MapDepth: "in flight each" | "연결당 동시 건수" | "每连接在途数";
     MapMessageBytes: "bytes each" | "건당 바이트" | "每条字节数";
+    MapServerCpus: "server CPUs" | "서버 CPU 수" | "服务器 CPU 数";
     MapLevel: "level" | "수준" | "水平";
     MapMean: "geometric mean" | "기하 평균" | "几何平均";
     MapCells: "cells" | "셀 수" | "单元数";

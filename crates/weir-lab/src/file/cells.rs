@@ -8,7 +8,7 @@ use weir_record::spec::{CellRole, CellSpec, EvidencePlan, LoadMode};
 use super::{elsewhere, fraction, neighbours};
 use crate::{
     limits::{self, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, RATE_PER_SECOND, SHARE, instead},
-    protocol::{self, Machine, Protocol, Setting, Value},
+    protocol::{self, Kind, Machine, Protocol, Setting, Value},
     table::{At, Entry, Fault, Table},
 };
 
@@ -44,6 +44,8 @@ const NO_ROUNDS: &str =
     "rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out";
 
 const NO_EVIDENCE: &str = "it asks for more slices of evidence, and there are none; give `evidence_rounds`";
+
+const NO_FEWER_CPUS: &str = "the server's side has one CPU here, and fewer there are not; add \"all\", or write the cells with fewer as a [[cell]]";
 
 const ROLES: [(&str, CellRole); 3] = [
     ("primary", CellRole::Primary),
@@ -224,6 +226,8 @@ impl File {
             workers: 1,
             load_workers: self.load_workers,
             load_cpus: Vec::new(),
+            server_cpus: Vec::new(),
+            close: false,
             load: LoadMode::Closed,
             window_ns: own.window_ns.or(self.settings.window_ns).unwrap_or(WINDOW_NS),
             warmup_ns_max: own
@@ -478,7 +482,8 @@ impl Levels<'_> {
                     own.push(level);
                 }
             }
-            if own.is_empty() {
+            // Cells with fewer CPUs than the server's side has, where it has one: there are none.
+            if own.is_empty() && !matches!(factor.kind, Kind::ServerCpus) {
                 return Err(Fault::new(
                     at,
                     &key,
@@ -525,6 +530,9 @@ fn matrix(
     let mut factors = factors.named("");
     let all = levels.read(&mut factors)?;
     factors.finish(|key| elsewhere(key, file.protocol))?;
+    if all.iter().any(Vec::is_empty) {
+        return Err(Fault::new(at, "server_cpus", NO_FEWER_CPUS.to_owned()));
+    }
     check_count(&all, at)?;
     let primary = match table.take("primary") {
         Some(entry) if has_primary => {

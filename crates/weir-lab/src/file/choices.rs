@@ -133,7 +133,23 @@ fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), 
             claim.as_table().is_none_or(|claim| !claim.contains_key(factor) || is_there(claim))
         });
     }
+    if let Some(Value::Array(cells)) = study.get_mut("cell") {
+        cells.retain_mut(|cell| cell.as_table_mut().is_none_or(|cell| cut_cell(cell, factor, &levels)));
+    }
     Ok(())
+}
+
+/// Cuts the levels of a cell beside the combinations to those there are now; says whether any is left. One that does
+/// not speak of the factor stays.
+fn cut_cell(cell: &mut Table, factor: &str, levels: &[Value]) -> bool {
+    match cell.get_mut(factor) {
+        Some(Value::Array(own)) => {
+            own.retain(|level| levels.contains(level));
+            !own.is_empty()
+        }
+        Some(level) => levels.contains(level),
+        None => true,
+    }
 }
 
 /// Thresholds go behind those of the file, of which one may stand without a list.
@@ -261,10 +277,18 @@ mod tests {
 
     #[test]
     fn a_plan_and_levels_cut_the_map() {
-        // And the primary combination at one rate.
-        assert_eq!(tps(&Choices::default()).spec.cells.len(), 30 + 1);
+        let count = |choices: &Choices| {
+            let cells = tps(choices).spec.cells;
+            let open = cells.iter().filter(|cell| !matches!(cell.load, LoadMode::Closed)).count();
+            (cells.len() - open, open)
+        };
+        // Beside the combinations one with silent connections and one with a connection for each message; and three
+        // rates of three combinations.
+        assert_eq!(count(&Choices::default()), (30 + 2, 3 * 3));
         let quick = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
-        assert_eq!(tps(&quick).spec.cells.len(), 8 + 1);
+        assert_eq!(count(&quick), (8, 3));
+        let few = vec![levels("connections", &["1", "10"]), levels("workers", &["1"])];
+        assert_eq!(count(&Choices { levels: few, ..Choices::default() }), (2, 3 + 1));
         let own = vec![levels("connections", &["5", "50"]), levels("workers", &["2"])];
         let cut = tps(&Choices { levels: own, ..quick });
         let closed = cut.spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed));

@@ -16,7 +16,7 @@ use std::{
 
 use weir_evidence::{
     edge::Edge,
-    ladder,
+    ladder, memory,
     observer::{EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, UnderStrace},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
@@ -26,6 +26,7 @@ use weir_record::{
     evidence::EvidenceSlice,
     load::LoadReport,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
+    spec::CellSpec,
     trial::{ObservedWindow, SliceRecord},
 };
 use weir_stats::random::{Random, derived_seed};
@@ -91,6 +92,8 @@ struct Arm {
     evidence: Vec<EvidenceSlice>,
     total: TreeDelta,
     engine: Option<EngineStats>,
+    /// After all that is timed: its resident memory, and its part of the kernel's.
+    memory: (u64, Option<u64>),
     /// CPU when its last slice ended, and when that was.
     left: (u64, Instant),
     works_while_waiting: bool,
@@ -100,8 +103,9 @@ struct Arm {
 impl Round<'_> {
     /// One result for each arm. Servers and generator are gone when this returns.
     pub(super) fn run(&self, files: &mut Files) -> Result<Vec<Result<Sliced, TrialFailure>>, LaunchError> {
+        let kernel_bytes = memory::kernel_bytes();
         let mut arms = self.start_all(files)?;
-        let loaded = self.load(&mut arms);
+        let loaded = self.load(&mut arms, kernel_bytes);
         for arm in &mut arms {
             arm.go_on();
             if let Some(server) = arm.server.take() {
@@ -138,8 +142,13 @@ impl Round<'_> {
         Ok(arms)
     }
 
-    /// Loads the arms in turn and gives the report of each that was loaded.
-    fn load(&self, arms: &mut [Arm]) -> Result<Vec<Option<LoadReport>>, LaunchError> {
+    /// Loads the arms in turn and gives the report of each that was loaded. The kernel had so much memory before any of
+    /// them started.
+    fn load(
+        &self,
+        arms: &mut [Arm],
+        kernel_bytes: Option<u64>,
+    ) -> Result<Vec<Option<LoadReport>>, LaunchError> {
         let there: Vec<usize> = (0..arms.len()).filter(|arm| arms[*arm].failure.is_none()).collect();
         let mut reports: Vec<Option<LoadReport>> = vec![None; arms.len()];
         if there.is_empty() {
@@ -166,6 +175,10 @@ impl Round<'_> {
             }
         }
         let noise = before.and_then(|before| Some(before.until(&Edge::read(std::process::id()).ok()?).noise));
+        let kernel_bytes = taken_each(kernel_bytes, there.len());
+        for arm in arms.iter_mut().filter(|arm| arm.failure.is_none()) {
+            arm.memory = (memory::pss_bytes(arm.pid).unwrap_or(0), kernel_bytes);
+        }
         if let Err(error) = self.evidence(&mut generator, arms, &there) {
             return error.into_reports(arms, &there, reports);
         }
@@ -316,6 +329,11 @@ fn number(target: usize) -> u32 {
     u32::try_from(target).unwrap_or(u32::MAX)
 }
 
+/// What the kernel took since then, for each of these servers and its connections.
+fn taken_each(before: Option<u64>, servers: usize) -> Option<u64> {
+    Some(memory::kernel_bytes()?.saturating_sub(before?) / u64::try_from(servers.max(1)).ok()?)
+}
+
 fn settle() {
     std::thread::sleep(SETTLE);
 }
@@ -343,6 +361,7 @@ impl Arm {
             evidence: Vec::new(),
             total: TreeDelta::default(),
             engine: None,
+            memory: (0, None),
             left: (0, Instant::now()),
             works_while_waiting: false,
             is_stopped: false,
@@ -437,6 +456,7 @@ impl Arm {
     fn completed(&self, mut report: LoadReport, noise: weir_record::machine::NoiseWindow) -> LoadReport {
         let mut observed = ObservedWindow { engine: self.engine, noise, ..ObservedWindow::default() };
         self.total.fill(&mut observed);
+        (observed.pss_bytes, observed.kernel_bytes) = self.memory;
         observed.noise.machine_busy_ns = self.slices.iter().map(|slice| slice.machine_cpu_ns).sum();
         report.observed = Some(observed);
         report
@@ -503,10 +523,7 @@ impl Generator {
             return Err(Broken::Load("it answered something else than that it is ready".to_owned()));
         };
         for (index, (opened, failure)) in there.iter().zip(opened.into_iter().zip(failures)) {
-            if opened < round.request.cell.connections {
-                let why = failure.unwrap_or_else(|| "no attempt was made".to_owned());
-                let reason =
-                    format!("accepted {opened} of {} connections: {why}", round.request.cell.connections);
+            if let Some(reason) = too_few(round.request.cell, opened, failure) {
                 arms[*index].failure = Some(TrialFailure::Server { reason });
             }
         }
@@ -564,6 +581,13 @@ impl Generator {
     }
 }
 
+/// Why an arm cannot be loaded: connections are missing, those that are to stay silent among them.
+fn too_few(cell: &CellSpec, opened: u32, failure: Option<String>) -> Option<String> {
+    let asked = cell.connections + cell.idle_connections;
+    let why = failure.unwrap_or_else(|| "no attempt was made".to_owned());
+    (opened < asked).then(|| format!("accepted {opened} of {asked} connections: {why}"))
+}
+
 /// What the generator is told of the servers that are there.
 fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup, Broken> {
     let servers = there.iter().filter_map(|index| Some((*index, arms[*index].server.as_ref()?)));
@@ -571,4 +595,20 @@ fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup,
         generator::words(&round.request.of_arm(round.request.arms[index], 0), &server.address)
     };
     Ok(SliceSetup { loads: servers.map(words).collect::<Result<_, _>>().map_err(Broken::Stop)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_judge::sample;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_to_stay_silent_is_missed_as_one_that_is_not() {
+        let study = sample::study(&["epoll", "uring"], 6, 1);
+        let cell = CellSpec { idle_connections: 3_900, ..study.cells[0].clone() };
+        assert_eq!(too_few(&cell, 4_000, None), None);
+        let told = too_few(&cell, 1_010, Some("connection refused".to_owned()));
+        assert_eq!(told.as_deref(), Some("accepted 1010 of 4000 connections: connection refused"));
+    }
 }

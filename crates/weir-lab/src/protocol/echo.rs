@@ -90,6 +90,26 @@ pub(super) const LOAD_CPUS: Factor = Factor {
     },
 };
 
+pub(super) const SERVER_CPUS: Factor = Factor {
+    key: "server_cpus",
+    kind: Kind::ServerCpus,
+    default: None,
+    // "all" are none of its own.
+    set: |cell, level| cell.server_cpus = cpus(level.word()).unwrap_or_default(),
+    shown: |cell| {
+        let named = cell.server_cpus.iter().map(usize::to_string).collect::<Vec<_>>();
+        (!named.is_empty()).then(|| format!("scpu{}", named.join("+")))
+    },
+};
+
+const CLOSE: Factor = Factor {
+    key: "close",
+    kind: Kind::Flag,
+    default: Some(Value::Flag(false)),
+    set: |cell, level| cell.close = level.is_true(),
+    shown: |cell| cell.close.then(|| "reconnect".to_owned()),
+};
+
 /// Messages that come back.
 pub(super) struct Echo;
 
@@ -99,7 +119,29 @@ impl Protocol for Echo {
     }
 
     fn factors(&self) -> &'static [Factor] {
-        &[CONNECTIONS, DEPTH, MESSAGE_BYTES, WORKERS, IDLE_CONNECTIONS, LOAD_WORKERS, LOAD_CPUS]
+        &[
+            CONNECTIONS,
+            DEPTH,
+            MESSAGE_BYTES,
+            CLOSE,
+            WORKERS,
+            IDLE_CONNECTIONS,
+            SERVER_CPUS,
+            LOAD_WORKERS,
+            LOAD_CPUS,
+        ]
+    }
+
+    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
+        cell.close.then_some("a connection for each message leaves work in the kernel for whoever comes next")
+    }
+
+    fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {
+        if cell.close && cell.depth > 1 {
+            let message = format!("{} closes after each message, so that only one can be in flight", cell.id);
+            return Err(SpecError::new("depth", message));
+        }
+        Ok(())
     }
 
     fn generator(&self) -> Option<LoadWords> {
@@ -110,7 +152,9 @@ impl Protocol for Echo {
 fn words(cell: &CellSpec, address: &str) -> Vec<String> {
     let head = ["load", "echo", "--json", "--target", address];
     let bytes = ("--message-bytes", cell.message_bytes.to_string());
-    super::options(&head, &[&[bytes], connected(cell).as_slice()].concat())
+    let mut words = super::options(&head, &[&[bytes], connected(cell).as_slice()].concat());
+    words.extend(cell.close.then(|| "--close".to_owned()));
+    words
 }
 
 /// A server on one of our drivers, or a command.

@@ -54,6 +54,9 @@ pub(crate) enum Kind {
     Threads,
     /// Sets of CPUs, as `"0,2"` or `"2-3"`.
     Cpus,
+    /// The same of the server's side. `"all"` are those it has anyway, `"fewer"` are its first 1, 2, 4 and so on, below
+    /// all of them: none where it has one.
+    ServerCpus,
     /// Yes or no.
     Flag,
     /// Words, each checked and brought into the form in which it is stored.
@@ -104,6 +107,7 @@ impl Factor {
                 let cpus = cpus(&entry.text()?).ok_or(text)?;
                 Ok(vec![Value::Word(Cow::Owned(cpu_list(&cpus)))])
             }
+            Kind::ServerCpus => server_cpus(entry, machine.server_cpus),
             Kind::Flag => Ok(vec![Value::Flag(entry.flag()?)]),
             Kind::Word(read) => Ok(vec![Value::Word(Cow::Owned(word(read, entry)?))]),
             Kind::Driver(read) => {
@@ -116,6 +120,19 @@ impl Factor {
 }
 
 const CPUS: &str = "it must name CPUs, such as \"1\", \"0,2\" or \"2-3\"";
+
+fn server_cpus(entry: Entry<'_>, all: &[usize]) -> Result<Vec<Value>, Fault> {
+    let wrong = entry.wrong(format!("{CPUS}, \"fewer\" or \"all\""));
+    let value = |cpus: &[usize]| Value::Word(Cow::Owned(cpu_list(cpus)));
+    match entry.text()?.as_str() {
+        "all" => Ok(vec![Value::Word(Cow::Borrowed("all"))]),
+        "fewer" => {
+            let doubled = std::iter::successors(Some(1_usize), |count| count.checked_mul(2));
+            Ok(doubled.take_while(|count| *count < all.len()).map(|count| value(&all[..count])).collect())
+        }
+        text => cpus(text).map(|cpus| vec![value(&cpus)]).ok_or(wrong),
+    }
+}
 
 /// A set of CPUs, in rising order.
 pub(super) fn cpus(text: &str) -> Option<Vec<usize>> {

@@ -5,6 +5,7 @@ mod fixture;
 mod built_in;
 mod http;
 mod judging;
+mod latency;
 mod sessions;
 mod storage;
 mod study_file;

@@ -117,8 +117,9 @@ fn mistakes_of_http_are_named_too() {
     insta::assert_snapshot!(wrong("content = [\"image\"]"), @"a.toml:5: primary.content: html is not a level of the factor; there are image");
     insta::assert_snapshot!(wrong("message_bytes = [64]"), @r#"a.toml:10: message_bytes: it is a factor of protocol = "echo", and this study is of http"#);
     insta::assert_snapshot!(wrong(&format!("{content}\nclose = [false, true]\ndepth = [4]")), @"a.toml:12: depth: c100-d4-html-reconnect-closed closes after each request, so that only one can be in flight");
-    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nclose = [true]"), @r#"a.toml:10: close: it is a factor of protocol = "http", and this study is of echo"#);
-    insta::assert_snapshot!(mistake("depth = 16 }", "depth = 16, close = true }"), @r#"a.toml:4: primary.close: it is a factor of protocol = "http", and this study is of echo"#);
+    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\ncontent = [\"html\"]"), @r#"a.toml:10: content: it is a factor of protocol = "http", and this study is of echo"#);
+    insta::assert_snapshot!(mistake("depth = 16 }", "depth = 16, content = \"html\" }"), @r#"a.toml:4: primary.content: it is a factor of protocol = "http", and this study is of echo"#);
+    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nclose = [true]"), @"a.toml:9: depth: c100-d16-m64-reconnect-closed closes after each message, so that only one can be in flight");
     insta::assert_snapshot!(mistake("window = \"1s\"", "protocol = \"gopher\""), @r#"a.toml:3: protocol: there is no protocol "gopher"; there are echo, http, storage, orders"#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"epoll\"\narguments = [\"--listen=1\"]"), @r#"a.toml:11: arm.arguments: "--listen=1" is what the laboratory says itself, from the arm's and the cell's own keys"#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"x\", \"{port}\"]\narguments = [\"y\"]"), @"a.toml:11: arm: `options` and `arguments` belong to a driver; write a command's into the command");
@@ -728,7 +729,7 @@ fn mistakes_in_thresholds_are_named() {
     insta::assert_snapshot!(wrong("p99"), @r#"a.toml:1: fail_if: "p99": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
     insta::assert_snapshot!(wrong("> 3"), @r#"a.toml:1: fail_if: "> 3": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
     insta::assert_snapshot!(wrong("a b c > 3"), @r#"a.toml:1: fail_if: "a b c > 3": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
-    insta::assert_snapshot!(wrong("p98 > 2ms"), @r#"a.toml:1: fail_if: "p98 > 2ms": there is no metric "p98"; there are server-cpu-per-message, machine-cpu-per-message, switches-per-message, throughput, latency-p50, latency-p99, first-byte-p50, last-byte-p50, generator-cpu-per-message, involuntary-switches-per-message, miss-rate, harmful-miss-rate, waiting-cpu-share, added-latency, effective-sleep, interrupted-rate, server-memory, orders-per-commit, wakes-per-order, wakes-per-handoff, handoffs-per-drain, handed-off-share"#);
+    insta::assert_snapshot!(wrong("p98 > 2ms"), @r#"a.toml:1: fail_if: "p98 > 2ms": there is no metric "p98"; there are server-cpu-per-message, machine-cpu-per-message, switches-per-message, throughput, latency-p50, latency-p99, first-byte-p50, last-byte-p50, generator-cpu-per-message, involuntary-switches-per-message, miss-rate, harmful-miss-rate, waiting-cpu-share, added-latency, effective-sleep, interrupted-rate, server-memory, orders-per-commit, wakes-per-order, wakes-per-handoff, handoffs-per-drain, handed-off-share, server-pss, kernel-memory"#);
     insta::assert_snapshot!(wrong("p99 > 2"), @r#"a.toml:1: fail_if: "p99 > 2": latency-p99 is counted in ns, us, µs, ms, s"#);
     insta::assert_snapshot!(wrong("p99 > 2 parsecs"), @r#"a.toml:1: fail_if: "p99 > 2 parsecs": latency-p99 is counted in ns, us, µs, ms, s"#);
     insta::assert_snapshot!(wrong("p99 > ms"), @r#"a.toml:1: fail_if: "p99 > ms": "ms" is no number"#);

@@ -355,7 +355,7 @@ fn a_pipeline_is_in_flight_in_full_although_the_server_takes_nothing() {
     let address = serve(move |_, stream| held.send(stream).expect("kept until the test ends"));
     let spec = LoadSpec {
         depth: 12,
-        protocol: EchoSpec { message_bytes: 1 << 20 }.into(),
+        protocol: EchoSpec { message_bytes: 1 << 20, connection_per_message: false }.into(),
         messages: None,
         // Twelve megabytes are made within it, on a busy machine too.
         duration: Duration::from_secs(1),

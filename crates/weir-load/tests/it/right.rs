@@ -52,7 +52,7 @@ fn messages_of_every_size_come_back_right_in_number_and_bytes() {
     let address = echo();
     for message_bytes in [1, 7, 8, 23, 24, 25, 1000, 100_000] {
         let spec = LoadSpec {
-            protocol: EchoSpec { message_bytes }.into(),
+            protocol: EchoSpec { message_bytes, connection_per_message: false }.into(),
             connections: 3,
             depth: 5,
             ..spec(address)
@@ -62,10 +62,32 @@ fn messages_of_every_size_come_back_right_in_number_and_bytes() {
 }
 
 #[test]
+fn a_connection_for_each_message_is_ended_from_here_after_its_answer() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
+    let address = serve(move |_, stream| {
+        // Returns when the client has ended its side.
+        echo_stream(stream);
+        counted.fetch_add(1, Ordering::SeqCst);
+    });
+    let protocol = EchoSpec { message_bytes: 64, connection_per_message: true };
+    let churn = LoadSpec { connections: 4, protocol: protocol.into(), ..spec(address) };
+    assert_all_right(&report(&churn), 100);
+    // The server closes before the client counts a connection as gone; its thread may count it a moment later.
+    let deadline = std::time::Instant::now() + Duration::from_secs(5);
+    while seen.load(Ordering::SeqCst) < 100 && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert_eq!(seen.load(Ordering::SeqCst), 100);
+    let piped = LoadSpec { depth: 2, ..churn };
+    assert!(matches!(run(&piped), Err(LoadError::Invalid { field: "depth", .. })));
+}
+
+#[test]
 fn a_pipeline_larger_than_all_socket_buffers_does_not_lock_up() {
     let address = echo();
     let spec = LoadSpec {
-        protocol: EchoSpec { message_bytes: 4 << 20 }.into(),
+        protocol: EchoSpec { message_bytes: 4 << 20, connection_per_message: false }.into(),
         depth: 16,
         messages: Some(40),
         ..spec(address)

@@ -83,7 +83,7 @@ pub fn spec(target: SocketAddr) -> LoadSpec {
         observe_pid: None,
         observe_beside: Vec::new(),
         observe_stats: None,
-        protocol: EchoSpec { message_bytes: 64 }.into(),
+        protocol: EchoSpec { message_bytes: 64, connection_per_message: false }.into(),
     }
 }
 

@@ -60,6 +60,10 @@ pub enum Metric {
     HandoffsPerDrain,
     /// Orders that were handed to another worker, of all.
     HandedOffShare,
+    /// Resident memory of the server of all kinds, its share of what it has in common with others.
+    ServerPss,
+    /// Memory of the kernel for the connections of a server, both ends of them.
+    KernelMemory,
 }
 
 /// All metrics, in the order in which they are shown, which is that of the enum.
@@ -391,7 +395,7 @@ pub static METRICS: &[MetricRow] = &[
         },
         read: |trial| Some(trial.load.as_ref()?.observed.as_ref()?.rss_anon_bytes as f64),
         read_slice: None,
-        part: |cell| if cell.idle_connections > 0 { Part::Figure } else { Part::None },
+        part: figure_beside_silence,
     },
     MetricRow {
         metric: Metric::OrdersPerCommit,
@@ -495,6 +499,49 @@ pub static METRICS: &[MetricRow] = &[
         read_slice: None,
         part: figure_of_orders,
     },
+    MetricRow {
+        metric: Metric::ServerPss,
+        key: "server-pss",
+        unit: MetricUnit::Bytes,
+        scale: Scale::Difference { margin: 1_048_576.0 },
+        better: Better::Smaller,
+        family: Family::Memory,
+        words: Words {
+            name: [
+                "Server memory, shared parts among it",
+                "공유 부분을 포함한 서버 메모리",
+                "服务器内存（含共享部分）",
+            ],
+            prose: ["memory of the server (PSS)", "서버 메모리(PSS) 사용량", "服务器内存用量（PSS）"],
+            short: ["PSS", "메모리 PSS", "内存 PSS"],
+        },
+        read: |trial| {
+            let bytes = trial.load.as_ref()?.observed.as_ref()?.pss_bytes;
+            (bytes > 0).then_some(bytes as f64)
+        },
+        read_slice: None,
+        part: figure_beside_silence,
+    },
+    MetricRow {
+        metric: Metric::KernelMemory,
+        key: "kernel-memory",
+        unit: MetricUnit::Bytes,
+        scale: Scale::Difference { margin: 1_048_576.0 },
+        better: Better::Smaller,
+        family: Family::Memory,
+        words: Words {
+            name: ["Kernel memory of its connections", "연결에 쓰인 커널 메모리", "其连接占用的内核内存"],
+            prose: [
+                "kernel memory of its connections",
+                "연결에 쓰인 커널 메모리 사용량",
+                "其连接占用的内核内存",
+            ],
+            short: ["kernel memory", "커널 메모리", "内核内存"],
+        },
+        read: |trial| Some(trial.load.as_ref()?.observed.as_ref()?.kernel_bytes? as f64),
+        read_slice: None,
+        part: figure_beside_silence,
+    },
 ];
 
 fn is_open(cell: &CellSpec) -> bool {
@@ -560,6 +607,11 @@ fn micros_each(trial: &TrialRecord, total_ns: impl Fn(&ObservedWindow) -> u64) -
 
 fn micros_each_of_slice(slice: &SliceRecord, total_ns: u64) -> Option<f64> {
     (slice.messages > 0).then(|| total_ns as f64 / 1e3 / slice.messages as f64)
+}
+
+/// What connections cost that are silent.
+fn figure_beside_silence(cell: &CellSpec) -> Part {
+    if cell.idle_connections > 0 { Part::Figure } else { Part::None }
 }
 
 /// What only orders through a gateway have.

@@ -109,6 +109,12 @@ pub(crate) fn level(view: &View<'_>, factor: GridFactor, level: u64) -> String {
             told!(language, "{number} in flight each", "연결당 동시 {number}건", "每连接在途 {number} 条")
         }
         GridFactor::MessageBytes => format::bytes(level),
+        GridFactor::ServerCpus if level == 1 => {
+            told!(language, "1 server CPU", "서버 CPU 1개", "1 个服务器 CPU")
+        }
+        GridFactor::ServerCpus => {
+            told!(language, "{number} server CPUs", "서버 CPU {number}개", "{number} 个服务器 CPU")
+        }
     }
 }
 
@@ -118,6 +124,7 @@ fn factor(view: &View<'_>, factor: GridFactor) -> &'static str {
         GridFactor::Workers => Word::MapWorkers,
         GridFactor::Depth => Word::MapDepth,
         GridFactor::MessageBytes => Word::MapMessageBytes,
+        GridFactor::ServerCpus => Word::MapServerCpus,
     })
 }
 

@@ -45,11 +45,16 @@ fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     tables.push(means(view, map, TableName::Threads, &map.by_workers));
     tables.push(success::best(view, map));
     tables.push(success::by_class(view, map));
-    if !map.by_workers.is_empty() {
-        tables.push(by_cores(view));
+    match (&map.by_server_cpus[..], &map.by_workers[..]) {
+        ([], []) => {}
+        ([], _) => tables.push(no_cores(view)),
+        (rows, _) => tables.push(means(view, map, TableName::Cores, rows)),
     }
     tables.extend(scaling::tables(view, map));
-    tables.push(per_core(view, &map.by_workers));
+    tables.push(match &map.by_server_cpus[..] {
+        [] => per_core(view, Word::MapWorkers, &map.by_workers),
+        rows => per_core(view, Word::MapServerCpus, rows),
+    });
     tables.retain(|table| !table.rows.is_empty() || !table.texts.is_empty());
     if let Some(apart) = maps::apart(view, map.map) {
         let titles = tables.iter_mut().filter_map(|table| table.title.as_mut());
@@ -125,7 +130,7 @@ fn published_cells(view: &View<'_>, table: Option<&PublishedTable>, key: &str, a
 }
 
 /// `195,432 [190,001, 201,113]`.
-pub(super) fn figure(figure: Option<Figure>, number: impl Fn(f64) -> String) -> String {
+pub(crate) fn figure(figure: Option<Figure>, number: impl Fn(f64) -> String) -> String {
     match figure {
         None => ABSENT.to_owned(),
         Some(Figure { value, interval: Some((low, high)) }) => {
@@ -197,10 +202,13 @@ fn each_row<'r>(
 fn level_head(view: &View<'_>, table: TableName) -> Option<String> {
     let word = match table {
         TableName::Connections | TableName::Success => Word::MapConnections,
-        TableName::Threads | TableName::Cores | TableName::Efficiency | TableName::PerCore => {
-            Word::MapWorkers
-        }
-        TableName::Overall | TableName::Best | TableName::SystemCalls | TableName::Aggregate => return None,
+        TableName::Threads | TableName::Efficiency => Word::MapWorkers,
+        TableName::Cores => Word::MapServerCpus,
+        TableName::Overall
+        | TableName::Best
+        | TableName::PerCore
+        | TableName::SystemCalls
+        | TableName::Aggregate => return None,
     };
     Some(view.word(word).to_owned())
 }
@@ -283,7 +291,7 @@ fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
 }
 
 /// A study has one number of server CPUs: there is no table by it, and the reader is told so.
-fn by_cores(view: &View<'_>) -> Table {
+fn no_cores(view: &View<'_>) -> Table {
     let theirs = published(view, TableName::Cores);
     let cpus = view.result.spec.server_cpus.len();
     let own = match cpus {
@@ -306,13 +314,14 @@ fn by_cores(view: &View<'_>) -> Table {
     Table::with_head(Vec::new(), 0, Vec::new()).titled(name(view, TableName::Cores), texts)
 }
 
-/// Throughput over the CPUs the server has, and over the CPU time it used, by workers.
-fn per_core(view: &View<'_>, rows: &[MeanRow]) -> Table {
+/// Throughput over the CPUs the server has, and over the CPU time it used, by CPUs, or by workers where these are of
+/// one number.
+fn per_core(view: &View<'_>, level: Word, rows: &[MeanRow]) -> Table {
     let theirs = published(view, TableName::PerCore).filter(|_| !rows.is_empty());
     let rate = findings::rate(view.language, view.kind());
     let each =
         told!(view.language, "{rate} per server CPU", "서버 CPU 1개당 {rate}", "每个服务器 CPU 的{rate}");
-    let mut head: Vec<String> = level_head(view, TableName::PerCore).into_iter().collect();
+    let mut head = vec![view.word(level).to_owned()];
     head.extend([view.word(Word::Arm).to_owned(), each, quantity(view, Quantity::PerCpuSecond)]);
     head.extend(theirs.iter().flat_map(|_| published_heads(view)));
     let shown = each_row(view, rows, theirs, |level, arm, row| {

@@ -135,6 +135,7 @@ fn mapped() -> StudyResult {
         overall: both(None, 1.08).to_vec(),
         by_connections: [both(Some(100), 1.12), both(Some(4000), 1.04)].concat(),
         by_workers: [both(Some(1), 1.1), both(Some(2), 1.06)].concat(),
+        by_server_cpus: Vec::new(),
         best: vec![best("epoll", &[]), best("uring", &["c100-w1"])],
         success: vec![success(100, "epoll", 0), success(100, "uring", 3), success(4000, "epoll", 0)],
         scaling: vec![ScalingMean {

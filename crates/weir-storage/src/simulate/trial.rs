@@ -171,6 +171,8 @@ mod tests {
             workers: 1,
             load_workers: 1,
             load_cpus: Vec::new(),
+            server_cpus: Vec::new(),
+            close: false,
             load: LoadMode::Closed,
             window_ns: 1_000_000_000,
             warmup_ns_max: 0,

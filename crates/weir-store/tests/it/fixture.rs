@@ -47,6 +47,8 @@ pub fn study() -> NewStudy {
             workers: 1,
             load_workers: 1,
             load_cpus: Vec::new(),
+            server_cpus: Vec::new(),
+            close: false,
             load: LoadMode::OpenShare { share: 0.6, poisson: true },
             window_ns: 1_000_000_000,
             warmup_ns_max: 400_000_000,

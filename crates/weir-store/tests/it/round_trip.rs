@@ -182,6 +182,8 @@ fn result(complete: bool) -> StudyResult {
         answers: Vec::new(),
         grids: Vec::new(),
         overviews: Vec::new(),
+        latency_ladders: Vec::new(),
+        connection_costs: None,
         aggregates: Vec::new(),
         guidance: None,
         frontier: Vec::new(),

@@ -99,6 +99,9 @@ pub(crate) struct LoadEcho {
     /// Bytes of a message
     #[arg(long, default_value_t = 64)]
     pub(crate) message_bytes: u32,
+    /// Open a connection for each message, and end it after the answer
+    #[arg(long)]
+    pub(crate) close: bool,
     /// Send exactly this many messages, without a warm-up; --duration is then the limit
     #[arg(long, short = 'n')]
     pub(crate) messages: Option<u64>,
@@ -112,7 +115,7 @@ impl LoadCommand for LoadEcho {
     }
 
     fn spec(&self) -> Result<LoadSpec> {
-        let echo = EchoSpec { message_bytes: self.message_bytes };
+        let echo = EchoSpec { message_bytes: self.message_bytes, connection_per_message: self.close };
         load::spec(&self.shared, echo.into(), "--target", &self.target, self.messages)
     }
 }

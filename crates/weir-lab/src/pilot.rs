@@ -1,0 +1,169 @@
+//! Pilots: how much the arms of a cell do in closed loop, so that its rate can be a share of the smallest capacity.
+//! Pure.
+//!
+//! Cells that differ in the share alone have one pilot, and so one capacity: their rates stand to each other as their
+//! shares do. A pilot is a few rounds, or a block of whole trials; what it finds is a calibration and no result, and
+//! the report tells of each rate which share it is of what the study itself found in closed loop.
+
+use std::collections::BTreeMap;
+
+use weir_judge::plan::PlannedBlock;
+use weir_record::{
+    spec::{CellRole, CellSpec, LoadMode, StudySpec},
+    trial::TrialRecord,
+};
+use weir_stats::order::median;
+
+use crate::protocol;
+
+/// Rounds of a pilot whose arms take turns, at most: one for each rate that rests on it.
+const ROUNDS_MAX: u32 = 3;
+
+/// Further rounds or blocks, where nothing came back in one.
+const FURTHER: u32 = 1;
+
+/// Name of a pilot's blocks in the store.
+pub fn id(cell_id: &str) -> String {
+    format!("{cell_id}-pilot")
+}
+
+/// The pilot of a cell whose rate is a share.
+pub(crate) struct Pilot {
+    /// In closed loop.
+    pub(crate) cell: CellSpec,
+    /// Where its seeds come from.
+    pub(crate) planned: PlannedBlock,
+    /// Rounds or blocks that are enough.
+    pub(crate) rounds: u32,
+}
+
+impl Pilot {
+    /// The one that this cell has, alone or with others.
+    pub(crate) fn of(spec: &StudySpec, index: usize) -> Self {
+        let first = first_alike(spec, index);
+        let cell = &spec.cells[first];
+        let mut pilot = CellSpec { id: id(&cell.id), load: LoadMode::Closed, ..cell.clone() };
+        if protocol::of(cell).has_capacity_of_baseline() {
+            pilot.arms = vec![spec.arms[0].name.clone()];
+        }
+        let rates = spec.cells.iter().filter(|other| is_alike(other, cell)).count();
+        let rounds = match cell.alternation {
+            Some(_) => u32::try_from(rates).unwrap_or(u32::MAX).clamp(1, ROUNDS_MAX),
+            None => 1,
+        };
+        Self { cell: pilot, planned: PlannedBlock { cell: first, block: 0 }, rounds }
+    }
+
+    /// Rounds or blocks at most, those in which nothing came back among them.
+    pub(crate) fn rounds_max(&self) -> u32 {
+        self.rounds + FURTHER
+    }
+}
+
+/// Rounds or blocks of pilots that the cell adds to its study: none where an earlier cell has the same pilot.
+pub(crate) fn rounds_of(spec: &StudySpec, cell: &CellSpec) -> u32 {
+    let is_share = |cell: &CellSpec| matches!(cell.load, LoadMode::OpenShare { .. });
+    let Some(index) = spec.cells.iter().position(|own| own.id == cell.id) else { return 0 };
+    let pilot = Pilot::of(spec, index);
+    let has_it =
+        |other: usize| is_share(&spec.cells[other]) && Pilot::of(spec, other).cell.id == pilot.cell.id;
+    if is_share(cell) && !(0..index).any(has_it) { pilot.rounds } else { 0 }
+}
+
+/// The first cell that has the same pilot.
+fn first_alike(spec: &StudySpec, index: usize) -> usize {
+    spec.cells.iter().position(|cell| is_alike(cell, &spec.cells[index])).unwrap_or(index)
+}
+
+/// Whether a cell is in open loop and differs from another in its rate alone. One whose rate is fixed counts as well:
+/// it may have been a share until a session before this one.
+fn is_alike(cell: &CellSpec, other: &CellSpec) -> bool {
+    let bare = |cell: &CellSpec| CellSpec {
+        id: String::new(),
+        role: CellRole::Exploratory,
+        load: LoadMode::Closed,
+        blocks: 0,
+        ..cell.clone()
+    };
+    cell.load != LoadMode::Closed && bare(cell) == bare(other)
+}
+
+/// The smallest capacity: of each arm the median of its trials, because one round may have met anything. `None` where
+/// no arm gave any.
+pub(crate) fn capacity<'t>(trials: impl Iterator<Item = &'t TrialRecord>) -> Option<f64> {
+    let mut arms: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for trial in trials {
+        arms.entry(&trial.arm).or_default().extend(throughput(trial));
+    }
+    arms.values().filter_map(|rates| median(rates)).min_by(f64::total_cmp)
+}
+
+/// What a trial found, unless nothing came back: a capacity of zero is none.
+pub(crate) fn throughput(trial: &TrialRecord) -> Option<f64> {
+    trial.load.as_ref().map(|load| load.throughput_per_second).filter(|rate| *rate > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_judge::sample;
+    use weir_record::load::LoadReport;
+
+    use super::*;
+    use crate::alternation;
+
+    fn spec(shares: &[f64]) -> StudySpec {
+        let mut spec = sample::study(&["epoll", "uring"], 8, 1);
+        for (number, share) in shares.iter().enumerate() {
+            let load = LoadMode::OpenShare { share: *share, poisson: true };
+            let cell = CellSpec { id: format!("open-{number}"), load, ..spec.cells[0].clone() };
+            spec.cells.push(cell);
+        }
+        spec
+    }
+
+    #[test]
+    fn cells_that_differ_in_the_share_alone_have_one_pilot() {
+        let mut spec = spec(&[0.5, 0.7, 0.9]);
+        spec.cells[3].connections = 10;
+        alternation::apply(&mut spec);
+        let pilots: Vec<String> = (1..4).map(|index| Pilot::of(&spec, index).cell.id).collect();
+        assert_eq!(pilots, ["open-0-pilot", "open-0-pilot", "open-2-pilot"]);
+        let rounds: Vec<u32> = spec.cells.iter().map(|cell| rounds_of(&spec, cell)).collect();
+        assert_eq!(rounds, [0, 2, 0, 1]);
+        // The first rate is fixed; a session that goes on from here finds the same pilot.
+        spec.cells[1].load = LoadMode::Open { rate_per_second: 50_000.0, poisson: true };
+        assert_eq!(Pilot::of(&spec, 2).cell.id, "open-0-pilot");
+        assert_eq!(Pilot::of(&spec, 2).planned, PlannedBlock { cell: 1, block: 0 });
+    }
+
+    #[test]
+    fn a_pilot_has_a_round_for_each_rate_and_three_at_most() {
+        let rounds = |shares: &[f64]| {
+            let mut spec = spec(shares);
+            alternation::apply(&mut spec);
+            Pilot::of(&spec, 1).rounds
+        };
+        assert_eq!([rounds(&[0.6]), rounds(&[0.5, 0.7, 0.9]), rounds(&[0.1, 0.2, 0.3, 0.4])], [1, 3, 3]);
+    }
+
+    #[test]
+    fn whole_trials_have_one_block_and_at_most_one_more() {
+        let spec = spec(&[0.5]);
+        let pilot = Pilot::of(&spec, 1);
+        assert_eq!((pilot.rounds, pilot.rounds_max(), pilot.cell.load), (1, 2, LoadMode::Closed));
+    }
+
+    #[test]
+    fn the_capacity_is_that_of_the_slowest_arm_and_no_single_round_decides_it() {
+        let trial = |arm: &str, throughput_per_second: f64| TrialRecord {
+            arm: arm.to_owned(),
+            load: Some(LoadReport { throughput_per_second, ..LoadReport::default() }),
+            ..TrialRecord::default()
+        };
+        let slow = [100.0, 10.0, 105.0].map(|rate| trial("epoll", rate));
+        let fast = [150.0, 0.0, 140.0].map(|rate| trial("uring", rate));
+        assert_eq!(capacity(slow.iter().chain(&fast)), Some(100.0));
+        assert_eq!(capacity(fast.iter()), Some(145.0), "a round in which nothing came back has none");
+        assert_eq!(capacity([trial("epoll", 0.0)].iter()), None);
+    }
+}

@@ -1,0 +1,308 @@
+//! Response times against offered load: the median and the 99th percentile of every arm at rates that all of them were
+//! offered, with the intervals over rounds. Times that are upper bounds have hollow marks; an arm that has no latency
+//! at a rate has one at the upper edge, and its table says why.
+
+use maud::{Markup, html};
+use weir_record::{
+    finding::Finding,
+    latency_map::{Capacity, LatencyLadder, LatencyPoint, LatencyRung},
+    metric::Metric,
+    overview::Figure,
+    spec::CellSpec,
+};
+
+use super::{
+    canvas::{Anchor, Canvas, arm_class, swatch},
+    framed,
+    scale::Scale,
+};
+use crate::{
+    findings, format,
+    language::told,
+    metrics, overview,
+    section::{Caption, Content, Plot, Section},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+const HEIGHT: f64 = 280.0;
+const PLOT_Y: (f64, f64) = (234.0, 22.0);
+
+/// Labels keep this distance, in per cent: room for one on the narrowest screen.
+const LABEL_STEP: f64 = 24.0;
+
+/// Arms stand beside each other at a rate, so that none hides another.
+const ARM_STEP: f64 = 1.8;
+
+/// Most arms and rates of a ladder that are told in a sentence; the tables have all.
+const TOLD_MAX: usize = 4;
+
+/// Where marks stand of arms that have no latency.
+const BEYOND_Y: f64 = 10.0;
+
+/// What the section is called.
+pub(crate) const TITLE: Caption =
+    Caption::Own(["Latency against offered load", "부하율별 응답시간", "不同负载速率下的响应时间"]);
+
+const HELP: Caption = Caption::Own([
+    "All arms are offered the same rates, which are shares of what the slowest of them can do: a pilot in closed loop finds \
+     that before the first round, and the closed loop of the same study says afterwards which share each rate really is. \
+     Times count from the moment a message was due. Points are geometric means over rounds with 99 % intervals. An arm that does \
+     not keep a rate has no latency there: the queue grows as long as the load lasts, and a hollow mark at the upper edge \
+     stands for it. Other hollow marks, and ≤ in the table, are upper bounds: the generator itself was late by more than a \
+     tenth of the median, so that its lag is in the times, and the arms are not compared.",
+    "모든 대상에 같은 부하율을 줍니다. 부하율은 가장 느린 대상이 처리할 수 있는 양의 비율로, 첫 라운드 전에 폐쇄형 예비 실행으로 정하고, \
+     실제로 몇 %였는지는 같은 실험의 폐쇄형 결과로 다시 확인합니다. 시간은 메시지를 보내기로 한 시각부터 잽니다. 점은 라운드들의 기하평균이며 \
+     99 % 구간을 함께 표시합니다. 부하율을 따라가지 못한 대상은 대기열이 계속 길어지므로 그 지점의 응답시간이 없고, 위쪽 가장자리에 빈 \
+     표식으로 표시합니다. 그 밖의 빈 표식과 표의 ≤는 상한입니다. 부하 생성기가 중앙값의 10분의 1보다 더 늦게 보내 그 지연이 \
+     응답시간에 포함되어 있으므로 대상끼리 비교하지 않습니다.",
+    "对所有方案施加相同的速率，即最慢方案处理能力的若干比例：首轮之前由闭环试运行确定，事后再用同一实验的闭环结果核对每个速率实际占多少。时间从消息应发出的\
+     时刻算起。各点为各轮的几何平均，并给出 99 % 区间。跟不上某一速率的方案在该处没有延迟数值，因为队列会随负载持续增长，在上边缘以空心标记\
+     表示。其余空心标记与表中的 ≤ 为上限：负载生成器自身滞后超过中位数的十分之一，滞后包含在时间之内，因此不对方案作比较。",
+]);
+
+/// The section: two plots for each shape of cells with several rates.
+pub(crate) fn latency_map(view: &View<'_>) -> Content {
+    let ladders = &view.result.latency_ladders;
+    Content::unless(ladders.is_empty(), || Section {
+        texts: ladders.iter().flat_map(|ladder| texts(view, ladder)).collect(),
+        plots: ladders.iter().flat_map(|ladder| plots(view, ladder)).collect(),
+        ..Section::new(TITLE, HELP)
+    })
+}
+
+/// The 99th percentile of every arm at every rate, in a line for each ladder.
+pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
+    let p99 = |point: &LatencyPoint| {
+        let least = if point.is_upper_bound { "≤ " } else { "" };
+        let told = |it: Figure| format!("{least}{}", format::nanos(it.value));
+        format!("{} {}", point.arm, point.p99_ns.map_or_else(|| reason(view, point).to_owned(), told))
+    };
+    let at = |rung: &LatencyRung| {
+        let rate = rung.share.map_or_else(|| format::rate(rung.rate_per_second), whole_percent);
+        format!("{rate}: {}", rung.arms.iter().map(p99).collect::<Vec<_>>().join(", "))
+    };
+    let line = |ladder: &LatencyLadder| {
+        let rates = ladder.rungs.iter().map(at).collect::<Vec<_>>().join(view.language.semicolon());
+        format!("{} · {} · {rates}", shape(view, ladder), metrics::name(view, Metric::LatencyP99))
+    };
+    view.result.latency_ladders.iter().map(line).collect()
+}
+
+/// What all cells of a ladder have in common, in words.
+fn shape(view: &View<'_>, ladder: &LatencyLadder) -> String {
+    let Some(cell) = ladder.rungs.first().and_then(|rung| view.cell(&rung.cell_id)) else {
+        return String::new();
+    };
+    let connections = view.connections(cell.connections);
+    let closed = CellSpec { load: weir_record::spec::LoadMode::Closed, ..cell.clone() };
+    [connections].into_iter().chain(view.further_conditions(&closed)).collect::<Vec<_>>().join(" · ")
+}
+
+fn texts(view: &View<'_>, ladder: &LatencyLadder) -> Vec<String> {
+    let of_capacity = ladder.capacity.as_ref().map(|it| capacity(view, ladder, it));
+    let points = ladder.rungs.iter().flat_map(|rung| rung.arms.iter().map(move |point| (rung, point)));
+    of_capacity
+        .into_iter()
+        .chain(points.filter_map(|(rung, point)| not_kept(view, rung, point)).take(TOLD_MAX))
+        .collect()
+}
+
+/// `100 connections: in closed loop epoll does least, 61,200 messages/s [60,100, 62,300].`
+fn capacity(view: &View<'_>, ladder: &LatencyLadder, of: &Capacity) -> String {
+    let (shape, arm) = (shape(view, ladder), &of.arm);
+    let rate = findings::rate(view.language, view.kind());
+    let least = if of.is_bound { "≥ " } else { "" };
+    let figure = format!("{least}{} {rate}", overview::figure(Some(of.per_second), format::grouped));
+    let told = told!(
+        view.language,
+        "{shape}: in closed loop {arm} does least, {figure}.",
+        "{shape}: 폐쇄형 부하에서 가장 적게 처리한 대상은 {arm}, {figure}.",
+        "{shape}：闭环负载下处理最少的是 {arm}，{figure}。",
+    );
+    let bound = [
+        " The generator was the limit of that, so that the server may do more and the shares may be smaller.",
+        " 이 값은 부하 생성기가 한계였으므로, 서버는 더 처리할 수 있고 실제 비율은 더 낮을 수 있습니다.",
+        "该值受限于负载生成器，服务器可能处理更多，实际比例可能更低。",
+    ];
+    if of.is_bound { told + view.language.choose(bound) } else { told }
+}
+
+/// An arm that is slower than what it is offered.
+fn not_kept(view: &View<'_>, rung: &LatencyRung, point: &LatencyPoint) -> Option<String> {
+    let is_slow = point.reasons.iter().any(|reason| matches!(reason, Finding::RateNotKept { .. }));
+    let [offered, achieved] = [rung.rate_per_second, point.achieved_per_second].map(format::grouped);
+    let (arm, cell) = (&point.arm, view.cell_label(&rung.cell_id));
+    let rate = findings::rate(view.language, view.kind());
+    let told = told!(
+        view.language,
+        "{cell}: {arm} does not keep up; of {offered} {rate} it answers {achieved}, and it has no latency there.",
+        "{cell}: {arm} 대상이 부하율을 따라가지 못합니다. {offered} {rate} 중 {achieved}만 응답하므로 이 지점의 응답시간은 없습니다.",
+        "{cell}：{arm} 跟不上负载；{offered} {rate}中只应答 {achieved}，该处没有延迟数值。",
+    );
+    is_slow.then_some(told)
+}
+
+fn plots(view: &View<'_>, ladder: &LatencyLadder) -> [Plot; 2] {
+    let id = ladder.rungs.first().map_or("", |rung| rung.cell_id.as_str());
+    [Metric::LatencyP50, Metric::LatencyP99].map(|metric| Plot {
+        id: format!("load-{}-{id}", metric.row().key),
+        title: format!("{} · {}", metrics::name(view, metric), shape(view, ladder)),
+        image: html! { (legend(view, ladder)) (draw(view, ladder, metric)) },
+        numbers: numbers(view, ladder, metric),
+        is_table: false,
+        is_half: true,
+        is_folded: false,
+    })
+}
+
+fn arms(ladder: &LatencyLadder) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for point in ladder.rungs.iter().flat_map(|rung| &rung.arms) {
+        if !names.contains(&point.arm.as_str()) {
+            names.push(&point.arm);
+        }
+    }
+    names
+}
+
+fn legend(view: &View<'_>, ladder: &LatencyLadder) -> Markup {
+    html! {
+        ul.legend { @for arm in arms(ladder) { li { (swatch(view.arm_index(arm))) " " (arm) } } }
+    }
+}
+
+fn time(point: &LatencyPoint, metric: Metric) -> Option<Figure> {
+    if metric == Metric::LatencyP50 { point.p50_ns } else { point.p99_ns }
+}
+
+fn draw(view: &View<'_>, ladder: &LatencyLadder, metric: Metric) -> Markup {
+    let figures = ladder.rungs.iter().flat_map(|rung| &rung.arms).filter_map(|point| time(point, metric));
+    let ends =
+        figures.flat_map(|it| [Some(it.value), it.interval.map(|it| it.0), it.interval.map(|it| it.1)]);
+    let y = Scale::logarithmic(ends.flatten(), PLOT_Y.0, PLOT_Y.1);
+    let rates = || ladder.rungs.iter().map(|rung| rung.rate_per_second);
+    let (least, most) = rates().fold((f64::INFINITY, 0.0_f64), |(low, high), it| (low.min(it), high.max(it)));
+    let x = Scale::linear(least, most, 9.0, 91.0);
+    let mut canvas = Canvas::fluid(HEIGHT);
+    for tick in y.ticks(4.0) {
+        canvas.line("grid", [0.0, y.at(tick), 100.0, y.at(tick)]);
+    }
+    let mut free = 0.0;
+    for rung in &ladder.rungs {
+        let at = x.at(rung.rate_per_second);
+        canvas.line("grid", [at, PLOT_Y.1, at, PLOT_Y.0]);
+        if at < free {
+            continue;
+        }
+        free = at + LABEL_STEP;
+        canvas.text("tick", at, PLOT_Y.0 + 16.0, Anchor::Middle, &format::rate(rung.rate_per_second));
+        if let Some(share) = rung.share {
+            canvas.text("tick", at, PLOT_Y.0 + 30.0, Anchor::Middle, &whole_percent(share));
+        }
+    }
+    for arm in arms(ladder) {
+        line(&mut canvas, view, (ladder, arm, metric), (&x, &y));
+    }
+    let axis = view.language.choose(["offered load →", "부하율 →", "负载速率 →"]);
+    canvas.text("tick", 100.0, HEIGHT - 2.0, Anchor::End, axis);
+    framed(HEIGHT, &y, format::nanos_tick, &canvas.finish())
+}
+
+/// A share of a capacity, which is known to about a per cent.
+fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+fn line(
+    canvas: &mut Canvas,
+    view: &View<'_>,
+    (ladder, arm, metric): (&LatencyLadder, &str, Metric),
+    (x, y): (&Scale, &Scale),
+) {
+    let index = view.arm_index(arm);
+    let color = arm_class(index);
+    let of_arm = |rung: &'_ LatencyRung| rung.arms.iter().find(|point| point.arm == arm).cloned();
+    let arms = arms(ladder);
+    let place = arms.iter().position(|own| *own == arm).unwrap_or(0) as f64;
+    let aside = ARM_STEP * (place - 0.5 * (arms.len() as f64 - 1.0));
+    let at = |rung: &LatencyRung| x.at(rung.rate_per_second) + aside;
+    let points: Vec<(f64, LatencyPoint)> =
+        ladder.rungs.iter().filter_map(|rung| Some((at(rung), of_arm(rung)?))).collect();
+    let known = |(at, point): &(f64, LatencyPoint)| Some((*at, y.at(time(point, metric)?.value)));
+    canvas.polyline(&format!("{color} curve"), &points.iter().filter_map(known).collect::<Vec<_>>());
+    for (at, point) in &points {
+        let Some(figure) = time(point, metric) else {
+            let title = format!("{arm}: {}", reason(view, point));
+            canvas.marker(&format!("{color} mark hollow"), index, (*at, BEYOND_Y), 7.0, &title);
+            continue;
+        };
+        if let Some((low, high)) = figure.interval {
+            canvas.line("whisker", [*at, y.at(low), *at, y.at(high)]);
+        }
+        let title = format!("{arm}: {}", bounded(point, figure));
+        let mark = if point.is_upper_bound { "mark hollow" } else { "mark" };
+        canvas.marker(&format!("{color} {mark}"), index, (*at, y.at(figure.value)), 8.0, &title);
+    }
+}
+
+/// `≤ 68.1 µs [66.0 µs, 70.2 µs]`.
+fn bounded(point: &LatencyPoint, figure: Figure) -> String {
+    let least = if point.is_upper_bound { "≤ " } else { "" };
+    format!("{least}{}", overview::figure(Some(figure), format::nanos))
+}
+
+/// Why there is no latency, in a few words.
+fn reason(view: &View<'_>, point: &LatencyPoint) -> &'static str {
+    view.language.choose(match point.reasons.first() {
+        Some(Finding::RateNotKept { .. }) => ["rate not kept", "부하율을 따라가지 못함", "跟不上速率"],
+        Some(Finding::LagUnknown { .. }) | None => ["too few samples", "표본 부족", "样本过少"],
+        Some(_) => ["not comparable", "비교 불가", "不可比较"],
+    })
+}
+
+fn upper_bound(view: &View<'_>) -> &'static str {
+    view.language.choose(["upper bound", "상한", "上限"])
+}
+
+/// A row for each rate and arm.
+fn numbers(view: &View<'_>, ladder: &LatencyLadder, metric: Metric) -> Table {
+    let language = view.language;
+    let offered = language.choose(["offered", "부하율", "负载速率"]).to_owned();
+    let share = language.choose(["of capacity", "처리 한계 대비", "占处理能力"]).to_owned();
+    let achieved = language.choose(["answered", "실제 응답", "实际应答"]).to_owned();
+    let lag = language.choose(["generator's lag p99", "생성기 지연 p99", "生成器滞后 p99"]).to_owned();
+    let head = vec![
+        offered,
+        share,
+        view.word(Word::Arm).to_owned(),
+        view.word(Word::Verdict).to_owned(),
+        achieved,
+        metrics::short(view, metric),
+        lag,
+        view.word(Word::RatioInterval).to_owned(),
+    ];
+    let row = |rung: &LatencyRung, point: &LatencyPoint| {
+        let figure = time(point, metric);
+        let comparison = view.comparison(&rung.cell_id, &point.arm, metric);
+        let comparison = comparison.filter(|_| figure.is_some() && !point.is_upper_bound);
+        vec![
+            format::rate(rung.rate_per_second),
+            rung.share.map_or_else(|| format::ABSENT.to_owned(), whole_percent),
+            point.arm.clone(),
+            match figure {
+                None => reason(view, point),
+                Some(_) if point.is_upper_bound => upper_bound(view),
+                Some(_) => comparison.map_or(format::ABSENT, |it| view.verdict_word(metric, it.verdict)),
+            }
+            .to_owned(),
+            format::rate(point.achieved_per_second),
+            figure.map_or_else(|| format::ABSENT.to_owned(), |it| bounded(point, it)),
+            point.lag_p99_ns.map_or_else(|| format::ABSENT.to_owned(), format::nanos),
+            comparison.map_or_else(|| format::ABSENT.to_owned(), metrics::effect),
+        ]
+    };
+    let rows = ladder.rungs.iter().flat_map(|rung| rung.arms.iter().map(move |point| row(rung, point)));
+    Table::with_head(head, 4, rows.collect())
+}

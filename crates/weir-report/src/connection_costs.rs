@@ -1,0 +1,170 @@
+//! What connections cost by themselves: those that are silent, and those that carry one message.
+
+use weir_record::{
+    connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
+    overview::Figure,
+};
+
+use crate::{
+    format::{self, ABSENT},
+    language::told,
+    metrics, overview,
+    section::{Caption, Content, Section},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+const TITLE: Caption = Caption::Own(["What connections cost", "연결 자체의 비용", "连接本身的代价"]);
+
+const HELP: Caption = Caption::Own([
+    "Cells that differ in their connections alone, each arm beside itself; differences are of two cells, unpaired, with \
+     99 % intervals. Memory for a connection is what the same server under the same load has more with all of them than \
+     with fewest, over their number: what it takes once is in neither.",
+    "연결 조건만 다른 셀끼리, 같은 대상을 서로 견줍니다. 두 셀의 차이는 짝 없이 비교하며 구간은 99 %입니다. 연결당 메모리는 같은 부하를 받는 같은 \
+     서버가 연결이 많을 때 더 쓰는 양을 늘어난 연결 수로 나눈 값이므로, 한 번만 쓰는 메모리는 들어가지 않습니다.",
+    "只在连接条件上不同的单元之间，同一方案与自身比较；两个单元的差异按不配对方式比较，区间为 99 %。每连接内存是同一服务器在相同负载下、连接多时比连接最少\
+     时多占的量除以多出的连接数，一次性占用不计入。",
+]);
+
+/// The section.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    let Some(costs) = &view.result.connection_costs else { return Content::Absent };
+    let tables = [idle(view, costs), memory(view, costs), kernel(view, costs), churn(view, costs)];
+    Content::Shown(Box::new(Section {
+        tables: tables.into_iter().filter(|table| !table.rows.is_empty()).collect(),
+        ..Section::new(TITLE, HELP)
+    }))
+}
+
+fn heads(view: &View<'_>, heads: &[[&'static str; 3]]) -> Vec<String> {
+    let own = heads.iter().map(|head| view.language.choose(*head).to_owned());
+    [view.word(Word::Arm), view.word(Word::Cell)].map(str::to_owned).into_iter().chain(own).collect()
+}
+
+fn micros(figure: Option<Figure>) -> String {
+    overview::figure(figure, format::micros)
+}
+
+fn ratio(figure: Option<Figure>) -> String {
+    figure.map_or_else(|| ABSENT.to_owned(), |it| format::ratio_and_interval(Some(it.value), it.interval))
+}
+
+/// CPU for a message with silent connections and without.
+fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
+    let head = heads(
+        view,
+        &[
+            ["against", "견주는 셀", "对照单元"],
+            ["server CPU with them", "있을 때 서버 CPU", "有空闲连接时的服务器 CPU"],
+            ["without", "없을 때", "没有时"],
+            ["ratio", "비율", "比值"],
+        ],
+    );
+    let row = |it: &IdleCost| {
+        let bound = if it.is_bound { " †" } else { "" };
+        vec![
+            it.arm.clone(),
+            view.cell_label(&it.cell_id),
+            view.cell_label(&it.cell_id_base),
+            micros(it.cpu_us),
+            micros(it.cpu_us_base),
+            format!("{}{bound}", ratio(it.ratio)),
+        ]
+    };
+    let title = view.language.choose(["Mostly idle connections", "대부분 유휴인 연결", "多数空闲的连接"]);
+    let limited = costs.idle.iter().any(|it| it.is_bound).then(|| {
+        told!(
+            view.language,
+            "† The generator was the limit in one of the two cells: CPU for a message also depends on the rate.",
+            "† 두 셀 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
+            "† 两个单元之一受限于负载生成器：每条消息的 CPU 也随速率变化。",
+        )
+    });
+    let why = costs.idle.iter().filter(|it| it.ratio.is_none()).filter_map(|it| it.reasons.first());
+    let texts = limited.into_iter().chain(why.map(|reason| view.finding(reason))).collect();
+    Table::with_head(head, 3, costs.idle.iter().map(row).collect()).titled(title, texts)
+}
+
+fn memory(view: &View<'_>, costs: &ConnectionCosts) -> Table {
+    let head = heads(
+        view,
+        &[
+            ["connections more", "늘어난 연결", "多出的连接"],
+            ["own memory for each (RssAnon)", "연결당 자체 메모리(RssAnon)", "每连接自有内存（RssAnon）"],
+            ["with its share of what is shared (PSS)", "공유분 포함(PSS)", "含共享部分（PSS）"],
+        ],
+    );
+    let bytes = |figure: Option<Figure>| overview::figure(figure, byte_count);
+    let row = |it: &IdleCost| {
+        let connections = format::count(u64::from(it.connections));
+        let [own, shared] = [it.private_bytes, it.proportional_bytes].map(bytes);
+        vec![it.arm.clone(), view.cell_label(&it.cell_id), connections, own, shared]
+    };
+    let title = view.language.choose(["Memory for a connection", "연결당 메모리", "每连接内存"]);
+    let rows = costs.idle.iter().filter(|it| it.private_bytes.is_some() || it.proportional_bytes.is_some());
+    Table::with_head(head, 2, rows.map(row).collect()).titled(title, Vec::new())
+}
+
+/// A few hundred bytes, or a few thousand: differences of pages over connections.
+fn byte_count(bytes: f64) -> String {
+    format!("{} B", format::grouped(bytes.round()))
+}
+
+fn kernel(view: &View<'_>, costs: &ConnectionCosts) -> Table {
+    let head = [
+        view.word(Word::Cell),
+        view.language.choose(["connections more", "늘어난 연결", "多出的连接"]),
+        view.language.choose(["kernel memory for each", "연결당 커널 메모리", "每连接内核内存"]),
+    ];
+    let row = |it: &KernelCost| {
+        let connections = format::count(u64::from(it.connections));
+        vec![view.cell_label(&it.cell_id), connections, overview::figure(Some(it.bytes), byte_count)]
+    };
+    let title =
+        view.language.choose(["Kernel memory for a connection", "연결당 커널 메모리", "每连接内核内存"]);
+    let text = told!(
+        view.language,
+        "Growth of the kernel's structures and of socket buffers (Slab, sockstat) since before the servers started, both \
+         ends of a connection, mean over all servers of a round: the kernel counts it for the machine and not by process.",
+        "서버를 시작하기 전부터 늘어난 커널 구조체와 소켓 버퍼(Slab, sockstat)이며, 연결 양 끝을 합친 값을 한 라운드의 모든 서버에 대해 평균한 \
+         것입니다. 커널은 이를 프로세스별로 세지 않습니다.",
+        "自服务器启动前起内核结构与套接字缓冲区（Slab、sockstat）的增量，含连接两端，按一轮中所有服务器平均：内核按整机统计，不分进程。",
+    );
+    Table::with_head(head.map(str::to_owned).to_vec(), 1, costs.kernel.iter().map(row).collect())
+        .titled(title, vec![text])
+}
+
+/// A connection for each message.
+fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
+    let head = heads(
+        view,
+        &[
+            ["connections a second", "초당 연결", "每秒连接数"],
+            ["server CPU for a connection", "연결당 서버 CPU", "每连接服务器 CPU"],
+            ["for a message on one that stays", "유지되는 연결의 메시지당", "保持连接时每条消息"],
+            ["ratio", "비율", "比值"],
+        ],
+    );
+    let row = |it: &ChurnCost| {
+        let bound = if it.is_bound { "≥ " } else { "" };
+        vec![
+            it.arm.clone(),
+            view.cell_label(&it.cell_id),
+            format!("{bound}{}", overview::figure(it.per_second, format::grouped)),
+            micros(it.cpu_us),
+            micros(it.cpu_us_base),
+            ratio(it.ratio),
+        ]
+    };
+    let title =
+        view.language.choose(["A connection for each message", "메시지마다 새 연결", "每条消息新建连接"]);
+    let name = metrics::name(view, weir_record::metric::Metric::ServerCpuPerMessage);
+    let text = told!(
+        view.language,
+        "Connect, one message, close. {name} is then what a connection costs with its message.",
+        "연결하고, 메시지 하나를 주고받고, 끊습니다. 이때 ‘{name}’는 연결 하나와 그 메시지의 비용입니다.",
+        "建立连接、收发一条消息、关闭。此时“{name}”即一个连接连同其消息的代价。",
+    );
+    Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, vec![text])
+}
