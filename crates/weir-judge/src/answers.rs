@@ -20,10 +20,11 @@ use std::collections::BTreeMap;
 use weir_record::{
     finding::Finding,
     goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
-    metric::{Family, MetricRow, Scale},
+    metric::{Family, Metric, MetricRow, Scale},
     spec::StudySpec,
     study::MissingArm,
     trial::TrialRecord,
+    verdict::Comparison,
 };
 use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, estimate_at, estimate_unpaired};
 
@@ -41,10 +42,13 @@ pub(crate) fn all(
     missing: &[MissingArm],
     (gate, cells): (&Gate, &[CellTrials<'_>]),
     progress: &Progress,
+    comparisons: &[Comparison],
 ) -> Vec<Answer> {
     let judge = Judge { spec, missing, gate, cells };
     let answers = spec.comparisons.iter().map(|asked| judge.answer(asked));
-    answers.map(|answer| withheld(answer, progress)).collect()
+    let mut answers: Vec<Answer> = answers.map(|answer| withheld(answer, progress)).collect();
+    hold_thresholds(&mut answers, comparisons);
+    answers
 }
 
 /// What one comparison comes to; a goal is held against whatever was measured by now.
@@ -55,6 +59,29 @@ pub(crate) fn one(
     asked: &ComparisonSpec,
 ) -> Answer {
     Judge { spec, missing, gate, cells }.answer(asked)
+}
+
+/// A threshold on server CPU is held against what its comparison was held against: where other figures contradict that
+/// one, or nothing bears it out, it is not known whether the threshold holds.
+fn hold_thresholds(answers: &mut [Answer], comparisons: &[Comparison]) {
+    for answer in answers.iter_mut().filter(|answer| answer.asked.is_threshold) {
+        let (of, [to]) = (&answer.asked.of, &answer.asked.to[..]) else { continue };
+        let is_same = |it: &&Comparison| {
+            (&it.cell_id, &it.arm, &it.baseline, it.metric) == (&of.cell_id, &of.arm, &to.arm, of.metric)
+        };
+        let compared = comparisons.iter().find(is_same);
+        let held = compared.filter(|it| it.metric == Metric::ServerCpuPerMessage);
+        let reasons = held.map(|it| it.reasons.iter()).into_iter().flatten();
+        let reasons: Vec<Finding> = reasons.filter(|it| is_of_witness(it)).cloned().collect();
+        if !reasons.is_empty() {
+            answer.outcome = Some(Outcome::Open);
+            answer.reasons.extend(reasons);
+        }
+    }
+}
+
+fn is_of_witness(found: &Finding) -> bool {
+    matches!(found, Finding::Witness { .. } | Finding::NoWitness { .. } | Finding::NoEqualRate)
 }
 
 /// A schedule that is not finished decides nothing.
@@ -394,7 +421,7 @@ mod tests {
         let gate = Gate::new(trials);
         let cells = cell_trials::by_role(&spec, &gate, trials);
         let progress = Progress { blocks_done: 16, blocks: 16, blocks_to_repeat: 0, has_near_state: false };
-        all(&spec, missing, (&gate, &cells), &progress).remove(0)
+        all(&spec, missing, (&gate, &cells), &progress, &[]).remove(0)
     }
 
     fn answer(asked: ComparisonSpec) -> Answer {

@@ -121,6 +121,7 @@ impl Costs<'_> {
             cpu_us_base: base.and_then(|base| figure(&cpu(base, None))),
             ratio: base.and_then(|base| figure(&cpu(cell, Some(base)))),
             is_bound: self.is_bound(arm, cell),
+            is_base_bound: base.is_some_and(|base| self.is_bound(arm, base)),
             reasons: own.reasons,
         }
     }

@@ -312,8 +312,13 @@ fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
     let others = |cell: &CellSpec| -> Vec<u64> {
         FACTORS.into_iter().filter(|it| *it != factor).map(|it| level(cell, it)).collect()
     };
+    // Cells with fewer CPUs are for the factor of CPUs, and in no other mean.
+    let most_cpus = points.iter().map(|point| level(point.cell, GridFactor::ServerCpus)).max();
+    let is_meant = |point: &&Point<'_>| {
+        factor == GridFactor::ServerCpus || Some(level(point.cell, GridFactor::ServerCpus)) == most_cpus
+    };
     let mut levels: BTreeMap<u64, BTreeMap<Vec<u64>, &Point<'_>>> = BTreeMap::new();
-    for point in points.iter().filter(|point| point.is_sound()) {
+    for point in points.iter().filter(|point| point.is_sound()).filter(is_meant) {
         levels.entry(level(point.cell, factor)).or_default().insert(others(point.cell), point);
     }
     let left_out = |own: u64| limited(points.iter().filter(|point| level(point.cell, factor) == own));

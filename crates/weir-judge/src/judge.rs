@@ -87,7 +87,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let primary = primary(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
-    let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress);
+    let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &comparisons);
     let oversubscribed = threads::oversubscribed_cells(spec, judged.fingerprint.cpus_allowed.len());
     note_oversubscribed(&oversubscribed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();

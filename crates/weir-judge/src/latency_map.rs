@@ -118,6 +118,7 @@ fn rung(
             is_upper_bound,
             lag_p99_ns: median(&lags(&used)),
             achieved_per_second,
+            is_generator_busy: is_generator_busy(&used),
             reasons,
             units: u32::try_from(units).unwrap_or(u32::MAX),
         })
@@ -133,6 +134,14 @@ fn rung(
 fn lags(trials: &[&TrialRecord]) -> Vec<f64> {
     let loads = trials.iter().filter_map(|trial| trial.load.as_ref());
     loads.filter_map(|load| Some(load.send_lag.quantile_ns(0.99)? as f64)).collect()
+}
+
+/// Share of a generator thread's time on its CPU above which it has none left; the generator's own bound.
+const GENERATOR_BUSY_MIN: f64 = 0.95;
+
+fn is_generator_busy(trials: &[&TrialRecord]) -> bool {
+    let loads: Vec<_> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
+    2 * loads.iter().filter(|load| load.generator_busy_max > GENERATOR_BUSY_MIN).count() > loads.len()
 }
 
 /// Of the messages that were due, those that were answered.

@@ -7,6 +7,9 @@ use weir_record::{
     trial::{Exclusion, TrialRecord},
 };
 
+/// What the blocks of a pilot have behind the name of the cell whose rate it finds.
+pub const PILOT_SUFFIX: &str = "-pilot";
+
 /// Trials after which an arm whose server never came up is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
 
@@ -52,9 +55,10 @@ pub fn is_given_up<'a>(cell_id: &str, arm: &str, trials: impl Iterator<Item = &'
     failed >= DEAD_TRIALS_MIN
 }
 
-/// Whether no cell in which the arm runs asks for fewer. A pilot's cell is none of the study's.
+/// Whether no cell in which the arm runs asks for fewer. A pilot has the workers of the cell it is named after.
 fn has_fewest_workers(spec: &StudySpec, trial: &TrialRecord) -> bool {
-    let own = spec.cells.iter().find(|cell| cell.id == trial.cell_id).map(|cell| cell.workers);
+    let id = trial.cell_id.strip_suffix(PILOT_SUFFIX).unwrap_or(&trial.cell_id);
+    let own = spec.cells.iter().find(|cell| cell.id == id).map(|cell| cell.workers);
     let fewest = spec.cells.iter().filter(|cell| cell.has_arm(&trial.arm)).map(|cell| cell.workers).min();
     own.is_none_or(|own| fewest.is_none_or(|fewest| own <= fewest))
 }
@@ -95,6 +99,8 @@ mod tests {
             missing_arms(&spec, &[], trials.iter()).into_iter().map(|arm| arm.name).collect()
         };
         assert_eq!(names(&many), [""; 0]);
+        let of_pilot: Vec<TrialRecord> = (0..3).map(|block| trial("w16-pilot", block, true)).collect();
+        assert_eq!(names(&of_pilot), [""; 0], "a pilot has the workers of its cell");
         assert!(is_given_up("w16", "uring", many.iter()) && !is_given_up("w1", "uring", many.iter()));
         assert!(!is_given_up("w16", "uring", many[..1].iter()), "one failure may be an accident");
         let served = [&many[..], &[trial("w16", 3, false)]].concat();

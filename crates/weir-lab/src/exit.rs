@@ -1,6 +1,11 @@
 //! What a session's end means to a script: the documented exit codes.
 
-use weir_record::{goal::Outcome, study::StudyResult, verdict::Verdict};
+use weir_record::{
+    finding::Finding,
+    goal::{Answer, Outcome},
+    study::StudyResult,
+    verdict::Verdict,
+};
 use weir_store::StoreError;
 
 use crate::run::{Ended, RunError};
@@ -17,9 +22,9 @@ pub enum ExitCode {
     Usage = 2,
     /// A threshold does not hold: the whole interval is beyond it.
     Threshold = 10,
-    /// The primary comparison's data do not decide. Of a study with thresholds: those of one of them.
+    /// The primary comparison's data do not decide. Of a study with thresholds: an interval includes the bound.
     Inconclusive = 11,
-    /// The primary comparison's validity checks failed, or the blocks are of another machine.
+    /// The primary comparison's validity checks failed, or those of a threshold; or the blocks are of another machine.
     NotComparable = 12,
     /// The environment cannot run this, or not all of it; the report names what is missing.
     Environment = 13,
@@ -49,20 +54,30 @@ impl ExitCode {
         if !(result.missing_arms.is_empty() && result.spec.missing_cells.is_empty()) {
             return Self::Environment;
         }
-        let thresholds = || result.answers.iter().filter(|answer| answer.asked.is_threshold);
-        if thresholds().next().is_some() {
-            let is_any = |outcome| thresholds().any(|answer| answer.outcome == Some(outcome));
-            return match () {
-                () if is_any(Outcome::Missed) => Self::Threshold,
-                () if is_any(Outcome::Open) => Self::Inconclusive,
-                () => Self::Decided,
-            };
+        let thresholds: Vec<Self> = result.answers.iter().filter_map(Self::of_threshold).collect();
+        let by_weight = [Self::Threshold, Self::NotComparable, Self::Inconclusive, Self::Decided];
+        if let Some(code) = by_weight.into_iter().find(|code| thresholds.contains(code)) {
+            return code;
         }
         match result.verdict {
             Verdict::Better | Verdict::Worse | Verdict::Equivalent => Self::Decided,
             Verdict::Inconclusive | Verdict::NoClaim => Self::Inconclusive,
             Verdict::NotComparable => Self::NotComparable,
         }
+    }
+
+    /// Code of a threshold; of a goal there is none. An interval that includes the bound is one thing, answers that
+    /// were wrong or a schedule that was cut are another.
+    fn of_threshold(answer: &Answer) -> Option<Self> {
+        let is_width =
+            |reason: &Finding| matches!(reason, Finding::IncludesBound { .. } | Finding::TooFewUnits { .. });
+        let code = match answer.outcome? {
+            Outcome::Met => Self::Decided,
+            Outcome::Missed => Self::Threshold,
+            Outcome::Open if answer.reasons.iter().all(is_width) => Self::Inconclusive,
+            Outcome::Open => Self::NotComparable,
+        };
+        answer.asked.is_threshold.then_some(code)
     }
 
     /// Code of a session that broke off.
@@ -80,4 +95,52 @@ impl ExitCode {
 /// Whether another folder was meant.
 fn is_wrong_folder(error: &StoreError) -> bool {
     matches!(error, StoreError::NotFound { .. } | StoreError::Exists { .. } | StoreError::NotAStore { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{
+        finding::Witness,
+        goal::{AnswerScale, ComparisonSpec, Goal, Side},
+        metric::Metric,
+    };
+
+    use super::*;
+
+    fn threshold(outcome: Outcome, reasons: Vec<Finding>) -> Answer {
+        let of =
+            Side { arm: "new".to_owned(), cell_id: "c10".to_owned(), metric: Metric::ServerCpuPerMessage };
+        Answer {
+            asked: ComparisonSpec { of, to: Vec::new(), goal: Some(Goal::AtMost(1.03)), is_threshold: true },
+            scale: AnswerScale::Ratio,
+            figure: None,
+            interval: None,
+            confidence: 0.99,
+            units: 12,
+            is_paired: true,
+            outcome: Some(outcome),
+            reasons,
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_for_another_reason_than_a_wide_interval_cannot_be_let_pass() {
+        let code = |outcome, reasons| ExitCode::of_threshold(&threshold(outcome, reasons));
+        assert_eq!(code(Outcome::Met, Vec::new()), Some(ExitCode::Decided));
+        assert_eq!(code(Outcome::Missed, Vec::new()), Some(ExitCode::Threshold));
+        let wide = vec![Finding::IncludesBound { bound: 1.03 }];
+        assert_eq!(code(Outcome::Open, wide), Some(ExitCode::Inconclusive));
+        let others = [
+            Finding::NoUnitLeft,
+            Finding::Unfinished { blocks_done: 3, blocks: 12 },
+            Finding::NoWitness { witness: Witness::MachineCpu },
+        ];
+        for reason in others {
+            let reasons = vec![Finding::IncludesBound { bound: 1.03 }, reason];
+            assert_eq!(code(Outcome::Open, reasons), Some(ExitCode::NotComparable));
+        }
+        let mut goal = threshold(Outcome::Missed, Vec::new());
+        goal.asked.is_threshold = false;
+        assert_eq!(ExitCode::of_threshold(&goal), None, "a goal fails nothing");
+    }
 }

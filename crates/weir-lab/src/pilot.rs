@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_judge::plan::PlannedBlock;
+use weir_judge::{missing::PILOT_SUFFIX, plan::PlannedBlock};
 use weir_record::{
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     trial::TrialRecord,
@@ -24,7 +24,7 @@ const FURTHER: u32 = 1;
 
 /// Name of a pilot's blocks in the store.
 pub fn id(cell_id: &str) -> String {
-    format!("{cell_id}-pilot")
+    format!("{cell_id}{PILOT_SUFFIX}")
 }
 
 /// The pilot of a cell whose rate is a share.

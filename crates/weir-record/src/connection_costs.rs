@@ -75,6 +75,9 @@ pub struct ChurnCost {
     pub ratio: Option<Figure>,
     /// The generator was the limit: connections a second are a lower bound.
     pub is_bound: bool,
+    /// It was the limit in the other cell: what a message costs there also depends on the rate.
+    #[serde(default)]
+    pub is_base_bound: bool,
     /// Why a figure is missing.
     pub reasons: Vec<Finding>,
 }

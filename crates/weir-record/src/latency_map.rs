@@ -34,7 +34,8 @@ pub struct LatencyRung {
     pub cell_id: String,
     /// Messages a second that are offered.
     pub rate_per_second: f64,
-    /// Of the capacity as the closed loop of the same study found it. A pilot chose the rate before that was known.
+    /// Of the capacity as the closed loop of the same study found it. Where the rate is a share, a pilot chose it
+    /// before that was known.
     pub share: Option<f64>,
     /// The arms that were loaded.
     pub arms: Vec<LatencyPoint>,
@@ -56,7 +57,11 @@ pub struct LatencyPoint {
     pub lag_p99_ns: Option<f64>,
     /// Messages a second that were answered.
     pub achieved_per_second: f64,
-    /// Why there is no latency: an arm that does not keep the rate has a queue that grows as long as it is loaded.
+    /// In most of its trials a thread of the generator had its CPU for itself: where the rate was not kept, the
+    /// generator may be the reason.
+    #[serde(default)]
+    pub is_generator_busy: bool,
+    /// Why there is no latency: where the rate is not kept a queue grows as long as the load lasts.
     pub reasons: Vec<Finding>,
     /// Rounds or blocks.
     pub units: u32,

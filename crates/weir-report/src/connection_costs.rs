@@ -73,17 +73,20 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         ]
     };
     let title = view.language.choose(["Mostly idle connections", "대부분 유휴인 연결", "多数空闲的连接"]);
-    let limited = costs.idle.iter().any(|it| it.is_bound).then(|| {
-        told!(
-            view.language,
-            "† The generator was the limit in one of the two cells: CPU for a message also depends on the rate.",
-            "† 두 셀 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
-            "† 两个单元之一受限于负载生成器：每条消息的 CPU 也随速率变化。",
-        )
-    });
+    let limited = costs.idle.iter().any(|it| it.is_bound).then(|| limited(view));
     let why = costs.idle.iter().filter(|it| it.ratio.is_none()).filter_map(|it| it.reasons.first());
     let texts = limited.into_iter().chain(why.map(|reason| view.finding(reason))).collect();
     Table::with_head(head, 3, costs.idle.iter().map(row).collect()).titled(title, texts)
+}
+
+/// What the mark at a ratio means.
+fn limited(view: &View<'_>) -> String {
+    told!(
+        view.language,
+        "† The generator was the limit in one of the two cells: CPU for a message also depends on the rate.",
+        "† 두 셀 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
+        "† 两个单元之一受限于负载生成器：每条消息的 CPU 也随速率变化。",
+    )
 }
 
 fn memory(view: &View<'_>, costs: &ConnectionCosts) -> Table {
@@ -148,13 +151,14 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     );
     let row = |it: &ChurnCost| {
         let bound = if it.is_bound { "≥ " } else { "" };
+        let limited = if it.is_bound || it.is_base_bound { " †" } else { "" };
         vec![
             it.arm.clone(),
             view.cell_label(&it.cell_id),
             format!("{bound}{}", overview::figure(it.per_second, format::grouped)),
             micros(it.cpu_us),
             micros(it.cpu_us_base),
-            ratio(it.ratio),
+            format!("{}{limited}", ratio(it.ratio)),
         ]
     };
     let title =
@@ -166,5 +170,8 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         "연결하고, 메시지 하나를 주고받고, 끊습니다. 이때 ‘{name}’는 연결 하나와 그 메시지의 비용입니다.",
         "建立连接、收发一条消息、关闭。此时“{name}”即一个连接连同其消息的代价。",
     );
-    Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, vec![text])
+    let limited = costs.churn.iter().any(|it| it.is_bound || it.is_base_bound).then(|| limited(view));
+    let why = costs.churn.iter().filter(|it| it.cpu_us.is_none()).filter_map(|it| it.reasons.first());
+    let texts = [text].into_iter().chain(limited).chain(why.map(|reason| view.finding(reason))).collect();
+    Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, texts)
 }

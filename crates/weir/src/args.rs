@@ -136,10 +136,10 @@ pub(crate) struct Study {
     #[arg(long, conflicts_with = "resume")]
     pub(crate) only_arms: bool,
     /// A threshold, "[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]", such as "cpu_per_message ratio > 1.05" or
-    /// "p99 > 2ms": exit code 10 when the whole interval is beyond it, 11 when nothing is known, 0 when all hold
+    /// "p99 > 2ms": exit code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold
     #[arg(long, value_name = "THRESHOLD", conflicts_with = "resume")]
     pub(crate) fail_if: Vec<String>,
-    /// With thresholds: one of which nothing is known fails nothing
+    /// With thresholds: an interval that includes the bound fails nothing
     #[arg(long)]
     pub(crate) inconclusive_passes: bool,
     /// The storage half of the survey: every engine on one disk, in under ten minutes

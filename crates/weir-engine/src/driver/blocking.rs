@@ -285,13 +285,13 @@ impl Blocking {
             self.retry_at = Some(monotonic() + BUFFER_RETRY);
             return false;
         };
-        counters.recv_calls.increment();
         let outcome = if limit == Some(Duration::ZERO) {
             Ok(RecvFlags::DONTWAIT)
         } else {
             socket.limit_receives(limit, counters).map(|()| RecvFlags::empty())
         };
         let outcome = outcome.and_then(|flags| {
+            counters.recv_calls.increment();
             let receive = || rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), flags);
             counters.clock.call(receive).map(|(_, length)| length)
         });

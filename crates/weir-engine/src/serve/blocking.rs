@@ -293,10 +293,13 @@ where
     /// Waits until the next connection has a thread. False: the server drains.
     async fn has_thread(&self, counters: &Counters) -> bool {
         while self.shared.is_serving() {
-            let has_spare = self.shared.blocking.has_spare() || self.start_thread().is_ok();
-            // It may have waited for the new thread.
-            counters.clock.forget();
-            if has_spare {
+            let mut has_thread = self.shared.blocking.has_spare();
+            if !has_thread {
+                has_thread = self.start_thread().is_ok();
+                // It may have waited for the new thread.
+                counters.clock.forget();
+            }
+            if has_thread {
                 return true;
             }
             counters.accepts_starved.increment();

@@ -46,7 +46,7 @@ impl Known<'_> {
     fn threshold(&self, text: &str) -> Result<Vec<ComparisonSpec>, String> {
         let line = Line::of(text)?;
         let goal = line.goal()?;
-        let cell = self.cell_of(line.cell, line.row)?;
+        let Some(cell) = self.cell_of(line.cell, line.row)? else { return Ok(Vec::new()) };
         let baseline = self.spec.arms[0].name.as_str();
         let names = self.arm_names();
         let arms = match line.arm {
@@ -60,6 +60,9 @@ impl Known<'_> {
             Some(arm) => vec![arm],
             None => names.into_iter().filter(|arm| *arm != baseline && self.runs(arm, cell)).collect(),
         };
+        if arms.is_empty() {
+            return Err(format!("only the baseline runs in {}; name the arm that is meant", cell.id));
+        }
         let side =
             |arm: &str| Side { arm: arm.to_owned(), cell_id: cell.id.clone(), metric: line.row.metric };
         let one = |arm: &str| ComparisonSpec {
@@ -72,22 +75,27 @@ impl Known<'_> {
     }
 
     /// The cell that is named. Else that of the primary comparison, or the first one in which the metric is measured:
-    /// latencies are where requests come at a rate.
-    fn cell_of(&self, name: Option<&str>, row: &MetricRow) -> Result<&CellSpec, String> {
+    /// latencies are where requests come at a rate. None where it may be one that this machine lacks: the study then
+    /// ends as one that cannot all run here.
+    fn cell_of(&self, name: Option<&str>, row: &MetricRow) -> Result<Option<&CellSpec>, String> {
         let cells = &self.spec.cells;
         let has = |cell: &&CellSpec| (row.part)(cell) != Part::None;
         let ids = |of: &[&CellSpec]| of.iter().map(|cell| cell.id.clone()).collect::<Vec<_>>().join(", ");
         let having: Vec<&CellSpec> = cells.iter().filter(has).collect();
         let Some(first) = having.first() else {
+            if self.lacks_cells {
+                return Ok(None);
+            }
             return Err(format!("{} is not measured in this study", row.key));
         };
         let Some(name) = name else {
             let primary = having.iter().find(|cell| cell.role == CellRole::Primary);
-            return Ok(primary.unwrap_or(first));
+            return Ok(Some(primary.unwrap_or(first)));
         };
         match cells.iter().find(|cell| cell.id == name) {
-            Some(cell) if has(&cell) => Ok(cell),
+            Some(cell) if has(&cell) => Ok(Some(cell)),
             Some(_) => Err(format!("{} is not measured in {name}, but in {}", row.key, ids(&having))),
+            None if self.lacks_cells => Ok(None),
             None => {
                 let known: Vec<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
                 Err(format!("there is no cell {name:?}; {}", instead(name, &known)))

@@ -124,7 +124,7 @@ const CPUS: &str = "it must name CPUs, such as \"1\", \"0,2\" or \"2-3\"";
 fn server_cpus(entry: Entry<'_>, all: &[usize]) -> Result<Vec<Value>, Fault> {
     let wrong = entry.wrong(format!("{CPUS}, \"fewer\" or \"all\""));
     let value = |cpus: &[usize]| Value::Word(Cow::Owned(cpu_list(cpus)));
-    match entry.text()?.as_str() {
+    match entry.word()?.as_str() {
         "all" => Ok(vec![Value::Word(Cow::Borrowed("all"))]),
         "fewer" => {
             let doubled = std::iter::successors(Some(1_usize), |count| count.checked_mul(2));

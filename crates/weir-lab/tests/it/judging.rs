@@ -569,3 +569,26 @@ fn a_threshold_decides_the_exit_code_by_its_interval_and_never_by_a_point() {
         assert_eq!(ExitCode::of_session(goal.ended, &goal.result), ExitCode::Decided, "a goal fails nothing");
     }
 }
+
+#[test]
+fn a_threshold_on_server_cpu_does_not_hold_where_nothing_shows_both_arms_at_one_rate() {
+    let side = |arm: &str| Side {
+        arm: arm.to_owned(),
+        cell_id: CLOSED.to_owned(),
+        metric: Metric::ServerCpuPerMessage,
+    };
+    let mut spec = study(&["epoll", "uring"], 12, 4);
+    spec.comparisons = vec![ComparisonSpec {
+        of: side("uring"),
+        to: vec![side("epoll")],
+        goal: Some(Goal::AtMost(1.05)),
+        is_threshold: true,
+    }];
+    let mut launcher = launcher(4, FakeStates::Near, 0.9);
+    launcher.generator_us_per_message = 20.0;
+    let outcome = start("threshold-bound", &spec, &mut launcher).expect("a healthy study runs");
+    let [answer] = outcome.result.answers.as_slice() else { panic!("one was asked for") };
+    assert!(answer.interval.is_some_and(|(_, high)| high < 1.05), "by its figure it holds: {answer:?}");
+    assert!(answer.reasons.contains(&Finding::NoEqualRate), "{answer:?}");
+    assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::NotComparable);
+}

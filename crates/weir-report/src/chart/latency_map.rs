@@ -46,19 +46,19 @@ pub(crate) const TITLE: Caption =
     Caption::Own(["Latency against offered load", "부하율별 응답시간", "不同负载速率下的响应时间"]);
 
 const HELP: Caption = Caption::Own([
-    "All arms are offered the same rates, which are shares of what the slowest of them can do: a pilot in closed loop finds \
-     that before the first round, and the closed loop of the same study says afterwards which share each rate really is. \
-     Times count from the moment a message was due. Points are geometric means over rounds with 99 % intervals. An arm that does \
-     not keep a rate has no latency there: the queue grows as long as the load lasts, and a hollow mark at the upper edge \
-     stands for it. Other hollow marks, and ≤ in the table, are upper bounds: the generator itself was late by more than a \
+    "All arms are offered the same rates. Where the study gives them as shares of what the slowest arm can do, a pilot in \
+     closed loop finds that before the first round, and the closed loop of the same study says afterwards which share each \
+     rate really is. Times count from the moment a message was due. Points are geometric means over rounds with 99 % \
+     intervals. Where a rate was not kept there is no latency: the queue grows as long as the load lasts, and a hollow mark \
+     at the upper edge stands for it. Other hollow marks, and ≤ in the table, are upper bounds: the generator itself was late by more than a \
      tenth of the median, so that its lag is in the times, and the arms are not compared.",
-    "모든 대상에 같은 부하율을 줍니다. 부하율은 가장 느린 대상이 처리할 수 있는 양의 비율로, 첫 라운드 전에 폐쇄형 예비 실행으로 정하고, \
+    "모든 대상에 같은 부하율을 줍니다. 부하율이 가장 느린 대상의 처리 능력에 대한 비율로 주어진 경우에는 첫 라운드 전에 폐쇄형 예비 실행으로 정하고, \
      실제로 몇 %였는지는 같은 실험의 폐쇄형 결과로 다시 확인합니다. 시간은 메시지를 보내기로 한 시각부터 잽니다. 점은 라운드들의 기하평균이며 \
-     99 % 구간을 함께 표시합니다. 부하율을 따라가지 못한 대상은 대기열이 계속 길어지므로 그 지점의 응답시간이 없고, 위쪽 가장자리에 빈 \
+     99 % 구간을 함께 표시합니다. 부하율이 지켜지지 않은 지점은 대기열이 계속 길어지므로 응답시간이 없고, 위쪽 가장자리에 빈 \
      표식으로 표시합니다. 그 밖의 빈 표식과 표의 ≤는 상한입니다. 부하 생성기가 중앙값의 10분의 1보다 더 늦게 보내 그 지연이 \
      응답시간에 포함되어 있으므로 대상끼리 비교하지 않습니다.",
-    "对所有方案施加相同的速率，即最慢方案处理能力的若干比例：首轮之前由闭环试运行确定，事后再用同一实验的闭环结果核对每个速率实际占多少。时间从消息应发出的\
-     时刻算起。各点为各轮的几何平均，并给出 99 % 区间。跟不上某一速率的方案在该处没有延迟数值，因为队列会随负载持续增长，在上边缘以空心标记\
+    "对所有方案施加相同的速率。若速率以最慢方案处理能力的比例给出，则首轮之前由闭环试运行确定，事后再用同一实验的闭环结果核对每个速率实际占多少。时间从消息应发出的\
+     时刻算起。各点为各轮的几何平均，并给出 99 % 区间。未能保持速率之处没有延迟数值，因为队列会随负载持续增长，在上边缘以空心标记\
      表示。其余空心标记与表中的 ≤ 为上限：负载生成器自身滞后超过中位数的十分之一，滞后包含在时间之内，因此不对方案作比较。",
 ]);
 
@@ -129,7 +129,7 @@ fn capacity(view: &View<'_>, ladder: &LatencyLadder, of: &Capacity) -> String {
     if of.is_bound { told + view.language.choose(bound) } else { told }
 }
 
-/// An arm that is slower than what it is offered.
+/// A rate at which fewer messages are answered than offered.
 fn not_kept(view: &View<'_>, rung: &LatencyRung, point: &LatencyPoint) -> Option<String> {
     let is_slow = point.reasons.iter().any(|reason| matches!(reason, Finding::RateNotKept { .. }));
     let [offered, achieved] = [rung.rate_per_second, point.achieved_per_second].map(format::grouped);
@@ -137,11 +137,17 @@ fn not_kept(view: &View<'_>, rung: &LatencyRung, point: &LatencyPoint) -> Option
     let rate = findings::rate(view.language, view.kind());
     let told = told!(
         view.language,
-        "{cell}: {arm} does not keep up; of {offered} {rate} it answers {achieved}, and it has no latency there.",
-        "{cell}: {arm} 대상이 부하율을 따라가지 못합니다. {offered} {rate} 중 {achieved}만 응답하므로 이 지점의 응답시간은 없습니다.",
-        "{cell}：{arm} 跟不上负载；{offered} {rate}中只应答 {achieved}，该处没有延迟数值。",
+        "{cell}: the rate was not kept with {arm}; of {offered} {rate} offered {achieved} were answered, so there is no latency.",
+        "{cell}: {arm} 대상에서는 부하율이 지켜지지 않았습니다. 목표 {offered} {rate} 중 {achieved}만 응답되어 응답시간이 없습니다.",
+        "{cell}：{arm} 未能保持速率；目标 {offered} {rate}中只有 {achieved} 得到应答，因此没有延迟数值。",
     );
-    is_slow.then_some(told)
+    let busy = [
+        " The generator had no CPU left: it may be the reason, and not the server.",
+        " 부하 생성기의 CPU에 여유가 없었으므로 원인은 서버가 아니라 부하 생성기일 수 있습니다.",
+        "负载生成器的 CPU 已无余量，原因可能在它而不在服务器。",
+    ];
+    let busy = if point.is_generator_busy { view.language.choose(busy) } else { "" };
+    is_slow.then(|| format!("{told}{busy}"))
 }
 
 fn plots(view: &View<'_>, ladder: &LatencyLadder) -> [Plot; 2] {

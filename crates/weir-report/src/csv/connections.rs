@@ -22,6 +22,7 @@ pub(super) fn ladder(rows: &mut Rows, ladder: &LatencyLadder) {
             rows.figure(subject, "offered-latency-p50", "value", point.p50_ns, "ns");
             rows.figure(subject, "offered-latency-p99", "value", point.p99_ns, "ns");
             rows.flag(subject, "offered-latency", "is-upper-bound", point.is_upper_bound);
+            rows.flag(subject, "offered-latency", "is-generator-busy", point.is_generator_busy);
             if let Some(lag_ns) = point.lag_p99_ns {
                 rows.number(subject, "offered-send-lag-p99", "value", lag_ns, "ns");
             }
@@ -46,6 +47,7 @@ pub(super) fn costs(rows: &mut Rows, costs: &ConnectionCosts) {
         rows.figure(subject, "cpu-per-connection", "value", it.cpu_us, "us");
         rows.figure(subject, "connections-per-second", "value", it.per_second, "1/s");
         rows.flag(subject, "connections-per-second", "is-lower-bound", it.is_bound);
+        rows.flag(subject, "connection-cpu-ratio", "is-generator-bound", it.is_bound || it.is_base_bound);
         rows.figure(subject, "connection-to-message-cpu-ratio", "value", it.ratio, "ratio");
     }
 }

@@ -23,6 +23,7 @@ fn point(arm: &str, p50_us: f64, achieved: f64, reasons: Vec<Finding>) -> Latenc
         p50_ns: is_latency.then(|| figure(1e3 * p50_us)),
         p99_ns: is_latency.then(|| figure(4e3 * p50_us)),
         is_upper_bound: false,
+        is_generator_busy: false,
         lag_p99_ns: Some(3_200.0),
         achieved_per_second: achieved,
         reasons,
@@ -53,6 +54,7 @@ fn result() -> StudyResult {
     };
     let late = LatencyPoint {
         is_upper_bound: true,
+        is_generator_busy: false,
         lag_p99_ns: Some(61_000.0),
         ..point("epoll", 130.0, 90_000.0, Vec::new())
     };
@@ -94,6 +96,7 @@ fn costs(shape: &CellSpec) -> ConnectionCosts {
         cpu_us_base: Some(figure(5.0)),
         ratio: Some(figure(cpu_us / 5.0)),
         is_bound: true,
+        is_base_bound: false,
         reasons: Vec::new(),
     };
     ConnectionCosts {

@@ -124,8 +124,8 @@ fn exit_code(arguments: &Study, ended: Ended, result: &StudyResult) -> ExitCode 
     if met + missed + open > 0 {
         output::tell(&format!("thresholds: {met} met, {missed} missed, {open} open"));
     }
-    let passes = arguments.inconclusive_passes && open > 0;
-    if code == ExitCode::Inconclusive && passes { ExitCode::Decided } else { code }
+    let passes = arguments.inconclusive_passes && code == ExitCode::Inconclusive;
+    if passes { ExitCode::Decided } else { code }
 }
 
 /// Prints the file of a study, or what it comes to here, and runs nothing.

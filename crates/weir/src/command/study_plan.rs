@@ -285,7 +285,10 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     let kernels = arguments.kernels.join(",");
     let kernels = if kernels.is_empty() { kernels } else { quoted("kernels", &kernels) };
     let only = if arguments.only_arms { " --only-arms" } else { "" };
-    let thresholds: String = arguments.fail_if.iter().map(|it| quoted("fail-if", it)).collect();
+    let mut thresholds: String = arguments.fail_if.iter().map(|it| quoted("fail-if", it)).collect();
+    if arguments.inconclusive_passes {
+        thresholds.push_str(" --inconclusive-passes");
+    }
     format!(
         "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{thresholds} --seed {seed}"
     )
