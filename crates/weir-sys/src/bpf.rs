@@ -150,24 +150,22 @@ impl Map {
 
     /// All keys. Those that come or go meanwhile may be missing; none is there twice.
     pub fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut keys = std::collections::HashSet::new();
+        let mut last: Option<Vec<u8>> = None;
         let mut next = vec![0_u8; self.shape.key_bytes as usize];
-        // A key that was removed sends the walk back to the first one, so its length is bounded as well.
+        // A key that was removed sends the walk back to the first one, past which it goes again: its length is bounded.
         for _ in 0..u64::from(self.shape.entries_max) * 4 + 4 {
             let mut element = Element { map: self.number() as u32, ..Element::default() };
-            element.key = keys.last().map_or(0, |key| key.as_ptr() as u64);
+            element.key = last.as_ref().map_or(0, |key| key.as_ptr() as u64);
             element.value_or_next_key = next.as_mut_ptr() as u64;
             // SAFETY: invariants 1 and 2: the last key came from this table, and `next` is as long.
             if !found(unsafe { call(MAP_NEXT_KEY, &element) })? {
                 break;
             }
-            if !seen.insert(next.clone()) {
-                break;
-            }
-            keys.push(next.clone());
+            keys.insert(next.clone());
+            last = Some(next.clone());
         }
-        Ok(keys)
+        Ok(keys.into_iter().collect())
     }
 
     fn element(&self, key: &[u8], value: *mut u8) -> io::Result<Element> {
@@ -471,6 +469,36 @@ mod tests {
     #[test]
     fn this_machine_has_a_possible_cpu() {
         assert!(cpus_possible().expect("sysfs is mounted") >= 1);
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why a test was skipped")]
+    fn keys_that_stay_are_all_found_while_others_come_and_go() {
+        let shape = MapShape { kind: MapKind::Hash, key_bytes: 4, value_bytes: 8, entries_max: 128 };
+        let map = match Map::new("weir_churn", shape) {
+            Ok(map) => map,
+            Err(error) => return println!("skipped: the kernel gives no table: {error}"),
+        };
+        let key = |number: u32| number.to_ne_bytes();
+        (0..32).for_each(|number| map.write(&key(number), &[0; 8]).expect("there is room"));
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in (32..96).cycle() {
+                    map.write(&key(number), &[0; 8]).expect("there is room");
+                    map.remove(&key(number)).expect("it can be removed");
+                    if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+            let missing = (0..20_000).find_map(|_| {
+                let keys = map.keys().expect("it can be walked");
+                (0..32).find(|number| !keys.contains(&key(*number).to_vec()))
+            });
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(missing, None);
+        });
     }
 
     #[test]

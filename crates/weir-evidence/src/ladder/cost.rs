@@ -13,6 +13,7 @@ use super::{
     tables::Side,
     tracer::{Tracer, TracerError, monotonic_ns},
 };
+use crate::process::family_of;
 
 /// Programs that are attached to find out what one more takes.
 const COPIES: usize = 4;
@@ -39,7 +40,7 @@ pub fn untraced() -> Vec<f64> {
     (0..REPETITIONS).map(|_| time_of_calls()).collect()
 }
 
-/// The same with them; this process is observed meanwhile and forgotten afterwards.
+/// The same with them; this process is observed meanwhile, and nobody is afterwards.
 pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     let failed =
         |error: io::Error| TracerError::Refused { what: "a reading".to_owned(), log: String::new(), error };
@@ -48,7 +49,9 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     let before = tracer.read_call(CALL).map_err(failed)?;
     let traced: Vec<f64> = (0..REPETITIONS).map(|_| time_of_calls()).collect();
     let call = tracer.read_call(CALL).map_err(failed)?.combined(&before, u64::saturating_sub);
-    tracer.forget(own).map_err(failed)?;
+    // What this process started meanwhile is observed as well.
+    let members = family_of(own).unwrap_or_else(|_| vec![own]);
+    tracer.forget_all(&members).map_err(failed)?;
     let made = CALLS * REPETITIONS as u64;
     let inside_ns = call.wall_ns() as f64 / call.count.max(1) as f64;
     let cost = ProbeCost { run_ns: tracer.run_ns(), ..cost(untraced, &traced, inside_ns) };

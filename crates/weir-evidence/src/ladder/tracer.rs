@@ -248,17 +248,32 @@ impl Tracer {
 
     /// Takes a process out again, with all that is known of its threads.
     pub fn forget(&self, member: u32) -> io::Result<()> {
+        self.unmark(member)?;
+        self.forget_threads(|thread| thread.pid == member)
+    }
+
+    /// Takes out processes and every thread that is known. One that was born meanwhile does not know its process yet,
+    /// and would make that one a member again when it first returns.
+    pub fn forget_all(&self, members: &[u32]) -> io::Result<()> {
+        members.iter().try_for_each(|member| self.unmark(*member))?;
+        self.forget_threads(|_| true)
+    }
+
+    fn unmark(&self, member: u32) -> io::Result<()> {
         let members = self.table(Table::Members);
         let (index, place) = place_of(member);
         let key = index.to_ne_bytes();
         let mut value = [0_u8; 8];
         members.read(&key, &mut value)?;
         let word = u64::from_ne_bytes(value) & !(3 << place);
-        members.write(&key, &word.to_ne_bytes())?;
+        members.write(&key, &word.to_ne_bytes())
+    }
+
+    fn forget_threads(&self, is_meant: impl Fn(&TracedThread) -> bool) -> io::Result<()> {
         let threads = self.table(Table::Threads);
         let mut value = vec![0; threads.read_bytes()];
         for key in threads.keys()? {
-            if threads.read(&key, &mut value)? && TracedThread::decode(&value).pid == member {
+            if threads.read(&key, &mut value)? && is_meant(&TracedThread::decode(&value)) {
                 threads.remove(&key)?;
             }
         }
