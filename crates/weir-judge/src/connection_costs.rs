@@ -149,12 +149,11 @@ fn per_connection(answer: &Answer, connections: u32) -> Option<Figure> {
 mod tests {
     use weir_record::{
         load::LoadReport,
-        machine::Fingerprint,
         trial::{ObservedWindow, TrialRecord},
     };
 
     use super::*;
-    use crate::{judge, sample};
+    use crate::sample;
 
     /// Messages of a trial.
     const MESSAGES: u64 = 10_000;
@@ -199,15 +198,7 @@ mod tests {
             arms.flat_map(|arm| (0..8).map(|block| trial(cell, arm, block)).collect::<Vec<_>>()).collect()
         };
         let trials: Vec<TrialRecord> = spec.cells.iter().flat_map(of_cell).collect();
-        let judged = judge::Judged {
-            spec: &spec,
-            fingerprint: &Fingerprint::default(),
-            trials: &trials,
-            missing_arms: &[],
-            elapsed_ns: 0,
-            reproduce: "",
-        };
-        judge::judge(&judged).connection_costs
+        sample::judged(&spec, &trials).connection_costs
     }
 
     fn near(figure: Option<Figure>, expected: f64) -> bool {

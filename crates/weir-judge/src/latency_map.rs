@@ -1,15 +1,15 @@
 //! Latency against offered load: the arms of cells that differ in the rate alone, each at rates that all of them were
 //! offered. Pure.
 //!
-//! Times count from the intended start, so that waiting which an overloaded server causes is in them. An arm that does
-//! not keep the rate has no latency there: its queue grows as long as it is loaded, and its times say how long that
-//! was. Where the generator was late, times are upper bounds: had a message left when it was due, a server that serves
-//! in turn would have answered it and all others no later. Rates are chosen by a pilot before the first round; what
-//! share of the capacity they are is told from the closed loop of the same study.
+//! Times count from the intended start, so that waiting which an overloaded server causes is in them. Where the rate
+//! was not kept there is no latency: the queue grows as long as the load lasts, and the times say how long that was. Where the generator was late, times are upper bounds: had a message left when it was due, a server that serves
+//! in turn would have answered it and all others no later. Rates that are shares are chosen by a pilot before the first
+//! round; what share of the capacity any rate is, the closed loop of the same study tells.
 
 use weir_record::{
     finding::Finding,
     latency_map::{Capacity, LatencyLadder, LatencyPoint, LatencyRung},
+    load::GENERATOR_BUSY_MAX,
     metric::Metric,
     overview::Figure,
     spec::{CellSpec, LoadMode, StudySpec},
@@ -136,12 +136,9 @@ fn lags(trials: &[&TrialRecord]) -> Vec<f64> {
     loads.filter_map(|load| Some(load.send_lag.quantile_ns(0.99)? as f64)).collect()
 }
 
-/// Share of a generator thread's time on its CPU above which it has none left; the generator's own bound.
-const GENERATOR_BUSY_MIN: f64 = 0.95;
-
 fn is_generator_busy(trials: &[&TrialRecord]) -> bool {
     let loads: Vec<_> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
-    2 * loads.iter().filter(|load| load.generator_busy_max > GENERATOR_BUSY_MIN).count() > loads.len()
+    2 * loads.iter().filter(|load| load.generator_busy_max > GENERATOR_BUSY_MAX).count() > loads.len()
 }
 
 /// Of the messages that were due, those that were answered.
@@ -218,16 +215,7 @@ mod tests {
                 trials.extend((0..8).map(|block| trial(cell, arm, block, (answers(cell, arm), lag_ns))));
             }
         }
-        let fingerprint = weir_record::machine::Fingerprint::default();
-        let judged = crate::judge::Judged {
-            spec: &spec,
-            fingerprint: &fingerprint,
-            trials: &trials,
-            missing_arms: &[],
-            elapsed_ns: 0,
-            reproduce: "",
-        };
-        crate::judge::judge(&judged).latency_ladders
+        sample::judged(&spec, &trials).latency_ladders
     }
 
     #[test]

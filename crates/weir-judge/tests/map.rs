@@ -8,7 +8,8 @@ mod replayed;
 mod replayed_map;
 
 use replayed::{Round, rounds};
-use replayed_map::{judged, trials};
+use replayed_map::trials;
+use weir_judge::sample::judged;
 use weir_record::{
     grid::{Difference, Grid, GridCell, GridFactor, Marginal},
     guidance::{Advice, Standing},

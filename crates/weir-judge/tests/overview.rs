@@ -5,8 +5,7 @@ mod replayed;
 mod replayed_map;
 
 use replayed::rounds;
-use replayed_map::judged;
-use weir_judge::sample;
+use weir_judge::sample::{self, judged};
 use weir_record::{
     load::FailureCounts,
     metric::Metric,

@@ -6,12 +6,8 @@
 mod replayed;
 
 use replayed::{Round, planted, rounds};
-use weir_judge::{
-    judge::{Judged, judge},
-    sample,
-};
+use weir_judge::sample;
 use weir_record::{
-    machine::Fingerprint,
     spec::{Alternation, StudySpec},
     verdict::Verdict,
 };
@@ -47,16 +43,7 @@ fn verdict(rounds: &[Round], spec: &StudySpec, effect: f64, seed: u64) -> Verdic
         let arms = ["epoll", "planted"];
         trials.extend(planted(&spec.cells[0].id, block, arms, round, effect, &mut random));
     }
-    let fingerprint = Fingerprint::default();
-    judge(&Judged {
-        spec,
-        fingerprint: &fingerprint,
-        trials: &trials,
-        missing_arms: &[],
-        elapsed_ns: 0,
-        reproduce: "",
-    })
-    .verdict
+    sample::judged(spec, &trials).verdict
 }
 
 /// Shares of studies that call the arm dearer, cheaper, and equivalent.

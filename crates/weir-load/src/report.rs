@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     SCHEMA_VERSION,
-    load::{FailureCounts, FailureSample, LatencySummary, LoadReport},
+    load::{FailureCounts, FailureSample, GENERATOR_BUSY_MAX, LatencySummary, LoadReport},
     trial::ObservedWindow,
 };
 
@@ -15,8 +15,6 @@ use crate::{
     worker::Ends,
 };
 
-/// A thread that is on its CPU for more than this share of the window has no headroom.
-const BUSY_MAX: f64 = 0.95;
 /// Missing more than one start in this many is more than what the end of a window cuts off.
 const STARTS_PER_MISS: u64 = 1000;
 
@@ -93,7 +91,7 @@ pub(crate) fn build(
         missed_starts,
         generator_cpu_ns: measured.thread_cpu_ns.iter().sum(),
         generator_busy_max: busy_max,
-        generator_bound: busy_max > BUSY_MAX || is_late(missed_starts, started),
+        generator_bound: busy_max > GENERATOR_BUSY_MAX || is_late(missed_starts, started),
         seconds: gather.seconds.clone(),
         observed: measured.observed.clone(),
         http: None,

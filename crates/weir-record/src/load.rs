@@ -78,8 +78,8 @@ pub struct LoadReport {
     pub generator_cpu_ns: u64,
     /// Share of the window the busiest generator thread was on a CPU, 0 to 1.
     pub generator_busy_max: f64,
-    /// The generator was the limit (`generator_busy_max` above 0.95, or more than one
-    /// start in 1000 was missed).
+    /// The generator was the limit (`generator_busy_max` above [`GENERATOR_BUSY_MAX`], or more than one start in 1000 was
+    /// missed).
     pub generator_bound: bool,
     /// Whole seconds of the window, oldest first.
     pub seconds: Vec<SecondRow>,
@@ -95,6 +95,9 @@ pub struct LoadReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageTrial>,
 }
+
+/// A generator's thread that is on its CPU for more than this share of the window has no headroom.
+pub const GENERATOR_BUSY_MAX: f64 = 0.95;
 
 /// One failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

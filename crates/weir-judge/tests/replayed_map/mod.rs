@@ -1,13 +1,8 @@
 //! Maps whose rounds are recorded ones: every cell of a grid once in each block, as the laboratory would run them.
 
-use weir_judge::{
-    judge::{Judged, judge},
-    sample,
-};
+use weir_judge::sample;
 use weir_record::{
-    machine::Fingerprint,
     spec::{Alternation, CellRole, CellSpec, StudySpec},
-    study::StudyResult,
     trial::TrialRecord,
 };
 use weir_stats::random::Random;
@@ -58,16 +53,4 @@ pub fn trials(
         }
     }
     trials
-}
-
-/// What they come to.
-pub fn judged(spec: &StudySpec, trials: &[TrialRecord]) -> StudyResult {
-    judge(&Judged {
-        spec,
-        fingerprint: &Fingerprint::default(),
-        trials,
-        missing_arms: &[],
-        elapsed_ns: 0,
-        reproduce: "",
-    })
 }

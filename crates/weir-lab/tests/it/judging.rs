@@ -16,7 +16,7 @@ use weir_record::{
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
     goal::{ComparisonSpec, Goal, Side},
     metric::Scale,
-    spec::{CellRole, CellSpec, LoadMode},
+    spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::StudyResult,
     trial::TrialRecord,
     verdict::{Comparison, Metric, Verdict},
@@ -541,6 +541,22 @@ fn the_exported_document_has_the_result_and_every_trial_with_all_its_exclusions(
     assert_eq!(document["result"]["verdict"], "better");
 }
 
+/// Two arms, and a bound on what the second one costs.
+fn with_threshold(bound: f64) -> StudySpec {
+    let side = |arm: &str| Side {
+        arm: arm.to_owned(),
+        cell_id: CLOSED.to_owned(),
+        metric: Metric::ServerCpuPerMessage,
+    };
+    let asked = ComparisonSpec {
+        of: side("uring"),
+        to: vec![side("epoll")],
+        goal: Some(Goal::AtMost(bound)),
+        is_threshold: true,
+    };
+    StudySpec { comparisons: vec![asked], ..study(&["epoll", "uring"], 12, 4) }
+}
+
 #[test]
 fn a_threshold_decides_the_exit_code_by_its_interval_and_never_by_a_point() {
     // What the second arm costs against the first, the bound of the ratio, and what a script reads.
@@ -549,18 +565,7 @@ fn a_threshold_decides_the_exit_code_by_its_interval_and_never_by_a_point() {
         (1.02, 1.05, ExitCode::Decided),
         (1.05, 1.05, ExitCode::Inconclusive),
     ] {
-        let side = |arm: &str| Side {
-            arm: arm.to_owned(),
-            cell_id: CLOSED.to_owned(),
-            metric: Metric::ServerCpuPerMessage,
-        };
-        let mut spec = study(&["epoll", "uring"], 12, 4);
-        spec.comparisons = vec![ComparisonSpec {
-            of: side("uring"),
-            to: vec![side("epoll")],
-            goal: Some(Goal::AtMost(bound)),
-            is_threshold: true,
-        }];
+        let mut spec = with_threshold(bound);
         let outcome = start("threshold", &spec, &mut launcher(4, FakeStates::Near, ratio))
             .expect("a healthy study runs");
         assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), code, "{ratio}");
@@ -572,18 +577,7 @@ fn a_threshold_decides_the_exit_code_by_its_interval_and_never_by_a_point() {
 
 #[test]
 fn a_threshold_on_server_cpu_does_not_hold_where_nothing_shows_both_arms_at_one_rate() {
-    let side = |arm: &str| Side {
-        arm: arm.to_owned(),
-        cell_id: CLOSED.to_owned(),
-        metric: Metric::ServerCpuPerMessage,
-    };
-    let mut spec = study(&["epoll", "uring"], 12, 4);
-    spec.comparisons = vec![ComparisonSpec {
-        of: side("uring"),
-        to: vec![side("epoll")],
-        goal: Some(Goal::AtMost(1.05)),
-        is_threshold: true,
-    }];
+    let spec = with_threshold(1.05);
     let mut launcher = launcher(4, FakeStates::Near, 0.9);
     launcher.generator_us_per_message = 20.0;
     let outcome = start("threshold-bound", &spec, &mut launcher).expect("a healthy study runs");

@@ -136,6 +136,7 @@ fn show(arguments: &Study) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let study = written.study(arguments, weir_evidence::fingerprint::fingerprint())?;
+    check_thresholds(arguments, &study.spec)?;
     let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
     output::print(&outline::text(&study, told))?;
     Ok(Exit::Ok)

@@ -77,6 +77,7 @@ fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
         (&["--arm", "own='open"], &["a quote is open"]),
         (&["--arm", "own=./server"], &["{port} or {address}"]),
         (&["--only-arms"], &["no arm is given"]),
+        (&["--inconclusive-passes"], &["no thresholds", "--fail-if"]),
         (&["--fail-if", "p98 > 2ms"], &["fail_if", "no metric \"p98\"", "latency-p99"]),
     ] {
         let said = weir(&[&["study", "tps", "--dry-run"], words].concat());
