@@ -14,8 +14,8 @@
 //!   time in which others had the worker's CPU: an interrupt that takes it away comes anywhere, and takes effect at the
 //!   end of a call if it came in one, which the engine counts to the call.
 //! - The scheduler charges a thread from the moment at which its CPU begins to switch to it. On an idle CPU that is
-//!   microseconds before the thread runs, and in no call: the CPU of the threads by the scheduler's clock is held against
-//!   the time for which the programs saw them run.
+//!   microseconds before the thread runs, and in no call: the CPU of the threads by the scheduler's clock is held
+//!   against the time for which the programs saw them run.
 //! - Softirqs are a part where the kernel charges the process they interrupt for them. Where it does not
 //!   (`CONFIG_IRQ_TIME_ACCOUNTING`), they are in none.
 //!
