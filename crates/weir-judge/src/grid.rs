@@ -63,11 +63,11 @@ pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: boo
 
 /// Cells in closed loop that differ in levels of factors alone, where they are enough, in the order of the study.
 ///
-/// How a cell's arms take turns is no level: cells that differ in that are on one map, unless some have equal levels, of
-/// which one would stand in for the other. Which map a cell is on follows from what it is and never from its place
-/// in the study: cells whose arms take turns alike stay together, but for the second by name of two with the same
-/// levels; each such set, the largest first and of two as large the one with the shorter slices, joins the first map on
-/// which none of its cells finds its own levels, or is a map of its own.
+/// How a cell's arms take turns is no level: cells that differ in that are on one map, unless some have equal
+/// levels, of which one would stand in for the other. Which map a cell is on follows from what it is and never from
+/// its place in the study: cells whose arms take turns alike stay together, but for the second by name of two with
+/// the same levels; each such set, the largest first and of two as large the one with the shorter slices, joins the
+/// first map on which none of its cells finds its own levels, or is a map of its own.
 pub(crate) fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
     let place = |cell: &CellSpec| spec.cells.iter().position(|own| own.id == cell.id);
     let mut cells: Vec<&CellSpec> = spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed).collect();

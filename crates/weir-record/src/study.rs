@@ -212,8 +212,8 @@ pub struct ArmSummary {
     /// Engine counters per message, by name, sorted; empty for foreign servers.
     pub engine_per_message: Vec<(String, f64)>,
     /// System calls for I/O per message by the engine's counters: `enters`, `wait_calls`, `poll_calls`,
-    /// `accept_calls`, `recv_calls`, `send_calls` and `interest_calls`. Absent for foreign servers, and for trials of `schema_version` 1,
-    /// whose engines did not count all of these.
+    /// `accept_calls`, `recv_calls`, `send_calls` and `interest_calls`. Absent for foreign servers, and for trials of
+    /// `schema_version` 1, whose engines did not count all of these.
     pub syscalls_per_message: Option<f64>,
     /// Response-time curve merged over trials: (quantile, ns).
     pub response_quantiles: Vec<(f64, u64)>,
