@@ -198,7 +198,7 @@ mod tests {
             arms.flat_map(|arm| (0..8).map(|block| trial(cell, arm, block)).collect::<Vec<_>>()).collect()
         };
         let trials: Vec<TrialRecord> = spec.cells.iter().flat_map(of_cell).collect();
-        sample::judged(&spec, &trials).connection_costs
+        judge::judged(&spec, &trials).connection_costs
     }
 
     fn near(figure: Option<Figure>, expected: f64) -> bool {

@@ -28,8 +28,8 @@ const FOREIGN_CPUS_CHANGE_MAX: f64 = 0.1;
 /// With fewer rounds of a cell in a half its median says nothing.
 const ROUNDS_MIN: usize = 6;
 
-/// The check; `None` where no cell has rounds enough and what other processes used has not changed either. Where it has,
-/// that may be why: rounds that it spoiled are no rounds of the baseline any more.
+/// The check; `None` where no cell has rounds enough and what other processes used has not changed either. Where it
+/// has, that may be why: rounds that it spoiled are no rounds of the baseline any more.
 pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
     let cells: Vec<CellTrials<'_>> = spec
         .cells

@@ -628,3 +628,15 @@ fn timeline(gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry> {
     entries.sort_by_key(|entry| entry.started_ns);
     entries
 }
+
+/// What trials come to on a machine of which nothing is known: for tests and simulations.
+pub fn judged(spec: &StudySpec, trials: &[TrialRecord]) -> StudyResult {
+    judge(&Judged {
+        spec,
+        fingerprint: &Fingerprint::default(),
+        trials,
+        missing_arms: &[],
+        elapsed_ns: 0,
+        reproduce: "",
+    })
+}

@@ -2,8 +2,9 @@
 //! offered. Pure.
 //!
 //! Times count from the intended start, so that waiting which an overloaded server causes is in them. Where the rate
-//! was not kept there is no latency: the queue grows as long as the load lasts, and the times say how long that was. Where the generator was late, times are upper bounds: had a message left when it was due, a server that serves
-//! in turn would have answered it and all others no later. Rates that are shares are chosen by a pilot before the first
+//! was not kept there is no latency: the queue grows as long as the load lasts, and the times say how long that was.
+//! Where the generator was late, times are upper bounds: had a message left when it was due, a server that serves in
+//! turn would have answered it and all others no later. Rates that are shares are chosen by a pilot before the first
 //! round; what share of the capacity any rate is, the closed loop of the same study tells.
 
 use weir_record::{
@@ -215,7 +216,7 @@ mod tests {
                 trials.extend((0..8).map(|block| trial(cell, arm, block, (answers(cell, arm), lag_ns))));
             }
         }
-        sample::judged(&spec, &trials).latency_ladders
+        judge::judged(&spec, &trials).latency_ladders
     }
 
     #[test]

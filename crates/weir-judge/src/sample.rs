@@ -2,14 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_record::{
-    machine::Fingerprint,
-    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
-    study::StudyResult,
-    trial::TrialRecord,
-};
-
-use crate::judge::{Judged, judge};
+use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
 
 /// A study of one closed primary cell over Weir drivers with these names.
 pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
@@ -65,16 +58,4 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         io_models: Vec::new(),
         missing_cells: Vec::new(),
     }
-}
-
-/// What trials of it come to, on a machine of which nothing is known.
-pub fn judged(spec: &StudySpec, trials: &[TrialRecord]) -> StudyResult {
-    judge(&Judged {
-        spec,
-        fingerprint: &Fingerprint::default(),
-        trials,
-        missing_arms: &[],
-        elapsed_ns: 0,
-        reproduce: "",
-    })
 }

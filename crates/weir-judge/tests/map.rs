@@ -9,7 +9,7 @@ mod replayed_map;
 
 use replayed::{Round, rounds};
 use replayed_map::trials;
-use weir_judge::sample::judged;
+use weir_judge::judge::judged;
 use weir_record::{
     grid::{Difference, Grid, GridCell, GridFactor, Marginal},
     guidance::{Advice, Standing},

@@ -7,7 +7,7 @@ mod replayed_map;
 use std::collections::BTreeSet;
 
 use replayed::rounds;
-use weir_judge::sample::{self, judged};
+use weir_judge::{judge::judged, sample};
 use weir_record::{
     load::FailureCounts,
     metric::Metric,

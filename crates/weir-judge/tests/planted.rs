@@ -7,7 +7,7 @@ mod replayed_map;
 use std::collections::BTreeSet;
 
 use replayed::rounds;
-use weir_judge::sample::judged;
+use weir_judge::judge::judged;
 use weir_record::{
     account::CpuPart,
     evidence::{EvidenceSlice, Reading},

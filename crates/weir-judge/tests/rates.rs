@@ -43,7 +43,7 @@ fn verdict(rounds: &[Round], spec: &StudySpec, effect: f64, seed: u64) -> Verdic
         let arms = ["epoll", "planted"];
         trials.extend(planted(&spec.cells[0].id, block, arms, round, effect, &mut random));
     }
-    sample::judged(spec, &trials).verdict
+    judge::judged(spec, &trials).verdict
 }
 
 /// Shares of studies that call the arm dearer, cheaper, and equivalent.

@@ -48,8 +48,8 @@ use crate::{
 /// From the last answer of a slice until its server sleeps.
 const SETTLE: Duration = Duration::from_micros(300);
 
-/// The same on the blocking driver: a receive gives up after 50 ms of silence, and its thread goes over to another call.
-/// Read in between, engine and kernel would differ by a call for each connection.
+/// The same on the blocking driver: a receive gives up after 50 ms of silence, and its thread goes over to another
+/// call. Read in between, engine and kernel would differ by a call for each connection.
 const SETTLE_BLOCKING: Duration = Duration::from_millis(75);
 
 /// An arm that uses more of a CPU than this while it waits is stopped between its slices.

@@ -33,6 +33,8 @@ mod recovery;
 mod server;
 mod signal;
 mod stamp;
+mod stranded;
+mod stuck;
 mod task;
 mod upstream;
 

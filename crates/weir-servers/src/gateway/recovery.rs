@@ -1,10 +1,7 @@
 //! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
 //! what was changed while it ran.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    fmt,
-};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use weir_proto::{
     ouch::{
@@ -20,6 +17,7 @@ use super::{
     commands::{Change, Controls},
     config::VENUES_MAX,
     ledger::{Ledger, LedgerLimits},
+    stranded::{Stranded, Why},
     task::{Refusal, of_session_key, unpack_sequence},
     upstream::Resume,
 };
@@ -126,37 +124,6 @@ pub(super) struct Recovered {
     pub(super) risk: Vec<RiskState>,
     /// Open orders that cannot go on with this configuration.
     pub(super) stranded: Vec<Stranded>,
-}
-
-/// An order that is open, or may be, where this configuration does not reach it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stranded {
-    pub(super) account: AccountId,
-    pub(super) user_ref_num: u32,
-    /// Where it is.
-    pub(super) venue: String,
-    pub(super) why: Why,
-}
-
-/// What the configuration does not have any more.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    /// The venue.
-    Venue,
-    /// The worker whose session it is in.
-    Worker(usize),
-    /// The route of this symbol to the venue.
-    Route(Symbol),
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Venue => formatter.write_str("the venue is not configured"),
-            Self::Worker(worker) => write!(formatter, "there is no worker {worker}"),
-            Self::Route(symbol) => write!(formatter, "{symbol} has another route"),
-        }
-    }
 }
 
 impl Recovered {

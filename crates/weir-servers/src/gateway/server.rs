@@ -35,7 +35,8 @@ use super::{
     ledger::{Ledger, LedgerLimits},
     limits::Limits,
     metrics::Facts,
-    recovery::{Recovering, Stranded},
+    recovery::Recovering,
+    stranded,
     task::{Refusal, Task},
     upstream::{Login, Place, Resume, Upstream},
 };
@@ -153,7 +154,7 @@ impl Prepared {
             .map_err(io::Error::other)?;
         let recovered = recovering.finish(|worker, home| common.feeds(worker, home));
         if !recovered.stranded.is_empty() {
-            return Err(invalid(tell_stranded(&recovered.stranded, &config)));
+            return Err(invalid(stranded::tell(&recovered.stranded, &config)));
         }
         common.hands_off |= recovered.has_orders_of_others(config.venues.len());
         if common.hands_off && config.handoff.strategy == handoff::Strategy::Owner {
@@ -354,25 +355,6 @@ fn orders_config(config: &GatewayConfig) -> OrdersConfig {
         node: "GATEWAY",
         ..OrdersConfig::new(config.accounts.clone())
     }
-}
-
-/// Most orders that are told one by one.
-const STRANDED_TOLD_MAX: usize = 10;
-
-fn tell_stranded(stranded: &[Stranded], config: &GatewayConfig) -> String {
-    let tell = |it: &Stranded| {
-        let Stranded { account, user_ref_num, venue, why } = it;
-        let name = config.accounts.get(account.0 as usize).map_or("?", |account| account.name.as_str());
-        format!("order {user_ref_num} of {name} at {venue} ({why})")
-    };
-    let mut told: Vec<String> = stranded.iter().take(STRANDED_TOLD_MAX).map(tell).collect();
-    let rest = stranded.len() - told.len();
-    told.extend((rest > 0).then(|| format!("and {rest} more")));
-    format!(
-        "the journal has open orders that this configuration does not reach: {}; start with the workers, venues and \
-         routes they were sent with until they have ended",
-        told.join(", ")
-    )
 }
 
 fn common(config: &GatewayConfig, workers: usize) -> Common {

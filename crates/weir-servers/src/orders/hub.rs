@@ -222,8 +222,8 @@ impl Hub {
         self.journal.as_ref()
     }
 
-    /// Journals a message of a client as it came. Returns the record's number, 0 without a journal. Nothing waits for it
-    /// by itself: see [`Journal::committed`].
+    /// Journals a message of a client as it came. Returns the record's number, 0 without a journal. Nothing waits for
+    /// it by itself: see [`Journal::committed`].
     pub fn log_inbound(&self, account: AccountId, raw: &[u8]) -> Lsn {
         let head = records::inbound_head(&self.account(account).name, self.shared.generation, 0);
         self.journal_append(records::INBOUND, account.0, &[&head, raw])

@@ -1,0 +1,60 @@
+//! Open orders of earlier starts that a configuration does not reach. Sent anew they would be executed elsewhere, and
+//! left alone nobody would hear of them: with such orders a gateway does not start.
+
+use std::fmt;
+
+use weir_proto::ouch::Symbol;
+use weir_trading::AccountId;
+
+use super::config::GatewayConfig;
+
+/// Most orders that are told one by one.
+const TOLD_MAX: usize = 10;
+
+/// An order that is open, or may be, where this configuration does not reach it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stranded {
+    pub(super) account: AccountId,
+    pub(super) user_ref_num: u32,
+    /// Where it is.
+    pub(super) venue: String,
+    pub(super) why: Why,
+}
+
+/// What the configuration does not have any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// The venue.
+    Venue,
+    /// The worker whose session it is in.
+    Worker(usize),
+    /// The route of this symbol to the venue.
+    Route(Symbol),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Venue => formatter.write_str("the venue is not configured"),
+            Self::Worker(worker) => write!(formatter, "there is no worker {worker}"),
+            Self::Route(symbol) => write!(formatter, "{symbol} has another route"),
+        }
+    }
+}
+
+/// Why a gateway does not start with them, in words.
+pub(super) fn tell(stranded: &[Stranded], config: &GatewayConfig) -> String {
+    let one = |it: &Stranded| {
+        let Stranded { account, user_ref_num, venue, why } = it;
+        let name = config.accounts.get(account.0 as usize).map_or("?", |account| account.name.as_str());
+        format!("order {user_ref_num} of {name} at {venue} ({why})")
+    };
+    let mut told: Vec<String> = stranded.iter().take(TOLD_MAX).map(one).collect();
+    let rest = stranded.len() - told.len();
+    told.extend((rest > 0).then(|| format!("and {rest} more")));
+    format!(
+        "the journal has open orders that this configuration does not reach: {}; start with the workers, venues and \
+         routes they were sent with until they have ended",
+        told.join(", ")
+    )
+}
