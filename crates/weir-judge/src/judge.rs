@@ -464,7 +464,7 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
 }
 
 /// Why an estimate decides nothing.
-fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> Finding {
+pub(crate) fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> Finding {
     if effect.units < UNITS_MIN {
         let units = u32::try_from(effect.units).unwrap_or(u32::MAX);
         return Finding::TooFewUnits { units, units_min: UNITS_MIN as u32 };

@@ -3,10 +3,11 @@
 //!
 //! [`plan`] says in which order a study runs and [`progress`] how far it is; [`exclusion`] and [`gate`] say which
 //! trials may be compared, `units` turns them into the values a decision rests on, [`judge`] decides and puts the
-//! result together; the other modules find what stands beside the verdicts. The laboratory runs what is planned here,
-//! and every view draws what is judged here.
+//! result together; the other modules find what stands beside the verdicts. [`compare`] holds two judged runs against
+//! each other. The laboratory runs what is planned here, and every view draws what is judged here.
 
 pub mod bound;
+pub mod compare;
 pub mod exclusion;
 mod exclusion_balance;
 pub mod gate;

@@ -13,6 +13,7 @@ mod published_table;
 mod threshold;
 
 pub use choices::{ChoiceError, Choices, chosen};
+pub use threshold::thresholds;
 
 use std::path::{Path, PathBuf};
 

@@ -111,6 +111,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "answers",
             "connection_costs",
             "judge",
+            "compare",
         ],
     ),
     (
@@ -156,6 +157,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "markdown",
             "terminal",
             "html",
+            "run_pair",
             "observation",
         ],
     ),

@@ -6,12 +6,14 @@
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
     metric::{METRICS, MetricRow, MetricUnit, Part, Scale},
-    spec::{CellRole, CellSpec},
+    spec::{CellRole, CellSpec, StudySpec},
 };
 
 use super::comparisons::Known;
 use crate::{
-    limits::instead,
+    host_defaults::HostDefaults,
+    limits::{COMPARISONS_MAX, instead},
+    protocol::{self, Machine},
     table::{Entry, Fault},
 };
 
@@ -28,6 +30,22 @@ pub(super) fn read(entry: Entry<'_>, known: &Known<'_>) -> Result<Vec<Comparison
     let (at, key) = (entry.at, entry.key.clone());
     let text = entry.text()?;
     known.threshold(&text).map_err(|message| Fault::new(at, &key, format!("{text:?}: {message}")))
+}
+
+/// The same of a study that is complete, for lines that are in no file.
+pub fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, String> {
+    let host_defaults = HostDefaults::default();
+    let machine = Machine { host_defaults: &host_defaults, server_cpus: &spec.server_cpus };
+    let protocol = spec.cells.first().map_or(protocol::ALL[0], protocol::of);
+    let known = Known { spec, protocol, machine, absent: &[], lacks_cells: false };
+    let mut all = Vec::new();
+    for line in lines {
+        all.extend(known.threshold(line).map_err(|message| format!("{line:?}: {message}"))?);
+        if all.len() > COMPARISONS_MAX {
+            return Err(format!("{line:?}: these are more than {COMPARISONS_MAX} thresholds"));
+        }
+    }
+    Ok(all)
 }
 
 /// A line, taken apart.

@@ -17,26 +17,28 @@ use weir_lab::{
 };
 use weir_record::{
     finding::Finding,
-    goal::Outcome,
+    goal::{Answer, Outcome},
     machine::{Fingerprint, differences},
     spec::StudySpec,
-    study::StudyResult,
 };
 use weir_store::{Store, StoreError, StudyHeader};
 
 use super::{
-    report,
+    report, study_compare,
     study_launcher::StudyLauncher,
     study_plan,
     study_storage::{self, Ready},
 };
 use crate::{
-    args::Study,
+    args::{Study, StudyTask},
     exit::{Exit, UsageError},
     orphans, output, signals,
 };
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
+    if let Some(StudyTask::Compare(compare)) = &arguments.task {
+        return study_compare::run(compare);
+    }
     let language = report::language(&arguments.lang)?;
     if arguments.print || arguments.dry_run {
         return show(arguments);
@@ -101,7 +103,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if let Some(way_on) = outcome.way_on(&folder) {
         output::tell(&way_on);
     }
-    Ok(Exit::Study(exit_code(arguments, outcome.ended, &outcome.result)))
+    let code = ExitCode::of_session(outcome.ended, &outcome.result);
+    Ok(Exit::Study(after_thresholds(&outcome.result.answers, arguments.inconclusive_passes, code)))
 }
 
 /// Refuses a flag about thresholds where there are none.
@@ -114,17 +117,16 @@ fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageErro
 }
 
 /// Says how many thresholds hold, and lets those pass of which nothing is known where that was asked for.
-fn exit_code(arguments: &Study, ended: Ended, result: &StudyResult) -> ExitCode {
-    let code = ExitCode::of_session(ended, result);
+pub(super) fn after_thresholds(answers: &[Answer], inconclusive_passes: bool, code: ExitCode) -> ExitCode {
     let of = |outcome| {
-        let thresholds = result.answers.iter().filter(|answer| answer.asked.is_threshold);
+        let thresholds = answers.iter().filter(|answer| answer.asked.is_threshold);
         thresholds.filter(|answer| answer.outcome == Some(outcome)).count()
     };
     let (met, missed, open) = (of(Outcome::Met), of(Outcome::Missed), of(Outcome::Open));
     if met + missed + open > 0 {
         output::tell(&format!("thresholds: {met} met, {missed} missed, {open} open"));
     }
-    let passes = arguments.inconclusive_passes && code == ExitCode::Inconclusive;
+    let passes = inconclusive_passes && code == ExitCode::Inconclusive;
     if passes { ExitCode::Decided } else { code }
 }
 
