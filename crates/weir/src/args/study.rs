@@ -48,6 +48,12 @@ pub(crate) struct Study {
     /// Only the arms given with --arm; the first is the baseline
     #[arg(long, conflicts_with = "resume")]
     pub(crate) only_arms: bool,
+    /// An older build of weir: every arm of a driver runs beside the same arm of that build, which is its baseline
+    #[arg(long, value_name = "BINARY", conflicts_with = "resume")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// The baseline's source built once more: a further arm that shows what the layout of code alone does
+    #[arg(long, value_name = "BINARY", requires = "baseline")]
+    pub(crate) placebo: Option<PathBuf>,
     /// A threshold, "[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]", such as "cpu_per_message ratio > 1.05" or
     /// "p99 > 2ms": exit code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold
     #[arg(long, value_name = "THRESHOLD", conflicts_with = "resume")]
@@ -108,8 +114,8 @@ pub(crate) struct StudyCompare {
     pub(crate) one: PathBuf,
     /// Folder of the results that are held against it (B)
     pub(crate) other: PathBuf,
-    /// A threshold on a change, "[ARM] METRIC ratio > NUMBER [at CELL]": B's ratio to its baseline over A's. Exit code 10
-    /// when the whole interval is beyond it, 11 when it includes the bound
+    /// A threshold on a change, "[ARM] METRIC ratio > NUMBER [at CELL]": B's ratio to its baseline over A's. Exit code
+    /// 10 when the whole interval is beyond it, 11 when it includes the bound
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) fail_if: Vec<String>,
     /// With thresholds: an interval that includes the bound fails nothing

@@ -13,6 +13,7 @@ pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod storage;
 pub(crate) mod study;
+mod study_baseline;
 mod study_compare;
 mod study_launcher;
 pub(crate) mod study_plan;

@@ -21,10 +21,10 @@ use weir_record::{
     machine::{Fingerprint, differences},
     spec::StudySpec,
 };
-use weir_store::{Store, StoreError, StudyHeader};
+use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 
 use super::{
-    report, study_compare,
+    report, study_baseline, study_compare,
     study_launcher::StudyLauncher,
     study_plan,
     study_storage::{self, Ready},
@@ -76,12 +76,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     } else {
         let mut study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
         check_thresholds(arguments, &study.spec)?;
+        announce(arguments, &study)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
-        let StudySpec { name, title, seed, .. } = &study.spec;
-        output::tell(&format!("study {name}: {} (seed {seed})", title.en));
-        if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
-            output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
-        }
         if study_storage::prepare_what_can_be(&mut study.spec, &folder, &interrupt)? == Ready::Interrupted {
             return Ok(Exit::Interrupted);
         }
@@ -105,6 +101,19 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     }
     let code = ExitCode::of_session(outcome.ended, &outcome.result);
     Ok(Exit::Study(after_thresholds(&outcome.result.answers, arguments.inconclusive_passes, code)))
+}
+
+/// Tries what is compared with, and says what is asked and what can be expected.
+fn announce(arguments: &Study, study: &NewStudy) -> Result<()> {
+    if arguments.baseline.is_some() {
+        study_baseline::check(&study.spec)?;
+    }
+    let StudySpec { name, title, seed, .. } = &study.spec;
+    output::tell(&format!("study {name}: {} (seed {seed})", title.en));
+    if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
+        output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
+    }
+    Ok(())
 }
 
 /// Refuses a flag about thresholds where there are none.
