@@ -79,6 +79,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "threads",
             "histogram",
             "plan",
+            "power",
             "exclusion",
             "gate",
             "cell_trials",

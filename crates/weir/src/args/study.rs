@@ -74,6 +74,10 @@ pub(crate) struct Study {
     /// Print what the study comes to here (arms, cells, rounds or blocks, and the time it takes) and run nothing
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
+    /// Stored results, of one study or a folder of several: what this schedule can be expected to find, by their
+    /// rounds, is told before it runs, and by --dry-run
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub(crate) earlier: Option<PathBuf>,
     /// Folder for the results [default: weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,

@@ -17,6 +17,7 @@ mod study_baseline;
 mod study_compare;
 mod study_launcher;
 pub(crate) mod study_plan;
+mod study_power;
 mod study_storage;
 pub(crate) mod supervise;
 pub(crate) mod top;

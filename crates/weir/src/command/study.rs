@@ -26,7 +26,7 @@ use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 use super::{
     report, study_baseline, study_compare,
     study_launcher::StudyLauncher,
-    study_plan,
+    study_plan, study_power,
     study_storage::{self, Ready},
 };
 use crate::{
@@ -110,6 +110,9 @@ fn announce(arguments: &Study, study: &NewStudy) -> Result<()> {
     }
     let StudySpec { name, title, seed, .. } = &study.spec;
     output::tell(&format!("study {name}: {} (seed {seed})", title.en));
+    for line in study_power::lines(&study.spec, &study.fingerprint, arguments.earlier.as_deref())? {
+        output::tell(&line);
+    }
     if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
         output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
     }
@@ -148,8 +151,9 @@ fn show(arguments: &Study) -> Result<Exit> {
     }
     let study = written.study(arguments, weir_evidence::fingerprint::fingerprint())?;
     check_thresholds(arguments, &study.spec)?;
+    let expected = study_power::lines(&study.spec, &study.fingerprint, arguments.earlier.as_deref())?;
     let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
-    output::print(&outline::text(&study, told))?;
+    output::print(&format!("{}{}\n", outline::text(&study, told), expected.join("\n")))?;
     Ok(Exit::Ok)
 }
 
