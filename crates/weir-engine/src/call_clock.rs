@@ -2,7 +2,8 @@
 //!
 //! The clock is off unless somebody asks for it. Off, it costs every call one load and a branch that never changes;
 //! on, two readings of the clock. Calls that serve connections and wait for them are timed, files' and setup's are
-//! not: those count as outside. One writer, the runtime's thread; any thread may switch it and read.
+//! not: those count as outside. So is what threads of blocking calls do to wait for one another. One writer, the
+//! runtime's thread; any thread may switch it and read.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -21,7 +22,7 @@ pub(crate) struct CallClock {
 }
 
 impl CallClock {
-    /// Makes a call of the kernel.
+    /// Makes a call of the kernel, or of what waits by one.
     #[inline]
     pub(crate) fn call<T>(&self, call: impl FnOnce() -> T) -> T {
         if self.is_on.load(Relaxed) { self.timed(call) } else { call() }
@@ -37,11 +38,6 @@ impl CallClock {
         let outcome = call();
         self.returned_ns.store(monotonic().as_nanos(), Relaxed);
         outcome
-    }
-
-    /// The thread has waited for other things than the kernel's calls: what is before the next one is not counted.
-    pub(crate) fn forget(&self) {
-        self.returned_ns.store(0, Relaxed);
     }
 
     /// Switches it. What was between two calls while it was off is not counted.
@@ -96,19 +92,6 @@ mod tests {
         assert!(u128::from(outside_ns) >= 2 * outside.as_nanos(), "{outside_ns}");
         // However long others had the CPU.
         assert!(outside_ns <= all_ns - in_calls_ns, "{outside_ns}: no call is in it");
-    }
-
-    #[test]
-    fn what_a_thread_waits_for_elsewhere_does_not_count() {
-        let clock = CallClock::default();
-        clock.switch(true);
-        clock.call(|| ());
-        pass(Duration::from_millis(1));
-        clock.forget();
-        clock.call(|| ());
-        assert_eq!(stats(&clock), (0, 0));
-        clock.call(|| ());
-        assert_eq!(stats(&clock).1, 1);
     }
 
     #[test]

@@ -347,7 +347,7 @@ impl Observer for Programs<'_> {
 fn in_calls_rows(counts: &KernelCounts, tree: &ProcessTree) -> Vec<Reading> {
     let threads = tree.processes.iter().flat_map(|process| &process.threads);
     let names: HashMap<u32, &str> = threads.map(|thread| (thread.tid, thread.name.as_str())).collect();
-    let mut by_name: BTreeMap<&str, [u64; 11]> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, [u64; 13]> = BTreeMap::new();
     for thread in &counts.threads {
         let Some(name) = names.get(&thread.tid) else { continue };
         let full = by_name.len() >= THREAD_NAMES_MAX && !by_name.contains_key(name);
@@ -365,10 +365,12 @@ fn in_calls_rows(counts: &KernelCounts, tree: &ProcessTree) -> Vec<Reading> {
             thread.probe.runs,
             inside.probe.runs,
             u64::from(thread.in_call.is_some()),
+            thread.ran_ns,
+            thread.switch_probe_ns,
         ];
         sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
     }
-    const KEYS: [&str; 11] = [
+    const KEYS: [&str; 13] = [
         "calls",
         "in-calls-ns",
         "queued-ns",
@@ -380,6 +382,8 @@ fn in_calls_rows(counts: &KernelCounts, tree: &ProcessTree) -> Vec<Reading> {
         "probe-runs",
         "in-calls-probe-runs",
         "in-flight",
+        "ran-ns",
+        "switch-probe-ns",
     ];
     rows_by_name(&by_name, KEYS)
 }

@@ -9,6 +9,7 @@ use std::{
     collections::BTreeMap,
     io::{Read, Write},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use rustix::{
@@ -19,7 +20,7 @@ use rustix::{
 };
 use weir_evidence::{
     ladder::{
-        Group,
+        Group, cost,
         strace::Strace,
         tables::Side,
         tracer::{KernelCounts, Tracer},
@@ -352,6 +353,15 @@ fn switches_agree_with_those_the_kernel_always_counts() {
         (sleeps, preemptions),
         (kernel.context_switches_voluntary, kernel.context_switches_involuntary)
     );
+    // From one moment at which it went to sleep to the other it ran, slept, or waited for a CPU.
+    for thread in &counts.threads {
+        let since = |counts: &KernelCounts| {
+            counts.threads.iter().find(|it| it.tid == thread.tid).and_then(|it| it.parked_since_ns)
+        };
+        let (Some(from), Some(to)) = (since(&before), since(&after)) else { panic!("it sleeps: {thread:?}") };
+        assert_eq!(thread.ran_ns + thread.blocked_ns + thread.queued_ns, to - from, "{thread:?}");
+        assert!(thread.in_calls.on_cpu_ns < thread.ran_ns && thread.switch_probe_ns > 0, "{thread:?}");
+    }
     child.end();
 }
 
@@ -408,6 +418,29 @@ fn what_the_programs_took_of_a_thread_is_kept_with_the_call_in_which_they_ran() 
     assert_eq!(thread.in_calls.on_cpu_ns, on_cpu_ns);
     assert!(thread.in_calls.probe.ns < on_cpu_ns, "{thread:?}");
     child.end();
+}
+
+#[test]
+fn a_process_on_which_their_cost_was_tried_is_observed_no_more_though_it_bears_threads() {
+    let Some(tracer) = tracer(&[]) else { return };
+    let is_over = AtomicBool::new(false);
+    let tried = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::spawn(|| ()).join().expect("it ends");
+            }
+        });
+        let tried: Vec<_> = (0..20).map(|_| cost::tried(&tracer, &cost::untraced())).collect();
+        is_over.store(true, Ordering::Relaxed);
+        tried
+    });
+    for tried in tried {
+        let tried = tried.expect("they count");
+        assert!(tried.counted >= tried.made, "{tried:?}");
+    }
+    known_calls();
+    let followed = tracer.read().expect("it can be read").threads;
+    assert!(followed.iter().all(|thread| thread.pid != std::process::id()), "{followed:?}");
 }
 
 #[test]

@@ -13,6 +13,9 @@
 //!   threads did there, and only they, is taken out: calls that its engine does not time, softirqs, programs. So is the
 //!   time in which others had the worker's CPU: an interrupt that takes it away comes anywhere, and takes effect at the
 //!   end of a call if it came in one, which the engine counts to the call.
+//! - The scheduler charges a thread from the moment at which its CPU begins to switch to it. On an idle CPU that is
+//!   microseconds before the thread runs, and in no call: the CPU of the threads by the scheduler's clock is held
+//!   against the time for which the programs saw them run.
 //! - Softirqs are a part where the kernel charges the process they interrupt for them. Where it does not
 //!   (`CONFIG_IRQ_TIME_ACCOUNTING`), they are in none.
 //!
@@ -39,8 +42,15 @@ const ROUNDS_MIN: usize = 4;
 /// Kinds of calls below this share of the CPU stand together.
 const SMALL: f64 = 0.005;
 
-/// Rows of the threads whose engine has a clock begin so: they serve connections.
-const WORKERS: [&str; 2] = ["thread weir-worker", "thread weir-connection"];
+/// Rows of the threads whose engine has a clock begin so: they serve connections, or accept them for others.
+const WORKERS: [&str; 3] = ["thread weir-worker", THREADS_OF_CONNECTIONS, "thread weir-acceptor"];
+
+/// Of blocking calls: each has one connection after the other.
+const THREADS_OF_CONNECTIONS: &str = "thread weir-connection";
+
+/// By it threads of blocking calls wait for connections, and are told of them. Their clock takes that for a call like
+/// any other, so that the beginning and the end of a connection are a server's own work.
+const HAND_OVER: &str = "futex";
 
 /// Names of the threads that the kernel runs for io_uring begin so.
 const URING_THREADS: &str = "thread iou-";
@@ -74,6 +84,7 @@ fn round(trial: &TrialRecord) -> Option<Round> {
     let cpu_ns = others.server_cpu_ns as f64 / others.messages as f64;
     let mut parts = measured(&watched);
     parts.insert(CpuPart::UringThreads, uring_threads(&others));
+    parts.insert(CpuPart::Switching, switching(&watched));
     let own_ns = own_work(&watched);
     parts.extend(own_ns.map(|ns| (CpuPart::Server, ns)));
     parts.retain(|_, ns| *ns != 0.0);
@@ -135,6 +146,19 @@ fn uring_threads(sums: &Sums<'_>) -> f64 {
     own.map(|(_, ns)| ns).sum::<f64>() / sums.messages as f64
 }
 
+/// CPU of the server's threads beyond the time for which they ran, without what the program at the switches took of it;
+/// nothing of evidence that does not tell how long they ran.
+fn switching(sums: &Sums<'_>) -> f64 {
+    let has_run = |(source, key): &&(&str, &str)| {
+        *key == "ran-ns" && !source.starts_with(URING_THREADS) && sums.rows.contains_key(&(*source, "cpu-ns"))
+    };
+    let beyond = |(source, _): &(&str, &str)| {
+        let each = |key| sums.each(source, key);
+        each("cpu-ns") - each("ran-ns") - each("switch-probe-ns")
+    };
+    sums.rows.keys().filter(has_run).map(beyond).sum()
+}
+
 /// Time between the engine's calls by its own clock, without the clock and without what else its threads did there;
 /// `None` of a server that has no such clock.
 fn own_work(sums: &Sums<'_>) -> Option<f64> {
@@ -171,7 +195,9 @@ fn has_threads(sums: &Sums<'_>) -> bool {
 
 fn beside_work(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     let outside = |all: &str, inside: &str| (of_workers(sums, all) - of_workers(sums, inside)).max(0.0);
-    let timed = |key| ENGINE_CALLS.iter().map(|name| sums.each(&format!("call {name}"), key)).sum::<f64>();
+    let has_connections = sums.rows.keys().any(|(source, _)| source.starts_with(THREADS_OF_CONNECTIONS));
+    let names = || ENGINE_CALLS.into_iter().chain(has_connections.then_some(HAND_OVER));
+    let timed = |key| names().map(|name| sums.each(&format!("call {name}"), key)).sum::<f64>();
     let calls_ns = of_workers(sums, "in-calls-ns");
     let calls = of_workers(sums, "calls") - of_workers(sums, "in-flight");
     let not_timed_ns =

@@ -189,7 +189,8 @@ fn coverage(sums: &Sums<'_>) -> Option<Coverage> {
     // Threads wait in a call when a slice begins, and when it ends. The kernel saw how many.
     let under_way: f64 = sums.calls().map(|name| sums.value(&format!("call {name}"), "in-flight")).sum();
     let at_edges = counted(sums.value("trace", "calls-cut") + under_way);
-    Some(Coverage { engine: counted(engine), kernel: counted(kernel), at_edges })
+    let is_unknown = COUNTERS.iter().any(|key| !sums.rows.contains_key(&("engine", *key)));
+    Some(Coverage { engine: counted(engine), kernel: counted(kernel), at_edges, is_unknown })
 }
 
 /// Slices of a round.
@@ -264,10 +265,12 @@ mod tests {
     /// Rounds of one arm: a message costs 5 µs, and 6 µs while the programs watch.
     fn trials(kernel_sends: f64) -> Vec<TrialRecord> {
         let spec = study(&["epoll", "uring"], 8, 1);
+        let of_engine = |key: &&str| {
+            let is_made = ["recv-calls", "send-calls"].contains(key);
+            row("engine", key, if is_made { 1_000.0 } else { 0.0 })
+        };
         let seen = || {
-            vec![
-                row("engine", "recv-calls", 1_000.0),
-                row("engine", "send-calls", 1_000.0),
+            let mut rows = vec![
                 row("engine", "turns", 77.0),
                 row("call recvfrom", "count", 1_000.0),
                 row("call recvfrom", "on-cpu-ns", 1_000_000.0),
@@ -278,7 +281,9 @@ mod tests {
                 row("process", "context-switches-voluntary", 10.0),
                 row("trace", "calls-cut", 1.0),
                 row("call recvfrom", "in-flight", 1.0),
-            ]
+            ];
+            rows.extend(COUNTERS.iter().map(of_engine));
+            rows
         };
         let trial = |block| TrialRecord {
             cell_id: spec.cells[0].id.clone(),
@@ -362,11 +367,28 @@ mod tests {
     #[test]
     fn engine_and_kernel_agree_but_for_calls_at_the_edges() {
         let coverage = |sends| found(&trials(sends))[0].coverage.expect("both counted");
-        assert_eq!(coverage(1_000.0), Coverage { engine: 12_000, kernel: 12_000, at_edges: 12 });
+        let expected = Coverage { engine: 12_000, kernel: 12_000, at_edges: 12, is_unknown: false };
+        assert_eq!(coverage(1_000.0), expected);
         assert!(coverage(1_000.0).agrees());
         assert!(coverage(1_004.0).agrees(), "24 of 12,000, 12 of them at the edges");
         assert!(!coverage(1_005.0).agrees(), "30 of 12,000");
         assert!(!coverage(990.0).agrees());
+    }
+
+    #[test]
+    fn an_engine_that_did_not_count_a_kind_yet_is_not_said_to_differ() {
+        let mut trials = trials(1_000.0);
+        for trial in &mut trials {
+            let readings = &mut trial.evidence[1].readings;
+            readings.push(row("call accept4", "count", 40.0));
+            readings.retain(|row| row.key != "accept-calls");
+        }
+        let coverage = found(&trials)[0].coverage.expect("both counted something");
+        assert!(coverage.is_unknown && !coverage.agrees(), "{coverage:?}");
+        for trial in &mut trials {
+            trial.evidence[1].readings.push(row("engine", "accept-calls", 40.0));
+        }
+        assert_eq!(found(&trials)[0].coverage.map(|it| (it.is_unknown, it.agrees())), Some((false, true)));
     }
 
     #[test]

@@ -12,7 +12,10 @@
 //! bears it out; it is in no mean and in no crossing, and is counted beside them. That is the rule of claims: a map
 //! must not say more softly what a verdict may not say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use weir_record::{
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
@@ -58,20 +61,38 @@ pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: boo
     METRICS.iter().flat_map(of).collect()
 }
 
-/// Cells in closed loop that differ in levels of factors alone, where they are enough. How a cell's arms take turns is
-/// no level: cells that differ in that are on one map, unless they have the same levels. Then one would stand in for
-/// the other, and they are on maps of their own, with those that take turns alike.
+/// Cells in closed loop that differ in levels of factors alone, where they are enough, in the order of the study.
+///
+/// How a cell's arms take turns is no level: cells that differ in that are on one map, unless some have equal
+/// levels, of which one would stand in for the other. Which map a cell is on follows from what it is and never from
+/// its place in the study: cells whose arms take turns alike stay together, but for the second by name of two with
+/// the same levels; each such set, the largest first and of two as large the one with the shorter slices, joins the
+/// first map on which none of its cells finds its own levels, or is a map of its own.
 pub(crate) fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for cell in spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed)) {
-        let has_room = |group: &Group<'_>| group.has_room_for(cell);
-        let is_alike = |group: &Group<'_>| has_room(group) && takes_turns_alike(group.cells[0], cell);
-        match groups.iter().position(is_alike).or_else(|| groups.iter().position(has_room)) {
-            Some(place) => groups[place].cells.push(cell),
-            None => groups.push(Group { cells: vec![cell], factors: Vec::new() }),
+    let place = |cell: &CellSpec| spec.cells.iter().position(|own| own.id == cell.id);
+    let mut cells: Vec<&CellSpec> = spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed).collect();
+    cells.sort_by_key(|cell| (slice_ns(cell), &cell.id));
+    let mut alike: Vec<Group<'_>> = Vec::new();
+    for cell in cells {
+        let has_room = |set: &Group<'_>| slice_ns(set.cells[0]) == slice_ns(cell) && set.has_room_for(cell);
+        match alike.iter_mut().find(|set| has_room(set)) {
+            Some(set) => set.cells.push(cell),
+            None => alike.push(Group { cells: vec![cell], factors: Vec::new() }),
         }
     }
-    groups.iter_mut().for_each(Group::find_factors);
+    alike.sort_by_key(|set| (Reverse(set.cells.len()), slice_ns(set.cells[0])));
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for set in alike {
+        match groups.iter_mut().find(|group| set.cells.iter().all(|cell| group.has_room_for(cell))) {
+            Some(group) => group.cells.extend(set.cells),
+            None => groups.push(set),
+        }
+    }
+    for group in &mut groups {
+        group.cells.sort_by_key(|cell| place(cell));
+        group.find_factors();
+    }
+    groups.sort_by_key(|group| place(group.cells[0]));
     groups.retain(|group| group.cells.len() >= CELLS_MIN && !group.factors.is_empty());
     groups
 }
@@ -107,10 +128,9 @@ pub(crate) fn level(cell: &CellSpec, factor: GridFactor) -> u64 {
     })
 }
 
-/// Whether the arms of both run in slices of one length, or in whole trials.
-fn takes_turns_alike(one: &CellSpec, other: &CellSpec) -> bool {
-    let slice_ns = |cell: &CellSpec| cell.alternation.map(|it| it.slice_ns);
-    slice_ns(one) == slice_ns(other)
+/// How long the slices of a cell are; whole trials are longer than any.
+fn slice_ns(cell: &CellSpec) -> u64 {
+    cell.alternation.map_or(u64::MAX, |it| it.slice_ns)
 }
 
 /// Whether two cells ask the same but for levels. How long a slice is, is no level.

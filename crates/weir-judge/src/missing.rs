@@ -2,7 +2,7 @@
 
 use weir_record::{
     finding::Finding,
-    spec::StudySpec,
+    spec::{CellSpec, StudySpec},
     study::MissingArm,
     trial::{Exclusion, TrialRecord},
 };
@@ -55,6 +55,12 @@ pub fn is_given_up<'a>(cell_id: &str, arm: &str, trials: impl Iterator<Item = &'
     failed >= DEAD_TRIALS_MIN
 }
 
+/// Whether nothing is left to compare in a cell: its baseline is given up there. A study whose baseline is missing is
+/// over as well.
+pub fn is_over<'a>(spec: &StudySpec, cell: &CellSpec, trials: impl Iterator<Item = &'a TrialRecord>) -> bool {
+    is_given_up(&cell.id, &spec.arms[0].name, trials)
+}
+
 /// Whether no cell in which the arm runs asks for fewer. A pilot has the workers of the cell it is named after.
 fn has_fewest_workers(spec: &StudySpec, trial: &TrialRecord) -> bool {
     let id = trial.cell_id.strip_suffix(PILOT_SUFFIX).unwrap_or(&trial.cell_id);
@@ -72,8 +78,6 @@ fn server_failure(exclusion: &Exclusion) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::spec::CellSpec;
-
     use super::*;
     use crate::sample;
 

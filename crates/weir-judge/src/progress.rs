@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use weir_record::{
-    spec::{CellRole, StudySpec},
+    spec::{CellRole, CellSpec, StudySpec},
     study::MissingArm,
     trial::{Exclusion, TrialRecord},
 };
@@ -21,7 +21,7 @@ pub const ATTEMPTS_MAX: u32 = 4;
 /// How far a study is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Planned blocks that ran.
+    /// Planned blocks that ran, and those of cells in which nothing is left to compare.
     pub blocks_done: u32,
     /// Planned blocks.
     pub blocks: u32,
@@ -64,7 +64,7 @@ impl Progress {
 }
 
 /// Blocks that have not run, or lack a pair in the wanted state ([`Gate::wanted_state`]) and may be tried again, with
-/// the number of the next attempt; primary first.
+/// the number of the next attempt; primary first. A cell in which nothing is left to compare has none.
 pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> Vec<(PlannedBlock, u32)> {
     let gate = Gate::new(trials.iter().copied());
     let wanted = gate.wanted_state(trials);
@@ -75,8 +75,13 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
         .map(|arm| arm.name.as_str())
         .filter(|arm| !missing.iter().any(|gone| gone.name == *arm) && !never_served(trials, arm))
         .collect();
+    // Of a study that ended because its baseline is missing it is told how far it came.
+    let has_ended = has_nothing_to_compare(spec, missing);
+    let is_over = |cell: &CellSpec| !has_ended && missing::is_over(spec, cell, trials.iter().copied());
+    let are_over: Vec<bool> = spec.cells.iter().map(is_over).collect();
     let mut gaps: Vec<(PlannedBlock, u32)> = plan::schedule(spec)
         .into_iter()
+        .filter(|planned| !are_over[planned.cell])
         .filter_map(|planned| {
             let cell_id = &spec.cells[planned.cell].id;
             let is_own = |trial: &&TrialRecord| trial.cell_id == *cell_id && trial.block == planned.block;

@@ -48,7 +48,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Every line of these cells by itself, and the means over lines.
+/// Every line of these cells by itself, and the means over lines that have the most CPUs.
 pub(crate) fn all(scope: &Scope<'_>, group: &[&CellSpec]) -> (Vec<ScalingMean>, Vec<Scaling>) {
     let mut lines: BTreeMap<(u32, u32, u32, usize), Vec<&CellSpec>> = BTreeMap::new();
     for cell in group {
@@ -69,11 +69,15 @@ pub(crate) fn all(scope: &Scope<'_>, group: &[&CellSpec]) -> (Vec<ScalingMean>, 
             }
         }
     }
-    (means(scope, &found), found.into_iter().map(|(scaling, _)| scaling).collect())
+    let cpus = |id: &str| group.iter().find(|cell| cell.id == id).map(|cell| cell.server_cpus.len());
+    let cpus_most = group.iter().map(|cell| cell.server_cpus.len()).max();
+    let meant: Vec<&(Scaling, Terms)> =
+        found.iter().filter(|(it, _)| cpus(&it.cell_id) == cpus_most).collect();
+    (means(scope, &meant), found.into_iter().map(|(scaling, _)| scaling).collect())
 }
 
 /// Geometric means over the lines that have figures: a bound is in no mean.
-fn means(scope: &Scope<'_>, found: &[(Scaling, Terms)]) -> Vec<ScalingMean> {
+fn means(scope: &Scope<'_>, found: &[&(Scaling, Terms)]) -> Vec<ScalingMean> {
     let steps: std::collections::BTreeSet<(u32, u32)> =
         found.iter().map(|(it, _)| (it.workers, it.workers_base)).collect();
     let of = |(workers, workers_base): (u32, u32), arm: &str| {
@@ -340,6 +344,32 @@ mod tests {
         assert!((cost.value - 1.0).abs() < 0.001, "a message costs the same: {cost:?}");
         let mean = means.iter().find(|it| it.arm == "epoll" && it.workers == 2).expect("it has one");
         assert!((mean.throughput.expect("it has").value - 0.95).abs() < 0.01 && mean.lines == 1, "{mean:?}");
+    }
+
+    #[test]
+    fn lines_with_fewer_cpus_are_told_and_are_in_no_mean() {
+        let mut spec = study();
+        spec.cells.iter_mut().for_each(|cell| cell.server_cpus = vec![0, 1, 2, 3]);
+        let with_one = |cell: &CellSpec| CellSpec {
+            id: format!("{}-one", cell.id),
+            server_cpus: vec![0],
+            ..cell.clone()
+        };
+        spec.cells.extend(spec.cells.iter().map(with_one).collect::<Vec<_>>());
+        let mut all_trials = trials(sound);
+        // On one CPU more workers do no more.
+        all_trials.extend(trials(|_| Told::default()).into_iter().map(|trial| {
+            let cell_id = format!("{}-one", trial.cell_id);
+            TrialRecord { cell_id, ..trial }
+        }));
+        let gate = Gate::new(&all_trials);
+        let cells = cell_trials::by_role(&spec, &gate, &all_trials);
+        let scope = Scope { spec: &spec, gate: &gate, cells: &cells, cpus_allowed: 6, is_finished: true };
+        let (means, lines) = all(&scope, &spec.cells.iter().collect::<Vec<_>>());
+        assert_eq!((means.len(), lines.len()), (4, 16));
+        let four = means.iter().find(|it| it.arm == "epoll" && it.workers == 4).expect("it has one");
+        assert_eq!((four.lines, four.lines_free), (1, 1));
+        assert!((four.throughput.expect("it has").value - 0.9).abs() < 0.01, "{four:?}");
     }
 
     #[test]

@@ -83,9 +83,15 @@ fn engine_per_message(loads: &[&LoadReport]) -> Vec<(String, f64)> {
     counters
 }
 
+/// Version of the records from which on engines count all of these calls.
+const COUNTED_SINCE: u32 = 2;
+
 /// The calls for I/O that the engine counts: entering the ring, waiting, asking, accepting, receiving, sending,
-/// changing interest.
+/// changing interest. `None` where some of them were not counted yet: another sum must not pass for this one.
 fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
+    if loads.iter().any(|load| load.schema_version < COUNTED_SINCE) {
+        return None;
+    }
     let (total, messages) = engine_total(loads)?;
     let calls = total.enters
         + total.wait_calls
@@ -99,7 +105,7 @@ fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{metric::Metric, trial::ObservedWindow};
+    use weir_record::{SCHEMA_VERSION, metric::Metric, trial::ObservedWindow};
 
     use super::*;
     use crate::sample;
@@ -118,6 +124,7 @@ mod tests {
         };
         TrialRecord {
             load: Some(LoadReport {
+                schema_version: SCHEMA_VERSION,
                 messages,
                 throughput_per_second: messages as f64,
                 generator_bound: bound,
@@ -126,6 +133,17 @@ mod tests {
             }),
             ..TrialRecord::default()
         }
+    }
+
+    #[test]
+    fn calls_that_were_not_all_counted_yet_are_no_figure_beside_those_that_are() {
+        let mut trials = [trial(100, 400_000, false), trial(200, 800_000, false)];
+        let calls = |trials: &[TrialRecord]| {
+            of_trials("epoll", &trials.iter().collect::<Vec<_>>()).syscalls_per_message
+        };
+        assert_eq!(calls(&trials), Some(1.1));
+        trials[0].load.as_mut().expect("it was loaded").schema_version = 1;
+        assert_eq!(calls(&trials), None);
     }
 
     #[test]

@@ -124,6 +124,36 @@ fn a_mean_of_cells_names_those_that_go_the_other_way() {
     assert!(low > 1.1 && high < 1.14, "{low} {high}");
 }
 
+#[test]
+fn cells_with_fewer_cpus_are_in_the_means_by_cpus_alone() {
+    let (mut spec, recorded) = (replayed_map::spec(ROUNDS, &CONNECTIONS[..3], &[1, 2], &[1]), rounds());
+    spec.cells.iter_mut().for_each(|cell| cell.server_cpus = vec![0, 1]);
+    let with_one = |cell: &CellSpec| CellSpec {
+        id: format!("{}-one", cell.id),
+        role: CellRole::Exploratory,
+        server_cpus: vec![0],
+        ..cell.clone()
+    };
+    spec.cells.extend(spec.cells.iter().map(with_one).collect::<Vec<_>>());
+    let effect = |cell: &CellSpec| if cell.server_cpus.len() == 1 { 0.4 } else { 0.1 };
+    let result = studied(&spec, &recorded, effect, 53);
+    let told: Vec<(GridFactor, u64, u32, f64)> = of_cpu(&result)
+        .marginals
+        .iter()
+        .map(|it| (it.factor, it.level, it.cells, (it.ratio * 10.0).round() / 10.0))
+        .collect();
+    let expected = [
+        (GridFactor::Connections, 1, 2, 1.1),
+        (GridFactor::Connections, 10, 2, 1.1),
+        (GridFactor::Connections, 100, 2, 1.1),
+        (GridFactor::Workers, 1, 3, 1.1),
+        (GridFactor::Workers, 2, 3, 1.1),
+        (GridFactor::ServerCpus, 1, 6, 1.4),
+        (GridFactor::ServerCpus, 2, 6, 1.1),
+    ];
+    assert_eq!(told, expected);
+}
+
 /// Marks the generator as the limit in the trials of a cell.
 fn limit(trials: &mut [TrialRecord], cell_id: &str) {
     for trial in trials.iter_mut().filter(|trial| trial.cell_id == cell_id) {

@@ -4,6 +4,8 @@
 mod replayed;
 mod replayed_map;
 
+use std::collections::BTreeSet;
+
 use replayed::rounds;
 use weir_judge::sample::{self, judged};
 use weir_record::{
@@ -13,6 +15,7 @@ use weir_record::{
     spec::{CellRole, CellSpec, StudySpec},
     trial::{Exclusion, TrialRecord},
 };
+use weir_stats::random::Random;
 
 const ROUNDS: u32 = 24;
 
@@ -173,6 +176,38 @@ fn enough_cells_that_differ_in_slices_alone_are_a_map_of_their_own() {
     }
     let guidance = result.guidance.expect("the schedule is finished");
     assert_eq!(guidance.advice.iter().map(|it| (it.map, it.cells)).collect::<Vec<_>>(), [(0, 6), (1, 4)]);
+}
+
+#[test]
+fn which_cells_are_one_map_does_not_depend_on_their_order() {
+    let of_length = |cell: &CellSpec, slice_ns: u64| {
+        let mut other =
+            CellSpec { id: format!("{}-{slice_ns}", cell.id), role: CellRole::Exploratory, ..cell.clone() };
+        other.alternation.as_mut().expect("it alternates").slice_ns = slice_ns;
+        other
+    };
+    let mut spec = spec();
+    // Two cells that are like no other have slices of their own, and two others are there again: one alone, which is
+    // no map, and one with four that are.
+    spec.cells[2].alternation.as_mut().expect("it alternates").slice_ns = 100_000_000;
+    spec.cells[5].alternation.as_mut().expect("it alternates").slice_ns = 100_000_000;
+    let shorter = of_length(&spec.cells[1], 5_000_000);
+    let longer: Vec<CellSpec> = [1, 2, 3, 4].map(|place| of_length(&spec.cells[place], 200_000_000)).to_vec();
+    spec.cells.extend(longer.into_iter().chain([shorter]));
+    let trials = trials(&spec, |cell| f64::from(cell.connections) / 10_000.0);
+    let maps = |spec: &StudySpec| {
+        let result = judged(spec, &trials);
+        let cells = |map: &Overview| map.cells.iter().cloned().collect::<BTreeSet<String>>();
+        result.overviews.iter().map(cells).collect::<BTreeSet<_>>()
+    };
+    let expected = maps(&spec);
+    assert_eq!(expected.iter().map(BTreeSet::len).collect::<BTreeSet<_>>(), BTreeSet::from([4, 6]));
+    for seed in 0..20 {
+        let mut shuffled = spec.clone();
+        Random::seeded(seed).shuffle(&mut shuffled.cells);
+        let order: Vec<&str> = shuffled.cells.iter().map(|cell| cell.id.as_str()).collect();
+        assert_eq!(maps(&shuffled), expected, "seed {seed}: {order:?}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! names the generator's driver.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -19,7 +19,7 @@ use weir_record::{
     load::{LatencySummary, LittlesLaw, LoadReport},
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
     observation::Rung,
-    spec::{LoadMode, Subject},
+    spec::{LoadMode, StudySpec, Subject},
     storage_trial::StorageTrial,
     trial::{ObservedWindow, SliceRecord},
 };
@@ -60,6 +60,8 @@ pub enum FakeFault {
     DiesFrom(u32),
     /// Only this trial of the arm's own (from 0): the server dies.
     DiesOnceAt(u32),
+    /// Every trial with at least so many workers: the server dies.
+    DiesWithWorkers(u32),
     /// Only this trial of the arm's own (from 0): no message comes back inside the window.
     SilentOnceAt(u32),
     /// Every trial: this many responses are reset.
@@ -113,6 +115,8 @@ pub struct FakeLauncher {
     pub interrupt_in_trial: Option<u32>,
     /// Trials run so far, in all arms.
     pub trials: u32,
+    /// Arms and cells of which it was asked whether this machine carries them.
+    pub asked: RefCell<Vec<(Vec<String>, Vec<String>)>>,
     seed: u64,
     states: FakeStates,
     now: Duration,
@@ -147,6 +151,7 @@ impl FakeLauncher {
             lag_share: 0.03,
             interrupt_in_trial: None,
             trials: 0,
+            asked: RefCell::default(),
             seed,
             states,
             now: Duration::ZERO,
@@ -200,6 +205,7 @@ impl FakeLauncher {
         match self.arms[&request.arm.name].fault {
             FakeFault::DiesFrom(first) if this >= first => Ok(Some(died())),
             FakeFault::DiesOnceAt(only) if this == only => Ok(Some(died())),
+            FakeFault::DiesWithWorkers(workers) if request.cell.workers >= workers => Ok(Some(died())),
             FakeFault::Environment => {
                 Ok(Some(TrialFailure::ServerEnvironment { reason: "io_uring is switched off".to_owned() }))
             }
@@ -312,6 +318,13 @@ fn observed(messages: u64, server_us: f64, generator_us: f64, request: &TrialReq
 }
 
 impl Launcher for FakeLauncher {
+    fn check(&self, spec: &StudySpec) -> Result<(), LaunchError> {
+        let arms = spec.arms.iter().map(|arm| arm.name.clone()).collect();
+        let cells = spec.cells.iter().map(|cell| cell.id.clone()).collect();
+        self.asked.borrow_mut().push((arms, cells));
+        Ok(())
+    }
+
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {
         if self.interrupt_in_trial == Some(self.trials) {
             request.interrupt.store(true, Ordering::Relaxed);

@@ -88,18 +88,45 @@ fn is_alike(cell: &CellSpec, other: &CellSpec) -> bool {
     cell.load != LoadMode::Closed && bare(cell) == bare(other)
 }
 
-/// The smallest capacity: of each arm the median of its trials, because one round may have met anything. `None` where
-/// no arm gave any.
-pub(crate) fn capacity<'t>(trials: impl Iterator<Item = &'t TrialRecord>) -> Option<f64> {
+/// Fixes the rate of a cell, and of all others that have its pilot: they are shares of one number, whatever becomes of
+/// this session. Gives their identifiers and rates.
+pub(crate) fn fix_rates(spec: &mut StudySpec, index: usize, capacity: f64) -> Vec<(String, f64)> {
+    let own = spec.cells[index].clone();
+    let alike = spec.cells.iter_mut().filter(|cell| is_alike(cell, &own));
+    let fix = |cell: &mut CellSpec| {
+        let LoadMode::OpenShare { share, poisson } = cell.load else { return None };
+        let rate_per_second = (capacity * share).floor().max(1.0);
+        cell.load = LoadMode::Open { rate_per_second, poisson };
+        Some((cell.id.clone(), rate_per_second))
+    };
+    alike.filter_map(fix).collect()
+}
+
+/// The trials of a pilot's round or block, of the arms that run.
+pub(crate) type PilotRound<'t> = Vec<&'t TrialRecord>;
+
+/// Rounds in which something came back from every arm.
+pub(crate) fn whole_rounds(rounds: &[PilotRound<'_>]) -> usize {
+    rounds.iter().filter(|round| is_whole(round)).count()
+}
+
+fn is_whole(round: &[&TrialRecord]) -> bool {
+    round.iter().all(|trial| throughput(trial).is_some())
+}
+
+/// The smallest capacity: of each arm the median of its trials, because one round may have met anything. All arms have
+/// it of the same rounds, the whole ones, or of all of them where there is none. `None` where no arm gave any.
+pub(crate) fn capacity(rounds: &[PilotRound<'_>]) -> Option<f64> {
+    let has_whole = whole_rounds(rounds) > 0;
     let mut arms: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for trial in trials {
+    for trial in rounds.iter().filter(|round| is_whole(round) || !has_whole).flatten() {
         arms.entry(&trial.arm).or_default().extend(throughput(trial));
     }
     arms.values().filter_map(|rates| median(rates)).min_by(f64::total_cmp)
 }
 
 /// What a trial found, unless nothing came back: a capacity of zero is none.
-pub(crate) fn throughput(trial: &TrialRecord) -> Option<f64> {
+fn throughput(trial: &TrialRecord) -> Option<f64> {
     trial.load.as_ref().map(|load| load.throughput_per_second).filter(|rate| *rate > 0.0)
 }
 
@@ -153,17 +180,46 @@ mod tests {
         assert_eq!((pilot.rounds, pilot.rounds_max(), pilot.cell.load), (1, 2, LoadMode::Closed));
     }
 
-    #[test]
-    fn the_capacity_is_that_of_the_slowest_arm_and_no_single_round_decides_it() {
+    fn rounds(epoll: &[f64], uring: &[f64]) -> Vec<[TrialRecord; 2]> {
         let trial = |arm: &str, throughput_per_second: f64| TrialRecord {
             arm: arm.to_owned(),
             load: Some(LoadReport { throughput_per_second, ..LoadReport::default() }),
             ..TrialRecord::default()
         };
-        let slow = [100.0, 10.0, 105.0].map(|rate| trial("epoll", rate));
-        let fast = [150.0, 0.0, 140.0].map(|rate| trial("uring", rate));
-        assert_eq!(capacity(slow.iter().chain(&fast)), Some(100.0));
-        assert_eq!(capacity(fast.iter()), Some(145.0), "a round in which nothing came back has none");
-        assert_eq!(capacity([trial("epoll", 0.0)].iter()), None);
+        epoll.iter().zip(uring).map(|(one, other)| [trial("epoll", *one), trial("uring", *other)]).collect()
+    }
+
+    fn capacity_of(rounds: &[[TrialRecord; 2]]) -> Option<f64> {
+        capacity(&rounds.iter().map(|round| round.iter().collect()).collect::<Vec<PilotRound<'_>>>())
+    }
+
+    #[test]
+    fn the_capacity_is_that_of_the_slowest_arm_and_no_single_round_decides_it() {
+        assert_eq!(capacity_of(&rounds(&[100.0, 10.0, 105.0], &[150.0, 150.0, 140.0])), Some(100.0));
+        assert_eq!(capacity_of(&rounds(&[0.0], &[0.0])), None, "a capacity of zero is none");
+    }
+
+    #[test]
+    fn all_arms_have_their_capacity_of_the_same_rounds() {
+        // In the first round the machine was slow and one arm silent: it says nothing of the other arm either.
+        let one_failed = rounds(&[40.0, 100.0, 104.0], &[0.0, 150.0, 140.0]);
+        assert_eq!(capacity_of(&one_failed), Some(102.0));
+        // No round is whole.
+        assert_eq!(capacity_of(&rounds(&[40.0, 0.0], &[0.0, 150.0])), Some(40.0));
+    }
+
+    #[test]
+    fn rates_that_have_one_pilot_are_fixed_together() {
+        let mut spec = spec(&[0.5, 0.7, 0.9]);
+        spec.cells[2].connections = 10;
+        let fixed = fix_rates(&mut spec, 1, 1_000.5);
+        assert_eq!(fixed, [("open-0".to_owned(), 500.0), ("open-2".to_owned(), 900.0)]);
+        assert_eq!(spec.cells[3].load, LoadMode::Open { rate_per_second: 900.0, poisson: true });
+        assert_eq!(
+            fix_rates(&mut spec, 2, 1_000.0),
+            [("open-1".to_owned(), 700.0)],
+            "it has a pilot of its own"
+        );
+        assert_eq!(spec.cells[0].load, LoadMode::Closed);
     }
 }

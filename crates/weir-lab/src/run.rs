@@ -19,7 +19,7 @@ use weir_judge::{
     exclusion,
     gate::Gate,
     judge::{self, Judged, RunningEstimate},
-    missing::{is_given_up, missing_arms},
+    missing::{is_given_up, is_over, missing_arms},
     plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
 };
@@ -27,7 +27,7 @@ use weir_record::{
     finding::Finding,
     load::LoadReport,
     machine::{Fingerprint, differences},
-    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, Subject},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     study::{MissingArm, StudyResult},
     trial::{Exclusion, TrialRecord},
 };
@@ -35,7 +35,7 @@ use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader
 
 use crate::{
     launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
-    pilot::{self, Pilot},
+    pilot::{self, Pilot, PilotRound},
 };
 
 /// How fio is got where it is missing.
@@ -331,19 +331,37 @@ impl Session<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
-        self.callbacks.launcher.check(&self.header.spec)?;
         let mut refused = self.callbacks.launcher.missing(&self.header.spec);
         refused.iter_mut().for_each(|arm| arm.unlock = Some(self.remedy(&arm.name)));
         self.refused = refused;
         self.check_arms()?;
+        self.callbacks.launcher.check(&self.left())?;
         self.run_pilots()?;
         for planned in plan::schedule(&self.header.spec) {
-            if self.attempts_at(planned) == 0 {
+            if self.attempts_at(planned) == 0 && !self.is_over(planned) {
                 self.check_stop()?;
                 self.run_block(planned, 0)?;
             }
         }
         self.fill_gaps()
+    }
+
+    /// What is left to run: the arms that are not missing, and the cells that lack a block.
+    fn left(&self) -> StudySpec {
+        let spec = &self.header.spec;
+        let (missing, gaps) = (self.missing_arms(), self.gaps());
+        let is_there = |arm: &&ArmSpec| !missing.iter().any(|gone| gone.name == arm.name);
+        let lacks_block = |(index, _): &(usize, &CellSpec)| gaps.iter().any(|(gap, _)| gap.cell == *index);
+        let cells = spec.cells.iter().enumerate().filter(lacks_block);
+        StudySpec {
+            arms: spec.arms.iter().filter(is_there).cloned().collect(),
+            cells: cells.map(|(_, cell)| cell.clone()).collect(),
+            ..spec.clone()
+        }
+    }
+
+    fn is_over(&self, planned: PlannedBlock) -> bool {
+        is_over(&self.header.spec, &self.header.spec.cells[planned.cell], self.trials())
     }
 
     fn check_stop(&self) -> Result<(), Stop> {
@@ -356,29 +374,29 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Measures each arm's capacity, closed loop, and fixes the rates that are shares of the smaller one.
+    /// Measures capacities, closed loop, and fixes the rates that are shares of the smallest one: at once for all
+    /// cells that have the same pilot.
     fn run_pilots(&mut self) -> Result<(), Stop> {
-        for index in 0..self.header.spec.cells.len() {
-            let LoadMode::OpenShare { share, poisson } = self.header.spec.cells[index].load else { continue };
+        let is_share = |cell: &CellSpec| matches!(cell.load, LoadMode::OpenShare { .. });
+        while let Some(index) = self.header.spec.cells.iter().position(is_share) {
             let capacity = self.pilot_capacity(index)?;
-            let rate_per_second = (capacity * share).floor().max(1.0);
-            let cell = &mut self.header.spec.cells[index];
-            cell.load = LoadMode::Open { rate_per_second, poisson };
-            let cell_id = cell.id.clone();
+            let fixed = pilot::fix_rates(&mut self.header.spec, index, capacity);
             let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
             stored.map_err(|source| self.store_error(source))?;
-            self.tell(&Event::RateFixed { cell_id, rate_per_second });
+            for (cell_id, rate_per_second) in fixed {
+                self.tell(&Event::RateFixed { cell_id, rate_per_second });
+            }
         }
         Ok(())
     }
 
-    /// Smallest capacity of the arms that run, from the pilot that this cell has with others that differ in the share
-    /// alone: what an earlier one has measured is not measured again.
+    /// Smallest capacity of the arms that run, from the pilot of a cell; what an earlier session has measured of it is
+    /// not measured again.
     fn pilot_capacity(&mut self, index: usize) -> Result<f64, Stop> {
         let pilot = Pilot::of(&self.header.spec, index);
         let first = self.attempts(&pilot.cell.id, 0);
         for attempt in first..first + pilot.rounds_max() {
-            if self.whole_rounds(&pilot.cell.id) >= pilot.rounds {
+            if pilot::whole_rounds(&self.pilot_rounds(&pilot.cell.id)) >= pilot.rounds as usize {
                 break;
             }
             self.check_stop()?;
@@ -389,11 +407,7 @@ impl Session<'_> {
             self.blocks.push(block);
             self.check_arms()?;
         }
-        let missing = self.missing_arms();
-        let is_of_pilot = |trial: &&TrialRecord| {
-            trial.cell_id == pilot.cell.id && !missing.iter().any(|gone| gone.name == trial.arm)
-        };
-        if let Some(capacity) = pilot::capacity(self.trials().filter(is_of_pilot)) {
+        if let Some(capacity) = pilot::capacity(&self.pilot_rounds(&pilot.cell.id)) {
             return Ok(capacity);
         }
         let failure = self
@@ -405,15 +419,15 @@ impl Session<'_> {
         Err(RunError::Environment(reason).into())
     }
 
-    /// Stored rounds or blocks of a pilot in which something came back from every arm that runs.
-    fn whole_rounds(&self, pilot_id: &str) -> u32 {
+    /// What is stored of a pilot, of the arms that run there.
+    fn pilot_rounds(&self, pilot_id: &str) -> Vec<PilotRound<'_>> {
         let missing = self.missing_arms();
-        let is_there = |trial: &&TrialRecord| !missing.iter().any(|gone| gone.name == trial.arm);
-        let is_whole = |block: &&StoredBlock| {
-            let mut runs = block.trials.iter().filter(is_there);
-            block.key.cell_id == pilot_id && runs.all(|trial| pilot::throughput(trial).is_some())
+        let is_there = |trial: &&TrialRecord| {
+            !missing.iter().any(|gone| gone.name == trial.arm)
+                && !is_given_up(pilot_id, &trial.arm, self.trials())
         };
-        u32::try_from(self.blocks.iter().filter(is_whole).count()).unwrap_or(u32::MAX)
+        let own = self.blocks.iter().filter(|block| block.key.cell_id == pilot_id);
+        own.map(|block| block.trials.iter().filter(is_there).collect()).collect()
     }
 
     fn run_block(&mut self, planned: PlannedBlock, attempt: u32) -> Result<(), Stop> {

@@ -20,6 +20,9 @@ pub enum CpuPart {
     Softirqs,
     /// Threads that the kernel runs for io_uring.
     UringThreads,
+    /// What the scheduler charges the server's threads with and they did not run for: switching to them, which takes
+    /// microseconds where a CPU was idle.
+    Switching,
     /// The server's own work, by its engine's clock.
     Server,
     /// What no part explains; less than nothing where the parts are too large.
@@ -36,6 +39,7 @@ impl CpuPart {
             Self::OtherCalls => "other-calls",
             Self::Softirqs => "softirqs",
             Self::UringThreads => "uring-threads",
+            Self::Switching => "switching",
             Self::Server => "server",
             Self::Unexplained => "unexplained",
             Self::OutsideCalls => "outside-calls",
@@ -85,7 +89,7 @@ pub struct Explained {
     pub share: f64,
     /// Lower and upper end.
     pub interval: Option<(f64, f64)>,
-    /// Whether that is all but [`Self::GAP_MAX`], by the whole interval.
+    /// Whether that is all but 5 %, by the whole interval.
     pub outcome: Outcome,
 }
 

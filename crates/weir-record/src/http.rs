@@ -65,7 +65,7 @@ pub struct BadResponse {
     pub failure: FailureSample,
     /// Bytes that came, head included.
     pub bytes: u64,
-    /// The first of them, at most [`BAD_RESPONSE_BYTES_MAX`]. What is not printable ASCII is escaped as in a string of
+    /// The first of them, at most 1,024 bytes. What is not printable ASCII is escaped as in a string of
     /// Rust.
     pub start: String,
 }

@@ -48,4 +48,7 @@ pub fn stable_name(variant: &impl serde::Serialize) -> String {
 }
 
 /// Version of the serialised records; raised when a field changes its meaning or disappears.
-pub const SCHEMA_VERSION: u32 = 1;
+///
+/// 2: engines count every call for I/O, those that accept and `ppoll` among them, and for poll and select no calls that
+/// they do not make ([`engine::EngineStats`]).
+pub const SCHEMA_VERSION: u32 = 2;

@@ -12,7 +12,7 @@ use crate::{
 /// Result of `weir load`, printed by `--json`. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadReport {
-    /// [`crate::SCHEMA_VERSION`].
+    /// Version of the records; rises when a field changes its meaning or disappears.
     pub schema_version: u32,
     /// Target as given.
     pub target: String,
@@ -78,8 +78,7 @@ pub struct LoadReport {
     pub generator_cpu_ns: u64,
     /// Share of the window the busiest generator thread was on a CPU, 0 to 1.
     pub generator_busy_max: f64,
-    /// The generator was the limit (`generator_busy_max` above [`GENERATOR_BUSY_MAX`], or more than one start in 1000 was
-    /// missed).
+    /// The generator was the limit: `generator_busy_max` above 0.95, or more than one start in 1000 missed.
     pub generator_bound: bool,
     /// Whole seconds of the window, oldest first.
     pub seconds: Vec<SecondRow>,

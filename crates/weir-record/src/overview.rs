@@ -42,7 +42,7 @@ pub struct Overview {
     pub best: Vec<BestCell>,
     /// What failed, by number of connections.
     pub success: Vec<SuccessRow>,
-    /// How each arm scales with workers, means over all lines of cells.
+    /// How each arm scales with workers, means over the lines of cells with the most server CPUs.
     pub scaling: Vec<ScalingMean>,
     /// The same for each line of cells that differ in workers alone.
     pub scaling_lines: Vec<Scaling>,
@@ -147,7 +147,8 @@ pub struct SuccessRow {
     pub trials_without_report: u32,
 }
 
-/// How much of ideal scaling an arm reaches, over all lines of cells that have both numbers of workers.
+/// How much of ideal scaling an arm reaches, over all lines of cells that have both numbers of workers and the most
+/// server CPUs of the map.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScalingMean {
     /// The arm.
@@ -192,7 +193,7 @@ pub struct Scaling {
     pub is_bound: bool,
     /// The same in the cell with fewest: it may be smaller.
     pub is_base_bound: bool,
-    /// More than [`EFFICIENCY_MAX`], with the whole interval: something else than workers was changed.
+    /// More than 1.05, with the whole interval: something else than workers was changed.
     pub is_alarm: bool,
     /// What that may be, each held against the records; empty without an alarm.
     pub candidates: Vec<ScalingCandidate>,

@@ -503,7 +503,7 @@ impl Default for StorageJob {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StorageReport {
-    /// [`crate::SCHEMA_VERSION`].
+    /// Version of the records; rises when a field changes its meaning or disappears.
     pub schema_version: u32,
     /// One for each job, in the order asked.
     pub jobs: Vec<StorageJobReport>,

@@ -26,7 +26,7 @@ use crate::{
 /// One finished study. Report, terminal and export draw this and recompute nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StudyResult {
-    /// [`crate::SCHEMA_VERSION`].
+    /// Version of the records; rises when a field changes its meaning or disappears.
     pub schema_version: u32,
     /// What was asked.
     pub spec: StudySpec,
@@ -211,7 +211,9 @@ pub struct ArmSummary {
     pub generator_bound: bool,
     /// Engine counters per message, by name, sorted; empty for foreign servers.
     pub engine_per_message: Vec<(String, f64)>,
-    /// System calls per message derived from engine counters; absent for foreign servers.
+    /// System calls for I/O per message by the engine's counters: `enters`, `wait_calls`, `poll_calls`,
+    /// `accept_calls`, `recv_calls`, `send_calls` and `interest_calls`. Absent for foreign servers, and for trials of
+    /// `schema_version` 1, whose engines did not count all of these.
     pub syscalls_per_message: Option<f64>,
     /// Response-time curve merged over trials: (quantile, ns).
     pub response_quantiles: Vec<(f64, u64)>,

@@ -109,6 +109,7 @@ fn name(view: &View<'_>, part: &CpuPart) -> String {
         CpuPart::OtherCalls => Word::OtherCalls,
         CpuPart::Softirqs => Word::SoftirqsOfServer,
         CpuPart::UringThreads => Word::UringThreads,
+        CpuPart::Switching => Word::Switching,
         CpuPart::Server => Word::ServerWork,
         CpuPart::Unexplained => Word::Unexplained,
         CpuPart::OutsideCalls => Word::OutsideCalls,

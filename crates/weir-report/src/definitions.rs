@@ -26,8 +26,9 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         _ if view.is_orders => &ORDER_TERMS,
         _ => &[],
     };
-    // A disk is asked at once; there is no second clock.
-    let terms = TERMS.into_iter().filter(|(of, _)| !view.is_storage || *of != Of::Word(Word::ServiceTime));
+    // A disk is asked at once; there is no second clock, and no engine of ours.
+    let of_servers = [Of::Word(Word::ServiceTime), Of::Word(Word::Syscalls)];
+    let terms = TERMS.into_iter().filter(|(of, _)| !view.is_storage || !of_servers.contains(of));
     let terms = terms.map(|(of, texts)| {
         let of_protocol = own.iter().find(|(other, _)| *other == of);
         let texts = of_protocol.map_or(texts, |(_, texts)| *texts);
@@ -251,7 +252,7 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
 }
 
 /// Metrics and terms of the judgement, in reading order: English, Korean, Chinese.
-const TERMS: [Term; 11] = [
+const TERMS: [Term; 12] = [
     (
         Of::Metric(Metric::ServerCpuPerMessage),
         [
@@ -299,6 +300,21 @@ const TERMS: [Term; 11] = [
             "From the moment a message was really sent to its last byte back.",
             "메시지를 실제로 보낸 시각부터 마지막 바이트가 돌아올 때까지의 시간입니다.",
             "从消息实际发出的时刻到收到最后一个字节的时间。",
+        ],
+    ),
+    (
+        Of::Word(Word::Syscalls),
+        [
+            "Calls for I/O over what was completed, as an engine of Weir's counts its own: io_uring_enter, waits, ppoll, \
+             accepting, receiving, sending and epoll_ctl. Setting sockets up and closing them, files and wake-ups are not in \
+             it. A dash stands for a foreign server, and for results from before all of these were counted. In the tables of \
+             what the kernel did it is every call, by the kernel's own count.",
+            "처리한 건수로 나눈 I/O 시스템 콜 수로, Weir 엔진이 스스로 센 값입니다. io_uring_enter, 대기, ppoll, accept, 수신, 송신, epoll_ctl이 \
+             들어가며 소켓 설정과 닫기, 파일, 깨움은 들어가지 않습니다. 외부 서버와 이들을 모두 세기 전의 결과에는 ‘–’로 표시합니다. ‘커널이 \
+             한 일’ 표에서는 커널이 직접 센 모든 시스템 콜입니다.",
+            "I/O 系统调用次数除以完成数，由 Weir 引擎自行统计：io_uring_enter、等待、ppoll、accept、接收、发送与 epoll_ctl；不含套接字的\
+             设置与关闭、文件操作与唤醒。外部服务器，以及尚未统计全部种类时的结果，以“–”表示。在“内核做了什么”的表中则是内核统计的全部\
+             系统调用。",
         ],
     ),
     (

@@ -53,7 +53,11 @@ fn observers(view: &View<'_>) -> Table {
 
 fn agreement(view: &View<'_>, coverage: Option<Coverage>) -> String {
     let Some(coverage) = coverage else { return format::ABSENT.to_owned() };
-    let word = if coverage.agrees() { Word::EvidenceAgrees } else { Word::EvidenceDisagrees };
+    let word = match coverage {
+        _ if coverage.is_unknown => Word::EvidenceUnknown,
+        _ if coverage.agrees() => Word::EvidenceAgrees,
+        _ => Word::EvidenceDisagrees,
+    };
     format!(
         "{}{}{} / {}",
         view.word(word),

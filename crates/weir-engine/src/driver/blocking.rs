@@ -456,7 +456,7 @@ impl Socket {
         tests::refuse()?;
         if let Some(Front::File(range)) = self.output.queue.front() {
             let offered = range.length.min(FILE_CALL_BYTES_MAX);
-            return counters.clock.call(|| self.send_file(offered, limit, counters));
+            return self.send_file(offered, limit, counters);
         }
         let send = || socket::send_front(self.descriptor.as_fd(), &self.output.queue, flags);
         let sent = counters.clock.call(send)?;
@@ -475,7 +475,7 @@ impl Socket {
             if limit.is_zero() {
                 files::send_part_without_waiting(descriptor, range, offered, counters)
             } else {
-                files::send_part(descriptor, range, offered)
+                files::send_part(descriptor, range, offered, counters)
             }
         })?;
         // None: the next bytes of the file are in the queue, and all that was offered has gone into it.

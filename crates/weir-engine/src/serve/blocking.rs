@@ -132,6 +132,26 @@ impl Threads {
         self.arrival.notify_one();
     }
 
+    /// Waits for the next connection, for a thread that may have had one. `None`: there is none any more, or enough
+    /// other threads wait for it.
+    fn next(&self, had_connection: bool) -> Option<OwnedFd> {
+        let mut crew = lock(&self.crew);
+        crew.connections -= usize::from(had_connection);
+        if crew.spares >= SPARES_MAX && crew.arrived.is_empty() {
+            return None;
+        }
+        crew.spares += 1;
+        let next = loop {
+            let next = crew.arrived.pop_front();
+            if next.is_some() || crew.is_over {
+                break next;
+            }
+            crew = self.arrival.wait(crew).unwrap_or_else(std::sync::PoisonError::into_inner);
+        };
+        crew.spares -= 1;
+        next
+    }
+
     /// Threads that wait end.
     fn end(&self) {
         lock(&self.crew).is_over = true;
@@ -257,7 +277,7 @@ where
     async fn accept(&self, listener: &Listener, counters: &Counters) {
         while self.has_thread(counters).await {
             let Some(descriptor) = self.next_connection(listener, counters).await else { return };
-            self.shared.blocking.give(descriptor);
+            counters.clock.call(|| self.shared.blocking.give(descriptor));
         }
     }
 
@@ -295,9 +315,7 @@ where
         while self.shared.is_serving() {
             let mut has_thread = self.shared.blocking.has_spare();
             if !has_thread {
-                has_thread = self.start_thread().is_ok();
-                // It may have waited for the new thread.
-                counters.clock.forget();
+                has_thread = self.start_thread(counters).is_ok();
             }
             if has_thread {
                 return true;
@@ -308,7 +326,7 @@ where
         false
     }
 
-    fn start_thread(&self) -> io::Result<()> {
+    fn start_thread(&self, counters: &Counters) -> io::Result<()> {
         let (shared, handler) = (Arc::clone(&self.shared), self.handler.clone());
         let mut engine = self.config.engine.clone();
         engine.limits.remote_queue_max = engine.limits.remote_queue_max.min(REMOTE_QUEUE_MAX);
@@ -322,7 +340,8 @@ where
         };
         let thread = thread::Builder::new().name("weir-connection".into()).stack_size(256 << 10);
         thread.spawn(serve)?;
-        started.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended early")))
+        let is_ready = counters.clock.call(|| started.recv());
+        is_ready.unwrap_or_else(|_| Err(io::Error::other("the thread ended early")))
     }
 }
 
@@ -376,26 +395,11 @@ impl<'a> Seat<'a> {
         }
     }
 
-    /// The next connection. `None`: there is none any more, or enough other threads wait for it.
+    /// The next connection, as [`Threads::next`] has it.
     fn next(&mut self) -> Option<OwnedFd> {
-        let threads = &self.shared.blocking;
-        if let Some(runtime) = &self.runtime {
-            runtime.counters().clock.forget();
-        }
-        let mut crew = lock(&threads.crew);
-        crew.connections -= usize::from(std::mem::take(&mut self.has_connection));
-        if crew.spares >= SPARES_MAX && crew.arrived.is_empty() {
-            return None;
-        }
-        crew.spares += 1;
-        let next = loop {
-            let next = crew.arrived.pop_front();
-            if next.is_some() || crew.is_over {
-                break next;
-            }
-            crew = threads.arrival.wait(crew).unwrap_or_else(std::sync::PoisonError::into_inner);
-        };
-        crew.spares -= 1;
+        let (threads, counters) = (&self.shared.blocking, self.runtime.as_ref()?.counters());
+        // The end of the one connection and the beginning of the next are its own work, what is between is not.
+        let next = counters.clock.call(|| threads.next(std::mem::take(&mut self.has_connection)));
         self.has_connection = next.is_some();
         next
     }

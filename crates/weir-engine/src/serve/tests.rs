@@ -201,6 +201,22 @@ fn a_blocking_connection_ends_with_a_handler_that_panics() {
 }
 
 #[test]
+fn the_beginning_and_the_end_of_a_blocking_connection_are_in_the_threads_own_time() {
+    const CONNECTIONS: u64 = 20;
+    let server = Server::start(config(Driver::Blocking, loopback()), echo).expect("it runs everywhere");
+    let control = server.control();
+    control.time_calls(true);
+    for _ in 0..CONNECTIONS {
+        assert!(is_echoed(&mut connect(&server)));
+    }
+    server.drain();
+    assert_eq!(server.join(), Drained::default());
+    let [_, connections] = control.stats().workers[..] else { panic!("an acceptor and the others") };
+    // To the receive, from there to the send, to the receive that finds the end, and to the wait for the next one.
+    assert!(connections.outside_calls_spans >= 4 * CONNECTIONS, "{connections:?}");
+}
+
+#[test]
 fn a_stream_that_is_cut_does_not_look_whole() {
     let hangs = |stream: Stream| async move {
         stream.send(b"half").await.expect("the peer reads");

@@ -289,6 +289,8 @@ fn current_thread(it: &mut Assembler, not_ours: Label) {
     zero(it, FRESH, size_of::<ThreadState>());
     it.store(Eight, Frame, FRESH + of_thread!(side), R1);
     it.store(Eight, Frame, FRESH + of_thread!(ids), R8);
+    it.call(Helper::MonotonicNs);
+    it.store(Eight, Frame, FRESH + of_thread!(resumed_ns), R0);
     update(it, Table::Threads, TASK, FRESH, NEW_ONLY);
     it.jump_if(Condition::Equal, R0, 0, fits);
     count(it, Counter::ThreadsLost as u32);
@@ -486,6 +488,7 @@ fn sched_switch() -> Assembled {
     current_thread(&mut it, next);
     it.load(Eight, R0, Frame, BEGAN);
     it.store(Eight, R9, of_thread!(parked_ns), R0);
+    add_run(&mut it);
     it.store_number(Eight, R9, of_thread!(woken_ns), 0);
     argument(&mut it, R1, 0);
     it.jump_if(Condition::NotEqual, R1, 0, preempted);
@@ -507,9 +510,14 @@ fn sched_switch() -> Assembled {
     it.lookup(Table::Threads, TASK);
     it.jump_if(Condition::Equal, R0, 0, leave);
     it.copy(R9, R0);
+    it.call(Helper::MonotonicNs);
+    it.store(Eight, R9, of_thread!(resumed_ns), R0);
+    it.copy(R2, R0);
+    it.load(Eight, R1, Frame, BEGAN);
+    it.with(Operation::Subtract, R2, R1);
+    it.add_to(R9, of_thread!(switch_probe_ns), R2, R1);
     it.load(Eight, R8, R9, of_thread!(parked_ns));
     it.jump_if(Condition::Equal, R8, 0, leave);
-    it.call(Helper::MonotonicNs);
     it.store_number(Eight, R9, of_thread!(parked_ns), 0);
     it.load(Eight, R2, R9, of_thread!(woken_ns));
     it.jump_if(Condition::NotEqual, R2, 0, woken);
@@ -525,6 +533,20 @@ fn sched_switch() -> Assembled {
     it.bind(leave);
     it.exit();
     it.finish()
+}
+
+/// Adds what the thread in `R9` had its CPU for, until `R0`.
+fn add_run(it: &mut Assembler) {
+    let is_added = it.label();
+    it.load(Eight, R1, R9, of_thread!(resumed_ns));
+    it.store_number(Eight, R9, of_thread!(resumed_ns), 0);
+    it.jump_if(Condition::Equal, R1, 0, is_added);
+    it.copy(R2, R0);
+    it.with(Operation::Subtract, R2, R1);
+    // This very run of the program may have seen it first.
+    it.jump_if(Condition::Less, R2, 0, is_added);
+    it.add_to(R9, of_thread!(ran_ns), R2, R1);
+    it.bind(is_added);
 }
 
 /// The thread in `R9`, whose address is at [`TASK`], runs no more.

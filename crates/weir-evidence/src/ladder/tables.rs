@@ -109,6 +109,12 @@ pub(super) struct ThreadState {
     pub(super) parked_ns: u64,
     /// When it became runnable since; 0 when it did not.
     pub(super) woken_ns: u64,
+    /// When it got the CPU that it has, or was first seen there; 0 while it has none.
+    pub(super) resumed_ns: u64,
+    /// Sum of the times it had one.
+    pub(super) ran_ns: u64,
+    /// What our own program took on the way to it, before it ran.
+    pub(super) switch_probe_ns: u64,
     /// Sum of the times it slept.
     pub(super) blocked_ns: u64,
     /// Sum of the times it was runnable without a CPU.
@@ -244,7 +250,12 @@ pub struct TracedThread {
     pub side: Side,
     /// System calls it began.
     pub calls: u64,
-    /// Time asleep, without what is still going on.
+    /// Time on a CPU, without what is still going on: from the end of a switch to it until the next one begins. The
+    /// scheduler counts from the begin of that switch, which on an idle CPU is earlier by more than a call may take.
+    pub ran_ns: u64,
+    /// What our own program took of those switches to it.
+    pub switch_probe_ns: u64,
+    /// Time asleep, likewise.
     pub blocked_ns: u64,
     /// Time runnable without a CPU, likewise.
     pub queued_ns: u64,
@@ -423,6 +434,8 @@ impl TracedThread {
             tid: ids as u32,
             side: side(at(offset_of!(ThreadState, side))),
             calls: at(offset_of!(ThreadState, calls)),
+            ran_ns: at(offset_of!(ThreadState, ran_ns)),
+            switch_probe_ns: at(offset_of!(ThreadState, switch_probe_ns)),
             blocked_ns: at(offset_of!(ThreadState, blocked_ns)),
             queued_ns: at(offset_of!(ThreadState, queued_ns)),
             softirq_ns: at(offset_of!(ThreadState, softirq_ns)),

@@ -91,6 +91,9 @@ struct Loaded {
 /// Scheduling first, because a call's time is not split by what is not seen, and calls last.
 const ORDER: [Group; 4] = [Group::Scheduling, Group::Softirqs, Group::Uring, Group::Calls];
 
+/// Looks at the table of threads until none is known any more; a second one finds none unless threads are being born.
+const FORGET_PASSES_MAX: usize = 16;
+
 /// Sums since the tracer began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
@@ -249,14 +252,19 @@ impl Tracer {
     /// Takes a process out again, with all that is known of its threads.
     pub fn forget(&self, member: u32) -> io::Result<()> {
         self.unmark(member)?;
-        self.forget_threads(|thread| thread.pid == member)
+        self.forget_threads(|thread| thread.pid == member).map(|_| ())
     }
 
     /// Takes out processes and every thread that is known. One that was born meanwhile does not know its process yet,
-    /// and would make that one a member again when it first returns.
+    /// and would make that one a member again when it first returns: it is over when no thread is found.
     pub fn forget_all(&self, members: &[u32]) -> io::Result<()> {
-        members.iter().try_for_each(|member| self.unmark(*member))?;
-        self.forget_threads(|_| true)
+        for _ in 0..FORGET_PASSES_MAX {
+            members.iter().try_for_each(|member| self.unmark(*member))?;
+            if self.forget_threads(|_| true)? == 0 {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("threads are born faster than they can be forgotten"))
     }
 
     fn unmark(&self, member: u32) -> io::Result<()> {
@@ -269,15 +277,18 @@ impl Tracer {
         members.write(&key, &word.to_ne_bytes())
     }
 
-    fn forget_threads(&self, is_meant: impl Fn(&TracedThread) -> bool) -> io::Result<()> {
+    /// Returns how many there were.
+    fn forget_threads(&self, is_meant: impl Fn(&TracedThread) -> bool) -> io::Result<usize> {
         let threads = self.table(Table::Threads);
         let mut value = vec![0; threads.read_bytes()];
+        let mut forgotten = 0;
         for key in threads.keys()? {
             if threads.read(&key, &mut value)? && is_meant(&TracedThread::decode(&value)) {
                 threads.remove(&key)?;
+                forgotten += 1;
             }
         }
-        Ok(())
+        Ok(forgotten)
     }
 
     /// The sums now, of the first side.
@@ -462,6 +473,8 @@ impl KernelCounts {
         for thread in &mut later.threads {
             if let Some(before) = threads.get(&(thread.pid, thread.tid)) {
                 thread.calls = thread.calls.saturating_sub(before.calls);
+                thread.ran_ns = thread.ran_ns.saturating_sub(before.ran_ns);
+                thread.switch_probe_ns = thread.switch_probe_ns.saturating_sub(before.switch_probe_ns);
                 thread.blocked_ns = thread.blocked_ns.saturating_sub(before.blocked_ns);
                 thread.queued_ns = thread.queued_ns.saturating_sub(before.queued_ns);
                 thread.softirq_ns = thread.softirq_ns.saturating_sub(before.softirq_ns);

@@ -197,6 +197,49 @@ fn programs_within_calls_softirqs_and_between_them_are_in_no_part() {
 }
 
 #[test]
+fn accepting_and_handing_over_are_calls_of_a_blocking_server_like_any_other() {
+    // One thread accepts for 600 ns and hands over for 200; the other receives, sends and waits for 300, and closes for
+    // 400, which is not timed and on its way for 250.
+    let messages = MESSAGES as f64;
+    let further = [call("accept4", 1.0, 600.0), call("futex", 2.0, 500.0), call("close", 1.0, 400.0)];
+    let mut readings = rows(&further, 2.0 * 30.0 + 400.0 + 250.0);
+    let threads = [("thread weir-acceptor", 2.0, 800.0), ("thread weir-connection", 4.0, 4_600.0)];
+    for (thread, calls, in_calls_ns) in threads {
+        readings.push(row(thread, "calls", calls * messages));
+        readings.push(row(thread, "in-calls-ns", in_calls_ns * messages));
+        let softirq_ns = if thread.ends_with("connection") { 500.0 } else { 0.0 };
+        readings.push(row(thread, "softirq-ns", softirq_ns * messages));
+        readings.push(row(thread, "in-calls-softirq-ns", softirq_ns * messages));
+    }
+    let spans = readings.iter_mut().find(|row| row.key == "outside-calls-spans").expect("it is there");
+    spans.value += 2.0 * messages;
+    let found = account(&trials("blocking", 7_000.0, &readings));
+    let of =
+        |part: CpuPart| figures(&found.parts).into_iter().find(|(own, _)| *own == part).map(|(_, ns)| ns);
+    assert_eq!(of(CpuPart::Server), Some(1_000.0), "{:?}", found.parts);
+    let calls = ["accept4", "futex", "close"].map(|name| of(named(name)));
+    assert_eq!(calls, [Some(650.0), Some(600.0), Some(450.0)]);
+}
+
+#[test]
+fn what_threads_are_charged_with_and_did_not_run_for_is_switching_to_them() {
+    let messages = MESSAGES as f64;
+    let mut readings = rows(&[], 0.0);
+    let threads = [("thread weir-worker-0", 7_000.0), ("thread iou-wrk-7", 9_000.0), ("thread new", 0.0)];
+    for (thread, cpu_ns) in threads {
+        if cpu_ns > 0.0 {
+            readings.push(row(thread, "cpu-ns", cpu_ns * messages));
+        }
+        readings.push(row(thread, "ran-ns", 5_000.0 * messages));
+        readings.push(row(thread, "switch-probe-ns", 300.0 * messages));
+    }
+    let found = account(&trials("epoll", 6_800.0, &readings));
+    let of =
+        |part: CpuPart| figures(&found.parts).into_iter().find(|(own, _)| *own == part).map(|(_, ns)| ns);
+    assert_eq!((of(CpuPart::Switching), of(CpuPart::Unexplained)), (Some(1_700.0), Some(103.0)));
+}
+
+#[test]
 fn where_nobody_is_charged_for_softirqs_they_are_in_no_part() {
     let mut readings = with_probes();
     readings.push(row("trace", "softirqs-are-apart", 1.0));

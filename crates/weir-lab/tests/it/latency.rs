@@ -3,7 +3,7 @@
 use weir_judge::sample::study;
 use weir_lab::{
     alternation,
-    fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
+    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     file,
     host_defaults::HostDefaults,
     outline,
@@ -61,6 +61,22 @@ fn rates_of_one_shape_are_shares_of_one_capacity() {
     assert!((0..3).all(|rung| p99(rung, 1) < p99(rung, 0)), "the arm is faster: {ladder:?}");
     let planned = outline::study_ns(&spec);
     assert!(planned < outline::study_ns(&with_rates(&[(0.9, 8), (0.5, 8), (0.7, 21)])));
+}
+
+#[test]
+fn rates_of_one_shape_are_shares_of_one_capacity_though_its_pilot_failed_in_part() {
+    let mut launcher = launcher(1, FakeStates::Near, 0.8);
+    // One arm is silent in the first round and the other in the second; there is time for a third, which is whole.
+    for arm in launcher.arms.values_mut() {
+        arm.fault = FakeFault::SilentOnceAt(1);
+    }
+    let spec = with_rates(&[(0.5, 8), (0.9, 8)]);
+    let outcome = start("pilot-in-part", &spec, &mut launcher).expect("the study runs");
+    let pilots = outcome.trials.iter().filter(|trial| trial.cell_id.ends_with("-pilot")).count();
+    assert_eq!(pilots, 3 * 3, "the second rate needs none of its own");
+    let [half, most] = rates(&outcome.result.spec)[..] else { panic!("there are two") };
+    // Both are whole numbers.
+    assert!((half / 0.5 - most / 0.9).abs() < 2.0, "{half} {most}");
 }
 
 #[test]

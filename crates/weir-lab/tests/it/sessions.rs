@@ -14,12 +14,12 @@ use weir_lab::{
 use weir_record::{
     finding::{ExclusionKind, Finding, Stopped},
     machine::Fingerprint,
-    spec::StudySpec,
+    spec::{CellRole, CellSpec, StudySpec},
     study::MissingArm,
     trial::Exclusion,
     verdict::Verdict,
 };
-use weir_store::{Store, StoreError};
+use weir_store::{NewStudy, Store, StoreError};
 
 use crate::fixture::{folder, fresh_folder, launcher, new_study, resume, start};
 
@@ -243,6 +243,47 @@ fn a_dead_baseline_ends_the_study_in_good_order() {
         panic!("{schedule:?}")
     };
     assert!(matches!(stopped, Stopped::NothingToCompare { .. }), "{stopped:?}");
+}
+
+/// The sample's cell and one with sixteen workers.
+fn with_many_workers(arms: &[&str], blocks: u32, many_blocks: u32) -> StudySpec {
+    let mut spec = study(arms, blocks, SEED);
+    let many = CellSpec { id: "w16".to_owned(), workers: 16, blocks: many_blocks, ..spec.cells[0].clone() };
+    spec.cells.push(CellSpec { role: CellRole::Exploratory, ..many });
+    spec
+}
+
+#[test]
+fn a_cell_whose_baseline_was_given_up_runs_nothing_more_and_the_others_are_judged() {
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    launcher.arms.get_mut("epoll").expect("it is there").fault = FakeFault::DiesWithWorkers(16);
+    let spec = with_many_workers(&["epoll", "uring"], 12, 12);
+    let outcome = start("over", &spec, &mut launcher).expect("the study runs");
+    assert_eq!((outcome.ended, outcome.progress.is_complete()), (Ended::Complete, true));
+    let of = |cell: &str| outcome.trials.iter().filter(|trial| trial.cell_id == cell).count();
+    assert_eq!((of("w16"), of(&spec.cells[0].id)), (3, 36), "its baseline died twice in the first block");
+    assert_eq!(outcome.result.comparisons[0].verdict, Verdict::Better);
+}
+
+#[test]
+fn limits_are_asked_of_arms_that_run_here_and_of_cells_that_lack_a_block() {
+    let spec = with_many_workers(&["epoll", "uring", "poll"], 12, 2);
+    let folder = fresh_folder("asked");
+    let mut first = launcher(SEED, FakeStates::Near, 0.8);
+    // In the last of fourteen blocks of three runs: the third arm is not there.
+    first.interrupt_in_trial = Some(13 * 3);
+    let gone = MissingArm { name: "poll".to_owned(), reason: Finding::InstallProgram, unlock: None };
+    let new = NewStudy { missing_arms: vec![gone], ..new_study(spec.clone()) };
+    let callbacks =
+        Callbacks { launcher: &mut first, interrupt: &AtomicBool::new(false), progress: &mut |_| {} };
+    let outcome = run::start(&folder, &new, callbacks).expect("an interruption is no error");
+    assert_eq!((outcome.ended, outcome.trials.len()), (Ended::Interrupted, 13 * 3));
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let (arms, large) = (names(&["epoll", "uring"]), spec.cells[0].id.as_str());
+    assert_eq!(first.asked.take(), [(arms.clone(), names(&[large, "w16"]))]);
+    let mut second = launcher(SEED, FakeStates::Near, 0.8);
+    resume(&folder, &mut second, &NEVER).expect("it goes on");
+    assert_eq!(second.asked.take(), [(arms, names(&[large]))], "the other cell is finished");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn observed() -> StudyResult {
             CallEvidence { blocked_ns: 7_800.0, ..call("epoll_wait", 0.04, 300.0, 25.3) },
             call("getpid", 0.000_1, 0.02, 0.0),
         ],
-        coverage: Some(Coverage { engine: 244_800, kernel: 244_801, at_edges: 12 }),
+        coverage: Some(Coverage { engine: 244_800, kernel: 244_801, at_edges: 12, is_unknown: false }),
         tax: Some(PairedRatio { ratio: 1.191, interval: Some((1.15, 1.233)), pairs: 6 }),
         tax_by_group: vec![group("calls", 1.081), group("softirqs", 1.043)],
         account: None,
@@ -78,13 +78,29 @@ fn calls_add_up_to_the_server_cpu_and_small_ones_stand_in_one_row() {
 
 #[test]
 fn a_difference_between_engine_and_kernel_is_loud_in_every_language() {
+    assert_agreement(
+        Coverage { engine: 244_800, kernel: 230_000, at_edges: 12, is_unknown: false },
+        ["NOT THE SAME: 244,800 / 230,000", "불일치: 244,800 / 230,000", "不一致：244,800 / 230,000"],
+    );
+}
+
+#[test]
+fn where_the_engine_did_not_count_every_kind_it_is_not_known_whether_it_agrees() {
+    assert_agreement(
+        Coverage { engine: 244_800, kernel: 244_801, at_edges: 12, is_unknown: true },
+        [
+            "not known, not every kind was counted yet: 244,800 / 244,801",
+            "알 수 없음, 일부 종류는 아직 세지 않던 때의 값: 244,800 / 244,801",
+            "未知，当时尚未统计所有种类：244,800 / 244,801",
+        ],
+    );
+}
+
+fn assert_agreement(coverage: Coverage, words: [&str; 3]) {
     let mut result = observed();
-    result.evidence[0].coverage = Some(Coverage { engine: 244_800, kernel: 230_000, at_edges: 12 });
-    for (language, words) in [
-        (Language::English, "NOT THE SAME: 244,800 / 230,000"),
-        (Language::Korean, "불일치: 244,800 / 230,000"),
-        (Language::Chinese, "不一致：244,800 / 230,000"),
-    ] {
+    result.evidence[0].coverage = Some(coverage);
+    let languages = [Language::English, Language::Korean, Language::Chinese];
+    for (language, words) in languages.into_iter().zip(words) {
         assert!(markdown(&result, language).contains(words), "{language:?}");
         assert!(html(&result, language).contains(words), "{language:?}");
     }

@@ -217,7 +217,8 @@ fn compare(subject: &mut Subject, loaded: &LoadedPrograms) {
     for (kind, engine, names) in KINDS {
         let engine = engine(&counted);
         let at_edges = cut + sum(&rows, names, "in-flight");
-        let coverage = Coverage { engine, kernel: sum(&rows, names, "count"), at_edges };
+        let kernel = sum(&rows, names, "count");
+        let coverage = Coverage { engine, kernel, at_edges, is_unknown: false };
         println!("{} {kind}: {coverage:?}", subject.name);
         let is_told_apart = kind != SOCKETS || subject.service != Service::Files;
         assert!(coverage.agrees() || !is_told_apart, "{} {kind}", subject.name);

@@ -58,6 +58,17 @@ fn the_published_schema_is_that_of_the_types() {
 }
 
 #[test]
+fn the_published_schema_is_told_without_the_names_of_constants() {
+    let (text, _) = published();
+    let names: Vec<&str> =
+        text.split("[`").skip(1).filter_map(|rest| rest.split_once("`]")).map(|it| it.0).collect();
+    let is_constant =
+        |name: &&str| name.rsplit("::").next().is_some_and(|last| !last.contains(char::is_lowercase));
+    let constants: Vec<&str> = names.into_iter().filter(is_constant).collect();
+    assert_eq!(constants, [""; 0], "what they are worth says more");
+}
+
+#[test]
 fn what_a_study_exports_keeps_to_the_published_schema() {
     let folder = folder("export-schema");
     let (file, out) = study_file(&folder, STUDY);

@@ -25,14 +25,17 @@ pub(crate) const FILE_ENDED: Errno = Errno::NODATA;
 /// Bytes read at a time where `sendfile` is not possible.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
-/// One `sendfile` of at most `bytes_max` bytes; it waits for room if the socket is a blocking one.
+/// One `sendfile` of at most `bytes_max` bytes; it waits for room if the socket is a blocking one. It alone is timed,
+/// and none of what may go with it.
 pub(crate) fn send_part(
     socket: BorrowedFd<'_>,
     range: &FileRange<'_>,
     bytes_max: usize,
+    counters: &Counters,
 ) -> Result<usize, Errno> {
     let mut offset = range.offset;
-    rustix::fs::sendfile(socket, range.file, Some(&mut offset), range.length.min(bytes_max))
+    let length = range.length.min(bytes_max);
+    counters.clock.call(|| rustix::fs::sendfile(socket, range.file, Some(&mut offset), length))
 }
 
 /// The same without waiting on a blocking socket: it is a non-blocking one for the length of the call, because
@@ -45,7 +48,7 @@ pub(crate) fn send_part_without_waiting(
 ) -> Result<usize, Errno> {
     counters.setup_calls.add(2);
     rustix::io::ioctl_fionbio(socket.as_fd(), true)?;
-    let outcome = send_part(socket, range, bytes_max);
+    let outcome = send_part(socket, range, bytes_max, counters);
     rustix::io::ioctl_fionbio(socket.as_fd(), false)?;
     outcome
 }
@@ -95,7 +98,7 @@ pub(crate) fn send_share(
             return Ok(Pause::Share);
         }
         counters.send_calls.increment();
-        let sent = match counters.clock.call(|| pass_front(queue, counters, |range| send(range, offered))) {
+        let sent = match pass_front(queue, counters, |range| send(range, offered)) {
             Err(Errno::INTR) => continue,
             // The next bytes of the file are in the queue.
             Ok(0) => break,
@@ -135,4 +138,33 @@ pub(crate) fn read_front(queue: &mut Outbound, counters: &Counters) -> Result<()
     piece.truncate(count);
     queue.place_front(piece.into_boxed_slice());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
+
+    use super::*;
+    use crate::{outbound::FilePart, time::monotonic};
+
+    #[test]
+    fn what_goes_with_sending_a_file_is_not_in_the_time_of_the_call() {
+        let counters = Counters::default();
+        let file = Arc::new(std::fs::File::open("/dev/null").expect("it is everywhere").into());
+        let mut queue = Outbound::default();
+        queue.push(FilePart::new(file, 0, 16).into());
+        let (socket, _peer) = UnixStream::pair().expect("sockets");
+        counters.clock.switch(true);
+        counters.clock.call(|| ());
+        let other_call = Duration::from_millis(1);
+        let send = |_: &FileRange<'_>, bytes_max| {
+            let end = monotonic() + other_call;
+            while monotonic() < end {}
+            counters.clock.call(|| Ok(bytes_max))
+        };
+        let paused = send_share(socket.as_fd(), &mut queue, 16, &counters, send);
+        assert_eq!((paused, queue.len()), (Ok(Pause::Over), 0));
+        let outside_ns = counters.snapshot().outside_calls_ns;
+        assert!(u128::from(outside_ns) >= other_call.as_nanos(), "{outside_ns}");
+    }
 }

@@ -291,7 +291,7 @@ impl Socket {
     fn send_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<Pause, Errno> {
         let descriptor = self.descriptor.as_fd();
         files::send_share(descriptor, &mut self.output.queue, share_bytes, counters, |range, bytes_max| {
-            files::send_part(descriptor, range, bytes_max)
+            files::send_part(descriptor, range, bytes_max, counters)
         })
     }
 
