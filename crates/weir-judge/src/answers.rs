@@ -80,7 +80,8 @@ fn hold_thresholds(answers: &mut [Answer], comparisons: &[Comparison]) {
     }
 }
 
-fn is_of_witness(found: &Finding) -> bool {
+/// Whether other figures of the comparison contradict it, or fail to bear it out.
+pub(crate) fn is_of_witness(found: &Finding) -> bool {
     matches!(found, Finding::Witness { .. } | Finding::NoWitness { .. } | Finding::NoEqualRate)
 }
 

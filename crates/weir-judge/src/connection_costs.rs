@@ -153,7 +153,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::sample;
+    use crate::{judge, sample};
 
     /// Messages of a trial.
     const MESSAGES: u64 = 10_000;

@@ -14,9 +14,9 @@
 //!    test.
 //! 4. A verdict on server CPU stands only if machine CPU, and both arms at one equal rate, are known not to go the
 //!    other way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
-//! 5. Each arm is compared with the study's first. A published figure of two other arms is set beside a comparison of
-//!    these two, in its cell and in the open-loop cells of the same shape; the noise floor is then still that of the
-//!    first arm, the only one that runs twice in a block.
+//! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
+//!    two other arms is set beside a comparison of these two, in its cell and in the open-loop cells of the same shape.
+//!    The noise floor is always that of the first arm, the only one that runs twice in a block.
 //! 6. Latency has no verdict when the generator's own lag is more than a tenth of it.
 //! 7. A storage job is its own load. Rules 4 and 6 do not apply to it: there is no generator that could be the limit or
 //!    lag, and all its figures are compared in closed loop.
@@ -219,7 +219,7 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     };
     for cell in cells.iter().enumerate() {
         for arm in spec.arms.iter().skip(1) {
-            add(cell, &arm.name, &spec.arms[0].name);
+            add(cell, &arm.name, spec.baseline_of(arm));
         }
     }
     for (cell, arm, baseline) in published_pairs(spec, cells) {
@@ -269,7 +269,13 @@ fn draft(
             }
             Scale::Ratio | Scale::Difference { .. } => Vec::new(),
         },
-        notes: (cell.state == Some(TrialState::Far)).then_some(Finding::FarState).into_iter().collect(),
+        notes: [
+            (cell.state == Some(TrialState::Far)).then_some(Finding::FarState),
+            without_placebo(spec, arm, baseline),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         ..compared(row, &units)
     };
     Draft {
@@ -464,7 +470,7 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
 }
 
 /// Why an estimate decides nothing.
-fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> Finding {
+pub(crate) fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> Finding {
     if effect.units < UNITS_MIN {
         let units = u32::try_from(effect.units).unwrap_or(u32::MAX);
         return Finding::TooFewUnits { units, units_min: UNITS_MIN as u32 };
@@ -581,6 +587,13 @@ fn note_oversubscribed(cells: &[OversubscribedCell], comparisons: &mut [Comparis
             comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
         }
     }
+}
+
+/// Two builds of one program that nothing shows the effect of layout beside.
+fn without_placebo(spec: &StudySpec, arm: &str, baseline: &str) -> Option<Finding> {
+    let find = |name: &str| spec.arms.iter().find(|arm| arm.name == name);
+    let has_placebo = spec.arms.iter().any(|arm| arm.is_placebo && spec.baseline_of(arm) == baseline);
+    (!has_placebo && find(arm)?.is_other_build_of(find(baseline)?)).then_some(Finding::NoPlacebo)
 }
 
 fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {

@@ -155,7 +155,7 @@ mod tests {
     use weir_record::load::{LatencySummary, LoadReport};
 
     use super::*;
-    use crate::sample;
+    use crate::{judge, sample};
 
     const CAPACITY: f64 = 100_000.0;
 

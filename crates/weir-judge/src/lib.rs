@@ -1,18 +1,21 @@
 //! From the trials of a study to its verdicts. Pure: no I/O, no clock; the same spec, seed and trials give the same
 //! order and the same verdict, on any machine and at any time.
 //!
-//! [`plan`] says in which order a study runs and [`progress`] how far it is; [`exclusion`] and [`gate`] say which
-//! trials may be compared, `units` turns them into the values a decision rests on, [`judge`] decides and puts the
-//! result together; the other modules find what stands beside the verdicts. The laboratory runs what is planned here,
-//! and every view draws what is judged here.
+//! [`plan`] says in which order a study runs, [`power`] what it can be expected to find and [`progress`] how far it is;
+//! [`exclusion`] and [`gate`] say which trials may be compared, `units` turns them into the values a decision rests on,
+//! [`judge`] decides and puts the result together; the other modules find what stands beside the verdicts. [`compare`]
+//! holds two judged runs against each other. The laboratory runs what is planned here, and every view draws what is
+//! judged here.
 
 pub mod bound;
+pub mod compare;
 pub mod exclusion;
 mod exclusion_balance;
 pub mod gate;
 pub mod judge;
 pub mod missing;
 pub mod plan;
+pub mod power;
 pub mod progress;
 pub mod sample;
 

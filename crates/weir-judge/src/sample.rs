@@ -14,6 +14,8 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             arguments: Vec::new(),
         },
         load_options: BTreeMap::new(),
+        baseline: None,
+        is_placebo: false,
     };
     StudySpec {
         name: "fake".to_owned(),

@@ -6,7 +6,7 @@
 mod replayed;
 
 use replayed::{Round, planted, rounds};
-use weir_judge::sample;
+use weir_judge::{judge, sample};
 use weir_record::{
     spec::{Alternation, StudySpec},
     verdict::Verdict,

@@ -1,8 +1,9 @@
-//! What a session's end means to a script: the documented exit codes.
+//! What a session's end, or a comparison of two runs, means to a script: the documented exit codes.
 
 use weir_record::{
     finding::Finding,
     goal::{Answer, Outcome},
+    run_pair::RunPair,
     study::StudyResult,
     verdict::Verdict,
 };
@@ -28,6 +29,8 @@ pub enum ExitCode {
     NotComparable = 12,
     /// The environment cannot run this, or not all of it; the report names what is missing.
     Environment = 13,
+    /// What should be compared with is not there: a stored run, or a program.
+    NoBaseline = 14,
     /// Interrupted; finished blocks are kept.
     Interrupted = 130,
 }
@@ -54,9 +57,7 @@ impl ExitCode {
         if !(result.missing_arms.is_empty() && result.spec.missing_cells.is_empty()) {
             return Self::Environment;
         }
-        let thresholds: Vec<Self> = result.answers.iter().filter_map(Self::of_threshold).collect();
-        let by_weight = [Self::Threshold, Self::NotComparable, Self::Inconclusive, Self::Decided];
-        if let Some(code) = by_weight.into_iter().find(|code| thresholds.contains(code)) {
+        if let Some(code) = Self::of_thresholds(&result.answers) {
             return code;
         }
         match result.verdict {
@@ -64,6 +65,23 @@ impl ExitCode {
             Verdict::Inconclusive | Verdict::NoClaim => Self::Inconclusive,
             Verdict::NotComparable => Self::NotComparable,
         }
+    }
+
+    /// Code of two runs side by side: that of its thresholds, and else whether anything could be compared.
+    pub fn of_pair(pair: &RunPair) -> Self {
+        let is_compared = pair.changes.iter().any(|change| change.figure.is_some());
+        match Self::of_thresholds(&pair.answers) {
+            Some(code) if is_compared => code,
+            None if is_compared => Self::Decided,
+            _ => Self::NotComparable,
+        }
+    }
+
+    /// Code of all thresholds together; none without one.
+    fn of_thresholds(answers: &[Answer]) -> Option<Self> {
+        let thresholds: Vec<Self> = answers.iter().filter_map(Self::of_threshold).collect();
+        let by_weight = [Self::Threshold, Self::NotComparable, Self::Inconclusive, Self::Decided];
+        by_weight.into_iter().find(|code| thresholds.contains(code))
     }
 
     /// Code of a threshold; of a goal there is none. An interval that includes the bound is one thing, answers that

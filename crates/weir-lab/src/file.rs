@@ -3,6 +3,7 @@
 
 mod added_cost;
 mod arms;
+mod builds;
 mod cause;
 mod cells;
 mod choices;
@@ -12,7 +13,9 @@ mod published;
 mod published_table;
 mod threshold;
 
+pub use builds::Builds;
 pub use choices::{ChoiceError, Choices, chosen};
+pub use threshold::thresholds;
 
 use std::path::{Path, PathBuf};
 
@@ -35,6 +38,7 @@ pub const BYTES_MAX: usize = 1 << 20;
 const MARGIN: f64 = 0.03;
 
 /// Time cap of a file that gives none.
+const TIME_CAP: &str = "1h";
 const TIME_CAP_NS: u64 = 3_600_000_000_000;
 
 /// What is wrong with a study file.

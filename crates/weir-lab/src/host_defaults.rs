@@ -64,7 +64,7 @@ impl OrderCpus {
 }
 
 /// `0,2` as on the command line.
-pub(crate) fn cpu_list(cpus: &[usize]) -> String {
+pub fn cpu_list(cpus: &[usize]) -> String {
     cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
 }
 

@@ -57,7 +57,11 @@ pub fn text(study: &Study, told: impl Fn(&Finding) -> String) -> String {
     let names: Vec<&str> = spec.arms.iter().map(|arm| arm.name.as_str()).collect();
     let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
     for (index, arm) in spec.arms.iter().enumerate() {
-        let role = if index == 0 { "  (baseline, runs twice)" } else { "" };
+        let role = match &arm.baseline {
+            _ if index == 0 => "  (baseline, runs twice)".to_owned(),
+            Some(own) => format!("  (against {own})"),
+            None => String::new(),
+        };
         let _ = writeln!(out, "  {:width$}  {}{role}", arm.name, runs(spec, arm));
     }
     if !missing_arms.is_empty() {

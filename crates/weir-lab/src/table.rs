@@ -326,7 +326,8 @@ impl<'t> Entry<'t> {
     }
 }
 
-fn length_ns(text: &str) -> Option<u64> {
+/// What such a length comes to; none of a text that is none.
+pub(crate) fn length_ns(text: &str) -> Option<u64> {
     let digits = text.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')?;
     let number: f64 = text[..digits].parse().ok()?;
     let unit_ns = match &text[digits..] {

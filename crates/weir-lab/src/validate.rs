@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     metric::{METRICS, Part},
-    spec::{CellRole, CellSpec, LoadMode, NeighbourSpec, StudySpec},
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, NeighbourSpec, StudySpec},
 };
 use weir_stats::{
     decide::{ALPHA, UNITS_MIN},
@@ -16,7 +16,7 @@ use crate::{
     alternation,
     limits::{
         self, ARMS_MAX, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, PUBLISHED_MAX, RATE_PER_SECOND, SHARE,
-        SMALLEST_EFFECT, SpecError, TIME_CAP_NS, WARMUP_NS, WINDOW_NS, level, within,
+        SMALLEST_EFFECT, SpecError, TIME_CAP_NS, WARMUP_NS, WINDOW_NS, instead, level, within,
     },
     protocol,
 };
@@ -188,7 +188,33 @@ fn arms(spec: &StudySpec) -> Result<(), SpecError> {
             return Err(SpecError::new("arm.name", format!("two arms are named {:?}", arm.name)));
         }
     }
-    Ok(())
+    spec.arms.iter().try_for_each(|arm| own_baseline(spec, arm))
+}
+
+/// The baseline that an arm names is another arm and runs wherever it does; a placebo is one of something.
+fn own_baseline(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
+    let ArmSpec { name, .. } = arm;
+    let wrong = |key: &str, message: String| Err(SpecError::new(key, message).of_arm(name));
+    let Some(baseline) = &arm.baseline else {
+        if arm.is_placebo {
+            let message = "say with `baseline` which arm it is built again from".to_owned();
+            return wrong("arm.placebo", message);
+        }
+        return Ok(());
+    };
+    let others: Vec<&str> = spec.arms.iter().map(|it| it.name.as_str()).filter(|it| it != name).collect();
+    if *name == spec.arms[0].name {
+        return wrong("arm.baseline", format!("{name} is the first arm, which is the baseline itself"));
+    }
+    if !others.contains(&baseline.as_str()) {
+        let message = format!("there is no other arm {baseline:?}; {}", instead(baseline, &others));
+        return wrong("arm.baseline", message);
+    }
+    let is_alone = |cell: &&CellSpec| cell.has_arm(name) && !cell.has_arm(baseline);
+    match spec.cells.iter().find(is_alone) {
+        Some(cell) => wrong("arm.baseline", format!("{name} runs in {} without {baseline}", cell.id)),
+        None => Ok(()),
+    }
 }
 
 fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {

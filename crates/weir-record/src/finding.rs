@@ -458,6 +458,8 @@ findings! {
         /// What a message is.
         kind: MessageKind,
     }
+    /// Two builds of one program, and no third that shows what the layout of code alone does.
+    NoPlacebo = "no-placebo"
     /// What the kernel granted a driver.
     DriverGranted = "driver-granted" {
         /// Stable names (`multishot-receive`).

@@ -62,12 +62,12 @@ pub struct Fingerprint {
     pub build: String,
 }
 
-/// A fact that is not the same in two fingerprints.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A fact that is not the same in two records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactDifference {
     /// Its name: the field's, or the field's and the key's in there (`limits.somaxconn`).
     pub name: String,
-    /// The first one's value.
+    /// The first one's value; empty where it has none.
     pub one: String,
     /// The second one's.
     pub other: String,
@@ -80,16 +80,21 @@ pub const GRANTED_LIMIT: &str = "io_uring_granted";
 /// What differs between two machines, or one machine at two times, by name. A fact that one of them does not know,
 /// because it was stored before it was noted or cannot be seen there, is no difference.
 pub fn differences(one: &Fingerprint, other: &Fingerprint) -> Vec<FactDifference> {
-    let mut facts = [BTreeMap::new(), BTreeMap::new()];
-    for (fingerprint, facts) in [one, other].into_iter().zip(&mut facts) {
-        collect("", &serde_json::to_value(fingerprint).unwrap_or_default(), facts);
+    let mut all = record_differences(one, other);
+    all.retain(|it| !it.one.is_empty() && !it.other.is_empty());
+    all
+}
+
+/// What differs between two records of one kind, by the paths of their fields; also what only one of them has.
+pub fn record_differences<R: Serialize>(one: &R, other: &R) -> Vec<FactDifference> {
+    let mut values: BTreeMap<String, [String; 2]> = BTreeMap::new();
+    for (place, record) in [one, other].into_iter().enumerate() {
+        let mut facts = BTreeMap::new();
+        collect("", &serde_json::to_value(record).unwrap_or_default(), &mut facts);
+        facts.into_iter().for_each(|(name, fact)| values.entry(name).or_default()[place] = fact);
     }
-    let [one, other] = facts;
-    let of_both = one.into_iter().filter_map(|(name, one)| {
-        let other = other.get(&name)?.clone();
-        (one != other).then_some(FactDifference { name, one, other })
-    });
-    of_both.collect()
+    let different = values.into_iter().filter(|(_, [one, other])| one != other);
+    different.map(|(name, [one, other])| FactDifference { name, one, other }).collect()
 }
 
 /// Every fact that is known, by its path.

@@ -79,6 +79,11 @@ impl StudySpec {
         if cell.server_cpus.is_empty() { &self.server_cpus } else { &cell.server_cpus }
     }
 
+    /// What an arm is compared with: the first arm, or another that it names.
+    pub fn baseline_of<'a>(&'a self, arm: &'a ArmSpec) -> &'a str {
+        arm.baseline.as_deref().unwrap_or(&self.arms[0].name)
+    }
+
     /// Whether its messages are HTTP requests and their responses. A study has one protocol.
     pub fn is_http(&self) -> bool {
         self.cells.iter().any(|cell| cell.http.is_some())
@@ -114,6 +119,24 @@ pub struct ArmSpec {
     /// Engine options of the generator that loads this arm (`spin-us = "50"`, …), sorted by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub load_options: BTreeMap<String, String>,
+    /// The arm that it is compared with in the place of the first: another build of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+    /// Whether it is that baseline, built again from the same source: what they differ in is the layout of their code.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_placebo: bool,
+}
+
+impl ArmSpec {
+    /// Whether both run one command line with different programs: two builds of one.
+    pub fn is_other_build_of(&self, other: &Self) -> bool {
+        match (&self.subject, &other.subject) {
+            (Subject::Command { argv: one }, Subject::Command { argv: two }) => {
+                one.get(1..) == two.get(1..) && one.first() != two.first()
+            }
+            _ => false,
+        }
+    }
 }
 
 /// What an arm runs.

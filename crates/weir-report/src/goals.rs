@@ -40,14 +40,16 @@ fn table(view: &View<'_>) -> Table {
 
 /// One line each, for a terminal.
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
-    let line = |answer: &Answer| {
-        let head = format!("{} · {}", subject(view, answer), metric(view, answer));
-        let told = [goal(view, answer), outcome(view, answer).to_owned(), why(view, answer)];
-        let told: Vec<String> = told.into_iter().filter(|part| part != format::ABSENT).collect();
-        let tail = if told.is_empty() { String::new() } else { format!(" · {}", told.join(" · ")) };
-        format!("{head}{}{}{tail}", view.language.colon(), figure(view, answer))
-    };
-    view.result.answers.iter().map(line).collect()
+    view.result.answers.iter().map(|answer| line(view, answer)).collect()
+}
+
+/// What was asked, what it came to, and why no more.
+pub(crate) fn line(view: &View<'_>, answer: &Answer) -> String {
+    let head = format!("{} · {}", subject(view, answer), metric(view, answer));
+    let told = [goal(view, answer), outcome(view, answer).to_owned(), why(view, answer)];
+    let told: Vec<String> = told.into_iter().filter(|part| part != format::ABSENT).collect();
+    let tail = if told.is_empty() { String::new() } else { format!(" · {}", told.join(" · ")) };
+    format!("{head}{}{}{tail}", view.language.colon(), figure(view, answer))
 }
 
 /// The two sides; what they share is said once.
@@ -109,14 +111,7 @@ fn goal(view: &View<'_>, answer: &Answer) -> String {
 }
 
 fn figure(view: &View<'_>, answer: &Answer) -> String {
-    let number = |value: f64| number(view, answer, value);
-    match (answer.figure, answer.interval) {
-        (Some(figure), Some((low, high))) => {
-            format!("{} [{}, {}]", number(figure), number(low), number(high))
-        }
-        (Some(figure), None) => number(figure),
-        (None, _) => format::ABSENT.to_owned(),
-    }
+    metrics::with_interval(view, answer.asked.of.metric, answer.scale, answer.figure, answer.interval)
 }
 
 fn outcome(view: &View<'_>, answer: &Answer) -> &'static str {

@@ -41,6 +41,7 @@ pub mod observation;
 mod overview;
 mod pidstat;
 mod published;
+pub mod run_pair;
 mod rung;
 mod section;
 mod sections;

@@ -83,6 +83,18 @@ pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
     format!("{}\n", out.trim_end())
 }
 
+/// A title, a list of sentences and sections.
+pub(crate) fn of_sections(
+    view: &View<'_>,
+    (title, lines): (&str, &[String]),
+    sections: &[Section],
+) -> String {
+    let mut out = format!("# {title}\n\n");
+    lines.iter().for_each(|line| out.push_str(&format!("- {}\n", escape(line))));
+    sections.iter().for_each(|one| section(view, &mut out, one));
+    format!("{}\n", out.trim_end())
+}
+
 fn reproduce(view: &View<'_>, out: &mut String) {
     heading(view, out, Word::ReproduceTitle);
     out.push_str(&format!("```\n{}\n```\n\n", view.result.reproduce.replace("```", "'''")));

@@ -171,6 +171,24 @@ pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: AnswerScale, valu
     }
 }
 
+/// The same with its interval: `0.782 [0.774, 0.790]`; a dash where there is none.
+pub(crate) fn with_interval(
+    view: &View<'_>,
+    metric: Metric,
+    scale: AnswerScale,
+    figure: Option<f64>,
+    interval: Option<(f64, f64)>,
+) -> String {
+    let number = |value: f64| answered(view, metric, scale, value);
+    match (figure, interval) {
+        (Some(figure), Some((low, high))) => {
+            format!("{} [{}, {}]", number(figure), number(low), number(high))
+        }
+        (Some(figure), None) => number(figure),
+        (None, _) => ABSENT.to_owned(),
+    }
+}
+
 /// The equivalence margin that would have been found.
 pub(crate) fn detectable(comparison: &Comparison) -> String {
     match &comparison.difference {

@@ -177,7 +177,7 @@ fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Opt
 
 fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option<&Comparison>) -> Row {
     let mut row = comparison_row(view, own);
-    row.name = printable(arm);
+    row.name = printable(&own.map_or_else(|| arm.to_owned(), |it| view.compared(arm, &it.baseline)));
     if view.baseline() == Some(arm) {
         row.ratio = view.word(Word::Baseline).to_owned();
     }
@@ -407,10 +407,31 @@ fn further(view: &View<'_>, out: &mut Output) {
     }
 }
 
+/// A title, sentences and sections, without what explains their tables.
+pub(crate) fn of_sections(
+    view: &View<'_>,
+    (title, sentences): (&str, &[String]),
+    sections: &[Section],
+    (width_columns, color): (usize, bool),
+) -> String {
+    let mut out = Output::new(width_columns.clamp(TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX), color);
+    out.styled(Style::Bold, title);
+    sentences.iter().for_each(|line| out.wrapped(line, "  "));
+    for section in sections {
+        out.blank();
+        out.styled(Style::Bold, section.title.told(view));
+        section.texts.iter().for_each(|text| out.wrapped(text, ""));
+        section.tables.iter().for_each(|table| lines(view, &mut out, table));
+    }
+    out.finish()
+}
+
 /// Each row of a table on a line of its own.
 fn lines(view: &View<'_>, out: &mut Output, table: &Table) {
     for row in &table.rows {
         let (subject, figures) = row.split_at(table.text_columns.min(row.len()));
+        let subject: Vec<&str> =
+            subject.iter().map(String::as_str).filter(|part| *part != format::ABSENT).collect();
         let heads = table.head.iter().skip(table.text_columns);
         let figures: Vec<String> = heads
             .zip(figures)

@@ -93,6 +93,23 @@ pub fn of_sum(sum: f64, parts: &[(f64, f64)], units: usize, alpha: f64) -> Optio
     of_mean(sum, variance.sqrt(), degrees_of_freedom.max(1.0) as u32, units, alpha)
 }
 
+/// Smallest log-ratio, as a positive number, that [`estimate`] of so many values would find with probability
+/// [`POWER`], when they scatter as earlier ones did within each of several sets.
+///
+/// The deviation is pooled over the sets, each around its own mean, so that what moved between them is not in it.
+/// `None` without a set of two values, and below two planned values.
+pub fn expected_detectable(earlier: &[Vec<f64>], units: u32) -> Option<f64> {
+    let (mut squares, mut degrees) = (0.0, 0.0);
+    for values in earlier.iter().filter(|values| values.len() > 1) {
+        let own = (values.len() - 1) as f64;
+        squares += sample_deviation(values)?.powi(2) * own;
+        degrees += own;
+    }
+    let error = (squares / degrees / f64::from(units)).sqrt();
+    let estimate = of_mean(0.0, error, units.checked_sub(1)?, units as usize, ALPHA)?;
+    Some(estimate.detectable).filter(|found| found.is_finite())
+}
+
 impl Estimate {
     /// Standard error of the mean, from the interval that [`estimate`] gives.
     pub fn standard_error(&self) -> Option<f64> {
@@ -300,6 +317,25 @@ mod tests {
         let found = estimate(&values).expect("finite");
         assert!(found.p_value < ALPHA && found.low > 0.0);
         assert_eq!(read(&values), Direction::Equivalent);
+    }
+
+    #[test]
+    fn what_will_be_found_follows_from_what_scattered_before() {
+        let values = [0.05, 0.06, 0.055, 0.045, 0.05, 0.058];
+        let found = estimate(&values).expect("finite");
+        let expected = |earlier: &[Vec<f64>], units| expected_detectable(earlier, units);
+        let same = expected(&[values.to_vec()], 6).expect("six values");
+        assert!((same - found.detectable).abs() < 1e-12, "as many again find the same");
+        // That a second run lies elsewhere is no scatter within one.
+        let moved: Vec<f64> = values.iter().map(|value| value + 0.3).collect();
+        let both = expected(&[values.to_vec(), moved, vec![0.1]], 6).expect("twelve values");
+        assert!((both - same).abs() < 1e-12, "{both} {same}");
+        assert!(expected(&[values.to_vec()], 30).expect("thirty") < same / 2.0);
+        for (earlier, units) in
+            [(vec![], 6), (vec![vec![0.1]], 6), (vec![values.to_vec()], 1), (vec![values.to_vec()], 0)]
+        {
+            assert_eq!(expected(&earlier, units), None);
+        }
     }
 
     #[test]

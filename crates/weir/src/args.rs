@@ -13,6 +13,7 @@ mod observe;
 mod serve;
 mod settings;
 mod storage;
+mod study;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
@@ -23,12 +24,10 @@ pub(crate) use settings::{Settings, of as settings_of};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
+pub(crate) use study::{PairFormat, Study, StudyCompare, StudyTask};
 pub(crate) use top::Top;
 
-use crate::{
-    command::study_plan::study_names,
-    protocol::{LoadProtocol, ServeProtocol},
-};
+use crate::protocol::{LoadProtocol, ServeProtocol};
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
@@ -43,7 +42,7 @@ Begin with:
 
 Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, \
 12 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are kept); \
-10 a threshold is not met (--max-errors); 14 is reserved for a missing baseline";
+10 a threshold is not met (--max-errors, --fail-if); 14 there is no baseline to compare with";
 
 /// Measures which I/O model is faster on this machine, by how much, why, and whether the number may be
 /// believed.
@@ -99,77 +98,6 @@ pub(crate) enum Command {
     /// Hold a foreign server for the laboratory
     #[command(hide = true)]
     Supervise(Supervise),
-}
-
-#[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
-pub(crate) struct Study {
-    #[arg(
-        required_unless_present = "resume",
-        conflicts_with = "resume",
-        help = format!(
-            "Built-in study ({}) or a study file (NAME.toml); not needed with --resume",
-            study_names().join(", ")
-        )
-    )]
-    pub(crate) study: Option<String>,
-    /// Protocol of the peers study: echo or http
-    #[arg(long, value_name = "PROTOCOL")]
-    pub(crate) protocol: Option<String>,
-    /// With what was published: the survey's users, ramp-up and length (under two hours), polling's jobs of 20 s; for
-    /// gateway every driver with one worker and with two (several hours)
-    #[arg(long, conflicts_with = "resume")]
-    pub(crate) published_plan: bool,
-    /// Cuts the study: a plan of its file (of tps quick, standard or full), or FACTOR=LEVEL,LEVEL, as often as there
-    /// are factors
-    #[arg(long, value_name = "PLAN|FACTOR=LEVELS", conflicts_with = "resume")]
-    pub(crate) levels: Vec<String>,
-    /// A further arm, NAME="./server --port {port}", with {cpus}, {workers} and {address} where it wants them, and in a
-    /// study of HTTP {content}, the file to answer with, and {content_type}; or NAME of an arm of the file, with
-    /// --only-arms
-    #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
-    pub(crate) arm: Vec<String>,
-    /// io_uring as these older kernels would let it run, an arm each: 5.19,6.1 (features masked on this kernel)
-    #[arg(long, value_delimiter = ',', value_name = "VERSIONS", conflicts_with = "resume")]
-    pub(crate) kernels: Vec<String>,
-    /// Only the arms given with --arm; the first is the baseline
-    #[arg(long, conflicts_with = "resume")]
-    pub(crate) only_arms: bool,
-    /// A threshold, "[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]", such as "cpu_per_message ratio > 1.05" or
-    /// "p99 > 2ms": exit code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold
-    #[arg(long, value_name = "THRESHOLD", conflicts_with = "resume")]
-    pub(crate) fail_if: Vec<String>,
-    /// With thresholds: an interval that includes the bound fails nothing
-    #[arg(long)]
-    pub(crate) inconclusive_passes: bool,
-    /// The storage half of the survey: every engine on one disk, in under ten minutes
-    #[arg(long, conflicts_with = "resume")]
-    pub(crate) storage: bool,
-    /// Data file of a study of storage, which must be there; what it holds is overwritten by a study that writes (the
-    /// survey does) [default: storage.dat beside the results, laid out once]
-    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
-    pub(crate) file: Option<PathBuf>,
-    /// Print the study file, to start one of your own from, and run nothing
-    #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
-    pub(crate) print: bool,
-    /// Print what the study comes to here (arms, cells, rounds or blocks, and the time it takes) and run nothing
-    #[arg(long, conflicts_with = "resume")]
-    pub(crate) dry_run: bool,
-    /// Folder for the results [default: weir-results/NAME-TIME]
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
-    pub(crate) out: Option<PathBuf>,
-    /// Go on with the study in this folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) resume: Option<PathBuf>,
-    /// Seed of every random choice [default: from the clock; it is stored and printed]
-    #[arg(long, conflicts_with = "resume", value_parser = number::<u64>)]
-    pub(crate) seed: Option<u64>,
-    /// Language of the report: en, ko or zh
-    #[arg(long, default_value = "en")]
-    pub(crate) lang: String,
-    /// No progress display
-    #[arg(long)]
-    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

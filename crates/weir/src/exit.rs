@@ -46,6 +46,11 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
+/// What should be compared with is not there, or is none: exit code 14.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NoBaseline(pub(crate) String);
+
 /// Tells an error as one sentence with its causes, and chooses the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> Exit {
     output::tell(&format!("weir: {}", sentence(error)));
@@ -82,6 +87,9 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         || cause.is::<FileError>()
     {
         return Some(Exit::Usage);
+    }
+    if cause.is::<NoBaseline>() {
+        return Some(Exit::Study(weir_lab::exit::ExitCode::NoBaseline));
     }
     if let Some(StoreError::NotFound { .. } | StoreError::NotAStore { .. } | StoreError::Newer { .. }) =
         cause.downcast_ref::<StoreError>()

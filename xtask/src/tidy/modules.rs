@@ -79,6 +79,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "threads",
             "histogram",
             "plan",
+            "power",
             "exclusion",
             "gate",
             "cell_trials",
@@ -111,6 +112,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "answers",
             "connection_costs",
             "judge",
+            "compare",
         ],
     ),
     (
@@ -156,6 +158,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "markdown",
             "terminal",
             "html",
+            "run_pair",
             "observation",
         ],
     ),

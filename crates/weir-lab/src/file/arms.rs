@@ -76,11 +76,14 @@ pub(super) fn read(
         let name = arm.required("name", |entry| name(entry, &arms))?;
         let own_options = options(&mut arm)?;
         let only = arm.read("where", |entry| only(entry, protocol, machine))?.unwrap_or_default();
+        let baseline = arm.read("baseline", Entry::text)?;
+        let is_placebo = arm.read("placebo", Entry::flag)?.unwrap_or(false);
         let subject = protocol.subject(&mut arm)?;
         let places = arm.places();
         arm.finish(|_| None)?;
         let load_options = own_options.unwrap_or_else(|| load_options.clone());
-        arms.push(Arm { spec: ArmSpec { name, subject, load_options }, at, places, only });
+        let spec = ArmSpec { name, subject, load_options, baseline, is_placebo };
+        arms.push(Arm { spec, at, places, only });
     }
     Ok(arms)
 }

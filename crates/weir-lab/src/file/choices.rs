@@ -7,6 +7,10 @@ use thiserror::Error;
 use toml::{Table, Value};
 use weir_record::kernel::AS_ON_KERNEL;
 
+use super::{
+    TIME_CAP,
+    builds::{self, Builds},
+};
 use crate::limits::instead;
 
 /// What is changed.
@@ -24,6 +28,8 @@ pub struct Choices {
     pub only_arms: bool,
     /// Thresholds beside those of the file.
     pub fail_if: Vec<String>,
+    /// Other builds of this program, as arms beside those of the file.
+    pub builds: Option<Builds>,
 }
 
 /// What cannot be changed so.
@@ -57,6 +63,9 @@ pub enum ChoiceError {
     /// A bare name where all arms run.
     #[error("--arm {0}: it runs anyway; leave it out, or add --only-arms")]
     RunsAnyway(String),
+    /// There is nothing to run with another build.
+    #[error("--baseline: {0}")]
+    Builds(&'static str),
     /// Two have one name.
     #[error("--arm {0}: an arm of that name is there already")]
     Twice(String),
@@ -77,11 +86,20 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     }
     set_arms(&mut study, choices, true)?;
     add_thresholds(&mut study, &choices.fail_if);
+    let protocol = study.get("protocol").and_then(Value::as_str).unwrap_or("echo").to_owned();
+    if let Some(builds) = &choices.builds {
+        study.entry("time_cap").or_insert_with(|| Value::String(TIME_CAP.to_owned()));
+        builds::set(&mut study, &protocol, builds)?;
+        study.insert("title".to_owned(), title_of_builds());
+    }
     // Where a driver does not run, other arms take the place of the file's.
     if let Some(Value::Table(without)) = study.get_mut("without") {
         for (_, instead) in without.iter_mut() {
             if let Some(instead) = instead.as_table_mut().filter(|instead| instead.contains_key("arm")) {
                 set_arms(instead, choices, false)?;
+                if let Some(builds) = &choices.builds {
+                    builds::set(instead, &protocol, builds)?;
+                }
                 // One arm is no comparison: then those that were chosen stay, and what does not run is named.
                 if instead["arm"].as_array().is_none_or(|arms| arms.len() < 2) {
                     instead.remove("arm");
@@ -227,14 +245,26 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
 
 /// What a study asks whose arms were all chosen: the file's question may be about others.
 fn title_of(names: &str) -> Value {
-    let texts = [
-        ("en", format!("Which of these needs least CPU: {names}?")),
-        ("ko", format!("CPU를 가장 적게 쓰는 것은? {names}")),
-        ("zh", format!("哪个最省 CPU：{names}？")),
-    ];
-    Value::Table(
-        texts.map(|(language, text)| (language.to_owned(), Value::String(text))).into_iter().collect(),
-    )
+    text_of([
+        format!("Which of these needs least CPU: {names}?"),
+        format!("CPU를 가장 적게 쓰는 것은? {names}"),
+        format!("哪个最省 CPU：{names}？"),
+    ])
+}
+
+/// What a study asks that has an older build beside each arm.
+fn title_of_builds() -> Value {
+    text_of([
+        "Does this build need more CPU than the older one?".to_owned(),
+        "이 빌드는 이전 빌드보다 CPU를 더 쓰는가?".to_owned(),
+        "这个构建是否比旧构建更耗 CPU？".to_owned(),
+    ])
+}
+
+/// A text in English, Korean and Chinese.
+fn text_of(texts: [String; 3]) -> Value {
+    let texts = ["en", "ko", "zh"].into_iter().zip(texts);
+    Value::Table(texts.map(|(language, text)| (language.to_owned(), Value::String(text))).collect())
 }
 
 /// An arm of io_uring that leaves unused what later kernels brought.

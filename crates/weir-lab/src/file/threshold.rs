@@ -6,12 +6,14 @@
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
     metric::{METRICS, MetricRow, MetricUnit, Part, Scale},
-    spec::{CellRole, CellSpec},
+    spec::{CellRole, CellSpec, StudySpec},
 };
 
 use super::comparisons::Known;
 use crate::{
-    limits::instead,
+    host_defaults::HostDefaults,
+    limits::{COMPARISONS_MAX, instead},
+    protocol::{self, Machine},
     table::{Entry, Fault},
 };
 
@@ -28,6 +30,22 @@ pub(super) fn read(entry: Entry<'_>, known: &Known<'_>) -> Result<Vec<Comparison
     let (at, key) = (entry.at, entry.key.clone());
     let text = entry.text()?;
     known.threshold(&text).map_err(|message| Fault::new(at, &key, format!("{text:?}: {message}")))
+}
+
+/// The same of a study that is complete, for lines that are in no file.
+pub fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, String> {
+    let host_defaults = HostDefaults::default();
+    let machine = Machine { host_defaults: &host_defaults, server_cpus: &spec.server_cpus };
+    let protocol = spec.cells.first().map_or(protocol::ALL[0], protocol::of);
+    let known = Known { spec, protocol, machine, absent: &[], lacks_cells: false };
+    let mut all = Vec::new();
+    for line in lines {
+        all.extend(known.threshold(line).map_err(|message| format!("{line:?}: {message}"))?);
+        if all.len() > COMPARISONS_MAX {
+            return Err(format!("{line:?}: these are more than {COMPARISONS_MAX} thresholds"));
+        }
+    }
+    Ok(all)
 }
 
 /// A line, taken apart.
@@ -58,20 +76,38 @@ impl Known<'_> {
             }
             Some(arm) if !self.runs(arm, cell) => return Err(format!("{arm} does not run in {}", cell.id)),
             Some(arm) => vec![arm],
-            None => names.into_iter().filter(|arm| *arm != baseline && self.runs(arm, cell)).collect(),
+            None => self.meant(names).into_iter().filter(|arm| self.runs(arm, cell)).collect(),
         };
         if arms.is_empty() {
             return Err(format!("only the baseline runs in {}; name the arm that is meant", cell.id));
         }
         let side =
             |arm: &str| Side { arm: arm.to_owned(), cell_id: cell.id.clone(), metric: line.row.metric };
+        let to = |arm: &str| {
+            let own = self.spec.arms.iter().find(|own| own.name == arm);
+            side(own.map_or(baseline, |own| self.spec.baseline_of(own)))
+        };
         let one = |arm: &str| ComparisonSpec {
             of: side(arm),
-            to: if line.is_ratio { vec![side(baseline)] } else { Vec::new() },
+            to: if line.is_ratio { vec![to(arm)] } else { Vec::new() },
             goal: Some(goal),
             is_threshold: true,
         };
         Ok(arms.into_iter().map(one).collect())
+    }
+
+    /// Arms that are meant where none is named: all but the baseline, or those that name a baseline of their own; never
+    /// a placebo.
+    fn meant<'n>(&self, names: Vec<&'n str>) -> Vec<&'n str> {
+        let arm = |name: &str| self.spec.arms.iter().find(|arm| arm.name == name);
+        let first = self.spec.arms[0].name.as_str();
+        let has_own = |name: &&str| *name != first && arm(name).is_some_and(|arm| arm.baseline.is_some());
+        let is_any_own = names.iter().any(has_own);
+        let is_meant = |name: &&str| {
+            let is_placebo = arm(name).is_some_and(|arm| arm.is_placebo);
+            !is_placebo && *name != first && (has_own(name) || !is_any_own)
+        };
+        names.into_iter().filter(is_meant).collect()
     }
 
     /// The cell that is named. Else that of the primary comparison, or the first one in which the metric is measured:

@@ -94,6 +94,7 @@ impl Files {
         }
         Ok(vec![
             ("{content}", path.display().to_string()),
+            ("{content_name}", content.to_string()),
             ("{content_type}", content.media_type().to_owned()),
             ("{content_dir}", folder.display().to_string()),
         ])

@@ -116,8 +116,13 @@ fn foreign(words: &[&str]) -> StudySpec {
     let program = this_program().display().to_string();
     let argv = [program.as_str()].iter().chain(words).map(|word| (*word).to_owned()).collect();
     let mut spec = spec("epoll", roles::REPORT);
-    spec.arms[0] =
-        ArmSpec { name: "foreign".to_owned(), subject: Subject::Command { argv }, load_options: [].into() };
+    spec.arms[0] = ArmSpec {
+        name: "foreign".to_owned(),
+        subject: Subject::Command { argv },
+        load_options: [].into(),
+        baseline: None,
+        is_placebo: false,
+    };
     spec
 }
 

@@ -254,6 +254,8 @@ fn in_trials() -> StudySpec {
         name: "own".to_owned(),
         subject: Subject::Weir { driver: "epoll".to_owned(), options: [].into(), arguments: Vec::new() },
         load_options: [].into(),
+        baseline: None,
+        is_placebo: false,
     };
     spec
 }

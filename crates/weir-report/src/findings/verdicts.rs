@@ -137,6 +137,15 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
     })
 }
 
+/// Two builds, and nothing that shows what layout does.
+const NO_PLACEBO: [&str; 3] = [
+    "two builds of one program: the layout of their code alone can move a figure by more than its interval; \
+                 the baseline's source built once more, as a further arm (--placebo), shows by how much",
+    "한 프로그램의 두 빌드입니다. 코드 배치만으로도 수치가 구간보다 크게 달라질 수 있습니다. 기준의 소스를 한 번 더 빌드해 비교 대상으로 추가하면\
+                 (--placebo) 그 크기를 볼 수 있습니다",
+    "同一程序的两个构建：仅代码布局就可能使数值变动超出区间；把基线的源码再构建一次作为另一个方案（--placebo），即可看出幅度",
+];
+
 fn of_decision(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::NoEqualRate => language
@@ -169,6 +178,7 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 "双方只在不同的机器状态下测得",
             ])
             .to_owned(),
+        Finding::NoPlacebo => language.choose(NO_PLACEBO).to_owned(),
         Finding::ArmMissing { arm } => {
             told!(language, "{arm} could not run", "{arm}을(를) 실행하지 못함", "{arm} 未能运行")
         }

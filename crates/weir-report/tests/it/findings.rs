@@ -201,6 +201,7 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::IncludesBound { bound: 1.05 }, vec!["1.05"]),
         (Finding::NoUnitLeft, vec![]),
         (Finding::OtherStates, vec![]),
+        (Finding::NoPlacebo, vec![]),
         (Finding::ArmMissing { arm: arm() }, vec!["my arm"]),
         (Finding::AlsoSyscalls { arm: 0.03, baseline: 2.02, kind: KIND }, vec!["0.03", "2.02"]),
     ]

@@ -34,7 +34,8 @@ impl Jitter {
 
 fn arm(name: &str) -> ArmSpec {
     let subject = Subject::Weir { driver: name.to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
-    ArmSpec { name: name.to_owned(), subject, load_options: BTreeMap::new() }
+    let (name, load_options) = (name.to_owned(), BTreeMap::new());
+    ArmSpec { name, subject, load_options, baseline: None, is_placebo: false }
 }
 
 fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSpec {

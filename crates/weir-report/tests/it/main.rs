@@ -10,4 +10,5 @@ mod map;
 mod orders;
 mod overview;
 mod page;
+mod run_pair;
 mod texts;

@@ -30,6 +30,8 @@ pub fn study() -> NewStudy {
         name: name.to_owned(),
         subject: Subject::Weir { driver: name.to_owned(), options: [].into(), arguments: Vec::new() },
         load_options: [].into(),
+        baseline: None,
+        is_placebo: false,
     };
     let spec = StudySpec {
         name: "store".to_owned(),

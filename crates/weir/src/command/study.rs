@@ -17,26 +17,28 @@ use weir_lab::{
 };
 use weir_record::{
     finding::Finding,
-    goal::Outcome,
+    goal::{Answer, Outcome},
     machine::{Fingerprint, differences},
     spec::StudySpec,
-    study::StudyResult,
 };
-use weir_store::{Store, StoreError, StudyHeader};
+use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 
 use super::{
-    report,
+    report, study_baseline, study_compare,
     study_launcher::StudyLauncher,
-    study_plan,
+    study_plan, study_power,
     study_storage::{self, Ready},
 };
 use crate::{
-    args::Study,
+    args::{Study, StudyTask},
     exit::{Exit, UsageError},
     orphans, output, signals,
 };
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
+    if let Some(StudyTask::Compare(compare)) = &arguments.task {
+        return study_compare::run(compare);
+    }
     let language = report::language(&arguments.lang)?;
     if arguments.print || arguments.dry_run {
         return show(arguments);
@@ -74,12 +76,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     } else {
         let mut study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
         check_thresholds(arguments, &study.spec)?;
+        announce(arguments, &study)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
-        let StudySpec { name, title, seed, .. } = &study.spec;
-        output::tell(&format!("study {name}: {} (seed {seed})", title.en));
-        if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
-            output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
-        }
         if study_storage::prepare_what_can_be(&mut study.spec, &folder, &interrupt)? == Ready::Interrupted {
             return Ok(Exit::Interrupted);
         }
@@ -101,7 +99,24 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if let Some(way_on) = outcome.way_on(&folder) {
         output::tell(&way_on);
     }
-    Ok(Exit::Study(exit_code(arguments, outcome.ended, &outcome.result)))
+    let code = ExitCode::of_session(outcome.ended, &outcome.result);
+    Ok(Exit::Study(after_thresholds(&outcome.result.answers, arguments.inconclusive_passes, code)))
+}
+
+/// Tries what is compared with, and says what is asked and what can be expected.
+fn announce(arguments: &Study, study: &NewStudy) -> Result<()> {
+    if arguments.baseline.is_some() {
+        study_baseline::check(&study.spec)?;
+    }
+    let StudySpec { name, title, seed, .. } = &study.spec;
+    output::tell(&format!("study {name}: {} (seed {seed})", title.en));
+    for line in study_power::lines(&study.spec, &study.fingerprint, arguments.earlier.as_deref())? {
+        output::tell(&line);
+    }
+    if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
+        output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
+    }
+    Ok(())
 }
 
 /// Refuses a flag about thresholds where there are none.
@@ -114,17 +129,16 @@ fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageErro
 }
 
 /// Says how many thresholds hold, and lets those pass of which nothing is known where that was asked for.
-fn exit_code(arguments: &Study, ended: Ended, result: &StudyResult) -> ExitCode {
-    let code = ExitCode::of_session(ended, result);
+pub(super) fn after_thresholds(answers: &[Answer], inconclusive_passes: bool, code: ExitCode) -> ExitCode {
     let of = |outcome| {
-        let thresholds = result.answers.iter().filter(|answer| answer.asked.is_threshold);
+        let thresholds = answers.iter().filter(|answer| answer.asked.is_threshold);
         thresholds.filter(|answer| answer.outcome == Some(outcome)).count()
     };
     let (met, missed, open) = (of(Outcome::Met), of(Outcome::Missed), of(Outcome::Open));
     if met + missed + open > 0 {
         output::tell(&format!("thresholds: {met} met, {missed} missed, {open} open"));
     }
-    let passes = arguments.inconclusive_passes && code == ExitCode::Inconclusive;
+    let passes = inconclusive_passes && code == ExitCode::Inconclusive;
     if passes { ExitCode::Decided } else { code }
 }
 
@@ -137,8 +151,9 @@ fn show(arguments: &Study) -> Result<Exit> {
     }
     let study = written.study(arguments, weir_evidence::fingerprint::fingerprint())?;
     check_thresholds(arguments, &study.spec)?;
+    let expected = study_power::lines(&study.spec, &study.fingerprint, arguments.earlier.as_deref())?;
     let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
-    output::print(&outline::text(&study, told))?;
+    output::print(&format!("{}{}\n", outline::text(&study, told), expected.join("\n")))?;
     Ok(Exit::Ok)
 }
 

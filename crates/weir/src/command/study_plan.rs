@@ -23,7 +23,7 @@ use weir_record::{
 };
 use weir_store::NewStudy;
 
-use super::{engine, study_storage};
+use super::{engine, study_baseline, study_storage};
 use crate::{args::Study, exit::UsageError};
 
 /// The study of other runtimes; its protocol chooses the file.
@@ -96,6 +96,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
         only_arms: arguments.only_arms,
         kernels: arguments.kernels.clone(),
         fail_if: arguments.fail_if.clone(),
+        builds: study_baseline::builds(arguments)?,
         ..Choices::default()
     };
     if arguments.published_plan {
@@ -285,12 +286,16 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     let kernels = arguments.kernels.join(",");
     let kernels = if kernels.is_empty() { kernels } else { quoted("kernels", &kernels) };
     let only = if arguments.only_arms { " --only-arms" } else { "" };
+    let program = |flag: &str, path: &Option<PathBuf>| {
+        path.as_ref().map(|path| quoted(flag, &path.display().to_string())).unwrap_or_default()
+    };
+    let builds = program("baseline", &arguments.baseline) + &program("placebo", &arguments.placebo);
     let mut thresholds: String = arguments.fail_if.iter().map(|it| quoted("fail-if", it)).collect();
     if arguments.inconclusive_passes {
         thresholds.push_str(" --inconclusive-passes");
     }
     format!(
-        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{thresholds} --seed {seed}"
+        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{builds}{thresholds} --seed {seed}"
     )
 }
 

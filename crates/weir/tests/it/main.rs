@@ -28,6 +28,8 @@ mod storage_capture;
 mod storage_crash;
 mod storage_failures;
 mod storage_simulate;
+mod study_baseline;
+mod study_compare;
 mod study_evidence;
 mod study_files;
 mod study_gateway;

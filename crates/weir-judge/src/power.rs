@@ -1,0 +1,184 @@
+//! What a schedule can be expected to find before it runs, from earlier rounds of the same cells on a machine like this
+//! one. Pure; without such rounds nothing is said.
+
+use weir_record::{
+    machine::Fingerprint,
+    metric::Metric,
+    spec::{ArmSpec, CellRole, CellSpec, StudySpec},
+    study::StudyResult,
+    verdict::Comparison,
+};
+use weir_stats::decide::expected_detectable;
+
+/// What a comparison can be expected to find.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// What it is compared with.
+    pub baseline: String,
+    /// Rounds or blocks that are planned.
+    pub units: u32,
+    /// What is known of it; absent without earlier rounds.
+    pub found: Option<Found>,
+}
+
+/// The smallest effect that a comparison finds in four studies of five, and what that rests on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// The effect on server CPU per message, as a ratio less one, for a claim that stands alone.
+    pub detectable: f64,
+    /// Earlier rounds or blocks.
+    pub earlier: u32,
+    /// Whether they are of the baseline against itself, and not of this arm.
+    pub is_self: bool,
+}
+
+/// Whether rounds of one machine may tell of another: the same kind and number of CPUs.
+pub fn is_alike(one: &Fingerprint, other: &Fingerprint) -> bool {
+    let key = |it: &Fingerprint| (it.architecture.clone(), it.cpu_model.clone(), it.cpus_online);
+    key(one) == key(other)
+}
+
+/// Whether rounds of one cell may tell of another: the same load, measured for as long in the same way.
+pub fn is_same_cell(one: &CellSpec, other: &CellSpec) -> bool {
+    let turns = |cell: &CellSpec| cell.alternation.map(|it| (it.slice_ns, it.permutations));
+    (&one.id, one.window_ns, turns(one)) == (&other.id, other.window_ns, turns(other))
+}
+
+/// What each claim on server CPU can be expected to find, the primary cell first. Every earlier run is one set: the
+/// arms' own rounds where there are any, and else the baseline against itself.
+pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
+    let mut cells: Vec<&CellSpec> =
+        spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory && !cell.is_simulated()).collect();
+    cells.sort_by_key(|cell| cell.role != CellRole::Primary);
+    let one = |cell: &CellSpec, arm: &ArmSpec| {
+        let baseline = spec.baseline_of(arm);
+        let own = sets(cell, earlier, |it| it.arm == arm.name && it.baseline == baseline, |it| &it.ratios);
+        let is_self = own.is_empty();
+        let first = &spec.arms[0].name;
+        let sets =
+            if is_self { sets(cell, earlier, |it| it.baseline == *first, |it| &it.ratios_self) } else { own };
+        let count: usize = sets.iter().map(Vec::len).sum();
+        let found = expected_detectable(&sets, cell.blocks).map(|log| Found {
+            detectable: log.exp_m1(),
+            earlier: u32::try_from(count).unwrap_or(u32::MAX),
+            is_self,
+        });
+        let (arm, baseline) = (arm.name.clone(), baseline.to_owned());
+        Expected { cell_id: cell.id.clone(), arm, baseline, units: cell.blocks, found }
+    };
+    let of_cell = |cell: &CellSpec| {
+        let arms = spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name));
+        arms.map(|arm| one(cell, arm)).collect::<Vec<_>>()
+    };
+    cells.into_iter().flat_map(of_cell).collect()
+}
+
+/// Logarithms of earlier runs, one set for each that has the cell: of the first comparison that is meant.
+fn sets(
+    cell: &CellSpec,
+    earlier: &[StudyResult],
+    is_meant: impl Fn(&Comparison) -> bool,
+    ratios: impl Fn(&Comparison) -> &[f64],
+) -> Vec<Vec<f64>> {
+    let of_run = |run: &StudyResult| {
+        run.spec.cells.iter().find(|own| is_same_cell(own, cell))?;
+        let is_own = |it: &&Comparison| {
+            it.cell_id == cell.id && it.metric == Metric::ServerCpuPerMessage && is_meant(it)
+        };
+        let found = run.comparisons.iter().find(is_own)?;
+        let values: Vec<f64> = ratios(found).iter().map(|ratio| ratio.ln()).collect();
+        (values.len() > 1).then_some(values)
+    };
+    earlier.iter().filter_map(of_run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{
+        load::LoadReport,
+        spec::LoadMode,
+        trial::{ObservedWindow, TrialRecord},
+    };
+
+    use super::*;
+    use crate::sample;
+
+    fn trial(spec: &StudySpec, place: usize, (block, is_again): (u32, bool), cpu_us: f64) -> TrialRecord {
+        let observed = ObservedWindow { cpu_ns: (cpu_us * 1e6) as u64, ..ObservedWindow::default() };
+        let load = LoadReport { messages: 1_000, observed: Some(observed), ..LoadReport::default() };
+        TrialRecord {
+            cell_id: spec.cells[0].id.clone(),
+            arm: spec.arms[place].name.clone(),
+            block,
+            repeat: is_again,
+            load: Some(load),
+            ..TrialRecord::default()
+        }
+    }
+
+    /// A run whose arm scatters by so much a block; the baseline's two trials by a fixed one per cent.
+    fn run(arms: &[&str], scatter: f64) -> StudyResult {
+        let spec = sample::study(arms, 12, 3);
+        let of_block = |block: u32| {
+            let own = f64::from(block * 5 % 12) / 12.0 - 0.5;
+            let other = f64::from(block * 7 % 12) / 12.0 - 0.5;
+            [
+                trial(&spec, 0, (block, false), 10.0 * (1.0 + 0.005 * other)),
+                trial(&spec, 0, (block, true), 10.0 * (1.0 - 0.005 * other)),
+                trial(&spec, 1, (block, false), 8.0 * (1.0 + scatter * own)),
+            ]
+        };
+        sample::judged(&spec, &(0..12).flat_map(of_block).collect::<Vec<_>>())
+    }
+
+    fn found(arms: &[&str], blocks: u32, earlier: &[StudyResult]) -> Option<Found> {
+        let expected = expected(&sample::study(arms, blocks, 9), earlier);
+        let [only] = &expected[..] else { panic!("{expected:?}") };
+        assert_eq!((only.units, only.baseline.as_str()), (blocks, arms[0]));
+        only.found
+    }
+
+    #[test]
+    fn the_rounds_of_the_same_arms_tell_what_more_of_them_will_find() {
+        let arms = ["epoll", "uring"];
+        let earlier = [run(&arms, 0.02)];
+        let own = earlier[0].comparisons.iter().find(|it| it.metric == Metric::ServerCpuPerMessage);
+        let told = own.and_then(|it| it.detectable_effect).expect("it was measured");
+        let again = found(&arms, 12, &earlier).expect("there are rounds");
+        assert!((again.detectable - told).abs() < 1e-9, "{again:?} {told}");
+        assert_eq!((again.earlier, again.is_self), (12, false));
+        let more = found(&arms, 48, &earlier).expect("there are rounds");
+        assert!(more.detectable < 0.5 * told, "{more:?}");
+        let noisier = found(&arms, 12, &[run(&arms, 0.02), run(&arms, 0.08)]).expect("there are rounds");
+        assert!(noisier.detectable > told && noisier.earlier == 24);
+    }
+
+    #[test]
+    fn another_arm_has_the_baseline_against_itself_and_another_cell_nothing() {
+        let earlier = [run(&["epoll", "uring"], 0.2)];
+        let other = found(&["epoll", "poll"], 12, &earlier).expect("the baseline ran twice");
+        assert!(other.is_self && other.detectable < 0.03, "{other:?}");
+        assert_eq!(found(&["poll", "uring"], 12, &earlier), None, "no other baseline stands in for one");
+        assert_eq!(found(&["epoll", "uring"], 12, &[]), None);
+        let mut longer = run(&["epoll", "uring"], 0.02);
+        longer.spec.cells[0].window_ns *= 2;
+        assert_eq!(found(&["epoll", "uring"], 12, &[longer]), None, "windows of another length");
+    }
+
+    #[test]
+    fn only_what_claims_something_is_told_of() {
+        let mut spec = sample::study(&["epoll", "uring", "poll"], 12, 1);
+        let second = CellSpec { id: "c5".to_owned(), role: CellRole::Confirmatory, ..spec.cells[0].clone() };
+        let third = CellSpec { id: "c6".to_owned(), role: CellRole::Exploratory, ..spec.cells[0].clone() };
+        spec.cells.splice(0..0, [third, second]);
+        spec.cells[1].load = LoadMode::Open { rate_per_second: 1.0, poisson: true };
+        let told = expected(&spec, &[]);
+        let cells: Vec<&str> = told.iter().map(|it| it.cell_id.as_str()).collect();
+        assert_eq!(cells, ["c100-d1-m64-closed", "c100-d1-m64-closed", "c5", "c5"]);
+        assert!(told.iter().all(|it| it.found.is_none()));
+    }
+}

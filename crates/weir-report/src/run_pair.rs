@@ -1,0 +1,278 @@
+//! Views of two runs side by side: text for a terminal, and Markdown for a pull request's comment. Both draw the same
+//! sections. The figures of the first are column A, those of the other column B.
+
+use weir_record::{
+    goal::AnswerScale,
+    machine::FactDifference,
+    run_pair::{Change, FigurePair, PairObstacle, Parts, RunFacts, RunPair},
+    spec::CellRole,
+    study::StudyResult,
+    verdict::Verdict,
+};
+
+use crate::{
+    format, goals,
+    language::{Language, told},
+    markdown::of_sections as document,
+    metrics,
+    section::{Caption, Section},
+    table::Table,
+    terminal::of_sections as text,
+    view::View,
+    words::{self, Word},
+};
+
+/// Two runs for a terminal of so many columns. `other` is the judged second run, which has the names of what both
+/// measured.
+pub fn terminal(
+    pair: &RunPair,
+    other: &StudyResult,
+    language: Language,
+    width_columns: usize,
+    color: bool,
+) -> String {
+    let view = View::new(other, language);
+    text(&view, (&title(&view), &head(&view, pair)), &sections(&view, pair), (width_columns, color))
+}
+
+/// The same as GitHub-flavoured Markdown.
+pub fn markdown(pair: &RunPair, other: &StudyResult, language: Language) -> String {
+    let view = View::new(other, language);
+    document(&view, (&title(&view), &head(&view, pair)), &sections(&view, pair))
+}
+
+/// One sentence on why a run cannot be held against another.
+pub fn obstacle(found: &PairObstacle, language: Language) -> String {
+    match found {
+        PairObstacle::Protocols { one, other } => told!(
+            language,
+            "A is a study of {one} and B of {other}: they have no figure in common",
+            "A는 {one} 연구, B는 {other} 연구라 공통된 수치가 없습니다",
+            "A 是 {one} 的研究，B 是 {other} 的研究：没有共同的数据",
+        ),
+        PairObstacle::OneUnfinished { blocks_done, blocks } => {
+            unfinished("A", *blocks_done, *blocks, language)
+        }
+        PairObstacle::OtherUnfinished { blocks_done, blocks } => {
+            unfinished("B", *blocks_done, *blocks, language)
+        }
+        PairObstacle::NoCommonCell => told!(
+            language,
+            "no cell is in both runs",
+            "두 실행에 공통된 조건이 없습니다",
+            "两次运行没有共同的条件",
+        ),
+        PairObstacle::NoCommonPair { one, other } => told!(
+            language,
+            "no arm was compared with the same baseline in both runs; the baseline of A is {one}, that of B is {other}",
+            "두 실행에서 같은 기준과 비교한 대상이 없습니다. A의 기준은 {one}, B의 기준은 {other}입니다",
+            "没有方案在两次运行中与同一基线比较；A 的基线是 {one}，B 的基线是 {other}",
+        ),
+    }
+}
+
+fn unfinished(run: &str, done: u32, all: u32, language: Language) -> String {
+    told!(
+        language,
+        "{run} is not finished ({done} of {all} rounds and blocks), and an unfinished schedule decides nothing",
+        "{run}는 끝나지 않았습니다(라운드·블록 {all}개 중 {done}개). 끝나지 않은 일정으로는 아무것도 판정하지 않습니다",
+        "{run} 尚未完成（{all} 个轮次与区组中完成 {done} 个），未完成的计划不作任何判定",
+    )
+}
+
+fn title(view: &View<'_>) -> String {
+    view.language.choose(["Two runs side by side", "두 실행 나란히 보기", "两次运行并列对照"]).to_owned()
+}
+
+/// What both are, what follows, and what must be known before the tables are read.
+fn head(view: &View<'_>, pair: &RunPair) -> Vec<String> {
+    let language = view.language;
+    let mut lines = vec![run(view, "A", &pair.one), run(view, "B", &pair.other)];
+    let primary = pair.changes.iter().find(|change| change.role == CellRole::Primary);
+    lines.extend(primary.map(|change| sentence(view, change)));
+    for found in &pair.obstacles {
+        let (why, not) = (obstacle(found, language), view.word(Word::NotComparable));
+        lines.push(format!("{not}{}{why}", language.colon()));
+    }
+    let change = language.choose(CHANGE);
+    let thresholds = pair.answers.iter().map(|answer| format!("{change} · {}", goals::line(view, answer)));
+    lines.extend(thresholds);
+    if !pair.changes.is_empty() {
+        lines.push(language.choose(BETWEEN).to_owned());
+    }
+    lines
+}
+
+/// What the interval of a change does not hold.
+const BETWEEN: [&str; 3] = [
+    "The intervals of changes are made of the rounds within each run. What else was different at the two times is not in \
+     them: twenty runs of the study quick on one machine scattered twice as far as their intervals say. A change found here is a \
+     reason to measure both programs in one study (weir study --baseline), and no verdict on a program.",
+    "변화의 구간은 각 실행 안의 라운드에서 나온 값입니다. 두 시점 사이에 달라진 다른 조건은 들어 있지 않습니다. 같은 머신에서 연구 quick을 20번 \
+     실행했을 때 결과는 구간이 말하는 것보다 두 배 넓게 흩어졌습니다. 여기서 보인 변화는 두 프로그램을 한 연구에서 함께 측정해 볼 이유(weir study \
+     --baseline)이며, 프로그램에 대한 판정이 아닙니다.",
+    "变化的区间只来自各次运行内部的轮次，不包含两个时刻之间其他条件的差异：在同一台机器上把研究 quick 运行 20 次，结果的离散程度是区间所示的两倍。\
+     这里看到的变化说明值得把两个程序放进同一项研究中测量（weir study --baseline），而不是对程序的判定。",
+];
+
+fn run(view: &View<'_>, mark: &str, run: &RunFacts) -> String {
+    let language = view.language;
+    let RunFacts { name, seed, weir_version, kernel_release, elapsed_ns, .. } = run;
+    let (length, seed_word) = (language.duration(*elapsed_ns), view.word(Word::Seed));
+    told!(
+        language,
+        "{mark}: {name}, {seed_word} {seed}, {length}; Weir {weir_version}, Linux {kernel_release}",
+        "{mark}: {name}, {seed_word} {seed}, {length}. Weir {weir_version}, Linux {kernel_release}",
+        "{mark}：{name}，{seed_word} {seed}，{length}；Weir {weir_version}，Linux {kernel_release}",
+    )
+}
+
+/// The change of the primary comparison.
+fn sentence(view: &View<'_>, change: &Change) -> String {
+    let Change { arm, baseline, .. } = change;
+    let (cell, metric) = (view.cell_label(&change.cell_id), metrics::name(view, change.metric));
+    let number = |figure| metrics::with_interval(view, change.metric, change.scale, figure, None);
+    let (one, other) = (number(change.one.figure), number(change.other.figure));
+    let (changed, verdict) = (changed(view, change), verdict(view, change));
+    told!(
+        view.language,
+        "{cell}, {metric}, {arm} / {baseline}: {one} in A, {other} in B; change {changed}: {verdict}.",
+        "{cell}, {metric}, {arm} / {baseline}: A {one}, B {other}. 변화 {changed}: {verdict}.",
+        "{cell}，{metric}，{arm} / {baseline}：A 为 {one}，B 为 {other}；变化 {changed}：{verdict}。",
+    )
+}
+
+fn changed(view: &View<'_>, change: &Change) -> String {
+    metrics::with_interval(view, change.metric, change.scale, change.figure, change.interval)
+}
+
+fn verdict(view: &View<'_>, change: &Change) -> String {
+    let own = match change.verdict {
+        Verdict::Better => ["better than in A", "A보다 나아짐", "优于 A"],
+        Verdict::Worse => ["worse than in A", "A보다 나빠짐", "劣于 A"],
+        other => return view.word(words::verdict(change.metric, other)).to_owned(),
+    };
+    view.language.choose(own).to_owned()
+}
+
+fn sections(view: &View<'_>, pair: &RunPair) -> Vec<Section> {
+    let mut all = Vec::new();
+    if !pair.changes.is_empty() {
+        let tables = vec![changes(view, &pair.changes)];
+        all.push(Section { tables, ..Section::new(Caption::Own(CHANGES), Caption::Own(CHANGES_HELP)) });
+    }
+    let differences = [(&pair.machine, MACHINE), (&pair.asked, ASKED)];
+    for (found, title) in differences.into_iter().filter(|(found, _)| !found.is_empty()) {
+        let tables = vec![differing(view, found)];
+        all.push(Section { tables, ..Section::new(Caption::Own(title), Caption::Own([""; 3])) });
+    }
+    let only = only(view, pair);
+    if !only.is_empty() {
+        all.push(Section { texts: only, ..Section::new(Caption::Own(ONLY), Caption::Own([""; 3])) });
+    }
+    if !pair.figures.is_empty() {
+        let (texts, tables) = (vec![absolute(view, pair)], vec![figures(view, &pair.figures)]);
+        all.push(Section { texts, tables, ..Section::new(Caption::Own(FIGURES), Caption::Own([""; 3])) });
+    }
+    all
+}
+
+const CHANGES: [&str; 3] = ["How the effects changed", "효과의 변화", "效应的变化"];
+const CHANGES_HELP: [&str; 3] = [
+    "A and B: the arm against its baseline, within the rounds of that run. Change: B's ratio over A's, or the difference of \
+     differences, with a 99 % interval (Welch); claims are corrected for being several (Holm).",
+    "A, B: 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값. 변화: B의 비율을 A의 비율로 나눈 값(차이로 비교하는 지표는 차이의 차이)과 99 % \
+     구간(Welch). 주장이 여럿이면 보정합니다(Holm).",
+    "A、B：在该次运行的轮次内方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99 % 区间（Welch）；多项主张按 Holm 校正。",
+];
+const MACHINE: [&str; 3] = ["What differs on the machine", "머신에서 달라진 것", "机器上的差异"];
+const ASKED: [&str; 3] = ["What was asked differently", "다르게 요청한 것", "请求上的差异"];
+const ONLY: [&str; 3] = ["In one run only", "한쪽 실행에만 있는 것", "仅在一次运行中"];
+const FIGURES: [&str; 3] = ["Absolute figures, not compared", "절대값(비교하지 않음)", "绝对值（不作比较）"];
+const CHANGE: [&str; 3] = ["change", "변화", "变化"];
+const FACT: [&str; 3] = ["fact", "항목", "项目"];
+
+fn changes(view: &View<'_>, changes: &[Change]) -> Table {
+    let row = |change: &Change| {
+        let effect = |it: &weir_record::run_pair::Effect| {
+            metrics::with_interval(view, change.metric, change.scale, it.figure, it.interval)
+        };
+        let reasons: Vec<String> = change.reasons.iter().map(|reason| view.finding(reason)).collect();
+        let detectable = match change.scale {
+            AnswerScale::Ratio => format::percent_or_absent(change.detectable),
+            _ => change.detectable.map_or_else(|| format::ABSENT.to_owned(), |it| format!("{it:.3}")),
+        };
+        vec![
+            view.cell_label(&change.cell_id),
+            format!("{} / {}", change.arm, change.baseline),
+            metrics::name(view, change.metric),
+            verdict(view, change),
+            if reasons.is_empty() {
+                format::ABSENT.to_owned()
+            } else {
+                reasons.join(view.language.semicolon())
+            },
+            effect(&change.one),
+            effect(&change.other),
+            changed(view, change),
+            detectable,
+        ]
+    };
+    let head = [Word::Cell, Word::Arm, Word::Metric, Word::Verdict, Word::GoalReason].map(|it| view.word(it));
+    let numbers = ["A", "B", view.language.choose(CHANGE), view.word(Word::DetectableShort)];
+    let head = head.into_iter().chain(numbers).map(str::to_owned).collect();
+    Table::with_head(head, 5, changes.iter().map(row).collect())
+}
+
+fn differing(view: &View<'_>, found: &[FactDifference]) -> Table {
+    let shown = |fact: &String| if fact.is_empty() { format::ABSENT.to_owned() } else { fact.clone() };
+    let rows = found.iter().map(|it| vec![it.name.clone(), shown(&it.one), shown(&it.other)]).collect();
+    let head = [view.language.choose(FACT), "A", "B"].map(str::to_owned);
+    Table::with_head(head.to_vec(), 1, rows)
+}
+
+fn only(view: &View<'_>, pair: &RunPair) -> Vec<String> {
+    let language = view.language;
+    let told = |mark: &str, parts: &Parts| {
+        let line = |word: Word, names: &[String]| {
+            (!names.is_empty()).then(|| {
+                let (word, names, colon) = (view.word(word), names.join(language.list()), language.colon());
+                format!("{mark} · {word}{colon}{names}")
+            })
+        };
+        [line(Word::Cell, &parts.cells), line(Word::Arm, &parts.arms)]
+    };
+    [told("A", &pair.only_one), told("B", &pair.only_other)].into_iter().flatten().flatten().collect()
+}
+
+/// Why absolute figures are not compared.
+fn absolute(view: &View<'_>, pair: &RunPair) -> String {
+    let count = pair.machine.len();
+    match count {
+        0 => view
+            .language
+            .choose([
+                "Nothing that is known of the machine differs; the figures were taken at different times all the same.",
+                "알려진 범위에서 머신은 같지만, 서로 다른 시점에 측정한 값입니다.",
+                "已知的机器信息没有差异，但数据取自不同的时刻。",
+            ])
+            .to_owned(),
+        _ => told!(
+            view.language,
+            "They are of different times, and of machines that differ ({count} of the facts above).",
+            "서로 다른 시점에, 서로 다른 머신에서 측정한 값입니다(위 항목 {count}개).",
+            "数据取自不同的时刻，且机器不同（上列 {count} 项）。",
+        ),
+    }
+}
+
+fn figures(view: &View<'_>, figures: &[FigurePair]) -> Table {
+    let row = |it: &FigurePair| {
+        let figure = |value| metrics::figure(view, it.metric, value);
+        let (cell, metric) = (view.cell_label(&it.cell_id), metrics::name(view, it.metric));
+        vec![cell, it.arm.clone(), metric, figure(it.one), figure(it.other)]
+    };
+    let head = [Word::Cell, Word::Arm, Word::Metric].map(|it| view.word(it));
+    let head = head.into_iter().chain(["A", "B"]).map(str::to_owned).collect();
+    Table::with_head(head, 3, figures.iter().map(row).collect())
+}

@@ -1,0 +1,134 @@
+//! `weir study` and what stands below it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::number;
+use crate::command::study_plan::study_names;
+
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Study {
+    #[command(subcommand)]
+    pub(crate) task: Option<StudyTask>,
+    #[arg(
+        required_unless_present = "resume",
+        conflicts_with = "resume",
+        help = format!(
+            "Built-in study ({}) or a study file (NAME.toml); not needed with --resume",
+            study_names().join(", ")
+        )
+    )]
+    pub(crate) study: Option<String>,
+    /// Protocol of the peers study: echo or http
+    #[arg(long, value_name = "PROTOCOL")]
+    pub(crate) protocol: Option<String>,
+    /// With what was published: the survey's users, ramp-up and length (under two hours), polling's jobs of 20 s; for
+    /// gateway every driver with one worker and with two (several hours)
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) published_plan: bool,
+    /// Cuts the study: a plan of its file (of tps quick, standard or full), or FACTOR=LEVEL,LEVEL, as often as there
+    /// are factors
+    #[arg(long, value_name = "PLAN|FACTOR=LEVELS", conflicts_with = "resume")]
+    pub(crate) levels: Vec<String>,
+    /// A further arm, NAME="./server --port {port}", with {cpus}, {workers} and {address} where it wants them, and in a
+    /// study of HTTP {content}, the file to answer with, and {content_type}; or NAME of an arm of the file, with
+    /// --only-arms
+    #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
+    pub(crate) arm: Vec<String>,
+    /// io_uring as these older kernels would let it run, an arm each: 5.19,6.1 (features masked on this kernel)
+    #[arg(long, value_delimiter = ',', value_name = "VERSIONS", conflicts_with = "resume")]
+    pub(crate) kernels: Vec<String>,
+    /// Only the arms given with --arm; the first is the baseline
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) only_arms: bool,
+    /// An older build of weir: every arm of a driver runs beside the same arm of that build, which is its baseline
+    #[arg(long, value_name = "BINARY", conflicts_with = "resume")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// The baseline's source built once more: a further arm that shows what the layout of code alone does
+    #[arg(long, value_name = "BINARY", requires = "baseline")]
+    pub(crate) placebo: Option<PathBuf>,
+    /// A threshold, "[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]", such as "cpu_per_message ratio > 1.05" or
+    /// "p99 > 2ms": exit code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold
+    #[arg(long, value_name = "THRESHOLD", conflicts_with = "resume")]
+    pub(crate) fail_if: Vec<String>,
+    /// With thresholds: an interval that includes the bound fails nothing
+    #[arg(long)]
+    pub(crate) inconclusive_passes: bool,
+    /// The storage half of the survey: every engine on one disk, in under ten minutes
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) storage: bool,
+    /// Data file of a study of storage, which must be there; what it holds is overwritten by a study that writes (the
+    /// survey does) [default: storage.dat beside the results, laid out once]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub(crate) file: Option<PathBuf>,
+    /// Print the study file, to start one of your own from, and run nothing
+    #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
+    pub(crate) print: bool,
+    /// Print what the study comes to here (arms, cells, rounds or blocks, and the time it takes) and run nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) dry_run: bool,
+    /// Stored results, of one study or a folder of several: what this schedule can be expected to find, by their
+    /// rounds, is told before it runs, and by --dry-run
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub(crate) earlier: Option<PathBuf>,
+    /// Folder for the results [default: weir-results/NAME-TIME]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub(crate) out: Option<PathBuf>,
+    /// Go on with the study in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Seed of every random choice [default: from the clock; it is stored and printed]
+    #[arg(long, conflicts_with = "resume", value_parser = number::<u64>)]
+    pub(crate) seed: Option<u64>,
+    /// Language of the report: en, ko or zh
+    #[arg(long, default_value = "en")]
+    pub(crate) lang: String,
+    /// No progress display
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyTask {
+    /// Hold a stored study against an earlier one, cell by cell: ratios of arms, never absolute figures
+    Compare(StudyCompare),
+}
+
+/// How two runs are shown.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PairFormat {
+    /// For a terminal
+    Text,
+    /// For a pull request's comment
+    Markdown,
+    /// The judged record
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyCompare {
+    /// Folder of the earlier results, the baseline (A)
+    pub(crate) one: PathBuf,
+    /// Folder of the results that are held against it (B)
+    pub(crate) other: PathBuf,
+    /// A threshold on a change, "[ARM] METRIC ratio > NUMBER [at CELL]": B's ratio to its baseline over A's. Exit code
+    /// 10 when the whole interval is beyond it, 11 when it includes the bound
+    #[arg(long, value_name = "THRESHOLD")]
+    pub(crate) fail_if: Vec<String>,
+    /// With thresholds: an interval that includes the bound fails nothing
+    #[arg(long, requires = "fail_if")]
+    pub(crate) inconclusive_passes: bool,
+    /// What to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: PairFormat,
+    /// Language: en, ko or zh
+    #[arg(long, default_value = "en")]
+    pub(crate) lang: String,
+}

@@ -1,0 +1,181 @@
+//! Programs of `--baseline` and `--placebo`: each must be a weir that serves what the study asks for, which is tried
+//! before anything is measured.
+
+use std::{
+    io::{self, BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use rustix::fs::Access;
+use weir_evidence::placement::{self, Topology};
+use weir_lab::{file::Builds, host_defaults::cpu_list};
+use weir_record::spec::{ArmSpec, StudySpec, Subject};
+
+use crate::{
+    args::Study,
+    exit::{NoBaseline, UsageError},
+};
+
+/// How long a program may take to say its version, or that it listens.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Most that is read of what it says.
+const SAID_BYTES_MAX: u64 = 4096;
+
+/// Between two looks whether a program has ended.
+const TICK: Duration = Duration::from_millis(2);
+
+/// Exit codes of `weir serve` that say why it did not.
+const USAGE: i32 = 2;
+const ENVIRONMENT: i32 = 13;
+
+/// The builds that the command line asks for; each is there and is a weir.
+pub(super) fn builds(arguments: &Study) -> Result<Option<Builds>> {
+    let Some(old) = &arguments.baseline else { return Ok(None) };
+    let own = std::env::current_exe().context("cannot find the weir program itself")?;
+    let topology = Topology::from(&weir_evidence::fingerprint::fingerprint());
+    Ok(Some(Builds {
+        own: own.display().to_string(),
+        old: program("--baseline", old)?,
+        placebo: arguments.placebo.as_deref().map(|it| program("--placebo", it)).transpose()?,
+        is_pinned: placement::place(&topology).is_some(),
+    }))
+}
+
+/// The whole path of a program that says it is a weir.
+fn program(flag: &str, path: &Path) -> Result<String, NoBaseline> {
+    let shown = path.display();
+    let no = |why: String| NoBaseline(format!("{flag} {shown}: {why}"));
+    let whole =
+        path.canonicalize().map_err(|error| no(format!("{error}; give the path of an older weir")))?;
+    if !whole.is_file() || rustix::fs::access(&whole, Access::EXEC_OK).is_err() {
+        return Err(no(format!("it is no program that may be run; name the binary, or `chmod +x {shown}`")));
+    }
+    let name = whole.display().to_string();
+    let remedy = "name an older build of weir; other servers are arms (--arm)";
+    match answer(&name, &["--version".to_owned()]) {
+        Ok(Answer::Line(line)) if line.starts_with("weir ") => Ok(name),
+        Ok(Answer::Line(line)) => {
+            Err(no(format!("it is no weir (--version says {:?}); {remedy}", line.trim())))
+        }
+        Ok(Answer::Ended { said, .. }) => {
+            Err(no(format!("it is no weir (--version ended with {said:?}); {remedy}")))
+        }
+        Ok(Answer::Silence) => Err(no(format!("it is no weir (--version says nothing); {remedy}"))),
+        Err(error) => Err(no(format!("it cannot be started: {error}; {remedy}"))),
+    }
+}
+
+/// Tries every command of the builds once: what one of them does not know would fail all its rounds. Those of this
+/// build come first: what it does not know itself is a mistake of the study.
+pub(super) fn check(spec: &StudySpec) -> Result<()> {
+    let is_own = |arm: &&ArmSpec| arm.baseline.is_some() && !arm.is_placebo;
+    let is_old = |arm: &&ArmSpec| spec.arms.iter().any(|it| it.baseline.as_ref() == Some(&arm.name));
+    for arm in spec.arms.iter().filter(is_own) {
+        if let Some(why) = refusal(spec, arm)? {
+            return Err(UsageError(format!("arm {}: {why}", arm.name)).into());
+        }
+    }
+    for arm in spec.arms.iter().filter(|arm| arm.is_placebo || is_old(arm)) {
+        if let Some(why) = refusal(spec, arm)? {
+            let program = arm.subject.program().unwrap_or_default();
+            let way_out = "choose arms that it knows with --only-arms --arm NAME, or a later build";
+            return Err(NoBaseline(format!("arm {} ({program}): {why}; {way_out}", arm.name)).into());
+        }
+    }
+    Ok(())
+}
+
+/// Why a command does not serve. One that this environment keeps from it is left to the study, as any arm is.
+fn refusal(spec: &StudySpec, arm: &ArmSpec) -> io::Result<Option<String>> {
+    let Subject::Command { argv } = &arm.subject else { return Ok(None) };
+    let filled = |word: &String| {
+        word.replace("{address}", "127.0.0.1:0")
+            .replace("{workers}", "1")
+            .replace("{cpus}", &cpu_list(&spec.server_cpus))
+            .replace("{content_name}", "html")
+    };
+    let words: Vec<String> = argv.iter().map(filled).collect();
+    let Some((program, words)) = words.split_first() else { return Ok(None) };
+    // What is only known in a trial cannot be tried before one.
+    if words.iter().any(|word| word.contains('{')) {
+        return Ok(None);
+    }
+    Ok(match answer(program, words)? {
+        Answer::Line(line) if line.contains("listening on ") => None,
+        Answer::Ended { code: Some(ENVIRONMENT), .. } => None,
+        Answer::Line(line) => Some(format!("it says {:?} in the place of where it listens", line.trim())),
+        Answer::Ended { code: Some(USAGE), said } => Some(said),
+        Answer::Ended { said, .. } => Some(format!("it ended: {said}")),
+        Answer::Silence => Some(format!("it did not listen within {} s", ANSWER_MAX.as_secs())),
+    })
+}
+
+/// What a program said first.
+enum Answer {
+    /// A line on standard output.
+    Line(String),
+    /// It ended without one.
+    Ended {
+        /// Its exit code, unless a signal ended it.
+        code: Option<i32>,
+        /// The last line on standard error, or how it ended.
+        said: String,
+    },
+    /// Nothing, for as long as was waited.
+    Silence,
+}
+
+/// Starts a program, takes its first line and ends it.
+fn answer(program: &str, words: &[String]) -> io::Result<Answer> {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = weir_sys::child::spawn_bound(&mut command)?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (sender, line) = mpsc::channel();
+    // It ends with the program, or with the line.
+    thread::spawn(move || {
+        let mut text = String::new();
+        let read = stdout.map(|out| BufReader::new(out.take(SAID_BYTES_MAX)).read_line(&mut text));
+        // Nobody waits any more: then nobody misses it.
+        let _ = sender.send(read.map(|_| text).unwrap_or_default());
+    });
+    let found = match line.recv_timeout(ANSWER_MAX) {
+        Ok(text) if !text.is_empty() => Answer::Line(text),
+        Ok(_) => match ended(&mut child)? {
+            Some(status) => Answer::Ended { code: status.code(), said: said(stderr, status) },
+            None => Answer::Silence,
+        },
+        Err(_) => Answer::Silence,
+    };
+    // One that has ended already is no error.
+    let _ = child.kill();
+    child.wait()?;
+    Ok(found)
+}
+
+/// Waits for the end of a program that has closed its output.
+fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    while begun.elapsed() < ANSWER_MAX {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::park_timeout(TICK);
+    }
+    Ok(None)
+}
+
+fn said(stderr: Option<ChildStderr>, status: ExitStatus) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read was not said.
+    let _ = stderr.map(|stderr| stderr.take(SAID_BYTES_MAX).read_to_end(&mut bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    last.map_or_else(|| status.to_string(), |line| line.trim_start_matches("weir: ").to_owned())
+}

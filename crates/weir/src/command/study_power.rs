@@ -1,0 +1,90 @@
+//! What a study can be expected to find, told before it runs, from results that are stored already.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Result;
+use weir_judge::power::{self, Expected, Found};
+use weir_record::{machine::Fingerprint, spec::StudySpec, study::StudyResult};
+use weir_store::{FILE_NAME, Store};
+
+use super::report;
+use crate::exit::UsageError;
+
+/// Most stores of a folder that are looked into, the newest names first.
+const STORES_MAX: usize = 200;
+
+/// Most of them whose rounds are used.
+const RUNS_MAX: usize = 10;
+
+/// Most lines about single comparisons.
+const LINES_MAX: usize = 12;
+
+/// What the schedule can be expected to find, in lines; and why nothing is known where that is so.
+pub(super) fn lines(
+    spec: &StudySpec,
+    fingerprint: &Fingerprint,
+    earlier: Option<&Path>,
+) -> Result<Vec<String>> {
+    let runs = earlier.map(|folder| runs(folder, spec, fingerprint)).transpose()?.unwrap_or_default();
+    let mut expected = power::expected(spec, &runs);
+    expected.retain(|it| it.found.is_some());
+    if expected.is_empty() {
+        let why = match earlier {
+            None => "--earlier DIR takes them from stored results".to_owned(),
+            Some(folder) => format!("{} has none of a machine like this", folder.display()),
+        };
+        return Ok(vec![format!(
+            "What this schedule can find is not known: that takes earlier rounds of its cells; {why}."
+        )]);
+    }
+    let more = expected.len().saturating_sub(LINES_MAX);
+    let mut lines: Vec<String> = expected.iter().take(LINES_MAX).filter_map(line).collect();
+    if more > 0 {
+        lines.push(format!("and {more} further comparisons"));
+    }
+    Ok(lines)
+}
+
+fn line(expected: &Expected) -> Option<String> {
+    let Expected { cell_id, arm, baseline, units, found } = expected;
+    let Found { detectable, earlier, is_self } = (*found)?;
+    let of = if is_self { "the baseline against itself" } else { "these arms" };
+    Some(format!(
+        "{cell_id}: {units} rounds or blocks of {arm} against {baseline} are expected to find {:.1} % in server CPU four \
+         times of five (from {earlier} earlier ones of {of})",
+        100.0 * detectable
+    ))
+}
+
+/// Earlier runs that have a cell of the study and are of a machine like this one.
+fn runs(folder: &Path, spec: &StudySpec, fingerprint: &Fingerprint) -> Result<Vec<StudyResult>> {
+    let is_of_use = |folder: &PathBuf| {
+        // What cannot be read tells nothing.
+        let Ok(study) = Store::open_read_only(folder).and_then(|store| store.study()) else { return false };
+        let has_cell = |cell| study.spec.cells.iter().any(|own| power::is_same_cell(own, cell));
+        power::is_alike(&study.fingerprint, fingerprint) && spec.cells.iter().any(has_cell)
+    };
+    let stores = stores(folder)?.into_iter().filter(is_of_use).take(RUNS_MAX);
+    Ok(stores.filter_map(|store| Some(report::read(&store).ok()?.0)).collect())
+}
+
+/// The folder itself where it holds a study, and else those in it that do.
+fn stores(folder: &Path) -> Result<Vec<PathBuf>> {
+    let has_store = |folder: &PathBuf| folder.join(FILE_NAME).is_file();
+    let own = folder.to_path_buf();
+    if has_store(&own) {
+        return Ok(vec![own]);
+    }
+    let entries = fs::read_dir(folder).map_err(|error| {
+        let why = "name a folder that `weir study` wrote, or one of such folders";
+        UsageError(format!("--earlier {}: {error}; {why}", folder.display()))
+    })?;
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(has_store).collect();
+    found.sort();
+    found.reverse();
+    found.truncate(STORES_MAX);
+    Ok(found)
+}
