@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 mod ctl;
+mod dashboard;
 #[cfg(test)]
 mod documented;
 mod load;
@@ -16,6 +17,7 @@ mod storage;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
+pub(crate) use dashboard::Dashboard;
 pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
 pub(crate) use observe::Observe;
 pub(crate) use serve::{Accept, ServeShared};
@@ -38,6 +40,7 @@ Begin with:
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked
   weir top                          what it does, thread by thread
+  weir dashboard                    all studies in a browser, on port 3000
   weir observe -p PID --trace       where the time of any process goes, call by call
   weir help serve gateway           about a command
 
@@ -89,6 +92,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Print a study's data
     Export(Export),
+    /// Show stored studies in a browser: a list, reports, and charts that other pages may frame
+    Dashboard(Dashboard),
     /// Print what completes commands in a shell
     Completions(Completions),
     /// Print a manual page, or write all of them

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use weir_dashboard::DashboardError;
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
 use weir_lab::{file::FileError, run::RunError};
 use weir_load::LoadError;
@@ -81,6 +82,9 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         || cause.is::<AddressError>()
         || cause.is::<FileError>()
     {
+        return Some(Exit::Usage);
+    }
+    if let Some(DashboardError::OneStudy(_) | DashboardError::Unlistenable { .. }) = cause.downcast_ref() {
         return Some(Exit::Usage);
     }
     if let Some(StoreError::NotFound { .. } | StoreError::NotAStore { .. } | StoreError::Newer { .. }) =

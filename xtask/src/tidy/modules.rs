@@ -14,6 +14,8 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir-lab",
         &[
             "limits",
+            "held",
+            "stored",
             "host_defaults",
             "table",
             "io_models",
@@ -156,6 +158,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "markdown",
             "terminal",
             "html",
+            "chart_page",
             "observation",
         ],
     ),

@@ -1,0 +1,7 @@
+//! A dashboard over real sockets on loopback, and stores of studies that ran on a machine that exists in numbers alone.
+
+mod bounds;
+mod client;
+mod pages;
+mod refusals;
+mod results;
