@@ -47,7 +47,7 @@ impl Counters {
     }
 
     /// All of them, in Prometheus' text format 0.0.4.
-    pub(crate) fn exposition(&self) -> String {
+    pub(crate) fn exposition(&self, watching: usize) -> String {
         let mut text = String::new();
         let mut metric = |name: &str, kind: &str, help: &str, samples: &[(String, u64)]| {
             // Writing to a string cannot fail.
@@ -68,6 +68,8 @@ impl Counters {
         metric("stores_read_total", "counter", help, &one(&self.stores_read));
         metric("connections_total", "counter", "Connections accepted.", &one(&self.connections));
         metric("connections", "gauge", "Connections that are open.", &one(&self.connections_open));
+        let watching = [(String::new(), watching as u64)];
+        metric("watchers", "gauge", "Browsers that watch the running study.", &watching);
         text
     }
 }

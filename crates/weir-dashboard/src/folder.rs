@@ -85,7 +85,7 @@ impl Listing {
 }
 
 /// Of the store of a run folder; absent where there is none that is a file.
-fn stamp(folder: &Path) -> Option<Stamp> {
+pub(crate) fn stamp(folder: &Path) -> Option<Stamp> {
     let store = folder.join(weir_store::FILE_NAME);
     let found = fs::symlink_metadata(&store).ok().filter(|found| found.is_file())?;
     let mut log = store.into_os_string();

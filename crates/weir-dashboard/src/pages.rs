@@ -1,11 +1,17 @@
-//! The dashboard's own pages: the list of studies, the charts of one, and what is said when something is not there.
+//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, and what is said when something is not there.
 //! Pure text out; reports and charts are drawn by `weir-report`.
 
+use std::ffi::OsStr;
+
 use maud::{Markup, html};
+use weir_judge::judge::RunningEstimate;
+use weir_lab::follow::Followed;
+use weir_record::{finding::MessageKind, metric::Metric};
 use weir_report::{ChartPage, Language, document, told};
 
 use crate::{
     folder::Found,
+    live::Scene,
     query::encoded,
     shelf::{Card, Problem, Row},
     words::{self, Told},
@@ -57,6 +63,7 @@ pub(crate) fn above(
         nav.site {
             b { "Weir" }
             a href=(reader.href("/", &[])) { (reader.say(words::STUDIES)) }
+            a href=(reader.href("/live", &[])) { (reader.say(words::LIVE)) }
             @if let Some(found) = study {
                 a href=(study_href(reader, found)) { (reader.say(words::REPORT)) }
                 a href=(charts(found)) { (reader.say(words::CHARTS)) }
@@ -158,7 +165,8 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
     html! {
         li .(conclusion.map_or("plain", |it| it.class)) {
             a.name href=(study_href(reader, found)) { (folder) }
-            span.badge { (word) }
+            @if found.is_running { a.badge href=(reader.href("/live", &[])) { (word) } }
+            @else { span.badge { (word) } }
             p { (told(&card.title, reader.language)) }
             @if !sentence.is_empty() { p { b { (sentence) } } }
             p.facts {
@@ -243,6 +251,93 @@ fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &
             iframe src=(href) title=(title) height=(height) loading="lazy" {}
             pre { code { (element) } }
         }
+    }
+}
+
+/// The study that runs. A script of the dashboard's own replaces the scene by what it is told.
+pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
+    let events = address("/live/events", [("lang", reader.language.code())].into_iter());
+    let body = html! {
+        (above(reader, ("/live", &[]), None))
+        main {
+            div #live data-events=(events) aria-live="polite" { (scene(reader.language, of)) }
+        }
+        script src="/live.js" {}
+    };
+    document(reader.language, &format!("Weir · {}", reader.say(words::LIVE)), &body)
+}
+
+/// What is seen of the study that runs.
+pub(crate) fn scene(language: Language, scene: &Scene) -> Markup {
+    let report = |name: &OsStr| {
+        let path = format!("/study/{}", encoded(name.as_encoded_bytes()));
+        let href = address(&path, [("lang", language.code())].into_iter());
+        html! { a href=(href) { (name.to_string_lossy()) } }
+    };
+    match scene {
+        Scene::Nothing => html! {
+            p { (language.choose(words::NOTHING_RUNS)) }
+            pre.command { code { "weir study quick" } }
+        },
+        Scene::Running { name, followed } => html! {
+            p.study { (report(name)) }
+            h1 { (told(&followed.title, language)) }
+            (running(language, followed))
+        },
+        Scene::Unreadable { name, problem } => html! {
+            p.study { (name.to_string_lossy()) }
+            p { (problem_told(language, *problem)) }
+        },
+        Scene::Ended { name } => html! { p { (language.choose(words::HAS_ENDED)) " " (report(name)) } },
+    }
+}
+
+fn running(language: Language, of: &Followed) -> Markup {
+    let (done, blocks, repeat) = (of.progress.blocks_done, of.progress.blocks, of.progress.blocks_to_repeat);
+    let progress = match language {
+        Language::English => format!("{done} of {blocks} blocks are done"),
+        Language::Korean => format!("블록 {blocks}개 중 {done}개 완료"),
+        Language::Chinese => format!("{blocks} 个区组中已完成 {done} 个"),
+    };
+    let again = match language {
+        Language::English => format!("{repeat} may be run again"),
+        Language::Korean => format!("{repeat}개는 다시 실행할 수 있음"),
+        Language::Chinese => format!("{repeat} 个可能重新运行"),
+    };
+    html! {
+        p { progress max=(blocks) value=(done) {} }
+        p.facts {
+            span { (progress) }
+            @if repeat > 0 { span { (again) } }
+            span { (language.duration(of.elapsed_ns)) }
+            @if !of.last_cell.is_empty() { code { (of.last_cell) } }
+        }
+        @match &of.estimate {
+            Some(estimate) => section.card.doubt {
+                h1 { (estimated(language, of.kind, estimate)) }
+                p.sensitivity { (language.choose(words::PROVISIONAL)) }
+            },
+            None => p.hint { (language.choose(words::NO_ESTIMATE)) },
+        }
+    }
+}
+
+/// `server CPU per message, uring / epoll: 0.81 [0.79, 0.83], of 12 rounds or blocks`.
+fn estimated(language: Language, kind: MessageKind, of: &RunningEstimate) -> String {
+    let RunningEstimate { arm, baseline, ratio, interval: (low, high), units, is_far } = of;
+    let what = weir_report::metric(Metric::ServerCpuPerMessage, kind, language);
+    let state = match is_far {
+        None => "",
+        Some(true) => language.choose([", far state", ", 먼 상태(far)", "，远状态（far）"]),
+        Some(false) => language.choose([", near state", ", 가까운 상태(near)", "，近状态（near）"]),
+    };
+    let figure = format!("{ratio:.2} [{low:.2}, {high:.2}]");
+    match language {
+        Language::English => {
+            format!("{what}, {arm} / {baseline}: {figure}, of {units} rounds or blocks{state}")
+        }
+        Language::Korean => format!("{what}, {arm} / {baseline}: {figure}, 라운드·블록 {units}개{state}"),
+        Language::Chinese => format!("{what}，{arm} / {baseline}：{figure}，{units} 个轮次或区组{state}"),
     }
 }
 

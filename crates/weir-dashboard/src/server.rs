@@ -11,6 +11,7 @@ use std::{
 
 use axum::{
     Router,
+    body::Body,
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     middleware::{self, Next},
@@ -35,6 +36,7 @@ use crate::{
     counters::Counters,
     errors::DashboardError,
     folder::{Found, Listing},
+    live::Live,
     pages::{self, List, PAGE_STUDIES, Reader},
     query::{accepted, decoded, is_own_host, value},
     shelf::{Problem, Shelf},
@@ -60,12 +62,12 @@ const READERS_MAX: usize = 4;
 /// The study whose newest run the charts are of, where none is named.
 const CHARTED: &str = "tps";
 
-/// What every page may do: be styled from within, and frame charts of its own.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'; form-action 'none'";
-/// The same for pages that nobody may frame.
-const POLICY_UNFRAMED: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'; \
-                               form-action 'none'; frame-ancestors 'none'";
+/// What a chart may do wherever it is framed: be styled from within.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+/// What other pages may do, which nobody may frame: frame charts, and be told of the running study by a script of the
+/// dashboard's own.
+const POLICY_UNFRAMED: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; script-src 'self'; \
+                               connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// What a dashboard shows, where, and to whom.
 #[derive(Clone, Debug)]
@@ -123,7 +125,9 @@ impl Dashboard {
             let _entered = runtime.enter();
             TcpListener::from_std(listener).map_err(DashboardError::Runtime)?
         };
-        let app = Arc::new(App { settings, shelf: Shelf::default(), counters: Counters::default() });
+        let live = Arc::new(Live::over(folder));
+        let app = App { shelf: Shelf::default(), counters: Counters::default(), live, settings };
+        let app = Arc::new(app);
         Ok(Self { runtime, listener, address: bound, app, stop: watch::Sender::new(false) })
     }
 
@@ -149,11 +153,13 @@ struct App {
     settings: Settings,
     shelf: Shelf,
     counters: Counters,
+    live: Arc<Live>,
 }
 
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let router = router(&app);
+    tokio::spawn(Arc::clone(&app.live).run());
     let ended = stopped.clone();
     loop {
         let accepted = async {
@@ -202,6 +208,9 @@ fn router(app: &Arc<App>) -> Router {
         .route("/", get(list))
         .route("/study/{name}", get(study))
         .route("/charts", get(charts))
+        .route("/live", get(live))
+        .route("/live.js", get(script))
+        .route("/live/events", get(events))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz));
     for page in ChartPage::ALL {
@@ -393,8 +402,31 @@ async fn charts(State(app): State<Arc<App>>, request: Request) -> Response {
     .await
 }
 
+async fn live(State(app): State<Arc<App>>, request: Request) -> Response {
+    let reader = reader(&app, &request);
+    written(app, reader, |app, reader| Ok(pages::live(reader, &app.live.scene()))).await
+}
+
+async fn script() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("live.js"))
+}
+
+/// Server-sent events about the study that runs.
+async fn events(State(app): State<Arc<App>>, request: Request) -> Response {
+    let reader = reader(&app, &request);
+    match app.live.watch(reader.language) {
+        Some(messages) => {
+            ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(messages)).into_response()
+        }
+        None => {
+            let text = reader.language.choose(words::TOO_MANY_WATCH);
+            page(StatusCode::SERVICE_UNAVAILABLE, pages::message(&reader, text))
+        }
+    }
+}
+
 async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.counters.exposition())
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.counters.exposition(app.live.watching()))
 }
 
 async fn healthz() -> &'static str {

@@ -34,7 +34,7 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    fn of(error: &StoreError) -> Self {
+    pub(crate) fn of(error: &StoreError) -> Self {
         match error {
             StoreError::Newer { found, known, .. } => Self::Newer { found: *found, known: *known },
             StoreError::Busy { .. } => Self::Busy,

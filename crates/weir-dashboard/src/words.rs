@@ -6,6 +6,7 @@ pub(crate) type Told = [&'static str; 3];
 
 pub(crate) const STUDIES: Told = ["Studies", "연구", "研究"];
 pub(crate) const CHARTS: Told = ["Charts", "차트", "图表"];
+pub(crate) const LIVE: Told = ["Live", "실시간", "实时"];
 pub(crate) const REPORT: Told = ["Report", "보고서", "报告"];
 pub(crate) const LANGUAGES: Told = ["Languages", "언어", "语言"];
 pub(crate) const RUNNING: Told = ["running", "실행 중", "运行中"];
@@ -24,6 +25,28 @@ pub(crate) const FOLDER_GONE: Told = [
     "결과 폴더를 읽을 수 없습니다. 어느 폴더인지는 대시보드를 실행한 터미널에 표시되어 있습니다.",
     "无法读取结果文件夹；运行仪表板的终端中显示了该文件夹。",
 ];
+pub(crate) const NOTHING_RUNS: Told = [
+    "No session works on a study of this folder. When one begins, it appears here.",
+    "지금 이 폴더에서 실행 중인 연구가 없습니다. 연구가 시작되면 여기에 표시됩니다.",
+    "此文件夹中没有正在运行的研究。研究开始后会显示在这里。",
+];
+pub(crate) const HAS_ENDED: Told = ["This session has ended:", "연구 세션이 끝났습니다:", "本次运行已结束："];
+pub(crate) const PROVISIONAL: Told = [
+    "Provisional: the schedule goes on whatever it is, and nothing is decided before its end.",
+    "잠정 수치입니다. 값과 관계없이 계획대로 진행하며, 끝나기 전에는 아무것도 판정하지 않습니다.",
+    "暂定数值：无论结果如何都按计划继续，结束之前不作任何判定。",
+];
+pub(crate) const NO_ESTIMATE: Told = [
+    "Too few rounds or blocks of the primary comparison are stored for an estimate.",
+    "주 비교를 추정하기에는 저장된 라운드나 블록이 아직 부족합니다.",
+    "已存储的轮次或区组尚不足以估计主要比较。",
+];
+pub(crate) const TOO_MANY_WATCH: Told = [
+    "As many browsers watch as may at a time.",
+    "동시에 볼 수 있는 브라우저 수를 넘었습니다.",
+    "同时观看的浏览器已达上限。",
+];
+
 pub(crate) const CHARTS_HELP: Told = [
     "Each chart has an address of its own and may be framed by other pages. Without a study it is of the newest study tps.",
     "차트마다 주소가 있어 다른 문서에 iframe으로 넣을 수 있습니다. 연구를 지정하지 않으면 가장 최근의 tps 연구를 보여 줍니다.",

@@ -4,7 +4,7 @@
 //! with one protocol; [`validate`] says what may be asked, [`alternation`] which arms take turns and [`outline`] what
 //! that comes to; [`run`] runs it through a [`launch::Launcher`] in the order of [`weir_judge::plan`] and stores every
 //! finished block, `weir-judge` judges it, [`exit`] and [`export`] hand the result on. [`stored`] judges what a
-//! run folder holds, and [`held`] says whether a session works on it.
+//! run folder holds, [`held`] says whether a session works on it, and [`follow`] what it has stored so far.
 //!
 //! Measured code never runs in this process; [`process`] starts it as child processes that cannot outlive it. Nothing
 //! here prints, exits or reads the environment.
@@ -15,6 +15,7 @@ pub mod exit;
 pub mod export;
 pub mod fake;
 pub mod file;
+pub mod follow;
 pub mod held;
 pub mod host_defaults;
 pub mod io_models;

@@ -57,7 +57,13 @@ mod view;
 mod words;
 
 use maud::Markup;
-use weir_record::{finding::Finding, spec::Text, study::StudyResult, trial::TrialRecord};
+use weir_record::{
+    finding::{Finding, MessageKind},
+    metric::Metric,
+    spec::Text,
+    study::StudyResult,
+    trial::TrialRecord,
+};
 
 pub use chart_page::{ChartPage, chart_page};
 pub use display::wrap;
@@ -130,6 +136,11 @@ pub fn verdict(result: &StudyResult, language: Language) -> (&'static str, &'sta
 /// What whoever wrote a study said in it: in the language where it was translated, and else in English.
 pub fn told(text: &Text, language: Language) -> &str {
     titles::told(text, language)
+}
+
+/// A metric inside a sentence about messages of a kind: `server CPU per request`.
+pub fn metric(metric: Metric, kind: MessageKind, language: Language) -> String {
+    metrics::of_kind(metric, kind, language)
 }
 
 /// The primary verdict in one sentence.

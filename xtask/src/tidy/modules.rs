@@ -15,6 +15,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         &[
             "limits",
             "held",
+            "follow",
             "stored",
             "host_defaults",
             "table",

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod client;
+mod live;
 mod pages;
 mod refusals;
 mod results;
