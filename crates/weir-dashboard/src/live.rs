@@ -1,6 +1,6 @@
-//! What a running study comes to, told to browsers as it is stored. One task looks once a second while somebody watches,
-//! reads a store only when it has changed, and then only its new blocks. A browser that does not take what it is sent
-//! is let go, and finds the state of the moment when it comes back.
+//! What a running study comes to, told to browsers as it is stored. One task looks once a second while somebody
+//! watches, reads a store only when it has changed, and then only its new blocks. A browser that does not take what it
+//! is sent is let go, and finds the state of the moment when it comes back.
 
 use std::{
     convert::Infallible,

@@ -1,5 +1,5 @@
-//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, and what is said when something is not there.
-//! Pure text out; reports and charts are drawn by `weir-report`.
+//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, and what is said when something
+//! is not there. Pure text out; reports and charts are drawn by `weir-report`.
 
 use std::ffi::OsStr;
 
@@ -160,6 +160,7 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
     let (word, sentence) = match conclusion {
         Some(conclusion) => conclusion.told(reader.language),
         None if found.is_running => (reader.say(words::RUNNING), ""),
+        None if card.blocks_stored >= card.blocks => (reader.say(words::NOT_JUDGED), ""),
         None => (reader.say(words::UNFINISHED), ""),
     };
     html! {

@@ -36,8 +36,8 @@ pub(crate) fn value(query: &str, name: &str) -> Option<Vec<u8>> {
     pairs.into_iter().find(|(own, _)| *own == name).and_then(|(_, value)| decoded(value))
 }
 
-/// The language of an `Accept-Language` header, or of a locale such as `ko_KR.UTF-8`, that is preferred most among ours.
-/// Absent where none of ours is in it.
+/// The language of an `Accept-Language` header, or of a locale such as `ko_KR.UTF-8`, that is preferred most among
+/// ours. Absent where none of ours is in it.
 pub fn accepted(header: &str) -> Option<Language> {
     let mut best: Option<(f64, Language)> = None;
     for part in header.split(',') {

@@ -58,11 +58,11 @@ pub(crate) struct Card {
     pub elapsed_ns: u64,
     pub blocks_stored: u32,
     pub blocks: u32,
-    /// Absent as long as the study is not finished.
+    /// Absent as long as the schedule is not finished, and of a result that an earlier version wrote in other words.
     pub conclusion: Option<Conclusion>,
 }
 
-/// What a finished study came to, as its session judged it.
+/// What a study with a finished schedule came to, as the last session that ended judged it.
 #[derive(Clone, Debug)]
 pub(crate) struct Conclusion {
     /// By language: the word of the verdict, and the sentence.
@@ -154,12 +154,15 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn card(found: &Found) -> Result<Card, StoreError> {
     let store = Store::open_read_only(&found.path)?;
     let StudyBrief { spec, created_at, elapsed_ns, blocks } = store.brief()?;
-    // A result of another version is judged again where the study is shown.
-    let result = store.result().ok().flatten().filter(|result| result.complete);
     let planned = |cell: &String| spec.cells.iter().any(|own| own.id == *cell);
+    let blocks_stored: u32 = blocks.iter().filter(|(cell, _)| planned(cell)).map(|(_, count)| count).sum();
+    let blocks: u32 = spec.cells.iter().map(|cell| cell.blocks).sum();
+    // A result of another version is judged again where the study is shown.
+    let result = store.result().ok().flatten();
+    let result = result.filter(|result| result.complete || blocks_stored >= blocks);
     Ok(Card {
-        blocks_stored: blocks.iter().filter(|(cell, _)| planned(cell)).map(|(_, count)| count).sum(),
-        blocks: spec.cells.iter().map(|cell| cell.blocks).sum(),
+        blocks_stored,
+        blocks,
         conclusion: result.as_ref().map(Conclusion::of),
         name: spec.name,
         title: spec.title,

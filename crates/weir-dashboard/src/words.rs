@@ -11,6 +11,7 @@ pub(crate) const REPORT: Told = ["Report", "보고서", "报告"];
 pub(crate) const LANGUAGES: Told = ["Languages", "언어", "语言"];
 pub(crate) const RUNNING: Told = ["running", "실행 중", "运行中"];
 pub(crate) const UNFINISHED: Told = ["unfinished", "미완료", "未完成"];
+pub(crate) const NOT_JUDGED: Told = ["not judged yet", "아직 판정 없음", "尚未判定"];
 pub(crate) const UNREADABLE: Told = ["cannot be read", "읽을 수 없음", "无法读取"];
 pub(crate) const NEWER_PAGE: Told = ["Newer studies", "더 최근 연구", "较新的研究"];
 pub(crate) const OLDER_PAGE: Told = ["Older studies", "더 이전 연구", "较早的研究"];

@@ -1,5 +1,5 @@
-//! Which run folders a session works on, from the kernel's list of locks. Trying a lock would be in the way of a session
-//! that begins at that moment; reading the list is in nobody's.
+//! Which run folders a session works on, from the kernel's list of locks. Trying a lock would be in the way of a
+//! session that begins at that moment; reading the list is in nobody's.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt, path::Path};
 

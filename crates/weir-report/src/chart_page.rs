@@ -203,7 +203,7 @@ fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) ->
         _ => (format::grouped, format::grouped),
     };
     let name = match page {
-        ChartPage::Success => page.title(view.language).to_owned(),
+        ChartPage::Success => format!("{} (%)", page.title(view.language)),
         _ => overview::quantity(view, quantity),
     };
     let title = maps::apart(view, map.map).map_or_else(|| name.clone(), |apart| format!("{name} · {apart}"));
@@ -284,9 +284,9 @@ fn of_scaling(mean: &ScalingMean, quantity: Quantity) -> Option<Point> {
     Some(Point { arm: mean.arm.clone(), level: u64::from(mean.workers), figure: figure?, is_bound: false })
 }
 
-/// `99.95 %`: never more than it is.
+/// `99.95`: the title says of what, for there is little room.
 fn share_tick(share: f64) -> String {
-    format!("{} %", (share * 1e4).round() / 1e2)
+    ((share * 1e4).round() / 1e2).to_string()
 }
 
 /// The report's sections about system calls: against connections, and as strace sums them.

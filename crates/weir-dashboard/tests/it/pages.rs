@@ -47,7 +47,10 @@ fn a_study_is_its_report_and_changes_when_its_store_does() {
     sql(&path, "DELETE FROM result; UPDATE study SET reproduce = 'weir study other'");
     make_old(&path, 50);
     assert!(dashboard.get("/study/one").body.contains("weir study other"));
-    assert!(dashboard.get("/").body.contains("unfinished"), "there is no result any more");
+    assert!(dashboard.get("/").body.contains("not judged yet"), "there is no result any more");
+    sql(&path, "UPDATE study SET spec = json_set(spec, '$.cells[0].blocks', 1000)");
+    make_old(&path, 40);
+    assert!(dashboard.get("/").body.contains("unfinished"), "nor all of its blocks");
 }
 
 #[test]
