@@ -28,7 +28,8 @@ const FOREIGN_CPUS_CHANGE_MAX: f64 = 0.1;
 /// With fewer rounds of a cell in a half its median says nothing.
 const ROUNDS_MIN: usize = 6;
 
-/// The check; `None` where no cell has rounds enough.
+/// The check; `None` where no cell has rounds enough and what other processes used has not changed either. Where it has,
+/// that may be why: rounds that it spoiled are no rounds of the baseline any more.
 pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
     let cells: Vec<CellTrials<'_>> = spec
         .cells
@@ -43,17 +44,20 @@ pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> O
         cells.iter().filter_map(|cell| change(gate, cell, baseline, metric)).collect()
     };
     let (server_cpu, throughput) = (changes(Metric::ServerCpuPerMessage), changes(Metric::Throughput));
-    let (log_cpu, log_throughput) = (median(&server_cpu)?, median(&throughput)?);
-    let foreign_cpus = foreign_cpus(spec, trials);
+    let logs = [median(&server_cpu), median(&throughput)];
+    let foreign_cpus = foreign_cpus(spec, trials)?;
+    let is_steady = (foreign_cpus.1 - foreign_cpus.0).abs() <= FOREIGN_CPUS_CHANGE_MAX;
+    if server_cpu.is_empty() && is_steady {
+        return None;
+    }
     let limit = (1.0 + CHANGE_MAX).ln();
-    let passed = log_cpu.abs() <= limit
-        && log_throughput.abs() <= limit
-        && (foreign_cpus.1 - foreign_cpus.0).abs() <= FOREIGN_CPUS_CHANGE_MAX;
+    let passed = is_steady && logs.iter().flatten().all(|log| log.abs() <= limit);
+    let [of_cpu, of_throughput] = logs.map(|log| log.map(f64::exp));
     let detail = Finding::MachineDrift {
         foreign_cpus,
         foreign_cpus_change_max: FOREIGN_CPUS_CHANGE_MAX,
-        server_cpu: log_cpu.exp(),
-        throughput: log_throughput.exp(),
+        server_cpu: of_cpu,
+        throughput: of_throughput,
         cells: u32::try_from(server_cpu.len()).unwrap_or(u32::MAX),
         change_max: CHANGE_MAX,
         kind: MessageKind::of_study(spec),
@@ -75,20 +79,25 @@ fn change(gate: &Gate, cell: &CellTrials<'_>, arm: &str, metric: Metric) -> Opti
     Some(median(&second)? - median(&first)?)
 }
 
-/// CPUs of other processes in the trials of both halves.
-fn foreign_cpus(spec: &StudySpec, trials: &[&TrialRecord]) -> (f64, f64) {
+/// CPUs of other processes in the trials of both halves; `None` with too few of them.
+fn foreign_cpus(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<(f64, f64)> {
     let blocks = |id: &str| spec.cells.iter().find(|cell| cell.id == id).map_or(0, |cell| cell.blocks);
     let half = |late: bool| {
         let own = trials.iter().filter(|trial| (2 * trial.block >= blocks(&trial.cell_id)) == late);
         let seen = own.filter_map(|trial| trial.load.as_ref()?.observed.as_ref());
-        median(&seen.map(|seen| seen.noise.foreign_cpus).collect::<Vec<_>>()).unwrap_or(0.0)
+        let seen: Vec<f64> = seen.map(|seen| seen.noise.foreign_cpus).collect();
+        median(&seen).filter(|_| seen.len() >= ROUNDS_MIN)
     };
-    (half(false), half(true))
+    half(false).zip(half(true))
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{load::LoadReport, machine::NoiseWindow, trial::ObservedWindow};
+    use weir_record::{
+        load::LoadReport,
+        machine::NoiseWindow,
+        trial::{Exclusion, ObservedWindow},
+    };
 
     use super::*;
     use crate::sample;
@@ -96,7 +105,16 @@ mod tests {
     const WINDOW_NS: u64 = 1_000_000_000;
 
     /// A study of whole trials whose second half is so much dearer and slower, with so much of a CPU gone to others.
-    fn checked(blocks: u32, (dearer, slower, foreign): (f64, f64, f64)) -> Option<Check> {
+    fn checked(blocks: u32, second_half: (f64, f64, f64)) -> Option<Check> {
+        checked_of(blocks, second_half, false)
+    }
+
+    /// The same; the machine may change its state in each round of the second half.
+    fn checked_of(
+        blocks: u32,
+        (dearer, slower, foreign): (f64, f64, f64),
+        is_spoiled: bool,
+    ) -> Option<Check> {
         let spec = sample::study(&["epoll", "uring"], blocks, 1);
         let trial = |block: u32| {
             let is_late = 2 * block >= blocks;
@@ -108,6 +126,7 @@ mod tests {
                 cell_id: spec.cells[0].id.clone(),
                 arm: "epoll".to_owned(),
                 block,
+                exclusions: if is_late && is_spoiled { vec![Exclusion::StateChanged] } else { Vec::new() },
                 load: Some(LoadReport {
                     messages,
                     window_ns: WINDOW_NS,
@@ -141,11 +160,29 @@ mod tests {
     #[test]
     fn what_changed_is_told_in_numbers() {
         let check = checked(24, (1.3, 1.5, 0.9)).expect("there are rounds");
-        let Finding::MachineDrift { foreign_cpus, server_cpu, throughput, cells, .. } = check.detail else {
+        let Finding::MachineDrift {
+            foreign_cpus,
+            server_cpu: Some(server_cpu),
+            throughput: Some(throughput),
+            cells,
+            ..
+        } = check.detail
+        else {
             panic!("{check:?}")
         };
         assert!((server_cpu - 1.3).abs() < 0.01 && (throughput - 1.0 / 1.5).abs() < 0.01, "{check:?}");
         assert!((foreign_cpus.0 - 0.05).abs() < 1e-9 && (foreign_cpus.1 - 0.95).abs() < 1e-9, "{check:?}");
         assert_eq!(cells, 1);
+    }
+
+    #[test]
+    fn a_machine_that_spoils_the_rounds_of_a_half_is_told_by_what_others_used() {
+        let [disturbed, alone] = [0.9, 0.0].map(|foreign| checked_of(24, (1.0, 1.0, foreign), true));
+        let check = disturbed.expect("others used more");
+        let Finding::MachineDrift { server_cpu, throughput, cells, .. } = check.detail else {
+            panic!("{check:?}")
+        };
+        assert_eq!((check.passed, server_cpu, throughput, cells), (false, None, None, 0));
+        assert_eq!(alone, None, "there is nothing to tell");
     }
 }

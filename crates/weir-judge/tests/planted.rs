@@ -126,7 +126,13 @@ fn a_machine_that_another_process_takes_half_way_is_named() {
     let result = judged(&spec, &trials);
     assert_eq!(said(&result), expected(["steady-machine"]));
     let check = result.checks.iter().find(|check| check.name == "steady-machine").expect("it is there");
-    let Finding::MachineDrift { foreign_cpus, server_cpu, throughput, .. } = check.detail else {
+    let Finding::MachineDrift {
+        foreign_cpus,
+        server_cpu: Some(server_cpu),
+        throughput: Some(throughput),
+        ..
+    } = check.detail
+    else {
         panic!("{check:?}")
     };
     assert_eq!(foreign_cpus, (0.0, 0.93));

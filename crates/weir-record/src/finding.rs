@@ -224,10 +224,11 @@ findings! {
         foreign_cpus: (f64, f64),
         /// Most that they may come to differ.
         foreign_cpus_change_max: f64,
-        /// The baseline's CPU per message in the second half over that in the first; the median over cells.
-        server_cpu: f64,
+        /// The baseline's CPU per message in the second half over that in the first, the median over cells; absent where
+        /// no cell has rounds enough in both halves, which a machine that changes can bring about.
+        server_cpu: Option<f64>,
         /// The same of its throughput.
-        throughput: f64,
+        throughput: Option<f64>,
         /// Cells that have rounds enough in both halves.
         cells: u32,
         /// Most that either may change, as a share.

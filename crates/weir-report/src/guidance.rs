@@ -36,7 +36,9 @@ pub(crate) fn short(view: &View<'_>) -> Vec<String> {
     let Some(guidance) = &view.result.guidance else { return Vec::new() };
     let access = guidance.access.iter().flat_map(|it| access(view, it));
     let advice = guidance.advice.iter().map(|it| standing(view, it));
-    access.chain(advice).chain(chart::crossings(view, METRIC)).collect()
+    let at_rates =
+        guidance.advice.iter().flat_map(|it| chart::cpu_at_equal_rates(view, &it.arm, &it.baseline));
+    access.chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
 }
 
 fn access(view: &View<'_>, it: &Access) -> Vec<String> {

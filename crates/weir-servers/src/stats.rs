@@ -5,16 +5,14 @@
 
 use std::{
     io::{self, BufRead, BufReader, Write},
+    net::Shutdown,
     os::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixListener, UnixStream},
     },
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -27,8 +25,11 @@ use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
 /// What a server has to say about itself beside the engine's counters; adds it to each answer.
 pub type NodeSource = Arc<dyn Fn(&mut ServerStats) + Send + Sync>;
 
-/// Readers at a time; more are closed at once.
+/// Readers at a time. One more takes the place of the one that has asked nothing for longest.
 const READERS_MAX: usize = 16;
+
+/// How long a reader may leave an answer where it is.
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Longest line a reader may send.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -61,14 +62,70 @@ impl StatsSocket {
     /// # Errors
     /// When no thread can be had.
     pub fn answer(self, control: ServerControl, node: Option<NodeSource>) -> io::Result<()> {
-        let accept = move || accept(&self.listener, &control, node.as_ref());
+        self.answer_by(Arc::new(move |asked: &str| {
+            match asked {
+                CLOCK_ON => control.time_calls(true),
+                CLOCK_OFF => control.time_calls(false),
+                _ => {}
+            }
+            let mut stats = control.stats();
+            if let Some(node) = &node {
+                node(&mut stats);
+            }
+            stats
+        }))
+    }
+
+    fn answer_by(self, answers: Answers) -> io::Result<()> {
+        let accept = move || accept(&self.listener, &answers);
         thread::Builder::new().name("weir-stats".into()).spawn(accept).map(drop)
     }
 }
 
-fn accept(listener: &UnixListener, control: &ServerControl, node: Option<&NodeSource>) {
-    let readers = Arc::new(AtomicUsize::new(0));
-    for reader in listener.incoming() {
+/// What is answered to a line.
+type Answers = Arc<dyn Fn(&str) -> ServerStats + Send + Sync>;
+
+/// Those who read, with when each of them last asked.
+#[derive(Clone, Default)]
+struct Readers(Arc<Mutex<Vec<Reader>>>);
+
+struct Reader {
+    number: u64,
+    asked: Instant,
+    stream: UnixStream,
+}
+
+impl Readers {
+    fn list(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds one; where there are as many as there may be, the one that has been silent for longest is closed.
+    fn add(&self, number: u64, stream: UnixStream) {
+        let mut list = self.list();
+        if list.len() >= READERS_MAX
+            && let Some(silent) = (0..list.len()).min_by_key(|place| list[*place].asked)
+        {
+            // Its thread ends when it next reads or writes.
+            let _ = list.swap_remove(silent).stream.shutdown(Shutdown::Both);
+        }
+        list.push(Reader { number, asked: Instant::now(), stream });
+    }
+
+    fn has_asked(&self, number: u64) {
+        if let Some(reader) = self.list().iter_mut().find(|reader| reader.number == number) {
+            reader.asked = Instant::now();
+        }
+    }
+
+    fn remove(&self, number: u64) {
+        self.list().retain(|reader| reader.number != number);
+    }
+}
+
+fn accept(listener: &UnixListener, answers: &Answers) {
+    let readers = Readers::default();
+    for (number, reader) in (0..).zip(listener.incoming()) {
         let Ok(reader) = reader else {
             thread::park_timeout(REST);
             continue;
@@ -76,18 +133,16 @@ fn accept(listener: &UnixListener, control: &ServerControl, node: Option<&NodeSo
         if !socket_peercred(&reader).is_ok_and(|peer| may_read(peer.uid, geteuid())) {
             continue;
         }
-        if readers.fetch_add(1, Ordering::Relaxed) >= READERS_MAX {
-            readers.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let (control, node, open) = (control.clone(), node.cloned(), Arc::clone(&readers));
+        let Ok(stream) = reader.try_clone() else { continue };
+        readers.add(number, stream);
+        let (answers, own) = (Arc::clone(answers), readers.clone());
         let answer = move || {
             // A reader that breaks off is not our concern.
-            let _ = answer(reader, &control, node.as_ref());
-            open.fetch_sub(1, Ordering::Relaxed);
+            let _ = answer(reader, &answers, || own.has_asked(number));
+            own.remove(number);
         };
         if thread::Builder::new().name("weir-stats".into()).spawn(answer).is_err() {
-            readers.fetch_sub(1, Ordering::Relaxed);
+            readers.remove(number);
         }
     }
 }
@@ -97,7 +152,8 @@ fn may_read(reader: Uid, own: Uid) -> bool {
     reader == own || reader.is_root()
 }
 
-fn answer(stream: UnixStream, control: &ServerControl, node: Option<&NodeSource>) -> io::Result<()> {
+fn answer(stream: UnixStream, answers: &Answers, has_asked: impl Fn()) -> io::Result<()> {
+    stream.set_write_timeout(Some(WRITE_LIMIT))?;
     let mut output = stream.try_clone()?;
     let mut input = BufReader::new(stream);
     let mut line = String::new();
@@ -106,16 +162,8 @@ fn answer(stream: UnixStream, control: &ServerControl, node: Option<&NodeSource>
         if io::Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        match line.trim_end() {
-            CLOCK_ON => control.time_calls(true),
-            CLOCK_OFF => control.time_calls(false),
-            _ => {}
-        }
-        let mut stats = control.stats();
-        if let Some(node) = node {
-            node(&mut stats);
-        }
-        let mut text = serde_json::to_string(&stats)?;
+        has_asked();
+        let mut text = serde_json::to_string(&answers(line.trim_end()))?;
         text.push('\n');
         output.write_all(text.as_bytes())?;
     }
@@ -130,5 +178,32 @@ mod tests {
         let [root, own, other] = [0, 1_000, 1_001].map(Uid::from_raw);
         assert!(may_read(own, own) && may_read(root, own) && may_read(root, root));
         assert!(!may_read(other, own) && !may_read(own, root));
+    }
+
+    #[test]
+    fn readers_that_ask_no_more_make_room_for_one_that_does() {
+        let name = format!("weir-stats-test-{}", std::process::id());
+        let socket = StatsSocket::bind(&format!("@{name}")).expect("the name is free");
+        socket.answer_by(Arc::new(|_: &str| ServerStats::default())).expect("there is a thread");
+        let address = SocketAddr::from_abstract_name(&name).expect("it is short");
+        let connect = || BufReader::new(UnixStream::connect_addr(&address).expect("it listens"));
+        let ask = |reader: &mut BufReader<UnixStream>| {
+            reader.get_mut().write_all(b"\n")?;
+            let mut line = String::new();
+            reader.read_line(&mut line)
+        };
+        let mut first = connect();
+        assert!(ask(&mut first).expect("it is answered") > 0);
+        let mut silent: Vec<_> = (1..READERS_MAX).map(|_| connect()).collect();
+        // Once, so that all have been let in.
+        assert!(silent.iter_mut().all(|reader| ask(reader).is_ok_and(|bytes| bytes > 0)));
+        assert!(ask(&mut first).expect("it is answered") > 0, "it is the one that asked last");
+        let mut late = connect();
+        assert!(ask(&mut late).expect("it is answered") > 0);
+        assert!(ask(&mut first).expect("it is answered") > 0, "it keeps its place");
+        let mut line = String::new();
+        assert_eq!(silent[0].read_line(&mut line).expect("it is closed"), 0, "it was silent for longest");
+        let mut many: Vec<_> = (0..3 * READERS_MAX).map(|_| connect()).collect();
+        assert!(ask(many.last_mut().expect("there are some")).expect("it is answered") > 0);
     }
 }

@@ -11,6 +11,7 @@ use std::{
     path::Path,
     process::Command,
     sync::atomic::Ordering,
+    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -46,6 +47,10 @@ use crate::{
 
 /// From the last answer of a slice until its server sleeps.
 const SETTLE: Duration = Duration::from_micros(300);
+
+/// The same on the blocking driver: a receive gives up after 50 ms of silence, and its thread goes over to another call.
+/// Read in between, engine and kernel would differ by a call for each connection.
+const SETTLE_BLOCKING: Duration = Duration::from_millis(75);
 
 /// An arm that uses more of a CPU than this while it waits is stopped between its slices.
 pub(crate) const WAITING_SHARE_MAX: f64 = 0.005;
@@ -86,6 +91,8 @@ struct Arm {
     /// Held until the server is gone.
     _files: Option<TrialFiles>,
     pid: u32,
+    /// From the last answer until its threads make no further call.
+    settle: Duration,
     stats: Option<StatsClient>,
     failure: Option<TrialFailure>,
     slices: Vec<SliceRecord>,
@@ -134,7 +141,7 @@ impl Round<'_> {
             let files = files.prepare(&request, &starts)?;
             let number = self.number + u64::from(position);
             arms.push(match Server::start(self.weir, &request, (&starts, &files), number, self.deadlines) {
-                Ok(server) => Arm::of(server, files),
+                Ok(server) => Arm::of(server, files, spec.subject.driver()),
                 Err(NoServer::Failed(failure)) => Arm::failed(failure),
                 Err(NoServer::Stop(error)) => return Err(error),
             });
@@ -247,6 +254,7 @@ impl Round<'_> {
         length_ns: u64,
     ) -> Result<(), Broken> {
         let (waited, mut observers) = (self.prime(generator, arm, target)?, arm.observers(by));
+        sleep(arm.settle);
         observers.begin();
         let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
         let (rung, readings) = observers.end();
@@ -272,11 +280,11 @@ impl Round<'_> {
         target: usize,
         (length_ns, is_timed): (u64, bool),
     ) -> Result<Ran, Broken> {
-        settle();
+        sleep(SETTLE);
         let before = arm.edge(generator);
         let run = SliceCommand::Run { target: number(target), length_ns, is_timed };
         let counts = generator.done(self, run)?;
-        settle();
+        sleep(if is_timed { SETTLE } else { arm.settle });
         Ok(Ran { before, after: arm.edge(generator), counts })
     }
 }
@@ -334,16 +342,13 @@ fn taken_each(before: Option<u64>, servers: usize) -> Option<u64> {
     Some(memory::kernel_bytes()?.saturating_sub(before?) / u64::try_from(servers.max(1)).ok()?)
 }
 
-fn settle() {
-    std::thread::sleep(SETTLE);
-}
-
 impl Arm {
-    fn of(server: Server, files: TrialFiles) -> Self {
+    fn of(server: Server, files: TrialFiles, driver: Option<&str>) -> Self {
         let pid = server.observed_pid();
         let stats = server.stats_socket.as_deref().and_then(|name| StatsClient::connect(name).ok());
         let left = (family_cpu_ns(pid), Instant::now());
-        Self { server: Some(server), _files: Some(files), pid, stats, left, ..Self::empty() }
+        let settle = if driver == Some("blocking") { SETTLE_BLOCKING } else { SETTLE };
+        Self { server: Some(server), _files: Some(files), pid, settle, stats, left, ..Self::empty() }
     }
 
     fn failed(failure: TrialFailure) -> Self {
@@ -355,6 +360,7 @@ impl Arm {
             server: None,
             _files: None,
             pid: 0,
+            settle: SETTLE,
             stats: None,
             failure: None,
             slices: Vec::new(),

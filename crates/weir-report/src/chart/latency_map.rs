@@ -9,6 +9,7 @@ use weir_record::{
     metric::Metric,
     overview::Figure,
     spec::CellSpec,
+    verdict::{Comparison, Verdict},
 };
 
 use super::{
@@ -88,6 +89,39 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
         format!("{} · {} · {rates}", shape(view, ladder), metrics::name(view, Metric::LatencyP99))
     };
     view.result.latency_ladders.iter().map(line).collect()
+}
+
+/// Server CPU for a message at rates that all arms were offered: in closed loop each runs as fast as it can, and a
+/// server that has time left may show another ratio. A line for each ladder in which an arm may be compared.
+pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> Vec<String> {
+    let ratio = |cell_id: &str| {
+        let is_it = |it: &&Comparison| {
+            it.metric == Metric::ServerCpuPerMessage
+                && it.cell_id == cell_id
+                && (it.arm.as_str(), it.baseline.as_str()) == (arm, baseline)
+        };
+        let found = view.result.comparisons.iter().find(is_it)?;
+        let may_be_told = found.verdict != Verdict::NotComparable && found.interval.is_some();
+        may_be_told.then(|| format::ratio_and_interval(found.ratio, found.interval))
+    };
+    let line = |ladder: &LatencyLadder| {
+        let capacity = ladder.capacity.as_ref()?;
+        let at =
+            |rung: &LatencyRung| Some(format!("{}: {}", whole_percent(rung.share?), ratio(&rung.cell_id)?));
+        let rates: Vec<String> = ladder.rungs.iter().filter_map(at).collect();
+        let (rates, closed) = (rates.join(view.language.semicolon()), ratio(&capacity.cell_id)?);
+        let (shape, noun) = (shape(view, ladder), metrics::prose(view, Metric::ServerCpuPerMessage));
+        let told = told!(
+            view.language,
+            "{shape}: {noun} of {arm} over that of {baseline} at equal rates, by their share of what the slowest arm can do: \
+             {rates}. In closed loop, each as fast as it can: {closed}.",
+            "{shape}: 같은 부하율(가장 느린 대상의 처리 능력 대비)에서 {baseline} 대비 {arm} {noun}: {rates}. 각자 최대 속도로 처리하는 폐쇄형에서는 \
+             {closed}.",
+            "{shape}：在相同速率下（以最慢方案处理能力的比例计），{arm} 的{noun}与 {baseline} 之比：{rates}。闭环、各自全速时为 {closed}。",
+        );
+        (!rates.is_empty()).then_some(told)
+    };
+    view.result.latency_ladders.iter().filter_map(line).take(TOLD_MAX).collect()
 }
 
 /// What all cells of a ladder have in common, in words.

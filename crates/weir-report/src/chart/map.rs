@@ -52,8 +52,17 @@ pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<String> {
     own.flat_map(|grid| of_grid(view, grid)).collect()
 }
 
+/// Lines of the map that cross at the same place, as it is told, are one sentence.
 fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<String> {
-    grid.crossings.iter().map(|it| crossed(view, grid, it)).collect()
+    let mut alike: Vec<Vec<&Crossing>> = Vec::new();
+    let key = |it: &Crossing| (place(it), it.beyond, it.cells_left_out);
+    for it in &grid.crossings {
+        match alike.iter_mut().find(|own| key(own[0]) == key(it)) {
+            Some(own) => own.push(it),
+            None => alike.push(vec![it]),
+        }
+    }
+    alike.iter().map(|own| crossed(view, grid, own)).collect()
 }
 
 fn plot(view: &View<'_>, grid: &Grid) -> Plot {
@@ -223,20 +232,26 @@ fn mean(view: &View<'_>, grid: &Grid, marginal: &Marginal) -> Vec<String> {
     ]
 }
 
-/// `uring needs less server CPU from about 30 [12, 70] connections on`.
-fn crossed(view: &View<'_>, grid: &Grid, crossing: &Crossing) -> String {
-    let language = view.language;
+/// `30 [12, 70]`.
+fn place(crossing: &Crossing) -> String {
     let number = |value: f64| {
         format::grouped(if value < 10.0 { (value * 10.0).round() / 10.0 } else { value.round() })
     };
     let end = |end: Option<f64>| end.map_or_else(|| format::ABSENT.to_owned(), number);
-    let at = number(crossing.connections);
-    let interval = format!("[{}, {}]", end(crossing.low), end(crossing.high));
-    let own = grid.cells.iter().find(|it| it.cell_id == crossing.cell_id);
-    let own = grid.factors.iter().zip(own.map_or(&[][..], |cell| &cell.levels));
-    let others = own.filter(|(factor, _)| **factor != GridFactor::Connections);
-    let rest: Vec<String> = others.map(|(factor, it)| level(view, *factor, *it)).collect();
-    let rest = match rest.join(" · ") {
+    format!("{} [{}, {}]", number(crossing.connections), end(crossing.low), end(crossing.high))
+}
+
+/// `uring needs less server CPU from about 30 [12, 70] connections on`, of lines that are alike in that.
+fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
+    let (language, crossing) = (view.language, alike[0]);
+    let at = place(crossing);
+    let line = |crossing: &&Crossing| {
+        let own = grid.cells.iter().find(|it| it.cell_id == crossing.cell_id);
+        let own = grid.factors.iter().zip(own.map_or(&[][..], |cell| &cell.levels));
+        let others = own.filter(|(factor, _)| **factor != GridFactor::Connections);
+        others.map(|(factor, it)| level(view, *factor, *it)).collect::<Vec<_>>().join(" · ")
+    };
+    let rest = match alike.iter().map(line).collect::<Vec<_>>().join("; ") {
         rest if rest.is_empty() => rest,
         rest => told!(language, " ({rest})", " ({rest})", "（{rest}）"),
     };
@@ -244,9 +259,9 @@ fn crossed(view: &View<'_>, grid: &Grid, crossing: &Crossing) -> String {
         0 => String::new(),
         cells => told!(
             language,
-            " Cells of this line that are marked † and left out of it: {cells}.",
-            " 이 선에서 †로 표시한 셀 {cells}개는 쓰지 않았습니다.",
-            "该线上标有 † 的 {cells} 个单元未予采用。",
+            " Cells of each line that are marked † and left out of it: {cells}.",
+            " 각 선에서 †로 표시한 셀 {cells}개는 쓰지 않았습니다.",
+            "每条线上标有 † 的 {cells} 个单元未予采用。",
         ),
     };
     let (arm, baseline) = (maps::arm(view, &grid.arm, grid.map), &grid.baseline);
@@ -254,15 +269,15 @@ fn crossed(view: &View<'_>, grid: &Grid, crossing: &Crossing) -> String {
     let told = match crossing.beyond {
         Difference::Less => told!(
             language,
-            "{metric}: from about {at} {interval} connections on, {arm} has less than {baseline}{rest}.",
-            "{metric}: 연결 약 {at}개 {interval}부터 {arm} 쪽이 {baseline} 쪽보다 적습니다{rest}.",
-            "{metric}：从约 {at} {interval} 个连接起，{arm} 少于 {baseline}{rest}。",
+            "{metric}: from about {at} connections on, {arm} has less than {baseline}{rest}.",
+            "{metric}: 연결 약 {at}개부터 {arm} 쪽이 {baseline} 쪽보다 적습니다{rest}.",
+            "{metric}：从约 {at} 个连接起，{arm} 少于 {baseline}{rest}。",
         ),
         _ => told!(
             language,
-            "{metric}: from about {at} {interval} connections on, {arm} has more than {baseline}{rest}.",
-            "{metric}: 연결 약 {at}개 {interval}부터 {arm} 쪽이 {baseline} 쪽보다 많습니다{rest}.",
-            "{metric}：从约 {at} {interval} 个连接起，{arm} 多于 {baseline}{rest}。",
+            "{metric}: from about {at} connections on, {arm} has more than {baseline}{rest}.",
+            "{metric}: 연결 약 {at}개부터 {arm} 쪽이 {baseline} 쪽보다 많습니다{rest}.",
+            "{metric}：从约 {at} 个连接起，{arm} 多于 {baseline}{rest}。",
         ),
     };
     told + &left_out

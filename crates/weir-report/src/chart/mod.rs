@@ -27,7 +27,9 @@ pub(crate) use canvas::swatch;
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
 pub(crate) use frontier::{frontier, simulated};
-pub(crate) use latency_map::{TITLE as LATENCY_MAP_TITLE, latency_map, lines as latency_lines};
+pub(crate) use latency_map::{
+    TITLE as LATENCY_MAP_TITLE, cpu_at_equal_rates, latency_map, lines as latency_lines,
+};
 pub(crate) use levels::{Axis, Levels, Point, levels as by_level};
 pub(crate) use map::{crossings, difference_word, level, levels, map};
 pub(crate) use timeline::timeline;

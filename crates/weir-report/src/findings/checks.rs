@@ -297,17 +297,33 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
     };
     let [first, second, cpus_max] =
         [foreign_cpus.0, foreign_cpus.1, *foreign_cpus_change_max].map(|cpus| format!("{cpus:.2}"));
-    let [cpu, rate] = [server_cpu, throughput].map(|ratio| format::ratio(Some(*ratio)));
     let (limit, per) = (percent(*change_max), per(language, *kind));
+    let baseline = match (server_cpu, throughput) {
+        (Some(cpu), Some(rate)) => {
+            let [cpu, rate] = [cpu, rate].map(|ratio| format::ratio(Some(*ratio)));
+            told!(
+                language,
+                "the baseline took {cpu} times the CPU per {per} at {rate} times the throughput (median of {cells} cells)",
+                "기준의 {per}당 CPU는 {cpu}배, 처리량은 {rate}배(셀 {cells}개의 중앙값)",
+                "基线每{per} CPU 为 {cpu} 倍，吞吐量为 {rate} 倍（{cells} 个单元的中位数）",
+            )
+        }
+        _ => language
+            .choose([
+                "no cell has rounds enough of the baseline in both halves",
+                "양쪽 모두에 기준의 라운드가 충분한 셀이 없음",
+                "没有单元在前后两半都有足够的基线轮次",
+            ])
+            .to_owned(),
+    };
     Some(told!(
         language,
-        "second half of the rounds against the first: the baseline took {cpu} times the CPU per {per} at {rate} times the \
-         throughput (median of {cells} cells), and other processes used {second} of a CPU after {first}; at most {limit} \
-         and {cpus_max} of a CPU are allowed; ratios of arms that took turns do not depend on it",
-        "라운드 전반 대비 후반: 기준의 {per}당 CPU는 {cpu}배, 처리량은 {rate}배(셀 {cells}개의 중앙값), 다른 프로세스가 쓴 CPU는 \
-         {first}개에서 {second}개로 변함. 허용 범위는 {limit}, CPU {cpus_max}개. 번갈아 실행한 대상의 비율에는 영향 없음",
-        "后半轮次与前半相比：基线每{per} CPU 为 {cpu} 倍，吞吐量为 {rate} 倍（{cells} 个单元的中位数），其他进程占用的 CPU 由 {first} 个变为 \
-         {second} 个；允许至多 {limit} 与 {cpus_max} 个 CPU；轮流运行的方案之间的比值不受影响",
+        "second half of the rounds against the first: {baseline}, and other processes used {second} of a CPU after {first}; \
+         at most {limit} and {cpus_max} of a CPU are allowed; ratios of arms that took turns do not depend on it",
+        "라운드 전반 대비 후반: {baseline}, 다른 프로세스가 쓴 CPU는 {first}개에서 {second}개로 변함. 허용 범위는 {limit}, CPU \
+         {cpus_max}개. 번갈아 실행한 대상의 비율에는 영향 없음",
+        "后半轮次与前半相比：{baseline}，其他进程占用的 CPU 由 {first} 个变为 {second} 个；允许至多 {limit} 与 {cpus_max} 个 CPU；\
+         轮流运行的方案之间的比值不受影响",
     ))
 }
 

@@ -107,8 +107,8 @@ fn of_the_session() -> Vec<Example> {
             Finding::MachineDrift {
                 foreign_cpus: (0.01, 0.93),
                 foreign_cpus_change_max: 0.1,
-                server_cpu: 1.217,
-                throughput: 0.583,
+                server_cpu: Some(1.217),
+                throughput: Some(0.583),
                 cells: 91,
                 change_max: 0.15,
                 kind: KIND,

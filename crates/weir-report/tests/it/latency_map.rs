@@ -3,10 +3,13 @@
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
     finding::Finding,
+    guidance::{Advice, Guidance, Standing},
     latency_map::{Capacity, LatencyLadder, LatencyPoint, LatencyRung},
+    metric::Metric,
     overview::Figure,
     spec::{CellSpec, LoadMode},
     study::StudyResult,
+    verdict::{Comparison, Verdict},
 };
 use weir_report::{Language, csv, html, markdown};
 
@@ -162,5 +165,45 @@ fn every_figure_is_in_the_csv() {
     ];
     for row in rows {
         assert!(text.lines().any(|line| line == row), "{row}\n{text}");
+    }
+}
+
+#[test]
+fn guidance_tells_the_ratios_at_equal_rates_beside_that_of_the_closed_loop() {
+    let mut result = result();
+    let closed = result.spec.cells[1].id.clone();
+    let is_closed = |it: &&Comparison| {
+        it.cell_id == closed && it.arm == "uring" && it.metric == Metric::ServerCpuPerMessage
+    };
+    let of_closed = result.comparisons.iter().find(is_closed).expect("the cell is compared").clone();
+    let at = |percent: u32, ratio: f64, verdict: Verdict| Comparison {
+        cell_id: format!("c100-open{percent}pct"),
+        ratio: Some(ratio),
+        interval: Some((ratio - 0.02, ratio + 0.02)),
+        verdict,
+        ..of_closed.clone()
+    };
+    let told = [at(50, 0.97, Verdict::NoClaim), at(70, 0.93, Verdict::NoClaim)];
+    result.comparisons.extend(told);
+    result.comparisons.push(at(90, 0.5, Verdict::NotComparable));
+    result.guidance = Some(Guidance { access: None, advice: vec![advice()] });
+    let page = weir_report::guidance(&result, Language::English).expect("there is advice");
+    let expected = "51 %: 0.970 [0.950, 0.990]; 71 %: 0.930 [0.910, 0.950]. In closed loop";
+    assert!(page.contains(expected), "{page}");
+}
+
+fn advice() -> Advice {
+    Advice {
+        map: 0,
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        standing: Standing::Undetected,
+        cells: 1,
+        less: 0,
+        more: 0,
+        undetected: 1,
+        not_borne_out: 0,
+        generator_limited: 0,
+        regions: Vec::new(),
     }
 }

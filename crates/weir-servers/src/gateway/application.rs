@@ -24,12 +24,13 @@ use weir_proto::{
     },
     soup::Name,
 };
-use weir_trading::{AccountId, Origin};
+use weir_trading::{AccountId, Origin, References};
 
 use super::{
     checks::Checks,
     counters::GatewayCounters,
     hops::{Hop, Hops},
+    recovery::symbol_of,
     signal::{Signal, Waiters},
     stamp,
     task::{Kind, MESSAGE_BYTES_MAX, Refusal, Task},
@@ -44,6 +45,8 @@ use crate::{
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
 /// Journal record: a control changed.
 pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
+/// Journal record: names of the venues, in the order of their numbers in the records behind it.
+pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
 
 /// Tasks taken before others of the worker get their turn.
 const TAKES_MAX: usize = 512;
@@ -62,6 +65,13 @@ pub(super) struct Symbols {
     pub(super) other: Option<usize>,
 }
 
+impl Symbols {
+    /// Where orders of a symbol go.
+    pub(super) fn route(&self, symbol: Symbol) -> Option<usize> {
+        self.venues.get(&symbol).copied().or(self.other)
+    }
+}
+
 /// What all workers share.
 #[derive(Debug)]
 pub(super) struct Common {
@@ -77,6 +87,8 @@ pub(super) struct Common {
     pub(super) full: Vec<AtomicBool>,
     /// By upstream session: orders can be sent.
     pub(super) open: Vec<AtomicBool>,
+    /// The prices from which the distance of an order is measured.
+    pub(super) references: Arc<References>,
     /// Why an upstream session is not there, for people.
     pub(super) troubles: Mutex<Vec<Option<String>>>,
 }
@@ -168,6 +180,7 @@ pub(super) struct Gateway {
     answered: Cell<u64>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
     is_ending: Cell<bool>,
+    are_venues_named: Cell<bool>,
 }
 
 /// What a worker of the gateway is made of.
@@ -200,6 +213,7 @@ impl Gateway {
             answered: Cell::new(0),
             tasks: RefCell::default(),
             is_ending: Cell::new(false),
+            are_venues_named: Cell::new(false),
         })
     }
 
@@ -283,7 +297,7 @@ impl Gateway {
             Task::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
         task.received_ns = origin.received_ns;
         task.handed_ns = origin.received_ns;
-        self.hub.log_inbound(origin.account, raw, 0);
+        self.hub.log_inbound(origin.account, raw);
         if self.hub.is_failed() {
             // What is not known after a restart is not sent.
             return Err(reject_reason::DESTINATION_CLOSED);
@@ -305,7 +319,10 @@ impl Gateway {
             return Ok(());
         };
         let upstream = &self.upstreams[venue];
-        let log = |number: u32| self.hub.log_inbound(origin.account, raw, number);
+        let log = |number: u32| {
+            self.name_venues();
+            self.hub.log_sent(origin.account, raw, upstream.key, number)
+        };
         if !upstream.send(*origin, raw, log)? {
             self.come_to_nothing(origin, raw);
         }
@@ -329,10 +346,15 @@ impl Gateway {
     pub(super) fn give_back(&self, origin: &Origin) {
         let number = origin.user_ref_num;
         if usize::from(origin.home) == self.worker {
-            self.hub.give_back(origin.account, number);
+            self.give_back_here(origin.account, number);
         } else if let Some(task) = Task::new(Kind::GiveBack, origin.account.0, &number.to_be_bytes()) {
             self.push(origin.home.into(), task);
         }
+    }
+
+    fn give_back_here(&self, account: AccountId, number: u32) {
+        self.hub.give_back(account, number);
+        self.checks.borrow_mut().risk.forget_replacement(account, number);
     }
 
     /// The venue of a new order goes by its symbol, everything about an order goes where the order is.
@@ -342,9 +364,8 @@ impl Gateway {
             return Ok(Some(0));
         }
         if raw.first() == Some(&b'O') {
-            let symbol = raw.get(10..18).and_then(|bytes| bytes.try_into().ok()).map(Symbol);
-            let venue = symbol.and_then(|symbol| self.common.symbols.venues.get(&symbol).copied());
-            return venue.or(self.common.symbols.other).ok_or(reject_reason::INVALID_SYMBOL).map(Some);
+            let venue = symbol_of(raw).and_then(|symbol| self.common.symbols.route(symbol));
+            return venue.ok_or(reject_reason::INVALID_SYMBOL).map(Some);
         }
         let number = match raw.first() {
             Some(b'U') => weir_proto::ouch::original_user_ref_num(raw),
@@ -358,7 +379,19 @@ impl Gateway {
 
     /// An upstream session was joined: after a restart it is asked for by name.
     pub(super) fn log_session(&self, key: u32, epoch: u8, session: &Name<10>) {
+        self.name_venues();
         self.hub.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
+    }
+
+    /// Before the first record that names a session: what its number of a venue stands for. A configuration may change
+    /// their order.
+    #[inline]
+    fn name_venues(&self) {
+        if !self.are_venues_named.replace(true) {
+            // Names are text, which is always data.
+            let names = serde_json::to_vec(&self.common.venues).unwrap_or_default();
+            self.hub.log(RECORD_VENUES, 0, &[&names]);
+        }
     }
 
     /// Waits until the journal has a record. False: it never will.
@@ -437,6 +470,9 @@ impl Gateway {
     /// Appends an answer to its client's stream.
     #[inline]
     fn emit(&self, account: AccountId, raw: &[u8], upstream_sequence: u64) {
+        if upstream_sequence != 0 {
+            self.name_venues();
+        }
         self.hub.emit(account, &[raw], upstream_sequence);
         self.counters.passed.add(1);
         let mut checks = self.checks.borrow_mut();
@@ -587,7 +623,7 @@ impl Gateway {
             }
             Kind::GiveBack => {
                 if let Some(number) = task.message().first_chunk() {
-                    self.hub.give_back(account, u32::from_be_bytes(*number));
+                    self.give_back_here(account, u32::from_be_bytes(*number));
                 }
             }
             Kind::CancelAll => self.cancel_of_disconnected(account),

@@ -1,7 +1,15 @@
 //! What an order has to pass on its client's worker: the kill switch and the limits. One for each worker.
 
+use std::sync::Arc;
+
 use weir_proto::ouch::{Inbound, Outbound};
-use weir_trading::{AccountId, KillScope, KillSwitch, RiskConfig, RiskLimits, RiskState};
+use weir_trading::{AccountId, KillScope, KillSwitch, References, RiskConfig, RiskLimits, RiskState};
+
+/// Nothing is known of this many accounts. Workers share the reference prices.
+pub(super) fn new_risk(accounts: usize, references: &Arc<References>) -> RiskState {
+    let config = RiskConfig { accounts_max: accounts, ..RiskConfig::default() };
+    RiskState::new(config, Arc::clone(references))
+}
 
 /// The checks of one worker.
 pub(super) struct Checks {
@@ -13,9 +21,15 @@ pub(super) struct Checks {
 
 impl Checks {
     /// Nobody is stopped and nothing is limited.
-    pub(super) fn new(accounts: usize) -> Self {
-        let config = RiskConfig { accounts_max: accounts, ..RiskConfig::default() };
-        Self { kill: KillSwitch::new(accounts), risk: RiskState::new(config), is_limited: false }
+    pub(super) fn new(accounts: usize, risk: RiskState) -> Self {
+        Self { kill: KillSwitch::new(accounts), risk, is_limited: false }
+    }
+
+    /// What is known of orders is kept while anything is limited, because only then it is followed.
+    pub(super) fn forget_unlimited(&mut self) {
+        if !self.is_limited {
+            self.risk.forget_orders();
+        }
     }
 
     /// Whether an order may be passed on; if not, the reason.
@@ -83,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_killed_account_is_refused_before_its_limits_are_asked() {
-        let mut checks = Checks::new(2);
+        let mut checks = Checks::new(2, new_risk(2, &Arc::new(References::new(1))));
         checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
         let (first, second) = (AccountId(0), AccountId(1));
         assert_eq!(checks.admit(0, first, &enter(11)), Err(reject_reason::SHARES_EXCEED_THRESHOLD));
@@ -103,7 +117,7 @@ mod tests {
 
     #[test]
     fn limits_of_an_account_stand_instead_of_the_common_ones() {
-        let mut checks = Checks::new(2);
+        let mut checks = Checks::new(2, new_risk(2, &Arc::new(References::new(1))));
         assert!(!checks.is_limited);
         checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
         checks.set_limits(Some(AccountId(1)), RiskLimits { shares_max: Some(20), ..RiskLimits::default() });

@@ -44,6 +44,21 @@ pub(super) enum Change {
     Limits { account: Option<String>, limits: Limits },
 }
 
+impl Change {
+    /// What workers are told of it, and what is journaled. `account` is the one it names.
+    fn to_command(&self, account: Option<AccountId>) -> Result<(Command, Vec<u8>), String> {
+        let command = match self {
+            Self::Limits { limits, .. } => Command::Limits(account, limits.resolve()?),
+            Self::Kill { on, .. } => Command::Kill(account, *on),
+        };
+        let payload = serde_json::to_vec(self).map_err(|error| error.to_string())?;
+        if payload.len() > CHANGE_BYTES_MAX {
+            return Err(format!("a change has {} bytes, and the most is {CHANGE_BYTES_MAX}", payload.len()));
+        }
+        Ok((command, payload))
+    }
+}
+
 /// What is in force.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Controls {
@@ -126,33 +141,33 @@ impl Commander {
 
     /// Has the journal keep a change and every worker follow it. The answer is how many orders are being cancelled.
     pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Outcome {
-        let command = match change {
-            Change::Limits { limits, .. } => Command::Limits(account, limits.resolve()?),
-            Change::Kill { on, .. } => Command::Kill(account, *on),
-        };
-        let payload = serde_json::to_vec(change).map_err(|error| error.to_string())?;
-        if payload.len() > CHANGE_BYTES_MAX {
-            return Err(format!("a change has {} bytes, and the most is {CHANGE_BYTES_MAX}", payload.len()));
-        }
         match change {
-            Change::Kill { on: true, .. } => self.engage(account, change, &command, payload),
-            Change::Kill { .. } | Change::Limits { .. } => self.keep(account, change, &command, payload),
+            Change::Kill { on: true, .. } => self.engage(account, change),
+            Change::Kill { .. } | Change::Limits { .. } => self.keep(&lock(&self.changing), account, change),
         }
     }
 
-    /// Turns a kill switch on, and has the journal keep that. The switch holds whatever becomes of the journal.
-    fn engage(
+    /// Has the journal keep other limits of an account, or of all that have none of their own, and every worker follow
+    /// them. They are made of those in force when it is their turn, so that two changes at a time both hold.
+    pub(super) fn change_limits(
         &self,
         account: Option<AccountId>,
-        change: &Change,
-        command: &Command,
-        payload: Vec<u8>,
+        name: Option<&str>,
+        other: impl FnOnce(&Limits) -> Result<Limits, String>,
     ) -> Outcome {
+        let in_turn = lock(&self.changing);
+        let limits = other(self.controls().limits_of(account))?;
+        self.keep(&in_turn, account, &Change::Limits { account: name.map(str::to_owned), limits })
+    }
+
+    /// Turns a kill switch on, and has the journal keep that. The switch holds whatever becomes of the journal.
+    fn engage(&self, account: Option<AccountId>, change: &Change) -> Outcome {
+        let (command, payload) = change.to_command(account)?;
         let (told, journaled) = {
             let mut releasing = lock(&self.releasing);
             // Who turns it off and has not come to that yet was here before.
             releasing.take_if(|switch| *switch == Switch(account));
-            let sent = (self.send_all(command), self.send(0, Command::Journal(payload)));
+            let sent = (self.send_all(&command), self.send(0, Command::Journal(payload)));
             // What is shown has been sent.
             self.controls().apply(account, change);
             sent
@@ -173,14 +188,8 @@ impl Commander {
     }
 
     /// Journals a change, and then has every worker follow it. One change at a time.
-    fn keep(
-        &self,
-        account: Option<AccountId>,
-        change: &Change,
-        command: &Command,
-        payload: Vec<u8>,
-    ) -> Outcome {
-        let _in_turn = lock(&self.changing);
+    fn keep(&self, _in_turn: &MutexGuard<'_, ()>, account: Option<AccountId>, change: &Change) -> Outcome {
+        let (command, payload) = change.to_command(account)?;
         let released = matches!(change, Change::Kill { .. }).then_some(Switch(account));
         let journaled = {
             let mut releasing = lock(&self.releasing);
@@ -196,7 +205,7 @@ impl Commander {
                 return Err("the kill switch was turned on again meanwhile".to_owned());
             }
             self.controls().apply(account, change);
-            self.send_all(command)
+            self.send_all(&command)
         };
         sum(told, Instant::now() + self.patience)
     }
@@ -451,6 +460,37 @@ mod tests {
                 assert_eq!(turns(log, false), usize::from(other.is_none()));
             });
         }
+    }
+
+    #[test]
+    fn changes_of_single_limits_at_one_time_all_hold() {
+        const ACCOUNT: Option<AccountId> = Some(AccountId(1));
+        staffed(
+            1,
+            |_, _| Some(Ok(0)),
+            |commander, _| {
+                let commander = &Commander {
+                    patience: Duration::from_secs(20),
+                    ..Commander::new(
+                        Controls { account_limits: vec![None; 2], ..Controls::default() },
+                        commander.workers.clone(),
+                    )
+                };
+                std::thread::scope(|scope| {
+                    for number in 0..8 {
+                        scope.spawn(move || {
+                            let other = |limits: &Limits| {
+                                let mut limits = limits.clone();
+                                limits.restricted.push(format!("S{number}"));
+                                Ok(limits)
+                            };
+                            assert_eq!(commander.change_limits(ACCOUNT, Some("1"), other), Ok(0));
+                        });
+                    }
+                });
+                assert_eq!(commander.controls().limits_of(ACCOUNT).restricted.len(), 8);
+            },
+        );
     }
 
     #[test]

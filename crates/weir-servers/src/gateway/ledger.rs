@@ -170,9 +170,14 @@ impl Ledger {
         self.translation.upstream_of(account, user_ref_num).is_some()
     }
 
+    /// Orders that are open, or may be.
+    pub(super) fn open_orders(&self) -> impl Iterator<Item = Origin> {
+        self.translation.all_open_orders().map(|(_, origin)| origin)
+    }
+
     /// Whether an open order is of a client of another worker than this one.
     pub(super) fn has_orders_of_others(&self, worker: usize) -> bool {
-        self.translation.all_open_orders().any(|(_, origin)| usize::from(origin.home) != worker)
+        self.open_orders().any(|origin| usize::from(origin.home) != worker)
     }
 
     /// Takes a client's message, at most [`MESSAGE_BYTES_MAX`] long, and appends the frame to send to `out`.

@@ -1,6 +1,7 @@
 //! Limits as people write them, in configuration files and through the control socket.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use weir_proto::ouch::Symbol;
 use weir_trading::{DuplicateLimit, Rate, RiskLimits};
 
@@ -50,6 +51,25 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The same with other values for single keys, `null` for none.
+    ///
+    /// # Errors
+    /// In words: no such limit, or a value that is none of its kind.
+    pub(super) fn with(&self, changes: Map<String, Value>) -> Result<Self, String> {
+        let mut all = match serde_json::to_value(self).map_err(|error| error.to_string())? {
+            Value::Object(all) => all,
+            _ => Map::new(),
+        };
+        for (key, value) in changes {
+            if value.is_null() {
+                all.remove(&key);
+            } else {
+                all.insert(key, value);
+            }
+        }
+        serde_json::from_value(all.into()).map_err(|error| error.to_string())
+    }
+
     /// What the checks work with.
     ///
     /// # Errors

@@ -1,20 +1,24 @@
 //! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
 //! what was changed while it ran.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    fmt,
+};
 
 use weir_proto::{
     ouch::{
-        ClientOrderId, Inbound, Symbol, inbound_user_ref_num, original_user_ref_num, outbound_user_ref_num,
-        reject_reason,
+        ClientOrderId, Inbound, Outbound, Symbol, inbound_user_ref_num, original_user_ref_num,
+        outbound_user_ref_num, reject_reason,
     },
     soup::Name,
 };
-use weir_trading::{AccountId, Origin};
+use weir_trading::{AccountId, Origin, RiskState};
 
 use super::{
-    application::{RECORD_CONTROL, RECORD_SESSION, Symbols},
+    application::{RECORD_CONTROL, RECORD_SESSION, RECORD_VENUES, Symbols},
     commands::{Change, Controls},
+    config::VENUES_MAX,
     ledger::{Ledger, LedgerLimits},
     task::{Refusal, of_session_key, unpack_sequence},
     upstream::Resume,
@@ -54,6 +58,16 @@ struct Session {
 }
 
 impl Session {
+    fn new(limits: LedgerLimits) -> Self {
+        Self {
+            ledger: Ledger::new(1, limits),
+            later: VecDeque::new(),
+            resume: Resume::default(),
+            kept: BTreeMap::new(),
+            delivered: HashMap::new(),
+        }
+    }
+
     /// Gives orders to the ledger as long as it has room, each with the answers that were read before it.
     fn catch_up(&mut self, early: &mut Answers) {
         while let Some(Sent { number, origin, raw }) = self.later.front() {
@@ -73,7 +87,14 @@ pub(super) struct Recovering<'c> {
     workers: usize,
     symbols: &'c Symbols,
     limits: Vec<LedgerLimits>,
-    sessions: Vec<Session>,
+    /// Those that are configured, in their order, and behind them others that the journals name.
+    venues: Vec<String>,
+    /// By journal: the venues by their numbers in what follows there. None: as they are configured.
+    numbers: HashMap<u16, Vec<usize>>,
+    /// By worker and venue: those that are configured, and others whose orders the journals have.
+    sessions: BTreeMap<(usize, usize), Session>,
+    /// What is traded by orders that were sent. Of those that have ended some are left.
+    traded: HashMap<Key, Symbol>,
     /// Orders that may never have been sent.
     unsent: BTreeMap<Key, Unsent>,
     /// Orders that are refused in their client's stream and not by a record of its worker. The worker that they were
@@ -88,6 +109,8 @@ pub(super) struct Recovering<'c> {
     /// Names of accounts, folded, for changes.
     accounts: &'c dyn Fn(&str) -> Option<AccountId>,
     controls: Controls,
+    /// By worker: what its clients have open and have executed.
+    risk: Vec<RiskState>,
     is_empty: bool,
 }
 
@@ -99,6 +122,41 @@ pub(super) struct Recovered {
     pub(super) controls: Controls,
     /// Orders whose clients wait for an answer that nobody else will give.
     pub(super) unsent: Vec<(AccountId, Refusal)>,
+    /// By worker: what its clients have open and have executed.
+    pub(super) risk: Vec<RiskState>,
+    /// Open orders that cannot go on with this configuration.
+    pub(super) stranded: Vec<Stranded>,
+}
+
+/// An order that is open, or may be, where this configuration does not reach it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stranded {
+    pub(super) account: AccountId,
+    pub(super) user_ref_num: u32,
+    /// Where it is.
+    pub(super) venue: String,
+    pub(super) why: Why,
+}
+
+/// What the configuration does not have any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// The venue.
+    Venue,
+    /// The worker whose session it is in.
+    Worker(usize),
+    /// The route of this symbol to the venue.
+    Route(Symbol),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Venue => formatter.write_str("the venue is not configured"),
+            Self::Worker(worker) => write!(formatter, "there is no worker {worker}"),
+            Self::Route(symbol) => write!(formatter, "{symbol} has another route"),
+        }
+    }
 }
 
 impl Recovered {
@@ -111,31 +169,32 @@ impl Recovered {
 }
 
 impl<'c> Recovering<'c> {
+    /// `risk` is what the checks of each worker begin with.
     pub(super) fn new(
-        workers: usize,
-        venues: &[LedgerLimits],
+        venues: &[(String, LedgerLimits)],
         symbols: &'c Symbols,
         accounts: &'c dyn Fn(&str) -> Option<AccountId>,
         controls: Controls,
+        risk: Vec<RiskState>,
     ) -> Self {
-        let session = |index: usize| Session {
-            ledger: Ledger::new(1, venues[index % venues.len()]),
-            later: VecDeque::new(),
-            resume: Resume::default(),
-            kept: BTreeMap::new(),
-            delivered: HashMap::new(),
-        };
+        let workers = risk.len();
+        let limits: Vec<LedgerLimits> = venues.iter().map(|(_, limits)| *limits).collect();
+        let places = (0..workers).flat_map(|worker| (0..limits.len()).map(move |venue| (worker, venue)));
         Self {
             workers,
             symbols,
-            limits: venues.to_vec(),
-            sessions: (0..workers * venues.len()).map(session).collect(),
+            sessions: places.map(|place| (place, Session::new(limits[place.1]))).collect(),
+            limits,
+            venues: venues.iter().map(|(name, _)| name.clone()).collect(),
+            numbers: HashMap::new(),
+            traded: HashMap::new(),
             unsent: BTreeMap::new(),
             told: HashSet::new(),
             last_sent: HashMap::new(),
             early: BTreeMap::new(),
             accounts,
             controls,
+            risk,
             is_empty: true,
         }
     }
@@ -151,13 +210,26 @@ impl<'c> Recovering<'c> {
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
                 self.sequenced(record.worker, account, upstream_sequence, message);
             }
+            RecordKind::Sent { account, session, upstream, raw } => {
+                self.follow(record.worker, account, raw);
+                if let Some(place) = self.place_of(record.worker, session) {
+                    self.sent(place, account, upstream, raw);
+                }
+            }
             RecordKind::Application { kind: RECORD_SESSION, session, payload } => {
-                if let Some(place) = self.place_of(session)
+                if let Some(place) = self.place_of(record.worker, session)
                     && let Some((epoch, name)) = payload.split_first()
                     && let Ok(name) = Name::from_padded(name)
                 {
-                    self.sessions[place].resume.session = Some(name);
-                    self.sessions[place].resume.epoch = *epoch;
+                    let session = self.session(place);
+                    session.resume.session = Some(name);
+                    session.resume.epoch = *epoch;
+                }
+            }
+            RecordKind::Application { kind: RECORD_VENUES, payload, .. } => {
+                if let Ok(names) = serde_json::from_slice::<Vec<String>>(payload) {
+                    let numbers = names.into_iter().take(VENUES_MAX).map(|name| self.venue(name)).collect();
+                    self.numbers.insert(record.worker, numbers);
                 }
             }
             RecordKind::Application { kind: RECORD_CONTROL, payload, .. } => {
@@ -169,14 +241,42 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// The place of a session that is still configured.
-    fn place_of(&self, key: u32) -> Option<usize> {
-        let (worker, venue) = of_session_key(key);
-        (worker < self.workers && venue < self.limits.len()).then(|| worker * self.limits.len() + venue)
+    /// The worker and the venue of a session, as a record of this journal names it.
+    fn place_of(&self, journal: u16, key: u32) -> Option<(usize, usize)> {
+        let (worker, number) = of_session_key(key);
+        let venue = match self.numbers.get(&journal) {
+            Some(numbers) => *numbers.get(number)?,
+            None => Some(number).filter(|number| *number < self.limits.len())?,
+        };
+        Some((worker, venue))
+    }
+
+    /// The number of a venue here.
+    fn venue(&mut self, name: String) -> usize {
+        let known = self.venues.iter().position(|own| *own == name);
+        known.unwrap_or_else(|| {
+            self.venues.push(name);
+            self.venues.len() - 1
+        })
+    }
+
+    fn session(&mut self, place: (usize, usize)) -> &mut Session {
+        let limits = self.limits.get(place.1).copied().unwrap_or_default();
+        self.sessions.entry(place).or_insert_with(|| Session::new(limits))
+    }
+
+    /// Follows what an account has open.
+    fn follow(&mut self, worker: u16, account: AccountId, raw: &[u8]) {
+        if let Some(risk) = self.risk_of(worker, account)
+            && let Ok(message) = Inbound::decode(raw)
+        {
+            risk.restore(account, &message);
+        }
     }
 
     fn inbound(&mut self, worker: u16, account: AccountId, upstream: u32, raw: &[u8]) {
         let Some(number) = new_number(raw) else { return };
+        self.follow(worker, account, raw);
         if upstream == 0 {
             let unsent = Unsent { client_order_id: name_of(raw), reason: None };
             // The worker that it was handed to may have refused it.
@@ -184,7 +284,7 @@ impl<'c> Recovering<'c> {
             return;
         }
         if let Some(venue) = self.venue_of(worker.into(), account, raw) {
-            self.sent(worker, venue, account, upstream, raw);
+            self.sent((worker.into(), venue), account, upstream, raw);
         }
     }
 
@@ -196,37 +296,51 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// The venue by which a worker sent its own client's order.
+    /// The risk of a client, for records of its own worker's journal: that has all of its orders and answers, in order.
+    fn risk_of(&mut self, worker: u16, account: AccountId) -> Option<&mut RiskState> {
+        let home = account.0 as usize % self.workers;
+        (usize::from(worker) == home).then(|| &mut self.risk[home])
+    }
+
+    /// The venue by which a worker sent its own client's order, where the record does not say so: an earlier version
+    /// wrote it, with the routes that are configured now.
     fn venue_of(&self, worker: usize, account: AccountId, raw: &[u8]) -> Option<usize> {
-        let venues = self.limits.len();
-        if venues == 1 {
+        if self.limits.len() == 1 {
             return Some(0);
         }
         if let Some(original) = original_user_ref_num(raw) {
-            let sessions = self.sessions.get(worker * venues..(worker + 1) * venues)?;
-            return sessions.iter().position(|session| session.ledger.knows(account, original));
+            let mut own = self.sessions.range((worker, 0)..(worker + 1, 0));
+            return own
+                .find(|(_, session)| session.ledger.knows(account, original))
+                .map(|((_, venue), _)| *venue);
         }
-        let symbol = Symbol(raw.get(10..18)?.try_into().ok()?);
-        self.symbols.venues.get(&symbol).copied().or(self.symbols.other)
+        self.symbols.route(symbol_of(raw)?)
     }
 
-    fn sent(&mut self, worker: u16, venue: usize, account: AccountId, number: u32, raw: &[u8]) {
-        let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
+    fn sent(&mut self, place: (usize, usize), account: AccountId, number: u32, raw: &[u8]) {
+        let Some(user_ref_num) = new_number(raw) else { return };
         let last = self.last_sent.entry(account).or_default();
         *last = user_ref_num.max(*last);
-        if venue >= self.limits.len() {
-            return;
+        let original =
+            original_user_ref_num(raw).and_then(|number| self.traded.get(&(account.0, number)).copied());
+        if let Some(symbol) = original.or_else(|| symbol_of(raw)) {
+            self.traded.insert((account.0, user_ref_num), symbol);
         }
-        let Some(session) = self.sessions.get_mut(usize::from(worker) * self.limits.len() + venue) else {
-            return;
-        };
         let home = (account.0 as usize % self.workers) as u16;
         let origin = Origin { account, user_ref_num, home, received_ns: 0 };
-        session.later.push_back(Sent { number, origin, raw: raw.to_vec() });
-        session.catch_up(&mut self.early);
+        self.session(place).later.push_back(Sent { number, origin, raw: raw.to_vec() });
+        // The entry was made just now.
+        if let Some(session) = self.sessions.get_mut(&place) {
+            session.catch_up(&mut self.early);
+        }
     }
 
     fn sequenced(&mut self, worker: u16, account: AccountId, upstream_sequence: u64, message: &[u8]) {
+        if let Some(risk) = self.risk_of(worker, account)
+            && let Ok((message, _)) = Outbound::decode(message)
+        {
+            risk.follow(account, &message);
+        }
         let number = outbound_user_ref_num(message);
         if let (Some(number), Some(b'A' | b'J' | b'U')) = (number, message.first()) {
             let key = (account.0, number);
@@ -239,8 +353,8 @@ impl<'c> Recovering<'c> {
             return;
         }
         let (key, epoch, sequence) = unpack_sequence(upstream_sequence);
-        let Some(place) = self.place_of(key) else { return };
-        let session = &mut self.sessions[place];
+        let Some(place) = self.place_of(worker, key) else { return };
+        let session = self.session(place);
         let delivered = session.delivered.entry((epoch, account)).or_default();
         *delivered = sequence.max(*delivered);
         let kept = session.kept.entry((epoch, worker)).or_default();
@@ -248,7 +362,10 @@ impl<'c> Recovering<'c> {
         let Some(number) = number else { return };
         if session.ledger.knows(account, number) {
             session.ledger.restore_answer(account, message);
-        } else if usize::from(worker) != place / self.limits.len() || !session.later.is_empty() {
+            if !session.ledger.knows(account, number) {
+                self.traded.remove(&(account.0, number));
+            }
+        } else if usize::from(worker) != place.0 || !session.later.is_empty() {
             self.early.entry((account.0, number)).or_default().push(message.to_vec());
         }
     }
@@ -264,15 +381,14 @@ impl<'c> Recovering<'c> {
 
     /// What the workers begin with. `feeds` says which homes an upstream session has answers for.
     pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool) -> Recovered {
-        let Self {
-            workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, is_empty, ..
-        } = self;
+        let Self { workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, risk, .. } =
+            self;
         // It does not matter which worker's journal was read first.
         unsent.retain(|(account, number), unsent| {
             let last = last_sent.get(&AccountId(*account));
             unsent.reason.is_some() || last.is_none_or(|last| number > last)
         });
-        for (index, session) in sessions.iter_mut().enumerate() {
+        for ((worker, _), session) in &mut sessions {
             session.catch_up(&mut early);
             // Numbers of sessions that were before mean nothing in this one.
             let epoch = session.resume.epoch;
@@ -281,22 +397,40 @@ impl<'c> Recovering<'c> {
             session.resume.delivered =
                 delivered.map(|((_, account), sequence)| (*account, *sequence)).collect();
             // Each journal has its clients' answers without a gap; the one that has come least far decides.
-            let homes = (0..workers).filter(|home| feeds(index / limits.len(), *home));
+            let homes = (0..workers).filter(|home| feeds(*worker, *home));
             let feeding = homes.map(|home| session.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
             let kept = feeding.chain(session.kept.values().copied()).min().unwrap_or(0);
             // Where nothing was kept or the session was never joined, what the exchange said before is not asked for.
-            let is_new = is_empty || session.resume.session.is_none();
+            let is_new = self.is_empty || session.resume.session.is_none();
             session.resume.next = if is_new { 0 } else { kept + 1 };
         }
+        let mut stranded = Vec::new();
+        for ((worker, venue), session) in &sessions {
+            for origin in session.ledger.open_orders() {
+                let symbol = self.traded.get(&(origin.account.0, origin.user_ref_num));
+                let why = match symbol {
+                    _ if *worker >= workers => Some(Why::Worker(*worker)),
+                    _ if *venue >= limits.len() => Some(Why::Venue),
+                    Some(symbol) if self.symbols.route(*symbol) != Some(*venue) => Some(Why::Route(*symbol)),
+                    _ => None,
+                };
+                let venue = self.venues[*venue].clone();
+                let Origin { account, user_ref_num, .. } = origin;
+                stranded.extend(why.map(|why| Stranded { account, user_ref_num, venue, why }));
+            }
+        }
+        sessions.retain(|(worker, venue), _| *worker < workers && *venue < limits.len());
         let refusal = |((account, user_ref_num), unsent): (Key, Unsent)| {
             let reason = unsent.reason.unwrap_or(reject_reason::DESTINATION_CLOSED);
             let client_order_id = unsent.client_order_id;
             (AccountId(account), Refusal { user_ref_num, reason, client_order_id })
         };
         Recovered {
-            sessions: sessions.into_iter().map(|session| (session.ledger, session.resume)).collect(),
+            sessions: sessions.into_values().map(|session| (session.ledger, session.resume)).collect(),
             controls,
             unsent: unsent.into_iter().map(refusal).collect(),
+            risk,
+            stranded,
         }
     }
 }
@@ -304,6 +438,11 @@ impl<'c> Recovering<'c> {
 /// The number that a client's message brings: an order or a replacement.
 fn new_number(raw: &[u8]) -> Option<u32> {
     inbound_user_ref_num(raw).filter(|_| matches!(raw.first(), Some(b'O' | b'U')))
+}
+
+/// What a new order trades.
+pub(super) fn symbol_of(raw: &[u8]) -> Option<Symbol> {
+    Some(Symbol(raw.get(10..18).filter(|_| raw[0] == b'O')?.try_into().ok()?))
 }
 
 /// The client's own name of its order.
@@ -314,12 +453,16 @@ fn name_of(raw: &[u8]) -> ClientOrderId {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{collections::BTreeSet, sync::Arc};
 
-    use weir_proto::ouch::{Accepted, Appendage, Enter, Outbound, Rejected};
+    use weir_proto::ouch::{Accepted, Appendage, Enter, Executed, Rejected};
+    use weir_trading::{References, RiskLimits};
 
     use super::*;
-    use crate::gateway::task::{pack_sequence, session_key};
+    use crate::gateway::{
+        checks::new_risk,
+        task::{pack_sequence, session_key},
+    };
 
     const ACCOUNT: AccountId = AccountId(1);
 
@@ -369,15 +512,109 @@ mod tests {
         let symbols = Symbols { other: Some(0), ..Symbols::default() };
         let limits = LedgerLimits { open_max: 2, ..LedgerLimits::default() };
         let nobody = |_: &str| None;
-        let mut recovering = Recovering::new(2, &[limits], &symbols, &nobody, Controls::default());
+        let venues = [("A".to_owned(), limits)];
+        let mut recovering = Recovering::new(&venues, &symbols, &nobody, Controls::default(), risk());
         for (worker, kind) in records {
             recovering.take(&Record { worker: *worker, t_ns: 0, kind: *kind });
         }
         recovering.finish(|_, _| true)
     }
 
+    /// Of two workers.
+    fn risk() -> Vec<RiskState> {
+        let references = Arc::new(References::new(8));
+        (0..2).map(|_| new_risk(4, &references)).collect()
+    }
+
+    #[test]
+    fn what_an_account_has_open_and_executed_and_the_last_price_outlive_the_gateway() {
+        let executed = |user_ref_num: u32, quantity: u32, price: u64| {
+            let message = Outbound::Executed(Executed {
+                timestamp_ns: 1,
+                user_ref_num,
+                quantity,
+                price,
+                liquidity: b'A',
+                match_number: 1,
+            });
+            let mut bytes = Vec::new();
+            message.encode(&mut bytes);
+            bytes
+        };
+        let (first, second, refused) = (enter(1), enter(2), enter(3));
+        let (trade, refusal) = (executed(1, 40, 9_000), rejected(3, REASON));
+        let answer = |sequence: u64, message| {
+            let upstream_sequence = pack_sequence(session_key(1, 0), 0, sequence);
+            RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message }
+        };
+        let recovered = recover(&[
+            (0, inbound(1, &first)),
+            (1, inbound(0, &first)),
+            (1, answer(1, &trade)),
+            (1, inbound(0, &second)),
+            (1, inbound(0, &refused)),
+            (1, answer(2, &refusal)),
+        ]);
+        let mut risk = recovered.risk;
+        assert_eq!(risk[1].exposure(ACCOUNT), 60 * 10_000 + 40 * 9_000 + 100 * 10_000);
+        assert_eq!(risk[0].exposure(ACCOUNT), 0, "its orders are counted by its own worker alone");
+        for risk in &mut risk {
+            risk.set_limits(RiskLimits { fat_finger_basis_points: Some(500), ..RiskLimits::default() });
+            let order = enter(4);
+            let order = Inbound::decode(&order).expect("it was encoded");
+            assert_eq!(risk.check(0, ACCOUNT, &order), Err(reject_reason::RISK_FAT_FINGER), "9,000 was paid");
+        }
+    }
+
     fn inbound(upstream: u32, raw: &[u8]) -> RecordKind<'_> {
         RecordKind::Inbound { account: ACCOUNT, upstream, raw }
+    }
+
+    /// Two venues of which the first has order 1 and the second order 2, then a start with other venues and routes.
+    fn restarted(venues: &[&str], routes: &[(&str, usize)]) -> Recovered {
+        let of_symbol = |number: u32, symbol: [u8; 8]| {
+            let mut raw = enter(number);
+            raw[10..18].copy_from_slice(&symbol);
+            raw
+        };
+        let (first, second) = (of_symbol(1, *b"WEIR    "), of_symbol(2, *b"DAM     "));
+        let sent = |venue: usize, raw| RecordKind::Sent {
+            account: ACCOUNT,
+            session: session_key(1, venue),
+            upstream: 1,
+            raw,
+        };
+        let named = RecordKind::Application { kind: RECORD_VENUES, session: 0, payload: br#"["A","B"]"# };
+        let limits = LedgerLimits::default();
+        let venues: Vec<_> = venues.iter().map(|name| ((*name).to_owned(), limits)).collect();
+        let route = |(symbol, venue): &(&str, usize)| (symbol.parse().expect("it is short"), *venue);
+        let symbols = Symbols { venues: routes.iter().map(route).collect(), other: None };
+        let nobody = |_: &str| None;
+        let mut recovering = Recovering::new(&venues, &symbols, &nobody, Controls::default(), risk());
+        for kind in [named, sent(0, &first), sent(1, &second)] {
+            recovering.take(&Record { worker: 1, t_ns: 0, kind });
+        }
+        recovering.finish(|_, _| true)
+    }
+
+    #[test]
+    fn orders_stay_with_the_venue_they_were_sent_to_whatever_is_configured_now() {
+        let open = |recovered: &Recovered| -> Vec<usize> {
+            recovered.sessions.iter().map(|(ledger, _)| ledger.open()).collect()
+        };
+        let same = restarted(&["A", "B"], &[("WEIR", 0), ("DAM", 1)]);
+        assert_eq!((open(&same), same.stranded.len()), (vec![0, 0, 1, 1], 0));
+        let turned = restarted(&["C", "B", "A"], &[("WEIR", 2), ("DAM", 1)]);
+        assert_eq!((open(&turned), turned.stranded.len()), (vec![0, 0, 0, 0, 1, 1], 0));
+        let stranded = |recovered: Recovered| -> Vec<(u32, String, Why)> {
+            let found = recovered.stranded.into_iter();
+            found.map(|it| (it.user_ref_num, it.venue, it.why)).collect()
+        };
+        let moved = restarted(&["A", "B"], &[("WEIR", 1), ("DAM", 1)]);
+        let weir = Symbol(*b"WEIR    ");
+        assert_eq!(stranded(moved), [(1, "A".to_owned(), Why::Route(weir))]);
+        let gone = restarted(&["B"], &[("WEIR", 0), ("DAM", 0)]);
+        assert_eq!(stranded(gone), [(1, "A".to_owned(), Why::Venue)]);
     }
 
     #[test]
@@ -524,8 +761,8 @@ mod tests {
         let home = 1 - sender;
         let symbols = Symbols { other: Some(0), ..Symbols::default() };
         let nobody = |_: &str| None;
-        let limits = [LedgerLimits::default()];
-        let mut recovering = Recovering::new(2, &limits, &symbols, &nobody, Controls::default());
+        let venues = [("A".to_owned(), LedgerLimits::default())];
+        let mut recovering = Recovering::new(&venues, &symbols, &nobody, Controls::default(), risk());
         for worker in [0, 1] {
             let all = if worker == home { of_home } else { of_sender };
             read(&mut recovering, account, worker, sender, all);

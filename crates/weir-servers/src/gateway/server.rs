@@ -22,11 +22,11 @@ use weir_record::{
     engine::ServerStats,
     orders::{HandoffStats, NodeStats},
 };
-use weir_trading::{AccountId, Route};
+use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
     application::{Common, Gateway, Parts, Symbols},
-    checks::Checks,
+    checks::{Checks, new_risk},
     commands::{Asked, Change, Commander, Controls, WAITING_MAX, obey},
     config::{GatewayConfig, WORKERS_MAX},
     control::UpstreamStatus,
@@ -35,7 +35,7 @@ use super::{
     ledger::{Ledger, LedgerLimits},
     limits::Limits,
     metrics::Facts,
-    recovery::Recovering,
+    recovery::{Recovering, Stranded},
     task::{Refusal, Task},
     upstream::{Login, Place, Resume, Upstream},
 };
@@ -46,6 +46,9 @@ use crate::{
         recover,
     },
 };
+
+/// Symbols that have a reference price.
+const REFERENCES_MAX: usize = 16_384;
 
 /// How often the starter looks whether the upstream sessions are there.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -122,6 +125,7 @@ struct Seat {
     sessions: Vec<(Ledger, Resume)>,
     asked: MailboxReceiver<Asked>,
     unsent: Vec<(AccountId, Refusal)>,
+    risk: RiskState,
 }
 
 /// A gateway that has not begun yet.
@@ -136,16 +140,21 @@ impl Prepared {
     fn new(workers: usize, config: GatewayConfig) -> io::Result<Self> {
         let mut common = common(&config, workers);
         let names = |name: &str| account_named(&config, name);
-        let limits: Vec<LedgerLimits> = config.venues.iter().map(|venue| venue.limits).collect();
+        let venues_limits: Vec<(String, LedgerLimits)> =
+            config.venues.iter().map(|venue| (venue.name.clone(), venue.limits)).collect();
         let controls = Controls {
             limits: config.limits.clone(),
             account_limits: config.account_limits.clone(),
             ..Controls::default()
         };
-        let mut recovering = Recovering::new(workers, &limits, &common.symbols, &names, controls);
+        let risk = (0..workers).map(|_| new_risk(config.accounts.len(), &common.references)).collect();
+        let mut recovering = Recovering::new(&venues_limits, &common.symbols, &names, controls, risk);
         let recovery = recover(&orders_config(&config), &mut |record| recovering.take(record))
             .map_err(io::Error::other)?;
         let recovered = recovering.finish(|worker, home| common.feeds(worker, home));
+        if !recovered.stranded.is_empty() {
+            return Err(invalid(tell_stranded(&recovered.stranded, &config)));
+        }
         common.hands_off |= recovered.has_orders_of_others(config.venues.len());
         if common.hands_off && config.handoff.strategy == handoff::Strategy::Owner {
             return Err(invalid(
@@ -167,13 +176,15 @@ impl Prepared {
             config,
         });
         let mut sessions = recovered.sessions.into_iter();
-        let seats = ports.into_iter().zip(boxes).enumerate().map(|(worker, (port, asked))| {
+        let workers_parts = ports.into_iter().zip(boxes).zip(recovered.risk).enumerate();
+        let seats = workers_parts.map(|(worker, ((port, asked), risk))| {
             let own = |(account, _): &&(AccountId, Refusal)| account.0 as usize % workers == worker;
             Some(Seat {
                 port,
                 sessions: sessions.by_ref().take(venues).collect(),
                 asked,
                 unsent: recovered.unsent.iter().filter(own).copied().collect(),
+                risk,
             })
         });
         let seats = seats.collect();
@@ -345,6 +356,25 @@ fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     }
 }
 
+/// Most orders that are told one by one.
+const STRANDED_TOLD_MAX: usize = 10;
+
+fn tell_stranded(stranded: &[Stranded], config: &GatewayConfig) -> String {
+    let tell = |it: &Stranded| {
+        let Stranded { account, user_ref_num, venue, why } = it;
+        let name = config.accounts.get(account.0 as usize).map_or("?", |account| account.name.as_str());
+        format!("order {user_ref_num} of {name} at {venue} ({why})")
+    };
+    let mut told: Vec<String> = stranded.iter().take(STRANDED_TOLD_MAX).map(tell).collect();
+    let rest = stranded.len() - told.len();
+    told.extend((rest > 0).then(|| format!("and {rest} more")));
+    format!(
+        "the journal has open orders that this configuration does not reach: {}; start with the workers, venues and \
+         routes they were sent with until they have ended",
+        told.join(", ")
+    )
+}
+
 fn common(config: &GatewayConfig, workers: usize) -> Common {
     // Neighbours in the list of accounts live on different workers: their row, and not their place, is what `modulo`
     // goes by, or it would never hand anything off.
@@ -364,6 +394,7 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
         hop_times: config.hop_times,
         full: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
         open: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
+        references: Arc::new(References::new(REFERENCES_MAX)),
         troubles: Mutex::new(vec![None; sessions]),
     }
 }
@@ -375,7 +406,7 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
 
 /// Makes a worker's part and starts it.
 fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn Application>> {
-    let Seat { port, sessions, asked, unsent } = seat;
+    let Seat { port, sessions, asked, unsent, risk } = seat;
     let (worker, config) = (hub.worker(), &shared.config);
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
@@ -396,7 +427,7 @@ fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn App
         hops: Arc::clone(&shared.hops[worker]),
         upstreams: upstreams.collect(),
         port,
-        checks: checks(&shared.commander.controls(), config.accounts.len()),
+        checks: checks(&shared.commander.controls(), config.accounts.len(), risk),
     };
     let gateway = Gateway::new(hub, parts);
     for (account, refusal) in unsent {
@@ -423,8 +454,8 @@ fn cancel_left(gateway: &Gateway, controls: &Controls, accounts: &[AccountConfig
     }
 }
 
-fn checks(controls: &Controls, accounts: usize) -> Checks {
-    let mut checks = Checks::new(accounts);
+fn checks(controls: &Controls, accounts: usize, risk: RiskState) -> Checks {
+    let mut checks = Checks::new(accounts, risk);
     // Limits are resolved when they are read and when they are changed; what is here is right.
     checks.set_limits(None, controls.limits.resolve().unwrap_or_default());
     for (account, limits) in controls.account_limits.iter().enumerate() {
@@ -432,6 +463,7 @@ fn checks(controls: &Controls, accounts: usize) -> Checks {
             checks.set_limits(Some(AccountId(account as u32)), limits.resolve().unwrap_or_default());
         }
     }
+    checks.forget_unlimited();
     checks.kill(None, controls.is_everyone_killed);
     for account in &controls.killed {
         checks.kill(Some(AccountId(*account)), true);
@@ -526,21 +558,7 @@ impl GatewayControl {
         changes: serde_json::Map<String, serde_json::Value>,
     ) -> Result<(), String> {
         let id = account.map(|name| self.account(name)).transpose()?;
-        let now = self.limits(account)?;
-        let mut all = match serde_json::to_value(&now).map_err(|error| error.to_string())? {
-            serde_json::Value::Object(all) => all,
-            _ => serde_json::Map::new(),
-        };
-        for (key, value) in changes {
-            if value.is_null() {
-                all.remove(&key);
-            } else {
-                all.insert(key, value);
-            }
-        }
-        let limits = serde_json::from_value(all.into()).map_err(|error| error.to_string())?;
-        let change = Change::Limits { account: account.map(str::to_owned), limits };
-        self.shared.commander.change(id, &change).map(drop)
+        self.shared.commander.change_limits(id, account, |limits| limits.with(changes)).map(drop)
     }
 
     /// Starts draining.

@@ -135,7 +135,7 @@ pub(super) struct Upstream {
     /// Place among all sessions of the gateway.
     pub(super) index: usize,
     /// Its name in journals.
-    key: u32,
+    pub(super) key: u32,
     pub(super) venue: usize,
     login: Login,
     pub(super) ledger: RefCell<Ledger>,

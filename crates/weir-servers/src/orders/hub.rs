@@ -222,11 +222,18 @@ impl Hub {
         self.journal.as_ref()
     }
 
-    /// Journals a message of a client as it came, with the number it will have upstream (0 for none). Returns the
-    /// record's number, 0 without a journal. Nothing waits for it by itself: see [`Journal::committed`].
-    pub fn log_inbound(&self, account: AccountId, raw: &[u8], upstream: u32) -> Lsn {
-        let head = records::inbound_head(&self.account(account).name, self.shared.generation, upstream);
+    /// Journals a message of a client as it came. Returns the record's number, 0 without a journal. Nothing waits for it
+    /// by itself: see [`Journal::committed`].
+    pub fn log_inbound(&self, account: AccountId, raw: &[u8]) -> Lsn {
+        let head = records::inbound_head(&self.account(account).name, self.shared.generation, 0);
         self.journal_append(records::INBOUND, account.0, &[&head, raw])
+    }
+
+    /// Journals a message of a client that is sent on: by which session, as the application names it, and with which
+    /// number there. As [`Self::log_inbound`].
+    pub fn log_sent(&self, account: AccountId, raw: &[u8], session: u32, upstream: u32) -> Lsn {
+        let head = records::inbound_head(&self.account(account).name, self.shared.generation, upstream);
+        self.journal_append(records::SENT, session, &[&head, raw])
     }
 
     /// Journals a message of a client that is refused, with the reason that it is told: should that be lost in a crash,

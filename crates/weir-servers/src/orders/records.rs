@@ -12,11 +12,15 @@ pub(super) const ENDED: u8 = 3;
 /// A message of a client, as it came, that is refused: as an inbound record, with the reason for its number.
 pub(super) const REFUSED: u8 = 4;
 
+/// A message of a client, as it came, that was sent on: as an inbound record. The header's session is not the account's
+/// place but what the application gave.
+pub(super) const SENT: u8 = 5;
+
 const NAME_BYTES: usize = 6;
 
 /// What stands before the message in a sequenced record.
 pub(super) const SEQUENCED_HEAD_BYTES: usize = 8 + 8 + NAME_BYTES + 2;
-/// What stands before the message in an inbound record and in a refused one.
+/// What stands before the message in an inbound record, a refused one, and one that was sent on.
 pub(super) const INBOUND_HEAD_BYTES: usize = 4 + NAME_BYTES + 2;
 
 const _: () = assert!(SEQUENCED_HEAD_BYTES == 24 && INBOUND_HEAD_BYTES == 12);
@@ -31,7 +35,7 @@ pub(super) struct Sequenced<'a> {
     pub(super) message: &'a [u8],
 }
 
-/// An inbound record, or a refused one.
+/// An inbound record, a refused one, or one that was sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Inbound<'a> {
     /// The number upstream; of a refused one, the reason.

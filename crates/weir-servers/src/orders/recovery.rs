@@ -66,7 +66,18 @@ pub enum RecordKind<'a> {
     Inbound {
         /// Whose.
         account: AccountId,
+        /// Its number upstream, where a version wrote it that kept no session with it.
+        upstream: u32,
+        /// The message.
+        raw: &'a [u8],
+    },
+    /// A message of a client that was sent on ([`Hub::log_sent`](super::Hub::log_sent)).
+    Sent {
+        /// Whose.
+        account: AccountId,
         /// What was given with it.
+        session: u32,
+        /// Its number upstream.
         upstream: u32,
         /// The message.
         raw: &'a [u8],
@@ -183,7 +194,7 @@ impl Recovery {
                     message: found.message,
                 }
             }
-            records::INBOUND | records::REFUSED => {
+            records::INBOUND | records::REFUSED | records::SENT => {
                 let found = records::inbound(record.payload).ok_or_else(malformed)?;
                 let Some(&account) = names.get(&found.name.folded()) else { return Ok(()) };
                 if let (Some(b'O' | b'U'), Some(number)) =
@@ -191,11 +202,14 @@ impl Recovery {
                 {
                     self.accounts[account.0 as usize].raise(number);
                 }
-                if record.kind == records::REFUSED {
-                    let reason = u16::try_from(found.upstream).map_err(|_| malformed())?;
-                    RecordKind::Refused { account, reason, raw: found.raw }
-                } else {
-                    RecordKind::Inbound { account, upstream: found.upstream, raw: found.raw }
+                let records::Inbound { upstream, raw, .. } = found;
+                match record.kind {
+                    records::REFUSED => {
+                        let reason = u16::try_from(upstream).map_err(|_| malformed())?;
+                        RecordKind::Refused { account, reason, raw }
+                    }
+                    records::SENT => RecordKind::Sent { account, session: record.session, upstream, raw },
+                    _ => RecordKind::Inbound { account, upstream, raw },
                 }
             }
             records::ENDED => {

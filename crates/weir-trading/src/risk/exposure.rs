@@ -1,11 +1,22 @@
 //! What the live orders of an account are worth, and what they are about. Orders are taken in when they pass the
 //! checks, so those under way count; they leave with the venue's messages.
+//!
+//! A live order and the replacements of it that the venue has not answered, also those of a replacement, are a chain.
+//! At most one of them is ever live, and nobody knows yet which it will be: so a chain counts as much as the dearest.
+//! It ends with its live order, because what would have replaced that is ignored then.
 
 use weir_proto::ouch::{Outbound, Symbol};
 
-use crate::{AccountId, admit, key_table::KeyTable, slab::Slab};
+use crate::{
+    AccountId, admit,
+    key_table::KeyTable,
+    slab::{NONE, Slab},
+};
 
-/// A live order as risk sees it.
+/// Most replacements of one order that the venue has not answered.
+pub(super) const UNANSWERED_MAX: usize = 64;
+
+/// A live order as risk sees it, or one that is to replace it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenOrder {
     pub(super) account: AccountId,
@@ -17,7 +28,7 @@ pub(super) struct OpenOrder {
 }
 
 impl OpenOrder {
-    pub(super) fn value(&self) -> u64 {
+    fn value(&self) -> u64 {
         value(self.price, self.leaves)
     }
 }
@@ -36,14 +47,31 @@ pub(super) struct Change {
     pub(super) traded: Option<(Symbol, u64)>,
 }
 
+impl Change {
+    fn between(before: u64, after: u64) -> Self {
+        Self { more: after.saturating_sub(before), less: before.saturating_sub(after), traded: None }
+    }
+}
+
+/// An order in its chain.
+#[derive(Clone, Copy)]
+struct Member {
+    order: OpenOrder,
+    /// The live order, which is first in the chain.
+    head: u32,
+    next: u32,
+    /// Of the head: what the chain counts for.
+    counted: u64,
+}
+
 pub(super) struct OpenOrders {
     table: KeyTable,
-    orders: Slab<OpenOrder>,
+    members: Slab<Member>,
 }
 
 impl OpenOrders {
     pub(super) fn new(orders_max: usize) -> Self {
-        Self { table: KeyTable::new(orders_max), orders: Slab::new(orders_max) }
+        Self { table: KeyTable::new(orders_max), members: Slab::new(orders_max) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -51,23 +79,47 @@ impl OpenOrders {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.orders.is_full()
+        self.members.is_full()
+    }
+
+    pub(super) fn clear(&mut self) {
+        let members = &mut self.members;
+        self.table.retain(|place| {
+            members.remove(place);
+            false
+        });
     }
 
     pub(super) fn find(&self, account: AccountId, number: u32) -> Option<&OpenOrder> {
-        Some(self.orders.at(self.place(account, number)?))
+        Some(&self.members.at(self.place(account, number)?).order)
     }
 
     /// Takes an order in; gives what it is worth. There must be room. A number that is there already keeps its order.
     pub(super) fn insert(&mut self, order: OpenOrder) -> u64 {
-        let OpenOrder { account, user_ref_num, .. } = order;
-        if self.find(account, user_ref_num).is_some() {
+        if self.find(order.account, order.user_ref_num).is_some() {
             return 0;
         }
-        let Some(place) = self.orders.insert(order) else { return 0 };
-        let inserted = self.table.insert(account.key(user_ref_num), place);
-        assert!(inserted, "the table has as many places as the slab");
-        order.value()
+        self.add(order, NONE).map_or(0, |place| self.recount(place).more)
+    }
+
+    /// How much more an order and its replacements count for with one of this value beside them. `None` if the order
+    /// is not known.
+    pub(super) fn more_with(&self, account: AccountId, number: u32, value: u64) -> Option<u64> {
+        let head = self.members.at(self.place(account, number)?).head;
+        Some(value.saturating_sub(self.members.at(head).counted))
+    }
+
+    /// Takes a replacement in; gives how much more its chain counts for. `None`: there is no room for it.
+    pub(super) fn insert_replacement(&mut self, original: u32, order: OpenOrder) -> Option<u64> {
+        if self.find(order.account, order.user_ref_num).is_some() {
+            return Some(0);
+        }
+        let head = self.members.at(self.place(order.account, original)?).head;
+        if self.chain(head).count() > UNANSWERED_MAX {
+            return None;
+        }
+        self.add(order, head)?;
+        Some(self.recount(head).more)
     }
 
     /// Follows a message of the venue about an order of this account.
@@ -87,15 +139,19 @@ impl OpenOrders {
                 let Some(order) = self.find(account, executed.user_ref_num) else { return Change::default() };
                 let symbol = order.symbol;
                 // What was open at the order's price is now held at the trade's.
-                let less = self.lessen(account, executed.user_ref_num, executed.quantity);
-                let more = value(executed.price, executed.quantity);
-                Change { more, traded: Some((symbol, executed.price)), ..less }
+                let change = self.lessen(account, executed.user_ref_num, executed.quantity);
+                let more = change.more.saturating_add(value(executed.price, executed.quantity));
+                Change { more, traded: Some((symbol, executed.price)), ..change }
             }
             Outbound::Replaced(replaced) => {
-                let Some(original) = self.find(account, replaced.original_user_ref_num) else {
+                let Some(original) = self.place(account, replaced.original_user_ref_num) else {
                     return Change::default();
                 };
-                let price = if admit::is_market(replaced.price) { original.price } else { replaced.price };
+                let price = if admit::is_market(replaced.price) {
+                    self.members.at(original).order.price
+                } else {
+                    replaced.price
+                };
                 let order = OpenOrder {
                     account,
                     user_ref_num: replaced.user_ref_num,
@@ -103,36 +159,118 @@ impl OpenOrders {
                     price,
                     leaves: replaced.quantity,
                 };
-                let change = self.end(account, replaced.original_user_ref_num);
-                let more = self.insert(order);
-                Change { more, ..change }
+                self.replace(original, order)
             }
             _ => Change::default(),
         }
     }
 
+    /// An order ends, and with a live one all that would have replaced it; or a replacement comes to nothing.
+    pub(super) fn end(&mut self, account: AccountId, number: u32) -> Change {
+        let Some(place) = self.place(account, number) else { return Change::default() };
+        let Member { head, counted, .. } = *self.members.at(place);
+        if place == head {
+            self.forget_all(head);
+            return Change::between(counted, 0);
+        }
+        self.unlink(head, place);
+        self.forget(place);
+        self.recount(head)
+    }
+
     fn place(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
         self.table.get(account.key(user_ref_num), |place| {
-            let order = self.orders.at(place);
+            let order = &self.members.at(place).order;
             order.user_ref_num == user_ref_num && order.account == account
         })
     }
 
     fn lessen(&mut self, account: AccountId, number: u32, shares: u32) -> Change {
         let Some(place) = self.place(account, number) else { return Change::default() };
-        let order = self.orders.at_mut(place);
-        let shares = shares.min(order.leaves);
-        order.leaves -= shares;
-        let less = value(order.price, shares);
-        if order.leaves == 0 {
-            self.end(account, number);
-        }
-        Change { less, ..Change::default() }
+        let Member { order, head, .. } = self.members.at_mut(place);
+        order.leaves -= shares.min(order.leaves);
+        let (is_over, head) = (order.leaves == 0, *head);
+        if is_over { self.end(account, number) } else { self.recount(head) }
     }
 
-    fn end(&mut self, account: AccountId, number: u32) -> Change {
-        let Some(place) = self.place(account, number) else { return Change::default() };
-        self.table.remove(account.key(number), place);
-        Change { less: self.orders.remove(place).value(), ..Change::default() }
+    /// An order stands instead of another one of its chain, at the chain's head.
+    fn replace(&mut self, original: u32, order: OpenOrder) -> Change {
+        let head = self.members.at(original).head;
+        let counted = self.members.at(head).counted;
+        let mut rest = self.unlink(head, original);
+        self.forget(original);
+        if let Some(asked) = self.place(order.account, order.user_ref_num) {
+            if self.members.at(asked).head != head {
+                // The venue uses a number twice. That order is followed already.
+                self.forget_all(rest);
+                return Change::between(counted, 0);
+            }
+            rest = self.unlink(rest, asked);
+            self.forget(asked);
+        }
+        let Some(place) = self.add(order, NONE) else { return Change::between(counted, 0) };
+        self.members.at_mut(place).next = rest;
+        let mut at = rest;
+        while at != NONE {
+            let member = self.members.at_mut(at);
+            (member.head, at) = (place, member.next);
+        }
+        self.recount(place);
+        Change::between(counted, self.members.at(place).counted)
+    }
+
+    /// The places of a chain.
+    fn chain(&self, head: u32) -> impl Iterator<Item = u32> {
+        let next = |place: u32| Some(place).filter(|place| *place != NONE);
+        std::iter::successors(next(head), move |place| next(self.members.at(*place).next))
+    }
+
+    /// Finds anew what a chain counts for.
+    fn recount(&mut self, head: u32) -> Change {
+        let dearest = self.chain(head).map(|place| self.members.at(place).order.value()).max().unwrap_or(0);
+        let before = std::mem::replace(&mut self.members.at_mut(head).counted, dearest);
+        Change::between(before, dearest)
+    }
+
+    /// Adds an order whose number is not there behind the head of a chain, or as the head of one of its own.
+    fn add(&mut self, order: OpenOrder, head: u32) -> Option<u32> {
+        let next = if head == NONE { NONE } else { self.members.at(head).next };
+        let place = self.members.insert(Member { order, head, next, counted: 0 })?;
+        let first = if head == NONE { place } else { head };
+        self.members.at_mut(place).head = first;
+        if first != place {
+            self.members.at_mut(first).next = place;
+        }
+        let inserted = self.table.insert(order.account.key(order.user_ref_num), place);
+        assert!(inserted, "the table has as many places as the slab");
+        Some(place)
+    }
+
+    /// Takes a member out of its chain; gives the first of those that are left.
+    fn unlink(&mut self, first: u32, place: u32) -> u32 {
+        let next = self.members.at(place).next;
+        if first == place {
+            return next;
+        }
+        let before = self.chain(first).find(|at| self.members.at(*at).next == place);
+        if let Some(before) = before {
+            self.members.at_mut(before).next = next;
+        }
+        first
+    }
+
+    fn forget_all(&mut self, first: u32) {
+        let mut at = first;
+        while at != NONE {
+            let next = self.members.at(at).next;
+            self.forget(at);
+            at = next;
+        }
+    }
+
+    fn forget(&mut self, place: u32) {
+        let order = self.members.at(place).order;
+        self.table.remove(order.account.key(order.user_ref_num), place);
+        self.members.remove(place);
     }
 }

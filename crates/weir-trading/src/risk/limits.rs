@@ -1,6 +1,6 @@
 //! What an account may do, and the checks of one order that need no memory.
 
-use weir_proto::ouch::{Symbol, reject_reason};
+use weir_proto::ouch::{Enter, Replace, Symbol, reject_reason};
 
 use super::{bucket::Rate, duplicates::DuplicateLimit, exposure::value};
 use crate::admit;
@@ -37,6 +37,14 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    pub(super) fn by_enter(enter: &Enter, reference: Option<u64>) -> Self {
+        Self { symbol: Some(enter.symbol), quantity: enter.quantity, price: enter.price, reference }
+    }
+
+    pub(super) fn by_replace(replace: &Replace, symbol: Option<Symbol>, reference: Option<u64>) -> Self {
+        Self { symbol, quantity: replace.quantity, price: replace.price, reference }
+    }
+
     /// What a share counts for: an order at any price counts at the reference price, or for nothing without one.
     pub(super) fn price_counted(&self) -> u64 {
         if admit::is_market(self.price) { self.reference.unwrap_or(0) } else { self.price }

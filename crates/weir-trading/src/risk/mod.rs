@@ -6,8 +6,9 @@
 //! replacement does not say what it is about; that is known of orders that passed these checks while a limit that
 //! needs it was set, and what is not known is not held against it.
 //!
-//! Exposure is the value of an account's live orders plus that of what it executed since the state was made. An order
-//! counts from the moment it passes; a replacement counts when the venue confirms it.
+//! Exposure is the value of an account's live orders plus that of what it executed since the state was made. Orders and
+//! replacements count from the moment they pass: until the venue has answered, an order counts as much as the dearest
+//! of what may become of it. A replacement that makes it no dearer is never refused for exposure.
 
 mod bucket;
 mod duplicates;
@@ -19,15 +20,17 @@ mod symbols;
 pub use bucket::Rate;
 pub use duplicates::DuplicateLimit;
 pub use limits::RiskLimits;
+pub use references::References;
+
+use std::sync::Arc;
 
 use weir_proto::ouch::{Enter, Inbound, Outbound, Replace, Symbol, reject_reason};
 
 use self::{
     bucket::{Bucket, Flood},
     duplicates::Duplicates,
-    exposure::{OpenOrder, OpenOrders},
+    exposure::{Change, OpenOrder, OpenOrders},
     limits::Asked,
-    references::References,
     symbols::SymbolBuckets,
 };
 use crate::AccountId;
@@ -42,13 +45,11 @@ pub struct RiskConfig {
     pub orders_max: usize,
     /// Pairs of account and symbol whose rate is in use at one time.
     pub symbol_rates_max: usize,
-    /// Symbols with a reference price.
-    pub references_max: usize,
 }
 
 impl Default for RiskConfig {
     fn default() -> Self {
-        Self { accounts_max: 16_384, orders_max: 131_072, symbol_rates_max: 16_384, references_max: 16_384 }
+        Self { accounts_max: 16_384, orders_max: 131_072, symbol_rates_max: 16_384 }
     }
 }
 
@@ -62,7 +63,7 @@ pub struct RiskState {
     accounts: Vec<Option<Box<Account>>>,
     symbol_buckets: SymbolBuckets,
     open: OpenOrders,
-    references: References,
+    references: Arc<References>,
 }
 
 /// One account, made when it is first checked against a limit.
@@ -92,16 +93,16 @@ impl Account {
         if self.port.take(now_ns, rate) { Ok(()) } else { Err(reject_reason::RISK_PORT_MESSAGE_RATE) }
     }
 
-    /// Whether so much more, and so much less, stays within the maximum.
-    fn check_exposure(&self, max: Option<u64>, more: u64, less: u64) -> Result<(), u16> {
-        let after = self.exposure.saturating_sub(less).saturating_add(more);
+    /// Whether so much more stays within the maximum.
+    fn check_exposure(&self, max: Option<u64>, more: u64) -> Result<(), u16> {
+        let after = self.exposure.saturating_add(more);
         if max.is_some_and(|max| after > max) { Err(reject_reason::RISK_AGGREGATE_EXPOSURE) } else { Ok(()) }
     }
 }
 
 impl RiskState {
-    /// No limits.
-    pub fn new(config: RiskConfig) -> Self {
+    /// No limits; prices are far or near by these references.
+    pub fn new(config: RiskConfig, references: Arc<References>) -> Self {
         let mut accounts = Vec::new();
         accounts.resize_with(config.accounts_max, || None);
         Self {
@@ -111,7 +112,7 @@ impl RiskState {
             accounts,
             symbol_buckets: SymbolBuckets::new(config.symbol_rates_max),
             open: OpenOrders::new(config.orders_max),
-            references: References::new(config.references_max),
+            references,
         }
     }
 
@@ -135,17 +136,6 @@ impl RiskState {
         self.own.get(account.index()).and_then(Option::as_deref).unwrap_or(&self.common)
     }
 
-    /// Sets the price from which the distance of an order is measured. Trades of followed orders move it. False if
-    /// the table of reference prices is full.
-    pub fn set_reference(&mut self, symbol: Symbol, price: u64) -> bool {
-        self.references.set(symbol, price)
-    }
-
-    /// The reference price of a symbol.
-    pub fn reference(&self, symbol: Symbol) -> Option<u64> {
-        self.references.get(symbol)
-    }
-
     /// Whether a message may be passed on; if not, the reason of the reject. `now_ns` is any clock that does not
     /// go back.
     pub fn check(&mut self, now_ns: u64, account: AccountId, message: &Inbound<'_>) -> Result<(), u16> {
@@ -159,18 +149,55 @@ impl RiskState {
         }
     }
 
+    /// Follows an order or a replacement that passed before this state was made, without checking it.
+    pub fn restore(&mut self, account: AccountId, message: &Inbound<'_>) {
+        let Some(place) = self.accounts.get_mut(account.index()) else { return };
+        let more = match message {
+            Inbound::Enter(enter, _) if !self.open.is_full() => {
+                self.open.insert(of_enter(account, enter, self.references.get(enter.symbol)))
+            }
+            Inbound::Replace(replace, _) => {
+                let original = replace.original_user_ref_num;
+                let Some(symbol) = self.open.find(account, original).map(|order| order.symbol) else {
+                    return;
+                };
+                let order = of_replace(account, replace, symbol, self.references.get(symbol));
+                self.open.insert_replacement(original, order).unwrap_or_default()
+            }
+            _ => return,
+        };
+        let state = place.get_or_insert_with(|| Box::new(Account::new()));
+        state.exposure = state.exposure.saturating_add(more);
+    }
+
+    /// Forgets orders and executions, because nothing follows them from now on.
+    pub fn forget_orders(&mut self) {
+        self.open.clear();
+        self.accounts.iter_mut().flatten().for_each(|account| account.exposure = 0);
+    }
+
     /// Follows what the venue says to an account, in the account's own numbers.
     pub fn follow(&mut self, account: AccountId, message: &Outbound) {
         if self.open.is_empty() {
             return;
         }
         let change = self.open.follow(account, message);
-        if let Some(Some(account)) = self.accounts.get_mut(account.index()) {
-            account.exposure = account.exposure.saturating_add(change.more).saturating_sub(change.less);
-        }
+        self.apply(account, change);
         if let Some((symbol, price)) = change.traded {
             // A full table keeps the symbols it has.
-            let _ = self.set_reference(symbol, price);
+            let _ = self.references.set(symbol, price);
+        }
+    }
+
+    /// A replacement came to nothing, without a word of the venue.
+    pub fn forget_replacement(&mut self, account: AccountId, user_ref_num: u32) {
+        let change = self.open.end(account, user_ref_num);
+        self.apply(account, change);
+    }
+
+    fn apply(&mut self, account: AccountId, change: Change) {
+        if let Some(Some(account)) = self.accounts.get_mut(account.index()) {
+            account.exposure = account.exposure.saturating_add(change.more).saturating_sub(change.less);
         }
     }
 
@@ -224,26 +251,14 @@ impl RiskState {
         {
             return Err(reject_reason::RISK_DUPLICATE_MESSAGE_RATE);
         }
-        let asked = Asked {
-            symbol: Some(enter.symbol),
-            quantity: enter.quantity,
-            price: enter.price,
-            reference: self.references.get(enter.symbol),
-        };
+        let asked = Asked::by_enter(enter, self.references.get(enter.symbol));
         limits.check_order(&asked)?;
-        state.check_exposure(limits.exposure_max, asked.value(), 0)?;
+        state.check_exposure(limits.exposure_max, asked.value())?;
         if limits.needs_orders() {
             if self.open.is_full() {
                 return Err(reject_reason::PROCESSING_ERROR);
             }
-            let order = OpenOrder {
-                account,
-                user_ref_num: enter.user_ref_num,
-                symbol: enter.symbol,
-                price: asked.price_counted(),
-                leaves: enter.quantity,
-            };
-            let more = self.open.insert(order);
+            let more = self.open.insert(of_enter(account, enter, asked.reference));
             state.exposure = state.exposure.saturating_add(more);
         }
         Ok(())
@@ -264,14 +279,44 @@ impl RiskState {
         if let (Some(rate), Some(symbol)) = (limits.symbol_rate, symbol) {
             self.symbol_buckets.take(now_ns, account, symbol, rate)?;
         }
-        let asked = Asked {
-            symbol,
-            quantity: replace.quantity,
-            price: replace.price,
-            reference: symbol.and_then(|symbol| self.references.get(symbol)),
-        };
+        let reference = symbol.and_then(|symbol| self.references.get(symbol));
+        let asked = Asked::by_replace(replace, symbol, reference);
         limits.check_order(&asked)?;
-        let less = original.map_or(0, OpenOrder::value);
-        state.check_exposure(limits.exposure_max, asked.value(), less)
+        let Some(symbol) = symbol else {
+            // What it is about is not known, and not followed.
+            return state.check_exposure(limits.exposure_max, asked.value());
+        };
+        let original = replace.original_user_ref_num;
+        let more = self.open.more_with(account, original, asked.value()).unwrap_or_default();
+        if more > 0 {
+            state.check_exposure(limits.exposure_max, more)?;
+        }
+        if limits.needs_orders() {
+            let order = of_replace(account, replace, symbol, asked.reference);
+            let more =
+                self.open.insert_replacement(original, order).ok_or(reject_reason::PROCESSING_ERROR)?;
+            state.exposure = state.exposure.saturating_add(more);
+        }
+        Ok(())
+    }
+}
+
+fn of_enter(account: AccountId, enter: &Enter, reference: Option<u64>) -> OpenOrder {
+    OpenOrder {
+        account,
+        user_ref_num: enter.user_ref_num,
+        symbol: enter.symbol,
+        price: Asked::by_enter(enter, reference).price_counted(),
+        leaves: enter.quantity,
+    }
+}
+
+fn of_replace(account: AccountId, replace: &Replace, symbol: Symbol, reference: Option<u64>) -> OpenOrder {
+    OpenOrder {
+        account,
+        user_ref_num: replace.user_ref_num,
+        symbol,
+        price: Asked::by_replace(replace, Some(symbol), reference).price_counted(),
+        leaves: replace.quantity,
     }
 }

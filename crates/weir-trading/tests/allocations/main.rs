@@ -4,10 +4,12 @@
 mod counting;
 mod flow;
 
+use std::sync::Arc;
+
 use weir_proto::ouch::Outbound;
 use weir_trading::{
-    AccountId, EchoConfig, EchoVenue, MatchingVenue, Origin, Rate, RiskConfig, RiskLimits, RiskState,
-    Translation, Venue, WhenFull,
+    AccountId, EchoConfig, EchoVenue, MatchingVenue, Origin, Rate, References, RiskConfig, RiskLimits,
+    RiskState, Translation, Venue, WhenFull,
 };
 
 use flow::{Flow, Operation, Plan};
@@ -67,7 +69,8 @@ fn translating_does_not_allocate_once_the_accounts_are_known() {
 #[test]
 fn checking_allocates_once_for_each_account() {
     let Flow { filling, steady } = flow::make(&PLAN);
-    let mut state = RiskState::new(RiskConfig { accounts_max: 8, ..Default::default() });
+    let mut state =
+        RiskState::new(RiskConfig { accounts_max: 8, ..Default::default() }, Arc::new(References::new(8)));
     let rate = Rate { per_second: 1_000_000, burst: 1_000_000 };
     state.set_limits(RiskLimits {
         port_rate: Some(rate),

@@ -1,13 +1,16 @@
 //! Limits, in time that only the test moves.
 
-use weir_proto::ouch::{Enter, Inbound, reject_reason};
+use std::sync::Arc;
+
+use weir_proto::ouch::{Canceled, Enter, Inbound, Outbound, Replaced, reject_reason};
 use weir_trading::{
-    AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, RiskConfig, RiskLimits, RiskState, Venue,
+    AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, References, RiskConfig, RiskLimits,
+    RiskState, Venue,
 };
 
 use crate::{
     random::{Messages, seeds},
-    support::{DAM, HUNDRED, Sink, WEIR, buy, cancel, enter, modify, order, replace, sell},
+    support::{DAM, HUNDRED, NOBODY, Sink, WEIR, buy, cancel, enter, modify, order, replace, sell},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -15,7 +18,12 @@ const ONE: AccountId = AccountId(0);
 const TWO: AccountId = AccountId(1);
 
 fn state(limits: RiskLimits) -> RiskState {
-    let mut state = RiskState::new(RiskConfig { accounts_max: 4, ..Default::default() });
+    state_with(limits, &Arc::new(References::new(16)))
+}
+
+fn state_with(limits: RiskLimits, references: &Arc<References>) -> RiskState {
+    let config = RiskConfig { accounts_max: 4, ..Default::default() };
+    let mut state = RiskState::new(config, Arc::clone(references));
     state.set_limits(limits);
     state
 }
@@ -91,7 +99,7 @@ fn the_symbol_rate_is_for_each_symbol_and_holds_for_replacements() {
 #[test]
 fn symbol_rates_that_are_not_in_use_make_room_for_others() {
     let config = RiskConfig { accounts_max: 1, symbol_rates_max: 4, ..Default::default() };
-    let mut state = RiskState::new(config);
+    let mut state = RiskState::new(config, Arc::new(References::new(1)));
     let rate = Rate { per_second: 1, burst: 1 };
     state.set_limits(RiskLimits { symbol_rate: Some(rate), ..Default::default() });
     let of = |index: u32| -> Enter {
@@ -128,9 +136,10 @@ fn identical_orders_are_counted_in_a_window() {
 #[test]
 fn a_price_far_from_the_reference_is_refused_on_both_sides_of_it() {
     let limits = RiskLimits { fat_finger_basis_points: Some(500), ..Default::default() };
-    let mut state = state(limits);
+    let references = Arc::new(References::new(16));
+    let mut state = state_with(limits, &references);
     assert_eq!(state.check(0, ONE, &buy(1, 1, 5 * HUNDRED)), Ok(()), "no reference price yet");
-    assert!(state.set_reference(WEIR, HUNDRED));
+    assert!(references.set(WEIR, HUNDRED));
     let refused = Err(reject_reason::RISK_FAT_FINGER);
     assert_eq!(state.check(0, ONE, &buy(2, 1, HUNDRED + 50_000)), Ok(()), "exactly five percent");
     assert_eq!(state.check(0, ONE, &buy(3, 1, HUNDRED + 50_001)), refused);
@@ -206,6 +215,84 @@ fn exposure_is_what_is_live_and_what_was_executed() {
 }
 
 #[test]
+fn replacements_that_the_venue_has_not_answered_count_as_much_as_the_dearest_of_them() {
+    let limits = RiskLimits { exposure_max: Some(100 * HUNDRED), ..Default::default() };
+    let mut state = state(limits);
+    let refused = Err(reject_reason::RISK_AGGREGATE_EXPOSURE);
+    let check = |state: &mut RiskState, message: Inbound<'_>| {
+        state.check(0, ONE, &message).map(|()| state.exposure(ONE) / HUNDRED)
+    };
+    assert_eq!(check(&mut state, buy(1, 30, HUNDRED)), Ok(30));
+    // Each of the one before, all in one write: only the last can be live in the end.
+    assert_eq!(check(&mut state, replace(1, 2, 60, HUNDRED)), Ok(60));
+    assert_eq!(check(&mut state, replace(2, 3, 50, HUNDRED)), Ok(60), "the one before may be the last");
+    assert_eq!(check(&mut state, replace(3, 4, 90, HUNDRED)), Ok(90));
+    assert_eq!(check(&mut state, replace(4, 5, 101, HUNDRED)), refused);
+    assert_eq!(check(&mut state, buy(6, 20, HUNDRED)), refused, "90 are taken");
+    assert_eq!(check(&mut state, buy(7, 10, HUNDRED)), Ok(100));
+    assert_eq!(check(&mut state, replace(1, 8, 90, HUNDRED)), Ok(100), "one of them at most");
+    assert_eq!(check(&mut state, replace(7, 9, 11, HUNDRED)), refused);
+    // What the venue says decides.
+    let replaced = |original_user_ref_num, user_ref_num, quantity| {
+        Outbound::Replaced(Replaced {
+            timestamp_ns: 0,
+            original_user_ref_num,
+            user_ref_num,
+            side: b'B',
+            quantity,
+            symbol: WEIR,
+            price: HUNDRED,
+            time_in_force: b'0',
+            display: b'Y',
+            order_reference: 1,
+            capacity: b'P',
+            intermarket_sweep: b'N',
+            cross_type: b'N',
+            order_state: b'L',
+            client_order_id: NOBODY,
+        })
+    };
+    state.follow(ONE, &replaced(1, 2, 60));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 100, "8 and 4 are not answered");
+    state.forget_replacement(ONE, 8);
+    assert_eq!(state.exposure(ONE) / HUNDRED, 100);
+    state.forget_replacement(ONE, 4);
+    assert_eq!(state.exposure(ONE) / HUNDRED, 70, "10, and 60 until 3 is confirmed");
+    state.follow(ONE, &replaced(2, 3, 50));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 60);
+    assert_eq!(check(&mut state, replace(3, 10, 90, HUNDRED)), Ok(100));
+    state.follow(
+        ONE,
+        &Outbound::Canceled(Canceled { timestamp_ns: 0, user_ref_num: 3, quantity: 50, reason: b'U' }),
+    );
+    assert_eq!(state.exposure(ONE) / HUNDRED, 10, "10 is ignored by the venue");
+    assert_eq!(check(&mut state, buy(11, 90, HUNDRED)), Ok(100));
+}
+
+#[test]
+fn a_replacement_that_costs_less_passes_whatever_the_limit_is_now() {
+    let limits = |hundreds: u64| RiskLimits { exposure_max: Some(hundreds * HUNDRED), ..Default::default() };
+    let mut state = state(limits(100));
+    assert_eq!(state.check(0, ONE, &buy(1, 90, HUNDRED)), Ok(()));
+    state.set_limits(limits(10));
+    assert_eq!(state.check(0, ONE, &replace(1, 2, 50, HUNDRED)), Ok(()));
+    assert!(state.check(0, ONE, &replace(1, 3, 91, HUNDRED)).is_err());
+    assert!(state.check(0, ONE, &buy(4, 1, HUNDRED)).is_err());
+}
+
+#[test]
+fn an_order_has_a_maximum_of_replacements_that_are_not_answered() {
+    let mut state = state(RiskLimits { exposure_max: Some(u64::MAX), ..Default::default() });
+    assert_eq!(state.check(0, ONE, &buy(1, 1, HUNDRED)), Ok(()));
+    for number in 2..66 {
+        assert_eq!(state.check(0, ONE, &replace(number - 1, number, 1, HUNDRED)), Ok(()));
+    }
+    assert_eq!(state.check(0, ONE, &replace(65, 66, 1, HUNDRED)), Err(reject_reason::PROCESSING_ERROR));
+    state.forget_replacement(ONE, 65);
+    assert_eq!(state.check(0, ONE, &replace(64, 67, 1, HUNDRED)), Ok(()));
+}
+
+#[test]
 fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
     for seed in seeds(4) {
         let limits = RiskLimits { exposure_max: Some(u64::MAX), ..Default::default() };
@@ -224,7 +311,7 @@ fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
             }
             for (account, said) in sink.take() {
                 state.follow(account, &said);
-                if let weir_proto::ouch::Outbound::Executed(trade) = said {
+                if let Outbound::Executed(trade) = said {
                     executed[account.0 as usize] += trade.price * u64::from(trade.quantity);
                 }
             }
@@ -234,8 +321,10 @@ fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
 }
 
 #[test]
-fn trades_move_the_reference_price() {
-    let mut state = state(RiskLimits { fat_finger_basis_points: Some(1_000), ..Default::default() });
+fn trades_move_the_reference_price_of_all_workers() {
+    let limits = RiskLimits { fat_finger_basis_points: Some(1_000), ..Default::default() };
+    let references = Arc::new(References::new(16));
+    let [mut state, mut other] = [(); 2].map(|()| state_with(limits.clone(), &references));
     let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 4, ..Default::default() });
     let mut sink = Sink::default();
     for (account, message) in [(ONE, sell(1, 10, HUNDRED)), (TWO, buy(1, 10, HUNDRED))] {
@@ -245,13 +334,15 @@ fn trades_move_the_reference_price() {
     for (account, said) in sink.take() {
         state.follow(account, &said);
     }
-    assert_eq!(state.reference(WEIR), Some(HUNDRED));
+    assert_eq!(references.get(WEIR), Some(HUNDRED));
     assert!(state.check(0, ONE, &buy(2, 1, 2 * HUNDRED)).is_err());
+    assert!(other.check(0, ONE, &buy(2, 1, 2 * HUNDRED)).is_err(), "it has seen no trade itself");
 }
 
 #[test]
 fn orders_beyond_those_that_can_be_followed_are_refused_while_a_limit_needs_them() {
-    let mut state = RiskState::new(RiskConfig { accounts_max: 1, orders_max: 2, ..Default::default() });
+    let config = RiskConfig { accounts_max: 1, orders_max: 2, ..Default::default() };
+    let mut state = RiskState::new(config, Arc::new(References::new(1)));
     state.set_limits(RiskLimits { exposure_max: Some(u64::MAX), ..Default::default() });
     assert_eq!(passed(&mut state, 0, 1, 3), 2);
     state.set_limits(RiskLimits { shares_max: Some(1_000), ..Default::default() });

@@ -4,10 +4,15 @@ use weir_proto::{
     ouch::{Inbound, Outbound, inbound_user_ref_num},
     soup::LoginReject,
 };
-use weir_servers::{gateway::GatewayConfig, journal::Level};
+use weir_servers::{
+    gateway::{GatewayConfig, GatewayServer},
+    journal::Level,
+};
 use weir_trading::Route;
 
-use super::rig::{Folder, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, gateway, order};
+use super::rig::{
+    Folder, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, gateway, order, server, symbol,
+};
 
 fn config(venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
     GatewayConfig {
@@ -77,6 +82,61 @@ fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 7));
         drop((trader, session, other));
         end_gateway(second_gateway);
+    });
+}
+
+#[test]
+fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
+    beside_each_other(drivers(), |driver| {
+        println!("{driver}");
+        let (first, second, folder) = (Script::new(), Script::new(), Folder::new());
+        let one = || GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 64 << 10,
+            ..GatewayConfig::demo(2, first.address())
+        };
+        let config = one();
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = first.accept_session("X", 1, 1);
+        let gateway_of_one = starting.join().expect("it starts");
+        let mut trader = Trader::login(&gateway_of_one, "C00001", 1);
+        trader.send(&[order(5, 100)]);
+        let unanswered = session.next();
+        drop(trader);
+        end_gateway(gateway_of_one);
+        drop(session);
+
+        // Another venue stands before the one that has the order.
+        let two = |symbol_of_other: &str| {
+            let mut config = one();
+            let mut other = config.venues[0].clone();
+            other.name = "OTHER".into();
+            other.address = second.address();
+            config.venues.insert(0, other);
+            config.symbols = vec![(symbol(symbol_of_other), 0)];
+            config.default_venue = Some(1);
+            config
+        };
+        let refused =
+            GatewayServer::start(server(driver, 1), two("WEIR")).expect_err("the symbol has an order");
+        let told = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(": ");
+        assert!(told.contains("order 5 of C00001") && told.contains("WEIR has another route"), "{told}");
+
+        let config = two("BRIDGE");
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let other = second.accept_session("Y", 1, 100);
+        let mut session = first.accept();
+        // No client has had an answer of it.
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("X", 1));
+        session.let_in("X", 1);
+        session.answer_query(2);
+        assert_eq!(session.next(), unanswered);
+        let gateway_of_two = starting.join().expect("it starts");
+        drop((session, other));
+        end_gateway(gateway_of_two);
     });
 }
 
