@@ -1,5 +1,5 @@
-//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, and what is said when something
-//! is not there. Pure text out; reports and charts are drawn by `weir-report`.
+//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, and what is said when
+//! something is not there. Pure text out; reports and charts are drawn by `weir-report`.
 
 use std::ffi::OsStr;
 
