@@ -82,7 +82,8 @@ impl<'a> Map<'a> {
             by_connections: self.rows(Some(GridFactor::Connections)),
             by_workers: self.rows(Some(GridFactor::Workers)),
             by_server_cpus: self.rows(Some(GridFactor::ServerCpus)),
-            best: self.best(),
+            best: self.best(|_| true),
+            best_by_workers: self.best_by_workers(),
             success: self.success(),
             scaling,
             scaling_lines,
@@ -233,12 +234,25 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// For each arm and quantity the cell with most. Its interval holds for all cells together, because it was chosen
-    /// among them; the others are held against it.
-    fn best(&self) -> Vec<BestCell> {
+    /// The cells with most at each number of workers, where there are several.
+    fn best_by_workers(&self) -> Vec<BestCell> {
+        let workers: BTreeSet<u32> = self.cells.iter().map(|cell| cell.workers).collect();
+        if workers.len() < 2 {
+            return Vec::new();
+        }
+        let has = |id: &str, workers: u32| {
+            self.cells.iter().any(|cell| cell.id == id && cell.workers == workers && self.has_all_cpus(cell))
+        };
+        workers.into_iter().flat_map(|workers| self.best(|id| has(id, workers))).collect()
+    }
+
+    /// For each arm and quantity the cell with most, of those that are asked about. Its interval holds for all of them
+    /// together, because it was chosen among them; the others are held against it.
+    fn best(&self, is_asked: impl Fn(&str) -> bool) -> Vec<BestCell> {
         let of = |arm: &str, quantity: Quantity| {
             let own = self.figures.iter().filter(|((_, own, of), _)| *own == arm && *of == quantity);
-            let own: Vec<(&str, &Measured<'_>)> = own.map(|((cell, _, _), it)| (*cell, it)).collect();
+            let own: Vec<(&str, &Measured<'_>)> =
+                own.map(|((cell, _, _), it)| (*cell, it)).filter(|(cell, _)| is_asked(cell)).collect();
             let alpha = ALPHA / own.len().max(1) as f64;
             let figure = |logs: &ByRound| figure_at(logs, alpha);
             let value = |it: &Measured<'_>| figure(&it.logs).map_or(0.0, |figure| figure.value);

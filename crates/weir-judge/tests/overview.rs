@@ -130,6 +130,13 @@ fn the_best_cell_is_named_with_those_that_cannot_be_told_from_it() {
     assert_eq!(named.into_iter().collect::<Vec<_>>(), ["c100-d1-w1", "c100-d1-w2"]);
     assert_eq!(best("epoll").ties.len(), 5, "all are one program: {:?}", best("epoll"));
     assert!(best("uring").figure.interval.is_some_and(|(low, high)| low < high));
+    let own: Vec<(&str, usize)> = found
+        .best_by_workers
+        .iter()
+        .filter(|it| it.arm == "uring" && it.quantity == Quantity::PerCpuSecond)
+        .map(|it| (it.cell_id.as_str(), it.ties.len()))
+        .collect();
+    assert_eq!(own, [("c100-d1-w1", 0), ("c100-d1-w2", 0)], "chosen among the cells of its workers alone");
 }
 
 #[test]

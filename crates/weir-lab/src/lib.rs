@@ -3,7 +3,8 @@
 //! In the order a study passes through: [`file`] reads what is asked, of a user's file or of a [`builtin`] one, each
 //! with one protocol; [`validate`] says what may be asked, [`alternation`] which arms take turns and [`outline`] what
 //! that comes to; [`run`] runs it through a [`launch::Launcher`] in the order of [`weir_judge::plan`] and stores every
-//! finished block, `weir-judge` judges it, [`exit`] and [`export`] hand the result on.
+//! finished block, `weir-judge` judges it, [`exit`] and [`export`] hand the result on. [`stored`] judges what a
+//! run folder holds, [`held`] says whether a session works on it, and [`follow`] what it has stored so far.
 //!
 //! Measured code never runs in this process; [`process`] starts it as child processes that cannot outlive it. Nothing
 //! here prints, exits or reads the environment.
@@ -14,6 +15,8 @@ pub mod exit;
 pub mod export;
 pub mod fake;
 pub mod file;
+pub mod follow;
+pub mod held;
 pub mod host_defaults;
 pub mod io_models;
 pub mod launch;
@@ -23,6 +26,7 @@ pub mod pilot;
 pub mod process;
 pub mod run;
 pub mod storage;
+pub mod stored;
 pub mod supervise;
 pub mod validate;
 

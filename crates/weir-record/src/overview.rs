@@ -40,6 +40,9 @@ pub struct Overview {
     pub by_server_cpus: Vec<MeanRow>,
     /// The best cell of each arm, by each quantity.
     pub best: Vec<BestCell>,
+    /// The same among the cells of each number of workers, from the fewest on; empty where there is one number only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best_by_workers: Vec<BestCell>,
     /// What failed, by number of connections.
     pub success: Vec<SuccessRow>,
     /// How each arm scales with workers, means over the lines of cells with the most server CPUs.
@@ -114,7 +117,7 @@ pub struct BestCell {
     pub quantity: Quantity,
     /// The cell.
     pub cell_id: String,
-    /// What it does there, with an interval that holds for all cells together: the best was chosen among them.
+    /// What it does there, with an interval that holds for all cells it was chosen among together.
     pub figure: Figure,
     /// Whether the generator was the limit there.
     pub is_bound: bool,

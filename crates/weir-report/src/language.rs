@@ -41,7 +41,7 @@ impl Language {
     }
 
     /// The text in this language, of one in each: English, Korean, Chinese.
-    pub(crate) fn choose(self, [english, korean, chinese]: [&'static str; 3]) -> &'static str {
+    pub fn choose(self, [english, korean, chinese]: [&'static str; 3]) -> &'static str {
         match self {
             Language::English => english,
             Language::Korean => korean,
@@ -65,7 +65,7 @@ impl Language {
     }
 
     /// A length of time for people: `3 min 12 s`, `12.5 s`.
-    pub(crate) fn duration(self, ns: u64) -> String {
+    pub fn duration(self, ns: u64) -> String {
         let seconds = ns / 1_000_000_000;
         let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
         let tenths = ns as f64 / 1e9;
@@ -81,7 +81,7 @@ impl Language {
     }
 
     /// BCP 47 tag for the `lang` attribute, which decides glyph shapes and line breaking.
-    pub(crate) fn tag(self) -> &'static str {
+    pub fn tag(self) -> &'static str {
         match self {
             Language::English => "en",
             Language::Korean => "ko",

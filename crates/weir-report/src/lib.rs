@@ -18,6 +18,7 @@ mod added_cost;
 mod aggregate;
 mod cause;
 mod chart;
+mod chart_page;
 mod connection_costs;
 mod csv;
 mod definitions;
@@ -56,14 +57,32 @@ mod titles;
 mod view;
 mod words;
 
-use weir_record::{finding::Finding, study::StudyResult, trial::TrialRecord};
+use maud::Markup;
+use weir_record::{
+    finding::{Finding, MessageKind},
+    metric::Metric,
+    spec::Text,
+    study::StudyResult,
+    trial::TrialRecord,
+};
 
+pub use chart_page::{ChartPage, chart_page};
 pub use display::wrap;
 pub use language::{Language, UnknownLanguage};
 
 /// One self-contained page: no script, no network, light and dark, printable.
 pub fn html(result: &StudyResult, language: Language) -> String {
-    html::page(&view::View::new(result, language))
+    html_below(result, language, &Markup::default())
+}
+
+/// The same page with something above it, where it is one of several.
+pub fn html_below(result: &StudyResult, language: Language, above: &Markup) -> String {
+    html::page(&view::View::new(result, language), above)
+}
+
+/// A page about something else than one study, in the clothes of the report.
+pub fn document(language: Language, title: &str, body: &Markup) -> String {
+    html::document(language, title, body)
 }
 
 /// The same blocks as the page in GitHub-flavoured Markdown, charts as tables.
@@ -108,6 +127,21 @@ pub fn evidence_csv(trials: &[TrialRecord]) -> String {
 /// where no trial has any. A line that begins with `#` says which trial follows.
 pub fn pidstat(result: &StudyResult, trials: &[TrialRecord]) -> String {
     pidstat::lines(&result.fingerprint, trials)
+}
+
+/// The word of the study's verdict, and the class that gives it its colour in a page.
+pub fn verdict(result: &StudyResult, language: Language) -> (&'static str, &'static str) {
+    (view::View::new(result, language).own_verdict(), html::verdict_class(result.verdict))
+}
+
+/// What whoever wrote a study said in it: in the language where it was translated, and else in English.
+pub fn told(text: &Text, language: Language) -> &str {
+    titles::told(text, language)
+}
+
+/// A metric inside a sentence about messages of a kind: `server CPU per request`.
+pub fn metric(metric: Metric, kind: MessageKind, language: Language) -> String {
+    metrics::of_kind(metric, kind, language)
 }
 
 /// The primary verdict in one sentence.

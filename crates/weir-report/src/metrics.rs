@@ -79,10 +79,17 @@ fn told(view: &View<'_>, metric: Metric, form: usize) -> String {
     let of_storage = OF_STORAGE.iter().find(|(own, _)| view.is_storage && *own == metric);
     let words = metric.row().words;
     let forms = of_storage.map_or([words.name, words.prose, words.short], |(_, forms)| *forms);
-    language
-        .choose(forms[form])
-        .replace("{per}", findings::per(language, kind))
-        .replace("{one}", one(language, kind))
+    filled(forms[form], kind, language)
+}
+
+fn filled(forms: [&'static str; 3], kind: MessageKind, language: Language) -> String {
+    let text = language.choose(forms).replace("{per}", findings::per(language, kind));
+    text.replace("{one}", one(language, kind))
+}
+
+/// A metric inside a sentence about messages of a kind: `server CPU per request`.
+pub(crate) fn of_kind(metric: Metric, kind: MessageKind, language: Language) -> String {
+    filled(metric.row().words.prose, kind, language)
 }
 
 /// One of what is counted, where there is little room.

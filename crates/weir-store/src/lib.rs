@@ -14,6 +14,6 @@ mod schema;
 mod store;
 
 pub use error::StoreError;
-pub use row::{BlockKey, NewStudy, StoredBlock, StudyHeader};
+pub use row::{BlockKey, NewStudy, StoredBlock, StudyBrief, StudyHeader};
 pub use schema::{APPLICATION_ID, STORE_VERSION};
 pub use store::{BYTES_MAX, FILE_NAME, Store};

@@ -1,5 +1,7 @@
 //! What goes into the store and comes out of it, as plain data.
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, de::DeserializeOwned};
 use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm, trial::TrialRecord};
 
@@ -33,6 +35,19 @@ pub struct StudyHeader {
     pub reproduce: String,
     /// Time spent in all sessions so far.
     pub elapsed_ns: u64,
+}
+
+/// A stored study in brief, without its trials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudyBrief {
+    /// What was asked.
+    pub spec: StudySpec,
+    /// When its first session began: `2026-11-23 13:30:05`, in UTC.
+    pub created_at: String,
+    /// Time spent in all sessions so far.
+    pub elapsed_ns: u64,
+    /// Blocks on disk by cell, further attempts not counted; pilots have cells of their own.
+    pub blocks: BTreeMap<String, u32>,
 }
 
 /// Which block of which cell, and which attempt at it.

@@ -13,7 +13,7 @@ use weir_record::{metric::METRICS, spec::StudySpec, study::StudyResult, trial::T
 
 use crate::{
     error::StoreError,
-    row::{BlockKey, NewStudy, StoredBlock, StudyHeader, integer, to_json},
+    row::{BlockKey, NewStudy, StoredBlock, StudyBrief, StudyHeader, integer, to_json},
     schema,
 };
 
@@ -203,16 +203,46 @@ impl Store {
         })
     }
 
+    /// The study in brief: what a list of many shows, without reading a trial.
+    pub fn brief(&self) -> Result<StudyBrief, StoreError> {
+        let wrap = |source| self.sqlite(source);
+        let (spec, created_at, elapsed_ns): (String, String, i64) = self
+            .connection
+            .query_row(
+                "SELECT spec, created_at, (SELECT COALESCE(SUM(elapsed_ns), 0) FROM session)
+                 FROM study WHERE id = 1",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .map_err(wrap)?;
+        let mut counted = self
+            .connection
+            .prepare("SELECT cell_id, COUNT(DISTINCT block) FROM block GROUP BY cell_id")
+            .map_err(wrap)?;
+        let rows = counted.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(wrap)?;
+        Ok(StudyBrief {
+            spec: self.parse("study", &spec)?,
+            created_at,
+            elapsed_ns: u64::try_from(elapsed_ns).unwrap_or(0),
+            blocks: rows.collect::<Result<_, _>>().map_err(wrap)?,
+        })
+    }
+
     /// All blocks, pilots included, in the order they were stored.
     pub fn blocks(&self) -> Result<Vec<StoredBlock>, StoreError> {
+        Ok(self.blocks_after(0)?.into_iter().map(|(_, block)| block).collect())
+    }
+
+    /// Blocks that were stored after one of this number, each with its own, which are above 0 and rise.
+    pub fn blocks_after(&self, number: i64) -> Result<Vec<(i64, StoredBlock)>, StoreError> {
         let mut statement = self
             .connection
             .prepare(
-                "SELECT block.id, cell_id, block, attempt, record
-                 FROM block JOIN trial ON trial.block_id = block.id ORDER BY block.id, position",
+                "SELECT block.id, cell_id, block, attempt, record FROM block JOIN trial ON trial.block_id = block.id
+                 WHERE block.id > ?1 ORDER BY block.id, position",
             )
             .map_err(|source| self.sqlite(source))?;
-        let mut rows = statement.query([]).map_err(|source| self.sqlite(source))?;
+        let mut rows = statement.query([number]).map_err(|source| self.sqlite(source))?;
         let mut blocks: Vec<(i64, StoredBlock)> = Vec::new();
         while let Some(row) = rows.next().map_err(|source| self.sqlite(source))? {
             let id: i64 = row.get(0).map_err(|source| self.sqlite(source))?;
@@ -226,7 +256,7 @@ impl Store {
                 block.trials.push(trial);
             }
         }
-        Ok(blocks.into_iter().map(|(_, block)| block).collect())
+        Ok(blocks)
     }
 
     /// The result, when the study was judged.

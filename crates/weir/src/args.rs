@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 mod ctl;
+mod dashboard;
 #[cfg(test)]
 mod documented;
 mod load;
@@ -17,6 +18,7 @@ mod study;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
+pub(crate) use dashboard::Dashboard;
 pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
 pub(crate) use observe::Observe;
 pub(crate) use serve::{Accept, ServeShared};
@@ -37,6 +39,7 @@ Begin with:
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked
   weir top                          what it does, thread by thread
+  weir dashboard                    all studies in a browser, on port 3000
   weir observe -p PID --trace       where the time of any process goes, call by call
   weir help serve gateway           about a command
 
@@ -88,6 +91,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Print a study's data
     Export(Export),
+    /// Show stored studies in a browser: a list, reports, and charts that other pages may frame
+    Dashboard(Dashboard),
     /// Print what completes commands in a shell
     Completions(Completions),
     /// Print a manual page, or write all of them

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use weir_dashboard::DashboardError;
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
 use weir_lab::{file::FileError, run::RunError};
 use weir_load::LoadError;
@@ -90,6 +91,9 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if cause.is::<NoBaseline>() {
         return Some(Exit::Study(weir_lab::exit::ExitCode::NoBaseline));
+    }
+    if let Some(DashboardError::OneStudy(_) | DashboardError::Unlistenable { .. }) = cause.downcast_ref() {
+        return Some(Exit::Usage);
     }
     if let Some(StoreError::NotFound { .. } | StoreError::NotAStore { .. } | StoreError::Newer { .. }) =
         cause.downcast_ref::<StoreError>()

@@ -30,6 +30,7 @@ fn main() -> std::process::ExitCode {
         Command::Ctl(ctl) => command::ctl::run(ctl),
         Command::Report(report) => command::report::run(report),
         Command::Export(export) => command::export::run(export),
+        Command::Dashboard(dashboard) => command::dashboard::run(dashboard),
         Command::LoadSlices => command::load_slices::run(),
         Command::Completions(completions) => command::manual::completions(completions),
         Command::Man(man) => command::manual::man(man),

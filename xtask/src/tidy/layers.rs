@@ -15,6 +15,7 @@ enum Place {
 
 const PLACES: &[(&str, Place)] = &[
     (BINARY, Place::Layer(4)),
+    ("weir-dashboard", Place::Layer(3)),
     ("weir-lab", Place::Layer(2)),
     ("weir-storage", Place::Layer(2)),
     ("weir-load", Place::Layer(2)),

@@ -14,6 +14,9 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir-lab",
         &[
             "limits",
+            "held",
+            "follow",
+            "stored",
             "host_defaults",
             "table",
             "io_models",
@@ -159,6 +162,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "terminal",
             "html",
             "run_pair",
+            "chart_page",
             "observation",
         ],
     ),

@@ -3,14 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use maud::{Markup, html};
-use weir_record::{evidence::ArmEvidence, spec::CellSpec};
+use maud::Markup;
+use weir_record::{evidence::ArmEvidence, overview, spec::CellSpec};
 
-use super::{
-    canvas::{Anchor, Canvas, arm_class, swatch},
-    framed,
-    scale::Scale,
-};
+use super::levels::{Axis, Levels, Point, levels};
 use crate::{
     format::{self, ABSENT},
     section::{Content, Plot, Section},
@@ -18,9 +14,6 @@ use crate::{
     view::View,
     words::Word,
 };
-
-const HEIGHT: f64 = 260.0;
-const PLOT_Y: (f64, f64) = (226.0, 14.0);
 
 /// What is drawn of an arm in a cell.
 #[derive(Clone, Copy)]
@@ -81,7 +74,7 @@ fn plots(view: &View<'_>, rest: &str, cells: &Line<'_>, is_alone: bool) -> [Plot
     [(Figure::Calls, "calls"), (Figure::OnCpu, "time")].map(|(figure, key)| Plot {
         id: format!("call-overhead-{key}{rest}"),
         title: title(figure),
-        image: html! { (legend(view)) (draw(view, cells, figure)) },
+        image: draw(view, cells, figure),
         numbers: table(view, cells, figure),
         is_table: false,
         is_half: true,
@@ -122,44 +115,25 @@ fn arms<'v>(view: &View<'v>) -> Vec<&'v str> {
     view.result.spec.arms.iter().map(|arm| arm.name.as_str()).collect()
 }
 
-fn legend(view: &View<'_>) -> Markup {
-    html! {
-        ul.legend { @for arm in arms(view) { li { (swatch(view.arm_index(arm))) " " (arm) } } }
-    }
-}
-
 fn draw(view: &View<'_>, cells: &Line<'_>, figure: Figure) -> Markup {
-    let arms = arms(view);
-    let values = || arms.iter().flat_map(|arm| cells.iter().filter_map(|cell| seen(view, cell, arm)));
-    let x = Scale::logarithmic(cells.iter().map(|cell| f64::from(cell.connections)), 3.0, 97.0);
-    let y = Scale::logarithmic(values().map(|arm| figure.of(arm)), PLOT_Y.0, PLOT_Y.1);
-    let mut canvas = Canvas::fluid(HEIGHT);
-    for tick in y.ticks(4.0) {
-        canvas.line("grid", [0.0, y.at(tick), 100.0, y.at(tick)]);
-    }
-    for cell in cells {
-        let at = x.at(f64::from(cell.connections));
-        canvas.line("grid", [at, PLOT_Y.1, at, PLOT_Y.0]);
-        let text = format::count(u64::from(cell.connections));
-        canvas.text("tick", at, PLOT_Y.0 + 16.0, Anchor::Middle, &text);
-    }
-    for arm in &arms {
-        let index = view.arm_index(arm);
-        let color = arm_class(index);
-        let points: Vec<(u32, f64)> = cells
-            .iter()
-            .filter_map(|cell| Some((cell.connections, figure.of(seen(view, cell, arm)?))))
-            .collect();
-        let at = |(connections, value): &(u32, f64)| (x.at(f64::from(*connections)), y.at(*value));
-        canvas.polyline(&format!("{color} curve"), &points.iter().map(at).collect::<Vec<_>>());
-        for point in &points {
-            let said = figure.text()(point.1);
-            let title = format!("{arm} · {}: {} {said}", point.0, view.word(figure.title()));
-            canvas.marker(&format!("{color} mark"), index, at(point), 7.0, &title);
-        }
-    }
-    canvas.text("tick", 100.0, HEIGHT - 2.0, Anchor::End, &format!("{} →", view.word(Word::MapConnections)));
-    framed(HEIGHT, &y, figure.tick(), &canvas.finish())
+    let of_cell = |cell: &&CellSpec| -> Vec<Point> {
+        let level = u64::from(cell.connections);
+        let of_arm = |arm: &&str| {
+            let value = figure.of(seen(view, cell, arm)?);
+            let figure = overview::Figure { value, interval: None };
+            Some(Point { arm: (*arm).to_owned(), level, figure, is_bound: false })
+        };
+        arms(view).iter().filter_map(of_arm).collect()
+    };
+    let shown = Levels {
+        factor: view.word(Word::MapConnections),
+        points: cells.iter().flat_map(of_cell).collect(),
+        axis: Axis::Factors,
+        text: figure.text(),
+        tick: figure.tick(),
+        ideal: None,
+    };
+    levels(view, &shown)
 }
 
 /// A row for each cell, a column for each arm; a time with its share of the server CPU.

@@ -6,17 +6,37 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use weir_record::{finding::Finding, verdict::Verdict};
 
 use crate::{
-    display, findings, sentence,
+    display, findings,
+    language::Language,
+    sentence,
     table::Table,
     tables, titles,
     view::View,
     words::{self, Word},
 };
 
-pub(crate) const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
 
-/// The document.
-pub(crate) fn page(view: &View<'_>) -> String {
+/// A whole page in the language: style, fonts and what stands on it.
+pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String {
+    let document = html! {
+        (DOCTYPE)
+        html lang=(language.tag()) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) "body{font-family:" (PreEscaped(language.fonts())) "}" }
+            }
+            body { (body) }
+        }
+    };
+    document.into_string()
+}
+
+/// The report, with something above it where it is one page of several.
+pub(crate) fn page(view: &View<'_>, above: &Markup) -> String {
     let result = view.result;
     let title = format!(
         "{} {}{}{}",
@@ -25,39 +45,29 @@ pub(crate) fn page(view: &View<'_>) -> String {
         view.language.colon(),
         view.own_verdict()
     );
-    let document = html! {
-        (DOCTYPE)
-        html lang=(view.language.tag()) {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(STYLE)) "body{font-family:" (PreEscaped(view.language.fonts())) "}" }
+    let body = html! {
+        (above)
+        main {
+            header.top {
+                p.study { (view.word(Word::StudyOf)) " " b { (result.spec.name) } }
+                p.asks { (titles::told(&result.spec.title, view.language)) }
             }
-            body {
-                main {
-                    header.top {
-                        p.study { (view.word(Word::StudyOf)) " " b { (result.spec.name) } }
-                        p.asks { (titles::told(&result.spec.title, view.language)) }
-                    }
-                    (verdict_card(view))
-                    (chips(view))
-                    (missing_arms(view))
-                    @let (shown, empty) = crate::sections::all(view);
-                    @for section in &shown { (sections::section(view, section)) }
-                    (sections::empty(view, &empty))
-                    (sections::checks(view))
-                    (sections::definitions(view))
-                    (sections::reproduce(view))
-                }
-            }
+            (verdict_card(view))
+            (chips(view))
+            (missing_arms(view))
+            @let (shown, empty) = crate::sections::all(view);
+            @for section in &shown { (sections::section(view, section)) }
+            (sections::empty(view, &empty))
+            (sections::checks(view))
+            (sections::definitions(view))
+            (sections::reproduce(view))
         }
     };
-    document.into_string()
+    document(view.language, &title, &body)
 }
 
-fn verdict_class(verdict: Verdict) -> &'static str {
+/// The class that gives a verdict its colour.
+pub(crate) fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "good",
         Verdict::Worse => "bad",
@@ -126,7 +136,8 @@ fn reason(view: &View<'_>, found: &Finding) -> Markup {
     html! { p lang=[is_foreign.then_some("en")] { (display::keep_together(&view.finding(found))) } }
 }
 
-fn table(view: &View<'_>, content: &Table) -> Markup {
+/// A table; what has no room stands below each other on a phone.
+pub(crate) fn table(view: &View<'_>, content: &Table) -> Markup {
     html! {
         @if !content.rows.is_empty() { div.scroll {
             table {

@@ -1,39 +1,29 @@
 //! The blocks as one page, without scripts or outside resources, in the clothes of the study's page.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::blocks::{Block, Blocks};
 use crate::{
-    display,
-    html::STYLE,
+    display, html,
     language::{Language, told},
     table::Table,
 };
 
 pub(super) fn document(blocks: &Blocks, language: Language) -> String {
-    let document = html! {
-        (DOCTYPE)
-        html lang=(language.tag()) {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "weir observe" (language.colon()) (blocks.title) }
-                style { (PreEscaped(STYLE)) "body{font-family:" (PreEscaped(language.fonts())) "}" }
-            }
-            body { main {
-                header.top { p.study { "weir observe" } p.asks { (blocks.title) } }
-                @if let Some((first, others)) = blocks.conclusion.split_first() {
-                    section.card.doubt {
-                        h1 { (display::keep_together(first)) }
-                        @for line in others { p.beside { (display::keep_together(line)) } }
-                    }
+    let title = format!("weir observe{}{}", language.colon(), blocks.title);
+    let body = html! {
+        main {
+            header.top { p.study { "weir observe" } p.asks { (blocks.title) } }
+            @if let Some((first, others)) = blocks.conclusion.split_first() {
+                section.card.doubt {
+                    h1 { (display::keep_together(first)) }
+                    @for line in others { p.beside { (display::keep_together(line)) } }
                 }
-                @for block in &blocks.blocks { (section(block, language)) }
-            } }
+            }
+            @for block in &blocks.blocks { (section(block, language)) }
         }
     };
-    document.into_string()
+    html::document(language, &title, &body)
 }
 
 fn section(block: &Block, language: Language) -> Markup {

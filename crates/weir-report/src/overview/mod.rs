@@ -3,6 +3,7 @@
 mod scaling;
 mod success;
 
+pub(crate) use success::share;
 use weir_record::overview::{Figure, MeanRatio, MeanRow, Overview, PublishedTable, Quantity, TableName};
 
 use crate::{
@@ -39,22 +40,42 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     over_all.chain(maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN))).collect()
 }
 
+/// Tables of a map, in reading order.
+const TABLES: [TableName; 8] = [
+    TableName::Overall,
+    TableName::Connections,
+    TableName::Threads,
+    TableName::Best,
+    TableName::Success,
+    TableName::Cores,
+    TableName::Efficiency,
+    TableName::PerCore,
+];
+
 fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
-    let mut tables = vec![means(view, map, TableName::Overall, &map.overall)];
-    tables.push(means(view, map, TableName::Connections, &map.by_connections));
-    tables.push(means(view, map, TableName::Threads, &map.by_workers));
-    tables.push(success::best(view, map));
-    tables.push(success::by_class(view, map));
-    match (&map.by_server_cpus[..], &map.by_workers[..]) {
-        ([], []) => {}
-        ([], _) => tables.push(no_cores(view)),
-        (rows, _) => tables.push(means(view, map, TableName::Cores, rows)),
-    }
-    tables.extend(scaling::tables(view, map));
-    tables.push(match &map.by_server_cpus[..] {
-        [] => per_core(view, Word::MapWorkers, &map.by_workers),
-        rows => per_core(view, Word::MapServerCpus, rows),
-    });
+    TABLES.into_iter().flat_map(|table| of_name(view, map, table)).collect()
+}
+
+/// What a map has under a name, empty tables left out.
+pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<Table> {
+    let mut tables = match table {
+        TableName::Overall => vec![means(view, map, table, &map.overall)],
+        TableName::Connections => vec![means(view, map, table, &map.by_connections)],
+        TableName::Threads => vec![means(view, map, table, &map.by_workers)],
+        TableName::Best => vec![success::best(view, map), success::best_by_workers(view, map)],
+        TableName::Success => vec![success::by_class(view, map)],
+        TableName::Cores => match (&map.by_server_cpus[..], &map.by_workers[..]) {
+            ([], []) => Vec::new(),
+            ([], _) => vec![no_cores(view)],
+            (rows, _) => vec![means(view, map, table, rows)],
+        },
+        TableName::Efficiency => scaling::tables(view, map),
+        TableName::PerCore => vec![match &map.by_server_cpus[..] {
+            [] => per_core(view, Word::MapWorkers, &map.by_workers),
+            rows => per_core(view, Word::MapServerCpus, rows),
+        }],
+        TableName::SystemCalls | TableName::Aggregate => Vec::new(),
+    };
     tables.retain(|table| !table.rows.is_empty() || !table.texts.is_empty());
     if let Some(apart) = maps::apart(view, map.map) {
         let titles = tables.iter_mut().filter_map(|table| table.title.as_mut());
@@ -141,7 +162,7 @@ pub(crate) fn figure(figure: Option<Figure>, number: impl Fn(f64) -> String) -> 
 }
 
 /// The name of a quantity as the head of a column.
-pub(super) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
+pub(crate) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
     let rate = findings::rate(view.language, view.kind());
     let several = findings::plural(view.language, view.kind());
     match quantity {

@@ -14,6 +14,17 @@ use crate::{
 /// Where each arm does most, and which cells cannot be told from there.
 pub(super) fn best(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Best);
+    let texts = theirs.map(|it| explained(view, it)).into_iter().collect();
+    cells(view, &map.best, theirs).titled(name(view, TableName::Best), texts)
+}
+
+/// The same among the cells of each number of workers.
+pub(super) fn best_by_workers(view: &View<'_>, map: &Overview) -> Table {
+    let title = ["Best TPS by threads", "스레드 수별 최고 TPS", "各线程数下的最高 TPS"];
+    cells(view, &map.best_by_workers, None).titled(view.language.choose(title), Vec::new())
+}
+
+fn cells(view: &View<'_>, best: &[BestCell], theirs: Option<&PublishedTable>) -> Table {
     let [ties, figure_head, success] = [
         ["cannot be told from it", "최고와 구별되지 않는 구성", "与之无法区分的配置"],
         ["figure", "수치", "数值"],
@@ -39,9 +50,7 @@ pub(super) fn best(view: &View<'_>, map: &Overview) -> Table {
             .chain(theirs.map(|theirs| if is_theirs { best_of(theirs, &it.arm) } else { ABSENT.to_owned() }))
             .collect()
     };
-    let rows = map.best.iter().map(row).collect();
-    let texts = theirs.map(|it| explained(view, it)).into_iter().collect();
-    Table::with_head(head, 4, rows).titled(name(view, TableName::Best), texts)
+    Table::with_head(head, 4, best.iter().map(row).collect())
 }
 
 /// `1,707,788 (100 × 16, 100 %)`.
@@ -101,7 +110,7 @@ pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
 }
 
 /// A share of successes, never rounded up to all of them.
-fn share(share: f64) -> String {
+pub(crate) fn share(share: f64) -> String {
     if share >= 1.0 { "100 %".to_owned() } else { format!("{:.4} %", (share * 1e6).floor() / 1e4) }
 }
 

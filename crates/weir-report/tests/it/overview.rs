@@ -92,7 +92,7 @@ fn scaling(quantity: Quantity, efficiency: f64, is_alarm: bool) -> Scaling {
 }
 
 /// Two numbers of connections, one worker and two, with tables made by hand.
-fn mapped() -> StudyResult {
+pub fn mapped() -> StudyResult {
     let mut result = fixture::quick();
     let shape = result.spec.cells[0].clone();
     let cell = |connections: u32, workers: u32| CellSpec {
@@ -137,6 +137,12 @@ fn mapped() -> StudyResult {
         by_workers: [both(Some(1), 1.1), both(Some(2), 1.06)].concat(),
         by_server_cpus: Vec::new(),
         best: vec![best("epoll", &[]), best("uring", &["c100-w1"])],
+        best_by_workers: ["c100-w1", "c4000-w2"]
+            .into_iter()
+            .flat_map(|cell_id| {
+                ["epoll", "uring"].map(|arm| BestCell { cell_id: cell_id.to_owned(), ..best(arm, &[]) })
+            })
+            .collect(),
         success: vec![success(100, "epoll", 0), success(100, "uring", 3), success(4000, "epoll", 0)],
         scaling: vec![ScalingMean {
             arm: "uring".to_owned(),

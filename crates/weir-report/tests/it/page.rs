@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use weir_record::verdict::Verdict;
-use weir_report::{Language, html, markdown};
+use weir_record::{study::StudyResult, verdict::Verdict};
+use weir_report::{ChartPage, Language, chart_page, html, markdown};
 
-use crate::fixture;
+use crate::{fixture, overview};
 
 /// Elements without an end tag.
 const VOID: [&str; 3] = ["meta", "br", "hr"];
@@ -27,7 +27,16 @@ fn pages() -> Vec<(String, String)> {
     let languages = |(name, result)| {
         Language::ALL.map(|language| (format!("{name}, {language:?}"), html(&result, language)))
     };
-    fixture::all().into_iter().flat_map(languages).collect()
+    let charts = |(name, result): (&str, StudyResult)| {
+        let of = |page: ChartPage| {
+            let drawn = |language| chart_page(&result, page, language, "/study/a");
+            Language::ALL.map(|language| (format!("{name}, {}, {language:?}", page.path()), drawn(language)))
+        };
+        ChartPage::ALL.into_iter().flat_map(of).collect::<Vec<_>>()
+    };
+    let framed = [("a map", overview::mapped()), ("not finite", fixture::not_finite())];
+    let framed = framed.into_iter().chain([("hostile names", fixture::hostile_names())]).flat_map(charts);
+    fixture::all().into_iter().flat_map(languages).chain(framed).collect()
 }
 
 fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
@@ -87,6 +96,20 @@ fn the_page_loads_nothing_and_runs_nothing() {
             assert!(!page.contains(forbidden), "{name}: {forbidden}");
         }
     }
+}
+
+#[test]
+fn a_chart_by_itself_shows_intervals_bounds_and_its_table_or_says_why_there_is_none() {
+    let of = |page| chart_page(&overview::mapped(), page, Language::English, "/study/a");
+    let connections = of(ChartPage::Connections);
+    assert_eq!(connections.matches("class=\"whisker\"").count(), 8, "two arms, two levels, two quantities");
+    assert!(connections.contains("≥ 124,800 [122,304, 127,296]") && connections.contains("mark hollow"));
+    assert!(connections.contains("href=\"/study/a\" target=\"_top\""), "the way to the report");
+    assert!(of(ChartPage::Efficiency).contains("class=\"one\""), "the ideal is a line");
+    assert!(of(ChartPage::Success).contains(">99.95</text>"), "an axis that shows what is missing");
+    assert!(of(ChartPage::Cores).contains("Threads are no cores"));
+    assert!(of(ChartPage::SystemCalls).contains("nothing to draw here"));
+    assert!(of(ChartPage::ThreadsBest).contains("Best TPS by threads"));
 }
 
 #[test]

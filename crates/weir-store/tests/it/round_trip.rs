@@ -74,6 +74,40 @@ fn sessions_add_up_and_a_later_result_replaces_the_earlier() {
 }
 
 #[test]
+fn a_study_in_brief_has_its_blocks_by_cell_without_further_attempts() {
+    let folder = fresh_folder("brief");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    let mut pilot = block(0, 0);
+    pilot.key.cell_id = "c1-d1-m64-closed-pilot".to_owned();
+    for (block, elapsed_ns) in [(pilot, 5), (block(0, 0), 6), (block(1, 0), 7), (block(1, 1), 8)] {
+        store.append_block(session, &block, elapsed_ns).expect("a block is stored");
+    }
+    let brief = store.brief().expect("it is there");
+    let blocks: Vec<(&str, u32)> = brief.blocks.iter().map(|(cell, count)| (cell.as_str(), *count)).collect();
+    assert_eq!(blocks, [("c1-d1-m64-closed", 2), ("c1-d1-m64-closed-pilot", 1)]);
+    assert_eq!((brief.spec, brief.elapsed_ns), (study().spec, 8));
+    assert_eq!(brief.created_at.len(), "2026-11-23 13:30:05".len(), "{}", brief.created_at);
+}
+
+#[test]
+fn blocks_are_read_on_from_where_somebody_was() {
+    let folder = fresh_folder("onward");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    let reader = Store::open_read_only(&folder).expect("it can be read while it is written");
+    assert!(reader.blocks_after(0).expect("none yet").is_empty());
+    let mut last = 0;
+    for number in 0..3 {
+        store.append_block(session, &block(number, 0), 1).expect("a block is stored");
+        let new = reader.blocks_after(last).expect("blocks");
+        assert_eq!(new.iter().map(|(_, block)| block.key.block).collect::<Vec<_>>(), [number]);
+        last = new[0].0;
+    }
+    assert!(reader.blocks_after(last).expect("nothing new").is_empty());
+}
+
+#[test]
 fn the_same_block_twice_is_refused_and_changes_nothing() {
     let folder = fresh_folder("twice");
     let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");

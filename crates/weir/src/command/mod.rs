@@ -1,6 +1,7 @@
 //! One file for each command: arguments to specification, then run.
 
 pub(crate) mod ctl;
+pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod export;

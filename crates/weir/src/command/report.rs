@@ -3,16 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use weir_judge::{
-    judge::{self, Judged},
-    missing::missing_arms,
-};
-use weir_record::{
-    study::{MissingArm, StudyResult},
-    trial::TrialRecord,
-};
+use weir_lab::stored;
+use weir_record::{study::StudyResult, trial::TrialRecord};
 use weir_report::Language;
-use weir_store::Store;
 
 use super::observe;
 use crate::{
@@ -55,32 +48,7 @@ pub(crate) fn refuse_sweep(folder: &Path) -> Result<()> {
 /// The study in a run folder, judged from its blocks: also when its session was killed before it could judge.
 pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
     refuse_sweep(folder)?;
-    let store = Store::open_read_only(folder)?;
-    let header = store.study()?;
-    let trials: Vec<TrialRecord> = store.blocks()?.into_iter().flat_map(|block| block.trials).collect();
-    let mut known = header.missing_arms.clone();
-    for arm in never_tried(&store, &trials) {
-        if known.iter().all(|other| other.name != arm.name) {
-            known.push(arm);
-        }
-    }
-    let missing = missing_arms(&header.spec, &known, trials.iter());
-    let result = judge::judge(&Judged {
-        spec: &header.spec,
-        fingerprint: &header.fingerprint,
-        trials: &trials,
-        missing_arms: &missing,
-        elapsed_ns: header.elapsed_ns,
-        reproduce: &header.reproduce,
-    });
-    Ok((result, trials))
-}
-
-/// Arms that the last session did without before it tried them, so that no trial tells of them.
-fn never_tried(store: &Store, trials: &[TrialRecord]) -> Vec<MissingArm> {
-    // A result that cannot be read is one of another version, or none yet.
-    let judged = store.result().ok().flatten().map(|result| result.missing_arms).unwrap_or_default();
-    judged.into_iter().filter(|arm| trials.iter().all(|trial| trial.arm != arm.name)).collect()
+    Ok(stored::read(folder)?)
 }
 
 /// Writes the pages into `folder` and the table to standard output.

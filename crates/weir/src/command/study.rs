@@ -192,10 +192,13 @@ fn has_trials(folder: &Path) -> bool {
     Store::open_read_only(folder).and_then(|store| store.blocks()).is_ok_and(|blocks| !blocks.is_empty())
 }
 
+/// Where studies are stored, and looked for, unless told otherwise.
+pub(super) const RESULTS: &str = "weir-results";
+
 /// `weir-results/NAME-YYYYMMDD-HHMMSS`, in UTC.
 fn default_folder(name: &str) -> PathBuf {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    PathBuf::from("weir-results").join(format!("{name}-{}", utc_stamp(since.as_secs())))
+    PathBuf::from(RESULTS).join(format!("{name}-{}", utc_stamp(since.as_secs())))
 }
 
 /// Calendar time of seconds since 1970, by the civil-from-days algorithm of Howard Hinnant's chrono paper.

@@ -8,6 +8,7 @@
 mod as_on_kernel;
 mod chaos;
 mod counts;
+mod dashboard;
 mod export_schema;
 mod filled_disk;
 mod harness;

@@ -21,6 +21,8 @@ Commands:
   ctl          Change a running gateway: limits, kill switches, drain
   report       Write the report of a study, or of an observation, again
   export       Print a study's data
+  dashboard    Show stored studies in a browser: a list, reports, and charts that other pages may
+               frame
   completions  Print what completes commands in a shell
   man          Print a manual page, or write all of them
   help         Print this message or the help of the given subcommand(s)
@@ -35,6 +37,7 @@ Begin with:
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked
   weir top                          what it does, thread by thread
+  weir dashboard                    all studies in a browser, on port 3000
   weir observe -p PID --trace       where the time of any process goes, call by call
   weir help serve gateway           about a command
 
@@ -65,6 +68,7 @@ fn every_command_explains_itself_and_hidden_ones_stay_hidden() {
         &["storage", "capture"],
         &["report"],
         &["export"],
+        &["dashboard"],
     ] {
         let said = weir(&[command, &["--help"]].concat());
         assert_eq!(said.code, Some(0), "{command:?}");

@@ -1,0 +1,107 @@
+//! The studies of a results folder: which there are, newest first. A study is found by its name in this list and never
+//! by a path that a request gave, and neither a folder nor a store is followed through a symbolic link.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use weir_lab::held::Held;
+
+/// Most folders that are looked at; of further ones it is said that there are more.
+pub const FOLDERS_MAX: usize = 10_000;
+
+/// Most studies that are listed: the newest.
+pub const LISTED_MAX: usize = 1_000;
+
+/// When a store was last written, and how long it is with its log: another stamp means other content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    written: Duration,
+    bytes: u64,
+}
+
+/// A run folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// Its name in the results folder, which may be no UTF-8.
+    pub name: OsString,
+    pub path: PathBuf,
+    pub stamp: Stamp,
+    /// A session works on it.
+    pub is_running: bool,
+}
+
+/// What a results folder holds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    /// The newest studies, newest first.
+    pub studies: Vec<Found>,
+    /// Studies that were found beside them and are older.
+    pub older: usize,
+    /// There were more than [`FOLDERS_MAX`] folders, and the others were not looked at.
+    pub is_cut: bool,
+}
+
+impl Listing {
+    /// Looks now. A folder that is not there yet holds nothing.
+    pub(crate) fn of(folder: &Path) -> io::Result<Self> {
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            entries => entries?,
+        };
+        let (mut studies, mut folders) = (Vec::new(), 0);
+        // An entry that is gone by now, or cannot be looked at, is no study.
+        for entry in entries.flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            folders += 1;
+            if folders > FOLDERS_MAX {
+                break;
+            }
+            let path = entry.path();
+            if let Some(stamp) = stamp(&path) {
+                studies.push(Found { name: entry.file_name(), path, stamp, is_running: false });
+            }
+        }
+        studies.sort_by(|one, other| (other.stamp.written, &other.name).cmp(&(one.stamp.written, &one.name)));
+        let older = studies.len().saturating_sub(LISTED_MAX);
+        studies.truncate(LISTED_MAX);
+        let held = Held::now();
+        for study in &mut studies {
+            study.is_running = held.holds(&study.path);
+        }
+        Ok(Self { studies, older, is_cut: folders > FOLDERS_MAX })
+    }
+
+    /// The study of this name.
+    pub(crate) fn named(&self, name: &[u8]) -> Option<&Found> {
+        self.studies.iter().find(|study| study.name.as_encoded_bytes() == name)
+    }
+}
+
+/// Of the store of a run folder; absent where there is none that is a file.
+pub(crate) fn stamp(folder: &Path) -> Option<Stamp> {
+    let store = folder.join(weir_store::FILE_NAME);
+    let found = fs::symlink_metadata(&store).ok().filter(|found| found.is_file())?;
+    let mut log = store.into_os_string();
+    log.push("-wal");
+    // A reader may leave an empty log: that is nothing new.
+    let log = fs::symlink_metadata(log).ok().filter(|log| log.is_file() && log.len() > 0);
+    let written = |found: &fs::Metadata| {
+        found
+            .modified()
+            .ok()
+            .and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok())
+            .unwrap_or_default()
+    };
+    let logged = log.as_ref().map(written).unwrap_or_default();
+    Some(Stamp {
+        written: written(&found).max(logged),
+        bytes: found.size() + log.map_or(0, |log| log.size()),
+    })
+}

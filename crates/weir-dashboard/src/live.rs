@@ -1,0 +1,265 @@
+//! What a running study comes to, told to browsers as it is stored. One task looks once a second while somebody
+//! watches, reads a store only when it has changed, and then only its new blocks. A browser that does not take what it
+//! is sent is let go, and finds the state of the moment when it comes back.
+
+use std::{
+    convert::Infallible,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use hyper::body::{Body, Bytes, Frame};
+use tokio::{
+    sync::{Notify, mpsc},
+    task::spawn_blocking,
+    time::sleep,
+};
+use weir_lab::{
+    follow::{Followed, Follower},
+    held::Held,
+};
+use weir_report::Language;
+
+use crate::{
+    folder::{Found, Listing, stamp},
+    pages,
+    shelf::Problem,
+};
+
+/// Most browsers that watch at a time.
+pub const WATCHERS_MAX: usize = 16;
+
+/// Messages that may wait for a browser.
+const BACKLOG_MAX: usize = 4;
+/// Time between two looks at a study that runs.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks between two searches for a study, where none runs.
+const SEARCH_EVERY: u32 = 5;
+/// Looks between two signs of life, by which a browser that has gone without a word is noticed.
+const BEAT_EVERY: u32 = 15;
+
+/// What is seen of the study that runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Scene {
+    /// No session works on a study of the folder.
+    #[default]
+    Nothing,
+    /// One does.
+    Running { name: OsString, followed: Followed },
+    /// Its store cannot be read.
+    Unreadable { name: OsString, problem: Problem },
+    /// The session that was seen has ended.
+    Ended { name: OsString },
+}
+
+/// Looks at the study that runs, and remembers what it read.
+#[derive(Default)]
+struct Eye {
+    scene: Scene,
+    study: Option<Found>,
+    follower: Follower,
+    looks: u32,
+    /// Goes up with each scene.
+    version: u64,
+}
+
+impl Eye {
+    /// Looks again. Blocks on files.
+    fn look(&mut self, folder: &Path) {
+        let scene = self.next(folder);
+        if scene != self.scene {
+            self.scene = scene;
+            self.version += 1;
+        }
+    }
+
+    fn next(&mut self, folder: &Path) -> Scene {
+        if let Some(study) = &mut self.study {
+            if !Held::now().holds(&study.path) {
+                let name = study.name.clone();
+                self.study = None;
+                return Scene::Ended { name };
+            }
+            match stamp(&study.path) {
+                Some(now) if now != study.stamp => study.stamp = now,
+                _ => return self.scene.clone(),
+            }
+            return self.read();
+        }
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks % SEARCH_EVERY != 1 {
+            return self.scene.clone();
+        }
+        // A folder that cannot be read now may be later.
+        let studies = Listing::of(folder).unwrap_or_default().studies;
+        let Some(study) = studies.into_iter().find(|study| study.is_running) else {
+            return self.scene.clone();
+        };
+        (self.study, self.follower) = (Some(study), Follower::default());
+        self.read()
+    }
+
+    fn read(&mut self) -> Scene {
+        let Some(Found { name, path, .. }) = &self.study else { return Scene::Nothing };
+        match self.follower.look(path) {
+            Ok(followed) => Scene::Running { name: name.clone(), followed },
+            Err(error) => Scene::Unreadable { name: name.clone(), problem: Problem::of(&error) },
+        }
+    }
+}
+
+/// A browser that watches.
+struct Watcher {
+    language: Language,
+    messages: mpsc::Sender<Bytes>,
+    /// The version it was told last.
+    told: Option<u64>,
+}
+
+/// The study that runs, and who watches it.
+pub(crate) struct Live {
+    folder: PathBuf,
+    eye: Mutex<Eye>,
+    watchers: Mutex<Vec<Watcher>>,
+    came: Notify,
+}
+
+impl Live {
+    pub(crate) fn over(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_path_buf(),
+            eye: Mutex::default(),
+            watchers: Mutex::default(),
+            came: Notify::new(),
+        }
+    }
+
+    /// What runs now. Blocks on files.
+    pub(crate) fn scene(&self) -> Scene {
+        let mut eye = held(&self.eye);
+        if eye.study.is_none() {
+            // Who asks does not want to wait for the next search.
+            eye.looks = 0;
+        }
+        eye.look(&self.folder);
+        eye.scene.clone()
+    }
+
+    /// Browsers that watch.
+    pub(crate) fn watching(&self) -> usize {
+        held(&self.watchers).len()
+    }
+
+    /// Lets one more browser watch, unless [`WATCHERS_MAX`] do.
+    pub(crate) fn watch(&self, language: Language) -> Option<Messages> {
+        let mut watchers = held(&self.watchers);
+        watchers.retain(|watcher| !watcher.messages.is_closed());
+        let (messages, receiver) = mpsc::channel(BACKLOG_MAX);
+        (watchers.len() < WATCHERS_MAX).then(|| {
+            watchers.push(Watcher { language, messages, told: None });
+            self.came.notify_one();
+            Messages(receiver)
+        })
+    }
+
+    /// Looks as long as somebody watches, for ever.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut looks = 0_u32;
+        loop {
+            if self.watching() == 0 {
+                self.came.notified().await;
+            }
+            let own = Arc::clone(&self);
+            // A store that breaks its reader is told as one that cannot be read, by whoever asks for its report.
+            let seen = spawn_blocking(move || {
+                let mut eye = held(&own.eye);
+                eye.look(&own.folder);
+                (eye.scene.clone(), eye.version)
+            });
+            looks = looks.wrapping_add(1);
+            if let Ok((scene, version)) = seen.await {
+                self.tell(&scene, version, looks % BEAT_EVERY == 0);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Tells those that have not heard of it; the others get a sign of life where one is due.
+    fn tell(&self, scene: &Scene, version: u64, is_beat: bool) {
+        let tell = |watcher: &mut Watcher| {
+            let message = match watcher.told == Some(version) {
+                true if is_beat => Bytes::from_static(b":\n\n"),
+                true => return !watcher.messages.is_closed(),
+                false => message(&pages::scene(watcher.language, scene).into_string()),
+            };
+            watcher.told = Some(version);
+            watcher.messages.try_send(message).is_ok()
+        };
+        held(&self.watchers).retain_mut(tell);
+    }
+}
+
+/// A text as one server-sent event.
+fn message(text: &str) -> Bytes {
+    let lines: String = text.lines().map(|line| format!("data: {line}\n")).collect();
+    Bytes::from(lines + "\n")
+}
+
+/// Every change is whole before its lock is released.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Server-sent events for one browser; ends when it is let go.
+pub(crate) struct Messages(mpsc::Receiver<Bytes>);
+
+impl Body for Messages {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_several_lines_is_one_event() {
+        assert_eq!(message("<p>a\nb</p>"), "data: <p>a\ndata: b</p>\n\n");
+    }
+
+    #[test]
+    fn watchers_beyond_the_maximum_are_refused_until_one_has_gone() {
+        let live = Live::over(Path::new("nowhere"));
+        let mut watching: Vec<Messages> =
+            (0..WATCHERS_MAX).filter_map(|_| live.watch(Language::English)).collect();
+        assert_eq!(watching.len(), WATCHERS_MAX);
+        assert!(live.watch(Language::English).is_none());
+        drop(watching.pop());
+        assert!(live.watch(Language::English).is_some());
+    }
+
+    #[test]
+    fn a_watcher_that_takes_nothing_is_let_go_when_its_backlog_is_full() {
+        let live = Live::over(Path::new("nowhere"));
+        let slow = live.watch(Language::Korean).expect("there is room");
+        for version in 0..BACKLOG_MAX as u64 {
+            live.tell(&Scene::Nothing, version, false);
+            live.tell(&Scene::Nothing, version, false);
+            assert_eq!(live.watching(), 1, "nothing is told twice");
+        }
+        live.tell(&Scene::Nothing, BACKLOG_MAX as u64, false);
+        assert_eq!(live.watching(), 0);
+        drop(slow);
+    }
+}

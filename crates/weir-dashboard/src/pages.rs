@@ -1,0 +1,352 @@
+//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, and what is said when
+//! something is not there. Pure text out; reports and charts are drawn by `weir-report`.
+
+use std::ffi::OsStr;
+
+use maud::{Markup, html};
+use weir_judge::judge::RunningEstimate;
+use weir_lab::follow::Followed;
+use weir_record::{finding::MessageKind, metric::Metric};
+use weir_report::{ChartPage, Language, document, told};
+
+use crate::{
+    folder::Found,
+    live::Scene,
+    query::encoded,
+    shelf::{Card, Problem, Row},
+    words::{self, Told},
+};
+
+/// Studies on one page of the list.
+pub(crate) const PAGE_STUDIES: usize = 100;
+
+/// Who asks, as far as pages depend on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    pub language: Language,
+    /// The language was chosen in the address: links keep it.
+    pub has_chosen: bool,
+}
+
+impl Reader {
+    fn say(&self, text: Told) -> &'static str {
+        self.language.choose(text)
+    }
+
+    /// An address with a query, in the language that was chosen.
+    pub(crate) fn href(&self, path: &str, query: &[(&str, &str)]) -> String {
+        let chosen = self.has_chosen.then(|| ("lang", self.language.code()));
+        address(path, query.iter().copied().chain(chosen))
+    }
+}
+
+fn address<'q>(path: &str, query: impl Iterator<Item = (&'q str, &'q str)>) -> String {
+    let query: Vec<String> = query.map(|(name, value)| format!("{name}={value}")).collect();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
+}
+
+/// Where a study's report is.
+pub(crate) fn study_href(reader: &Reader, found: &Found) -> String {
+    reader.href(&format!("/study/{}", encoded(found.name.as_encoded_bytes())), &[])
+}
+
+/// What stands above every page: where one can go from here, and the same page in the other languages. `here` is the
+/// page's own path and query without the language.
+pub(crate) fn above(
+    reader: &Reader,
+    (path, query): (&str, &[(&str, &str)]),
+    study: Option<&Found>,
+) -> Markup {
+    let charts =
+        |found: &Found| reader.href("/charts", &[("study", &encoded(found.name.as_encoded_bytes()))]);
+    html! {
+        nav.site {
+            b { "Weir" }
+            a href=(reader.href("/", &[])) { (reader.say(words::STUDIES)) }
+            a href=(reader.href("/live", &[])) { (reader.say(words::LIVE)) }
+            @if let Some(found) = study {
+                a href=(study_href(reader, found)) { (reader.say(words::REPORT)) }
+                a href=(charts(found)) { (reader.say(words::CHARTS)) }
+            } @else {
+                a href=(reader.href("/charts", &[])) { (reader.say(words::CHARTS)) }
+            }
+            span.languages role="group" aria-label=(reader.say(words::LANGUAGES)) {
+                @for (language, name) in Language::ALL.into_iter().zip(["English", "한국어", "中文"]) {
+                    @let href = address(path, query.iter().copied().chain([("lang", language.code())]));
+                    a href=(href) lang=(language.tag()) hreflang=(language.tag())
+                        aria-current=[(language == reader.language).then_some("true")] { (name) }
+                }
+            }
+        }
+    }
+}
+
+/// What a page of the list shows.
+pub(crate) struct List<'l> {
+    /// The studies on it, with what is known of each.
+    pub studies: Vec<(&'l Found, &'l Row)>,
+    /// How many listed ones come before.
+    pub from: usize,
+    /// Listed studies in all.
+    pub listed: usize,
+    /// Studies that are not listed, because there are so many newer ones.
+    pub older: usize,
+    /// There are folders that nobody looked at.
+    pub is_cut: bool,
+}
+
+/// The list of studies.
+pub(crate) fn list(reader: &Reader, list: &List<'_>) -> String {
+    let from = list.from.to_string();
+    let own: &[(&str, &str)] = if list.from > 0 { &[("from", &from)] } else { &[] };
+    let before = list.from.saturating_sub(PAGE_STUDIES).to_string();
+    let after = list.from + list.studies.len();
+    let body = html! {
+        (above(reader, ("/", own), None))
+        main {
+            h1 { (reader.say(words::STUDIES)) }
+            @if list.listed == 0 {
+                p { (reader.say(words::NO_STUDIES)) }
+                pre.command { code { "weir study quick" } }
+            }
+            ul.studies { @for (found, row) in &list.studies { (study(reader, found, row)) } }
+            @if list.from > 0 || after < list.listed { p.facts {
+                @if list.from > 0 {
+                    a href=(reader.href("/", &[("from", &before)])) { (reader.say(words::NEWER_PAGE)) }
+                }
+                @if after < list.listed {
+                    a href=(reader.href("/", &[("from", &after.to_string())])) { (reader.say(words::OLDER_PAGE)) }
+                }
+            } }
+            @if let Some(text) = left_out(reader, list) { p.hint { (text) } }
+        }
+    };
+    document(reader.language, &format!("Weir · {}", reader.say(words::STUDIES)), &body)
+}
+
+fn left_out(reader: &Reader, list: &List<'_>) -> Option<String> {
+    let (listed, older) = (list.listed, list.older);
+    let cut = [
+        " There are more folders than were looked at: move old ones elsewhere.",
+        " 살펴보지 않은 폴더가 더 있습니다. 오래된 폴더는 다른 곳으로 옮기십시오.",
+        "还有未查看的文件夹：请把旧文件夹移到别处。",
+    ];
+    let text = match reader.language {
+        Language::English => format!("The newest {listed} studies are listed; {older} older ones are not."),
+        Language::Korean => {
+            format!("최근 연구 {listed}개만 표시하며, 더 이전의 {older}개는 표시하지 않습니다.")
+        }
+        Language::Chinese => format!("仅列出最近的 {listed} 个研究；更早的 {older} 个未列出。"),
+    };
+    let text = if list.is_cut { text + reader.say(cut) } else { text };
+    (older > 0 || list.is_cut).then_some(text)
+}
+
+/// A study of the list.
+fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
+    let folder = found.name.to_string_lossy();
+    let card = match row {
+        Ok(card) => card,
+        Err(problem) => {
+            return html! {
+                li {
+                    span.name { (folder) } span.badge { (reader.say(words::UNREADABLE)) }
+                    p { (problem_told(reader.language, *problem)) }
+                }
+            };
+        }
+    };
+    let conclusion = card.conclusion.as_ref().filter(|_| !found.is_running);
+    let (word, sentence) = match conclusion {
+        Some(conclusion) => conclusion.told(reader.language),
+        None if found.is_running => (reader.say(words::RUNNING), ""),
+        None if card.blocks_stored >= card.blocks => (reader.say(words::NOT_JUDGED), ""),
+        None => (reader.say(words::UNFINISHED), ""),
+    };
+    html! {
+        li .(conclusion.map_or("plain", |it| it.class)) {
+            a.name href=(study_href(reader, found)) { (folder) }
+            @if found.is_running { a.badge href=(reader.href("/live", &[])) { (word) } }
+            @else { span.badge { (word) } }
+            p { (told(&card.title, reader.language)) }
+            @if !sentence.is_empty() { p { b { (sentence) } } }
+            p.facts {
+                @for fact in facts(reader, card, conclusion.is_none()) { span { (fact) } }
+                a href=(reader.href("/charts", &[("study", &encoded(found.name.as_encoded_bytes()))])) {
+                    (reader.say(words::CHARTS))
+                }
+            }
+        }
+    }
+}
+
+/// What else is known of a study, in a few words each.
+fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
+    let (stored, blocks) = (card.blocks_stored, card.blocks);
+    let progress = match reader.language {
+        Language::English => format!("{stored} of {blocks} blocks stored"),
+        Language::Korean => format!("블록 {blocks}개 중 {stored}개 저장됨"),
+        Language::Chinese => format!("已存储 {stored} / {blocks} 个区组"),
+    };
+    let length = reader.language.duration(card.elapsed_ns);
+    let mut facts = vec![card.name.clone(), format!("{} UTC", card.created_at), length];
+    facts.extend(is_open.then_some(progress));
+    facts
+}
+
+/// Why a store cannot be shown, and the way out.
+pub(crate) fn problem_told(language: Language, problem: Problem) -> String {
+    match problem {
+        Problem::Newer { found, known } => match language {
+            Language::English => format!(
+                "A later version of Weir wrote this store (version {found}; this program knows {known}). Open it with that \
+                 version."
+            ),
+            Language::Korean => format!(
+                "더 새로운 버전의 Weir가 쓴 저장 파일입니다(버전 {found}, 이 프로그램은 {known}까지 지원). 해당 버전으로 여십시오."
+            ),
+            Language::Chinese => {
+                format!(
+                    "此存储文件由更新版本的 Weir 写入（版本 {found}，本程序支持到 {known}）。请用该版本打开。"
+                )
+            }
+        },
+        Problem::Damaged => language.choose(words::DAMAGED).to_owned(),
+        Problem::NoAccess => language.choose(words::NO_ACCESS).to_owned(),
+        Problem::Busy => language.choose(words::BUSY).to_owned(),
+    }
+}
+
+/// Every chart of a study, framed, with what frames it elsewhere. `origin` is how the reader reached the dashboard.
+pub(crate) fn charts(reader: &Reader, origin: &str, study: Option<&Found>) -> String {
+    let name = study.map(|found| encoded(found.name.as_encoded_bytes()));
+    let query: Vec<(&str, &str)> = name.iter().map(|name| ("study", name.as_str())).collect();
+    let body = html! {
+        (above(reader, ("/charts", &query), study))
+        main {
+            h1 {
+                (reader.say(words::CHARTS))
+                @if let Some(found) = study { " · " (found.name.to_string_lossy()) }
+            }
+            p.help { (reader.say(words::CHARTS_HELP)) }
+            div.embed { @for page in ChartPage::ALL { (embedded(reader, page, (origin, &query))) } }
+        }
+    };
+    document(reader.language, &format!("Weir · {}", reader.say(words::CHARTS)), &body)
+}
+
+/// A chart in its frame, and the element that another page frames it with.
+fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &str)])) -> Markup {
+    let href = reader.href(&format!("/{}", page.path()), query);
+    let (title, height) = (page.title(reader.language), page.frame_height_px());
+    // The reader's language need not be that of whoever reads the other page: it is said.
+    let language = ("lang", reader.language.code());
+    let there = address(&format!("/{}", page.path()), query.iter().copied().chain([language]));
+    let element = format!(
+        "<iframe src=\"{origin}{}\" width=\"100%\" height=\"{height}px\" frameborder=\"0\"></iframe>",
+        there.replace('&', "&amp;")
+    );
+    html! {
+        div {
+            h2 { a href=(href) { (title) } }
+            iframe src=(href) title=(title) height=(height) loading="lazy" {}
+            pre { code { (element) } }
+        }
+    }
+}
+
+/// The study that runs. A script of the dashboard's own replaces the scene by what it is told.
+pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
+    let events = address("/live/events", [("lang", reader.language.code())].into_iter());
+    let body = html! {
+        (above(reader, ("/live", &[]), None))
+        main {
+            div #live data-events=(events) aria-live="polite" { (scene(reader.language, of)) }
+        }
+        script src="/live.js" {}
+    };
+    document(reader.language, &format!("Weir · {}", reader.say(words::LIVE)), &body)
+}
+
+/// What is seen of the study that runs.
+pub(crate) fn scene(language: Language, scene: &Scene) -> Markup {
+    let report = |name: &OsStr| {
+        let path = format!("/study/{}", encoded(name.as_encoded_bytes()));
+        let href = address(&path, [("lang", language.code())].into_iter());
+        html! { a href=(href) { (name.to_string_lossy()) } }
+    };
+    match scene {
+        Scene::Nothing => html! {
+            p { (language.choose(words::NOTHING_RUNS)) }
+            pre.command { code { "weir study quick" } }
+        },
+        Scene::Running { name, followed } => html! {
+            p.study { (report(name)) }
+            h1 { (told(&followed.title, language)) }
+            (running(language, followed))
+        },
+        Scene::Unreadable { name, problem } => html! {
+            p.study { (name.to_string_lossy()) }
+            p { (problem_told(language, *problem)) }
+        },
+        Scene::Ended { name } => html! { p { (language.choose(words::HAS_ENDED)) " " (report(name)) } },
+    }
+}
+
+fn running(language: Language, of: &Followed) -> Markup {
+    let (done, blocks, repeat) = (of.progress.blocks_done, of.progress.blocks, of.progress.blocks_to_repeat);
+    let progress = match language {
+        Language::English => format!("{done} of {blocks} blocks are done"),
+        Language::Korean => format!("블록 {blocks}개 중 {done}개 완료"),
+        Language::Chinese => format!("{blocks} 个区组中已完成 {done} 个"),
+    };
+    let again = match language {
+        Language::English => format!("{repeat} may be run again"),
+        Language::Korean => format!("{repeat}개는 다시 실행할 수 있음"),
+        Language::Chinese => format!("{repeat} 个可能重新运行"),
+    };
+    html! {
+        p { progress max=(blocks) value=(done) {} }
+        p.facts {
+            span { (progress) }
+            @if repeat > 0 { span { (again) } }
+            span { (language.duration(of.elapsed_ns)) }
+            @if !of.last_cell.is_empty() { code { (of.last_cell) } }
+        }
+        @match &of.estimate {
+            Some(estimate) => section.card.doubt {
+                h1 { (estimated(language, of.kind, estimate)) }
+                p.sensitivity { (language.choose(words::PROVISIONAL)) }
+            },
+            None => p.hint { (language.choose(words::NO_ESTIMATE)) },
+        }
+    }
+}
+
+/// `server CPU per message, uring / epoll: 0.81 [0.79, 0.83], of 12 rounds or blocks`.
+fn estimated(language: Language, kind: MessageKind, of: &RunningEstimate) -> String {
+    let RunningEstimate { arm, baseline, ratio, interval: (low, high), units, is_far } = of;
+    let what = weir_report::metric(Metric::ServerCpuPerMessage, kind, language);
+    let state = match is_far {
+        None => "",
+        Some(true) => language.choose([", far state", ", 먼 상태(far)", "，远状态（far）"]),
+        Some(false) => language.choose([", near state", ", 가까운 상태(near)", "，近状态（near）"]),
+    };
+    let figure = format!("{ratio:.2} [{low:.2}, {high:.2}]");
+    match language {
+        Language::English => {
+            format!("{what}, {arm} / {baseline}: {figure}, of {units} rounds or blocks{state}")
+        }
+        Language::Korean => format!("{what}, {arm} / {baseline}: {figure}, 라운드·블록 {units}개{state}"),
+        Language::Chinese => format!("{what}，{arm} / {baseline}：{figure}，{units} 个轮次或区组{state}"),
+    }
+}
+
+/// A page that says one thing, and leads back to the list.
+pub(crate) fn message(reader: &Reader, text: &str) -> String {
+    let body = html! {
+        (above(reader, ("/", &[]), None))
+        main { section.card.doubt { h1 { (text) } } }
+    };
+    document(reader.language, "Weir", &body)
+}

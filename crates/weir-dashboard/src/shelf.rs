@@ -1,0 +1,172 @@
+//! Studies that were read, kept until their stores change: what the list shows of each, and the judged results of those
+//! that were looked at last. One store is read at a time, so that many readers cost no more than one.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::OsString,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use weir_lab::stored;
+use weir_record::{spec::Text, study::StudyResult};
+use weir_report::Language;
+use weir_store::{Store, StoreError, StudyBrief};
+
+use crate::{
+    counters::Counters,
+    folder::{Found, Stamp},
+};
+
+/// Most judged studies that are kept; a map of sixty cells takes a few megabytes.
+pub const JUDGED_MAX: usize = 8;
+
+/// Why a store cannot be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// A later version wrote it.
+    Newer { found: u32, known: u32 },
+    /// It was damaged, or is something else.
+    Damaged,
+    /// This user may not read it.
+    NoAccess,
+    /// Another process has it for itself at the moment.
+    Busy,
+}
+
+impl Problem {
+    pub(crate) fn of(error: &StoreError) -> Self {
+        match error {
+            StoreError::Newer { found, known, .. } => Self::Newer { found: *found, known: *known },
+            StoreError::Busy { .. } => Self::Busy,
+            StoreError::Unreadable { .. } | StoreError::ReadOnly { .. } => Self::NoAccess,
+            _ => Self::Damaged,
+        }
+    }
+
+    /// Whether it may be gone a moment later.
+    fn is_passing(self) -> bool {
+        self == Self::Busy
+    }
+}
+
+/// What the list shows of a study.
+#[derive(Clone, Debug)]
+pub(crate) struct Card {
+    pub name: String,
+    pub title: Text,
+    pub created_at: String,
+    pub elapsed_ns: u64,
+    pub blocks_stored: u32,
+    pub blocks: u32,
+    /// Absent as long as the schedule is not finished, and of a result that an earlier version wrote in other words.
+    pub conclusion: Option<Conclusion>,
+}
+
+/// What a study with a finished schedule came to, as the last session that ended judged it.
+#[derive(Clone, Debug)]
+pub(crate) struct Conclusion {
+    /// By language: the word of the verdict, and the sentence.
+    told: [(&'static str, String); 3],
+    /// The class of the verdict's colour.
+    pub class: &'static str,
+}
+
+impl Conclusion {
+    fn of(result: &StudyResult) -> Self {
+        let told = Language::ALL.map(|language| {
+            (weir_report::verdict(result, language).0, weir_report::sentence(result, language))
+        });
+        Self { told, class: weir_report::verdict(result, Language::English).1 }
+    }
+
+    /// The word of the verdict and the sentence.
+    pub(crate) fn told(&self, language: Language) -> (&'static str, &str) {
+        let at = Language::ALL.iter().position(|own| *own == language).unwrap_or_default();
+        (self.told[at].0, &self.told[at].1)
+    }
+}
+
+/// What the list knows of a study.
+pub(crate) type Row = Result<Card, Problem>;
+
+/// A judged study as it was at a moment.
+struct Judged {
+    name: OsString,
+    stamp: Stamp,
+    result: Arc<StudyResult>,
+}
+
+/// The studies that were read.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    rows: Mutex<HashMap<OsString, (Stamp, Arc<Row>)>>,
+    /// The one that was asked for last is last.
+    judged: Mutex<Vec<Judged>>,
+}
+
+impl Shelf {
+    /// What is known of the studies of `shown`. Of studies that are not in `listed` any more nothing is kept.
+    pub(crate) fn rows(&self, listed: &[Found], shown: &[Found], counters: &Counters) -> Vec<Arc<Row>> {
+        let mut rows = held(&self.rows);
+        let names: HashSet<&OsString> = listed.iter().map(|found| &found.name).collect();
+        rows.retain(|name, _| names.contains(name));
+        let row = |found: &Found| {
+            if let Some((_, row)) = rows.get(&found.name).filter(|(stamp, _)| *stamp == found.stamp) {
+                return Arc::clone(row);
+            }
+            counters.stores_read();
+            let row = Arc::new(card(found).map_err(|error| Problem::of(&error)));
+            if !matches!(*row, Err(problem) if problem.is_passing()) {
+                rows.insert(found.name.clone(), (found.stamp, Arc::clone(&row)));
+            }
+            row
+        };
+        shown.iter().map(row).collect()
+    }
+
+    /// The study as it is judged now.
+    pub(crate) fn judged(&self, found: &Found, counters: &Counters) -> Result<Arc<StudyResult>, Problem> {
+        let mut judged = held(&self.judged);
+        let is_it = |it: &Judged| it.name == found.name && it.stamp == found.stamp;
+        let result = match judged.iter().position(is_it) {
+            Some(index) => judged.remove(index).result,
+            None => {
+                counters.stores_read();
+                let (result, _) = stored::read(&found.path).map_err(|error| Problem::of(&error))?;
+                Arc::new(result)
+            }
+        };
+        judged.retain(|it| it.name != found.name);
+        if judged.len() >= JUDGED_MAX {
+            judged.remove(0);
+        }
+        let entry = Judged { name: found.name.clone(), stamp: found.stamp, result: Arc::clone(&result) };
+        judged.push(entry);
+        Ok(result)
+    }
+}
+
+/// A reader that broke off left nothing half done: entries are whole or absent.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn card(found: &Found) -> Result<Card, StoreError> {
+    let store = Store::open_read_only(&found.path)?;
+    let StudyBrief { spec, created_at, elapsed_ns, blocks } = store.brief()?;
+    let planned = |cell: &String| spec.cells.iter().any(|own| own.id == *cell);
+    let blocks_stored: u32 = blocks.iter().filter(|(cell, _)| planned(cell)).map(|(_, count)| count).sum();
+    let blocks: u32 = spec.cells.iter().map(|cell| cell.blocks).sum();
+    // A result of another version is judged again where the study is shown.
+    let result = store.result().ok().flatten();
+    let result = result.filter(|result| result.complete || blocks_stored >= blocks);
+    Ok(Card {
+        blocks_stored,
+        blocks,
+        conclusion: result.as_ref().map(Conclusion::of),
+        name: spec.name,
+        title: spec.title,
+        created_at,
+        elapsed_ns,
+    })
+}

@@ -1,0 +1,123 @@
+//! Each maximum, met: folders, listed studies, judged studies, connections; and an end in good time.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+use weir_dashboard::{CONNECTIONS_MAX, FOLDERS_MAX, JUDGED_MAX, LISTED_MAX};
+
+use crate::{
+    client::{Answer, Running},
+    results::{folder, study},
+};
+
+/// A counter or a gauge of the dashboard's own.
+fn metric(metrics: &Answer, name: &str) -> u64 {
+    let line = metrics.body.lines().find_map(|line| line.strip_prefix(&format!("weir_dashboard_{name} ")));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name}: {}", metrics.body))
+}
+
+#[test]
+fn of_many_studies_the_newest_are_listed_a_hundred_to_a_page_and_the_rest_is_told() {
+    let results = folder("many");
+    for number in 0..LISTED_MAX + 6 {
+        let path = results.join(format!("study-{number}"));
+        fs::create_dir(&path).expect("a folder can be made");
+        fs::write(path.join("study.db"), "").expect("a file can be written");
+    }
+    let dashboard = Running::over(&results);
+    let first = dashboard.get("/").body;
+    assert_eq!(first.matches("class=\"name\"").count(), 100);
+    assert!(first.contains("The newest 1000 studies are listed; 6 older ones are not."), "{first}");
+    assert!(first.contains("href=\"/?from=100\"") && !first.contains("Newer studies"));
+    let last = dashboard.get("/?from=950&lang=ko").body;
+    assert_eq!(last.matches("class=\"name\"").count(), 50);
+    assert!(last.contains("href=\"/?from=850&amp;lang=ko\""), "{last}");
+    for beyond in ["5000", "18446744073709551616", "-1"] {
+        assert_eq!(dashboard.get(&format!("/?from={beyond}")).status, 200);
+    }
+}
+
+#[test]
+fn folders_beyond_the_maximum_are_told_of_and_not_looked_at() {
+    let results = folder("crowded");
+    for number in 0..=FOLDERS_MAX {
+        fs::create_dir(results.join(number.to_string())).expect("a folder can be made");
+    }
+    let dashboard = Running::over(&results);
+    assert!(dashboard.get("/").body.contains("There are more folders than were looked at"));
+}
+
+#[test]
+fn as_many_judged_studies_are_kept_as_is_stated_and_no_more() {
+    let results = folder("judged");
+    let one = study(&results, ("study-0", "quick"), 10);
+    for number in 1..=JUDGED_MAX {
+        let copy = results.join(format!("study-{number}"));
+        fs::create_dir(&copy).expect("a folder can be made");
+        fs::copy(one.join("study.db"), copy.join("study.db")).expect("it can be copied");
+    }
+    let dashboard = Running::over(&results);
+    let see = |number: usize| assert_eq!(dashboard.get(&format!("/study/study-{number}")).status, 200);
+    let read = || metric(&dashboard.get("/metrics"), "stores_read_total");
+    (0..JUDGED_MAX).for_each(see);
+    assert_eq!(read(), JUDGED_MAX as u64);
+    (0..JUDGED_MAX).for_each(see);
+    assert_eq!(read(), JUDGED_MAX as u64, "none was read again");
+    see(JUDGED_MAX);
+    see(1);
+    assert_eq!(read(), JUDGED_MAX as u64 + 1, "the one before it is still there");
+    see(0);
+    assert_eq!(read(), JUDGED_MAX as u64 + 2, "the one that was asked for longest ago is not");
+}
+
+#[test]
+fn a_connection_beyond_the_maximum_waits_until_another_ends() {
+    let results = folder("connections");
+    let dashboard = Running::over(&results);
+    let ask = |stream: &mut TcpStream, path: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", dashboard.address);
+        write!(stream, "{head}\r\n").expect("it takes a request");
+    };
+    let mut open: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| dashboard.connect()).collect();
+    for stream in &mut open {
+        ask(stream, "/healthz");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).expect("each of them is served");
+        assert_eq!(&first, b"HTTP/1.1 200");
+    }
+    let mut further = dashboard.connect();
+    write!(further, "GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", dashboard.address)
+        .expect("the kernel takes it");
+    drop(open.pop());
+    let answer = Answer::read(further);
+    assert_eq!(answer.status, 200);
+    assert_eq!(metric(&answer, "connections"), CONNECTIONS_MAX as u64, "never one more");
+}
+
+#[test]
+fn it_ends_in_good_time_whatever_its_connections_do() {
+    let results = folder("ending");
+    let mut dashboard = Running::over(&results);
+    let silent = dashboard.connect();
+    let mut halfway = dashboard.connect();
+    halfway.write_all(b"GET / HTTP/1.1\r\nHost: loc").expect("it takes a part");
+    assert_eq!(dashboard.get("/healthz").status, 200, "so that all of them were accepted");
+    let began = Instant::now();
+    dashboard.end();
+    assert!(began.elapsed() < Duration::from_secs(30));
+    drop(silent);
+    assert!(TcpStream::connect(dashboard.address).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn a_head_that_is_too_long_is_refused_and_the_next_request_is_not() {
+    let results = folder("long-head");
+    let dashboard = Running::over(&results);
+    let answer = dashboard.get(&format!("/?{}", "a".repeat(20_000)));
+    assert!([414, 431].contains(&answer.status), "{}", answer.head);
+    assert_eq!(dashboard.get("/healthz").status, 200);
+}

@@ -1,0 +1,142 @@
+//! The live view: what a browser is told while a session stores blocks.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    path::Path,
+};
+
+use rustix::fs::{FlockOperation, flock};
+use weir_dashboard::WATCHERS_MAX;
+use weir_store::{NewStudy, Store, StoredBlock};
+
+use crate::{
+    client::{Answer, Running},
+    results::{folder, study},
+};
+
+/// A session of which a test says when it stores its next block.
+struct Session {
+    store: Store,
+    number: i64,
+    blocks: std::vec::IntoIter<StoredBlock>,
+    _lock: File,
+}
+
+impl Session {
+    /// Begins to repeat a study that ran.
+    fn repeating(ran: &Path, path: &Path) -> Self {
+        let before = Store::open_read_only(ran).expect("it ran");
+        let header = before.study().expect("it was stored");
+        let asked = NewStudy {
+            spec: header.spec,
+            fingerprint: header.fingerprint,
+            missing_arms: header.missing_arms,
+            reproduce: header.reproduce,
+        };
+        let mut store = Store::create(path, &asked).expect("a fresh folder takes a store");
+        let lock = File::open(path).expect("the folder can be opened");
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+        let number = store.begin_session().expect("a session begins");
+        Self { store, number, blocks: before.blocks().expect("blocks").into_iter(), _lock: lock }
+    }
+
+    fn store_next(&mut self) {
+        let block = self.blocks.next().expect("there is one more");
+        self.store.append_block(self.number, &block, 1_000_000_000).expect("a block is stored");
+    }
+}
+
+/// A browser that watches; its connection stays open.
+struct Watcher(BufReader<TcpStream>);
+
+impl Watcher {
+    fn of(dashboard: &Running, query: &str) -> Self {
+        let mut stream = dashboard.connect();
+        write!(stream, "GET /live/events{query} HTTP/1.1\r\nHost: {}\r\n\r\n", dashboard.address)
+            .expect("it takes a request");
+        Self(BufReader::new(stream))
+    }
+
+    /// Reads until an event holds these words.
+    fn until(&mut self, words: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let length = self.0.read_line(&mut line).expect("something in time");
+            assert!(length > 0, "the connection ended before {words:?}");
+            if line.starts_with("data: ") && line.contains(words) {
+                return line;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_browser_is_told_of_each_block_of_the_estimate_and_of_the_end() {
+    let ran = study(&folder("live-ran"), ("ran", "quick"), 10);
+    let results = folder("live");
+    let dashboard = Running::over(&results);
+    assert!(dashboard.get("/live").body.contains("No session works"), "nothing runs yet");
+    let mut session = Session::repeating(&ran, &results.join("one"));
+    let mut watcher = Watcher::of(&dashboard, "?lang=en");
+    let first = watcher.until("0 of ");
+    assert!(first.contains("Too few rounds or blocks") && first.contains("/study/one?lang=en"), "{first}");
+    session.store_next();
+    watcher.until("1 of ");
+    while session.blocks.len() > 0 {
+        session.store_next();
+    }
+    let last = watcher.until("server CPU per message, uring / epoll: 0.8");
+    assert!(last.contains("Provisional"), "{last}");
+    let mut korean = Watcher::of(&dashboard, "?lang=ko");
+    assert!(korean.until("메시지당 서버 CPU").contains("잠정 수치"));
+    assert!(dashboard.get("/live").body.contains("Provisional"), "without a script too");
+    drop(session);
+    assert!(watcher.until("has ended").contains("/study/one"));
+}
+
+#[test]
+fn a_study_that_breaks_its_reader_is_not_the_end_of_the_live_view() {
+    let ran = study(&folder("live-ran-2"), ("ran", "quick"), 10);
+    let results = folder("live-broken");
+    let broken = Session::repeating(&ran, &results.join("broken"));
+    crate::results::sql(&results.join("broken"), "UPDATE study SET spec = '{}'");
+    let dashboard = Running::over(&results);
+    let page = dashboard.get("/live");
+    assert!(page.status == 200 && page.body.contains("damaged"), "{}", page.body);
+    drop(broken);
+    let _whole = Session::repeating(&ran, &results.join("whole"));
+    Watcher::of(&dashboard, "").until("/study/whole");
+}
+
+#[test]
+fn as_many_may_watch_as_is_stated_and_no_more() {
+    let results = folder("live-many");
+    let dashboard = Running::over(&results);
+    let mut watching: Vec<Watcher> = (0..WATCHERS_MAX).map(|_| Watcher::of(&dashboard, "")).collect();
+    watching.iter_mut().for_each(|watcher| drop(watcher.until("No session works")));
+    let refused = dashboard.get("/live/events");
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(dashboard.get("/metrics").body.contains(&format!("weir_dashboard_watchers {WATCHERS_MAX}")));
+    let script = dashboard.get("/live.js");
+    assert!(
+        script.header("content-type").starts_with("text/javascript") && script.body.contains("EventSource")
+    );
+    let policy = dashboard.get("/live");
+    assert!(policy.header("content-security-policy").contains("script-src 'self'; connect-src 'self'"));
+}
+
+/// A head that a browser sends for an event stream is answered as one.
+#[test]
+fn events_are_a_stream_that_nothing_keeps() {
+    let results = folder("live-head");
+    let dashboard = Running::over(&results);
+    let head = dashboard.ask(&["HEAD /live/events HTTP/1.1", &format!("Host: {}", dashboard.address)]);
+    let Answer { status, body, .. } = &head;
+    assert_eq!((*status, body.as_str()), (200, ""));
+    assert_eq!(
+        (head.header("content-type"), head.header("cache-control")),
+        ("text/event-stream", "no-cache")
+    );
+}

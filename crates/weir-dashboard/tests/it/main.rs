@@ -1,0 +1,8 @@
+//! A dashboard over real sockets on loopback, and stores of studies that ran on a machine that exists in numbers alone.
+
+mod bounds;
+mod client;
+mod live;
+mod pages;
+mod refusals;
+mod results;

@@ -1,0 +1,144 @@
+//! What readers see: the list, a report, the charts, and each in three languages.
+
+use std::fs::{self, File};
+
+use rustix::fs::{FlockOperation, flock};
+use weir_report::ChartPage;
+
+use crate::{
+    client::Running,
+    results::{folder, make_old, sql, study},
+};
+
+/// The text of a page without its style.
+fn told(page: &str) -> String {
+    let from = page.find("<nav").expect("every page of several says where one can go");
+    page[from..].replace("><", ">\n<")
+}
+
+#[test]
+fn the_list_has_the_newest_first_with_what_each_came_to() {
+    let results = folder("list");
+    study(&results, ("older", "quick"), 200);
+    study(&results, ("newer & <b>", "quick"), 100);
+    fs::create_dir(results.join("no-study")).expect("a folder can be made");
+    let dashboard = Running::over(&results);
+    let list = dashboard.get("/");
+    assert_eq!((list.status, list.header("content-type")), (200, "text/html; charset=utf-8"));
+    insta::assert_snapshot!("list", told(&list.body));
+    for (query, words) in [("?lang=ko", ["연구", "CPU 덜 씀"]), ("?lang=zh", ["研究", "更省 CPU"])] {
+        let list = dashboard.get(&format!("/{query}"));
+        assert!(words.iter().all(|word| list.body.contains(word)), "{}", told(&list.body));
+        assert!(list.body.contains(&format!("/study/older{query}")), "links keep the language");
+    }
+}
+
+#[test]
+fn a_study_is_its_report_and_changes_when_its_store_does() {
+    let results = folder("report");
+    let path = study(&results, ("one", "quick"), 100);
+    let dashboard = Running::over(&results);
+    let page = dashboard.get("/study/one");
+    assert_eq!(page.status, 200);
+    let (result, _) = weir_lab::stored::read(&path).expect("it can be judged");
+    let report = weir_report::html(&result, weir_report::Language::English);
+    let body = report.split_once("<main>").expect("a report has a body").1;
+    assert!(page.body.ends_with(body), "what stands below the navigation is the report");
+    sql(&path, "DELETE FROM result; UPDATE study SET reproduce = 'weir study other'");
+    make_old(&path, 50);
+    assert!(dashboard.get("/study/one").body.contains("weir study other"));
+    assert!(dashboard.get("/").body.contains("not judged yet"), "there is no result any more");
+    sql(&path, "UPDATE study SET spec = json_set(spec, '$.cells[0].blocks', 1000)");
+    make_old(&path, 40);
+    assert!(dashboard.get("/").body.contains("unfinished"), "nor all of its blocks");
+}
+
+#[test]
+fn a_reader_gets_the_language_of_the_address_before_that_of_the_browser() {
+    let results = folder("languages");
+    let dashboard = Running::over(&results);
+    let host = format!("Host: {}", dashboard.address);
+    let asked = |line: &str, preferred: &str| {
+        let answer = dashboard.ask(&[line, &host, &format!("Accept-Language: {preferred}")]);
+        let (_, rest) = answer.body.split_once("lang=\"").expect("a page says its language");
+        rest.split('"').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(asked("GET / HTTP/1.1", "ko-KR,en;q=0.5"), "ko");
+    assert_eq!(asked("GET /?lang=zh HTTP/1.1", "ko-KR,en;q=0.5"), "zh-Hans");
+    assert_eq!(asked("GET /?lang=xx HTTP/1.1", "ko"), "ko");
+    assert_eq!(asked("GET / HTTP/1.1", "fr"), "en");
+}
+
+#[test]
+fn charts_are_of_the_study_that_is_named_or_of_the_newest_that_is_whole_and_may_be_framed() {
+    let results = folder("charts");
+    study(&results, ("map-1", "tps"), 300);
+    study(&results, ("quick-1", "quick"), 200);
+    let unfinished = study(&results, ("map-2", "tps"), 100);
+    sql(&unfinished, "DELETE FROM result");
+    make_old(&unfinished, 100);
+    let dashboard = Running::over(&results);
+    for page in ChartPage::ALL {
+        let chart = dashboard.get(&format!("/{}", page.path()));
+        assert_eq!(chart.status, 200, "{}", page.path());
+        assert!(chart.body.contains("/study/map-1"), "{}", page.path());
+        assert!(!chart.header("content-security-policy").contains("frame-ancestors"));
+        let named = dashboard.get(&format!("/{}?lang=ko&study=map%2D2", page.path()));
+        assert!(named.body.contains("/study/map-2?lang=ko"), "{}", page.path());
+        assert!(named.body.contains(page.title(weir_report::Language::Korean)));
+    }
+    let drawn = dashboard.get("/connection-chart").body;
+    assert!(drawn.contains("<svg") && drawn.contains("whisker") && drawn.contains("<table"), "{drawn}");
+    assert_eq!(dashboard.get("/connection-chart?study=nothing").status, 404);
+    let all = dashboard.get("/charts?study=map-1");
+    let element =
+        format!("src=&quot;http://{}/thread-chart?study=map-1&amp;amp;lang=en&quot;", dashboard.address);
+    assert!(all.body.contains(&element), "{}", told(&all.body));
+    assert!(all.header("content-security-policy").contains("frame-ancestors 'none'"));
+}
+
+#[test]
+fn without_a_study_to_chart_the_page_says_which_one_is_missing() {
+    let results = folder("no-charts");
+    study(&results, ("quick-1", "quick"), 200);
+    let dashboard = Running::over(&results);
+    let answer = dashboard.get("/thread-chart");
+    assert_eq!(answer.status, 404);
+    assert!(answer.body.contains("No study tps"), "{}", told(&answer.body));
+    let named = dashboard.get("/thread-chart?study=quick-1");
+    assert_eq!(named.status, 200);
+    assert!(named.body.contains("nothing to draw here"), "{}", named.body);
+}
+
+#[test]
+fn a_study_that_a_session_works_on_is_marked_and_can_be_seen() {
+    let results = folder("running");
+    let path = study(&results, ("one", "quick"), 100);
+    let session = File::open(&path).expect("the folder can be opened");
+    flock(&session, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    let dashboard = Running::over(&results);
+    let list = dashboard.get("/").body;
+    assert!(list.contains("running") && list.contains("blocks stored"), "{}", told(&list));
+    assert_eq!(dashboard.get("/study/one").status, 200);
+    drop(session);
+    assert!(!dashboard.get("/").body.contains(">running<"));
+}
+
+#[test]
+fn the_dashboard_counts_itself_and_says_that_it_is_there() {
+    let results = folder("metrics");
+    let dashboard = Running::over(&results);
+    assert_eq!(dashboard.get("/healthz").body, "ok\n");
+    assert_eq!(dashboard.get("/nowhere").status, 404);
+    let metrics = dashboard.get("/metrics");
+    assert_eq!(metrics.header("content-type"), "text/plain; version=0.0.4");
+    for line in [
+        "# TYPE weir_dashboard_answers_total counter",
+        "weir_dashboard_answers_total{status=\"2xx\"} 1",
+        "weir_dashboard_answers_total{status=\"4xx\"} 1",
+        "weir_dashboard_connections_total 3",
+        "weir_dashboard_connections 1",
+    ] {
+        assert!(metrics.body.lines().any(|own| own == line), "no {line} in\n{}", metrics.body);
+    }
+}

@@ -1,0 +1,66 @@
+//! Results folders with studies of the fake machine, as old as a test says.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rusqlite::Connection;
+use weir_lab::{
+    builtin::BuiltIn,
+    fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
+    host_defaults::HostDefaults,
+    run::{self, Callbacks, Event},
+};
+use weir_record::{machine::Fingerprint, spec::LoadMode};
+use weir_store::NewStudy;
+
+/// Rounds of a cell that are enough for figures with intervals.
+const ROUNDS: u32 = 8;
+
+/// An empty results folder of one test, of this run of the tests.
+pub fn folder(name: &str) -> PathBuf {
+    let run = format!("weir-dashboard-{}", std::process::id());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(run).join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
+    }
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    folder
+}
+
+/// Runs a built-in study without its open loops, and makes its store look as if it had been written `age_s` ago.
+pub fn study(results: &Path, (folder, study): (&str, &str), age_s: u64) -> PathBuf {
+    let host_defaults = HostDefaults {
+        seed: 3,
+        plan: (study == "tps").then(|| "quick".to_owned()),
+        ..HostDefaults::default()
+    };
+    let built_in = BuiltIn::named(study).unwrap_or_else(|| panic!("{study} is built in"));
+    let mut spec = built_in.study(&host_defaults).unwrap_or_else(|error| panic!("{error}")).spec;
+    spec.cells.retain(|cell| cell.load == LoadMode::Closed);
+    spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(ROUNDS));
+    let reproduce = format!("weir study {study} --seed 3");
+    let asked = NewStudy { spec, fingerprint: Fingerprint::default(), missing_arms: Vec::new(), reproduce };
+    let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(4.0))];
+    let mut launcher = FakeLauncher::new(3, FakeStates::Near, &arms);
+    let path = results.join(folder);
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_: &Event| {} };
+    run::start(&path, &asked, callbacks).unwrap_or_else(|error| panic!("{error}"));
+    sql(&path, "UPDATE study SET created_at = '2026-11-23 13:30:05'");
+    make_old(&path, age_s);
+    path
+}
+
+/// Changes a store behind everybody's back.
+pub fn sql(study: &Path, statement: &str) {
+    let store = Connection::open(study.join(weir_store::FILE_NAME)).expect("the store can be opened");
+    store.execute_batch(statement).expect("a statement that SQLite takes");
+}
+
+/// The store was last written so long ago.
+pub fn make_old(study: &Path, age_s: u64) {
+    let store = File::options().write(true).open(study.join(weir_store::FILE_NAME)).expect("a store");
+    store.set_modified(SystemTime::now() - Duration::from_secs(age_s)).expect("a time can be set");
+}

@@ -1,0 +1,140 @@
+//! Figures of arms at levels of a factor: a line for each arm, with the intervals of its points. Levels stand in order
+//! and equally far apart, for they are conditions that were chosen; so that 1 and 4,000 connections fit on a phone.
+//! A figure that is only a lower bound has a hollow mark.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+use weir_record::overview::Figure;
+
+use super::{
+    canvas::{Anchor, Canvas, arm_class, swatch},
+    framed,
+    scale::Scale,
+};
+use crate::{format, overview, view::View};
+
+const HEIGHT: f64 = 260.0;
+const PLOT_Y: (f64, f64) = (214.0, 14.0);
+
+/// Arms stand beside each other at a level, so that none hides another: so much of the width apart.
+const ARM_STEP: f64 = 1.6;
+
+/// Labels keep this distance, in per cent: room for one on the narrowest screen.
+const LABEL_STEP: f64 = 12.0;
+
+/// Least part of the vertical axis of shares that are close to one.
+const SHARE_SPAN_MIN: f64 = 0.001;
+
+/// An arm's figure at a level.
+pub(crate) struct Point {
+    pub arm: String,
+    pub level: u64,
+    pub figure: Figure,
+    /// It may be more.
+    pub is_bound: bool,
+}
+
+/// Where a vertical axis begins, and how it goes on.
+#[derive(Clone, Copy)]
+pub(crate) enum Axis {
+    /// At nothing, in equal steps.
+    FromZero,
+    /// Equal steps are equal factors.
+    Factors,
+    /// Of shares that may not pass one: just below the least of them.
+    ToOne,
+}
+
+/// What is drawn.
+pub(crate) struct Levels<'v> {
+    /// The factor.
+    pub factor: &'v str,
+    pub points: Vec<Point>,
+    pub axis: Axis,
+    /// A figure in full, and the same at a tick.
+    pub text: fn(f64) -> String,
+    pub tick: fn(f64) -> String,
+    /// Where a line of reference stands.
+    pub ideal: Option<f64>,
+}
+
+/// The chart with its legend, which names the arms that have points.
+pub(crate) fn levels(view: &View<'_>, of: &Levels<'_>) -> Markup {
+    let has_points = |arm: &&&str| of.points.iter().any(|point| point.arm == ***arm);
+    let arms: Vec<&str> = view.arms.iter().filter(has_points).copied().collect();
+    html! {
+        ul.legend { @for arm in &arms { li { (swatch(view.arm_index(arm))) " " (arm) } } }
+        (draw(view, of, &arms))
+    }
+}
+
+fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
+    let levels: Vec<u64> = of.points.iter().map(|it| it.level).collect::<BTreeSet<_>>().into_iter().collect();
+    let last = levels.len().saturating_sub(1);
+    let across = Scale::linear(0.0, last as f64, 8.0, 92.0);
+    let x = |index: usize| if last == 0 { 50.0 } else { across.at(index as f64) };
+    let y = vertical(of);
+    let mut canvas = Canvas::fluid(HEIGHT);
+    for tick in y.ticks(4.0) {
+        canvas.line("grid", [0.0, y.at(tick), 100.0, y.at(tick)]);
+    }
+    if let Some(ideal) = of.ideal {
+        canvas.line("one", [0.0, y.at(ideal), 100.0, y.at(ideal)]);
+    }
+    let mut labelled = f64::NEG_INFINITY;
+    for (index, level) in levels.iter().enumerate() {
+        if x(index) - labelled >= LABEL_STEP {
+            labelled = x(index);
+            canvas.text("tick", x(index), PLOT_Y.0 + 18.0, Anchor::Middle, &format::count(*level));
+        }
+    }
+    for (place, arm) in arms.iter().enumerate() {
+        let beside = (place as f64 - (arms.len() as f64 - 1.0) / 2.0) * ARM_STEP;
+        let at = |level: &u64| levels.binary_search(level).map_or(f64::NAN, |index| x(index) + beside);
+        line(&mut canvas, view.arm_index(arm), of, (*arm, &y), at);
+    }
+    canvas.text("tick", 100.0, HEIGHT - 6.0, Anchor::End, &format!("{} →", of.factor));
+    framed(HEIGHT, &y, of.tick, &canvas.finish())
+}
+
+fn vertical(of: &Levels<'_>) -> Scale {
+    let ends = |point: &Point| {
+        let (low, high) = point.figure.interval.unwrap_or((point.figure.value, point.figure.value));
+        [point.figure.value, low, high]
+    };
+    let values = || of.points.iter().flat_map(ends).chain(of.ideal);
+    match of.axis {
+        Axis::FromZero => Scale::from_zero(values(), PLOT_Y.0, PLOT_Y.1),
+        Axis::Factors => Scale::logarithmic(values(), PLOT_Y.0, PLOT_Y.1),
+        Axis::ToOne => {
+            let least = values().filter(|it| it.is_finite()).fold(1.0 - SHARE_SPAN_MIN, f64::min);
+            Scale::linear(1.0 - 1.1 * (1.0 - least), 1.0, PLOT_Y.0, PLOT_Y.1)
+        }
+    }
+}
+
+/// The points of an arm, their intervals, and what joins them.
+fn line(
+    canvas: &mut Canvas,
+    index: usize,
+    of: &Levels<'_>,
+    (arm, y): (&str, &Scale),
+    at: impl Fn(&u64) -> f64,
+) {
+    let color = arm_class(index);
+    let mut own: Vec<&Point> = of.points.iter().filter(|point| point.arm == arm).collect();
+    own.sort_by_key(|point| point.level);
+    let joined: Vec<(f64, f64)> =
+        own.iter().map(|point| (at(&point.level), y.at(point.figure.value))).collect();
+    canvas.polyline(&format!("{color} curve"), &joined);
+    for (point, at) in own.iter().zip(&joined) {
+        if let Some((low, high)) = point.figure.interval {
+            canvas.line("whisker", [at.0, y.at(low), at.0, y.at(high)]);
+        }
+        let (least, mark) = if point.is_bound { ("≥ ", "mark hollow") } else { ("", "mark") };
+        let said = overview::figure(Some(point.figure), of.text);
+        let title = format!("{arm} · {}: {least}{said}", format::count(point.level));
+        canvas.marker(&format!("{color} {mark}"), index, *at, 8.0, &title);
+    }
+}

@@ -1,0 +1,307 @@
+//! The charts of document 000 as pages of their own, each with its tables, so that a document can frame one: what is
+//! seen first fits into 400 pixels. They are charts and tables of the report; nothing is drawn here.
+
+use maud::{Markup, html};
+use weir_record::{
+    overview::{BestCell, MeanRow, Overview, Quantity, ScalingMean, SuccessRow, TableName},
+    study::StudyResult,
+};
+
+use crate::{
+    chart::{self, Axis, Levels, Point},
+    display, format,
+    html::{document, table},
+    language::Language,
+    maps, overview,
+    section::{Content, Plot},
+    strace,
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// A chart of document 000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChartPage {
+    /// Throughput by connections.
+    Connections,
+    /// Throughput by server threads.
+    Threads,
+    /// The most that each number of threads does.
+    ThreadsBest,
+    /// The share of right answers by connections.
+    Success,
+    /// Throughput by cores.
+    Cores,
+    /// What is reached of ideal scaling.
+    Efficiency,
+    /// Throughput for each core.
+    PerCore,
+    /// What system calls cost for a message, by connections.
+    SystemCalls,
+}
+
+impl ChartPage {
+    /// All of them, in the order of the document.
+    pub const ALL: [Self; 8] = [
+        Self::Connections,
+        Self::Threads,
+        Self::ThreadsBest,
+        Self::Success,
+        Self::Cores,
+        Self::Efficiency,
+        Self::PerCore,
+        Self::SystemCalls,
+    ];
+
+    /// Its name in an address, as the document has it.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Connections => "connection-chart",
+            Self::Threads => "thread-chart",
+            Self::ThreadsBest => "thread-max-tps-chart",
+            Self::Success => "success-rate-chart",
+            Self::Cores => "core-performance-chart",
+            Self::Efficiency => "core-efficiency-chart",
+            Self::PerCore => "core-per-tps-chart",
+            Self::SystemCalls => "syscall-overhead-chart",
+        }
+    }
+
+    /// Height of the frame that the document gives it.
+    pub fn frame_height_px(self) -> u32 {
+        match self {
+            Self::Connections | Self::Threads | Self::Success => 400,
+            Self::ThreadsBest | Self::PerCore => 470,
+            Self::Cores | Self::Efficiency => 495,
+            Self::SystemCalls => 535,
+        }
+    }
+
+    /// What it shows, in a few words.
+    pub fn title(self, language: Language) -> &'static str {
+        language.choose(match self {
+            Self::Connections => ["TPS by connections", "연결 수별 TPS", "各连接数下的 TPS"],
+            Self::Threads => ["TPS by threads", "스레드 수별 TPS", "各线程数下的 TPS"],
+            Self::ThreadsBest => ["Best TPS by threads", "스레드 수별 최고 TPS", "各线程数下的最高 TPS"],
+            Self::Success => ["Success rate by connections", "연결 수별 성공률", "各连接数下的成功率"],
+            Self::Cores => ["TPS by cores", "코어 수별 TPS", "各核数下的 TPS"],
+            Self::Efficiency => ["Scaling efficiency", "확장성 효율성", "扩展效率"],
+            Self::PerCore => ["TPS per core", "코어당 TPS", "每核 TPS"],
+            Self::SystemCalls => ["System call overhead", "시스템 콜 오버헤드", "系统调用开销"],
+        })
+    }
+
+    /// The table of the report that it draws.
+    fn table(self) -> TableName {
+        match self {
+            Self::Connections => TableName::Connections,
+            Self::Threads => TableName::Threads,
+            Self::ThreadsBest => TableName::Best,
+            Self::Success => TableName::Success,
+            Self::Cores => TableName::Cores,
+            Self::Efficiency => TableName::Efficiency,
+            Self::PerCore => TableName::PerCore,
+            Self::SystemCalls => TableName::SystemCalls,
+        }
+    }
+}
+
+/// A chart with its name.
+struct Drawing {
+    id: String,
+    title: String,
+    image: Markup,
+}
+
+/// What stands on a page.
+#[derive(Default)]
+struct Shown {
+    plots: Vec<Drawing>,
+    texts: Vec<String>,
+    tables: Vec<Table>,
+}
+
+/// One chart with its tables as a whole page. `study_href` leads to the study's report.
+pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, study_href: &str) -> String {
+    let view = &View::new(result, language);
+    let shown = match page {
+        ChartPage::SystemCalls => system_calls(view),
+        _ => of_maps(view, page),
+    };
+    let name = page.title(language);
+    let body = html! {
+        main.framed-page {
+            h1 { (name) }
+            p.study {
+                (view.word(Word::StudyOf)) " " a href=(study_href) target="_top" { (result.spec.name) }
+                @if !result.complete { " · " (unfinished(view)) }
+            }
+            @if shown.plots.is_empty() { p.hint { (nothing(view)) } }
+            div .pair[shown.plots.len() > 1] {
+                @for plot in &shown.plots {
+                    div.chart { figure role="img" aria-labelledby=(plot.id) {
+                        figcaption id=(plot.id) { (plot.title) }
+                        (plot.image)
+                    } }
+                }
+            }
+            @if page != ChartPage::Success && page != ChartPage::SystemCalls && !shown.plots.is_empty() {
+                p.help { (reading(view)) }
+            }
+            @for text in &shown.texts { p { (display::keep_together(text)) } }
+            @for one in &shown.tables {
+                @if let Some(title) = &one.title { h2 { (title) } }
+                @for text in &one.texts { p.help { (display::keep_together(text)) } }
+                (table(view, one))
+            }
+        }
+    };
+    document(language, &format!("{name} · {}", result.spec.name), &body)
+}
+
+fn unfinished(view: &View<'_>) -> &'static str {
+    view.language.choose(["unfinished: nothing is decided", "미완료: 판정 없음", "未完成，尚无结论"])
+}
+
+fn nothing(view: &View<'_>) -> &'static str {
+    view.language.choose([
+        "This study has nothing to draw here: its cells do not differ in this, or nobody observed it.",
+        "이 연구에는 여기에 그릴 내용이 없습니다. 해당 조건만 다른 셀이 없거나 관측하지 않았습니다.",
+        "本研究在此没有可绘制的内容：没有在这一条件上不同的单元，或未作观测。",
+    ])
+}
+
+fn reading(view: &View<'_>) -> &'static str {
+    view.language.choose([
+        "Geometric means with their intervals. A hollow mark is a lower bound: the generator was the limit in some of its \
+         cells, and the server may do more.",
+        "기하평균과 그 구간입니다. 속이 빈 표식은 하한으로, 일부 셀에서 부하 생성기가 한계였으므로 서버는 더 처리할 수 있습니다.",
+        "几何平均及其区间。空心标记为下限：部分单元受限于负载生成器，服务器可能处理更多。",
+    ])
+}
+
+/// Both ways of counting what a server does, on every map.
+fn of_maps(view: &View<'_>, page: ChartPage) -> Shown {
+    let mut shown = Shown::default();
+    for map in &view.result.overviews {
+        let quantities: &[Quantity] = match page {
+            ChartPage::Success => &[Quantity::Throughput],
+            _ => &Quantity::ALL,
+        };
+        shown.plots.extend(quantities.iter().filter_map(|quantity| plot(view, page, map, *quantity)));
+        shown.tables.extend(overview::of_name(view, map, page.table()));
+    }
+    shown
+}
+
+fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) -> Option<Drawing> {
+    let points = points(view, page, map, quantity);
+    let (text, tick): (fn(f64) -> String, fn(f64) -> String) = match page {
+        ChartPage::Success => (overview::share, share_tick),
+        ChartPage::Efficiency => (format::percent, format::percent),
+        _ => (format::grouped, format::grouped),
+    };
+    let name = match page {
+        ChartPage::Success => format!("{} (%)", page.title(view.language)),
+        _ => overview::quantity(view, quantity),
+    };
+    let title = maps::apart(view, map.map).map_or_else(|| name.clone(), |apart| format!("{name} · {apart}"));
+    let levels = Levels {
+        factor: view.word(factor(page, map)),
+        points,
+        axis: if page == ChartPage::Success { Axis::ToOne } else { Axis::FromZero },
+        text,
+        tick,
+        ideal: (page == ChartPage::Efficiency).then_some(1.0),
+    };
+    let id = format!("{}-{}-{}", page.path(), map.map + 1, quantity.key());
+    let image = || chart::by_level(view, &levels);
+    (!levels.points.is_empty()).then(|| Drawing { id, title, image: image() })
+}
+
+/// What the levels are of.
+fn factor(page: ChartPage, map: &Overview) -> Word {
+    match page {
+        ChartPage::Connections | ChartPage::Success | ChartPage::SystemCalls => Word::MapConnections,
+        ChartPage::Cores => Word::MapServerCpus,
+        ChartPage::PerCore if !map.by_server_cpus.is_empty() => Word::MapServerCpus,
+        ChartPage::Threads | ChartPage::ThreadsBest | ChartPage::Efficiency | ChartPage::PerCore => {
+            Word::MapWorkers
+        }
+    }
+}
+
+fn points(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) -> Vec<Point> {
+    let of_rows = |rows: &[MeanRow]| rows.iter().filter_map(|row| of_mean(row, quantity)).collect();
+    match page {
+        ChartPage::Connections => of_rows(&map.by_connections),
+        ChartPage::Threads => of_rows(&map.by_workers),
+        ChartPage::Cores => of_rows(&map.by_server_cpus),
+        ChartPage::PerCore => {
+            let rows = if map.by_server_cpus.is_empty() { &map.by_workers } else { &map.by_server_cpus };
+            rows.iter().filter_map(|row| of_core(row, quantity)).collect()
+        }
+        ChartPage::ThreadsBest => {
+            let own = map.best_by_workers.iter().filter(|it| it.quantity == quantity);
+            own.filter_map(|it| of_best(view, it)).collect()
+        }
+        ChartPage::Success => map.success.iter().filter_map(of_success).collect(),
+        ChartPage::Efficiency => map.scaling.iter().filter_map(|it| of_scaling(it, quantity)).collect(),
+        ChartPage::SystemCalls => Vec::new(),
+    }
+}
+
+fn of_mean(row: &MeanRow, quantity: Quantity) -> Option<Point> {
+    let (figure, is_bound) = match quantity {
+        Quantity::Throughput => (row.throughput, row.cells_bound > 0),
+        Quantity::PerCpuSecond => (row.per_cpu_second, false),
+    };
+    Some(Point { arm: row.arm.clone(), level: row.level?, figure: figure?, is_bound })
+}
+
+fn of_core(row: &MeanRow, quantity: Quantity) -> Option<Point> {
+    of_mean(&MeanRow { throughput: row.throughput_per_cpu, ..row.clone() }, quantity)
+}
+
+fn of_best(view: &View<'_>, best: &BestCell) -> Option<Point> {
+    let level = u64::from(view.cell(&best.cell_id)?.workers);
+    Some(Point { arm: best.arm.clone(), level, figure: best.figure, is_bound: best.is_bound })
+}
+
+/// A count has no interval.
+fn of_success(row: &SuccessRow) -> Option<Point> {
+    let figure = weir_record::overview::Figure { value: row.success?, interval: None };
+    Some(Point { arm: row.arm.clone(), level: row.level, figure, is_bound: false })
+}
+
+/// The mean of throughput is over lines in which the generator was not the limit.
+fn of_scaling(mean: &ScalingMean, quantity: Quantity) -> Option<Point> {
+    let figure = match quantity {
+        Quantity::Throughput => mean.throughput,
+        Quantity::PerCpuSecond => mean.per_cpu_second,
+    };
+    Some(Point { arm: mean.arm.clone(), level: u64::from(mean.workers), figure: figure?, is_bound: false })
+}
+
+/// `99.95`: the title says of what, for there is little room.
+fn share_tick(share: f64) -> String {
+    ((share * 1e4).round() / 1e2).to_string()
+}
+
+/// The report's sections about system calls: against connections, and as strace sums them.
+fn system_calls(view: &View<'_>) -> Shown {
+    let mut shown = Shown::default();
+    if let Content::Shown(section) = chart::call_overhead(view) {
+        for Plot { id, title, image, numbers, .. } in section.plots {
+            shown.tables.push(Table { title: Some(title.clone()), ..numbers });
+            shown.plots.push(Drawing { id, title, image });
+        }
+        shown.texts.extend(section.texts);
+    }
+    if let Content::Shown(section) = strace::section(view) {
+        shown.texts.extend(section.texts);
+        shown.tables.extend(section.tables);
+    }
+    shown
+}
