@@ -49,7 +49,7 @@ pub(crate) enum Scene {
     #[default]
     Nothing,
     /// One does.
-    Running { name: OsString, followed: Followed },
+    Running { name: OsString, followed: Box<Followed> },
     /// Its store cannot be read.
     Unreadable { name: OsString, problem: Problem },
     /// The session that was seen has ended.
@@ -106,7 +106,7 @@ impl Eye {
     fn read(&mut self) -> Scene {
         let Some(Found { name, path, .. }) = &self.study else { return Scene::Nothing };
         match self.follower.look(path) {
-            Ok(followed) => Scene::Running { name: name.clone(), followed },
+            Ok(followed) => Scene::Running { name: name.clone(), followed: Box::new(followed) },
             Err(error) => Scene::Unreadable { name: name.clone(), problem: Problem::of(&error) },
         }
     }
@@ -182,7 +182,7 @@ impl Live {
             });
             looks = looks.wrapping_add(1);
             if let Ok((scene, version)) = seen.await {
-                self.tell(&scene, version, looks % BEAT_EVERY == 0);
+                self.tell(&scene, version, looks.is_multiple_of(BEAT_EVERY));
             }
             sleep(LOOK_EVERY).await;
         }

@@ -380,7 +380,7 @@ mod tests {
     }
 
     fn pair(one: &[TrialRecord], other: &[TrialRecord]) -> RunPair {
-        pair_of(&sample::judged(&study(), one), &sample::judged(&study(), other), &[])
+        pair_of(&judge::judged(&study(), one), &judge::judged(&study(), other), &[])
     }
 
     fn cpu(pair: &RunPair) -> &Change {
@@ -411,9 +411,9 @@ mod tests {
     #[test]
     fn an_exploratory_cell_claims_nothing() {
         let mut spec = study();
-        let before = sample::judged(&spec, &trials(10.0, 0.8));
+        let before = judge::judged(&spec, &trials(10.0, 0.8));
         spec.cells[0].role = CellRole::Exploratory;
-        let after = sample::judged(&spec, &trials(10.0, 1.2));
+        let after = judge::judged(&spec, &trials(10.0, 1.2));
         let change = cpu(&pair_of(&before, &after, &[])).clone();
         assert_eq!((change.verdict, change.p_value_holm), (Verdict::NoClaim, None));
         assert!(change.interval.is_some());
@@ -457,7 +457,7 @@ mod tests {
 
     #[test]
     fn two_runs_without_anything_in_common_are_told_why() {
-        let before = sample::judged(&study(), &trials(10.0, 0.8));
+        let before = judge::judged(&study(), &trials(10.0, 0.8));
         let obstacles = |change: fn(&mut StudySpec)| {
             let mut spec = study();
             change(&mut spec);
@@ -467,7 +467,7 @@ mod tests {
                 let place = usize::from(trial.arm != "epoll");
                 trial.arm.clone_from(&spec.arms[place].name);
             }
-            let pair = pair_of(&before, &sample::judged(&spec, &trials), &[]);
+            let pair = pair_of(&before, &judge::judged(&spec, &trials), &[]);
             assert!(pair.changes.is_empty());
             pair.obstacles
         };
@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     fn what_only_one_run_has_and_what_was_asked_differently_is_named() {
-        let before = sample::judged(&study(), &trials(10.0, 0.8));
+        let before = judge::judged(&study(), &trials(10.0, 0.8));
         let mut spec = sample::study(&["epoll", "uring", "poll"], 9, 7);
         spec.cells.push(CellSpec { id: "c7".to_owned(), ..spec.cells[0].clone() });
         spec.server_cpus = vec![2];
@@ -495,7 +495,7 @@ mod tests {
         if let Subject::Weir { options, .. } = &mut spec.arms[1].subject {
             options.insert("spin-us".to_owned(), "50".to_owned());
         }
-        let pair = pair_of(&before, &sample::judged(&spec, &trials(10.0, 0.8)), &[]);
+        let pair = pair_of(&before, &judge::judged(&spec, &trials(10.0, 0.8)), &[]);
         assert_eq!(pair.only_one, Parts::default());
         assert_eq!(
             (&pair.only_other.cells[..], &pair.only_other.arms[..]),
@@ -525,10 +525,10 @@ mod tests {
             is_threshold: true,
         };
         let of = |result: &StudyResult, asked| {
-            let before = sample::judged(&study(), &trials(10.0, 0.8));
+            let before = judge::judged(&study(), &trials(10.0, 0.8));
             pair_of(&before, result, &[asked]).answers.remove(0)
         };
-        let after = sample::judged(&study(), &trials(12.0, 0.84));
+        let after = judge::judged(&study(), &trials(12.0, 0.84));
         assert_eq!(of(&after, asked("uring", 1.1)).outcome, Some(Outcome::Met));
         assert_eq!(of(&after, asked("uring", 1.02)).outcome, Some(Outcome::Missed));
         let open = of(&after, asked("uring", 1.05));

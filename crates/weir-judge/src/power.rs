@@ -105,7 +105,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::sample;
+    use crate::{judge, sample};
 
     fn trial(spec: &StudySpec, place: usize, (block, is_again): (u32, bool), cpu_us: f64) -> TrialRecord {
         let observed = ObservedWindow { cpu_ns: (cpu_us * 1e6) as u64, ..ObservedWindow::default() };
@@ -132,7 +132,7 @@ mod tests {
                 trial(&spec, 1, (block, false), 8.0 * (1.0 + scatter * own)),
             ]
         };
-        sample::judged(&spec, &(0..12).flat_map(of_block).collect::<Vec<_>>())
+        judge::judged(&spec, &(0..12).flat_map(of_block).collect::<Vec<_>>())
     }
 
     fn found(arms: &[&str], blocks: u32, earlier: &[StudyResult]) -> Option<Found> {

@@ -195,9 +195,12 @@ fn of_maps(view: &View<'_>, page: ChartPage) -> Shown {
     shown
 }
 
+/// How a figure is written.
+type Format = fn(f64) -> String;
+
 fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) -> Option<Drawing> {
     let points = points(view, page, map, quantity);
-    let (text, tick): (fn(f64) -> String, fn(f64) -> String) = match page {
+    let (text, tick): (Format, Format) = match page {
         ChartPage::Success => (overview::share, share_tick),
         ChartPage::Efficiency => (format::percent, format::percent),
         _ => (format::grouped, format::grouped),

@@ -69,7 +69,7 @@ fn fraction(text: &str) -> Result<f64, &'static str> {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a study: plan, run, observe, judge, report
-    Study(Study),
+    Study(Box<Study>),
     /// What this machine can run and measure, what it cannot, and what would unlock it
     Doctor(Doctor),
     /// Run a server on any driver
