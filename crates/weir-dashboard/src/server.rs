@@ -126,7 +126,8 @@ impl Dashboard {
             TcpListener::from_std(listener).map_err(DashboardError::Runtime)?
         };
         let live = Arc::new(Live::over(folder));
-        let app = App { shelf: Shelf::default(), counters: Counters::default(), live, settings };
+        let readers = Arc::new(Semaphore::new(READERS_MAX));
+        let app = App { shelf: Shelf::default(), counters: Counters::default(), live, settings, readers };
         let app = Arc::new(app);
         Ok(Self { runtime, listener, address: bound, app, stop: watch::Sender::new(false) })
     }
@@ -154,6 +155,8 @@ struct App {
     shelf: Shelf,
     counters: Counters,
     live: Arc<Live>,
+    /// Threads that read and write pages: who goes away while it waits for one leaves nothing behind.
+    readers: Arc<Semaphore>,
 }
 
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<bool>) {
@@ -298,7 +301,16 @@ async fn written(
     write: impl FnOnce(&App, &Reader) -> Result<String, Failure> + Send + 'static,
 ) -> Response {
     let own = reader.clone();
-    let work = tokio::task::spawn_blocking(move || write(&app, &own)).await;
+    // Closed never.
+    let Ok(place) = Arc::clone(&app.readers).acquire_owned().await else {
+        return Failure::Broken.page(&reader);
+    };
+    let work = tokio::task::spawn_blocking(move || {
+        let page = write(&app, &own);
+        drop(place);
+        page
+    });
+    let work = work.await;
     match work.unwrap_or(Err(Failure::Broken)) {
         Ok(text) => page(StatusCode::OK, text),
         Err(failure) => failure.page(&reader),

@@ -167,19 +167,17 @@ pub struct RunningEstimate {
 pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstimate> {
     // Simulated trials come so fast that there is nothing to wait for.
     let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Primary && !cell.is_simulated())?;
-    let baseline = &spec.arms[0].name;
-    let arm = &spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?.name;
+    let first = &spec.arms[0].name;
+    let arm = spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?;
+    let (arm, baseline) = (&arm.name, spec.baseline_of(arm));
     let gate = Gate::new(trials.iter().copied());
     let cell = CellTrials::of(cell, &gate, trials);
-    let units = units::of(
-        &gate,
-        &cell,
-        Compared { arm, baseline, first: baseline, row: Metric::ServerCpuPerMessage.row() },
-    );
+    let units =
+        units::of(&gate, &cell, Compared { arm, baseline, first, row: Metric::ServerCpuPerMessage.row() });
     let effect = estimate(&units.values).filter(|effect| effect.units >= UNITS_MIN)?;
     Some(RunningEstimate {
         arm: arm.clone(),
-        baseline: baseline.clone(),
+        baseline: baseline.to_owned(),
         ratio: effect.mean.exp(),
         interval: (effect.low.exp(), effect.high.exp()),
         units: effect.units,
@@ -208,7 +206,7 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     let spec = judged.spec;
     let is_missing = |name: &str| judged.missing_arms.iter().any(|arm| arm.name == name);
     let mut drafts = Vec::new();
-    if is_missing(&spec.arms[0].name) {
+    if crate::progress::has_nothing_to_compare(spec, judged.missing_arms) {
         return drafts;
     }
     let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {

@@ -55,10 +55,16 @@ pub fn is_given_up<'a>(cell_id: &str, arm: &str, trials: impl Iterator<Item = &'
     failed >= DEAD_TRIALS_MIN
 }
 
-/// Whether nothing is left to compare in a cell: its baseline is given up there. A study whose baseline is missing is
-/// over as well.
-pub fn is_over<'a>(spec: &StudySpec, cell: &CellSpec, trials: impl Iterator<Item = &'a TrialRecord>) -> bool {
-    is_given_up(&cell.id, &spec.arms[0].name, trials)
+/// Whether nothing is left to compare in a cell: its baseline is given up there, and those that arms name for
+/// themselves. A study whose baseline is missing is over as well.
+pub fn is_over<'a>(
+    spec: &StudySpec,
+    cell: &CellSpec,
+    trials: impl Iterator<Item = &'a TrialRecord> + Clone,
+) -> bool {
+    let own = spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name)).map(|arm| spec.baseline_of(arm));
+    let mut baselines = std::iter::once(spec.arms[0].name.as_str()).chain(own);
+    baselines.all(|baseline| is_given_up(&cell.id, baseline, trials.clone()))
 }
 
 /// Whether no cell in which the arm runs asks for fewer. A pilot has the workers of the cell it is named after.

@@ -75,6 +75,7 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
         .map(|arm| arm.name.as_str())
         .filter(|arm| !missing.iter().any(|gone| gone.name == *arm) && !never_served(trials, arm))
         .collect();
+    let first = spec.arms[0].name.as_str();
     // Of a study that ended because its baseline is missing it is told how far it came.
     let has_ended = has_nothing_to_compare(spec, missing);
     let is_over = |cell: &CellSpec| !has_ended && missing::is_over(spec, cell, trials.iter().copied());
@@ -87,8 +88,14 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
             let is_own = |trial: &&TrialRecord| trial.cell_id == *cell_id && trial.block == planned.block;
             let own: Vec<&TrialRecord> = trials.iter().copied().filter(is_own).collect();
             let attempts = own.iter().map(|trial| trial.attempt + 1).max().unwrap_or(0);
-            let has_pair =
-                |against| !gate.pairs(&own, &spec.arms[0].name, against, Some(wanted)).used.is_empty();
+            let has_pair = |against: Against<'_>| {
+                let of_arm = |name: &str| spec.arms.iter().find(|arm| arm.name == name);
+                let baseline = match against {
+                    Against::Arm(name) => of_arm(name).map_or(first, |arm| spec.baseline_of(arm)),
+                    Against::Itself => first,
+                };
+                !gate.pairs(&own, baseline, against, Some(wanted)).used.is_empty()
+            };
             // Only noise is a reason to run a block again: what failed for reasons of its own would otherwise be
             // repeated until it does not. Arms that take turns meet the same noise.
             let takes_turns = spec.cells[planned.cell].alternation.is_some();
@@ -108,10 +115,10 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
     gaps
 }
 
-/// Whether the baseline, or every other arm, is missing.
+/// Whether of every arm it is missing itself or its baseline.
 pub fn has_nothing_to_compare(spec: &StudySpec, missing: &[MissingArm]) -> bool {
     let is_missing = |name: &str| missing.iter().any(|arm| arm.name == name);
-    is_missing(&spec.arms[0].name) || spec.arms.iter().skip(1).all(|arm| is_missing(&arm.name))
+    spec.arms.iter().skip(1).all(|arm| is_missing(&arm.name) || is_missing(spec.baseline_of(arm)))
 }
 
 /// Whether all that is known of the arm is that its server failed.

@@ -664,7 +664,7 @@ impl Session<'_> {
         Ok(Outcome { ended, progress, result, trials })
     }
 
-    fn trials(&self) -> impl Iterator<Item = &TrialRecord> {
+    fn trials(&self) -> impl Iterator<Item = &TrialRecord> + Clone {
         self.blocks.iter().flat_map(|block| &block.trials)
     }
 

@@ -24,7 +24,7 @@ pub use echo::{EchoConfig, EchoVenue};
 pub use kill::{KillScope, KillSwitch};
 pub use matching::{MatchingConfig, MatchingVenue, Quote, SelfMatch};
 pub use numbers::{NumberVerdict, UserRefNums};
-pub use risk::{DuplicateLimit, Rate, References, RiskConfig, RiskLimits, RiskState};
+pub use risk::{DuplicateLimit, Rate, References, Restored, RiskConfig, RiskLimits, RiskState};
 pub use route::Route;
 pub use translation::{Full, Origin, Translation, WhenFull, new_number};
 

@@ -251,6 +251,11 @@ impl Translation {
         self.walk(first, |entry| entry.account.newer)
     }
 
+    /// Shares of a live order that may still execute; `None` until the venue accepted it.
+    pub fn shares_of(&self, upstream: u32) -> Option<u32> {
+        Some(self.entries.at(self.find(upstream)?).shares).filter(|shares| *shares > 0)
+    }
+
     /// The live orders of all accounts, oldest first.
     pub fn all_open_orders(&self) -> impl Iterator<Item = (u32, Origin)> + '_ {
         self.walk(self.all.oldest, |entry| entry.all.newer)

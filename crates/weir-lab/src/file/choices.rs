@@ -99,6 +99,7 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
                 set_arms(instead, choices, false)?;
                 if let Some(builds) = &choices.builds {
                     builds::set(instead, &protocol, builds)?;
+                    instead.insert("title".to_owned(), title_of_builds());
                 }
                 // One arm is no comparison: then those that were chosen stay, and what does not run is named.
                 if instead["arm"].as_array().is_none_or(|arms| arms.len() < 2) {

@@ -25,13 +25,6 @@ impl Checks {
         Self { kill: KillSwitch::new(accounts), risk, is_limited: false }
     }
 
-    /// What is known of orders is kept while anything is limited, because only then it is followed.
-    pub(super) fn forget_unlimited(&mut self) {
-        if !self.is_limited {
-            self.risk.forget_orders();
-        }
-    }
-
     /// Whether an order may be passed on; if not, the reason.
     #[inline]
     pub(super) fn admit(

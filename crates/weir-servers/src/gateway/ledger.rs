@@ -170,14 +170,15 @@ impl Ledger {
         self.translation.upstream_of(account, user_ref_num).is_some()
     }
 
-    /// Orders that are open, or may be.
-    pub(super) fn open_orders(&self) -> impl Iterator<Item = Origin> {
-        self.translation.all_open_orders().map(|(_, origin)| origin)
+    /// Orders that are open, or may be, with the shares that are left of those the exchange accepted.
+    pub(super) fn open_orders(&self) -> impl Iterator<Item = (Origin, Option<u32>)> {
+        let orders = self.translation.all_open_orders();
+        orders.map(|(number, origin)| (origin, self.translation.shares_of(number)))
     }
 
     /// Whether an open order is of a client of another worker than this one.
     pub(super) fn has_orders_of_others(&self, worker: usize) -> bool {
-        self.open_orders().any(|origin| usize::from(origin.home) != worker)
+        self.open_orders().any(|(origin, _)| usize::from(origin.home) != worker)
     }
 
     /// Takes a client's message, at most [`MESSAGE_BYTES_MAX`] long, and appends the frame to send to `out`.

@@ -29,6 +29,7 @@ mod joining;
 mod ledger;
 mod limits;
 mod metrics;
+mod positions;
 mod recovery;
 mod server;
 mod signal;

@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use weir_proto::{
     ouch::{
-        ClientOrderId, Inbound, Outbound, Symbol, inbound_user_ref_num, original_user_ref_num,
-        outbound_user_ref_num, reject_reason,
+        ClientOrderId, Inbound, Symbol, inbound_user_ref_num, original_user_ref_num, outbound_user_ref_num,
+        reject_reason,
     },
     soup::Name,
 };
-use weir_trading::{AccountId, Origin, RiskState};
+use weir_trading::{AccountId, Origin, Restored, WhenFull};
 
 use super::{
     application::{RECORD_CONTROL, RECORD_SESSION, RECORD_VENUES, Symbols},
     commands::{Change, Controls},
     config::VENUES_MAX,
     ledger::{Ledger, LedgerLimits},
+    positions::Positions,
     stranded::{Stranded, Why},
     task::{Refusal, of_session_key, unpack_sequence},
     upstream::Resume,
@@ -31,7 +32,7 @@ struct Sent {
 }
 
 /// An order by its account and its number there.
-type Key = (u32, u32);
+pub(super) type Key = (u32, u32);
 
 /// Answers by their orders.
 type Answers = BTreeMap<Key, Vec<Vec<u8>>>;
@@ -91,8 +92,7 @@ pub(super) struct Recovering<'c> {
     numbers: HashMap<u16, Vec<usize>>,
     /// By worker and venue: those that are configured, and others whose orders the journals have.
     sessions: BTreeMap<(usize, usize), Session>,
-    /// What is traded by orders that were sent. Of those that have ended some are left.
-    traded: HashMap<Key, Symbol>,
+    positions: Positions,
     /// Orders that may never have been sent.
     unsent: BTreeMap<Key, Unsent>,
     /// Orders that are refused in their client's stream and not by a record of its worker. The worker that they were
@@ -107,8 +107,6 @@ pub(super) struct Recovering<'c> {
     /// Names of accounts, folded, for changes.
     accounts: &'c dyn Fn(&str) -> Option<AccountId>,
     controls: Controls,
-    /// By worker: what its clients have open and have executed.
-    risk: Vec<RiskState>,
     is_empty: bool,
 }
 
@@ -120,8 +118,12 @@ pub(super) struct Recovered {
     pub(super) controls: Controls,
     /// Orders whose clients wait for an answer that nobody else will give.
     pub(super) unsent: Vec<(AccountId, Refusal)>,
-    /// By worker: what its clients have open and have executed.
-    pub(super) risk: Vec<RiskState>,
+    /// Orders that are open, or may be.
+    pub(super) open: Vec<(AccountId, Restored)>,
+    /// What each account has executed, in ten-thousandths of the currency.
+    pub(super) executed: HashMap<AccountId, u64>,
+    /// The price of each symbol's last trade.
+    pub(super) prices: Vec<(Symbol, u64)>,
     /// Open orders that cannot go on with this configuration.
     pub(super) stranded: Vec<Stranded>,
 }
@@ -136,15 +138,13 @@ impl Recovered {
 }
 
 impl<'c> Recovering<'c> {
-    /// `risk` is what the checks of each worker begin with.
     pub(super) fn new(
+        workers: usize,
         venues: &[(String, LedgerLimits)],
         symbols: &'c Symbols,
         accounts: &'c dyn Fn(&str) -> Option<AccountId>,
         controls: Controls,
-        risk: Vec<RiskState>,
     ) -> Self {
-        let workers = risk.len();
         let limits: Vec<LedgerLimits> = venues.iter().map(|(_, limits)| *limits).collect();
         let places = (0..workers).flat_map(|worker| (0..limits.len()).map(move |venue| (worker, venue)));
         Self {
@@ -154,14 +154,13 @@ impl<'c> Recovering<'c> {
             limits,
             venues: venues.iter().map(|(name, _)| name.clone()).collect(),
             numbers: HashMap::new(),
-            traded: HashMap::new(),
+            positions: Positions::default(),
             unsent: BTreeMap::new(),
             told: HashSet::new(),
             last_sent: HashMap::new(),
             early: BTreeMap::new(),
             accounts,
             controls,
-            risk,
             is_empty: true,
         }
     }
@@ -175,10 +174,10 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Refused { account, reason, raw } => self.refused(account, reason, raw),
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
+                self.positions.told(record.t_ns, account, message);
                 self.sequenced(record.worker, account, upstream_sequence, message);
             }
             RecordKind::Sent { account, session, upstream, raw } => {
-                self.follow(record.worker, account, raw);
                 if let Some(place) = self.place_of(record.worker, session) {
                     self.sent(place, account, upstream, raw);
                 }
@@ -232,18 +231,8 @@ impl<'c> Recovering<'c> {
         self.sessions.entry(place).or_insert_with(|| Session::new(limits))
     }
 
-    /// Follows what an account has open.
-    fn follow(&mut self, worker: u16, account: AccountId, raw: &[u8]) {
-        if let Some(risk) = self.risk_of(worker, account)
-            && let Ok(message) = Inbound::decode(raw)
-        {
-            risk.restore(account, &message);
-        }
-    }
-
     fn inbound(&mut self, worker: u16, account: AccountId, upstream: u32, raw: &[u8]) {
         let Some(number) = new_number(raw) else { return };
-        self.follow(worker, account, raw);
         if upstream == 0 {
             let unsent = Unsent { client_order_id: name_of(raw), reason: None };
             // The worker that it was handed to may have refused it.
@@ -261,12 +250,6 @@ impl<'c> Recovering<'c> {
         if !self.told.remove(&key) {
             self.unsent.insert(key, Unsent { client_order_id: name_of(raw), reason: Some(reason) });
         }
-    }
-
-    /// The risk of a client, for records of its own worker's journal: that has all of its orders and answers, in order.
-    fn risk_of(&mut self, worker: u16, account: AccountId) -> Option<&mut RiskState> {
-        let home = account.0 as usize % self.workers;
-        (usize::from(worker) == home).then(|| &mut self.risk[home])
     }
 
     /// The venue by which a worker sent its own client's order, where the record does not say so: an earlier version
@@ -288,11 +271,7 @@ impl<'c> Recovering<'c> {
         let Some(user_ref_num) = new_number(raw) else { return };
         let last = self.last_sent.entry(account).or_default();
         *last = user_ref_num.max(*last);
-        let original =
-            original_user_ref_num(raw).and_then(|number| self.traded.get(&(account.0, number)).copied());
-        if let Some(symbol) = original.or_else(|| symbol_of(raw)) {
-            self.traded.insert((account.0, user_ref_num), symbol);
-        }
+        self.positions.sent((account.0, user_ref_num), raw);
         let home = (account.0 as usize % self.workers) as u16;
         let origin = Origin { account, user_ref_num, home, received_ns: 0 };
         self.session(place).later.push_back(Sent { number, origin, raw: raw.to_vec() });
@@ -303,11 +282,6 @@ impl<'c> Recovering<'c> {
     }
 
     fn sequenced(&mut self, worker: u16, account: AccountId, upstream_sequence: u64, message: &[u8]) {
-        if let Some(risk) = self.risk_of(worker, account)
-            && let Ok((message, _)) = Outbound::decode(message)
-        {
-            risk.follow(account, &message);
-        }
         let number = outbound_user_ref_num(message);
         if let (Some(number), Some(b'A' | b'J' | b'U')) = (number, message.first()) {
             let key = (account.0, number);
@@ -330,7 +304,7 @@ impl<'c> Recovering<'c> {
         if session.ledger.knows(account, number) {
             session.ledger.restore_answer(account, message);
             if !session.ledger.knows(account, number) {
-                self.traded.remove(&(account.0, number));
+                self.positions.asked.remove(&(account.0, number));
             }
         } else if usize::from(worker) != place.0 || !session.later.is_empty() {
             self.early.entry((account.0, number)).or_default().push(message.to_vec());
@@ -348,8 +322,7 @@ impl<'c> Recovering<'c> {
 
     /// What the workers begin with. `feeds` says which homes an upstream session has answers for.
     pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool) -> Recovered {
-        let Self { workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, risk, .. } =
-            self;
+        let Self { workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, .. } = self;
         // It does not matter which worker's journal was read first.
         unsent.retain(|(account, number), unsent| {
             let last = last_sent.get(&AccountId(*account));
@@ -371,11 +344,17 @@ impl<'c> Recovering<'c> {
             let is_new = self.is_empty || session.resume.session.is_none();
             session.resume.next = if is_new { 0 } else { kept + 1 };
         }
-        let mut stranded = Vec::new();
+        let (mut stranded, mut open) = (Vec::new(), Vec::new());
         for ((worker, venue), session) in &sessions {
-            for origin in session.ledger.open_orders() {
-                let symbol = self.traded.get(&(origin.account.0, origin.user_ref_num));
+            for (origin, shares) in session.ledger.open_orders() {
+                let asked = self.positions.asked.get(&(origin.account.0, origin.user_ref_num));
+                let left = asked.map(|asked| Restored { shares: shares.unwrap_or(asked.shares), ..*asked });
+                open.extend(left.map(|left| (origin.account, left)));
+                let symbol = asked.map(|asked| &asked.symbol);
+                // Of those it is known of none whether it is open.
+                let is_forgetful = |limits: &LedgerLimits| limits.when_full == WhenFull::ForgetOldest;
                 let why = match symbol {
+                    _ if limits.get(*venue).is_some_and(is_forgetful) => None,
                     _ if *worker >= workers => Some(Why::Worker(*worker)),
                     _ if *venue >= limits.len() => Some(Why::Venue),
                     Some(symbol) if self.symbols.route(*symbol) != Some(*venue) => Some(Why::Route(*symbol)),
@@ -396,7 +375,9 @@ impl<'c> Recovering<'c> {
             sessions: sessions.into_values().map(|session| (session.ledger, session.resume)).collect(),
             controls,
             unsent: unsent.into_iter().map(refusal).collect(),
-            risk,
+            open,
+            prices: self.positions.prices(),
+            executed: self.positions.executed,
             stranded,
         }
     }
@@ -420,16 +401,12 @@ fn name_of(raw: &[u8]) -> ClientOrderId {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, sync::Arc};
+    use std::collections::BTreeSet;
 
-    use weir_proto::ouch::{Accepted, Appendage, Enter, Executed, Rejected};
-    use weir_trading::{References, RiskLimits};
+    use weir_proto::ouch::{Accepted, Appendage, Enter, Executed, Outbound, Rejected};
 
     use super::*;
-    use crate::gateway::{
-        checks::new_risk,
-        task::{pack_sequence, session_key},
-    };
+    use crate::gateway::task::{pack_sequence, session_key};
 
     const ACCOUNT: AccountId = AccountId(1);
 
@@ -454,6 +431,14 @@ mod tests {
 
     /// Accepted and over at once.
     fn accepted(user_ref_num: u32) -> Vec<u8> {
+        accepted_as(user_ref_num, b'D')
+    }
+
+    fn live(user_ref_num: u32) -> Vec<u8> {
+        accepted_as(user_ref_num, b'L')
+    }
+
+    fn accepted_as(user_ref_num: u32, order_state: u8) -> Vec<u8> {
         let message = Outbound::Accepted(Accepted {
             timestamp_ns: 1,
             user_ref_num,
@@ -467,7 +452,7 @@ mod tests {
             capacity: b'P',
             intermarket_sweep: b'N',
             cross_type: b'N',
-            order_state: b'D',
+            order_state,
             client_order_id: ClientOrderId([b' '; 14]),
         });
         let mut bytes = Vec::new();
@@ -476,21 +461,24 @@ mod tests {
     }
 
     fn recover(records: &[(u16, RecordKind<'_>)]) -> Recovered {
+        let records: Vec<_> = records.iter().map(|(worker, kind)| (*worker, *kind, 0)).collect();
+        recover_at(&records)
+    }
+
+    fn recover_at(records: &[(u16, RecordKind<'_>, u64)]) -> Recovered {
         let symbols = Symbols { other: Some(0), ..Symbols::default() };
         let limits = LedgerLimits { open_max: 2, ..LedgerLimits::default() };
         let nobody = |_: &str| None;
         let venues = [("A".to_owned(), limits)];
-        let mut recovering = Recovering::new(&venues, &symbols, &nobody, Controls::default(), risk());
-        for (worker, kind) in records {
-            recovering.take(&Record { worker: *worker, t_ns: 0, kind: *kind });
+        let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default());
+        for (worker, kind, t_ns) in records {
+            recovering.take(&Record { worker: *worker, t_ns: *t_ns, kind: *kind });
         }
         recovering.finish(|_, _| true)
     }
 
-    /// Of two workers.
-    fn risk() -> Vec<RiskState> {
-        let references = Arc::new(References::new(8));
-        (0..2).map(|_| new_risk(4, &references)).collect()
+    fn inbound(upstream: u32, raw: &[u8]) -> RecordKind<'_> {
+        RecordKind::Inbound { account: ACCOUNT, upstream, raw }
     }
 
     #[test]
@@ -508,33 +496,38 @@ mod tests {
             message.encode(&mut bytes);
             bytes
         };
-        let (first, second, refused) = (enter(1), enter(2), enter(3));
-        let (trade, refusal) = (executed(1, 40, 9_000), rejected(3, REASON));
+        let (first, second) = (enter(1), enter(2));
+        let (early, late) = (executed(1, 40, 9_000), executed(1, 10, 8_000));
         let answer = |sequence: u64, message| {
-            let upstream_sequence = pack_sequence(session_key(1, 0), 0, sequence);
+            let upstream_sequence = pack_sequence(session_key(0, 0), 0, sequence);
             RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message }
         };
-        let recovered = recover(&[
-            (0, inbound(1, &first)),
-            (1, inbound(0, &first)),
-            (1, answer(1, &trade)),
-            (1, inbound(0, &second)),
-            (1, inbound(0, &refused)),
-            (1, answer(2, &refusal)),
-        ]);
-        let mut risk = recovered.risk;
-        assert_eq!(risk[1].exposure(ACCOUNT), 60 * 10_000 + 40 * 9_000 + 100 * 10_000);
-        assert_eq!(risk[0].exposure(ACCOUNT), 0, "its orders are counted by its own worker alone");
-        for risk in &mut risk {
-            risk.set_limits(RiskLimits { fat_finger_basis_points: Some(500), ..RiskLimits::default() });
-            let order = enter(4);
-            let order = Inbound::decode(&order).expect("it was encoded");
-            assert_eq!(risk.check(0, ACCOUNT, &order), Err(reject_reason::RISK_FAT_FINGER), "9,000 was paid");
+        let accepted = live(1);
+        let sent = |number: u32, raw| RecordKind::Sent {
+            account: ACCOUNT,
+            session: session_key(0, 0),
+            upstream: number,
+            raw,
+        };
+        let of_sender = [(0, sent(1, &first), 1), (0, sent(2, &second), 2)];
+        let of_home = [
+            (1, inbound(0, &first), 1),
+            (1, answer(1, &accepted), 3),
+            // The later trade is in the journal that is read first, or last.
+            (1, answer(2, &late), 9),
+            (1, answer(3, &early), 4),
+            (1, inbound(0, &second), 5),
+        ];
+        let whichever = [[&of_sender[..], &of_home[..]].concat(), [&of_home[..], &of_sender[..]].concat()];
+        for records in whichever {
+            let recovered = recover_at(&records);
+            let order = |user_ref_num, shares| {
+                (ACCOUNT, Restored { user_ref_num, symbol: Symbol(*b"WEIR    "), price: 10_000, shares })
+            };
+            assert_eq!(recovered.open, [order(1, 50), order(2, 100)]);
+            assert_eq!(recovered.executed[&ACCOUNT], 40 * 9_000 + 10 * 8_000);
+            assert_eq!(recovered.prices, [(Symbol(*b"WEIR    "), 8_000)]);
         }
-    }
-
-    fn inbound(upstream: u32, raw: &[u8]) -> RecordKind<'_> {
-        RecordKind::Inbound { account: ACCOUNT, upstream, raw }
     }
 
     /// Two venues of which the first has order 1 and the second order 2, then a start with other venues and routes.
@@ -557,7 +550,7 @@ mod tests {
         let route = |(symbol, venue): &(&str, usize)| (symbol.parse().expect("it is short"), *venue);
         let symbols = Symbols { venues: routes.iter().map(route).collect(), other: None };
         let nobody = |_: &str| None;
-        let mut recovering = Recovering::new(&venues, &symbols, &nobody, Controls::default(), risk());
+        let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default());
         for kind in [named, sent(0, &first), sent(1, &second)] {
             recovering.take(&Record { worker: 1, t_ns: 0, kind });
         }
@@ -729,7 +722,7 @@ mod tests {
         let symbols = Symbols { other: Some(0), ..Symbols::default() };
         let nobody = |_: &str| None;
         let venues = [("A".to_owned(), LedgerLimits::default())];
-        let mut recovering = Recovering::new(&venues, &symbols, &nobody, Controls::default(), risk());
+        let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default());
         for worker in [0, 1] {
             let all = if worker == home { of_home } else { of_sender };
             read(&mut recovering, account, worker, sender, all);

@@ -35,7 +35,7 @@ use super::{
     ledger::{Ledger, LedgerLimits},
     limits::Limits,
     metrics::Facts,
-    recovery::Recovering,
+    recovery::{Recovered, Recovering},
     stranded,
     task::{Refusal, Task},
     upstream::{Login, Place, Resume, Upstream},
@@ -148,8 +148,7 @@ impl Prepared {
             account_limits: config.account_limits.clone(),
             ..Controls::default()
         };
-        let risk = (0..workers).map(|_| new_risk(config.accounts.len(), &common.references)).collect();
-        let mut recovering = Recovering::new(&venues_limits, &common.symbols, &names, controls, risk);
+        let mut recovering = Recovering::new(workers, &venues_limits, &common.symbols, &names, controls);
         let recovery = recover(&orders_config(&config), &mut |record| recovering.take(record))
             .map_err(io::Error::other)?;
         let recovered = recovering.finish(|worker, home| common.feeds(worker, home));
@@ -164,6 +163,7 @@ impl Prepared {
                     .to_owned(),
             ));
         }
+        let risk = restored_risk(workers, config.accounts.len(), &common.references, &recovered);
         let ports = handoff::group::<Task>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
@@ -177,7 +177,7 @@ impl Prepared {
             config,
         });
         let mut sessions = recovered.sessions.into_iter();
-        let workers_parts = ports.into_iter().zip(boxes).zip(recovered.risk).enumerate();
+        let workers_parts = ports.into_iter().zip(boxes).zip(risk).enumerate();
         let seats = workers_parts.map(|(worker, ((port, asked), risk))| {
             let own = |(account, _): &&(AccountId, Refusal)| account.0 as usize % workers == worker;
             Some(Seat {
@@ -357,6 +357,31 @@ fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     }
 }
 
+/// What the checks of each worker begin with: what accounts have open and have executed whose limits need it.
+fn restored_risk(
+    workers: usize,
+    accounts: usize,
+    references: &Arc<References>,
+    recovered: &Recovered,
+) -> Vec<RiskState> {
+    for (symbol, price) in &recovered.prices {
+        // As many as there is room for.
+        let _ = references.set(*symbol, *price);
+    }
+    let mut risk: Vec<RiskState> = (0..workers).map(|_| new_risk(accounts, references)).collect();
+    let is_followed = |account: AccountId| {
+        let limits = recovered.controls.limits_of(Some(account)).resolve();
+        limits.is_ok_and(|limits| limits.needs_orders())
+    };
+    for (account, order) in recovered.open.iter().filter(|(account, _)| is_followed(*account)) {
+        risk[account.0 as usize % workers].restore(*account, order);
+    }
+    for (account, value) in recovered.executed.iter().filter(|(account, _)| is_followed(**account)) {
+        risk[account.0 as usize % workers].restore_executed(*account, *value);
+    }
+    risk
+}
+
 fn common(config: &GatewayConfig, workers: usize) -> Common {
     // Neighbours in the list of accounts live on different workers: their row, and not their place, is what `modulo`
     // goes by, or it would never hand anything off.
@@ -445,7 +470,6 @@ fn checks(controls: &Controls, accounts: usize, risk: RiskState) -> Checks {
             checks.set_limits(Some(AccountId(account as u32)), limits.resolve().unwrap_or_default());
         }
     }
-    checks.forget_unlimited();
     checks.kill(None, controls.is_everyone_killed);
     for account in &controls.killed {
         checks.kill(Some(AccountId(*account)), true);

@@ -54,7 +54,7 @@ pub(super) fn tell(stranded: &[Stranded], config: &GatewayConfig) -> String {
     told.extend((rest > 0).then(|| format!("and {rest} more")));
     format!(
         "the journal has open orders that this configuration does not reach: {}; start with the workers, venues and \
-         routes they were sent with until they have ended",
+         routes they were sent with until they have ended, or with an empty journal",
         told.join(", ")
     )
 }

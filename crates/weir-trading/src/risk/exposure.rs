@@ -82,14 +82,6 @@ impl OpenOrders {
         self.members.is_full()
     }
 
-    pub(super) fn clear(&mut self) {
-        let members = &mut self.members;
-        self.table.retain(|place| {
-            members.remove(place);
-            false
-        });
-    }
-
     pub(super) fn find(&self, account: AccountId, number: u32) -> Option<&OpenOrder> {
         Some(&self.members.at(self.place(account, number)?).order)
     }
@@ -147,8 +139,10 @@ impl OpenOrders {
                 let Some(original) = self.place(account, replaced.original_user_ref_num) else {
                     return Change::default();
                 };
+                // At any price it counts for what it did when it passed.
+                let asked = self.find(account, replaced.user_ref_num).map(|order| order.price);
                 let price = if admit::is_market(replaced.price) {
-                    self.members.at(original).order.price
+                    asked.unwrap_or(self.members.at(original).order.price)
                 } else {
                     replaced.price
                 };

@@ -62,7 +62,7 @@ impl RiskLimits {
     }
 
     /// Whether a limit needs to know what the account's live orders are about or worth.
-    pub(super) fn needs_orders(&self) -> bool {
+    pub fn needs_orders(&self) -> bool {
         self.symbol_rate.is_some()
             || self.fat_finger_basis_points.is_some()
             || self.exposure_max.is_some()

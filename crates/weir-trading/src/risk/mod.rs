@@ -33,7 +33,7 @@ use self::{
     limits::Asked,
     symbols::SymbolBuckets,
 };
-use crate::AccountId;
+use crate::{AccountId, admit};
 
 /// Maxima of a [`RiskState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,19 @@ pub struct RiskState {
     symbol_buckets: SymbolBuckets,
     open: OpenOrders,
     references: Arc<References>,
+}
+
+/// An open order of before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The account's number of it.
+    pub user_ref_num: u32,
+    /// What is traded.
+    pub symbol: Symbol,
+    /// Limit, four implied decimals.
+    pub price: u64,
+    /// Shares that may still execute.
+    pub shares: u32,
 }
 
 /// One account, made when it is first checked against a limit.
@@ -149,31 +162,30 @@ impl RiskState {
         }
     }
 
-    /// Follows an order or a replacement that passed before this state was made, without checking it.
-    pub fn restore(&mut self, account: AccountId, message: &Inbound<'_>) {
+    /// Takes in an order that passed before this state was made and is open, without checking it.
+    pub fn restore(&mut self, account: AccountId, order: &Restored) {
         let Some(place) = self.accounts.get_mut(account.index()) else { return };
-        let more = match message {
-            Inbound::Enter(enter, _) if !self.open.is_full() => {
-                self.open.insert(of_enter(account, enter, self.references.get(enter.symbol)))
-            }
-            Inbound::Replace(replace, _) => {
-                let original = replace.original_user_ref_num;
-                let Some(symbol) = self.open.find(account, original).map(|order| order.symbol) else {
-                    return;
-                };
-                let order = of_replace(account, replace, symbol, self.references.get(symbol));
-                self.open.insert_replacement(original, order).unwrap_or_default()
-            }
-            _ => return,
-        };
+        if self.open.is_full() {
+            return;
+        }
+        let reference = self.references.get(order.symbol);
+        let more = self.open.insert(OpenOrder {
+            account,
+            user_ref_num: order.user_ref_num,
+            symbol: order.symbol,
+            price: if admit::is_market(order.price) { reference.unwrap_or(0) } else { order.price },
+            leaves: order.shares,
+        });
         let state = place.get_or_insert_with(|| Box::new(Account::new()));
         state.exposure = state.exposure.saturating_add(more);
     }
 
-    /// Forgets orders and executions, because nothing follows them from now on.
-    pub fn forget_orders(&mut self) {
-        self.open.clear();
-        self.accounts.iter_mut().flatten().for_each(|account| account.exposure = 0);
+    /// Counts what an account executed before this state was made.
+    pub fn restore_executed(&mut self, account: AccountId, value: u64) {
+        if let Some(place) = self.accounts.get_mut(account.index()) {
+            let state = place.get_or_insert_with(|| Box::new(Account::new()));
+            state.exposure = state.exposure.saturating_add(value);
+        }
     }
 
     /// Follows what the venue says to an account, in the account's own numbers.

@@ -71,16 +71,17 @@ impl References {
     /// Takes an empty cell; gives whose it is then, which may be that of another thread that was faster. `None`: there
     /// are as many symbols as there may be.
     fn claim(&self, cell: &Cell, key: u64) -> Option<u64> {
-        if self.symbols.fetch_add(1, Ordering::Relaxed) >= self.symbols_max {
-            self.symbols.fetch_sub(1, Ordering::Relaxed);
-            return None;
+        // Threads that come at once may pass the maximum by as many as they are; there are twice as many cells.
+        if self.symbols.load(Ordering::Relaxed) >= self.symbols_max {
+            // Somebody may have brought this very symbol since.
+            return Some(cell.key.load(Ordering::Acquire)).filter(|found| *found == key);
         }
         match cell.key.compare_exchange(0, key, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Some(key),
-            Err(found) => {
-                self.symbols.fetch_sub(1, Ordering::Relaxed);
-                Some(found)
+            Ok(_) => {
+                self.symbols.fetch_add(1, Ordering::Relaxed);
+                Some(key)
             }
+            Err(found) => Some(found),
         }
     }
 

@@ -110,8 +110,11 @@ fn announce(arguments: &Study, study: &NewStudy) -> Result<()> {
     }
     let StudySpec { name, title, seed, .. } = &study.spec;
     output::tell(&format!("study {name}: {} (seed {seed})", title.en));
-    for line in study_power::lines(&study.spec, &study.fingerprint, arguments.earlier.as_deref())? {
-        output::tell(&line);
+    // A dry run says that nothing is known; a run has better things to say.
+    if let Some(earlier) = arguments.earlier.as_deref() {
+        for line in study_power::lines(&study.spec, &study.fingerprint, Some(earlier))? {
+            output::tell(&line);
+        }
     }
     if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
         output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));

@@ -34,7 +34,9 @@ pub(super) fn lines(
     if expected.is_empty() {
         let why = match earlier {
             None => "--earlier DIR takes them from stored results".to_owned(),
-            Some(folder) => format!("{} has none of a machine like this", folder.display()),
+            Some(folder) => {
+                format!("{} has no rounds of these cells and arms on a machine like this", folder.display())
+            }
         };
         return Ok(vec![format!(
             "What this schedule can find is not known: that takes earlier rounds of its cells; {why}."
@@ -51,10 +53,10 @@ pub(super) fn lines(
 fn line(expected: &Expected) -> Option<String> {
     let Expected { cell_id, arm, baseline, units, found } = expected;
     let Found { detectable, earlier, is_self } = (*found)?;
-    let of = if is_self { "the baseline against itself" } else { "these arms" };
+    let of = if is_self { "the first arm against itself" } else { "these arms" };
     Some(format!(
         "{cell_id}: {units} rounds or blocks of {arm} against {baseline} are expected to find {:.1} % in server CPU four \
-         times of five (from {earlier} earlier ones of {of})",
+         times of five, as a claim that stands alone (from {earlier} earlier ones of {of})",
         100.0 * detectable
     ))
 }

@@ -1,0 +1,66 @@
+//! What accounts have open and have executed, as the journals tell it, and the last trade of each symbol. Journals are
+//! read one after the other, so that an execution may be read before its order.
+
+use std::collections::HashMap;
+
+use weir_proto::ouch::{Inbound, Outbound, Symbol};
+use weir_trading::{AccountId, Restored};
+
+use super::recovery::Key;
+
+/// Collects it.
+#[derive(Default)]
+pub(super) struct Positions {
+    /// Orders that were sent, as they were. Of those that have ended some are left.
+    pub(super) asked: HashMap<Key, Restored>,
+    /// The last trade of orders whose records were not read yet: when it was, and its price.
+    early_trades: HashMap<Key, (u64, u64)>,
+    /// The same by symbol.
+    trades: HashMap<Symbol, (u64, u64)>,
+    /// What each account has executed.
+    pub(super) executed: HashMap<AccountId, u64>,
+}
+
+impl Positions {
+    /// Keeps what an order asks for; a replacement trades what its original does.
+    pub(super) fn sent(&mut self, key: Key, raw: &[u8]) {
+        let (symbol, price, shares) = match Inbound::decode(raw) {
+            Ok(Inbound::Enter(enter, _)) => (enter.symbol, enter.price, enter.quantity),
+            Ok(Inbound::Replace(replace, _)) => {
+                let Some(original) = self.asked.get(&(key.0, replace.original_user_ref_num)) else { return };
+                (original.symbol, replace.price, replace.quantity)
+            }
+            _ => return,
+        };
+        self.asked.insert(key, Restored { user_ref_num: key.1, symbol, price, shares });
+        if let Some(trade) = self.early_trades.remove(&key) {
+            self.note_trade(symbol, trade);
+        }
+    }
+
+    fn note_trade(&mut self, symbol: Symbol, trade: (u64, u64)) {
+        let last = self.trades.entry(symbol).or_default();
+        *last = trade.max(*last);
+    }
+
+    /// A client was told of an execution. Each is in one journal, whichever was the client's then.
+    pub(super) fn told(&mut self, t_ns: u64, account: AccountId, message: &[u8]) {
+        let Ok((Outbound::Executed(executed), _)) = Outbound::decode(message) else { return };
+        let value = executed.price.saturating_mul(executed.quantity.into());
+        let sum = self.executed.entry(account).or_default();
+        *sum = sum.saturating_add(value);
+        let key = (account.0, executed.user_ref_num);
+        match self.asked.get(&key).map(|asked| asked.symbol) {
+            Some(symbol) => self.note_trade(symbol, (t_ns, executed.price)),
+            None => {
+                let last = self.early_trades.entry(key).or_default();
+                *last = (t_ns, executed.price).max(*last);
+            }
+        }
+    }
+
+    /// The price of each symbol's last trade.
+    pub(super) fn prices(&self) -> Vec<(Symbol, u64)> {
+        self.trades.iter().map(|(symbol, (_, price))| (*symbol, *price)).collect()
+    }
+}
