@@ -8,7 +8,7 @@ use weir_servers::{
     gateway::{GatewayConfig, GatewayServer},
     journal::Level,
 };
-use weir_trading::Route;
+use weir_trading::{Route, WhenFull};
 
 use super::rig::{
     Folder, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, gateway, order, server, symbol,
@@ -90,10 +90,15 @@ fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
     beside_each_other(drivers(), |driver| {
         println!("{driver}");
         let (first, second, folder) = (Script::new(), Script::new(), Folder::new());
-        let one = || GatewayConfig {
-            journal: Some((folder.0.clone(), Level::Os)),
-            journal_segment_bytes: 64 << 10,
-            ..GatewayConfig::demo(2, first.address())
+        let one = || {
+            let mut config = GatewayConfig {
+                journal: Some((folder.0.clone(), Level::Os)),
+                journal_segment_bytes: 64 << 10,
+                ..GatewayConfig::demo(2, first.address())
+            };
+            // Of a venue that forgets orders it is not known whether any is open.
+            config.venues[0].limits.when_full = WhenFull::Refuse;
+            config
         };
         let config = one();
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
