@@ -242,7 +242,7 @@ pub struct Limits {
     /// Sockets of one runtime, listeners included.
     pub sockets_max: usize,
     /// Descriptors of the process that accepting leaves to files and everything else; at most half of those that are
-    /// free when the runtime starts.
+    /// free when the runtime starts and two more, and always one less than these.
     pub descriptors_reserved: usize,
     /// Tasks of one runtime.
     pub tasks_max: usize,

@@ -30,12 +30,15 @@
 //! Received bytes come as [`Lease`]s: buffers of the engine's that return to it when dropped and can be sent on
 //! without a copy. Nothing is lost when a future is dropped: received bytes belong to the connection, queued
 //! bytes to its output queue. Files are read and written in the same program, see [`fs`].
+//!
+//! The [guide] tells how to write a program on it: limits, cancellation, backpressure, tests, the choice of a driver.
 
 mod call_clock;
 mod config;
 mod counters;
 mod driver;
 pub mod fs;
+pub mod guide;
 pub mod handoff;
 mod line;
 pub mod mailbox;
@@ -64,3 +67,7 @@ pub use pool::Lease;
 pub use remote::{Remote, RemoteError};
 pub use runtime::{Runtime, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use task::JoinHandle;
+pub use weir_record::{
+    engine::{EngineStats, ServerStats},
+    orders::HandoffStats,
+};

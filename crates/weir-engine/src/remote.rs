@@ -132,6 +132,16 @@ pub(crate) struct Orders {
 }
 
 /// A handle to a runtime that any thread may hold.
+///
+/// ```
+/// use weir_engine::{Config, Runtime, mailbox::mailbox};
+///
+/// let runtime = Runtime::new(&Config::default()).unwrap();
+/// let remote = runtime.remote();
+/// let (sender, mut receiver) = mailbox(1);
+/// std::thread::spawn(move || remote.call(move || sender.try_send("called on the runtime's thread").unwrap()));
+/// assert_eq!(runtime.block_on(receiver.recv()), Some("called on the runtime's thread"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Remote {
     pub(crate) inbox: Arc<Inbox>,

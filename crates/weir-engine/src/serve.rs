@@ -4,6 +4,33 @@
 //! thread with a runtime for each connection. `drain` stops accepting, lets receives end after what has arrived,
 //! waits for the handlers, and cuts what is left at the deadline. A worker that cannot accept any more, whatever the
 //! reason, ends the whole server, and the end says so: a server that listens and serves only some is worse than none.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use weir_engine::{Config, net::Stream, serve::{Server, ServerConfig}};
+//!
+//! async fn echo(stream: Stream) {
+//!     while let Ok(Some(bytes)) = stream.recv().await {
+//!         if stream.send(bytes).await.is_err() {
+//!             return;
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = ServerConfig { workers: 2, ..ServerConfig::new(Config::default(), "127.0.0.1:0".parse()?) };
+//! let server = Server::start(config, echo)?;
+//! let mut client = std::net::TcpStream::connect(server.address().to_string())?;
+//! client.write_all(b"hello")?;
+//! let mut answer = [0; 5];
+//! client.read_exact(&mut answer)?;
+//! assert_eq!(&answer, b"hello");
+//!
+//! server.drain();
+//! assert_eq!(server.join().connections_cut, 0);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::{
     io,
@@ -377,6 +404,11 @@ impl ServerControl {
     /// Starts draining.
     pub fn drain(&self) {
         self.shared.drain();
+    }
+
+    /// Whether new connections are taken: until a drain begins, for whatever reason.
+    pub fn is_serving(&self) -> bool {
+        self.shared.is_serving()
     }
 
     /// The driver that runs.

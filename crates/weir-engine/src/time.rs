@@ -132,6 +132,17 @@ pub struct Elapsed;
 
 /// Waits for a future, at most for `limit`. The future is dropped when the limit is reached; receives and
 /// sends lose nothing by that.
+///
+/// ```
+/// use std::time::Duration;
+/// use weir_engine::{Config, Driver, Runtime, time::{Elapsed, sleep, timeout}};
+///
+/// let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).unwrap();
+/// runtime.block_on(async {
+///     assert_eq!(timeout(Duration::from_secs(1), async { 7 }).await, Ok(7));
+///     assert_eq!(timeout(Duration::from_secs(1), sleep(Duration::from_secs(2))).await, Err(Elapsed));
+/// });
+/// ```
 pub async fn timeout<F: Future>(limit: Duration, future: F) -> Result<F::Output, Elapsed> {
     timeout_at(now() + limit, future).await
 }

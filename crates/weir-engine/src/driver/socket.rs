@@ -193,8 +193,8 @@ pub(crate) fn has_taken_all(socket: BorrowedFd<'_>, counters: &Counters) -> bool
 /// Descriptors that accepting leaves to files and everything else.
 ///
 /// The kernel gives out the lowest number that is free, so whoever gets one far below the reserve knows that there is
-/// room. Near it, each accept asks first which number is next. Only what others open in the moment between can then
-/// lead into the reserve.
+/// room. Near it, each accept asks first which number is next. Only what others open between the
+/// question and the accept, which may wait in the kernel for a connection, can then lead into the reserve.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     /// The first reserved number.
@@ -204,13 +204,14 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Reserves the last `count` descriptors that this process may have, at most half of those that are free now: then
-    /// each connection can have another descriptor.
+    /// Reserves the last `count` descriptors that this process may have, at most so many of those that are free now
+    /// that each connection can have another descriptor, and at least one connection can be.
     pub(crate) fn new(count: usize, any: BorrowedFd<'_>) -> Self {
         let limit = getrlimit(Resource::Nofile).current.and_then(|limit| RawFd::try_from(limit).ok());
         let first = limit.map_or(RawFd::MAX, |limit| {
             let free = lowest_free(any).map_or(0, |free| limit.saturating_sub(free).max(0));
-            limit - RawFd::try_from(count).unwrap_or(limit).min((free + 1) / 2)
+            let count = RawFd::try_from(count).unwrap_or(limit);
+            limit - count.min(free / 2 + ASIDE).min((free - 1).max(0))
         });
         Self { first, is_near: true }
     }
@@ -237,6 +238,11 @@ impl Reserve {
         free.is_some_and(|free| free < self.first)
     }
 }
+
+/// Descriptors beyond half of those that are free. An accept that waits in the kernel was allowed before the files of
+/// earlier connections were open, so one connection may stand in the reserve; and asking which number is next takes it
+/// for a moment.
+const ASIDE: RawFd = 2;
 
 /// Descriptors that others may open between two accepts.
 const NEAR: RawFd = 64;

@@ -212,8 +212,9 @@ fn the_beginning_and_the_end_of_a_blocking_connection_are_in_the_threads_own_tim
     server.drain();
     assert_eq!(server.join(), Drained::default());
     let [_, connections] = control.stats().workers[..] else { panic!("an acceptor and the others") };
-    // To the receive, from there to the send, to the receive that finds the end, and to the wait for the next one.
-    assert!(connections.outside_calls_spans >= 4 * CONNECTIONS, "{connections:?}");
+    // To the receive, from there to the send, to the receive that finds the end, and to the wait for the next one. The
+    // thread that may have waited already when the clock was switched on has no beginning for its first.
+    assert!(connections.outside_calls_spans >= 4 * CONNECTIONS - 1, "{connections:?}");
 }
 
 #[test]

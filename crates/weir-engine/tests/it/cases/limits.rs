@@ -9,6 +9,7 @@ use weir_engine::{
     net::{Listener, Stream},
     spawn, time,
 };
+use weir_record::engine::EngineStats;
 
 use super::handlers::echo;
 use crate::{
@@ -112,14 +113,24 @@ pub fn descriptor_shortage(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Case 14, the other side of it: what connections may not have is left to their files.
+/// Case 14, the other side of it: what connections may not have is left to their files, however the connections come
+/// and whatever the limit is.
 pub fn descriptors_left_to_files(rig: &mut Rig) {
     // As much as is possible: every connection has a file.
     rig.config.limits.descriptors_reserved = usize::MAX;
+    for room in 2 * ROOM..2 * ROOM + 4 {
+        files_of_all(rig, room, false);
+        files_of_all(rig, room, true);
+    }
+}
+
+/// Serves more clients than `room` descriptors are enough for. Where they come `singly`, the file of each is opened
+/// while the server waits for the next one.
+fn files_of_all(rig: &mut Rig, room: usize, singly: bool) {
     rig.listen = rig.abstract_address();
     let sockets: Vec<_> = (0..CLIENTS).map(|_| Unconnected::to(&rig.listen)).collect();
     let limit_before = kernel::descriptor_limit();
-    kernel::set_descriptor_limit(kernel::open_descriptors() + 2 * ROOM);
+    kernel::set_descriptor_limit(kernel::open_descriptors() + room);
     let path = std::env::current_exe().expect("it has a path");
     let handler = move |stream: Stream| {
         let path = path.clone();
@@ -132,12 +143,29 @@ pub fn descriptors_left_to_files(rig: &mut Rig) {
             }
         }
     };
+    let welcomed = async |client: &mut Peer| {
+        let word = client.read_exact(7).await.expect("accepting goes on");
+        assert_eq!(word, b"welcome", "{room} descriptors, clients one after another: {singly}");
+    };
     let served = rig.serve(handler, async |network| {
         let connect = |socket: Unconnected| socket.connect().expect("the kernel holds it ready");
-        let mut clients: Vec<Peer> = sockets.into_iter().map(connect).collect();
+        let mut sockets = sockets.into_iter();
+        let mut clients: Vec<Peer> = Vec::new();
+        let mut first = 0;
+        while singly && network.stats().accepts_starved == 0 {
+            clients.extend(sockets.next().map(connect));
+            let is_over = |stats: &EngineStats| stats.accepts > first as u64 || stats.accepts_starved > 0;
+            if network.until(is_over).await.accepts > first as u64 {
+                welcomed(&mut clients[first]).await;
+                first += 1;
+            }
+        }
+        clients.extend(sockets.map(connect));
         network.until(|stats| stats.accepts_starved > 0).await;
-        for client in &mut clients {
-            assert_eq!(client.read_exact(7).await.expect("accepting goes on"), b"welcome");
+        for (number, client) in clients.iter_mut().enumerate() {
+            if number >= first {
+                welcomed(client).await;
+            }
             // Without giving its own descriptor to the server.
             client.shutdown().await.expect("it is connected");
         }
