@@ -2,7 +2,8 @@
 //!
 //! Nothing here performs I/O, reads a clock or starts a task. Who owns the socket decides when bytes arrive and
 //! where they go; that is why all of it can be tested with slices: [`http1`], and [`content`] to send and expect;
-//! [`soup`] sessions, whose rules take the time as an argument, and the [`ouch`] orders in them.
+//! [`soup`] sessions, whose rules take the time as an argument, and the [`ouch`] orders in them; and the
+//! [`exposition`] of counters.
 //!
 //! ```
 //! use weir_proto::http1::{
@@ -40,6 +41,7 @@
 //! ```
 
 pub mod content;
+pub mod exposition;
 pub mod http1;
 pub mod ouch;
 pub mod soup;

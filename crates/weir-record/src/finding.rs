@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 
 pub use arguments::*;
 
-use crate::kernel::KernelVersion;
+use crate::{
+    kernel::KernelVersion,
+    observation::{Obstacle, Rung},
+};
 
 /// The enum with a stable code for each variant, so that nothing can be left out of [`Finding::CODES`].
 macro_rules! findings {
@@ -545,6 +548,127 @@ findings! {
     OpenSandbox = "open-sandbox"
     /// Having the program mends it, or naming it by its path.
     InstallProgram = "install-program"
+    /// How many cores server and generator have.
+    CoresFound = "cores-found" {
+        /// CPUs that this process may use.
+        allowed: u32,
+        /// CPUs that are online.
+        online: u32,
+        /// Physical cores among those it may use.
+        cores: u32,
+        /// What the two share.
+        shared: SharedPart,
+    }
+    /// Where server and generator are pinned.
+    PinnedTo = "pinned-to" {
+        /// CPUs of the server.
+        server: Vec<u32>,
+        /// Of the generator.
+        load: Vec<u32>,
+        /// Those of them that the kernel refuses.
+        refused: Vec<u32>,
+        /// What the two share.
+        shared: SharedPart,
+    }
+    /// The control group has no CPU quota.
+    NoCpuQuota = "no-cpu-quota"
+    /// It has one.
+    CpuQuota = "cpu-quota" {
+        /// CPUs' worth of time.
+        cpus: f64,
+    }
+    /// No frequency governor can be seen.
+    NoGovernor = "no-governor"
+    /// The frequency governor.
+    Governor = "governor" {
+        /// Its name.
+        name: String,
+        /// The frequency follows the load.
+        follows_load: bool,
+    }
+    /// The clock source cannot be read.
+    NoClockSource = "no-clock-source"
+    /// The clock source.
+    ClockSource = "clock-source" {
+        /// Its name.
+        name: String,
+        /// The time is read without a system call.
+        is_fast: bool,
+    }
+    /// How many connections a process can have open.
+    DescriptorsFound = "descriptors-found" {
+        /// Connections; absent without a limit.
+        connections: Option<u64>,
+        /// Descriptors that the hard limit allows; absent without one.
+        allowed: Option<u64>,
+        /// The soft limit, where it is lower and is raised.
+        raised_from: Option<u64>,
+        /// Descriptors in use.
+        used: u64,
+    }
+    /// How many local ports there are.
+    LocalPorts = "local-ports" {
+        /// Ports.
+        ports: u64,
+        /// Connections to one server that they allow.
+        connections: u64,
+    }
+    /// `net.core.somaxconn` cannot be read.
+    NoAcceptQueue = "no-accept-queue"
+    /// How many connections a listener queues.
+    AcceptQueue = "accept-queue" {
+        /// At most.
+        connections_max: u64,
+    }
+    /// Locked memory is not limited.
+    LockedMemoryFree = "locked-memory-free" {
+        /// Because of CAP_IPC_LOCK.
+        by_capability: bool,
+    }
+    /// Locked memory is limited.
+    LockedMemory = "locked-memory" {
+        /// In bytes.
+        bytes: u64,
+    }
+    /// The limit of locked memory cannot be read.
+    NoLockedMemory = "no-locked-memory"
+    /// What the hypervisor took.
+    Stolen = "stolen" {
+        /// Share of CPU time since the machine started.
+        since_boot: f64,
+        /// Share in a window that ends now.
+        now: f64,
+        /// Its length.
+        window_ns: u64,
+    }
+    /// What other processes used in a window that ends now.
+    OthersUsed = "others-used" {
+        /// CPUs.
+        cpus: f64,
+        /// Its length.
+        window_ns: u64,
+    }
+    /// A cross-core reading of now.
+    CrossCoreNow = "cross-core-now" {
+        /// One CPU.
+        cpu_a: u32,
+        /// The other.
+        cpu_b: u32,
+        /// There and back.
+        round_trip_ns: f64,
+    }
+    /// There is one CPU only.
+    OneCpu = "one-cpu"
+    /// What a rung of evidence gives.
+    RungGives = "rung-gives" {
+        /// The rung.
+        rung: Rung,
+    }
+    /// What keeps a rung of evidence from being used.
+    RungBarred = "rung-barred" {
+        /// The obstacle.
+        obstacle: Obstacle,
+    }
 }
 
 #[cfg(test)]

@@ -62,6 +62,8 @@ pub enum Difference {
     GeneratorLimited,
     /// There is nothing that may be compared.
     Invalid,
+    /// Nothing is told yet: the schedule is not finished.
+    Unfinished,
 }
 
 /// A cell of a grid.

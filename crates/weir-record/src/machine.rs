@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::finding::Finding;
+
 /// Name in [`Fingerprint::limits`] of the sysctl that says how often a SYN is sent again at equal distances.
 pub const SYN_LINEAR_TIMEOUTS: &str = "tcp_syn_linear_timeouts";
 
@@ -185,19 +187,19 @@ impl NetworkCounters {
     }
 }
 
-/// One line of `weir doctor`.
+/// One line of `weir doctor`: a part of the machine, and how well it is set up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Finding {
+pub struct Diagnosis {
     /// Section (`drivers`, `cpus`, `limits`, `noise`, `evidence`).
     pub section: String,
     /// What was looked at.
     pub name: String,
     /// Verdict on it.
     pub state: FindingState,
-    /// What was found, in words.
-    pub detail: String,
-    /// The one command that would unlock or mend it.
-    pub unlock: Option<String>,
+    /// What was found.
+    pub found: Finding,
+    /// What would unlock or mend it.
+    pub unlock: Option<Finding>,
 }
 
 /// How a finding stands.

@@ -53,11 +53,15 @@ pub struct RungState {
 }
 
 /// What keeps a rung from being used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "code")]
 pub enum Obstacle {
-    /// This process has neither CAP_BPF with CAP_PERFMON nor root.
+    /// This process has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN.
     NoPrivilege,
+    /// It has them, and a seccomp filter refuses all the same.
+    Filtered,
+    /// It has them in a user namespace of its own, where they do not count for this.
+    UserNamespace,
     /// The kernel takes no BPF programs.
     NoBpf,
     /// It has no tracepoints at system calls.
@@ -86,7 +90,18 @@ pub enum Obstacle {
 impl fmt::Display for Obstacle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::NoPrivilege => "this process has neither CAP_BPF with CAP_PERFMON nor root",
+            Self::NoPrivilege => {
+                "this process has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN, which root has outside of \
+                 containers"
+            }
+            Self::Filtered => {
+                "a seccomp filter refuses it, although this process has the capabilities; allow bpf and perf_event_open \
+                 in the container's profile"
+            }
+            Self::UserNamespace => {
+                "this process has its capabilities in a user namespace alone (a rootless container), where the kernel \
+                 takes no programs; run it on the host"
+            }
             Self::NoBpf => "this kernel takes no BPF programs (CONFIG_BPF_SYSCALL)",
             Self::NoTracepoints => "this kernel has no tracepoints at system calls (CONFIG_FTRACE_SYSCALLS)",
             Self::PidNamespace => {

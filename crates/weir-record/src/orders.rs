@@ -35,8 +35,15 @@ pub struct NodeStats {
     pub sessions: Vec<SessionStats>,
     /// Sessions logged in, listed or not.
     pub sessions_open: u64,
+    /// Of these, those that have not got everything yet.
+    pub sessions_replaying: u64,
     /// Upstream sessions logged in (gateway only).
     pub upstreams_open: u64,
+    /// Sessions of exchanges that were others than the ones before (gateway only).
+    pub upstreams_begun_anew: u64,
+    /// Orders that ended without a word of their exchange: with its session, too old to be sent again, or given up
+    /// (gateway only).
+    pub orders_expired: u64,
     /// Orders refused, by OUCH reason in words.
     pub rejects: BTreeMap<String, u64>,
     /// Connections ended for breaking the protocol, by kind.
@@ -202,6 +209,23 @@ pub struct SessionStats {
     pub queued_bytes: u64,
 }
 
+/// Most entries of [`OrdersLoadReport::mismatches`].
+pub const MISMATCHES_MAX: usize = 8;
+
+/// An answer that was not as it should be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Mismatch {
+    /// The account.
+    pub session: String,
+    /// Its number of the order.
+    pub order: u32,
+    /// What should have come, or what was sent that should have come back.
+    pub expected: String,
+    /// What came.
+    pub got: String,
+}
+
 /// What `weir load orders` measured beside the fields of every load report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -228,6 +252,9 @@ pub struct OrdersLoadReport {
     pub shares: ShareBalance,
     /// Logins made after a connection was dropped on purpose.
     pub reconnects: u64,
+    /// The first answers over the whole run that were not as they should be, at most eight.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mismatches: Vec<Mismatch>,
     /// From the client's send to the exchange's time stamp; absent when the peer's time stamps are no wall clock.
     pub out: Option<LatencySummary>,
     /// From the exchange's time stamp to the client's receive.

@@ -128,14 +128,22 @@ pub struct ArmSpec {
 }
 
 impl ArmSpec {
-    /// Whether both run one command line with different programs: two builds of one.
+    /// Whether both run one command line with different programs that are two builds of one: of the same file name, or
+    /// said to be held against each other. nginx and another server may well be started alike.
     pub fn is_other_build_of(&self, other: &Self) -> bool {
-        match (&self.subject, &other.subject) {
-            (Subject::Command { argv: one }, Subject::Command { argv: two }) => {
-                one.get(1..) == two.get(1..) && one.first() != two.first()
-            }
-            _ => false,
-        }
+        let (Subject::Command { argv: one }, Subject::Command { argv: two }) =
+            (&self.subject, &other.subject)
+        else {
+            return false;
+        };
+        let [(own, own_words), (its, its_words)] = match (one.split_first(), two.split_first()) {
+            (Some(one), Some(two)) => [one, two],
+            _ => return false,
+        };
+        let is_of_one_name = own.rsplit('/').next() == its.rsplit('/').next();
+        own != its
+            && own_words == its_words
+            && (is_of_one_name || self.baseline.as_ref() == Some(&other.name))
     }
 }
 
@@ -644,6 +652,22 @@ mod tests {
                   "idle_connections":0,"workers":1,"load":"closed","window_ns":800000000,
                   "warmup_ns_max":1000000000,"blocks":12}],
         "server_cpus":[0],"load_cpus":[1],"smallest_effect":0.03,"time_cap_ns":215000000000}"#;
+
+    #[test]
+    fn other_builds_are_programs_of_one_name_or_held_against_each_other() {
+        let arm = |name: &str, program: &str, baseline: Option<&str>| ArmSpec {
+            name: name.to_owned(),
+            subject: Subject::Command { argv: vec![program.to_owned(), "{port}".to_owned()] },
+            load_options: BTreeMap::new(),
+            baseline: baseline.map(str::to_owned),
+            is_placebo: false,
+        };
+        let old = arm("old", "old/server", None);
+        assert!(arm("new", "new/server", None).is_other_build_of(&old));
+        assert!(arm("new", "new/server-2", Some("old")).is_other_build_of(&old));
+        assert!(!arm("nginx", "peers/bin/nginx-http", None).is_other_build_of(&old));
+        assert!(!arm("same", "old/server", None).is_other_build_of(&old));
+    }
 
     #[test]
     fn a_study_stored_before_http_means_what_it_meant() {

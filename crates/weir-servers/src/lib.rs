@@ -1,10 +1,12 @@
 //! Protocol cores driven by the engine: what a connection does, whatever I/O model runs it.
 
+mod callers;
 mod deadline;
 pub mod echo;
 pub mod exchange;
 pub mod gateway;
 pub mod http;
 pub mod journal;
+pub mod metrics;
 pub mod orders;
 pub mod stats;

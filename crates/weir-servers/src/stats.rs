@@ -22,6 +22,8 @@ use rustix::{
 use weir_engine::serve::ServerControl;
 use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
 
+use crate::callers::REST;
+
 /// What a server has to say about itself beside the engine's counters; adds it to each answer.
 pub type NodeSource = Arc<dyn Fn(&mut ServerStats) + Send + Sync>;
 
@@ -33,9 +35,6 @@ const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Longest line a reader may send.
 const LINE_BYTES_MAX: u64 = 4096;
-
-/// How long accepting rests after an error, such as descriptors having run out.
-const REST: Duration = Duration::from_millis(20);
 
 /// A bound statistics socket. Readers may connect; they are answered once there is a server.
 #[derive(Debug)]

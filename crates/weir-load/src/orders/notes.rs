@@ -3,7 +3,10 @@
 use std::{any::Any, collections::BTreeMap};
 
 use hdrhistogram::Histogram;
-use weir_record::{latency::empty_histogram, orders::ShareBalance};
+use weir_record::{
+    latency::empty_histogram,
+    orders::{MISMATCHES_MAX, Mismatch, ShareBalance},
+};
 
 use crate::{recorder::Section, summary::add};
 
@@ -117,7 +120,7 @@ impl Section for OrderNotes {
 }
 
 /// What the sessions of one worker did in the whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderTotals {
     /// Sessions that logged in.
     pub sessions: u32,
@@ -129,6 +132,8 @@ pub struct OrderTotals {
     pub inversions: u64,
     /// Shares at the end.
     pub shares: ShareBalance,
+    /// The first answers that were not as they should be.
+    pub mismatches: Vec<Mismatch>,
 }
 
 impl OrderTotals {
@@ -142,6 +147,8 @@ impl OrderTotals {
         self.shares.executed += other.shares.executed;
         self.shares.cancelled += other.shares.cancelled;
         self.shares.live += other.shares.live;
+        let room = MISMATCHES_MAX - self.mismatches.len();
+        self.mismatches.extend(other.mismatches.iter().take(room).cloned());
     }
 }
 

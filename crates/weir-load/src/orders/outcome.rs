@@ -34,6 +34,7 @@ pub(crate) fn part(
         inversions: totals.inversions,
         shares: totals.shares,
         reconnects: totals.reconnects,
+        mismatches: totals.mismatches,
         out: way(notes, &notes.out),
         back: way(notes, &notes.back),
     }

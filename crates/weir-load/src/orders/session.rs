@@ -14,6 +14,7 @@ use weir_proto::{
         self, ClientInput, ClientSession, Deframer, LoginReject, LoginRequest, Name, ServerPacket, Timing,
     },
 };
+use weir_record::orders::Mismatch;
 
 use super::{
     generator::hop,
@@ -251,7 +252,13 @@ impl Session {
             sequenced: self.sequenced,
             inversions: self.trader.inversions(),
             shares: self.trader.blotter().shares(),
+            mismatches: self.mismatches(),
         }
+    }
+
+    fn mismatches(&self) -> Vec<Mismatch> {
+        let named = |mismatch: &Mismatch| Mismatch { session: self.account.to_string(), ..mismatch.clone() };
+        self.trader.mismatches().iter().map(named).collect()
     }
 
     fn logged_in(&mut self, next: u64, wall_ns: u64) -> Result<(), Failure> {

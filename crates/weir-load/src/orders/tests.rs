@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 use weir_proto::{
-    ouch::{Accepted, Canceled, Inbound, Outbound, codes},
+    ouch::{Accepted, CancelReject, Canceled, Inbound, Outbound, Rejected, codes},
     soup,
 };
+use weir_record::orders::MISMATCHES_MAX;
 
 use super::{
     generator::OrderGenerator,
@@ -16,7 +17,10 @@ use super::{
     spec::OrderMix,
     trader::{Trader, Verdict},
 };
-use crate::{failure::Failure, payload::mix};
+use crate::{
+    failure::{Class, Failure},
+    payload::mix,
+};
 
 #[path = "../../tests/it/orders_host.rs"]
 mod host;
@@ -326,6 +330,159 @@ fn an_account_without_numbers_sends_nothing_more() {
     assert!(desk.session.trader().is_exhausted());
     assert_eq!(desk.session.trader().next_request(0), None);
     assert_eq!((desk.host.account("C00004").last, desk.right.len()), (u32::MAX, 1));
+}
+
+/// An account without a connection, which enters orders until it gets another mix.
+fn lone_trader() -> Trader {
+    let symbols = vec!["WEIRA".parse().expect("a symbol")];
+    let mut trader = Trader::new(Rc::new(OrderGenerator::new(7, symbols)), 0, EVERYTHING, 16);
+    trader.set_mix(OrderMix::ENTER);
+    trader
+}
+
+/// Sends the next request; what an exchange would say to it if it is a new order.
+fn send_next(trader: &mut Trader) -> (u32, Option<Outbound>) {
+    let request = trader.next_request(AT.wall_ns - 100).expect("numbers are left");
+    let mut bytes = Vec::new();
+    trader.encode(&request, &mut bytes);
+    trader.sent(request);
+    let answer = match Inbound::decode(&bytes[soup::HEADER_BYTES..]).expect("it is right") {
+        Inbound::Enter(enter, _) => Some(Outbound::Accepted(host::accepted(&enter, AT.wall_ns))),
+        _ => None,
+    };
+    (request.number, answer)
+}
+
+fn hear(trader: &mut Trader, message: &Outbound) -> Verdict {
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes);
+    trader.judge(&bytes, AT.wall_ns).expect("the stream can be trusted")
+}
+
+fn cancelled(user_ref_num: u32, quantity: u32, reason: u8) -> Outbound {
+    Outbound::Canceled(Canceled { timestamp_ns: 2, user_ref_num, quantity, reason })
+}
+
+#[test]
+fn a_refusal_that_comes_before_answers_to_earlier_orders_is_no_inversion() {
+    let mut trader = lone_trader();
+    let orders: Vec<Outbound> =
+        (0..4).map(|_| send_next(&mut trader).1.expect("an order is answered")).collect();
+    for answer in &orders[2..] {
+        let Outbound::Accepted(accepted) = answer else { panic!("{answer:?} instead of an acceptance") };
+        let refused = Rejected {
+            timestamp_ns: 1,
+            user_ref_num: accepted.user_ref_num,
+            reason: weir_proto::ouch::reject_reason::PROCESSING_ERROR,
+            client_order_id: accepted.client_order_id,
+        };
+        let verdict = hear(&mut trader, &Outbound::Rejected(refused));
+        let Verdict::Wrong { place: 2, failure } = verdict else { panic!("{verdict:?}: it was refused") };
+        assert_eq!(failure.class, Class::WrongStatus);
+    }
+    for answer in &orders[..2] {
+        let verdict = hear(&mut trader, answer);
+        assert!(matches!(verdict, Verdict::Right { place: 0, .. }), "{verdict:?}");
+    }
+    assert_eq!((trader.inversions(), trader.mismatches()), (0, &[][..]));
+}
+
+#[test]
+fn an_order_that_somebody_else_cancels_ends_what_is_asked_about_it_and_inverts_nothing() {
+    for mix in [OrderMix { enter: 1, replace: 1_000_000, cancel: 0 }, CANCELS] {
+        let mut trader = lone_trader();
+        let (first, answer) = send_next(&mut trader);
+        let answer = answer.expect("an order is answered");
+        hear(&mut trader, &answer);
+        let Outbound::Accepted(accepted) = answer else { panic!("an order is accepted") };
+        let (_, earlier) = send_next(&mut trader);
+        trader.set_mix(mix);
+        send_next(&mut trader);
+        // The exchange was killed: it cancels what it has lost before it answers what it had not taken.
+        let verdict = hear(&mut trader, &cancelled(first, accepted.quantity, codes::cancel_reason::SYSTEM));
+        assert!(matches!(verdict, Verdict::Right { place: 1, .. }), "{verdict:?}");
+        let verdict = hear(&mut trader, &earlier.expect("an order is answered"));
+        assert!(matches!(verdict, Verdict::Right { place: 0, .. }), "{verdict:?}");
+        assert_eq!((trader.inversions(), trader.mismatches()), (0, &[][..]));
+        if mix == CANCELS {
+            // The cancel comes too late, and a venue may say so.
+            let late = Outbound::CancelReject(CancelReject { timestamp_ns: 3, user_ref_num: first });
+            assert!(matches!(hear(&mut trader, &late), Verdict::Aside));
+        }
+        assert!(trader.blotter().shares().is_conserved());
+    }
+}
+
+#[test]
+fn a_replace_of_an_order_that_is_over_may_be_refused_once() {
+    let mut trader = lone_trader();
+    let (first, answer) = send_next(&mut trader);
+    let answer = answer.expect("an order is answered");
+    hear(&mut trader, &answer);
+    let Outbound::Accepted(accepted) = answer else { panic!("an order is accepted") };
+    trader.set_mix(OrderMix { enter: 1, replace: 1_000_000, cancel: 0 });
+    let (number, _) = send_next(&mut trader);
+    hear(&mut trader, &cancelled(first, accepted.quantity, codes::cancel_reason::SYSTEM));
+    // A gateway cannot reach the exchange just then, and refuses what it need not have answered.
+    let refused = Outbound::Rejected(Rejected {
+        timestamp_ns: 3,
+        user_ref_num: number,
+        reason: weir_proto::ouch::reject_reason::PROCESSING_ERROR,
+        client_order_id: super::generator::client_order_id(AT.wall_ns - 100),
+    });
+    assert!(matches!(hear(&mut trader, &refused), Verdict::Aside));
+    let mut bytes = Vec::new();
+    refused.encode(&mut bytes);
+    let error = trader.judge(&bytes, AT.wall_ns).expect_err("it was refused already");
+    assert!(error.text.contains("not waiting for an answer"), "{}", error.text);
+}
+
+#[test]
+fn a_cancel_may_overtake_an_order_and_not_come_behind_one() {
+    for is_early in [true, false] {
+        let mut trader = lone_trader();
+        let (first, answer) = send_next(&mut trader);
+        let answer = answer.expect("an order is answered");
+        hear(&mut trader, &answer);
+        let Outbound::Accepted(accepted) = answer else { panic!("an order is accepted") };
+        let done = cancelled(first, accepted.quantity, codes::cancel_reason::USER);
+        let (mut order, mut mixes) = (None, [OrderMix::ENTER, CANCELS]);
+        if !is_early {
+            mixes.reverse();
+        }
+        for mix in mixes {
+            trader.set_mix(mix);
+            order = send_next(&mut trader).1.or(order);
+        }
+        let accepted = order.expect("an order is answered");
+        let answers = if is_early { [done, accepted] } else { [accepted, done] };
+        answers.iter().for_each(|answer| drop(hear(&mut trader, answer)));
+        assert_eq!(trader.inversions(), u64::from(!is_early));
+    }
+}
+
+#[test]
+fn of_answers_that_are_wrong_the_first_are_told_with_what_was_expected() {
+    let mut trader = lone_trader();
+    let orders: Vec<Outbound> =
+        (0..20).map(|_| send_next(&mut trader).1.expect("an order is answered")).collect();
+    for answer in orders.iter().rev() {
+        hear(&mut trader, answer);
+    }
+    assert_eq!((trader.inversions(), trader.mismatches().len()), (19, MISMATCHES_MAX));
+    let first = &trader.mismatches()[0];
+    assert_eq!((first.order, first.expected.as_str()), (19, "an answer before that to request 19"));
+    assert_eq!(first.got, "one to request 18 behind it");
+    // Shares that are not there any more.
+    let mut trader = lone_trader();
+    let (number, answer) = send_next(&mut trader);
+    hear(&mut trader, &answer.expect("an order is answered"));
+    trader.set_mix(CANCELS);
+    send_next(&mut trader);
+    hear(&mut trader, &cancelled(number, 501, codes::cancel_reason::USER));
+    let [wrong] = trader.mismatches() else { panic!("{:?}", trader.mismatches()) };
+    assert!(wrong.order == number && wrong.expected.ends_with("shares"), "{wrong:?}");
+    assert!(wrong.got.contains("quantity: 501"), "{wrong:?}");
 }
 
 proptest! {

@@ -1,10 +1,13 @@
 //! One account: chooses its next request and judges every message about its orders. Pure.
 //!
 //! Requests are answered in the order they left in: the venue handles those of an account one after the other, and
-//! nothing on the way may overtake. Two requests have no answer of their own: a cancel and a replace of an order that
-//! is executed in full while they are on their way. The execution ends them.
+//! nothing on the way may overtake. But a refusal may come early: a gateway refuses what it does not send on, while
+//! what it has sent is under way. So may the answer to a cancel: a gateway sends it before orders that wait for its
+//! disk. And two requests have no answer of their own: a cancel and a replace of an order that ends while they are on
+//! their way, because it is executed in full or is cancelled by somebody else. That ends them, whatever was asked
+//! before.
 
-use std::{collections::VecDeque, rc::Rc};
+use std::{collections::VecDeque, fmt, rc::Rc};
 
 use weir_proto::{
     ouch::{
@@ -13,6 +16,7 @@ use weir_proto::{
     },
     soup,
 };
+use weir_record::orders::{MISMATCHES_MAX, Mismatch};
 
 use super::{
     blotter::{Blotter, Discrepancy, Fate},
@@ -24,6 +28,9 @@ use crate::failure::{Class, Failure};
 
 /// Most requests that were given up and may still be answered.
 const GIVEN_UP_MAX: usize = 4096;
+
+/// Most replaces whose order was over first, and which may still be refused: as many as can be on their way.
+const SPARE_REPLACES_MAX: usize = 4096;
 
 /// A request, until its answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +82,13 @@ pub(crate) struct Trader {
     known: u32,
     blotter: Blotter,
     inversions: u64,
-    /// Cancels that were sent twice, or were given up: a venue may refuse them, as it may be silent.
+    /// Cancels that were sent twice, were given up, or came too late: a venue may refuse them, as it may be silent.
     spare_cancels: u64,
+    /// Replaces whose order was over before they were answered, newest last: a venue may be silent, and one that cannot
+    /// reach the order's book at that moment refuses.
+    spare_replaces: VecDeque<Request>,
+    /// The first answers that were not as they should be.
+    mismatches: Vec<Mismatch>,
 }
 
 impl Trader {
@@ -96,6 +108,8 @@ impl Trader {
             blotter: Blotter::new(kept, mix.needs_targets()),
             inversions: 0,
             spare_cancels: 0,
+            spare_replaces: VecDeque::new(),
+            mismatches: Vec::new(),
         }
     }
 
@@ -105,6 +119,11 @@ impl Trader {
 
     pub(crate) fn inversions(&self) -> u64 {
         self.inversions
+    }
+
+    /// The first answers that were not as they should be, without the account.
+    pub(crate) fn mismatches(&self) -> &[Mismatch] {
+        &self.mismatches
     }
 
     /// Whether every number an order can have is used up.
@@ -129,6 +148,7 @@ impl Trader {
         self.next = self.next.max(u64::from(next));
         self.first = self.next;
         self.pending.clear();
+        self.spare_replaces.clear();
         self.given_up = 0;
         self.blotter.forget();
     }
@@ -253,7 +273,7 @@ impl Trader {
         if message.user_ref_num().is_some_and(|number| u64::from(number) < self.first) {
             return Ok(Verdict::Aside);
         }
-        match message {
+        let verdict = match message {
             Outbound::Accepted(accepted) => self.accepted(&accepted, wall_ns),
             Outbound::Canceled(canceled) => self.canceled(&canceled, wall_ns),
             Outbound::Replaced(replaced) => self.replaced(&replaced, wall_ns),
@@ -268,7 +288,11 @@ impl Trader {
             | Outbound::Modified(_)
             | Outbound::Restated(_)
             | Outbound::AccountQueryResponse { .. } => Ok(Verdict::Aside),
-        }
+        };
+        verdict.inspect_err(|failure| {
+            let order = message.user_ref_num().unwrap_or(0);
+            self.note_mismatch(order, "an answer to what was asked".into(), failure.text.clone());
+        })
     }
 
     fn message(&self, request: &Request) -> Inbound<'static> {
@@ -321,8 +345,11 @@ impl Trader {
         } else {
             self.blotter.accept(number, request.terms, accepted.quantity);
         }
-        let differs = self.differs_accepted(accepted, &request);
-        Ok(self.answered(place, accepted.timestamp_ns, wall_ns, differs.map(|field| echo(number, field))))
+        let failure = self.differs_accepted(accepted, &request).map(|field| {
+            self.note_mismatch(number, format!("{:?}", self.message(&request)), format!("{accepted:?}"));
+            echo(number, field)
+        });
+        Ok(self.answered(place, accepted.timestamp_ns, wall_ns, failure))
     }
 
     /// The first field of an acceptance that is not what was sent.
@@ -369,23 +396,30 @@ impl Trader {
             (replaced.cross_type == codes::cross_type::CONTINUOUS, "cross type"),
             (is_state(replaced.order_state), "order state"),
         ];
-        let differs = first_wrong(&fields).map(|field| echo(number, field));
-        let outcome = self.blotter.replace(request.original, number, terms.quantity, replaced.quantity);
+        let differs = first_wrong(&fields).map(|field| {
+            self.note_mismatch(number, format!("{:?}", self.message(&request)), format!("{replaced:?}"));
+            echo(number, field)
+        });
+        let outcome =
+            self.blotter.replace(request.original, number, request.terms.quantity, replaced.quantity);
         if replaced.order_state == codes::order_state::DEAD && replaced.quantity > 0 {
             // Nothing of it is on the book any more, and nothing more will be said about it.
             let _ = self.blotter.cancel(number, replaced.quantity);
         }
-        let failure = differs.or_else(|| outcome.err().map(discrepancy));
+        let failure = differs.or_else(|| outcome.err().map(|what| self.discrepancy(number, &what, replaced)));
         Ok(self.answered(place, replaced.timestamp_ns, wall_ns, failure))
     }
 
     fn canceled(&mut self, canceled: &Canceled, wall_ns: u64) -> Result<Verdict, Failure> {
-        let Canceled { timestamp_ns, user_ref_num: number, quantity, .. } = *canceled;
-        let Some(place) = self.find(|request| request.is_about(number)) else {
+        let Canceled { timestamp_ns, user_ref_num: number, quantity, reason } = *canceled;
+        // What was asked about it is answered by this only if this was asked for.
+        let place = self.find(|request| request.is_about(number));
+        let Some(place) = place.filter(|_| reason == codes::cancel_reason::USER) else {
             return self.reduced(number, quantity);
         };
         let outcome = self.blotter.cancel(number, quantity);
-        Ok(self.answered(place, timestamp_ns, wall_ns, outcome.err().map(discrepancy)))
+        let failure = outcome.err().map(|what| self.discrepancy(number, &what, canceled));
+        Ok(self.answered(place, timestamp_ns, wall_ns, failure))
     }
 
     fn executed(&mut self, executed: &Executed) -> Result<Verdict, Failure> {
@@ -404,7 +438,10 @@ impl Trader {
         let fate = outcome.map_err(|what| unsolicited(what.to_string()))?;
         let over = if fate == Fate::Ended { self.find(|request| request.is_about(number)) } else { None };
         let Some(place) = over else { return Ok(Verdict::Aside) };
-        self.pending.remove(place);
+        match self.pending.remove(place) {
+            Some(request) if request.kind == RequestKind::Replace => self.spare(request),
+            request => self.spare_cancels += u64::from(request.is_some()),
+        }
         Ok(match self.among_in_flight(place) {
             Some(place) => Verdict::Right { place, hop: Hop::Untimed },
             None => Verdict::Aside,
@@ -414,11 +451,7 @@ impl Trader {
     fn rejected(&mut self, rejected: &Rejected) -> Result<Verdict, Failure> {
         let number = rejected.user_ref_num;
         let is_it = |request: &Request| request.kind != RequestKind::Cancel && request.number == number;
-        let Some(place) = self.find(is_it) else {
-            return Err(unsolicited(format!(
-                "order {number} was refused, which was not waiting for an answer"
-            )));
-        };
+        let Some(place) = self.find(is_it) else { return self.spare_refused(rejected) };
         self.known = self.known.max(number);
         let request = self.pending[place];
         self.blotter.release(request.original);
@@ -426,9 +459,34 @@ impl Trader {
             let (code, name) = (rejected.reason, reject_reason::name(rejected.reason));
             refused(format!("order {number} was refused: {name} ({code:#06x})"))
         } else {
+            self.note_mismatch(number, format!("{:?}", self.message(&request)), format!("{rejected:?}"));
             echo(number, "client order id")
         };
-        Ok(self.answered(place, rejected.timestamp_ns, 0, Some(failure)))
+        Ok(self.refused(place, failure))
+    }
+
+    /// A replace that need not be answered any more.
+    fn spare(&mut self, replace: Request) {
+        if self.spare_replaces.len() == SPARE_REPLACES_MAX {
+            self.spare_replaces.pop_front();
+        }
+        self.spare_replaces.push_back(replace);
+    }
+
+    /// A replace was refused whose order is over. Once: then nobody waits for it.
+    fn spare_refused(&mut self, rejected: &Rejected) -> Result<Verdict, Failure> {
+        let number = rejected.user_ref_num;
+        let place = self.spare_replaces.iter().position(|request| request.number == number);
+        let Some(request) = place.and_then(|place| self.spare_replaces.remove(place)) else {
+            let text = format!("order {number} was refused, which was not waiting for an answer");
+            return Err(unsolicited(text));
+        };
+        self.known = self.known.max(number);
+        if rejected.client_order_id == client_order_id(request.stamp_ns) {
+            Ok(Verdict::Aside)
+        } else {
+            Err(echo(number, "client order id"))
+        }
     }
 
     fn cancel_refused(&mut self, number: u32) -> Result<Verdict, Failure> {
@@ -442,7 +500,7 @@ impl Trader {
             return Ok(Verdict::Aside);
         };
         self.blotter.release(number);
-        Ok(self.answered(place, 0, 0, Some(refused(format!("the cancel of order {number} was refused")))))
+        Ok(self.refused(place, refused(format!("the cancel of order {number} was refused"))))
     }
 
     /// Where a request without an answer is: as a rule it is the oldest one in flight.
@@ -454,14 +512,30 @@ impl Trader {
         }
     }
 
+    /// A request was refused: takes it out. When that comes says nothing about the others.
+    fn refused(&mut self, place: usize, failure: Failure) -> Verdict {
+        self.pending.remove(place);
+        self.among_in_flight(place).map_or(Verdict::Aside, |place| Verdict::Wrong { place, failure })
+    }
+
     /// A request was answered: takes it out, and says what came of it.
     #[inline]
     fn answered(&mut self, place: usize, stamp_ns: u64, wall_ns: u64, failure: Option<Failure>) -> Verdict {
         let taken = if place == 0 { self.pending.pop_front() } else { self.pending.remove(place) };
         let Some(request) = taken else { return Verdict::Aside };
         let is_inverted = request.ordinal < self.answered_until;
-        self.answered_until = self.answered_until.max(request.ordinal + 1);
-        self.inversions += u64::from(is_inverted);
+        if request.kind != RequestKind::Cancel {
+            self.answered_until = self.answered_until.max(request.ordinal + 1);
+        }
+        if is_inverted {
+            self.inversions += 1;
+            let later = format!("an answer before that to request {}", self.answered_until - 1);
+            self.note_mismatch(
+                request.number,
+                later,
+                format!("one to request {} behind it", request.ordinal),
+            );
+        }
         let Some(place) = self.among_in_flight(place) else { return Verdict::Aside };
         match failure {
             Some(failure) => Verdict::Wrong { place, failure },
@@ -469,6 +543,26 @@ impl Trader {
             None if request.is_resent => Verdict::Right { place, hop: Hop::Untimed },
             None => Verdict::Right { place, hop: hop(request.stamp_ns, stamp_ns, wall_ns) },
         }
+    }
+
+    /// Keeps the first answers that were not as they should be.
+    #[cold]
+    fn note_mismatch(&mut self, order: u32, expected: String, got: String) {
+        if self.mismatches.len() < MISMATCHES_MAX {
+            self.mismatches.push(Mismatch { session: String::new(), order, expected, got });
+        }
+    }
+
+    /// The shares of an order are not what they should be.
+    #[cold]
+    fn discrepancy(&mut self, order: u32, what: &Discrepancy, message: &impl fmt::Debug) -> Failure {
+        let expected = match what {
+            Discrepancy::Unknown(number) => format!("nothing of order {number}, which is not live"),
+            Discrepancy::TooMany { left, .. } => format!("{left} shares at most"),
+            Discrepancy::Lost { left, .. } => format!("{left} shares"),
+        };
+        self.note_mismatch(order, expected, format!("{message:?}"));
+        wrong(what.to_string())
     }
 
     /// The place among those in flight of a request that was just taken out; none if it was given up before.
@@ -509,11 +603,6 @@ fn first_wrong(fields: &[(bool, &'static str)]) -> Option<&'static str> {
 #[cold]
 fn echo(number: u32, field: &str) -> Failure {
     wrong(format!("the answer to order {number} has another {field} than was sent"))
-}
-
-#[cold]
-fn discrepancy(what: Discrepancy) -> Failure {
-    wrong(what.to_string())
 }
 
 #[cold]

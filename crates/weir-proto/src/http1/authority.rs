@@ -4,7 +4,7 @@
 //! than RFC 3986: no user information, no comma in a name (a sign of two fields that were merged), no address
 //! in brackets but IPv6, and none with a zone.
 
-use core::net::Ipv6Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// A host and perhaps a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,23 @@ pub(super) fn parse(text: &[u8]) -> Option<Authority<'_>> {
         _ => return None,
     };
     Some(Authority { host, port })
+}
+
+/// Whether a `Host` names the machine by an address or as `localhost`. A page of a foreign name that was made to lead
+/// to this machine (DNS rebinding) has that name in its requests.
+///
+/// ```
+/// use weir_proto::http1::is_address_or_localhost;
+///
+/// let is_meant = |host: &&str| is_address_or_localhost(host.as_bytes());
+/// assert!(["127.0.0.1:9190", "[::1]", "LocalHost:80"].iter().all(is_meant));
+/// assert!(!["rebound.example:9190", "127.0.0.1.example", ""].iter().any(is_meant));
+/// ```
+pub fn is_address_or_localhost(host: &[u8]) -> bool {
+    let Some(Authority { host, .. }) = parse(host) else { return false };
+    // What is in brackets is an address.
+    let is_address = |name: &str| name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok();
+    std::str::from_utf8(host).is_ok_and(is_address) || host.eq_ignore_ascii_case(b"localhost")
 }
 
 /// The authority of a target in absolute form, which may not be empty, and what follows it: nothing, a path,

@@ -44,6 +44,7 @@ mod head;
 mod method;
 mod scan;
 
+pub use authority::is_address_or_localhost;
 pub use body::BodyLength;
 pub use decoder::{Ending, Event, RequestDecoder, ResponseDecoder, Step};
 pub use fault::Fault;

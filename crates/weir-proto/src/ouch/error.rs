@@ -23,6 +23,10 @@ pub enum DecodeErrorKind {
     /// A type that does not go in this direction.
     #[error("an unknown message type")]
     UnknownType,
+    /// A type of the specification that is not read: a mass cancel (`C`), or order entry disabled or enabled (`D`,
+    /// `E`). Behind the type it has the number of the request, as an order has its own.
+    #[error("a message type that is not supported")]
+    Unsupported,
     /// Shorter or longer than its type is.
     #[error("a message of the wrong length")]
     Length,
@@ -37,6 +41,7 @@ impl DecodeError {
         match self.kind {
             DecodeErrorKind::Empty => "ouch_empty",
             DecodeErrorKind::UnknownType => "ouch_unknown_type",
+            DecodeErrorKind::Unsupported => "ouch_unsupported",
             DecodeErrorKind::Length => "ouch_length",
             DecodeErrorKind::Appendage => "ouch_appendage",
         }

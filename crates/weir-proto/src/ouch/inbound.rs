@@ -5,6 +5,9 @@ use super::{Appendage, ClientOrderId, DecodeError, DecodeErrorKind, Symbol, layo
 /// The only byte of an account query.
 pub const ACCOUNT_QUERY: u8 = b'Q';
 
+/// Type and number: what [`DecodeErrorKind::Unsupported`] is said of has at least these.
+const UNSUPPORTED_BYTES_MIN: usize = 5;
+
 /// Bytes of the longest inbound message without its appendage.
 pub const MESSAGE_BYTES_MAX: usize = Enter::BYTES;
 
@@ -107,6 +110,10 @@ impl<'a> Inbound<'a> {
             Some(&Modify::KIND) => Modify::decode(message).map(|(modify, _)| Self::Modify(modify)),
             Some(&ACCOUNT_QUERY) if message.len() == 1 => Ok(Self::AccountQuery),
             Some(&ACCOUNT_QUERY) => Err(DecodeErrorKind::Length.of(message)),
+            Some(b'C' | b'D' | b'E') if message.len() < UNSUPPORTED_BYTES_MIN => {
+                Err(DecodeErrorKind::Length.of(message))
+            }
+            Some(b'C' | b'D' | b'E') => Err(DecodeErrorKind::Unsupported.of(message)),
             Some(_) => Err(DecodeErrorKind::UnknownType.of(message)),
             None => Err(DecodeErrorKind::Empty.of(message)),
         }

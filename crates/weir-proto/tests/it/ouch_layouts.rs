@@ -275,7 +275,9 @@ fn every_other_type_is_unknown() {
         let message = [kind; 100];
         let unknown = error(DecodeErrorKind::UnknownType, &message);
         if !INBOUND.iter().any(|row| row.0 == kind) {
-            assert_eq!(Inbound::decode(&message), Err(unknown));
+            let is_known = matches!(kind, b'C' | b'D' | b'E');
+            let unsupported = error(DecodeErrorKind::Unsupported, &message);
+            assert_eq!(Inbound::decode(&message), Err(if is_known { unsupported } else { unknown }));
             assert_eq!(inbound_user_ref_num(&message), None);
         }
         if !OUTBOUND.iter().any(|row| row.0 == kind) {
@@ -287,6 +289,8 @@ fn every_other_type_is_unknown() {
     assert_eq!(Inbound::decode(b""), Err(empty));
     assert_eq!(Outbound::decode(b""), Err(empty));
     assert_eq!(empty.label(), "ouch_empty");
+    // What has no number cannot be refused.
+    assert_eq!(Inbound::decode(b"C\0\0\0"), Err(error(DecodeErrorKind::Length, b"C\0\0\0")));
     assert_eq!(
         Inbound::decode(b"Z!").expect_err("unknown").to_string(),
         "an unknown message type: type 0x5a, 2 bytes"

@@ -250,3 +250,15 @@ pub enum Stopped {
         elapsed_ns: u64,
     },
 }
+
+/// What server and generator share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SharedPart {
+    /// They are on different cores.
+    Nothing,
+    /// One physical core.
+    Core,
+    /// One CPU, on which they take turns.
+    Cpu,
+}

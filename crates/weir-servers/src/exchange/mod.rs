@@ -2,8 +2,8 @@
 //!
 //! `echo-accept` answers every order once, on the worker its account lives on: what a gateway costs, without a market
 //! behind it. `match` is one market with price-time priority; each symbol is traded on one worker, and messages and
-//! answers cross to it and back. Its books are in memory alone: an exchange that was killed tells every account which
-//! of its orders were live, by cancelling them.
+//! answers cross to it and back. Its books are in memory alone: an exchange that is started again tells every account
+//! which of its orders were live, by cancelling them.
 
 mod config;
 mod echo;
@@ -86,6 +86,13 @@ pub struct Recovered {
 }
 
 impl Recovered {
+    /// The session of the journals is over: the exchange begins the next one. What was live in that, nobody asks for in
+    /// this one.
+    pub fn end_session(&mut self) {
+        self.recovery.end_session();
+        self.lost = LiveOrders::default();
+    }
+
     /// What they say of the sessions.
     pub fn sessions(&self) -> &Recovery {
         &self.recovery

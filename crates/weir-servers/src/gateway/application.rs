@@ -28,8 +28,10 @@ use weir_trading::{AccountId, Origin, References};
 
 use super::{
     checks::Checks,
-    counters::GatewayCounters,
+    commands::Cancels,
+    counters::{GatewayCounters, total},
     hops::{Hop, Hops},
+    notices::{Begun, Notices},
     recovery::symbol_of,
     signal::Waiters,
     stamp,
@@ -52,8 +54,10 @@ pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
 /// Tasks taken before others of the worker get their turn.
 const TAKES_MAX: usize = 512;
 
-/// How long a drain waits for answers.
+/// How long a drain waits for answers and for cancels to be confirmed.
 const SETTLE_LIMIT: Duration = Duration::from_secs(1);
+/// How often it looks for them.
+const DRAIN_LOOK: Duration = Duration::from_millis(1);
 
 /// What a gateway refuses a cancel with, inside: it has no reason on the wire.
 const CANCEL_REJECT: u16 = 0;
@@ -78,20 +82,30 @@ impl Symbols {
 pub(super) struct Common {
     pub(super) workers: usize,
     pub(super) venues: Vec<String>,
+    /// These, and behind them others at which the journals have orders that expire now.
+    pub(super) venues_recorded: Vec<String>,
     pub(super) symbols: Symbols,
     /// By account: the worker that sends its orders.
     pub(super) senders: Vec<u16>,
     /// Whether any of them is another than the account's home, or was when an order was sent that is open.
     pub(super) hands_off: bool,
     pub(super) hop_times: bool,
-    /// By upstream session, worker times venues: too much is under way there.
-    pub(super) full: Vec<AtomicBool>,
+    /// By worker: answers are stuck there, and nobody may send by way of it.
+    pub(super) behind: Vec<AtomicBool>,
+    /// By worker: in a drain, nothing is under way there.
+    pub(super) settled: Vec<AtomicBool>,
+    /// By worker.
+    pub(super) counters: Vec<Arc<GatewayCounters>>,
     /// By upstream session: orders can be sent.
     pub(super) open: Vec<AtomicBool>,
     /// The prices from which the distance of an order is measured.
     pub(super) references: Arc<References>,
     /// Why an upstream session is not there, for people.
     pub(super) troubles: Mutex<Vec<Option<String>>>,
+    /// By upstream session: what became of the sessions that its exchange had begun.
+    pub(super) begun: Mutex<Vec<Begun>>,
+    /// What people are told.
+    pub(super) notices: Notices,
 }
 
 impl Common {
@@ -108,22 +122,20 @@ pub(super) struct Gateway {
     pub(super) hub: Rc<Hub>,
     pub(super) counters: Arc<GatewayCounters>,
     hops: Arc<Hops>,
-    common: Arc<Common>,
-    worker: usize,
+    pub(super) common: Arc<Common>,
+    pub(super) worker: usize,
     pub(super) upstreams: Vec<Rc<Upstream>>,
     port: Port<Task>,
     /// By worker: what the port did not take.
     stuck: Vec<Stuck>,
     /// Answers are among that.
     is_behind: Cell<bool>,
-    /// By venue: too much is under way there.
-    full: Vec<Cell<bool>>,
     pub(super) checks: RefCell<Checks>,
     waiters: Waiters,
     /// Answers emitted since the last receive began.
     answered: Cell<u64>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
-    is_ending: Cell<bool>,
+    is_draining: Cell<bool>,
     are_venues_named: Cell<bool>,
 }
 
@@ -147,7 +159,6 @@ impl Gateway {
             hops: parts.hops,
             stuck: (0..parts.common.workers).map(|_| Stuck::default()).collect(),
             is_behind: Cell::new(false),
-            full: parts.upstreams.iter().map(|_| Cell::new(false)).collect(),
             common: parts.common,
             worker,
             upstreams: parts.upstreams.into_iter().map(Rc::new).collect(),
@@ -156,7 +167,7 @@ impl Gateway {
             waiters: Waiters::default(),
             answered: Cell::new(0),
             tasks: RefCell::default(),
-            is_ending: Cell::new(false),
+            is_draining: Cell::new(false),
             are_venues_named: Cell::new(false),
         })
     }
@@ -204,24 +215,24 @@ impl Gateway {
         (0..count).filter(move |worker| *worker != own)
     }
 
-    /// The sessions of a worker, as places in `Common::full`.
-    fn sessions_of(&self, worker: usize) -> std::ops::Range<usize> {
-        let venues = self.common.venues.len();
-        worker * venues..(worker + 1) * venues
+    /// Whether the clients whose orders leave by a worker have to wait.
+    #[inline]
+    fn is_behind_at(&self, worker: usize) -> bool {
+        self.common.behind[worker].load(Ordering::Relaxed)
     }
 
-    /// Whether a worker's clients have to wait. One venue that is slow holds up those of the others too: whether more
-    /// is read from a client is asked before it is known where its next order goes.
-    #[inline]
-    fn is_full(&self, worker: usize) -> bool {
-        let full = &self.common.full[self.sessions_of(worker)];
-        full.iter().any(|full| full.load(Ordering::Relaxed))
+    /// Whether an account's orders are cancelled because the gateway drains: none may come behind that.
+    fn is_leaving(&self, account: AccountId) -> bool {
+        self.is_draining.get() && self.hub.account(account).cancel_on_disconnect
     }
 
     /// What a message of a client has to pass before it is routed.
     #[inline]
     fn admit(&self, account: AccountId, message: &Inbound<'_>, raw: &[u8], now: Instant) -> Result<(), u16> {
         if matches!(message, Inbound::Enter(..) | Inbound::Replace(..)) {
+            if self.is_leaving(account) {
+                return Err(reject_reason::DESTINATION_CLOSED);
+            }
             let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
             if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
                 self.hub.disconnect(account);
@@ -265,14 +276,10 @@ impl Gateway {
         let upstream = &self.upstreams[venue];
         let log = |number: u32| {
             self.name_venues();
-            self.hub.log_sent(origin.account, raw, upstream.key, number)
+            self.hub.log_sent(origin.account, raw, upstream.sent_key(), number)
         };
         if !upstream.send(*origin, raw, log)? {
             self.come_to_nothing(origin, raw);
-        }
-        if upstream.becomes_full() {
-            self.full[upstream.venue].set(true);
-            self.show_full(upstream);
         }
         Ok(())
     }
@@ -333,9 +340,14 @@ impl Gateway {
     fn name_venues(&self) {
         if !self.are_venues_named.replace(true) {
             // Names are text, which is always data.
-            let names = serde_json::to_vec(&self.common.venues).unwrap_or_default();
+            let names = serde_json::to_vec(&self.common.venues_recorded).unwrap_or_default();
             self.hub.log(RECORD_VENUES, 0, &[&names]);
         }
+    }
+
+    /// Whether the journal has a record already.
+    pub(super) fn is_kept(&self, lsn: Lsn) -> bool {
+        !self.has_failed() && self.hub.journal().is_none_or(|journal| journal.durable() >= lsn)
     }
 
     /// Waits until the journal has a record. False: it never will.
@@ -352,7 +364,7 @@ impl Gateway {
     }
 
     /// Whether this worker cannot journal any more; other threads see it from now on.
-    fn has_failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         let has_failed = self.hub.is_failed();
         if has_failed {
             self.counters.has_failed.set(1);
@@ -400,9 +412,16 @@ impl Gateway {
     #[inline]
     pub(super) fn deliver(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
         if usize::from(origin.home) == self.worker {
-            self.emit(origin.account, raw, upstream_sequence);
             self.answered.set(self.answered.get() + 1);
-            return;
+        }
+        self.reply(origin, raw, upstream_sequence, now);
+    }
+
+    /// Appends a message to the stream of a client, by way of its home.
+    #[inline]
+    pub(super) fn reply(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
+        if usize::from(origin.home) == self.worker {
+            return self.emit(origin.account, raw, upstream_sequence);
         }
         let Some(mut task) = Task::new(Kind::Reply, origin.account.0, raw) else { return };
         task.received_ns = now.as_nanos();
@@ -448,22 +467,16 @@ impl Gateway {
     /// was sent before is taken all the same, because two workers that did not would wait for each other.
     fn fall_behind(&self) {
         if !self.is_behind.replace(true) {
-            self.upstreams.iter().for_each(|upstream| self.show_full(upstream));
+            self.common.behind[self.worker].store(true, Ordering::Relaxed);
         }
     }
 
     /// Nothing is stuck any more.
     fn catch_up(&self) {
         if self.is_behind.replace(false) {
-            self.upstreams.iter().for_each(|upstream| self.show_full(upstream));
+            self.common.behind[self.worker].store(false, Ordering::Relaxed);
             self.tell_room();
         }
-    }
-
-    /// Shows all workers whether more may be sent to a venue from here.
-    fn show_full(&self, upstream: &Upstream) {
-        let is_full = self.is_behind.get() || self.full[upstream.venue].get();
-        self.common.full[upstream.index].store(is_full, Ordering::Relaxed);
     }
 
     /// Whether something waits for a worker that takes less than there is.
@@ -487,11 +500,12 @@ impl Gateway {
             let back = time::now().since(now).as_nanos() as u64;
             self.hops.record_many(Hop::GatewayBack, back, answered);
         }
-        self.release(upstream);
         self.update_gauges(upstream);
-        if self.is_ending.get() && self.is_settled() {
-            self.waiters.wake_all();
-        }
+        self.all_room().await;
+    }
+
+    /// Waits until the other workers and the journal have room.
+    pub(super) async fn all_room(&self) {
         for worker in self.others() {
             self.room(worker).await;
         }
@@ -505,10 +519,24 @@ impl Gateway {
         }
     }
 
-    /// Whether every order has its answer, or will have none from this process.
+    /// Whether every order has its answer, and every one that is to be cancelled is, or nothing will come of that in
+    /// this process.
     fn is_settled(&self) -> bool {
-        let is_idle = |upstream: &Rc<Upstream>| !upstream.is_up() || upstream.is_idle();
-        self.hub.is_failed() || self.upstreams.iter().all(is_idle)
+        let has_failed = self.hub.is_failed();
+        let is_over =
+            |upstream: &Rc<Upstream>| (has_failed || upstream.is_idle()) && !upstream.has_cancels_open();
+        self.upstreams.iter().all(|upstream| !upstream.is_up() || is_over(upstream))
+    }
+
+    /// Whether that holds for every worker, and no answer is on its way from one to another.
+    fn are_all_settled(&self) -> bool {
+        let (settled, counters) = (&self.common.settled, &self.common.counters);
+        settled[self.worker].store(self.is_settled(), Ordering::Relaxed);
+        let is_idle = || {
+            total(counters, |counters| &counters.has_failed) > 0
+                || total(counters, |counters| &counters.taken) <= total(counters, |counters| &counters.passed)
+        };
+        settled.iter().all(|settled| settled.load(Ordering::Relaxed)) && is_idle()
     }
 
     fn update_gauges(&self, upstream: &Upstream) {
@@ -519,16 +547,6 @@ impl Gateway {
             self.counters.open_orders.set(sum(super::ledger::Ledger::open));
             self.counters.unanswered.set(sum(super::ledger::Ledger::unanswered));
         }
-    }
-
-    /// If there is room upstream again, tells the clients that wait for it, here and on other workers.
-    pub(super) fn release(&self, upstream: &Upstream) {
-        if !upstream.gets_room() {
-            return;
-        }
-        self.full[upstream.venue].set(false);
-        self.show_full(upstream);
-        self.tell_room();
     }
 
     /// Tells the clients that wait for room.
@@ -582,6 +600,7 @@ impl Gateway {
             return Err(reject_reason::DESTINATION_CLOSED);
         }
         match raw.first() {
+            Some(b'O' | b'U') if self.is_leaving(account) => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') => self.checks.borrow().kills(account),
             _ => Ok(()),
         }
@@ -593,7 +612,13 @@ impl Gateway {
     }
 
     fn cancel_here(&self, account: Option<AccountId>, reason: u8) -> u64 {
-        self.upstreams.iter().map(|upstream| upstream.cancel_all(account, reason)).sum()
+        let has_failed = self.has_failed();
+        self.upstreams.iter().map(|upstream| upstream.cancel_all(account, reason, has_failed)).sum()
+    }
+
+    /// What has become of the last cancels of an account's orders here, or of all orders, by venue.
+    pub(super) fn cancels_of(&self, account: Option<AccountId>) -> Vec<Cancels> {
+        self.upstreams.iter().map(|upstream| upstream.cancels_of(account)).collect()
     }
 
     /// Cancels what an account has open at this worker's sessions, because its client is not connected.
@@ -660,7 +685,7 @@ impl Application for Gateway {
 
     fn is_ready(&self, account: AccountId) -> bool {
         let sender = self.sender_of(account);
-        !self.is_full(sender) && (sender == self.worker || !self.is_congested(sender))
+        !self.is_behind_at(sender) && (sender == self.worker || !self.is_congested(sender))
     }
 
     fn ready(&self, account: AccountId) -> Waiting {
@@ -670,12 +695,12 @@ impl Application for Gateway {
             if sender != gateway.worker {
                 gateway.room(sender).await;
             }
-            gateway.waiters.wait(|| !gateway.is_full(sender)).await;
+            gateway.waiters.wait(|| !gateway.is_behind_at(sender)).await;
         })
     }
 
     fn on_disconnect(&self, account: AccountId) {
-        if !self.hub.account(account).cancel_on_disconnect {
+        if !self.hub.account(account).cancel_on_disconnect || self.is_draining.get() {
             return;
         }
         let sender = self.sender_of(account);
@@ -686,12 +711,31 @@ impl Application for Gateway {
         }
     }
 
+    /// Cancels go to exchanges, and wait for no journal.
+    fn emits_on_disconnect(&self) -> bool {
+        false
+    }
+
+    /// Cancels what the clients want cancelled that are about to be disconnected. Every worker does so for all
+    /// accounts: any may have sent their orders, and in a drain nothing is handed over reliably.
+    fn on_drain(&self) {
+        self.is_draining.set(true);
+        for account in 0..self.hub.account_count() {
+            let account = AccountId(account as u32);
+            if self.is_leaving(account) {
+                self.cancel_of_disconnected(account);
+            }
+        }
+    }
+
     fn settled(&self) -> Waiting {
         let Some(gateway) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
-        self.is_ending.set(true);
         Box::pin(async move {
-            // What is under way comes to an end if the exchange is quick.
-            let _ = time::timeout(SETTLE_LIMIT, gateway.waiters.wait(|| gateway.is_settled())).await;
+            // What is under way comes to an end, and cancels are confirmed, if the exchange is quick.
+            let until = time::now() + SETTLE_LIMIT;
+            while !gateway.are_all_settled() && time::now() < until {
+                time::sleep(DRAIN_LOOK).await;
+            }
             gateway.tasks.take().into_iter().for_each(JoinHandle::abort);
             gateway.upstreams.iter().for_each(|upstream| upstream.leave());
         })

@@ -67,42 +67,26 @@ impl Checks {
 
 #[cfg(test)]
 mod tests {
-    use weir_proto::ouch::{Appendage, ClientOrderId, Enter, Symbol, reject_reason};
+    use weir_proto::ouch::reject_reason;
 
     use super::*;
-
-    fn enter(quantity: u32) -> Inbound<'static> {
-        let order = Enter {
-            user_ref_num: 1,
-            side: b'B',
-            quantity,
-            symbol: Symbol(*b"WEIR    "),
-            price: 10_000,
-            time_in_force: b'0',
-            display: b'Y',
-            capacity: b'P',
-            intermarket_sweep: b'N',
-            cross_type: b'N',
-            client_order_id: ClientOrderId(*b"              "),
-        };
-        Inbound::Enter(order, Appendage::EMPTY)
-    }
+    use crate::gateway::sample::enter;
 
     #[test]
     fn a_killed_account_is_refused_before_its_limits_are_asked() {
         let mut checks = Checks::new(2, new_risk(2, &Arc::new(References::new(1))));
         checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
         let (first, second) = (AccountId(0), AccountId(1));
-        assert_eq!(checks.admit(0, first, &enter(11)), Err(reject_reason::SHARES_EXCEED_THRESHOLD));
+        assert_eq!(checks.admit(0, first, &enter(1, 11)), Err(reject_reason::SHARES_EXCEED_THRESHOLD));
         checks.kill(Some(first), true);
-        assert_eq!(checks.admit(0, first, &enter(1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
-        assert_eq!(checks.admit(0, second, &enter(1)), Ok(()));
+        assert_eq!(checks.admit(0, first, &enter(1, 1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
+        assert_eq!(checks.admit(0, second, &enter(1, 1)), Ok(()));
         checks.kill(None, true);
-        assert_eq!(checks.admit(0, second, &enter(1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
+        assert_eq!(checks.admit(0, second, &enter(1, 1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
         checks.kill(None, false);
-        assert_eq!(checks.admit(0, second, &enter(1)), Ok(()));
+        assert_eq!(checks.admit(0, second, &enter(1, 1)), Ok(()));
         assert_eq!(
-            checks.admit(0, first, &enter(1)),
+            checks.admit(0, first, &enter(1, 1)),
             Err(reject_reason::FIRM_NOT_AUTHORIZED),
             "its own switch is still on"
         );
@@ -115,7 +99,7 @@ mod tests {
         checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
         checks.set_limits(Some(AccountId(1)), RiskLimits { shares_max: Some(20), ..RiskLimits::default() });
         assert!(checks.is_limited);
-        assert!(checks.admit(0, AccountId(0), &enter(15)).is_err());
-        assert!(checks.admit(0, AccountId(1), &enter(15)).is_ok());
+        assert!(checks.admit(0, AccountId(0), &enter(1, 15)).is_err());
+        assert!(checks.admit(0, AccountId(1), &enter(1, 15)).is_ok());
     }
 }

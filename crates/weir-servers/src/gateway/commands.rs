@@ -13,6 +13,7 @@ use std::{
         Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -31,6 +32,9 @@ use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
 pub(super) const WAITING_MAX: usize = 64;
 /// How long a worker may take to confirm.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a kill switch waits for exchanges to confirm its cancels, and how often it asks how many they have.
+const CONFIRM_LIMIT: Duration = Duration::from_secs(1);
+const CONFIRM_LOOK: Duration = Duration::from_millis(20);
 /// Longest change. A record that the journal does not take would end all orders.
 const CHANGE_BYTES_MAX: usize = RECORD_BYTES_MAX - 4096;
 
@@ -96,14 +100,46 @@ impl Controls {
 pub(super) enum Command {
     /// Write this into the journal.
     Journal(Vec<u8>),
-    /// See [`Change::Kill`]; the answer is how many orders are being cancelled.
+    /// See [`Change::Kill`]; the answer is which orders are being cancelled.
     Kill(Option<AccountId>, bool),
+    /// Say what has become of these cancels.
+    Cancels(Option<AccountId>),
     /// See [`Change::Limits`].
     Limits(Option<AccountId>, RiskLimits),
 }
 
-/// What comes of a command: a number of orders, or in words why it was not followed.
-type Outcome = Result<u64, String>;
+/// What has become of the cancels of a kill switch at one venue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cancels {
+    /// Orders that were open when it was turned on.
+    pub(super) orders: u64,
+    /// Cancels that have left.
+    pub(super) sent: u64,
+    /// Of these orders, those that are open still.
+    pub(super) open: u64,
+    /// Those that have ended, and not by a word of the exchange.
+    pub(super) expired: u64,
+}
+
+impl Cancels {
+    /// Adds another worker's.
+    fn add(&mut self, other: &Self) {
+        self.orders += other.orders;
+        self.sent += other.sent;
+        self.open += other.open;
+        self.expired += other.expired;
+    }
+
+    /// Some time later.
+    fn follow(&mut self, later: &Self) {
+        self.sent = later.sent.max(self.sent);
+        self.open = later.open.min(self.open);
+        self.expired = later.expired.max(self.expired);
+    }
+}
+
+/// What comes of a command: by venue, what is being cancelled; or in words why it was not followed.
+type Outcome = Result<Vec<Cancels>, String>;
 
 /// A command, and where its answer goes.
 #[derive(Debug)]
@@ -139,10 +175,10 @@ impl Commander {
         lock(&self.controls)
     }
 
-    /// Has the journal keep a change and every worker follow it. The answer is how many orders are being cancelled.
-    pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Outcome {
+    /// Has the journal keep a change and every worker follow it.
+    pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Result<(), String> {
         match change {
-            Change::Kill { on: true, .. } => self.engage(account, change),
+            Change::Kill { on: true, .. } => self.engage(account, change).1,
             Change::Kill { .. } | Change::Limits { .. } => self.keep(&lock(&self.changing), account, change),
         }
     }
@@ -154,15 +190,23 @@ impl Commander {
         account: Option<AccountId>,
         name: Option<&str>,
         other: impl FnOnce(&Limits) -> Result<Limits, String>,
-    ) -> Outcome {
+    ) -> Result<(), String> {
         let in_turn = lock(&self.changing);
         let limits = other(self.controls().limits_of(account))?;
         self.keep(&in_turn, account, &Change::Limits { account: name.map(str::to_owned), limits })
     }
 
-    /// Turns a kill switch on, and has the journal keep that. The switch holds whatever becomes of the journal.
-    fn engage(&self, account: Option<AccountId>, change: &Change) -> Outcome {
-        let (command, payload) = change.to_command(account)?;
+    /// Turns a kill switch on, and has the journal keep that. The switch holds whatever becomes of the journal. Says,
+    /// by venue, what has become of the orders within [`CONFIRM_LIMIT`].
+    pub(super) fn engage(
+        &self,
+        account: Option<AccountId>,
+        change: &Change,
+    ) -> (Vec<Cancels>, Result<(), String>) {
+        let (command, payload) = match change.to_command(account) {
+            Ok(both) => both,
+            Err(error) => return (Vec::new(), Err(error)),
+        };
         let (told, journaled) = {
             let mut releasing = lock(&self.releasing);
             // Who turns it off and has not come to that yet was here before.
@@ -172,23 +216,41 @@ impl Commander {
             self.controls().apply(account, change);
             sent
         };
-        let until = Instant::now() + self.patience;
-        let orders = sum(told, until);
-        let kept = self.journaled(journaled, until);
+        let begun = Instant::now();
+        let (mut cancels, followed) = sum(told, begun + self.patience);
+        self.confirm(account, &mut cancels, begun + self.patience.min(CONFIRM_LIMIT));
+        let kept = self.journaled(journaled, begun + self.patience);
         let not_kept = |reason| {
             format!("the kill switch is on until the gateway ends, but may be off after a restart: {reason}")
         };
-        match (orders, kept) {
-            (orders, Ok(_)) => orders,
-            (Ok(orders), Err(reason)) => {
-                Err(format!("{}; {orders} orders are being cancelled", not_kept(reason)))
+        let outcome = match (followed, kept.map_err(not_kept)) {
+            (followed, Ok(())) => followed,
+            (Ok(()), Err(error)) => Err(error),
+            (Err(first), Err(second)) => Err(format!("{first}; {second}")),
+        };
+        (cancels, outcome)
+    }
+
+    /// Asks all workers until none of these orders is open any more.
+    fn confirm(&self, account: Option<AccountId>, cancels: &mut [Cancels], until: Instant) {
+        while cancels.iter().any(|venue| venue.open > 0) && Instant::now() < until {
+            thread::sleep(CONFIRM_LOOK);
+            let (later, followed) = sum(self.send_all(&Command::Cancels(account)), until);
+            if followed.is_err() {
+                // A worker that does not answer may have some open.
+                return;
             }
-            (Err(error), Err(reason)) => Err(format!("{error}; {}", not_kept(reason))),
+            cancels.iter_mut().zip(&later).for_each(|(venue, later)| venue.follow(later));
         }
     }
 
     /// Journals a change, and then has every worker follow it. One change at a time.
-    fn keep(&self, _in_turn: &MutexGuard<'_, ()>, account: Option<AccountId>, change: &Change) -> Outcome {
+    fn keep(
+        &self,
+        _in_turn: &MutexGuard<'_, ()>,
+        account: Option<AccountId>,
+        change: &Change,
+    ) -> Result<(), String> {
         let (command, payload) = change.to_command(account)?;
         let released = matches!(change, Change::Kill { .. }).then_some(Switch(account));
         let journaled = {
@@ -207,16 +269,16 @@ impl Commander {
             self.controls().apply(account, change);
             self.send_all(&command)
         };
-        sum(told, Instant::now() + self.patience)
+        sum(told, Instant::now() + self.patience).1
     }
 
     /// Waits until the journal has a change.
-    fn journaled(&self, journaled: Result<Sent, String>, until: Instant) -> Outcome {
+    fn journaled(&self, journaled: Result<Sent, String>, until: Instant) -> Result<(), String> {
         let late = || {
             let patience = self.patience;
             format!("the journal did not answer within {patience:?}, and may keep it later")
         };
-        journaled?.outcome(until).unwrap_or_else(|| Err(late()))
+        journaled?.outcome(until).unwrap_or_else(|| Err(late())).map(drop)
     }
 
     fn send_all(&self, command: &Command) -> Vec<Result<Sent, String>> {
@@ -247,17 +309,20 @@ fn busy(worker: usize) -> String {
     format!("worker {worker} does not take commands now")
 }
 
-/// Adds the answers up. An error names every worker that gave none.
-fn sum(told: Vec<Result<Sent, String>>, until: Instant) -> Outcome {
+/// Adds the answers up, by venue. An error names every worker that gave none.
+fn sum(told: Vec<Result<Sent, String>>, until: Instant) -> (Vec<Cancels>, Result<(), String>) {
     let answer = |sent: Sent| sent.outcome(until).unwrap_or_else(|| Err(busy(sent.worker)));
-    let (mut orders, mut errors) = (0, Vec::new());
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
     for outcome in told.into_iter().map(|sent| sent.and_then(answer)) {
         match outcome {
-            Ok(count) => orders += count,
+            Ok(venues) => {
+                all.resize(venues.len().max(all.len()), Cancels::default());
+                all.iter_mut().zip(&venues).for_each(|(sum, venue)| sum.add(venue));
+            }
             Err(error) => errors.push(error),
         }
     }
-    if errors.is_empty() { Ok(orders) } else { Err(errors.join("; ")) }
+    (all, if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) })
 }
 
 /// What is behind these locks is right whoever panicked with it.
@@ -301,11 +366,17 @@ async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &
             }
             Command::Kill(account, is_on) => {
                 gateway.checks.borrow_mut().kill(account, is_on);
-                Ok(if is_on { gateway.cancel_killed(account) } else { 0 })
+                if is_on {
+                    gateway.cancel_killed(account);
+                    Ok(gateway.cancels_of(account))
+                } else {
+                    Ok(Vec::new())
+                }
             }
+            Command::Cancels(account) => Ok(gateway.cancels_of(account)),
             Command::Limits(account, limits) => {
                 gateway.checks.borrow_mut().set_limits(account, limits);
-                Ok(0)
+                Ok(Vec::new())
             }
         };
         // Who asked has waited long enough; the change holds.
@@ -320,7 +391,7 @@ async fn confirm(gateway: &Gateway, written: &Written) {
         loop {
             let Some(lsn) = written.list.borrow().front().map(|(lsn, _)| *lsn) else { break };
             let kept = gateway.is_durable(lsn).await;
-            let outcome = if kept { Ok(0) } else { Err("the journal has failed".to_owned()) };
+            let outcome = if kept { Ok(Vec::new()) } else { Err("the journal has failed".to_owned()) };
             if let Some((_, answer)) = written.list.borrow_mut().pop_front() {
                 // Who asked may have given up.
                 let _ = answer.try_send(outcome);
@@ -346,7 +417,7 @@ mod tests {
         let log = Log::default();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
         let controls = Controls { account_limits: vec![None; 2], ..Controls::default() };
-        let patience = Duration::from_millis(50);
+        let patience = Duration::from_millis(250);
         let commander = Commander { patience, ..Commander::new(controls, senders) };
         std::thread::scope(|scope| {
             for (worker, mut asked) in boxes.into_iter().enumerate() {
@@ -389,12 +460,21 @@ mod tests {
     fn a_kill_switch_is_on_at_every_worker_although_the_journal_does_not_answer() {
         let answers = |worker: usize, command: &Command| match command {
             Command::Journal(_) => None,
-            _ => Some(Ok(worker as u64 + 1)),
+            // Confirmed by the second time that is asked, but for one.
+            _ => {
+                let orders = worker as u64 + 1;
+                let open = if matches!(command, Command::Kill(..)) { orders } else { u64::from(worker == 2) };
+                let cancels = Cancels { orders, sent: orders - open, open, expired: 0 };
+                Some(Ok(vec![Cancels::default(), cancels]))
+            }
         };
         staffed(3, answers, |commander, log| {
             let (account, change) = kill(None, true);
-            let error = commander.change(account, &change).expect_err("it is not kept");
-            assert!(error.contains("is on") && error.contains("6 orders"), "{error}");
+            let (cancels, outcome) = commander.engage(account, &change);
+            let error = outcome.expect_err("it is not kept");
+            assert!(error.contains("is on") && error.contains("may be off after a restart"), "{error}");
+            let expected = Cancels { orders: 6, sent: 5, open: 1, expired: 0 };
+            assert_eq!(cancels, [Cancels::default(), expected]);
             assert!(commander.controls().is_everyone_killed);
             assert_eq!(turns(log, true), 3);
             let (account, change) = kill(None, false);
@@ -406,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_does_not_answer_is_named_and_the_others_stop() {
-        let answers = |worker: usize, _: &Command| (worker != 1).then_some(Ok(2));
+        let answers = |worker: usize, _: &Command| (worker != 1).then_some(Ok(Vec::new()));
         staffed(3, answers, |commander, log| {
             let (account, change) = kill(Some(1), true);
             let error = commander.change(account, &change).expect_err("one does not answer");
@@ -423,13 +503,13 @@ mod tests {
             let is_engaged = Arc::new(Mutex::new(is_engaged));
             let (began, has_begun) = std::sync::mpsc::channel();
             let answers = move |worker: usize, command: &Command| {
-                let Command::Journal(payload) = command else { return Some(Ok(0)) };
+                let Command::Journal(payload) = command else { return Some(Ok(Vec::new())) };
                 assert_eq!(worker, 0);
                 if payload.ends_with(b"false}}") {
                     began.send(()).expect("the test waits");
                     lock(&is_engaged).recv().expect("the test goes on");
                 }
-                Some(Ok(0))
+                Some(Ok(Vec::new()))
             };
             staffed(1, answers, |commander, log| {
                 let commander = &Commander {
@@ -437,7 +517,7 @@ mod tests {
                     ..Commander::new(Controls::default(), commander.workers.clone())
                 };
                 let (account, on) = kill(Some(1), true);
-                assert_eq!(commander.change(account, &on), Ok(0));
+                assert_eq!(commander.change(account, &on), Ok(()));
                 std::thread::scope(|scope| {
                     let (account, off) = kill(Some(1), false);
                     let releasing = scope.spawn(move || commander.change(account, &off));
@@ -452,7 +532,7 @@ mod tests {
                         std::thread::yield_now();
                     }
                     engaged.send(()).expect("the worker waits");
-                    assert_eq!(engaging.join().expect("it ends"), Ok(0));
+                    assert_eq!(engaging.join().expect("it ends"), Ok(()));
                     let released = releasing.join().expect("it ends");
                     assert_eq!(released.is_err(), other.is_some(), "{released:?}");
                 });
@@ -467,7 +547,7 @@ mod tests {
         const ACCOUNT: Option<AccountId> = Some(AccountId(1));
         staffed(
             1,
-            |_, _| Some(Ok(0)),
+            |_, _| Some(Ok(Vec::new())),
             |commander, _| {
                 let commander = &Commander {
                     patience: Duration::from_secs(20),
@@ -484,7 +564,7 @@ mod tests {
                                 limits.restricted.push(format!("S{number}"));
                                 Ok(limits)
                             };
-                            assert_eq!(commander.change_limits(ACCOUNT, Some("1"), other), Ok(0));
+                            assert_eq!(commander.change_limits(ACCOUNT, Some("1"), other), Ok(()));
                         });
                     }
                 });

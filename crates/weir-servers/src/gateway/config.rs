@@ -63,6 +63,9 @@ pub struct GatewayConfig {
     pub journal: Option<(PathBuf, Level)>,
     /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
     pub journal_segment_bytes: u64,
+    /// Open orders of earlier starts that this configuration does not reach expire; otherwise it does not start with
+    /// them.
+    pub expire_unreachable: bool,
     /// Whether the times of an order's hops are taken.
     pub hop_times: bool,
     /// Judges what the journal of a worker asks of its disk: for tests, see
@@ -150,6 +153,7 @@ impl GatewayConfig {
             session: name("WEIRGW0001"),
             journal: None,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
+            expire_unreachable: false,
             hop_times: true,
             journal_faults: None,
         }
@@ -244,6 +248,7 @@ struct Venue {
     open_orders_max: Option<Spanned<usize>>,
     unanswered_max: Option<Spanned<usize>>,
     when_full: Option<Spanned<String>>,
+    resend_age_max_ms: Option<Spanned<u64>>,
     silence_ms: Option<Spanned<u64>>,
 }
 
@@ -317,6 +322,7 @@ impl File {
             },
             journal: self.journal.map(Journal::resolve).transpose()?,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
+            expire_unreachable: false,
             hop_times: self.hop_times.unwrap_or(true),
             journal_faults: None,
         };
@@ -458,6 +464,9 @@ impl Venue {
                     return fault(when_full.span().start, message);
                 }
             };
+        }
+        if let Some(age) = &self.resend_age_max_ms {
+            limits.resend_age_max_ns = within("resend_age_max_ms", age, 0, 86_400_000)? * 1_000_000;
         }
         let mut timing = Timing::default();
         if let Some(silence) = &self.silence_ms {
@@ -612,6 +621,7 @@ mod tests {
             ("address = ", "address = \"here\"", "address"),
             ("password_env = ", "password_env = \"WEIR_NOT_SET\"", "WEIR_NOT_SET"),
             ("open_orders_max = ", "open_orders_max = 0", "open_orders_max"),
+            ("open_orders_max = ", "resend_age_max_ms = 86400001", "resend_age_max_ms"),
             ("password_hash = ", "password_hash = \"DEMO\"", "hash-password"),
             ("name = \"C00001\"", "name = \"C00001-TOO-LONG\"", "6 printable"),
             ("names = ", "names = [\"TOOLONGSYMBOL\"]", "TOOLONG"),

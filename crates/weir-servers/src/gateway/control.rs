@@ -1,14 +1,10 @@
 //! The control socket: a Unix socket that only its owner may open. One line of JSON asks, one line of JSON answers.
 
 use std::{
-    fs,
+    fmt, fs,
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
     thread,
     time::Duration,
 };
@@ -21,13 +17,14 @@ use serde::{Deserialize, Serialize};
 use weir_record::orders::SessionStats;
 
 use super::{GatewayControl, limits::Limits};
+use crate::callers::answer_each;
 
 /// Callers at a time; more are closed at once.
 const CALLERS_MAX: usize = 8;
 /// Longest line of a request.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-/// How long accepting rests after an error, such as descriptors having run out.
-const REST: Duration = Duration::from_millis(20);
+/// Name of its threads.
+const THREAD: &str = "weir-control";
 /// How long a caller may say nothing or not take its answer: it has one of a few places.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -52,8 +49,13 @@ pub enum Request {
         /// On or off.
         on: bool,
     },
-    /// End in good order.
+    /// End in good order; clients can join their session again after the next start.
     Drain,
+    /// End the session with clients, and with it the gateway.
+    EndSession {
+        /// Its name, as [`Answer::session`] has it: so nobody ends another one than was meant.
+        session: String,
+    },
     /// The clients' and the upstream sessions.
     Sessions,
 }
@@ -73,15 +75,88 @@ pub struct Answer {
     /// Kill switches that are on: accounts, and `*` for everybody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed: Option<Vec<String>>,
-    /// Open orders that are being cancelled.
+    /// Of a kill switch: what has become of the orders that were open.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cancelling: Option<u64>,
-    /// Sessions of clients that are logged in.
+    pub cancels: Option<Vec<VenueCancels>>,
+    /// Name of the session that clients can join.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Clients that are logged in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<SessionStats>>,
     /// Upstream sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstreams: Option<Vec<UpstreamStatus>>,
+    /// Accounts that have sent what is no message, or one that is not supported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<Vec<Fault>>,
+}
+
+/// What a client sent that could not be taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fault {
+    /// Account.
+    pub account: String,
+    /// What was wrong, as in the counters of protocol errors.
+    pub kind: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What has become of the orders of a kill switch at one venue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VenueCancels {
+    /// Venue.
+    pub venue: String,
+    /// Orders that were open when the switch was turned on.
+    pub orders: u64,
+    /// Cancels that have left for the exchange. Without a connection none have: they leave when there is one.
+    pub sent: u64,
+    /// Orders that are over, as the exchange says.
+    pub confirmed: u64,
+    /// Orders that are over without a word of the exchange, because it has begun another session or they were too old
+    /// to be sent again.
+    pub expired: u64,
+}
+
+impl fmt::Display for VenueCancels {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { venue, orders, sent, confirmed, expired } = self;
+        write!(
+            formatter,
+            "venue {venue}: {orders} orders were open, {sent} cancels are sent, {confirmed} are confirmed"
+        )?;
+        if *expired > 0 {
+            write!(formatter, ", {expired} have expired")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a kill switch is not what it should be, and what has become of the orders all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KillError {
+    /// In words.
+    pub reason: String,
+    /// As without an error.
+    pub cancels: Vec<VenueCancels>,
+}
+
+impl fmt::Display for KillError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.reason)?;
+        self.cancels.iter().try_for_each(|venue| write!(formatter, "; {venue}"))
+    }
+}
+
+impl std::error::Error for KillError {}
+
+impl From<String> for KillError {
+    fn from(reason: String) -> Self {
+        Self { reason, cancels: Vec::new() }
+    }
 }
 
 /// One upstream session.
@@ -97,6 +172,13 @@ pub struct UpstreamStatus {
     /// Why it was last lost or not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// The exchange's session, once it was joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// How often it was another one than before, since the gateway's start.
+    pub times_begun_anew: u64,
+    /// Orders that expired with that.
+    pub orders_expired: u64,
 }
 
 /// A bound control socket. Its path is removed when it is dropped.
@@ -147,8 +229,12 @@ impl ControlSocket {
     /// When no thread can be had.
     pub fn answer(self, control: GatewayControl) -> io::Result<ControlPath> {
         let Self { listener, path } = self;
-        let run = move || accept(&listener, &control);
-        thread::Builder::new().name("weir-control".into()).spawn(run)?;
+        let answer = move |caller| {
+            // A caller that breaks off is not our concern.
+            let _ = converse(caller, &control);
+        };
+        let run = move || answer_each(listener.incoming(), (THREAD, CALLERS_MAX), answer);
+        thread::Builder::new().name(THREAD.into()).spawn(run)?;
         Ok(ControlPath { _path: path })
     }
 }
@@ -163,29 +249,6 @@ fn remove_dead(path: &Path) -> io::Result<()> {
         Ok(_) => in_use("another process answers there"),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Err(error) => Err(error),
-    }
-}
-
-fn accept(listener: &UnixListener, control: &GatewayControl) {
-    let callers = Arc::new(AtomicUsize::new(0));
-    for caller in listener.incoming() {
-        let Ok(caller) = caller else {
-            thread::park_timeout(REST);
-            continue;
-        };
-        if callers.fetch_add(1, Ordering::Relaxed) >= CALLERS_MAX {
-            callers.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let (control, open) = (control.clone(), Arc::clone(&callers));
-        let answer = move || {
-            // A caller that breaks off is not our concern.
-            let _ = converse(caller, &control);
-            open.fetch_sub(1, Ordering::Relaxed);
-        };
-        if thread::Builder::new().name("weir-control".into()).spawn(answer).is_err() {
-            callers.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }
 
@@ -229,21 +292,32 @@ fn perform(control: &GatewayControl, request: Request) -> Answer {
             // Also when it went wrong: a switch that could not be kept is on.
             let killed = Some(control.killed());
             Ok(match outcome {
-                Ok(cancelling) => Answer { killed, cancelling: Some(cancelling), ..done },
-                Err(error) => Answer { killed, ..refused(error) },
+                Ok(cancels) => Answer { killed, cancels: Some(cancels), ..done },
+                Err(error) => {
+                    let told = error.to_string();
+                    Answer { killed, cancels: Some(error.cancels), ..refused(told) }
+                }
             })
         }
         Request::Drain => {
             control.drain();
             Ok(done)
         }
+        Request::EndSession { session } => control.end_session(&session).map(|()| done),
         Request::Sessions => Ok(Answer {
+            session: Some(control.orders().session().to_string()),
             sessions: Some(control.node_stats().sessions),
             upstreams: Some(control.upstreams()),
+            faults: Some(faults(control)),
             ..done
         }),
     };
     outcome.unwrap_or_else(refused)
+}
+
+fn faults(control: &GatewayControl) -> Vec<Fault> {
+    let all = control.orders().faults().into_iter();
+    all.map(|(account, kind, count)| Fault { account, kind: kind.to_owned(), count }).collect()
 }
 
 #[cfg(test)]

@@ -58,6 +58,12 @@ pub(super) struct GatewayCounters {
     pub(super) replayed: Count,
     /// Messages of upstream sessions that their exchanges did not give any more.
     pub(super) missed: Count,
+    /// Orders that ended without a word of their exchange.
+    pub(super) expired: Count,
+    /// Sessions of exchanges that were others than before.
+    pub(super) begun_anew: Count,
+    /// Executions of more shares than their order had left.
+    pub(super) overfills: Count,
     /// 1 when the worker cannot journal any more.
     pub(super) has_failed: Count,
 }

@@ -4,6 +4,10 @@
 //! An exchange says the same to who asks for something it does not have and to who comes while somebody is logged in.
 //! So a refusal is followed by a look: a login that asks for nothing, which is answered with the session there is and
 //! how far it has come. Only that tells whether the exchange began anew.
+//!
+//! After a restart more may be asked for again than was lost, even everything, and a session that has begun anew under
+//! its old name would have the first message too. So the first login asks for what comes behind the last message that
+//! any client has had: who has that is the one that is known.
 
 use weir_proto::soup::Name;
 
@@ -13,6 +17,8 @@ pub(super) struct Joining {
     is_look: bool,
     /// Since when every look has found the session and every login that asked for what comes next was refused.
     withheld_since_ns: Option<u64>,
+    /// How far the session has to have come to be the one that is known, as long as that is not seen.
+    unproven: Option<u64>,
 }
 
 /// What an accepted login means.
@@ -20,6 +26,8 @@ pub(super) struct Joining {
 pub(super) enum Joined {
     /// The session goes on where it was.
     On,
+    /// It is the session that is known: what comes next is to be asked for.
+    Proven,
     /// The session goes on, and so many messages of it cannot be had.
     Without(u64),
     /// The session is there and has come farther: what comes next is to be asked for again.
@@ -29,10 +37,15 @@ pub(super) enum Joined {
 }
 
 impl Joining {
+    /// The message `next` is wanted, and `heard` is the last one that is known to have been there. Zero: none is.
+    pub(super) fn after(next: u64, heard: u64) -> Self {
+        Self { unproven: (heard > 0 && heard >= next).then_some(heard + 1), ..Self::default() }
+    }
+
     /// What to ask for of the session that is known, whose next message has this number.
     pub(super) fn wanted(&self, session: Option<Name<10>>, next: u64) -> (Name<10>, u64) {
         match (self.is_look, session) {
-            (false, session) => (session.unwrap_or_default(), next),
+            (false, session) => (session.unwrap_or_default(), self.unproven.unwrap_or(next)),
             (true, _) => (Name::default(), 0),
         }
     }
@@ -58,6 +71,9 @@ impl Joining {
         let is_look = std::mem::take(&mut self.is_look);
         let since_ns = self.withheld_since_ns.take();
         let expected = known.filter(|(name, _)| name.eq_ignore_case(&session)).map(|(_, expected)| expected);
+        if let (Some(has_come_to), Some(_)) = (self.unproven.take(), expected) {
+            return if next < has_come_to { Joined::Anew } else { Joined::Proven };
+        }
         match expected.and_then(|expected| next.checked_sub(expected)) {
             // Of its own messages it has fewer than we have heard.
             None => Joined::Anew,
@@ -122,6 +138,37 @@ mod tests {
         joining.refused();
         assert_eq!(joining.accepted(known(7), (day(), 9), 71, PATIENCE_NS), Joined::Without(2));
         assert_eq!(joining.wanted(Some(day()), 9), (day(), 9));
+    }
+
+    #[test]
+    fn who_knows_nothing_asks_for_nothing() {
+        assert_eq!(Joining::after(0, 0).wanted(None, 0), (Name::default(), 0));
+        let accepted = Joining::after(0, 0).accepted(None, (day(), 7), 0, PATIENCE_NS);
+        assert_eq!(accepted, Joined::Anew);
+    }
+
+    #[test]
+    fn a_session_has_to_have_come_as_far_as_any_client_knows_before_it_is_asked_for_less() {
+        let name = "NEXT".parse().expect("a name");
+        for (found, is_look, joined) in [
+            ((day(), 10), false, Joined::Proven),
+            ((day(), 10), true, Joined::Proven),
+            ((day(), 12), true, Joined::Proven),
+            ((day(), 9), true, Joined::Anew),
+            ((day(), 1), true, Joined::Anew),
+            ((name, 10), true, Joined::Anew),
+        ] {
+            let mut joining = Joining::after(1, 9);
+            assert_eq!(joining.wanted(Some(day()), 1), (day(), 10));
+            if is_look {
+                joining.refused();
+                assert_eq!(joining.wanted(Some(day()), 1), (Name::default(), 0));
+            }
+            assert_eq!(joining.accepted(known(1), found, 0, PATIENCE_NS), joined, "{found:?}");
+            assert_eq!(joining.wanted(Some(day()), 1), (day(), 1), "that is known now");
+        }
+        assert_eq!(Joining::after(10, 9).wanted(Some(day()), 10), (day(), 10));
+        assert_eq!(Joining::after(10, 9).accepted(known(10), (day(), 10), 0, PATIENCE_NS), Joined::On);
     }
 
     #[test]

@@ -8,35 +8,49 @@
 //! A replace of an order that ends first is ignored without a word: it ends with its original. Cancels and changes have
 //! no number, so nothing says that they were handled. They name what an order shall come to, not by how much it
 //! changes, and may be said twice: the last one of each order is sent again too, as long as the order lives.
+//!
+//! An order ends here, and not by a word of the exchange, in three cases: the exchange has begun another session, what
+//! was not answered is too old to be sent again, or an operator gave it up. Its client is told ([`Expiry`]), and should
+//! the exchange have it all the same, it is cancelled there.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    ops::RangeInclusive,
+};
 
 use weir_proto::{
     ouch::{
-        Outbound, inbound_user_ref_num, original_user_ref_num, outbound_original_user_ref_num,
-        outbound_user_ref_num, set_inbound_user_ref_num, set_original_user_ref_num,
-        set_outbound_original_user_ref_num, set_outbound_user_ref_num,
+        Cancel, Inbound, Outbound, inbound_user_ref_num, original_user_ref_num,
+        outbound_original_user_ref_num, outbound_user_ref_num, set_inbound_user_ref_num,
+        set_original_user_ref_num, set_outbound_original_user_ref_num, set_outbound_user_ref_num,
     },
     soup,
 };
 use weir_trading::{AccountId, Origin, Translation, WhenFull};
 
-use super::task::MESSAGE_BYTES_MAX;
+use super::{expiry::Expiry, task::MESSAGE_BYTES_MAX};
 
 /// Bounds of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LedgerLimits {
     /// Orders open at once.
     pub open_max: usize,
-    /// Orders sent and not answered; more stop the clients that send here.
+    /// Orders sent and not answered; more are refused.
     pub unanswered_max: usize,
     /// What happens to one open order too many.
     pub when_full: WhenFull,
+    /// An order without an answer that is older is refused instead of sent again.
+    pub resend_age_max_ns: u64,
 }
 
 impl Default for LedgerLimits {
     fn default() -> Self {
-        Self { open_max: 1 << 16, unanswered_max: 4096, when_full: WhenFull::Refuse }
+        Self {
+            open_max: 1 << 16,
+            unanswered_max: 4096,
+            when_full: WhenFull::Refuse,
+            resend_age_max_ns: 60_000_000_000,
+        }
     }
 }
 
@@ -60,12 +74,16 @@ pub(super) struct Answer {
     pub(super) origin: Origin,
     /// When its order was handed to the connection, if this is its first answer and the time is known; else zero.
     pub(super) sent_ns: u64,
+    /// It is an execution of more shares than the order had left.
+    pub(super) is_overfill: bool,
 }
 
 /// A numbered message that was sent and of which nothing was heard.
 struct Unanswered {
     received_ns: u64,
     sent_ns: u64,
+    /// It may be sent again until then; 0 for not any more.
+    resend_until_ns: u64,
     number: u32,
     length: u8,
     message: [u8; MESSAGE_BYTES_MAX],
@@ -108,14 +126,21 @@ struct About {
 
 /// The orders of one upstream session.
 pub(super) struct Ledger {
-    unanswered_max: usize,
+    limits: LedgerLimits,
     translation: Translation,
     unanswered: VecDeque<Unanswered>,
+    /// By number: what was too old to be sent again and has no answer still. An answer to a later number says nothing
+    /// about these. Whenever something is sent again, no more than are open.
+    skipped: BTreeMap<u32, Unanswered>,
     /// By number of an order. Of orders that are open, and of some that were forgotten.
     passed: HashMap<u32, About>,
     passed_count: u64,
     /// Replaces that nobody will answer, not asked for yet.
     ignored: Vec<Origin>,
+    /// Orders that ended here alone. No more than may be open.
+    given_up: Vec<u32>,
+    /// The session has begun anew, and it is not known yet which numbers its exchange knows.
+    is_new: bool,
 }
 
 /// So many orders that are not open may be in [`Ledger::passed`] before they are looked for.
@@ -125,12 +150,15 @@ impl Ledger {
     /// A ledger whose first order gets the number `next`.
     pub(super) fn new(next: u32, limits: LedgerLimits) -> Self {
         Self {
-            unanswered_max: limits.unanswered_max,
             translation: Translation::with_policy(next, limits.open_max, limits.when_full),
             unanswered: VecDeque::with_capacity(limits.unanswered_max.min(1 << 16)),
+            skipped: BTreeMap::new(),
             passed: HashMap::new(),
             passed_count: 0,
             ignored: Vec::new(),
+            given_up: Vec::new(),
+            is_new: false,
+            limits,
         }
     }
 
@@ -141,23 +169,86 @@ impl Ledger {
 
     /// Numbered messages without an answer.
     pub(super) fn unanswered(&self) -> usize {
-        self.unanswered.len()
+        self.unanswered.len() + self.skipped.len()
     }
 
-    /// Whether so many messages have no answer that the clients that feed it should wait.
+    /// Whether as many messages have no answer as may have none. What is not sent again waits for none.
     pub(super) fn is_full(&self) -> bool {
-        self.unanswered.len() >= self.unanswered_max
+        self.unanswered.len() >= self.limits.unanswered_max
     }
 
-    /// Whether the clients that waited may go on: later than [`Self::is_full`] ends, so that they do not come and go
-    /// with each answer.
-    pub(super) fn has_room(&self) -> bool {
-        self.unanswered.len() <= self.unanswered_max / 2
-    }
-
-    /// The exchange expects `next`: numbers below it are used. Numbers never go back.
+    /// The exchange expects `next`: numbers below it are used. Within a session numbers never go back.
     pub(super) fn raise_next(&mut self, next: u32) {
+        if std::mem::take(&mut self.is_new) {
+            // What the exchange has never heard of needs no cancel, and its number will be another order's.
+            self.given_up.retain(|number| *number < next);
+        }
         self.translation.advance(next);
+    }
+
+    /// The exchange has begun another session: none of these orders goes on in it, and numbers begin again. Says what
+    /// their clients are told, the oldest first.
+    pub(super) fn begin_anew(&mut self) -> Vec<Expiry> {
+        let expiries = self.expiries();
+        let given_up = self.translation.all_open_orders().map(|(number, _)| number).collect();
+        *self = Self { given_up, is_new: true, ..Self::new(1, self.limits) };
+        expiries
+    }
+
+    /// What clients are told if all that is open ends. Of a venue that forgets orders nobody waits for the end of one
+    /// that was accepted.
+    pub(super) fn expiries(&self) -> Vec<Expiry> {
+        let all = self.translation.all_open_orders().map(|(number, origin)| self.expiry(number, origin));
+        let is_forgetful = self.limits.when_full == WhenFull::ForgetOldest;
+        all.filter(|expiry| expiry.left.is_none() || !is_forgetful).collect()
+    }
+
+    fn expiry(&self, number: u32, origin: Origin) -> Expiry {
+        let place = self.unanswered.binary_search_by_key(&number, |sent| sent.number);
+        let sent = place.map_or_else(|_| self.skipped.get(&number), |place| self.unanswered.get(place));
+        let id = sent.and_then(|sent| Inbound::decode(sent.message()).ok()?.client_order_id());
+        Expiry::new(origin, self.translation.shares_of(number), id)
+    }
+
+    /// Ends one client's order. `None`: it is not open here.
+    pub(super) fn give_up(&mut self, account: AccountId, user_ref_num: u32) -> Option<Expiry> {
+        let number = self.translation.upstream_of(account, user_ref_num)?;
+        let expiry = self.expiry(number, self.translation.origin_of(number)?);
+        self.end_here(&[number]);
+        Some(expiry)
+    }
+
+    /// A journal says that the gateway has ended a client's order by itself, in the session there is.
+    pub(super) fn restore_end(&mut self, account: AccountId, user_ref_num: u32) {
+        self.give_up(account, user_ref_num);
+        self.keep_used();
+    }
+
+    /// Ends what has no answer and was too old to be sent again, and appends cancels of that.
+    pub(super) fn take_stale(&mut self, cancels: &mut Vec<u8>) -> Vec<Expiry> {
+        let stale: Vec<u32> = self.skipped.keys().copied().collect();
+        let expiry = |number: &u32| Some(self.expiry(*number, self.translation.origin_of(*number)?));
+        let expiries = stale.iter().filter_map(expiry).collect();
+        self.end_here(&stale);
+        stale.iter().for_each(|number| append_cancel(*number, 0, cancels));
+        expiries
+    }
+
+    /// Ends the orders with these numbers, which rise.
+    fn end_here(&mut self, numbers: &[u32]) {
+        // A replacement before what it would replace: it does not end unheard with that.
+        numbers.iter().rev().for_each(|number| self.translation.finish(*number));
+        self.forget(numbers);
+        self.bury_orphans();
+        self.given_up.extend(numbers);
+        let surplus = self.given_up.len().saturating_sub(self.limits.open_max);
+        self.given_up.drain(..surplus);
+    }
+
+    /// Appends cancels of the orders that ended here alone, should the exchange have them all the same. Says how many.
+    pub(super) fn cancel_given_up(&self, out: &mut Vec<u8>) -> u64 {
+        self.given_up.iter().for_each(|number| append_cancel(*number, 0, out));
+        self.given_up.len() as u64
     }
 
     /// Whose an open order is.
@@ -240,12 +331,21 @@ impl Ledger {
         kept[..message.len()].copy_from_slice(message);
         let length = message.len() as u8;
         let received_ns = origin.received_ns;
-        self.unanswered.push_back(Unanswered { received_ns, sent_ns: 0, number, length, message: kept });
+        let resend_until_ns = received_ns.saturating_add(self.limits.resend_age_max_ns);
+        self.unanswered.push_back(Unanswered {
+            received_ns,
+            sent_ns: 0,
+            resend_until_ns,
+            number,
+            length,
+            message: kept,
+        });
     }
 
-    /// A journal says that this was sent with this number. Of one session they come in the order of their numbers.
-    /// False: there is no room for it, as long as none of those before it has ended.
-    pub(super) fn restore(&mut self, number: u32, origin: Origin, raw: &[u8]) -> bool {
+    /// A journal says that this was sent with this number; it may be sent again until `resend_until_ns`. Of one session
+    /// they come in the order of their numbers. False: there is no room for it, as long as none of those before it has
+    /// ended.
+    pub(super) fn restore(&mut self, number: u32, origin: Origin, raw: &[u8], resend_until_ns: u64) -> bool {
         let original = original_user_ref_num(raw)
             .and_then(|client| self.translation.upstream_of(origin.account, client));
         if number < self.translation.next() || raw.len() > MESSAGE_BYTES_MAX {
@@ -257,6 +357,9 @@ impl Ledger {
         self.bury_orphans();
         self.keep_used();
         self.note(number, &origin, original, &mut raw.to_vec());
+        if let Some(last) = self.unanswered.back_mut() {
+            last.resend_until_ns = resend_until_ns;
+        }
         true
     }
 
@@ -289,6 +392,13 @@ impl Ledger {
             Outbound::Replaced(replaced) => self.translation.origin_of(replaced.original_user_ref_num),
             _ => None,
         };
+        let is_overfill = match message {
+            Outbound::Executed(executed) => {
+                let left = self.translation.shares_of(executed.user_ref_num);
+                left.is_some_and(|left| executed.quantity > left)
+            }
+            _ => false,
+        };
         let sent_ns = self.acknowledge(message.user_ref_num()?);
         let origin = self.translation.settle(message);
         self.bury(message);
@@ -296,7 +406,7 @@ impl Ledger {
         set_outbound_user_ref_num(raw, origin.user_ref_num);
         // An original that is not known any more has no number the client would recognise.
         set_outbound_original_user_ref_num(raw, original.map_or(0, |original| original.user_ref_num));
-        Some(Answer { origin, sent_ns })
+        Some(Answer { origin, sent_ns, is_overfill })
     }
 
     /// The numbers `from..=to` were handed to the connection now. `received` is told when each of them had arrived.
@@ -308,24 +418,58 @@ impl Ledger {
         }
     }
 
-    /// Appends every message that has no answer or never has one, as it was sent, in order. Says how many there are.
-    pub(super) fn resend(&self, out: &mut Vec<u8>) -> u64 {
+    /// Whether anything without an answer was too old to be sent again.
+    pub(super) fn has_stale(&self) -> bool {
+        !self.skipped.is_empty()
+    }
+
+    /// Sets aside what is too old now to be sent again.
+    fn skip_stale(&mut self, now_ns: u64) {
+        let is_stale = |sent: &Unanswered| sent.resend_until_ns < now_ns;
+        if self.unanswered.iter().any(is_stale) {
+            let (stale, rest): (VecDeque<_>, _) = self.unanswered.drain(..).partition(is_stale);
+            self.unanswered = rest;
+            self.skipped.extend(stale.into_iter().map(|sent| (sent.number, sent)));
+        }
+        // Of one that was forgotten nobody is to be told.
+        self.skipped.retain(|number, _| self.translation.origin_of(*number).is_some());
+    }
+
+    /// Appends every message that has no answer and is not too old for that, or never has one, as it was sent, in
+    /// order. Says how many there are.
+    pub(super) fn resend(&mut self, now_ns: u64, out: &mut Vec<u8>) -> u64 {
+        self.skip_stale(now_ns);
         let of_open = self.passed.iter().filter(|(number, _)| self.translation.origin_of(**number).is_some());
         let mut passed: Vec<&Passed> =
             of_open.flat_map(|(_, about)| [&about.cancel, &about.change]).flatten().collect();
         passed.sort_unstable_by_key(|passed| passed.place);
-        let count = self.unanswered.len() + passed.len();
+        let mut count = passed.len() as u64;
         let mut passed = passed.into_iter().peekable();
         for unanswered in &self.unanswered {
             while let Some(earlier) = passed.next_if(|passed| passed.after < unanswered.number) {
                 frame(earlier.message(), out);
             }
             frame(unanswered.message(), out);
+            count += 1;
         }
         for later in passed {
             frame(later.message(), out);
         }
-        count as u64
+        count
+    }
+
+    /// Appends the cancels that clients have sent of open orders with numbers up to this one. Says how many.
+    pub(super) fn resend_cancels(&self, through: u32, out: &mut Vec<u8>) -> u64 {
+        let mut count = 0;
+        for (number, about) in &self.passed {
+            if let Some(cancel) = about.cancel.filter(|_| *number <= through)
+                && self.translation.origin_of(*number).is_some()
+            {
+                frame(cancel.message(), out);
+                count += 1;
+            }
+        }
+        count
     }
 
     /// The replaces since the last call that the exchange has ignored: their numbers are not used up.
@@ -358,9 +502,15 @@ impl Ledger {
         }
         let mut numbers: Vec<u32> = orphans.iter().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
-        self.unanswered.retain(|sent| numbers.binary_search(&sent.number).is_err());
-        self.passed.retain(|number, _| numbers.binary_search(number).is_err());
+        self.forget(&numbers);
         self.ignored.extend(orphans.into_iter().map(|(_, origin)| origin));
+    }
+
+    /// Forgets what was kept of the messages with these numbers, which rise.
+    fn forget(&mut self, numbers: &[u32]) {
+        self.unanswered.retain(|sent| numbers.binary_search(&sent.number).is_err());
+        self.skipped.retain(|number, _| numbers.binary_search(number).is_err());
+        self.passed.retain(|number, _| numbers.binary_search(number).is_err());
     }
 
     /// The number given last; 0 when none was.
@@ -368,51 +518,87 @@ impl Ledger {
         self.translation.next().wrapping_sub(1)
     }
 
-    /// Appends cancels of every open order up to a number of an account, or of all accounts, and says how many there
+    /// Appends cancels of the open orders with these numbers, of an account or of all accounts, and says how many there
     /// are.
-    pub(super) fn cancel_all(&self, account: Option<AccountId>, through: u32, out: &mut Vec<u8>) -> u64 {
-        let mut cancel = [0; CANCEL_BYTES];
-        cancel[0] = b'X';
+    pub(super) fn cancel_all(
+        &self,
+        account: Option<AccountId>,
+        numbers: RangeInclusive<u32>,
+        out: &mut Vec<u8>,
+    ) -> u64 {
         let mut count = 0;
-        let mut append = |(number, _): (u32, Origin)| {
-            set_inbound_user_ref_num(&mut cancel, number);
-            frame(&cancel, out);
+        for number in self.open_among(account, numbers) {
+            append_cancel(number, 0, out);
             count += 1;
-        };
-        // Older ones have lower numbers.
-        let is_meant = |(number, _): &(u32, Origin)| *number <= through;
-        match account {
-            Some(account) => {
-                self.translation.open_orders(account).take_while(is_meant).for_each(&mut append);
-            }
-            None => self.translation.all_open_orders().take_while(is_meant).for_each(&mut append),
         }
         count
     }
 
-    /// The exchange has handled this number, and with it every lower one; says when it was sent. A replace that got no
-    /// answer of its own was ignored.
+    /// How many orders up to a number are open, of an account or of all accounts.
+    pub(super) fn count_open(&self, account: Option<AccountId>, through: u32) -> u64 {
+        self.open_among(account, 0..=through).count() as u64
+    }
+
+    /// Whether an order up to a number is open, of an account or of all accounts.
+    pub(super) fn has_open(&self, account: Option<AccountId>, through: u32) -> bool {
+        self.open_among(account, 0..=through).next().is_some()
+    }
+
+    /// The open orders among these numbers. Older ones have lower numbers.
+    fn open_among(
+        &self,
+        account: Option<AccountId>,
+        numbers: RangeInclusive<u32>,
+    ) -> impl Iterator<Item = u32> + '_ {
+        let of_one = account.map(|account| self.translation.open_orders(account));
+        let of_all = account.is_none().then(|| self.translation.all_open_orders());
+        let open = of_one.into_iter().flatten().chain(of_all.into_iter().flatten());
+        let (first, last) = numbers.into_inner();
+        open.map(|(number, _)| number)
+            .take_while(move |number| *number <= last)
+            .filter(move |number| *number >= first)
+    }
+
+    /// The exchange has handled this number, and with it every lower one but those that were too old to be sent again;
+    /// says when it was sent. A replace that got no answer of its own was ignored.
     fn acknowledge(&mut self, number: u32) -> u64 {
-        let mut sent_ns = 0;
+        let mut sent_ns = self.skipped.remove(&number).map_or(0, |sent| sent.sent_ns);
         while let Some(front) = self.unanswered.front()
             && front.number <= number
         {
             let (handled, is_replace) = (front.number, front.message[0] == b'U');
+            let is_skipped = handled != number && self.may_be_skipped(front);
             if handled == number {
                 sent_ns = front.sent_ns;
             }
-            self.unanswered.pop_front();
-            if handled != number && is_replace {
+            let front = self.unanswered.pop_front();
+            if is_skipped {
+                self.skipped.extend(front.map(|front| (handled, front)));
+            } else if handled != number && is_replace {
                 self.ignored.extend(self.translation.origin_of(handled));
                 self.translation.finish(handled);
             }
         }
         sent_ns
     }
+
+    /// Whether a message from an earlier start is so old that a later one may have been sent again without it. A
+    /// replace of an order that is over has no answer anyway.
+    fn may_be_skipped(&self, sent: &Unanswered) -> bool {
+        let is_open = |number: u32| self.translation.origin_of(number).is_some();
+        let original = original_user_ref_num(sent.message());
+        sent.resend_until_ns == 0 && is_open(sent.number) && original.is_none_or(is_open)
+    }
 }
 
-/// Bytes of a cancel.
-const CANCEL_BYTES: usize = 9;
+/// Appends a cancel that leaves so many shares, as a frame.
+pub(super) fn append_cancel(number: u32, quantity: u32, out: &mut Vec<u8>) {
+    let mut cancel = [0; Cancel::BYTES];
+    cancel[0] = Cancel::KIND;
+    cancel[1..5].copy_from_slice(&number.to_be_bytes());
+    cancel[5..].copy_from_slice(&quantity.to_be_bytes());
+    frame(&cancel, out);
+}
 
 /// Appends a message as an unsequenced frame, and says where the message begins.
 fn frame(message: &[u8], out: &mut Vec<u8>) -> usize {

@@ -1,202 +1,28 @@
-//! What operators read: `/metrics` in Prometheus' text format 0.0.4, and `/healthz`. Answered by a thread of its own on
-//! a loopback port; it only reads counters.
+//! What operators read of a gateway, beside what every server says of itself.
 
-use std::{
-    fmt::{Display, Write as _},
-    io::{self, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
+use weir_proto::exposition::{
+    Exposition,
+    Kind::{Counter, Gauge},
 };
-
-use weir_proto::http1::{
-    Event, Limits, Method, MethodSet, RequestDecoder, Version,
-    encode::{AfterMessage, Framing, HeadWriter},
-};
-use weir_record::{
-    engine::ServerStats,
-    orders::{HopStats, NodeStats},
-};
+use weir_record::{engine::ServerStats, orders::NodeStats};
 
 use super::GatewayControl;
+use crate::metrics::{self, Source};
 
-/// Readers at a time; more are closed at once.
-const READERS_MAX: usize = 8;
-/// Longest request.
-const REQUEST_BYTES_MAX: usize = 8 << 10;
-/// Longest time for a request, and for its answer to be taken.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long accepting rests after an error.
-const REST: Duration = Duration::from_millis(20);
-/// Sessions that have their own lines at most; beyond that none has.
-const SESSIONS_MAX: usize = 1_000;
-/// Bounds of histograms, in nanoseconds: 1 µs to 1 s in steps of 1, 2, 5.
-const BOUNDS_NS: [u64; 19] = [
-    1_000,
-    2_000,
-    5_000,
-    10_000,
-    20_000,
-    50_000,
-    100_000,
-    200_000,
-    500_000,
-    1_000_000,
-    2_000_000,
-    5_000_000,
-    10_000_000,
-    20_000_000,
-    50_000_000,
-    100_000_000,
-    200_000_000,
-    500_000_000,
-    1_000_000_000,
-];
-
-/// A bound metrics port.
-#[derive(Debug)]
-pub struct MetricsPort {
-    listener: TcpListener,
-}
-
-impl MetricsPort {
-    /// Listens.
-    ///
-    /// # Errors
-    /// `InvalidInput` for an address that is not on the loopback interface; those of binding.
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        if !address.ip().is_loopback() {
-            let text = format!("{address} is not on the loopback interface, and nothing protects this port");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        Ok(Self { listener: TcpListener::bind(address)? })
+impl Source for GatewayControl {
+    fn metrics(&self) -> String {
+        render(&self.node_stats(), &self.server_stats(), &self.facts())
     }
 
-    /// Where it listens, with the port the kernel chose.
-    ///
-    /// # Errors
-    /// Those of `getsockname`.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    fn health(&self) -> Result<(), String> {
+        // The method of the type itself.
+        GatewayControl::health(self)
     }
-
-    /// Starts answering, for as long as the process lives.
-    ///
-    /// # Errors
-    /// When no thread can be had.
-    pub fn answer(self, control: GatewayControl) -> io::Result<()> {
-        let run = move || accept(&self.listener, &control);
-        thread::Builder::new().name("weir-metrics".into()).spawn(run).map(drop)
-    }
-}
-
-fn accept(listener: &TcpListener, control: &GatewayControl) {
-    let readers = Arc::new(AtomicUsize::new(0));
-    for reader in listener.incoming() {
-        let Ok(reader) = reader else {
-            thread::park_timeout(REST);
-            continue;
-        };
-        if readers.fetch_add(1, Ordering::Relaxed) >= READERS_MAX {
-            readers.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let (control, open) = (control.clone(), Arc::clone(&readers));
-        let answer = move || {
-            // A reader that breaks off is not our concern.
-            let _ = answer(reader, &control);
-            open.fetch_sub(1, Ordering::Relaxed);
-        };
-        if thread::Builder::new().name("weir-metrics".into()).spawn(answer).is_err() {
-            readers.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// One request, one answer, and the connection ends.
-fn answer(mut stream: TcpStream, control: &GatewayControl) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut decoder = RequestDecoder::new(Limits::default());
-    let mut input = Vec::new();
-    let mut place = [0; 1024];
-    let asked = loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || input.len() > REQUEST_BYTES_MAX {
-            return Ok(());
-        }
-        stream.set_read_timeout(Some(left))?;
-        let count = stream.read(&mut place)?;
-        if count == 0 {
-            return Ok(());
-        }
-        input.extend_from_slice(&place[..count]);
-        if !input.windows(4).any(|end| end == b"\r\n\r\n") {
-            continue;
-        }
-        break match decoder.decode(&input) {
-            Ok(step) => match step.event {
-                Event::Head(head) => Some((head.method, head.target.to_owned())),
-                _ => None,
-            },
-            Err(_) => None,
-        };
-    };
-    let allowed = MethodSet::of(&[Method::Get, Method::Head]);
-    let is_allowed = asked.as_ref().is_none_or(|(method, _)| allowed.contains(*method));
-    let (status, reason, kind, body) = match asked.as_ref().map(|(_, target)| target.as_str()) {
-        Some(_) if !is_allowed => {
-            (405, "Method Not Allowed", "text/plain; charset=utf-8", format!("{allowed}\n"))
-        }
-        Some("/metrics") => {
-            let text = render(&control.node_stats(), &control.server_stats(), &control.facts());
-            (200, "OK", "text/plain; version=0.0.4; charset=utf-8", text)
-        }
-        Some("/healthz") => match control.health() {
-            Ok(()) => (200, "OK", "text/plain; charset=utf-8", "ok\n".to_owned()),
-            Err(reason) => (503, "Service Unavailable", "text/plain; charset=utf-8", format!("{reason}\n")),
-        },
-        Some(_) => (404, "Not Found", "text/plain; charset=utf-8", "/metrics or /healthz\n".to_owned()),
-        None => (400, "Bad Request", "text/plain; charset=utf-8", "this is no request\n".to_owned()),
-    };
-    let mut reply = Vec::new();
-    let mut head =
-        HeadWriter::response(&mut reply, Version::Http11, status, reason).map_err(io::Error::other)?;
-    head.header("Content-Type", kind.as_bytes()).map_err(io::Error::other)?;
-    if !is_allowed {
-        head.header("Allow", allowed.to_string().as_bytes()).map_err(io::Error::other)?;
-    }
-    head.finish(Framing::Length(body.len() as u64), AfterMessage::Close).map_err(io::Error::other)?;
-    if !matches!(asked, Some((Method::Head, _))) {
-        reply.extend_from_slice(body.as_bytes());
-    }
-    write_until(&mut stream, &reply, Instant::now() + PATIENCE)
-}
-
-/// Writes all of it by the deadline, however little at a time the reader takes.
-fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_write_timeout(Some(left))?;
-        match stream.write(bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// What the gateway knows beside the records that every node has.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
-    pub(super) version: &'static str,
     pub(super) handoff: String,
     pub(super) durability: String,
     pub(super) route: String,
@@ -211,106 +37,27 @@ pub(super) struct Facts {
     pub(super) unanswered: u64,
     pub(super) replayed: u64,
     pub(super) missed: u64,
+    pub(super) overfills: u64,
     /// Venue, worker, open.
     pub(super) upstreams: Vec<(String, u32, bool)>,
 }
 
-/// Lines of the text format.
-#[derive(Default)]
-struct Text(String);
-
-impl Text {
-    /// A metric begins.
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str(name);
-        for (index, (label, value)) in labels.iter().enumerate() {
-            self.0.push(if index == 0 { '{' } else { ',' });
-            let _ = write!(self.0, "{label}=\"{}\"", escaped(value));
-        }
-        if !labels.is_empty() {
-            self.0.push('}');
-        }
-        let _ = writeln!(self.0, " {value}");
-    }
-
-    /// A metric with one sample.
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.family(name, kind, help);
-        self.sample(name, &[], value);
-    }
-}
-
-fn escaped(value: &str) -> String {
-    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
-}
-
 /// A snapshot as text.
-pub(super) fn render(node: &NodeStats, server: &ServerStats, facts: &Facts) -> String {
-    let mut text = Text::default();
-    text.family("weir_build_info", "gauge", "What runs.");
+fn render(node: &NodeStats, server: &ServerStats, facts: &Facts) -> String {
+    let mut text = Exposition::default();
     let labels = [
-        ("version", facts.version),
-        ("driver", server.driver.as_str()),
         ("handoff", facts.handoff.as_str()),
         ("route", facts.route.as_str()),
         ("durability", facts.durability.as_str()),
     ];
-    text.sample("weir_build_info", &labels, 1);
-    messages(&mut text, node, facts);
-    sessions(&mut text, node, facts);
-    by_label(&mut text, "weir_order_rejects_total", "Orders refused.", "reason", &node.rejects);
-    by_label(
-        &mut text,
-        "weir_protocol_errors_total",
-        "Connections ended for breaking the protocol.",
-        "kind",
-        &node.protocol_errors,
-    );
-    by_label(&mut text, "weir_logins_total", "Logins.", "result", &node.logins);
-    for (name, help, value) in [
-        ("weir_heartbeat_timeouts_total", "Clients that were silent too long.", node.heartbeat_timeouts),
-        (
-            "weir_slow_consumer_disconnects_total",
-            "Clients that did not take what was sent.",
-            node.slow_consumer_disconnects,
-        ),
-        (
-            "weir_cancel_on_disconnect_total",
-            "Orders cancelled because their client's connection ended.",
-            node.cancels_on_disconnect,
-        ),
-        ("weir_duplicates_ignored_total", "Retransmissions of clients.", node.duplicates_ignored),
-    ] {
-        text.one(name, "counter", help, value);
-    }
-    hops(&mut text, &node.hops);
-    handoff(&mut text, node);
-    journal(&mut text, node);
-    engine(&mut text, server);
-    text.0
+    metrics::build(&mut text, server, &labels);
+    metrics::node(&mut text, node, Some((facts.upstream_received, facts.upstream_sent)));
+    upstream(&mut text, node, facts);
+    metrics::engine(&mut text, server);
+    text.into_text()
 }
 
-fn messages(text: &mut Text, node: &NodeStats, facts: &Facts) {
-    for (name, help, all, upstream) in [
-        ("weir_messages_received_total", "Data messages received.", node.received, facts.upstream_received),
-        ("weir_messages_sent_total", "Data messages sent.", node.sent, facts.upstream_sent),
-    ] {
-        text.family(name, "counter", help);
-        let client = all.saturating_sub(upstream);
-        text.sample(name, &[("component", "gateway"), ("side", "client")], client);
-        text.sample(name, &[("component", "gateway"), ("side", "upstream")], upstream);
-    }
-    text.one("weir_orders_total", "counter", "Messages of clients taken in.", node.orders);
-    text.one(
-        "weir_backlog",
-        "gauge",
-        "Messages taken in that have not left and are not answered.",
-        node.backlog,
-    );
+fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
     for (name, help, value) in [
         ("weir_answers_unmatched_total", "Answers about orders that are not known.", facts.unmatched),
         (
@@ -323,137 +70,26 @@ fn messages(text: &mut Text, node: &NodeStats, facts: &Facts) {
         ("weir_answers_replayed_total", "Answers that clients had already.", facts.replayed),
         ("weir_upstream_missed_total", "Messages that exchanges did not give any more.", facts.missed),
         ("weir_upstreams_lost_total", "Upstream connections lost.", facts.upstreams_lost),
+        (
+            "weir_upstreams_begun_anew_total",
+            "Sessions of exchanges that were others than before.",
+            node.upstreams_begun_anew,
+        ),
+        (
+            "weir_orders_expired_total",
+            "Orders that ended without a word of their exchange.",
+            node.orders_expired,
+        ),
+        ("weir_overfills_total", "Executions of more shares than were left.", facts.overfills),
     ] {
-        text.one(name, "counter", help, value);
+        text.one(name, Counter, help, value);
     }
-    text.one("weir_orders_open", "gauge", "Orders that may be open upstream.", facts.open_orders);
-    text.one("weir_orders_unanswered", "gauge", "Orders sent upstream and not answered.", facts.unanswered);
-}
-
-fn sessions(text: &mut Text, node: &NodeStats, facts: &Facts) {
-    text.family("weir_sessions", "gauge", "Sessions of clients that are logged in.");
-    for state in ["live", "replaying"] {
-        let count = node.sessions.iter().filter(|session| session.state == state).count();
-        text.sample("weir_sessions", &[("state", state)], count);
-    }
-    text.family("weir_upstream_up", "gauge", "Whether orders can be sent.");
+    text.one("weir_orders_open", Gauge, "Orders that may be open upstream.", facts.open_orders);
+    text.one("weir_orders_unanswered", Gauge, "Orders sent upstream and not answered.", facts.unanswered);
+    text.family("weir_upstream_up", Gauge, "Whether orders can be sent.");
     for (venue, worker, is_open) in &facts.upstreams {
         let labels = [("venue", venue.as_str()), ("worker", &worker.to_string())];
         text.sample("weir_upstream_up", &labels, u8::from(*is_open));
-    }
-    if node.sessions_open > SESSIONS_MAX as u64 {
-        return;
-    }
-    let mut each = |name: &str, help: &str, value: fn(&weir_record::orders::SessionStats) -> u64| {
-        text.family(name, "gauge", help);
-        for session in &node.sessions {
-            text.sample(name, &[("session", session.account.as_str())], value(session));
-        }
-    };
-    each("weir_session_sent_sequence", "Last number sent.", |session| session.sequence_sent);
-    each("weir_session_received_refnum", "Last order number taken in.", |session| {
-        session.user_ref_num.into()
-    });
-    each("weir_session_outbound_queue_bytes", "Bytes that wait for the client.", |session| {
-        session.queued_bytes
-    });
-}
-
-fn by_label(
-    text: &mut Text,
-    name: &str,
-    help: &str,
-    label: &str,
-    counts: &std::collections::BTreeMap<String, u64>,
-) {
-    text.family(name, "counter", help);
-    for (key, count) in counts {
-        text.sample(name, &[(label, key.as_str())], count);
-    }
-}
-
-fn hops(text: &mut Text, hops: &[HopStats]) {
-    const NAME: &str = "weir_hop_latency_seconds";
-    text.family(NAME, "histogram", "Times between points of an order's way.");
-    for hop in hops {
-        // A summary of ours decodes; one that does not has no lines.
-        let Ok(histogram) = hop.latency.histogram() else { continue };
-        let label = ("hop", hop.hop.as_str());
-        for bound_ns in BOUNDS_NS {
-            let bound = (bound_ns as f64 / 1e9).to_string();
-            let count = histogram.count_between(0, bound_ns);
-            text.sample(&format!("{NAME}_bucket"), &[label, ("le", &bound)], count);
-        }
-        text.sample(&format!("{NAME}_bucket"), &[label, ("le", "+Inf")], histogram.len());
-        let sum = histogram.mean() * histogram.len() as f64 / 1e9;
-        text.sample(&format!("{NAME}_sum"), &[label], sum);
-        text.sample(&format!("{NAME}_count"), &[label], histogram.len());
-    }
-}
-
-fn handoff(text: &mut Text, node: &NodeStats) {
-    let Some(handoff) = &node.handoff else { return };
-    let strategy = [("strategy", handoff.strategy.as_str())];
-    for (name, help, value) in [
-        ("weir_handoff_pushed_total", "Messages handed to another worker.", handoff.pushed),
-        ("weir_handoff_drains_total", "Times a worker found something handed over.", handoff.drains),
-        ("weir_handoff_wakes_sent_total", "Wakes that cost a system call.", handoff.wakes_sent),
-        ("weir_handoff_wakes_suppressed_total", "Wakes that were not needed.", handoff.wakes_suppressed),
-        ("weir_handoff_wakes_spurious_total", "Wakes that found nothing.", handoff.wakes_spurious),
-        ("weir_handoff_wakes_recovered_total", "Work found without a wake.", handoff.wakes_recovered),
-        ("weir_handoff_overflowed_total", "Messages that found a full queue.", handoff.overflowed),
-        ("weir_handoff_orders_total", "Orders handed to another worker.", handoff.orders_handed_off),
-    ] {
-        text.family(name, "counter", help);
-        text.sample(name, &strategy, value);
-    }
-    text.family("weir_handoff_queue_depth", "gauge", "Messages handed over and not taken.");
-    text.sample("weir_handoff_queue_depth", &strategy, handoff.depth);
-}
-
-fn journal(text: &mut Text, node: &NodeStats) {
-    let Some(journal) = &node.journal else { return };
-    for (name, help, value) in [
-        ("weir_journal_records_total", "Records written.", journal.records),
-        ("weir_journal_bytes_total", "Bytes written.", journal.bytes),
-        ("weir_journal_commits_total", "Commits.", journal.commits),
-    ] {
-        text.one(name, "counter", help, value);
-    }
-    text.one("weir_journal_failed", "gauge", "1 once nothing is durable any more.", u8::from(journal.failed));
-}
-
-fn engine(text: &mut Text, server: &ServerStats) {
-    type Value = fn(&weir_record::engine::EngineStats) -> u64;
-    let each: [(&str, &str, Value); 2] = [
-        ("weir_loop_iterations_total", "Turns of the event loop.", |stats| stats.turns),
-        ("weir_loop_events_total", "Events delivered by the kernel.", |stats| stats.completions),
-    ];
-    for (name, help, value) in each {
-        text.family(name, "counter", help);
-        for (worker, stats) in server.workers.iter().enumerate() {
-            let labels = [("worker", &*worker.to_string()), ("driver", server.driver.as_str())];
-            text.sample(name, &labels, value(stats));
-        }
-    }
-    const NAME: &str = "weir_syscalls_total";
-    text.family(NAME, "counter", "System calls of the event loop.");
-    for (worker, stats) in server.workers.iter().enumerate() {
-        let worker = worker.to_string();
-        for (call, count) in [
-            ("wait", stats.wait_calls),
-            ("recv", stats.recv_calls),
-            ("send", stats.send_calls),
-            ("interest", stats.interest_calls),
-            ("poll", stats.poll_calls),
-            ("accept", stats.accept_calls),
-            ("setup", stats.setup_calls),
-            ("wake", stats.wake_calls),
-            ("file", stats.file_calls),
-            ("enter", stats.enters),
-        ] {
-            text.sample(NAME, &[("worker", &worker), ("call", call)], count);
-        }
     }
 }
 
@@ -464,7 +100,7 @@ mod tests {
     use weir_record::{
         latency::empty_histogram,
         load::LatencySummary,
-        orders::{HandoffStats, JournalStats, SessionStats},
+        orders::{HandoffStats, HopStats, JournalStats, SessionStats},
     };
 
     use super::*;
@@ -520,6 +156,54 @@ mod tests {
         }
     }
 
+    /// A row for each metric: name, kind, labels, meaning.
+    fn rows(text: &str) -> BTreeSet<String> {
+        let labels_of = |name: &str| -> BTreeSet<String> {
+            let own = |line: &&str| {
+                let sample = line.split(['{', ' ']).next().expect("a name");
+                sample == name || sample.strip_prefix(name).is_some_and(|end| end == "_bucket")
+            };
+            let labels = text.lines().filter(own).filter_map(|line| line.split_once('{'));
+            let pairs = labels.flat_map(|(_, rest)| rest.split("\","));
+            pairs.filter_map(|pair| Some(format!("`{}`", pair.split_once("=\"")?.0))).collect()
+        };
+        let mut rows = BTreeSet::new();
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '))
+            else {
+                continue;
+            };
+            let kind = lines.next().and_then(|line| line.rsplit(' ').next()).expect("a kind");
+            let labels: Vec<String> = labels_of(name).into_iter().collect();
+            let help = help.trim_end_matches('.');
+            rows.insert(format!("| `{name}` | {kind} | {} | {help} |", labels.join(", ")));
+        }
+        rows
+    }
+
+    #[test]
+    fn the_page_names_every_metric() {
+        let page = include_str!("../../../../docs/formats/metrics.md");
+        let is_ours = |line: &&str| line.starts_with("| `weir_") && !line.starts_with("| `weir_dashboard_");
+        let told: BTreeSet<String> = page.lines().filter(is_ours).map(str::to_owned).collect();
+        let mut node = snapshot();
+        let one = || BTreeMap::from([("x".to_owned(), 1)]);
+        (node.protocol_errors, node.logins) = (one(), one());
+        let server = ServerStats { workers: vec![Default::default()], ..Default::default() };
+        let facts = Facts { upstreams: vec![("A".to_owned(), 0, true)], ..Facts::default() };
+        let mut known = rows(&render(&node, &server, &facts));
+        let files = ServerStats { files: Some(Default::default()), ..server };
+        let of_files = rows(&metrics::of_server(&files));
+        known.extend(of_files.into_iter().filter(|row| row.starts_with("| `weir_file")));
+        let lacking: Vec<&String> = known.difference(&told).collect();
+        let surplus: Vec<&String> = told.difference(&known).collect();
+        assert!(
+            lacking.is_empty() && surplus.is_empty(),
+            "docs/formats/metrics.md lacks {lacking:#?} and has no longer {surplus:#?}"
+        );
+    }
+
     #[test]
     fn counts_are_split_by_side_and_labels_are_escaped() {
         let facts = Facts { upstream_received: 12, upstream_sent: 8, ..Facts::default() };
@@ -536,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn sessions_are_counted_beyond_those_that_are_listed() {
+        let node = NodeStats { sessions_open: 2500, sessions_replaying: 3, ..snapshot() };
+        let text = render(&node, &ServerStats::default(), &Facts::default());
+        for line in [r#"weir_sessions{state="live"} 2497"#, r#"weir_sessions{state="replaying"} 3"#] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
     fn a_histogram_counts_up_to_each_bound() {
         let text = render(&snapshot(), &ServerStats::default(), &Facts::default());
         let bucket = |bound: &str| {
@@ -547,21 +240,5 @@ mod tests {
             [bucket("0.000001"), bucket("0.000002"), bucket("0.000005"), bucket("1"), bucket("+Inf")],
             [0, 1, 2, 2, 3]
         );
-    }
-
-    #[test]
-    fn an_answer_has_one_deadline_however_well_its_reader_reads() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("it has one");
-        let mut reader = TcpStream::connect(address).expect("it listens");
-        let (mut stream, _) = listener.accept().expect("it comes");
-        let now = Instant::now();
-        write_until(&mut stream, b"in time", now + PATIENCE).expect("there is room");
-        let late = write_until(&mut stream, b"late", now).expect_err("the deadline is over");
-        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
-        drop(stream);
-        let mut text = String::new();
-        reader.read_to_string(&mut text).expect("it ends");
-        assert_eq!(text, "in time");
     }
 }

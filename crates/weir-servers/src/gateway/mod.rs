@@ -9,10 +9,11 @@
 //! What is kept in the journal: every order with its upstream number before it is sent, every answer with its upstream
 //! sequence number before the client sees it, and every change by `weir ctl`. A gateway that is started again asks each
 //! exchange for what comes after the last answer it kept, and sends what was not answered once more with the same
-//! numbers: the exchange ignores what it knows.
+//! numbers: the exchange ignores what it knows. If the exchange has begun another session meanwhile, the orders of the
+//! one before expire, each told to its client once; nothing of it is sent again.
 //!
-//! What waits is bounded: orders without an answer and bytes for each upstream session; what is handed over and not
-//! taken. Where a bound is reached, the clients that send there are not read any more, and no others.
+//! What waits is bounded: orders without an answer and bytes for each upstream session, where more are refused and
+//! cancels pass; and what is handed over and not taken, where the clients that send that way are not read any more.
 //!
 //! What it is not: it keeps no book, and it does not send an order to another venue when one is down: that order is
 //! refused.
@@ -24,13 +25,17 @@ mod commands;
 mod config;
 mod control;
 mod counters;
+mod expiry;
 mod hops;
 mod joining;
 mod ledger;
 mod limits;
 mod metrics;
+mod notices;
 mod positions;
 mod recovery;
+#[cfg(test)]
+mod sample;
 mod server;
 mod signal;
 mod stamp;
@@ -40,9 +45,10 @@ mod task;
 mod upstream;
 
 pub use config::{ConfigError, GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
-pub use control::{Answer, ControlPath, ControlSocket, Request, UpstreamStatus};
+pub use control::{
+    Answer, ControlPath, ControlSocket, Fault, KillError, Request, UpstreamStatus, VenueCancels,
+};
 pub use ledger::LedgerLimits;
 pub use limits::Limits;
-pub use metrics::MetricsPort;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;

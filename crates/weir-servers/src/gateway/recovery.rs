@@ -16,10 +16,11 @@ use super::{
     application::{RECORD_CONTROL, RECORD_SESSION, RECORD_VENUES, Symbols},
     commands::{Change, Controls},
     config::VENUES_MAX,
+    expiry::Expiry,
     ledger::{Ledger, LedgerLimits},
     positions::Positions,
     stranded::{Stranded, Why},
-    task::{Refusal, of_session_key, unpack_sequence},
+    task::{Refusal, of_sent_key, of_session_key, pack_sequence, session_key, unpack_sequence},
     upstream::Resume,
 };
 use crate::orders::{Record, RecordKind};
@@ -29,13 +30,53 @@ struct Sent {
     number: u32,
     origin: Origin,
     raw: Vec<u8>,
+    resend_until_ns: u64,
+}
+
+/// One moment on both clocks: what is old is told by the wall clock, which goes on while no process runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    /// Since 1970.
+    pub(super) wall_ns: u64,
+    /// On the engine's clock.
+    pub(super) engine_ns: u64,
+}
+
+impl Moment {
+    /// Until when what was sent at a time of the wall clock may be sent again, on the engine's clock; 0 for not any
+    /// more. What seems to come from the future has no age.
+    fn resend_until_ns(self, sent_wall_ns: u64, age_max_ns: u64) -> u64 {
+        let age_ns = self.wall_ns.saturating_sub(sent_wall_ns);
+        age_max_ns.checked_sub(age_ns).map_or(0, |left_ns| self.engine_ns.saturating_add(left_ns))
+    }
 }
 
 /// An order by its account and its number there.
 pub(super) type Key = (u32, u32);
 
+/// A worker and a venue.
+type Place = (usize, usize);
+
 /// Answers by their orders.
-type Answers = BTreeMap<Key, Vec<Vec<u8>>>;
+type Answers = BTreeMap<Key, Vec<Told<Vec<u8>>>>;
+
+/// What a client was told of its order.
+struct Told<Raw> {
+    raw: Raw,
+    /// By the gateway itself, which has ended the order.
+    is_end: bool,
+}
+
+impl<Raw: AsRef<[u8]>> Told<Raw> {
+    /// Has a ledger know it.
+    fn restore(&self, ledger: &mut Ledger, (account, user_ref_num): (AccountId, u32)) {
+        if self.is_end {
+            ledger.restore_end(account, user_ref_num);
+        } else {
+            ledger.restore_answer(account, self.raw.as_ref());
+        }
+    }
+}
 
 /// An order that its client's worker has journaled and that was not answered.
 struct Unsent {
@@ -52,8 +93,8 @@ struct Session {
     resume: Resume,
     /// By epoch and journal: up to which message of this session it has the answers for its clients.
     kept: BTreeMap<(u8, u16), u64>,
-    /// By epoch and account: up to which message of it the client has the answers.
-    delivered: HashMap<(u8, AccountId), u64>,
+    /// By epoch, journal and account: up to which message of it the client has the answers.
+    delivered: HashMap<(u8, u16, AccountId), u64>,
 }
 
 impl Session {
@@ -69,15 +110,70 @@ impl Session {
 
     /// Gives orders to the ledger as long as it has room, each with the answers that were read before it.
     fn catch_up(&mut self, early: &mut Answers) {
-        while let Some(Sent { number, origin, raw }) = self.later.front() {
-            if !self.ledger.restore(*number, *origin, raw) {
+        while let Some(Sent { number, origin, raw, resend_until_ns }) = self.later.front() {
+            if !self.ledger.restore(*number, *origin, raw, *resend_until_ns) {
                 return;
             }
-            for answer in early.remove(&(origin.account.0, origin.user_ref_num)).unwrap_or_default() {
-                self.ledger.restore_answer(origin.account, &answer);
+            let order = (origin.account, origin.user_ref_num);
+            for told in early.remove(&(order.0.0, order.1)).unwrap_or_default() {
+                told.restore(&mut self.ledger, order);
             }
             self.later.pop_front();
         }
+    }
+
+    /// Everything was read. `homes`: those of the clients it has answers for.
+    fn conclude(&mut self, homes: impl Iterator<Item = usize>, is_empty: bool) {
+        // Numbers of sessions that were before mean nothing in this one.
+        let epoch = self.resume.epoch;
+        self.kept.retain(|(of, _), _| *of == epoch);
+        for ((_, _, account), sequence) in self.delivered.iter().filter(|((of, _, _), _)| *of == epoch) {
+            let delivered = self.resume.delivered.entry(*account).or_default();
+            *delivered = (*sequence).max(*delivered);
+        }
+        // Each journal has its clients' answers without a gap; the one that has come least far decides.
+        let feeding = homes.map(|home| self.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
+        let kept = feeding.chain(self.kept.values().copied()).min().unwrap_or(0);
+        // Where nothing was kept or the session was never joined, what the exchange said before is not asked for.
+        let is_new = is_empty || self.resume.session.is_none();
+        self.resume.next = if is_new { 0 } else { kept + 1 };
+        self.resume.heard = if is_new { 0 } else { self.kept.values().copied().max().unwrap_or(0) };
+    }
+
+    /// The open orders that cannot go on, for a reason that is told.
+    fn stranded(&self, venue: &str, why: impl Fn(Key) -> Option<Why>) -> Vec<Stranded> {
+        let stranded = |(origin, _): (Origin, Option<u32>)| {
+            let Origin { account, user_ref_num, .. } = origin;
+            let why = why((account.0, user_ref_num))?;
+            Some(Stranded { account, user_ref_num, venue: venue.to_owned(), why })
+        };
+        self.ledger.open_orders().filter_map(stranded).collect()
+    }
+
+    /// A journal says that another session begins: what was sent in this one stays behind, and is given back if there
+    /// is any of it. Which answers there are of it may still be read.
+    fn begin_anew(
+        &mut self,
+        (name, epoch): (Name<10>, u8),
+        journal: u16,
+        limits: LedgerLimits,
+    ) -> Option<Self> {
+        let is_first = self.resume.session.replace(name).is_none();
+        let before = std::mem::replace(&mut self.resume.epoch, epoch);
+        if is_first || before == epoch {
+            return None;
+        }
+        // What is of this epoch and stands before is of the session that had the same number. In other journals that
+        // cannot be told.
+        self.kept.remove(&(epoch, journal));
+        self.delivered.retain(|(of, by, _), _| (*of, *by) != (epoch, journal));
+        let mut next = Self::new(limits);
+        next.resume = self.resume.clone();
+        next.kept = std::mem::take(&mut self.kept);
+        next.delivered = std::mem::take(&mut self.delivered);
+        let mut former = std::mem::replace(self, next);
+        former.resume.epoch = before;
+        (former.ledger.open() > 0 || !former.later.is_empty()).then_some(former)
     }
 }
 
@@ -91,7 +187,10 @@ pub(super) struct Recovering<'c> {
     /// By journal: the venues by their numbers in what follows there. None: as they are configured.
     numbers: HashMap<u16, Vec<usize>>,
     /// By worker and venue: those that are configured, and others whose orders the journals have.
-    sessions: BTreeMap<(usize, usize), Session>,
+    sessions: BTreeMap<Place, Session>,
+    /// By worker and venue: sessions that were followed by others, with orders of which no end was read yet.
+    former: Vec<(Place, Session)>,
+    now: Moment,
     positions: Positions,
     /// Orders that may never have been sent.
     unsent: BTreeMap<Key, Unsent>,
@@ -126,6 +225,10 @@ pub(super) struct Recovered {
     pub(super) prices: Vec<(Symbol, u64)>,
     /// Open orders that cannot go on with this configuration.
     pub(super) stranded: Vec<Stranded>,
+    /// Orders that have ended, of which their clients were not told; each with what names its session.
+    pub(super) expired: Vec<(u64, Expiry)>,
+    /// What the numbers of venues in these names stand for: those that are configured, and others behind them.
+    pub(super) venues: Vec<String>,
 }
 
 impl Recovered {
@@ -144,6 +247,7 @@ impl<'c> Recovering<'c> {
         symbols: &'c Symbols,
         accounts: &'c dyn Fn(&str) -> Option<AccountId>,
         controls: Controls,
+        now: Moment,
     ) -> Self {
         let limits: Vec<LedgerLimits> = venues.iter().map(|(_, limits)| *limits).collect();
         let places = (0..workers).flat_map(|worker| (0..limits.len()).map(move |venue| (worker, venue)));
@@ -154,6 +258,8 @@ impl<'c> Recovering<'c> {
             limits,
             venues: venues.iter().map(|(name, _)| name.clone()).collect(),
             numbers: HashMap::new(),
+            former: Vec::new(),
+            now,
             positions: Positions::default(),
             unsent: BTreeMap::new(),
             told: HashSet::new(),
@@ -170,7 +276,7 @@ impl<'c> Recovering<'c> {
         self.is_empty = false;
         match record.kind {
             RecordKind::Inbound { account, upstream, raw } => {
-                self.inbound(record.worker, account, upstream, raw);
+                self.inbound(record, account, upstream, raw);
             }
             RecordKind::Refused { account, reason, raw } => self.refused(account, reason, raw),
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
@@ -178,8 +284,9 @@ impl<'c> Recovering<'c> {
                 self.sequenced(record.worker, account, upstream_sequence, message);
             }
             RecordKind::Sent { account, session, upstream, raw } => {
-                if let Some(place) = self.place_of(record.worker, session) {
-                    self.sent(place, account, upstream, raw);
+                let (key, epoch) = of_sent_key(session);
+                if let Some(place) = self.place_of(record.worker, key) {
+                    self.sent((place, epoch), record.t_ns, (account, upstream), raw);
                 }
             }
             RecordKind::Application { kind: RECORD_SESSION, session, payload } => {
@@ -187,9 +294,9 @@ impl<'c> Recovering<'c> {
                     && let Some((epoch, name)) = payload.split_first()
                     && let Ok(name) = Name::from_padded(name)
                 {
-                    let session = self.session(place);
-                    session.resume.session = Some(name);
-                    session.resume.epoch = *epoch;
+                    let limits = self.limits_of(place.1);
+                    let former = self.session(place).begin_anew((name, *epoch), record.worker, limits);
+                    self.former.extend(former.map(|former| (place, former)));
                 }
             }
             RecordKind::Application { kind: RECORD_VENUES, payload, .. } => {
@@ -208,7 +315,7 @@ impl<'c> Recovering<'c> {
     }
 
     /// The worker and the venue of a session, as a record of this journal names it.
-    fn place_of(&self, journal: u16, key: u32) -> Option<(usize, usize)> {
+    fn place_of(&self, journal: u16, key: u32) -> Option<Place> {
         let (worker, number) = of_session_key(key);
         let venue = match self.numbers.get(&journal) {
             Some(numbers) => *numbers.get(number)?,
@@ -226,12 +333,17 @@ impl<'c> Recovering<'c> {
         })
     }
 
-    fn session(&mut self, place: (usize, usize)) -> &mut Session {
-        let limits = self.limits.get(place.1).copied().unwrap_or_default();
+    fn session(&mut self, place: Place) -> &mut Session {
+        let limits = self.limits_of(place.1);
         self.sessions.entry(place).or_insert_with(|| Session::new(limits))
     }
 
-    fn inbound(&mut self, worker: u16, account: AccountId, upstream: u32, raw: &[u8]) {
+    fn limits_of(&self, venue: usize) -> LedgerLimits {
+        self.limits.get(venue).copied().unwrap_or_default()
+    }
+
+    fn inbound(&mut self, record: &Record<'_>, account: AccountId, upstream: u32, raw: &[u8]) {
+        let worker = usize::from(record.worker);
         let Some(number) = new_number(raw) else { return };
         if upstream == 0 {
             let unsent = Unsent { client_order_id: name_of(raw), reason: None };
@@ -239,8 +351,8 @@ impl<'c> Recovering<'c> {
             self.unsent.entry((account.0, number)).or_insert(unsent);
             return;
         }
-        if let Some(venue) = self.venue_of(worker.into(), account, raw) {
-            self.sent((worker.into(), venue), account, upstream, raw);
+        if let Some(venue) = self.venue_of(worker, account, raw) {
+            self.sent(((worker, venue), 0), record.t_ns, (account, upstream), raw);
         }
     }
 
@@ -267,18 +379,20 @@ impl<'c> Recovering<'c> {
         self.symbols.route(symbol_of(raw)?)
     }
 
-    fn sent(&mut self, place: (usize, usize), account: AccountId, number: u32, raw: &[u8]) {
+    fn sent(&mut self, session: (Place, u8), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
+        let ((place, epoch), (account, number)) = (session, order);
         let Some(user_ref_num) = new_number(raw) else { return };
         let last = self.last_sent.entry(account).or_default();
         *last = user_ref_num.max(*last);
         self.positions.sent((account.0, user_ref_num), raw);
         let home = (account.0 as usize % self.workers) as u16;
         let origin = Origin { account, user_ref_num, home, received_ns: 0 };
-        self.session(place).later.push_back(Sent { number, origin, raw: raw.to_vec() });
-        // The entry was made just now.
-        if let Some(session) = self.sessions.get_mut(&place) {
-            session.catch_up(&mut self.early);
-        }
+        let resend_until_ns = self.now.resend_until_ns(t_ns, self.limits_of(place.1).resend_age_max_ns);
+        self.session(place);
+        let is_it = |session: &Session| session.resume.epoch == epoch;
+        let Some(session) = session_of(&mut self.sessions, &mut self.former, place, is_it) else { return };
+        session.later.push_back(Sent { number, origin, raw: raw.to_vec(), resend_until_ns });
+        session.catch_up(&mut self.early);
     }
 
     fn sequenced(&mut self, worker: u16, account: AccountId, upstream_sequence: u64, message: &[u8]) {
@@ -296,19 +410,32 @@ impl<'c> Recovering<'c> {
         let (key, epoch, sequence) = unpack_sequence(upstream_sequence);
         let Some(place) = self.place_of(worker, key) else { return };
         let session = self.session(place);
-        let delivered = session.delivered.entry((epoch, account)).or_default();
-        *delivered = sequence.max(*delivered);
-        let kept = session.kept.entry((epoch, worker)).or_default();
-        *kept = sequence.max(*kept);
+        // Zero: the gateway said it, and not the exchange.
+        if sequence > 0 {
+            let delivered = session.delivered.entry((epoch, worker, account)).or_default();
+            *delivered = sequence.max(*delivered);
+            let kept = session.kept.entry((epoch, worker)).or_default();
+            *kept = sequence.max(*kept);
+        }
         let Some(number) = number else { return };
+        let told = Told { raw: message, is_end: sequence == 0 };
+        let is_it = |session: &Session| session.ledger.knows(account, number);
+        let Some(session) = session_of(&mut self.sessions, &mut self.former, place, is_it) else { return };
         if session.ledger.knows(account, number) {
-            session.ledger.restore_answer(account, message);
+            told.restore(&mut session.ledger, (account, number));
             if !session.ledger.knows(account, number) {
                 self.positions.asked.remove(&(account.0, number));
             }
-        } else if usize::from(worker) != place.0 || !session.later.is_empty() {
-            self.early.entry((account.0, number)).or_default().push(message.to_vec());
+        } else if usize::from(worker) != place.0 || self.has_later(place) {
+            let told = Told { raw: message.to_vec(), is_end: told.is_end };
+            self.early.entry((account.0, number)).or_default().push(told);
         }
+    }
+
+    /// Whether a session at a place, or a former one, has orders that it has no room for yet.
+    fn has_later(&self, place: Place) -> bool {
+        let of_place = self.former.iter().filter(|(of, _)| *of == place).map(|(_, former)| former);
+        of_place.chain(self.sessions.get(&place)).any(|session| !session.later.is_empty())
     }
 
     fn change(&mut self, change: &Change) {
@@ -320,50 +447,51 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// What the workers begin with. `feeds` says which homes an upstream session has answers for.
-    pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool) -> Recovered {
+    /// What the workers begin with. `feeds` says which homes an upstream session has answers for. `gives_up`: what
+    /// cannot go on with this configuration expires.
+    pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool, gives_up: bool) -> Recovered {
         let Self { workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, .. } = self;
+        let asked = &self.positions.asked;
         // It does not matter which worker's journal was read first.
         unsent.retain(|(account, number), unsent| {
             let last = last_sent.get(&AccountId(*account));
             unsent.reason.is_some() || last.is_none_or(|last| number > last)
         });
-        for ((worker, _), session) in &mut sessions {
+        let mut naming = Naming { all: &self.venues, venues: self.venues[..limits.len()].to_vec() };
+        let mut expired = Vec::new();
+        for (place, mut session) in self.former {
             session.catch_up(&mut early);
-            // Numbers of sessions that were before mean nothing in this one.
-            let epoch = session.resume.epoch;
-            session.kept.retain(|(of, _), _| *of == epoch);
-            let delivered = session.delivered.iter().filter(|((of, _), _)| *of == epoch);
-            session.resume.delivered =
-                delivered.map(|((_, account), sequence)| (*account, *sequence)).collect();
-            // Each journal has its clients' answers without a gap; the one that has come least far decides.
-            let homes = (0..workers).filter(|home| feeds(*worker, *home));
-            let feeding = homes.map(|home| session.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
-            let kept = feeding.chain(session.kept.values().copied()).min().unwrap_or(0);
-            // Where nothing was kept or the session was never joined, what the exchange said before is not asked for.
-            let is_new = self.is_empty || session.resume.session.is_none();
-            session.resume.next = if is_new { 0 } else { kept + 1 };
+            naming.add(place, &session, session.ledger.expiries(), &mut expired);
         }
-        let (mut stranded, mut open) = (Vec::new(), Vec::new());
-        for ((worker, venue), session) in &sessions {
-            for (origin, shares) in session.ledger.open_orders() {
-                let asked = self.positions.asked.get(&(origin.account.0, origin.user_ref_num));
-                let left = asked.map(|asked| Restored { shares: shares.unwrap_or(asked.shares), ..*asked });
-                open.extend(left.map(|left| (origin.account, left)));
-                let symbol = asked.map(|asked| &asked.symbol);
-                // Of those it is known of none whether it is open.
-                let is_forgetful = |limits: &LedgerLimits| limits.when_full == WhenFull::ForgetOldest;
-                let why = match symbol {
-                    _ if limits.get(*venue).is_some_and(is_forgetful) => None,
-                    _ if *worker >= workers => Some(Why::Worker(*worker)),
-                    _ if *venue >= limits.len() => Some(Why::Venue),
-                    Some(symbol) if self.symbols.route(*symbol) != Some(*venue) => Some(Why::Route(*symbol)),
-                    _ => None,
-                };
-                let venue = self.venues[*venue].clone();
-                let Origin { account, user_ref_num, .. } = origin;
-                stranded.extend(why.map(|why| Stranded { account, user_ref_num, venue, why }));
+        let mut stranded = Vec::new();
+        for ((worker, venue), session) in &mut sessions {
+            session.catch_up(&mut early);
+            session.conclude((0..workers).filter(|home| feeds(*worker, *home)), self.is_empty);
+            // Of those it is known of none whether it is open.
+            if limits.get(*venue).is_some_and(|limits| limits.when_full == WhenFull::ForgetOldest) {
+                continue;
             }
+            let why = |key: Key| match asked.get(&key) {
+                _ if *worker >= workers => Some(Why::Worker(*worker)),
+                _ if *venue >= limits.len() => Some(Why::Venue),
+                Some(Restored { symbol, .. }) if self.symbols.route(*symbol) != Some(*venue) => {
+                    Some(Why::Route(*symbol))
+                }
+                _ => None,
+            };
+            let found = session.stranded(&self.venues[*venue], why);
+            if gives_up {
+                let give_up = |it: &Stranded| session.ledger.give_up(it.account, it.user_ref_num);
+                let expiries = found.iter().filter_map(give_up).collect();
+                naming.add((*worker, *venue), session, expiries, &mut expired);
+            }
+            stranded.extend(found);
+        }
+        let mut open = Vec::new();
+        for (origin, shares) in sessions.values().flat_map(|session| session.ledger.open_orders()) {
+            let asked = asked.get(&(origin.account.0, origin.user_ref_num));
+            let left = asked.map(|asked| Restored { shares: shares.unwrap_or(asked.shares), ..*asked });
+            open.extend(left.map(|left| (origin.account, left)));
         }
         sessions.retain(|(worker, venue), _| *worker < workers && *venue < limits.len());
         let refusal = |((account, user_ref_num), unsent): (Key, Unsent)| {
@@ -379,7 +507,54 @@ impl<'c> Recovering<'c> {
             prices: self.positions.prices(),
             executed: self.positions.executed,
             stranded,
+            expired,
+            venues: naming.venues,
         }
+    }
+}
+
+/// Of the session there is at a place and the former ones, the last one that it is; the one there is where none is.
+fn session_of<'s>(
+    sessions: &'s mut BTreeMap<Place, Session>,
+    former: &'s mut [(Place, Session)],
+    place: Place,
+    is_it: impl Fn(&Session) -> bool,
+) -> Option<&'s mut Session> {
+    let current = sessions.get_mut(&place)?;
+    if is_it(current) {
+        return Some(current);
+    }
+    let former = former.iter_mut().rev().find(|(of, former)| *of == place && is_it(former));
+    Some(former.map_or(current, |(_, former)| former))
+}
+
+/// How sessions are named in what is written from now on.
+struct Naming<'a> {
+    /// All that the journals name.
+    all: &'a [String],
+    /// Those that are configured, and behind them others that are needed.
+    venues: Vec<String>,
+}
+
+impl Naming<'_> {
+    /// Adds what has expired of a session.
+    fn add(
+        &mut self,
+        (worker, venue): Place,
+        session: &Session,
+        expiries: Vec<Expiry>,
+        to: &mut Vec<(u64, Expiry)>,
+    ) {
+        if expiries.is_empty() {
+            return;
+        }
+        let name = &self.all[venue];
+        let number = self.venues.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.venues.push(name.clone());
+            self.venues.len() - 1
+        });
+        let of = pack_sequence(session_key(worker, number), session.resume.epoch, 0);
+        to.extend(expiries.into_iter().map(|expiry| (of, expiry)));
     }
 }
 
@@ -400,365 +575,4 @@ fn name_of(raw: &[u8]) -> ClientOrderId {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use weir_proto::ouch::{Accepted, Appendage, Enter, Executed, Outbound, Rejected};
-
-    use super::*;
-    use crate::gateway::task::{pack_sequence, session_key};
-
-    const ACCOUNT: AccountId = AccountId(1);
-
-    fn enter(user_ref_num: u32) -> Vec<u8> {
-        let order = Enter {
-            user_ref_num,
-            side: b'B',
-            quantity: 100,
-            symbol: Symbol(*b"WEIR    "),
-            price: 10_000,
-            time_in_force: b'0',
-            display: b'Y',
-            capacity: b'P',
-            intermarket_sweep: b'N',
-            cross_type: b'N',
-            client_order_id: ClientOrderId([b' '; 14]),
-        };
-        let mut bytes = Vec::new();
-        Inbound::Enter(order, Appendage::default()).encode(&mut bytes);
-        bytes
-    }
-
-    /// Accepted and over at once.
-    fn accepted(user_ref_num: u32) -> Vec<u8> {
-        accepted_as(user_ref_num, b'D')
-    }
-
-    fn live(user_ref_num: u32) -> Vec<u8> {
-        accepted_as(user_ref_num, b'L')
-    }
-
-    fn accepted_as(user_ref_num: u32, order_state: u8) -> Vec<u8> {
-        let message = Outbound::Accepted(Accepted {
-            timestamp_ns: 1,
-            user_ref_num,
-            side: b'B',
-            quantity: 100,
-            symbol: Symbol(*b"WEIR    "),
-            price: 10_000,
-            time_in_force: b'0',
-            display: b'Y',
-            order_reference: 1,
-            capacity: b'P',
-            intermarket_sweep: b'N',
-            cross_type: b'N',
-            order_state,
-            client_order_id: ClientOrderId([b' '; 14]),
-        });
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        bytes
-    }
-
-    fn recover(records: &[(u16, RecordKind<'_>)]) -> Recovered {
-        let records: Vec<_> = records.iter().map(|(worker, kind)| (*worker, *kind, 0)).collect();
-        recover_at(&records)
-    }
-
-    fn recover_at(records: &[(u16, RecordKind<'_>, u64)]) -> Recovered {
-        let symbols = Symbols { other: Some(0), ..Symbols::default() };
-        let limits = LedgerLimits { open_max: 2, ..LedgerLimits::default() };
-        let nobody = |_: &str| None;
-        let venues = [("A".to_owned(), limits)];
-        let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default());
-        for (worker, kind, t_ns) in records {
-            recovering.take(&Record { worker: *worker, t_ns: *t_ns, kind: *kind });
-        }
-        recovering.finish(|_, _| true)
-    }
-
-    fn inbound(upstream: u32, raw: &[u8]) -> RecordKind<'_> {
-        RecordKind::Inbound { account: ACCOUNT, upstream, raw }
-    }
-
-    #[test]
-    fn what_an_account_has_open_and_executed_and_the_last_price_outlive_the_gateway() {
-        let executed = |user_ref_num: u32, quantity: u32, price: u64| {
-            let message = Outbound::Executed(Executed {
-                timestamp_ns: 1,
-                user_ref_num,
-                quantity,
-                price,
-                liquidity: b'A',
-                match_number: 1,
-            });
-            let mut bytes = Vec::new();
-            message.encode(&mut bytes);
-            bytes
-        };
-        let (first, second) = (enter(1), enter(2));
-        let (early, late) = (executed(1, 40, 9_000), executed(1, 10, 8_000));
-        let answer = |sequence: u64, message| {
-            let upstream_sequence = pack_sequence(session_key(0, 0), 0, sequence);
-            RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message }
-        };
-        let accepted = live(1);
-        let sent = |number: u32, raw| RecordKind::Sent {
-            account: ACCOUNT,
-            session: session_key(0, 0),
-            upstream: number,
-            raw,
-        };
-        let of_sender = [(0, sent(1, &first), 1), (0, sent(2, &second), 2)];
-        let of_home = [
-            (1, inbound(0, &first), 1),
-            (1, answer(1, &accepted), 3),
-            // The later trade is in the journal that is read first, or last.
-            (1, answer(2, &late), 9),
-            (1, answer(3, &early), 4),
-            (1, inbound(0, &second), 5),
-        ];
-        let whichever = [[&of_sender[..], &of_home[..]].concat(), [&of_home[..], &of_sender[..]].concat()];
-        for records in whichever {
-            let recovered = recover_at(&records);
-            let order = |user_ref_num, shares| {
-                (ACCOUNT, Restored { user_ref_num, symbol: Symbol(*b"WEIR    "), price: 10_000, shares })
-            };
-            assert_eq!(recovered.open, [order(1, 50), order(2, 100)]);
-            assert_eq!(recovered.executed[&ACCOUNT], 40 * 9_000 + 10 * 8_000);
-            assert_eq!(recovered.prices, [(Symbol(*b"WEIR    "), 8_000)]);
-        }
-    }
-
-    /// Two venues of which the first has order 1 and the second order 2, then a start with other venues and routes.
-    fn restarted(venues: &[&str], routes: &[(&str, usize)]) -> Recovered {
-        let of_symbol = |number: u32, symbol: [u8; 8]| {
-            let mut raw = enter(number);
-            raw[10..18].copy_from_slice(&symbol);
-            raw
-        };
-        let (first, second) = (of_symbol(1, *b"WEIR    "), of_symbol(2, *b"DAM     "));
-        let sent = |venue: usize, raw| RecordKind::Sent {
-            account: ACCOUNT,
-            session: session_key(1, venue),
-            upstream: 1,
-            raw,
-        };
-        let named = RecordKind::Application { kind: RECORD_VENUES, session: 0, payload: br#"["A","B"]"# };
-        let limits = LedgerLimits::default();
-        let venues: Vec<_> = venues.iter().map(|name| ((*name).to_owned(), limits)).collect();
-        let route = |(symbol, venue): &(&str, usize)| (symbol.parse().expect("it is short"), *venue);
-        let symbols = Symbols { venues: routes.iter().map(route).collect(), other: None };
-        let nobody = |_: &str| None;
-        let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default());
-        for kind in [named, sent(0, &first), sent(1, &second)] {
-            recovering.take(&Record { worker: 1, t_ns: 0, kind });
-        }
-        recovering.finish(|_, _| true)
-    }
-
-    #[test]
-    fn orders_stay_with_the_venue_they_were_sent_to_whatever_is_configured_now() {
-        let open = |recovered: &Recovered| -> Vec<usize> {
-            recovered.sessions.iter().map(|(ledger, _)| ledger.open()).collect()
-        };
-        let same = restarted(&["A", "B"], &[("WEIR", 0), ("DAM", 1)]);
-        assert_eq!((open(&same), same.stranded.len()), (vec![0, 0, 1, 1], 0));
-        let turned = restarted(&["C", "B", "A"], &[("WEIR", 2), ("DAM", 1)]);
-        assert_eq!((open(&turned), turned.stranded.len()), (vec![0, 0, 0, 0, 1, 1], 0));
-        let stranded = |recovered: Recovered| -> Vec<(u32, String, Why)> {
-            let found = recovered.stranded.into_iter();
-            found.map(|it| (it.user_ref_num, it.venue, it.why)).collect()
-        };
-        let moved = restarted(&["A", "B"], &[("WEIR", 1), ("DAM", 1)]);
-        let weir = Symbol(*b"WEIR    ");
-        assert_eq!(stranded(moved), [(1, "A".to_owned(), Why::Route(weir))]);
-        let gone = restarted(&["B"], &[("WEIR", 0), ("DAM", 0)]);
-        assert_eq!(stranded(gone), [(1, "A".to_owned(), Why::Venue)]);
-    }
-
-    #[test]
-    fn an_order_that_another_worker_sent_is_not_refused_whichever_journal_is_read_first() {
-        let (sent, unsent) = (enter(5), enter(6));
-        let (home, sender) = ([inbound(0, &sent), inbound(0, &unsent)], inbound(1, &sent));
-        let home_first = [(0, home[0]), (0, home[1]), (1, sender)];
-        let sender_first = [(0, sender), (1, home[0]), (1, home[1])];
-        for (records, place) in [(home_first, 1), (sender_first, 0)] {
-            let recovered = recover(&records);
-            let refused: Vec<u32> =
-                recovered.unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect();
-            assert_eq!(refused, [6]);
-            let (ledger, resume) = &recovered.sessions[place];
-            assert_eq!((ledger.unanswered(), ledger.knows(ACCOUNT, 5)), (1, true));
-            assert_eq!(resume.next, 0, "a session that was never joined is not asked for its past");
-        }
-    }
-
-    #[test]
-    fn more_orders_than_have_room_are_restored_once_the_answers_are_read() {
-        let orders: Vec<Vec<u8>> = (1..=5).map(enter).collect();
-        let answers: Vec<Vec<u8>> = (1..=3).map(accepted).collect();
-        let mut records: Vec<_> =
-            orders.iter().zip(1..).map(|(raw, number)| (0, inbound(number, raw))).collect();
-        records.extend(answers.iter().zip(1..).map(|(message, sequence)| {
-            let upstream_sequence = pack_sequence(session_key(0, 0), 0, sequence);
-            (1, RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message })
-        }));
-        let recovered = recover(&records);
-        let ledger = &recovered.sessions[0].0;
-        assert_eq!((ledger.open(), ledger.unanswered()), (2, 2));
-        assert!(ledger.knows(ACCOUNT, 4) && ledger.knows(ACCOUNT, 5));
-    }
-
-    fn rejected(user_ref_num: u32, reason: u16) -> Vec<u8> {
-        let client_order_id = ClientOrderId([b' '; 14]);
-        let message = Outbound::Rejected(Rejected { timestamp_ns: 1, user_ref_num, reason, client_order_id });
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        bytes
-    }
-
-    /// A record as a test writes it down.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Written {
-        /// By the client's worker: it hands the order on.
-        Handed(u32),
-        /// By either worker: it refuses the order.
-        Refused(u32),
-        /// By the sender: the order and its number upstream.
-        Sent(u32, u32),
-        /// By the client's worker: an answer, and its number in the exchange's stream.
-        Accepted(u32, u64),
-        /// By the client's worker: the refusal.
-        Told(u32),
-    }
-
-    const REASON: u16 = reject_reason::SHARES_EXCEED_THRESHOLD;
-
-    /// Shows the records of one journal.
-    fn read(recovering: &mut Recovering<'_>, account: AccountId, worker: u16, sender: u16, all: &[Written]) {
-        for (written, sequence) in all.iter().zip(1..) {
-            let (Written::Handed(number)
-            | Written::Refused(number)
-            | Written::Sent(number, _)
-            | Written::Accepted(number, _)
-            | Written::Told(number)) = *written;
-            let raw = enter(number);
-            let message = match written {
-                Written::Told(_) => rejected(number, REASON),
-                _ => accepted(number),
-            };
-            let key = session_key(sender.into(), 0);
-            let kind = match *written {
-                Written::Handed(_) => RecordKind::Inbound { account, upstream: 0, raw: &raw },
-                Written::Refused(_) => RecordKind::Refused { account, reason: REASON, raw: &raw },
-                Written::Sent(_, upstream) => RecordKind::Inbound { account, upstream, raw: &raw },
-                Written::Accepted(_, of_exchange) => {
-                    let upstream_sequence = pack_sequence(key, 0, of_exchange);
-                    RecordKind::Sequenced { account, sequence, upstream_sequence, message: &message }
-                }
-                Written::Told(_) => {
-                    RecordKind::Sequenced { account, sequence, upstream_sequence: 0, message: &message }
-                }
-            };
-            recovering.take(&Record { worker, t_ns: 0, kind });
-        }
-    }
-
-    /// Each journal ends where the kill found it. What is in any of them has one end: an answer that the client has, a
-    /// place among those that are sent again, or a refusal that it is told now.
-    #[test]
-    fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() {
-        use Written::{Accepted, Handed, Refused, Sent, Told};
-        let of_home = [
-            Handed(1),
-            Refused(2),
-            Told(2),
-            Handed(3),
-            Handed(4),
-            Accepted(1, 1),
-            Told(3),
-            Handed(6),
-            Accepted(4, 2),
-            Told(6),
-            Handed(7),
-            Handed(8),
-        ];
-        let of_sender = [Sent(1, 1), Refused(3), Sent(4, 2), Refused(6), Sent(7, 3)];
-        for home in [0_u16, 1] {
-            let (account, sender) = (AccountId(home.into()), 1 - home);
-            for kept in 0..=of_home.len() {
-                for sent in 0..=of_sender.len() {
-                    let (of_home, of_sender) = (&of_home[..kept], &of_sender[..sent]);
-                    // An order is sent when its record is durable, and answered when it was sent.
-                    let was_sent = |order: u32| {
-                        of_sender.iter().any(|one| matches!(one, Sent(number, _) if *number == order))
-                    };
-                    let is_possible = |one: &Written| !matches!(one, Accepted(order, _) if !was_sent(*order));
-                    if !of_home.iter().all(is_possible) {
-                        continue;
-                    }
-                    // The next start says what is missing, and is killed too.
-                    let missing = ends_in_one_way(account, sender, of_home, of_sender);
-                    for said in 0..=missing.len() {
-                        let told = missing[..said].iter().map(|number| Told(*number));
-                        let of_home: Vec<Written> = of_home.iter().copied().chain(told).collect();
-                        let rest = ends_in_one_way(account, sender, &of_home, of_sender);
-                        assert_eq!(rest, missing[said..]);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Which orders are refused now.
-    fn ends_in_one_way(
-        account: AccountId,
-        sender: u16,
-        of_home: &[Written],
-        of_sender: &[Written],
-    ) -> Vec<u32> {
-        let home = 1 - sender;
-        let symbols = Symbols { other: Some(0), ..Symbols::default() };
-        let nobody = |_: &str| None;
-        let venues = [("A".to_owned(), LedgerLimits::default())];
-        let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default());
-        for worker in [0, 1] {
-            let all = if worker == home { of_home } else { of_sender };
-            read(&mut recovering, account, worker, sender, all);
-        }
-        let recovered = recovering.finish(|_, _| true);
-        let ledger = &recovered.sessions[usize::from(sender)].0;
-        let shown = format!("account {}, home {of_home:?}, sender {of_sender:?}", account.0);
-        let told_now: Vec<u32> = recovered.unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect();
-        let all = || of_home.iter().chain(of_sender);
-        let numbers =
-            |number: fn(&Written) -> Option<u32>| all().filter_map(number).collect::<BTreeSet<u32>>();
-        let refused = numbers(|written| match *written {
-            Written::Refused(number) => Some(number),
-            _ => None,
-        });
-        let answered = numbers(|written| match *written {
-            Written::Accepted(number, _) | Written::Told(number) => Some(number),
-            _ => None,
-        });
-        let journaled = numbers(|written| match *written {
-            Written::Handed(number) | Written::Sent(number, _) | Written::Refused(number) => Some(number),
-            _ => None,
-        });
-        let mut again = 0;
-        for number in journaled {
-            let is_sent_again = ledger.knows(account, number);
-            let is_told_now = told_now.iter().filter(|told| **told == number).count();
-            let ends = usize::from(answered.contains(&number)) + usize::from(is_sent_again) + is_told_now;
-            assert_eq!(ends, 1, "order {number}: {shown}");
-            again += usize::from(is_sent_again);
-        }
-        assert_eq!(ledger.unanswered(), again, "{shown}");
-        for (_, refusal) in &recovered.unsent {
-            let reason = if refused.contains(&refusal.user_ref_num) { REASON } else { 2 };
-            assert_eq!(refusal.reason, reason, "{shown}");
-        }
-        told_now
-    }
-}
+mod tests;

@@ -6,9 +6,10 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
+        mpsc::Receiver,
     },
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use weir_engine::{
@@ -16,7 +17,7 @@ use weir_engine::{
     mailbox::{MailboxReceiver, mailbox},
     net::{Address, Stream},
     serve::{Drained, ServeError, ServerConfig},
-    spawn,
+    spawn, time,
 };
 use weir_record::{
     engine::ServerStats,
@@ -27,21 +28,24 @@ use weir_trading::{AccountId, References, RiskState, Route};
 use super::{
     application::{Common, Gateway, Parts, Symbols},
     checks::{Checks, new_risk},
-    commands::{Asked, Change, Commander, Controls, WAITING_MAX, obey},
-    config::{GatewayConfig, WORKERS_MAX},
-    control::UpstreamStatus,
+    commands::{Asked, Cancels, Change, Commander, Controls, WAITING_MAX, obey},
+    config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
+    control::{KillError, UpstreamStatus, VenueCancels},
     counters::{Count, GatewayCounters, total},
+    expiry::{Expiry, Untold},
     hops::{Hops, summarize},
     ledger::{Ledger, LedgerLimits},
     limits::Limits,
     metrics::Facts,
-    recovery::{Recovered, Recovering},
+    notices::{Begun, Notices},
+    recovery::{Moment, Recovered, Recovering},
     stranded,
     task::{Refusal, Task},
     upstream::{Login, Place, Resume, Upstream},
 };
 use crate::{
     journal::Level,
+    metrics::{DRAINING, JOURNAL_FAILED},
     orders::{
         AccountConfig, Application, Hub, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery,
         recover,
@@ -77,7 +81,6 @@ impl std::fmt::Debug for GatewayControl {
 struct Shared {
     config: GatewayConfig,
     common: Arc<Common>,
-    counters: Vec<Arc<GatewayCounters>>,
     hops: Vec<Arc<Hops>>,
     handoff: Vec<Arc<HandoffCounters>>,
     commander: Commander,
@@ -86,16 +89,19 @@ struct Shared {
 impl Shared {
     /// Adds what the gateway counts to what its sessions do.
     fn complete(&self, mut stats: NodeStats) -> NodeStats {
-        let taken = total(&self.counters, |counters| &counters.taken);
-        let passed = total(&self.counters, |counters| &counters.passed);
+        let taken = total(&self.common.counters, |counters| &counters.taken);
+        let passed = total(&self.common.counters, |counters| &counters.passed);
         stats.backlog += taken.saturating_sub(passed);
-        stats.upstreams_open = total(&self.counters, |counters| &counters.upstreams_open);
+        let count = |of: fn(&GatewayCounters) -> &Count| total(&self.common.counters, of);
+        stats.upstreams_open = count(|counters| &counters.upstreams_open);
+        stats.upstreams_begun_anew = count(|counters| &counters.begun_anew);
+        stats.orders_expired = count(|counters| &counters.expired);
         stats.hops = summarize(&self.hops);
         if self.common.hands_off {
             let mut sum = HandoffStats {
                 strategy: self.config.handoff.strategy.name().into(),
                 orders: stats.orders,
-                orders_handed_off: total(&self.counters, |counters| &counters.handed_off),
+                orders_handed_off: total(&self.common.counters, |counters| &counters.handed_off),
                 ..HandoffStats::default()
             };
             self.handoff.iter().for_each(|counters| sum.merge(&counters.stats()));
@@ -107,6 +113,7 @@ impl Shared {
     fn upstreams(&self) -> Vec<UpstreamStatus> {
         let common = &self.common;
         let troubles = common.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = common.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let status = |(index, open): (usize, &AtomicBool)| {
             let is_open = open.load(Ordering::Relaxed);
             UpstreamStatus {
@@ -114,6 +121,9 @@ impl Shared {
                 worker: (index / common.venues.len()) as u32,
                 is_open,
                 trouble: troubles[index].clone().filter(|_| !is_open),
+                session: begun[index].session.map(|session| session.to_string()),
+                times_begun_anew: begun[index].times_anew,
+                orders_expired: begun[index].expired,
             }
         };
         common.open.iter().enumerate().map(status).collect()
@@ -126,6 +136,7 @@ struct Seat {
     sessions: Vec<(Ledger, Resume)>,
     asked: MailboxReceiver<Asked>,
     unsent: Vec<(AccountId, Refusal)>,
+    expired: Vec<(u64, Expiry)>,
     risk: RiskState,
 }
 
@@ -138,7 +149,7 @@ struct Prepared {
 
 impl Prepared {
     /// Recovers what the journals hold.
-    fn new(workers: usize, config: GatewayConfig) -> io::Result<Self> {
+    fn new(workers: usize, config: GatewayConfig, now: Moment) -> io::Result<Self> {
         let mut common = common(&config, workers);
         let names = |name: &str| account_named(&config, name);
         let venues_limits: Vec<(String, LedgerLimits)> =
@@ -148,13 +159,24 @@ impl Prepared {
             account_limits: config.account_limits.clone(),
             ..Controls::default()
         };
-        let mut recovering = Recovering::new(workers, &venues_limits, &common.symbols, &names, controls);
+        let mut recovering = Recovering::new(workers, &venues_limits, &common.symbols, &names, controls, now);
         let recovery = recover(&orders_config(&config), &mut |record| recovering.take(record))
             .map_err(io::Error::other)?;
-        let recovered = recovering.finish(|worker, home| common.feeds(worker, home));
-        if !recovered.stranded.is_empty() {
-            return Err(invalid(stranded::tell(&recovered.stranded, &config)));
+        let gives_up = config.expire_unreachable;
+        let recovered = recovering.finish(|worker, home| common.feeds(worker, home), gives_up);
+        if !recovered.stranded.is_empty() && !gives_up {
+            return Err(invalid(stranded::refusal(&recovered.stranded, &config)));
         }
+        if !recovered.stranded.is_empty() {
+            common.notices.say(stranded::notice(&recovered.stranded, &config));
+        }
+        if recovered.venues.len() > VENUES_MAX {
+            return Err(invalid(format!(
+                "orders have expired at so many venues that are not configured that they would be more than \
+                 {VENUES_MAX} with those that are; start once with fewer of these"
+            )));
+        }
+        common.venues_recorded.clone_from(&recovered.venues);
         common.hands_off |= recovered.has_orders_of_others(config.venues.len());
         if common.hands_off && config.handoff.strategy == handoff::Strategy::Owner {
             return Err(invalid(
@@ -170,7 +192,6 @@ impl Prepared {
         let venues = config.venues.len();
         let shared = Arc::new(Shared {
             common: Arc::new(common),
-            counters: (0..workers).map(|_| Arc::default()).collect(),
             hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
             handoff,
             commander: Commander::new(recovered.controls, senders),
@@ -180,11 +201,13 @@ impl Prepared {
         let workers_parts = ports.into_iter().zip(boxes).zip(risk).enumerate();
         let seats = workers_parts.map(|(worker, ((port, asked), risk))| {
             let own = |(account, _): &&(AccountId, Refusal)| account.0 as usize % workers == worker;
+            let is_own = |(_, expiry): &&(u64, Expiry)| usize::from(expiry.origin.home) == worker;
             Some(Seat {
                 port,
                 sessions: sessions.by_ref().take(venues).collect(),
                 asked,
                 unsent: recovered.unsent.iter().filter(own).copied().collect(),
+                expired: recovered.expired.iter().filter(is_own).copied().collect(),
                 risk,
             })
         });
@@ -218,7 +241,10 @@ impl GatewayServer {
     /// Those of [`OrdersServer::start`]; a hand-off that cannot do what is asked.
     pub fn start(server: ServerConfig, config: GatewayConfig) -> Result<Self, ServeError> {
         check(&server, &config)?;
-        let prepared = Prepared::new(server.workers, config)
+        let engine_ns = time::monotonic().as_nanos();
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = Moment { wall_ns: wall.as_nanos() as u64, engine_ns };
+        let prepared = Prepared::new(server.workers, config, now)
             .map_err(|source| ServeError::Worker { worker: 0, source })?;
         let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
@@ -287,7 +313,9 @@ impl LocalGateway {
     /// Those of the configuration and the journal.
     pub async fn start(config: GatewayConfig) -> io::Result<Self> {
         check_venues(&config, 1)?;
-        let prepared = Prepared::new(1, config)?;
+        // On the simulator both clocks are one.
+        let now_ns = time::now().as_nanos();
+        let prepared = Prepared::new(1, config, Moment { wall_ns: now_ns, engine_ns: now_ns })?;
         let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
         let orders = LocalOrders::start_recovered(orders, recovery, make).await?;
@@ -309,7 +337,7 @@ impl LocalGateway {
         self.shared.upstreams()
     }
 
-    /// Ends the sessions: clients get what there is for them and the end of the session.
+    /// Lets clients go, as [`OrdersControl::drain`].
     pub async fn drain(&self) {
         self.orders.drain().await;
     }
@@ -392,6 +420,7 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
     Common {
         workers,
         venues: config.venues.iter().map(|venue| venue.name.clone()).collect(),
+        venues_recorded: Vec::new(),
         symbols: Symbols { venues: config.symbols.iter().copied().collect(), other: config.default_venue },
         hands_off: senders
             .iter()
@@ -399,10 +428,14 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
             .any(|(account, sender)| account % workers != usize::from(*sender)),
         senders,
         hop_times: config.hop_times,
-        full: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
+        behind: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+        settled: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+        counters: (0..workers).map(|_| Arc::default()).collect(),
         open: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
         references: Arc::new(References::new(REFERENCES_MAX)),
         troubles: Mutex::new(vec![None; sessions]),
+        begun: Mutex::new(vec![Begun::default(); sessions]),
+        notices: Notices::new(sessions),
     }
 }
 
@@ -413,7 +446,7 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
 
 /// Makes a worker's part and starts it.
 fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn Application>> {
-    let Seat { port, sessions, asked, unsent, risk } = seat;
+    let Seat { port, sessions, asked, unsent, expired, risk } = seat;
     let (worker, config) = (hub.worker(), &shared.config);
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
@@ -430,7 +463,7 @@ fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn App
     });
     let parts = Parts {
         common: Arc::clone(&shared.common),
-        counters: Arc::clone(&shared.counters[worker]),
+        counters: Arc::clone(&shared.common.counters[worker]),
         hops: Arc::clone(&shared.hops[worker]),
         upstreams: upstreams.collect(),
         port,
@@ -443,6 +476,8 @@ fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn App
     cancel_left(&gateway, &shared.commander.controls(), &config.accounts);
     gateway.start();
     gateway.keep(spawn(obey(Rc::clone(&gateway), asked)));
+    let (telling, untold) = (Rc::clone(&gateway), Untold::new(expired.into()));
+    gateway.keep(spawn(async move { telling.expire(&untold).await }));
     Ok(gateway)
 }
 
@@ -517,9 +552,12 @@ impl GatewayControl {
     /// # Errors
     /// In words, why not.
     pub fn health(&self) -> Result<(), String> {
-        let has_failed = total(&self.shared.counters, |counters| &counters.has_failed) > 0;
+        if !self.orders.server().is_serving() {
+            return Err(DRAINING.into());
+        }
+        let has_failed = total(&self.shared.common.counters, |counters| &counters.has_failed) > 0;
         if has_failed || self.orders.node_stats().journal.is_some_and(|journal| journal.failed) {
-            return Err("the journal has failed".into());
+            return Err(JOURNAL_FAILED.into());
         }
         if self.upstreams().iter().any(|upstream| upstream.is_open) {
             return Ok(());
@@ -527,14 +565,33 @@ impl GatewayControl {
         Err("no upstream session is logged in".into())
     }
 
-    /// Stops an account, or everybody, or ends that. Open orders are cancelled. Says how many.
+    /// Stops an account, or everybody, or ends that. Open orders are cancelled; says by venue how far that has come,
+    /// where there were any. Waits a second at most for exchanges, and 5 for the journal.
     ///
     /// # Errors
-    /// In words: no such account, or the change cannot be kept.
-    pub fn kill(&self, account: Option<&str>, on: bool) -> Result<u64, String> {
+    /// No such account, or the change cannot be kept.
+    pub fn kill(&self, account: Option<&str>, on: bool) -> Result<Vec<VenueCancels>, KillError> {
         let id = account.map(|name| self.account(name)).transpose()?;
         let change = Change::Kill { account: account.map(str::to_owned), on };
-        self.shared.commander.change(id, &change)
+        if !on {
+            self.shared.commander.change(id, &change)?;
+            return Ok(Vec::new());
+        }
+        let (cancels, outcome) = self.shared.commander.engage(id, &change);
+        let named = self.shared.common.venues.iter().zip(cancels).filter(|(_, cancels)| cancels.orders > 0);
+        let cancels = named
+            .map(|(venue, Cancels { orders, sent, open, expired })| VenueCancels {
+                venue: venue.clone(),
+                orders,
+                sent,
+                confirmed: orders.saturating_sub(open + expired),
+                expired,
+            })
+            .collect();
+        match outcome {
+            Ok(()) => Ok(cancels),
+            Err(reason) => Err(KillError { reason, cancels }),
+        }
     }
 
     /// Kill switches that are on: accounts, and `*` for everybody.
@@ -564,12 +621,26 @@ impl GatewayControl {
         changes: serde_json::Map<String, serde_json::Value>,
     ) -> Result<(), String> {
         let id = account.map(|name| self.account(name)).transpose()?;
-        self.shared.commander.change_limits(id, account, |limits| limits.with(changes)).map(drop)
+        self.shared.commander.change_limits(id, account, |limits| limits.with(changes))
     }
 
-    /// Starts draining.
+    /// Lines that people should see, as they come up: sessions that exchanges have begun anew and the like. They are
+    /// few, and whoever does not take them loses some. Once.
+    pub fn notices(&self) -> Option<Receiver<String>> {
+        self.shared.common.notices.take()
+    }
+
+    /// Starts draining: the session with clients can be joined again after the next start.
     pub fn drain(&self) {
         self.orders.drain();
+    }
+
+    /// Ends the session of this name with clients, and with it the gateway.
+    ///
+    /// # Errors
+    /// As [`OrdersControl::end_session`].
+    pub fn end_session(&self, name: &str) -> Result<(), String> {
+        self.orders.end_session(name)
     }
 
     fn account(&self, name: &str) -> Result<AccountId, String> {
@@ -579,10 +650,9 @@ impl GatewayControl {
     /// What metrics show beside the records that every node has.
     pub(super) fn facts(&self) -> Facts {
         let shared = &self.shared;
-        let count = |of: fn(&GatewayCounters) -> &Count| total(&shared.counters, of);
+        let count = |of: fn(&GatewayCounters) -> &Count| total(&shared.common.counters, of);
         let upstreams = self.upstreams().into_iter();
         Facts {
-            version: env!("CARGO_PKG_VERSION"),
             handoff: shared.config.handoff.strategy.to_string(),
             route: shared.config.route.to_string(),
             durability: shared.config.journal.as_ref().map_or(Level::None, |(_, level)| *level).to_string(),
@@ -597,6 +667,7 @@ impl GatewayControl {
             unanswered: count(|counters| &counters.unanswered),
             replayed: count(|counters| &counters.replayed),
             missed: count(|counters| &counters.missed),
+            overfills: count(|counters| &counters.overfills),
             upstreams: upstreams
                 .map(|upstream| (upstream.venue, upstream.worker, upstream.is_open))
                 .collect(),

@@ -1,5 +1,6 @@
 //! Open orders of earlier starts that a configuration does not reach. Sent anew they would be executed elsewhere, and
-//! left alone nobody would hear of them: with such orders a gateway does not start.
+//! left alone nobody would hear of them: with such orders a gateway does not start, unless it is told to let them
+//! expire.
 
 use std::fmt;
 
@@ -43,7 +44,24 @@ impl fmt::Display for Why {
 }
 
 /// Why a gateway does not start with them, in words.
-pub(super) fn tell(stranded: &[Stranded], config: &GatewayConfig) -> String {
+pub(super) fn refusal(stranded: &[Stranded], config: &GatewayConfig) -> String {
+    format!(
+        "the journal has open orders that this configuration does not reach: {}; start with the workers, venues and \
+         routes they were sent with until they have ended, or let them expire with --expire-unreachable",
+        list(stranded, config)
+    )
+}
+
+/// What a gateway says that starts all the same.
+pub(super) fn notice(stranded: &[Stranded], config: &GatewayConfig) -> String {
+    format!(
+        "orders that this configuration does not reach have expired: {}; what a venue that is not configured makes of \
+         them from now on, nobody hears",
+        list(stranded, config)
+    )
+}
+
+fn list(stranded: &[Stranded], config: &GatewayConfig) -> String {
     let one = |it: &Stranded| {
         let Stranded { account, user_ref_num, venue, why } = it;
         let name = config.accounts.get(account.0 as usize).map_or("?", |account| account.name.as_str());
@@ -52,9 +70,5 @@ pub(super) fn tell(stranded: &[Stranded], config: &GatewayConfig) -> String {
     let mut told: Vec<String> = stranded.iter().take(TOLD_MAX).map(one).collect();
     let rest = stranded.len() - told.len();
     told.extend((rest > 0).then(|| format!("and {rest} more")));
-    format!(
-        "the journal has open orders that this configuration does not reach: {}; start with the workers, venues and \
-         routes they were sent with until they have ended, or with an empty journal",
-        told.join(", ")
-    )
+    told.join(", ")
 }

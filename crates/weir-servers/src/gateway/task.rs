@@ -139,6 +139,17 @@ pub(super) fn of_session_key(key: u32) -> (usize, usize) {
     (key as usize / VENUES_MAX, key as usize % VENUES_MAX)
 }
 
+/// Names an upstream session in the record of an order, and which one of those it is that the exchange has begun.
+pub(super) fn sent_key(session_key: u32, epoch: u8) -> u32 {
+    session_key | u32::from(epoch) << KEY_BITS
+}
+
+/// What [`sent_key`] made: the session's key, and the number among those that the exchange has begun; 0 where a version
+/// wrote it that did not say.
+pub(super) fn of_sent_key(key: u32) -> (u32, u8) {
+    (key & ((1 << KEY_BITS) - 1), (key >> KEY_BITS) as u8)
+}
+
 /// Names a message of an upstream session in a journal: the session's key, how often the exchange has begun a new one
 /// (modulo 256), and the message's number in it.
 pub(super) fn pack_sequence(session_key: u32, epoch: u8, sequence: u64) -> u64 {
@@ -153,10 +164,11 @@ pub(super) fn unpack_sequence(packed: u64) -> (u32, u8, u64) {
     (key, (packed >> SEQUENCE_BITS) as u8, packed & SEQUENCE_MASK)
 }
 
+const KEY_BITS: u32 = 16;
 const SEQUENCE_BITS: u32 = 40;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 
-const _: () = assert!(VENUES_MAX * WORKERS_MAX <= 1 << (56 - SEQUENCE_BITS), "a key has its place");
+const _: () = assert!(KEY_BITS == 56 - SEQUENCE_BITS && VENUES_MAX * WORKERS_MAX <= 1 << KEY_BITS);
 
 #[cfg(test)]
 mod tests {
@@ -186,6 +198,7 @@ mod tests {
         {
             let (key, epoch, found) = unpack_sequence(pack_sequence(session_key(worker, venue), 7, sequence));
             assert_eq!((of_session_key(key), epoch, found), ((worker, venue), 7, sequence));
+            assert_eq!(of_sent_key(sent_key(key, 255)), (key, 255));
         }
         assert_eq!(unpack_sequence(0), (0, 0, 0), "zero is no message of any session");
     }

@@ -1,14 +1,20 @@
 //! One upstream session: the connection to an exchange, its login, its heartbeats, and what happens when it is lost.
 //!
-//! Two tasks: one receives and watches the clock, one sends. What is to be sent collects in a buffer; the sender takes
-//! all of it, waits until the journal has what it names, and hands it over in one piece.
+//! Two tasks: one receives and watches the clock, one sends. Clients' messages collect in a buffer; the sender takes
+//! all of it, waits until the journal has what it names, and hands it over in one piece. Logins, heartbeats and cancels
+//! of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in their
+//! places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
+
+mod cancels;
+mod expiring;
+mod sender;
 
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, HashMap},
     future::{Future, poll_fn},
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     rc::Rc,
     task::Poll,
     time::Duration,
@@ -20,7 +26,7 @@ use weir_engine::{
     time::{self, Instant, Sleep},
 };
 use weir_proto::{
-    ouch::{ACCOUNT_QUERY, Canceled, Outbound, codes::cancel_reason, reject_reason},
+    ouch::{ACCOUNT_QUERY, Cancel, Outbound, reject_reason},
     soup::{
         CLIENT_HEARTBEAT_FRAME, ClientInput, ClientSession, CloseReason, Deframer, Due, Fault, Frame,
         LOGOUT_FRAME, LoginReject, LoginRequest, Name, ServerPacket, Timing, UNSEQUENCED, encode_frame,
@@ -31,13 +37,18 @@ use weir_trading::{AccountId, Origin};
 use super::{
     application::Gateway,
     backoff::Backoff,
+    expiry::Untold,
     hops::Hop,
     joining::{Joined, Joining},
     ledger::{Ledger, Sending},
     signal::Signal,
-    task::{MESSAGE_BYTES_MAX, pack_sequence, session_key},
+    task::{MESSAGE_BYTES_MAX, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
+
+use cancels::Owed;
+use sender::Waiting;
+pub(super) use sender::send;
 
 /// Longest payload an exchange may send.
 const PAYLOAD_BYTES_MAX: usize = 4096;
@@ -45,7 +56,9 @@ const PAYLOAD_BYTES_MAX: usize = 4096;
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Where a cancellation has its reason.
 const CANCEL_REASON_OFFSET: usize = 17;
-/// Bytes that wait to be sent; more stop the clients that send here.
+/// How long an exchange may say nothing before it answers the account query.
+const QUERY_LIMIT: Duration = Duration::from_secs(5);
+/// Bytes of clients' messages that wait to be sent. More are refused, but for one cancel of each order.
 const WAITING_BYTES_MAX: usize = 256 << 10;
 
 /// Where a worker logs in. It has a password and is not to be printed.
@@ -75,32 +88,10 @@ pub(super) struct Resume {
     pub(super) epoch: u8,
     /// The first message wanted.
     pub(super) next: u64,
+    /// The last one that any client has had.
+    pub(super) heard: u64,
     /// By account: up to which message of this session its client has the answers.
     pub(super) delivered: HashMap<AccountId, u64>,
-}
-
-/// What collects until it is sent.
-#[derive(Default)]
-struct Waiting {
-    bytes: Vec<u8>,
-    /// Data messages among them.
-    messages: u64,
-    /// Of these, from clients and not counted as passed on yet.
-    orders: u64,
-    /// Numbers of the orders among them, or 0.
-    first: u32,
-    last: u32,
-    /// The journal has to have this before they may be sent.
-    lsn: Lsn,
-}
-
-/// Cancels of our own.
-#[derive(Clone, Copy, Debug)]
-struct Owed {
-    /// Of orders up to this number.
-    through: u32,
-    /// What clients are told; to the exchange each is a cancel like any other.
-    reason: u8,
 }
 
 /// Why a connection ended, or was not made.
@@ -120,14 +111,16 @@ pub(super) enum Ended {
     NotAvailable,
     #[error("the exchange broke the protocol: {0}")]
     Fault(#[from] Fault),
+    #[error("the exchange did not answer the account query within {} s", QUERY_LIMIT.as_secs())]
+    NoNumbers,
     #[error("the exchange was silent")]
     Silent,
     #[error("the exchange did not answer the login")]
     NoLogin,
     #[error("the exchange does not give what comes next of its session, or somebody was logged in")]
     Withheld,
-    #[error("the exchange has begun its session anew")]
-    BegunAnew,
+    #[error("the exchange has the session that is known, and is asked for what comes next of it")]
+    Proven,
 }
 
 /// One worker's session with one venue.
@@ -139,13 +132,22 @@ pub(super) struct Upstream {
     pub(super) venue: usize,
     login: Login,
     pub(super) ledger: RefCell<Ledger>,
+    /// Clients' messages.
     waiting: RefCell<Waiting>,
+    /// What waits for no journal.
+    urgent: RefCell<Waiting>,
+    /// Orders of the exchange's session up to this number were given to a connection. Those above it are in `waiting`,
+    /// or on their way from it.
+    handed: Cell<u32>,
+    /// The same of the present connection: what was given to another one may be in `waiting` again.
+    handed_here: Cell<u32>,
     stream: RefCell<Option<Rc<Stream>>>,
     rules: RefCell<Option<ClientSession>>,
     /// Counts connections, so that the sender sees that its own is gone.
     generation: Cell<u64>,
     is_up: Cell<bool>,
-    is_full: Cell<bool>,
+    /// When the account query has to be answered, if it is not yet.
+    answer_due: Cell<Option<Instant>>,
     session: Cell<Option<Name<10>>>,
     /// Counts sessions the exchange began.
     epoch: Cell<u8>,
@@ -159,6 +161,11 @@ pub(super) struct Upstream {
     /// By account, whose orders are to be cancelled until none of these is open: a cancel may be lost with the
     /// connection. No account stands for all.
     cancels_owed: RefCell<BTreeMap<Option<AccountId>, Owed>>,
+    /// Orders that have ended here, of which clients are to be told.
+    untold: Untold,
+    /// Orders were too old to be sent again when the session came up: see `refuse_stale`. An answer to this number, or
+    /// a later one, shows that it is time.
+    stale: Cell<Option<u32>>,
     flush: Signal,
 }
 
@@ -170,23 +177,35 @@ impl Upstream {
             key: session_key(worker, venue),
             venue,
             login,
+            // What a journal has may have been sent.
+            handed: Cell::new(ledger.last_number()),
+            handed_here: Cell::new(0),
             ledger: RefCell::new(ledger),
             waiting: RefCell::default(),
+            urgent: RefCell::default(),
             stream: RefCell::default(),
             rules: RefCell::default(),
             generation: Cell::new(0),
             is_up: Cell::new(false),
-            is_full: Cell::new(false),
+            answer_due: Cell::new(None),
             session: Cell::new(resume.session),
             epoch: Cell::new(resume.epoch),
             next: Cell::new(resume.next),
-            joining: Cell::default(),
+            joining: Cell::new(Joining::after(resume.next, resume.heard)),
             replay_until: Cell::new(resume.delivered.values().copied().max().unwrap_or(0)),
             delivered: resume.delivered,
             lsn: Cell::new(0),
             cancels_owed: RefCell::default(),
+            untold: Untold::default(),
+            stale: Cell::default(),
             flush: Signal::default(),
         }
+    }
+
+    /// What names the session in the record of an order.
+    #[inline]
+    pub(super) fn sent_key(&self) -> u32 {
+        sent_key(self.key, self.epoch.get())
     }
 
     /// Whether orders can be sent.
@@ -202,9 +221,19 @@ impl Upstream {
             return Err(reject_reason::DESTINATION_CLOSED);
         }
         let mut waiting = self.waiting.borrow_mut();
+        let is_behind = waiting.bytes.len() > WAITING_BYTES_MAX;
+        match raw.first() {
+            Some(&Cancel::KIND) if is_behind => return Ok(self.send_late(&origin, raw, &mut waiting, log)),
+            Some(b'O' | b'U') if self.ledger.borrow().is_full() => {
+                return Err(reject_reason::PROCESSING_ERROR);
+            }
+            _ if is_behind => return Err(reject_reason::PROCESSING_ERROR),
+            _ => {}
+        }
         let number = match self.ledger.borrow_mut().send(origin, raw, &mut waiting.bytes) {
             Sending::Numbered(number) => {
                 waiting.last = number;
+                waiting.through = number;
                 if waiting.first == 0 {
                     waiting.first = number;
                 }
@@ -216,51 +245,20 @@ impl Upstream {
         };
         waiting.messages += 1;
         waiting.orders += 1;
-        self.note_lsn(&mut waiting, log(number));
+        let lsn = log(number);
+        if raw.first() == Some(&Cancel::KIND) && number <= self.handed.get() {
+            waiting.copy(number, raw);
+        }
+        self.note_lsn(&mut waiting, lsn);
         drop(waiting);
         self.flush.raise();
         Ok(true)
     }
 
-    /// Sends cancels of every order of an account that is open now, or of all; says how many. They are sent on every
-    /// new connection until none of these orders is open. Clients are told this reason.
-    pub(super) fn cancel_all(&self, account: Option<AccountId>, reason: u8) -> u64 {
-        let ledger = self.ledger.borrow();
-        let through = ledger.last_number();
-        let mut cancels = Vec::new();
-        let count = ledger.cancel_all(account, through, &mut cancels);
-        if count > 0 {
-            self.cancels_owed.borrow_mut().insert(account, Owed { through, reason });
-        }
-        if self.is_up.get() {
-            let mut waiting = self.waiting.borrow_mut();
-            waiting.bytes.append(&mut cancels);
-            waiting.messages += count;
-            drop(waiting);
-            self.flush.raise();
-        }
-        count
-    }
-
-    /// Whether so much is under way that the clients that send here should wait. True once, when that begins.
-    pub(super) fn becomes_full(&self) -> bool {
-        let is_full = self.ledger.borrow().is_full() || self.waiting.borrow().bytes.len() > WAITING_BYTES_MAX;
-        self.is_up.get() && is_full && !self.is_full.replace(true)
-    }
-
-    /// True once, when that is over. Without a connection nobody waits: orders are refused.
-    pub(super) fn gets_room(&self) -> bool {
-        let is_over = !self.is_up.get() || self.has_room();
-        self.is_full.get() && is_over && self.is_full.replace(false)
-    }
-
-    fn has_room(&self) -> bool {
-        self.ledger.borrow().has_room() && self.waiting.borrow().bytes.len() <= WAITING_BYTES_MAX
-    }
-
     /// Whether nothing waits to be sent or answered.
     pub(super) fn is_idle(&self) -> bool {
-        self.ledger.borrow().unanswered() == 0 && self.waiting.borrow().bytes.is_empty()
+        let waits = |waiting: &RefCell<Waiting>| waiting.borrow().messages > 0;
+        self.ledger.borrow().unanswered() == 0 && !waits(&self.waiting) && !waits(&self.urgent)
     }
 
     /// Says good-bye and lets the connection go.
@@ -268,7 +266,7 @@ impl Upstream {
         let Some(stream) = self.stream.borrow_mut().take() else { return };
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         // What is queued leaves while the connection closes; a full queue loses a courtesy.
-        let _ = std::pin::pin!(stream.send_slice(&LOGOUT_FRAME)).poll(&mut context);
+        let _ = pin!(stream.send_slice(&LOGOUT_FRAME)).poll(&mut context);
         self.is_up.set(false);
     }
 
@@ -278,8 +276,15 @@ impl Upstream {
     }
 
     fn say(&self, frame: &[u8]) {
-        self.waiting.borrow_mut().bytes.extend_from_slice(frame);
+        self.urgent.borrow_mut().bytes.extend_from_slice(frame);
         self.flush.raise();
+    }
+
+    /// Says that we are there, unless something that says so is on its way.
+    fn beat(&self) {
+        if self.urgent.borrow().bytes.is_empty() {
+            self.say(&CLIENT_HEARTBEAT_FRAME);
+        }
     }
 
     fn login(&self) -> LoginRequest {
@@ -333,8 +338,11 @@ impl Upstream {
     /// is no silence of its own: nothing is read.
     async fn deal(&self, gateway: &Gateway, now: Instant, mut timer: Pin<&mut Sleep>) {
         let heartbeat = Duration::from_nanos(self.login.timing.heartbeat_ns);
-        let dealing = std::pin::pin!(gateway.after_receive(self, now));
-        if !meanwhile(dealing, timer.as_mut(), heartbeat, || self.say(&CLIENT_HEARTBEAT_FRAME)).await {
+        let dealing = pin!(async {
+            gateway.expire(&self.untold).await;
+            gateway.after_receive(self, now).await;
+        });
+        if !meanwhile(dealing, timer.as_mut(), heartbeat, || self.beat()).await {
             return;
         }
         if let Some(rules) = self.rules.borrow_mut().as_mut()
@@ -343,18 +351,30 @@ impl Upstream {
             // What came meanwhile is read only now.
             let _ = rules.on_packet(time::now().as_nanos(), ServerPacket::Heartbeat);
         }
+        self.await_numbers();
         timer.set(time::sleep_until(self.deadline()));
     }
 
     fn deadline(&self) -> Instant {
         let deadline_ns = self.rules.borrow().as_ref().map_or(u64::MAX, ClientSession::deadline_ns);
-        Instant::from_nanos(deadline_ns)
+        let deadline = Instant::from_nanos(deadline_ns);
+        self.answer_due.get().map_or(deadline, |due| deadline.min(due))
+    }
+
+    /// As long as the account query is not answered: the exchange has just said something.
+    fn await_numbers(&self) {
+        if self.answer_due.get().is_some() {
+            self.answer_due.set(Some(time::now() + QUERY_LIMIT));
+        }
     }
 
     fn on_time(&self) -> Result<(), Ended> {
+        if self.answer_due.get().is_some_and(|due| time::now() >= due) {
+            return Err(Ended::NoNumbers);
+        }
         let due = self.rules.borrow_mut().as_mut().map(|rules| rules.on_time(time::now().as_nanos()));
         match due {
-            Some(Due::Heartbeat) => self.say(&CLIENT_HEARTBEAT_FRAME),
+            Some(Due::Heartbeat) => self.beat(),
             Some(Due::Close(CloseReason::NoLogin)) => return Err(Ended::NoLogin),
             Some(Due::Close(CloseReason::Silent)) => return Err(Ended::Silent),
             Some(Due::Nothing) | None => {}
@@ -378,6 +398,9 @@ impl Upstream {
     #[inline]
     fn on_frame(&self, gateway: &Gateway, frame: Frame<'_>, now: Instant) -> Result<(), Ended> {
         let packet = ServerPacket::parse(frame)?;
+        if packet == ServerPacket::Heartbeat && self.is_up.get() {
+            self.refuse_stale(gateway);
+        }
         let input = match self.rules.borrow_mut().as_mut() {
             Some(rules) => rules.on_packet(now.as_nanos(), packet)?,
             None => return Err(Ended::Closed),
@@ -407,31 +430,17 @@ impl Upstream {
                 gateway.counters.missed.add(messages);
                 self.next.set(next);
             }
+            Joined::Proven => return Err(Ended::Proven),
             Joined::Looked => return Err(Ended::Withheld),
-            Joined::Anew => self.begin_anew(gateway, session, known.is_none(), next)?,
+            Joined::Anew => self.begin_anew(gateway, session, next),
         }
+        gateway.show_session(self, session, None);
         let mut query = Vec::new();
         encode_frame(UNSEQUENCED, &[ACCOUNT_QUERY], &mut query);
-        self.waiting.borrow_mut().messages += 1;
+        self.urgent.borrow_mut().messages += 1;
+        self.answer_due.set(Some(now + QUERY_LIMIT));
         self.say(&query);
         Ok(())
-    }
-
-    /// This session was never heard of: all of it is new, unless it is the very first one.
-    fn begin_anew(
-        &self,
-        gateway: &Gateway,
-        session: Name<10>,
-        is_first: bool,
-        next: u64,
-    ) -> Result<(), Ended> {
-        self.session.set(Some(session));
-        self.next.set(if is_first { next } else { 1 });
-        self.replay_until.set(0);
-        self.epoch.set(self.epoch.get().wrapping_add(1));
-        gateway.log_session(self.key, self.epoch.get(), &session);
-        // What was said before this login is asked for by the next one.
-        if next == self.next.get() { Ok(()) } else { Err(Ended::BegunAnew) }
     }
 
     #[inline]
@@ -440,6 +449,7 @@ impl Upstream {
         counters.upstream_received.add(1);
         counters.taken.add(1);
         gateway.hub.counters().add_received(1);
+        self.await_numbers();
         if sequence < self.next.get() {
             // Heard before, on an earlier connection.
             counters.passed.add(1);
@@ -455,10 +465,16 @@ impl Upstream {
             counters.passed.add(1);
             // In a session that is said again there are old answers, which come first.
             self.ledger.borrow_mut().raise_next(next_user_ref_num);
+            self.answer_due.set(None);
             if !self.is_up.get() {
-                self.come_up(gateway);
+                self.come_up(gateway, now);
             }
             return;
+        }
+        if let Some(later) = self.stale.get()
+            && message.user_ref_num().is_some_and(|number| number >= later)
+        {
+            self.refuse_stale(gateway);
         }
         if sequence <= self.replay_until.get() && self.is_delivered(&message, sequence) {
             counters.replayed.add(1);
@@ -492,6 +508,11 @@ impl Upstream {
             gateway.counters.passed.add(1);
             return;
         };
+        if answer.is_overfill {
+            // What was traded was traded, whatever went wrong: the client is told, and so are people.
+            gateway.counters.overfills.add(1);
+            gateway.notice(self, "the exchange has executed more shares of an order than were left of it");
+        }
         if answer.sent_ns > 0 {
             gateway.record(Hop::Upstream, now.as_nanos().saturating_sub(answer.sent_ns));
         }
@@ -504,16 +525,6 @@ impl Upstream {
         gateway.deliver(&answer.origin, raw, pack_sequence(self.key, self.epoch.get(), sequence), now);
     }
 
-    /// Why an order was cancelled that the exchange says its user cancelled, if that was us.
-    fn reason_of(&self, canceled: &Canceled, account: AccountId) -> Option<u8> {
-        let owed = self.cancels_owed.borrow();
-        if canceled.reason != cancel_reason::USER || owed.is_empty() {
-            return None;
-        }
-        let mut of_it = [Some(account), None].into_iter().filter_map(|key| owed.get(&key));
-        of_it.find(|owed| canceled.user_ref_num <= owed.through).map(|owed| owed.reason)
-    }
-
     /// Whether the client had this answer before the gateway was started again.
     #[cold]
     fn is_delivered(&self, message: &Outbound, sequence: u64) -> bool {
@@ -523,17 +534,24 @@ impl Upstream {
     }
 
     /// The session stands, and the numbers are known.
-    fn come_up(&self, gateway: &Gateway) {
-        let mut waiting = self.waiting.borrow_mut();
-        let again = self.ledger.borrow().resend(&mut waiting.bytes);
-        waiting.messages += again;
-        waiting.lsn = waiting.lsn.max(self.lsn.get());
-        self.cancels_owed.borrow_mut().retain(|account, owed| {
-            let count = self.ledger.borrow().cancel_all(*account, owed.through, &mut waiting.bytes);
-            waiting.messages += count;
-            count > 0
-        });
-        drop(waiting);
+    fn come_up(&self, gateway: &Gateway, now: Instant) {
+        let again = {
+            let (mut waiting, mut ledger) = (self.waiting.borrow_mut(), self.ledger.borrow_mut());
+            let mut urgent = self.urgent.borrow_mut();
+            // Before anything else, and whatever the journal does: their clients were told that they are over.
+            urgent.messages += ledger.cancel_given_up(&mut urgent.bytes);
+            let again = ledger.resend(now.as_nanos(), &mut waiting.bytes);
+            self.stale.set(ledger.has_stale().then_some(ledger.last_number().saturating_add(1)));
+            waiting.messages += again;
+            waiting.through = ledger.last_number();
+            waiting.lsn = waiting.lsn.max(self.lsn.get());
+            if again == 0 {
+                // Nothing is to come before what concerns them.
+                self.handed_here.set(waiting.through);
+            }
+            again
+        };
+        self.cancel_again(gateway);
         gateway.counters.resent.add(again);
         self.is_up.set(true);
         gateway.show(self);
@@ -545,11 +563,15 @@ impl Upstream {
         self.generation.set(self.generation.get() + 1);
         self.stream.borrow_mut().take();
         self.rules.borrow_mut().take();
+        self.stale.take();
         let mut waiting = self.waiting.borrow_mut();
         let (orders, lsn) = (waiting.orders, waiting.lsn);
         waiting.bytes.clear();
         *waiting = Waiting { bytes: std::mem::take(&mut waiting.bytes), orders, lsn, ..Waiting::default() };
         drop(waiting);
+        *self.urgent.borrow_mut() = Waiting::default();
+        self.answer_due.set(None);
+        self.handed_here.set(0);
         self.flush.wake();
         let was_up = self.is_up.replace(false);
         gateway.show(self);
@@ -562,79 +584,19 @@ pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
     let mut backoff = Backoff::new(time::now().as_nanos() ^ (upstream.index as u64) << 32);
     loop {
         let ended = upstream.attempt(&gateway).await;
-        if upstream.go_down(&gateway) || matches!(ended, Ended::BegunAnew) {
+        if upstream.go_down(&gateway) {
             backoff.reset();
         }
+        // What the end of the connection has left.
+        gateway.expire(&upstream.untold).await;
         if matches!(ended, Ended::NotAvailable) {
             let mut joining = upstream.joining.get();
             joining.refused();
             upstream.joining.set(joining);
         }
         gateway.tell_trouble(&upstream, &ended);
-        gateway.release(&upstream);
         time::sleep(backoff.next()).await;
     }
-}
-
-/// Sends what collects, for as long as the worker runs.
-pub(super) async fn send(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
-    let mut sending = Vec::new();
-    loop {
-        upstream.flush.raised().await;
-        let generation = upstream.generation.get();
-        let batch = {
-            let mut waiting = upstream.waiting.borrow_mut();
-            std::mem::swap(&mut waiting.bytes, &mut sending);
-            let next = Waiting { bytes: std::mem::take(&mut waiting.bytes), ..Waiting::default() };
-            std::mem::replace(&mut *waiting, next)
-        };
-        if sending.is_empty() {
-            continue;
-        }
-        if !gateway.is_durable(batch.lsn).await {
-            // Without a journal that works nothing is sent any more.
-            sending.clear();
-            continue;
-        }
-        if generation == upstream.generation.get() {
-            hand_over(&gateway, &upstream, &batch, &sending).await;
-        }
-        gateway.counters.passed.add(batch.orders);
-        sending.clear();
-        gateway.release(&upstream);
-    }
-}
-
-async fn hand_over(gateway: &Gateway, upstream: &Upstream, batch: &Waiting, bytes: &[u8]) {
-    let Some(stream) = upstream.stream.borrow().clone() else { return };
-    let generation = upstream.generation.get();
-    {
-        let mut send = std::pin::pin!(stream.send_slice(bytes));
-        let outcome = poll_fn(|context| {
-            if generation != upstream.generation.get() {
-                return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
-            }
-            let outcome = send.as_mut().poll(context);
-            if outcome.is_pending() {
-                upstream.flush.register(context);
-            }
-            outcome
-        });
-        if outcome.await.is_err() {
-            // The task that receives sees it too.
-            return;
-        }
-    }
-    let now = time::now().as_nanos();
-    if let Some(rules) = upstream.rules.borrow_mut().as_mut() {
-        rules.on_sent(now);
-    }
-    if batch.first != 0 {
-        let out = |received_ns: u64| gateway.record(Hop::GatewayOut, now.saturating_sub(received_ns));
-        upstream.ledger.borrow_mut().stamp(batch.first, batch.last, now, out);
-    }
-    gateway.counters.upstream_sent.add(batch.messages);
-    gateway.hub.counters().add_sent(batch.messages);
 }
 
 /// Runs `work` to its end. `beat` is called when the timer fires and as often as `every` from then on; says whether it
@@ -669,7 +631,7 @@ enum Happened {
 
 /// Bytes, or the deadline.
 async fn next(stream: &Stream, mut timer: Pin<&mut Sleep>) -> Happened {
-    let mut receive = std::pin::pin!(stream.recv());
+    let mut receive = pin!(stream.recv());
     poll_fn(|context| {
         if let Poll::Ready(received) = receive.as_mut().poll(context) {
             return Poll::Ready(Happened::Received(received));
@@ -690,7 +652,7 @@ mod tests {
         let config = Config::with_driver(Driver::Sim);
         Runtime::new(&config).expect("it runs everywhere").block_on(async {
             for (work_ms, expected) in [(0, 0), (990, 0), (3_500, 3)] {
-                let work = std::pin::pin!(time::sleep(Duration::from_millis(work_ms)));
+                let work = pin!(time::sleep(Duration::from_millis(work_ms)));
                 let mut timer = Box::pin(time::sleep(Duration::from_secs(1)));
                 let mut beats = 0;
                 let has_beaten = meanwhile(work, timer.as_mut(), Duration::from_secs(1), || beats += 1).await;

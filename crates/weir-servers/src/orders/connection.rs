@@ -15,7 +15,7 @@ use weir_engine::{
     time::{self, Instant},
 };
 use weir_proto::{
-    ouch::{Inbound, reject_reason},
+    ouch::{ClientOrderId, DecodeErrorKind, Inbound, reject_reason},
     soup::{
         ClientPacket, DEBUG, Deframer, Due, END_OF_SESSION_FRAME, Fault, LoginAccepted, LoginReject,
         LoginRequest, SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession, encode_frame,
@@ -220,13 +220,23 @@ pub(super) async fn join(hub: Rc<Hub>, arrival: Arrival<Stream>) {
         Ending::CutOff(CutOff::JournalFailed) => tell_failure(&hub, &session).await,
         _ => {}
     }
-    // What is cancelled now is told: the journal gets that account by account.
-    while hub.is_congested() {
+    let is_told = match ending {
+        Ending::Broken(label) => {
+            hub.shared.faults.note(account, label);
+            tell_fault(&hub, &session, label)
+        }
+        _ => false,
+    };
+    // Where what is cancelled now is told at once, the journal gets that account by account.
+    while application.emits_on_disconnect() && hub.is_congested() {
         hub.room().await;
     }
     leave(&hub, slot);
     count_ending(&hub, ending);
     application.on_disconnect(account);
+    if is_told {
+        linger(&session.stream).await;
+    }
     Session::close(session, matches!(ending, Ending::Silent | Ending::CutOff(CutOff::Slow)));
 }
 
@@ -322,7 +332,7 @@ fn count_ending(hub: &Hub, ending: Ending) {
     }
 }
 
-/// In a drain: sends what there is for the client, and that the session is over, unless it was broken off elsewhere.
+/// In a drain: sends what there is for the client, and that the session is over if it is.
 async fn finish(hub: &Hub, slot: &Slot, session: &Rc<Session>) -> Ending {
     let until = time::now() + hub.shared.drain_limit;
     loop {
@@ -343,7 +353,7 @@ async fn finish(hub: &Hub, slot: &Slot, session: &Rc<Session>) -> Ending {
         }
         time::sleep(DRAIN_LOOK).await;
     }
-    if !hub.shared.has_failed() && session.push(&END_OF_SESSION_FRAME, hub.tick()) {
+    if !hub.is_over.get() || session.push(&END_OF_SESSION_FRAME, hub.tick()) {
         linger(&session.stream).await;
     }
     Ending::Drained
@@ -356,6 +366,14 @@ async fn tell_failure(hub: &Hub, session: &Session) {
     if session.is_live() && session.push(&frame, hub.tick()) {
         linger(&session.stream).await;
     }
+}
+
+/// Says to a client that broke the protocol how it did, unless it has to hear other things first. That acknowledges
+/// nothing.
+fn tell_fault(hub: &Hub, session: &Session, label: &str) -> bool {
+    let mut frame = Vec::new();
+    encode_frame(DEBUG, format!("this connection is ended: {label}").as_bytes(), &mut frame);
+    session.is_live() && session.push(&frame, hub.tick())
 }
 
 /// How a connection ended.
@@ -579,7 +597,14 @@ fn message(
 ) -> Result<(), &'static str> {
     let counters = hub.counters();
     counters.received.add(1);
-    let message = Inbound::decode(raw).map_err(|error| error.label())?;
+    let message = match Inbound::decode(raw) {
+        Ok(message) => message,
+        Err(error) if error.kind == DecodeErrorKind::Unsupported => {
+            refuse_unsupported(hub, account, raw, error.label());
+            return Ok(());
+        }
+        Err(error) => return Err(error.label()),
+    };
     let (number, client_order_id) = match &message {
         Inbound::Enter(enter, _) => (enter.user_ref_num, enter.client_order_id),
         Inbound::Replace(replace, _) => (replace.user_ref_num, replace.client_order_id),
@@ -604,6 +629,19 @@ fn message(
         }
     }
     Ok(())
+}
+
+/// A message of the protocol that nothing here does: it is refused like an order, under the number it brings.
+#[cold]
+fn refuse_unsupported(hub: &Hub, account: AccountId, raw: &[u8], label: &'static str) {
+    hub.shared.faults.note(account, label);
+    let number = raw[1..].first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
+    match hub.judge(hub.slot(account), number) {
+        NumberVerdict::New | NumberVerdict::Exhausted => {
+            hub.reject(account, number, reject_reason::OTHER, ClientOrderId([b' '; 14]));
+        }
+        NumberVerdict::Retransmission => hub.counters().duplicates_ignored.add(1),
+    }
 }
 
 /// The next time a connection's timer has to fire, given when its rules want to be asked.

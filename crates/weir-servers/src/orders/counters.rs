@@ -11,6 +11,7 @@ use std::{
 
 use weir_proto::ouch::reject_reason;
 use weir_record::orders::NodeStats;
+use weir_trading::AccountId;
 
 /// A counter that one thread writes: an addition costs a load and a store.
 #[derive(Debug, Default)]
@@ -135,6 +136,28 @@ impl NodeCounters {
     }
 }
 
+/// Entries of [`Faults`]; more are counted by kind only.
+const FAULTS_MAX: usize = 256;
+
+/// Which accounts have sent what is no message, or one that is not supported, and how often: rare, so behind a lock.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Mutex<BTreeMap<(AccountId, &'static str), u64>>);
+
+impl Faults {
+    pub(super) fn note(&self, account: AccountId, kind: &'static str) {
+        let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if faults.len() < FAULTS_MAX || faults.contains_key(&(account, kind)) {
+            *faults.entry((account, kind)).or_default() += 1;
+        }
+    }
+
+    /// By account and kind.
+    pub(super) fn list(&self) -> Vec<(AccountId, &'static str, u64)> {
+        let faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.iter().map(|((account, kind), count)| (*account, *kind, *count)).collect()
+    }
+}
+
 /// What the other threads may see of one account; its home worker writes it. The next account lives on another worker:
 /// so each has cache lines of its own.
 #[derive(Debug, Default)]
@@ -165,6 +188,16 @@ impl AccountCells {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_are_kept_by_account_and_kind_up_to_a_maximum() {
+        let faults = Faults::default();
+        for account in (0..1000).chain([3]) {
+            faults.note(AccountId(account), "ouch_length");
+        }
+        let list = faults.list();
+        assert_eq!((list.len(), list[3]), (FAULTS_MAX, (AccountId(3), "ouch_length", 2)));
+    }
 
     #[test]
     fn counts_of_two_workers_add_up_by_label() {

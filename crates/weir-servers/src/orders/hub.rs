@@ -53,6 +53,8 @@ pub struct Hub {
     pub(super) draining: Cell<bool>,
     /// In a drain: the application has nothing more to say.
     pub(super) settled: Cell<bool>,
+    /// In a drain: the session has ended, and clients are told.
+    pub(super) is_over: Cell<bool>,
     pub(super) sessions_open: Cell<usize>,
     /// Reads of old messages that are under way.
     pub(super) replays: Cell<usize>,
@@ -104,6 +106,7 @@ impl Hub {
             failed: Cell::new(false),
             draining: Cell::new(false),
             settled: Cell::new(false),
+            is_over: Cell::new(false),
             sessions_open: Cell::new(0),
             replays: Cell::new(0),
             replay_ended: Notify::default(),
@@ -372,6 +375,10 @@ impl Hub {
     }
 
     fn append(&self, account: AccountId, frame: &[u8], upstream_sequence: u64) {
+        if self.failed.get() {
+            // It will never be sent, and nobody can ask for it: it would be kept for nothing.
+            return;
+        }
         let slot = self.slot(account);
         let state = &mut *slot.state.borrow_mut();
         let sequence = state.tail.end().sequence;

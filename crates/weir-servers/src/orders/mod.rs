@@ -35,10 +35,12 @@
 //! faster than [`OrdersConfig::replay_bytes_per_second`]; without a journal it is gone, and who asks for it is told
 //! that the session is not available.
 //!
-//! How connections end. A client that breaks the protocol, is silent for too long or does not take what is sent is cut
-//! off; its messages stay and can be asked for. In a drain every client gets what there is for it and then the end of
-//! the session, which then cannot be joined again. When the journal fails every client is told so, which is no answer
-//! to anything, and let go; nobody is let in any more. When a worker panics the process ends.
+//! How connections end. A client that breaks the protocol is told how, in a debug packet, and cut off; so is one,
+//! without a word, that is silent for too long or does not take what is sent. Its messages stay and can be asked for.
+//! In a drain every client gets what there is for it and is let go; with a journal, the session goes on with the next
+//! start, until it is ended on purpose ([`OrdersControl::end_session`]): then clients are told that it is over, and it
+//! cannot be joined again. When the journal fails every client is told so, which is no answer to anything, and let go;
+//! nobody is let in any more. When a worker panics the process ends.
 //!
 //! What it is not: it has no TLS (passwords cross the wire as they are), no orders, no book and no upstream.
 
@@ -111,11 +113,16 @@ pub trait Application: 'static {
         let _ = account;
     }
 
+    /// Whether [`Self::on_disconnect`] emits. Then it is called when the journal has room.
+    fn emits_on_disconnect(&self) -> bool {
+        true
+    }
+
     /// The server drains: no more messages of clients will come. Tasks of the application have to end soon.
     fn on_drain(&self) {}
 
-    /// Waits, in a drain, until the application has emitted what it is going to emit; then clients are told that the
-    /// session ends. The drain's limit holds for this too.
+    /// Waits, in a drain, until the application has emitted what it is going to emit; then clients are let go. The
+    /// drain's limit holds for this too.
     fn settled(&self) -> Waiting {
         Box::pin(std::future::ready(()))
     }

@@ -7,7 +7,7 @@ use weir_proto::soup::Name;
 pub(super) const SEQUENCED: u8 = 1;
 /// A message of a client, as it came.
 pub(super) const INBOUND: u8 = 2;
-/// The session has ended in good order, and cannot be joined again.
+/// The session was ended on purpose, and cannot be joined again.
 pub(super) const ENDED: u8 = 3;
 /// A message of a client, as it came, that is refused: as an inbound record, with the reason for its number.
 pub(super) const REFUSED: u8 = 4;

@@ -125,6 +125,8 @@ struct Found {
 pub struct Recovery {
     accounts: Vec<Found>,
     generation: u16,
+    /// The session that has ended with this start.
+    ended: Option<u16>,
     records: u64,
     torn: Vec<String>,
     /// Each is continued by its worker; the others are kept from being written to.
@@ -145,6 +147,25 @@ impl Recovery {
     /// How far an account had come.
     pub fn account(&self, account: AccountId) -> AccountRecovery {
         self.accounts.get(account.0 as usize).map(|found| found.account).unwrap_or_default()
+    }
+
+    /// The session of the journals, if they have one, is over: this start has the next one, in which messages begin
+    /// with 1 and orders go on.
+    pub fn end_session(&mut self) {
+        if self.records == 0 {
+            return;
+        }
+        self.ended = Some(self.generation);
+        self.generation = self.generation.saturating_add(1);
+        for found in &mut self.accounts {
+            found.account.sequence = 0;
+            found.entries.clear();
+        }
+    }
+
+    /// The session that has ended with this start, which no record says yet.
+    pub(super) fn ended(&self) -> Option<u16> {
+        self.ended
     }
 
     /// How many sessions have ended before this one.

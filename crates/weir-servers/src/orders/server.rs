@@ -18,7 +18,9 @@ use weir_engine::{
     serve::{Drained, ServeError, Server, ServerConfig, ServerControl},
     time::monotonic,
 };
+use weir_proto::soup::Name;
 use weir_record::orders::{JournalStats, NodeStats, SESSIONS_LISTED_MAX, SessionStats};
+use weir_trading::AccountId;
 
 use super::{
     Application, Hub, OrdersConfig, OrdersRecoverError, Recovery,
@@ -179,11 +181,49 @@ impl OrdersControl {
         node_stats(&self.shared)
     }
 
-    /// Starts draining: clients get what there is for them and the end of the session; then the server drains.
-    pub fn drain(&self) {
-        if self.is_draining.swap(true, Ordering::SeqCst) {
-            return;
+    /// Accounts that have sent what is no message, or one that is not supported: their names, the kind, and how often.
+    pub fn faults(&self) -> Vec<(String, &'static str, u64)> {
+        let name = |account: AccountId| self.shared.config.accounts[account.0 as usize].name.to_string();
+        let faults = self.shared.faults.list().into_iter();
+        faults.map(|(account, kind, count)| (name(account), kind, count)).collect()
+    }
+
+    /// Name of the session that clients can join.
+    pub fn session(&self) -> Name<10> {
+        self.shared.session
+    }
+
+    /// Ends the session of this name, and with it the server: as [`Self::drain`], but clients are told that the session
+    /// is over. It cannot be joined again; the next start has the next one.
+    ///
+    /// # Errors
+    /// In words: it is not the session there is, or it cannot be ended now.
+    pub fn end_session(&self, name: &str) -> Result<(), String> {
+        let session = self.shared.session;
+        if !session.as_str().eq_ignore_ascii_case(name.trim()) {
+            return Err(format!("there is no session {name:?}; the one there is, is {session}"));
         }
+        if self.shared.has_failed() {
+            return Err("the journal has failed, and cannot keep that the session is over".into());
+        }
+        // Only one of them decides what the drain is the end of.
+        if self.is_draining.swap(true, Ordering::SeqCst) {
+            return Err("a drain is under way, after which the session can be joined again".into());
+        }
+        self.shared.ends_session.store(true, Ordering::SeqCst);
+        self.begin_drain();
+        Ok(())
+    }
+
+    /// Starts draining: clients get what there is for them, and then the server drains. With a journal, the session can
+    /// be joined again after the next start, with every message; without one it is over, and clients are told so.
+    pub fn drain(&self) {
+        if !self.is_draining.swap(true, Ordering::SeqCst) {
+            self.begin_drain();
+        }
+    }
+
+    fn begin_drain(&self) {
         let this = self.clone();
         let drain = move || {
             this.shared.tell_drain();
@@ -212,6 +252,7 @@ fn node_stats(shared: &Shared) -> NodeStats {
         }
         let (sent, last) = (cells.sequence_sent.get(), cells.sequence_last.get());
         stats.backlog += last.saturating_sub(sent);
+        stats.sessions_replaying += u64::from(state == "replaying");
         if stats.sessions.len() < SESSIONS_LISTED_MAX {
             stats.sessions.push(SessionStats {
                 account: shared.config.accounts[index].name.to_string(),
@@ -291,8 +332,14 @@ impl LocalOrders {
         node_stats(&self.worker.shared)
     }
 
-    /// Ends the sessions: clients get what there is for them and the end of the session.
+    /// Lets clients go, as [`OrdersControl::drain`].
     pub async fn drain(&self) {
+        self.worker.drain().await;
+    }
+
+    /// Ends the session, as [`OrdersControl::end_session`].
+    pub async fn end_session(&self) {
+        self.worker.shared.ends_session.store(true, Ordering::SeqCst);
         self.worker.drain().await;
     }
 }

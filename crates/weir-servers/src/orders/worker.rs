@@ -9,7 +9,10 @@ use std::{
     os::fd::OwnedFd,
     pin::pin,
     rc::Rc,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
     thread,
     time::Duration,
@@ -30,7 +33,7 @@ use super::{
     Application, Hub, NodeCounters, OrdersConfig, Recovery,
     admission::Admission,
     connection,
-    counters::AccountCells,
+    counters::{AccountCells, Faults},
     login::{VERIFIER_THREADS, Verifier, WAITING_MAX},
     records,
     session::{End, Notify},
@@ -120,6 +123,9 @@ pub(super) struct Shared {
     pub(super) counters: Vec<Arc<NodeCounters>>,
     pub(super) cells: Vec<AccountCells>,
     pub(super) gate: Gate,
+    /// The drain ends the session, for somebody wants that.
+    pub(super) ends_session: AtomicBool,
+    pub(super) faults: Faults,
     names: HashMap<Name<6>, AccountId>,
     letters: Vec<MailboxSender<Letter>>,
     boxes: Mutex<Vec<Option<MailboxReceiver<Letter>>>>,
@@ -162,6 +168,8 @@ impl Shared {
             counters: (0..place.workers).map(|_| Arc::default()).collect(),
             cells: config.accounts.iter().map(|_| AccountCells::default()).collect(),
             gate: Gate::default(),
+            ends_session: AtomicBool::new(false),
+            faults: Faults::default(),
             names: config.names(),
             letters,
             boxes: Mutex::new(boxes.into_iter().map(Some).collect()),
@@ -278,6 +286,11 @@ impl Worker {
     {
         let journal = self.open_journal().await?;
         let hub = Hub::new(Arc::clone(&self.shared), self.number, journal.clone());
+        if let (Some(journal), Some(ended)) = (&journal, self.shared.recovery.ended()) {
+            journal
+                .append(records::ENDED, 0, hub.epoch_ns(), &[&ended.to_le_bytes()])
+                .map_err(io::Error::other)?;
+        }
         let application = make(Rc::clone(&hub))?;
         hub.set_application(&application);
         *self.application.borrow_mut() = Some(application);
@@ -346,7 +359,8 @@ impl Worker {
         self.drain().await;
     }
 
-    /// Ends the sessions in good order; once.
+    /// Lets connections go in good order; once. What there is of the session can be had after the next start, unless
+    /// the session is to end.
     pub(super) async fn drain(&self) {
         if self.is_over.replace(true) {
             return;
@@ -367,19 +381,31 @@ impl Worker {
         if let Some(application) = &application {
             deadline.until(until, application.settled()).await;
         }
+        let has_ended = deadline.until(until, self.end_session(&hub)).await;
+        hub.is_over.set(has_ended.unwrap_or(false));
         hub.settled.set(true);
         let all_left = hub.session_left.until(|| hub.sessions_open.get() == 0);
         deadline.until(until, all_left).await;
         if let Some(journal) = hub.journal() {
-            let ended = self.shared.generation.to_le_bytes();
-            // What a journal that has failed holds can be asked for after a restart, in the same session.
-            if !self.shared.has_failed() {
-                let _ = journal.append(records::ENDED, 0, hub.epoch_ns(), &[&ended]);
-            }
             deadline.until(until, journal.close()).await;
         }
         drop(self.application.take());
         self.shared.gate.pass();
+    }
+
+    /// Whether the session is over with this drain. Clients are told so when the journal has it, and not before.
+    async fn end_session(&self, hub: &Hub) -> bool {
+        // Nothing of it is left for the next start.
+        let Some(journal) = hub.journal() else { return true };
+        // What a journal that has failed holds can be asked for after a restart.
+        if !self.shared.ends_session.load(Ordering::Relaxed) || self.shared.has_failed() {
+            return false;
+        }
+        let ended = self.shared.generation.to_le_bytes();
+        match journal.append(records::ENDED, 0, hub.epoch_ns(), &[&ended]) {
+            Ok((lsn, _)) => journal.committed(lsn).await.is_ok(),
+            Err(_) => false,
+        }
     }
 }
 

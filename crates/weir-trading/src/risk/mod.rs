@@ -6,9 +6,11 @@
 //! replacement does not say what it is about; that is known of orders that passed these checks while a limit that
 //! needs it was set, and what is not known is not held against it.
 //!
-//! Exposure is the value of an account's live orders plus that of what it executed since the state was made. Orders and
-//! replacements count from the moment they pass: until the venue has answered, an order counts as much as the dearest
-//! of what may become of it. A replacement that makes it no dearer is never refused for exposure.
+//! Exposure is the value of an account's live orders plus that of what it executed since the state was made, and of
+//! both as much from before as it was given ([`RiskState::restore`], [`RiskState::restore_executed`]); rates and
+//! duplicates begin at nothing. Orders and replacements count from the moment they pass: until the venue has answered,
+//! an order counts as much as the dearest of what may become of it. A replacement that makes it no dearer is never
+//! refused for exposure.
 
 mod bucket;
 mod duplicates;

@@ -1,32 +1,15 @@
 //! A ledger through sends, answers, lost connections and restarts.
 
-use weir_proto::ouch::{Accepted, Appendage, Cancel, ClientOrderId, Enter, Inbound, Outbound, Symbol};
+use weir_proto::ouch::{Cancel, Inbound};
 
 use super::*;
+use crate::gateway::sample::{accepted, entered as enter};
 
-const LIMITS: LedgerLimits = LedgerLimits { open_max: 4, unanswered_max: 3, when_full: WhenFull::Refuse };
+const LIMITS: LedgerLimits =
+    LedgerLimits { open_max: 4, unanswered_max: 3, when_full: WhenFull::Refuse, resend_age_max_ns: 1_000 };
 
 fn origin(account: u32, user_ref_num: u32) -> Origin {
     Origin { account: AccountId(account), user_ref_num, home: 0, received_ns: 0 }
-}
-
-fn enter(user_ref_num: u32, quantity: u32) -> Vec<u8> {
-    let order = Enter {
-        user_ref_num,
-        side: b'B',
-        quantity,
-        symbol: Symbol(*b"WEIR    "),
-        price: 10_000,
-        time_in_force: b'0',
-        display: b'Y',
-        capacity: b'P',
-        intermarket_sweep: b'N',
-        cross_type: b'N',
-        client_order_id: ClientOrderId(*b"              "),
-    };
-    let mut bytes = Vec::new();
-    Inbound::Enter(order, Appendage::default()).encode(&mut bytes);
-    bytes
 }
 
 fn replace(original: u32, number: u32, quantity: u32) -> Vec<u8> {
@@ -42,28 +25,6 @@ fn replace(original: u32, number: u32, quantity: u32) -> Vec<u8> {
 fn cancel(user_ref_num: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     Inbound::Cancel(Cancel { user_ref_num, quantity: 0 }).encode(&mut bytes);
-    bytes
-}
-
-fn accepted(user_ref_num: u32, order_state: u8) -> Vec<u8> {
-    let message = Outbound::Accepted(Accepted {
-        timestamp_ns: 1,
-        user_ref_num,
-        side: b'B',
-        quantity: 100,
-        symbol: Symbol(*b"WEIR    "),
-        price: 10_000,
-        time_in_force: b'0',
-        display: b'Y',
-        order_reference: 1,
-        capacity: b'P',
-        intermarket_sweep: b'N',
-        cross_type: b'N',
-        order_state,
-        client_order_id: ClientOrderId(*b"              "),
-    });
-    let mut bytes = Vec::new();
-    message.encode(&mut bytes);
     bytes
 }
 
@@ -150,7 +111,7 @@ fn what_was_not_answered_is_sent_again_with_its_number() {
     answer(&mut ledger, accepted(10, b'L'));
     assert!(!ledger.is_full());
     let mut again = Vec::new();
-    assert_eq!(ledger.resend(&mut again), 2);
+    assert_eq!(ledger.resend(0, &mut again), 2);
     assert_eq!(again, sent[sent.len() / 3..]);
     // An answer to a number speaks for those before it.
     answer(&mut ledger, accepted(12, b'L'));
@@ -242,11 +203,11 @@ fn every_open_order_of_an_account_is_cancelled_in_order() {
     }
     out.clear();
     assert_eq!(ledger.last_number(), 3);
-    assert_eq!(ledger.cancel_all(Some(AccountId(0)), 3, &mut out), 2);
+    assert_eq!(ledger.cancel_all(Some(AccountId(0)), 1..=3, &mut out), 2);
     assert_eq!((number_at(&out[3..], 1), number_at(&out[15..], 1)), (1, 3));
-    assert_eq!(ledger.cancel_all(None, 3, &mut Vec::new()), 3);
-    assert_eq!(ledger.cancel_all(None, 2, &mut Vec::new()), 2, "a later one is not meant");
-    assert_eq!(ledger.cancel_all(Some(AccountId(1)), 1, &mut Vec::new()), 0);
+    assert_eq!(ledger.cancel_all(None, 0..=3, &mut Vec::new()), 3);
+    assert_eq!(ledger.cancel_all(None, 1..=2, &mut Vec::new()), 2, "a later one is not meant");
+    assert_eq!(ledger.cancel_all(Some(AccountId(1)), 1..=1, &mut Vec::new()), 0);
 }
 
 #[test]
@@ -285,25 +246,25 @@ fn a_confirmed_replace_outlives_its_original() {
 #[test]
 fn a_replace_whose_original_is_over_when_it_is_restored_names_no_order() {
     let mut ledger = Ledger::new(1, LIMITS);
-    assert!(ledger.restore(70, origin(0, 1), &enter(1, 100)));
+    assert!(ledger.restore(70, origin(0, 1), &enter(1, 100), 1_000));
     ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
     ledger.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
-    assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50)));
+    assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50), 1_000));
     let mut out = Vec::new();
-    assert_eq!(ledger.resend(&mut out), 1);
+    assert_eq!(ledger.resend(0, &mut out), 1);
     assert_eq!((number_at(&out[3..], 1), number_at(&out[3..], 5)), (0, 71), "1 may be another client's");
 }
 
 #[test]
 fn a_restored_replace_dies_with_its_original() {
     let mut ledger = Ledger::new(1, LIMITS);
-    assert!(ledger.restore(70, origin(0, 1), &enter(1, 100)));
-    assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50)));
+    assert!(ledger.restore(70, origin(0, 1), &enter(1, 100), 1_000));
+    assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50), 1_000));
     ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
     ledger.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
     assert_eq!((ledger.open(), ledger.unanswered()), (0, 0));
     // The client may have placed an order with that number since.
-    assert!(ledger.restore(72, origin(0, 2), &enter(2, 100)));
+    assert!(ledger.restore(72, origin(0, 2), &enter(2, 100), 1_000));
     assert_eq!((ledger.open(), ledger.take_ignored()), (1, Vec::new()));
 }
 
@@ -312,7 +273,7 @@ fn a_number_that_was_given_back_before_a_restart_is_not_given_back_again() {
     let mut ledger = Ledger::new(1, LIMITS);
     for (number, client, raw) in [(70, 1, enter(1, 100)), (71, 2, replace(1, 2, 50)), (72, 3, enter(3, 100))]
     {
-        assert!(ledger.restore(number, origin(0, client), &raw));
+        assert!(ledger.restore(number, origin(0, client), &raw, 1_000));
     }
     // Ignored, because a later one was answered.
     ledger.restore_answer(AccountId(0), &accepted(3, b'L'));
@@ -350,13 +311,13 @@ fn a_cancel_is_said_again_where_it_was_said_as_long_as_its_order_lives() {
     ledger.send(origin(0, 3), &replace(1, 3, 70), &mut out);
     ledger.send(origin(0, 2), &cancel(2), &mut out);
     let mut again = Vec::new();
-    assert_eq!(ledger.resend(&mut again), 3);
+    assert_eq!(ledger.resend(0, &mut again), 3);
     assert_eq!(kinds(&again), [(b'X', 10), (b'U', 12), (b'X', 11)]);
     assert_eq!(number_at(&again[3..], 5), 50, "the one that leaves least");
     answer(&mut ledger, reduced(b'C', 11, 100));
     answer(&mut ledger, replaced(10, 12, 70));
     again.clear();
-    assert_eq!((ledger.resend(&mut again), ledger.passed.len()), (0, 0));
+    assert_eq!((ledger.resend(0, &mut again), ledger.passed.len()), (0, 0));
 }
 
 #[test]
@@ -385,12 +346,167 @@ fn a_journal_gives_the_ledger_back() {
     let (_, first) = answer(&mut ledger, accepted(1, b'L')).expect("it is known");
     let mut again = Ledger::new(1, LIMITS);
     for (number, client, raw) in &journal {
-        assert!(again.restore(*number, origin(0, *client), raw));
+        assert!(again.restore(*number, origin(0, *client), raw, 1_000));
     }
     again.restore_answer(AccountId(0), &first);
     assert_eq!((again.open(), again.unanswered(), again.translation.next()), (3, 2, 4));
     let (mut sent, mut sent_again) = (Vec::new(), Vec::new());
-    ledger.resend(&mut sent);
-    again.resend(&mut sent_again);
+    ledger.resend(0, &mut sent);
+    again.resend(0, &mut sent_again);
     assert_eq!(sent, sent_again);
+}
+
+/// What clients are told: their numbers, and how much was left of those that were accepted.
+fn told(expiries: &[Expiry]) -> Vec<(u32, Option<u32>)> {
+    expiries.iter().map(|expiry| (expiry.origin.user_ref_num, expiry.left)).collect()
+}
+
+fn cancels(ledger: &Ledger) -> Vec<u32> {
+    let mut out = Vec::new();
+    assert_eq!(ledger.cancel_given_up(&mut out), out.len() as u64 / 12);
+    out.chunks(12).map(|frame| number_at(&frame[3..], 1)).collect()
+}
+
+/// Of five orders one is over, of one 60 shares are left, and three have no answer: one of them replaces it.
+fn busy(limits: LedgerLimits) -> Ledger {
+    let mut ledger = Ledger::new(50, LedgerLimits { open_max: 5, ..limits });
+    let mut out = Vec::new();
+    for number in 1..=3 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut out);
+    }
+    answer(&mut ledger, accepted(50, b'D'));
+    answer(&mut ledger, accepted(51, b'L'));
+    answer(&mut ledger, reduced(b'E', 51, 40));
+    ledger.send(origin(0, 4), &replace(2, 4, 50), &mut out);
+    let late = Origin { received_ns: 500, ..origin(0, 5) };
+    ledger.send(late, &enter(5, 100), &mut out);
+    ledger
+}
+
+#[test]
+fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_number() {
+    let mut ledger = busy(LIMITS);
+    let expiries = ledger.begin_anew();
+    assert_eq!(told(&expiries), [(2, Some(60)), (3, None), (4, None), (5, None)]);
+    assert_eq!((ledger.open(), ledger.unanswered(), ledger.last_number()), (0, 0, 0));
+    assert_eq!(cancels(&ledger), [51, 52, 53, 54], "nothing says yet that the exchange does not have them");
+    let mut out = Vec::new();
+    assert_eq!(ledger.resend(0, &mut out), 0);
+    ledger.raise_next(53);
+    assert_eq!(cancels(&ledger), [51, 52]);
+    ledger.raise_next(51);
+    assert_eq!(cancels(&ledger), [51, 52], "an answer that was given before says nothing");
+    assert_eq!(ledger.send(origin(0, 6), &enter(6, 100), &mut out), Sending::Numbered(53));
+    ledger.begin_anew();
+    ledger.raise_next(1);
+    assert!(cancels(&ledger).is_empty());
+    let forgetful = LedgerLimits { when_full: WhenFull::ForgetOldest, ..LIMITS };
+    assert_eq!(told(&busy(forgetful).begin_anew()), [(3, None), (4, None), (5, None)]);
+}
+
+#[test]
+fn what_is_too_old_is_not_sent_again_and_ends_when_that_is_asked_for() {
+    let mut ledger = busy(LIMITS);
+    let mut out = Vec::new();
+    assert_eq!((ledger.resend(1_000, &mut out), ledger.has_stale()), (3, false));
+    assert!(ledger.is_full());
+    assert_eq!(ledger.resend(1_001, &mut out), 1, "the last one is not so old");
+    assert_eq!((ledger.unanswered(), ledger.has_stale(), ledger.is_full()), (3, true, false));
+    out.clear();
+    assert_eq!(told(&ledger.take_stale(&mut out)), [(3, None), (4, None)]);
+    assert_eq!(kinds(&out), [(b'X', 52), (b'X', 53)], "should the exchange have them all the same");
+    assert_eq!((ledger.open(), ledger.unanswered(), ledger.take_ignored()), (2, 1, Vec::new()));
+    assert!(ledger.knows(AccountId(0), 2), "what was to be replaced goes on");
+}
+
+#[test]
+fn an_answer_to_what_was_sent_again_says_nothing_of_older_ones_that_were_not() {
+    let mut ledger = busy(LIMITS);
+    let mut out = Vec::new();
+    ledger.resend(1_001, &mut out);
+    assert!(answer(&mut ledger, accepted(54, b'L')).is_some());
+    // On the next connection neither.
+    out.clear();
+    assert_eq!((ledger.resend(0, &mut out), kinds(&out), ledger.unanswered()), (0, Vec::new(), 2));
+    assert!(answer(&mut ledger, accepted(52, b'L')).is_some(), "it had reached the exchange");
+    assert_eq!(told(&ledger.take_stale(&mut out)), [(4, None)]);
+    assert_eq!(ledger.unanswered(), 0);
+}
+
+#[test]
+fn of_a_venue_that_forgets_orders_no_more_are_kept_than_may_be_open() {
+    let mut ledger = Ledger::new(1, LedgerLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
+    let mut out = Vec::new();
+    for number in 1..=40 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut out);
+        ledger.resend(1_001, &mut out);
+        assert!(ledger.unanswered() <= LIMITS.open_max);
+    }
+    assert_eq!(told(&ledger.take_stale(&mut out)).len(), LIMITS.open_max);
+}
+
+#[test]
+fn what_a_journal_says_of_younger_orders_does_not_end_those_that_are_too_old_to_be_sent_again() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let all = [
+        (70, 1, enter(1, 100), 0),
+        (71, 2, replace(1, 2, 50), 0),
+        (72, 3, enter(3, 100), 1_000),
+        (73, 4, enter(4, 100), 1_000),
+    ];
+    for (number, client, raw, until_ns) in &all {
+        assert!(ledger.restore(*number, origin(0, *client), raw, *until_ns));
+    }
+    ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
+    ledger.restore_answer(AccountId(0), &accepted(4, b'L'));
+    assert_eq!((ledger.open(), ledger.unanswered()), (4, 1), "the third was answered, or is ignored");
+    assert_eq!(told(&ledger.take_stale(&mut Vec::new())), [(2, None)]);
+}
+
+#[test]
+fn an_order_that_a_journal_says_was_ended_here_is_cancelled_on_every_connection() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    for number in 1..=3 {
+        assert!(ledger.restore(69 + number, origin(0, number), &enter(number, 100), 1_000));
+    }
+    ledger.restore_end(AccountId(0), 3);
+    assert_eq!((ledger.open(), ledger.unanswered()), (2, 2), "that says nothing of earlier ones");
+    assert_eq!(cancels(&ledger), [72]);
+}
+
+#[test]
+fn of_clients_cancels_those_of_open_orders_are_said_again_up_to_a_number() {
+    let mut ledger = Ledger::new(10, LIMITS);
+    let mut out = Vec::new();
+    for number in 1..=3 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut out);
+        ledger.send(origin(0, number), &cancel_to(number, 40), &mut out);
+    }
+    answer(&mut ledger, accepted(10, b'D'));
+    out.clear();
+    assert_eq!((ledger.resend_cancels(11, &mut out), kinds(&out)), (1, vec![(b'X', 11)]));
+    assert_eq!(number_at(&out[3..], 5), 40);
+}
+
+#[test]
+fn orders_that_are_given_up_are_cancelled_and_no_more_are_known_than_may_be_open() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    for number in 1..=10 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut out);
+        let expiry = ledger.give_up(AccountId(0), number).expect("it is open");
+        assert_eq!((expiry.origin.user_ref_num, expiry.left), (number, None));
+        assert_eq!(ledger.give_up(AccountId(0), number), None);
+    }
+    assert_eq!((ledger.open(), ledger.unanswered()), (0, 0));
+    assert_eq!(cancels(&ledger), [7, 8, 9, 10]);
+}
+
+#[test]
+fn more_shares_than_were_left_are_seen() {
+    let mut ledger = busy(LIMITS);
+    let is_overfill =
+        |ledger: &mut Ledger, by| answer(ledger, reduced(b'E', 51, by)).expect("it is known").0.is_overfill;
+    assert!(!is_overfill(&mut ledger, 59));
+    assert!(is_overfill(&mut ledger, 2));
 }

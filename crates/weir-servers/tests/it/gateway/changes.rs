@@ -2,18 +2,22 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     os::unix::{fs::PermissionsExt, net::UnixStream},
     path::Path,
+    sync::Arc,
 };
 
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
-    gateway::{Answer, ControlSocket, GatewayConfig, MetricsPort},
+    gateway::{Answer, ControlSocket, GatewayConfig},
     journal::Level,
+    metrics::MetricsPort,
 };
 
-use super::rig::{Folder, Trader, drivers, end_exchange, end_gateway, exchange, gateway, loopback, order};
+use super::rig::{
+    Folder, Trader, cancels, drivers, end_exchange, end_gateway, exchange, gateway, loopback, order,
+};
 
 pub fn ask(path: &Path, line: &str) -> Answer {
     let mut stream = UnixStream::connect(path).expect("the socket is there");
@@ -61,7 +65,7 @@ fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
         assert!(!refused.ok && refused.error.is_some_and(|error| error.contains("NOBODY")));
 
         let answer = ask(&path, r#"{"command":"kill","account":"C00001","on":true}"#);
-        assert_eq!((answer.ok, answer.cancelling), (true, Some(2)), "{answer:?}");
+        assert_eq!((answer.ok, answer.cancels), (true, Some(cancels("DEMO", 2, 2, 2))));
         let mut cancelled = [0; 2].map(|_| match trader.next() {
             Outbound::Canceled(canceled) => canceled.user_ref_num,
             other => panic!("{other:?}"),
@@ -78,10 +82,10 @@ fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
         let second = gateway(driver, 2, config());
         assert_eq!(second.control().killed(), ["C00001"]);
         assert_eq!(second.control().limits(Some("C00001")).map(|limits| limits.shares_max), Ok(Some(60)));
-        let mut trader = Trader::login(&second, "C00001", 1);
+        let mut trader = Trader::login(&second, "C00001", 0);
         trader.send(&[order(5, 1)]);
         assert_eq!(rejected(&mut trader), (5, reject_reason::FIRM_NOT_AUTHORIZED));
-        assert_eq!(second.control().kill(Some("C00001"), false), Ok(0));
+        assert_eq!(second.control().kill(Some("C00001"), false), Ok(Vec::new()));
         trader.send(&[order(6, 61), order(7, 60)]);
         assert_eq!(rejected(&mut trader), (6, reject_reason::SHARES_EXCEED_THRESHOLD));
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 7));
@@ -91,9 +95,13 @@ fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
     }
 }
 
-pub fn get(address: std::net::SocketAddr, target: &str) -> String {
+pub fn get(address: SocketAddr, target: &str) -> String {
+    ask_host(address, target, &address.to_string())
+}
+
+fn ask_host(address: SocketAddr, target: &str, host: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it listens");
     let mut reply = String::new();
     stream.read_to_string(&mut reply).expect("a reply");
@@ -109,7 +117,7 @@ fn metrics_and_health_are_served_beside() {
         assert!(MetricsPort::bind("0.0.0.0:0".parse().expect("an address")).is_err());
         let port = MetricsPort::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let address = port.address().expect("it has one");
-        port.answer(gateway.control()).expect("a thread");
+        port.answer(Arc::new(gateway.control())).expect("a thread");
         let mut trader = Trader::login(&gateway, "C00001", 1);
         trader.send(&[order(1, 100)]);
         assert!(matches!(trader.next(), Outbound::Accepted(_)));
@@ -130,6 +138,9 @@ fn metrics_and_health_are_served_beside() {
         }
         assert!(get(address, "/healthz").starts_with("HTTP/1.1 200 OK"));
         assert!(get(address, "/other").starts_with("HTTP/1.1 404 "));
+        assert!(ask_host(address, "/metrics", "localhost").starts_with("HTTP/1.1 200 "));
+        // A page of a foreign name that was made to lead here.
+        assert!(ask_host(address, "/metrics", "rebound.example").starts_with("HTTP/1.1 421 "));
         assert!(get(address, "not a target").starts_with("HTTP/1.1 400 "));
         drop(trader);
         end_exchange(venue);

@@ -1,47 +1,166 @@
-//! The end of a gateway in good order.
+//! The end of a gateway in good order, and the end of its session.
 
-use weir_proto::soup::END_OF_SESSION;
-use weir_servers::{gateway::GatewayConfig, journal::Level};
+use weir_engine::Driver;
+use weir_proto::{
+    ouch::{Canceled, Outbound, codes::cancel_reason, inbound_user_ref_num},
+    soup::END_OF_SESSION,
+};
+use weir_servers::gateway::{ControlSocket, GatewayConfig, GatewayServer};
+use weir_trading::Route;
 
-use super::rig::{Folder, Script, Trader, drivers, gateway, order};
+use super::{
+    anew::{expect_accepted, expect_nothing_more},
+    changes::ask,
+    rig::{Folder, Script, Scripted, Trader, drivers, end_gateway, gateway, order, strict},
+};
+
+fn start(driver: Driver, venue: &Script, folder: &Folder) -> (GatewayServer, Scripted) {
+    let config = strict(2, venue.address(), folder);
+    let starting = std::thread::spawn(move || gateway(driver, 1, config));
+    let mut session = venue.accept();
+    session.let_in("DAY", session.login.sequence.max(1));
+    session.answer_query(1);
+    (starting.join().expect("it starts"), session)
+}
 
 #[test]
-fn a_drain_tells_clients_that_the_session_is_over_leaves_the_exchange_and_cannot_be_joined_again() {
+fn after_a_drain_every_answer_can_be_had_also_by_a_client_that_was_away() {
     for driver in drivers() {
+        println!("{driver}");
         let (venue, folder) = (Script::new(), Folder::new());
-        let config = GatewayConfig {
-            journal: Some((folder.0.clone(), Level::Os)),
-            journal_segment_bytes: 64 << 10,
-            ..GatewayConfig::demo(2, venue.address())
-        };
-        let again = config.clone();
-        let starting = std::thread::spawn(move || gateway(driver, 1, config));
-        let mut session = venue.accept_session("DAY", 1, 1);
-        let first = starting.join().expect("it starts");
+        let (first, mut session) = start(driver, &venue, &folder);
+        let mut away = Trader::login(&first, "C00001", 1);
+        away.send(&[order(1, 100)]);
+        let of_away = session.next();
+        drop(away);
+        let mut client = Trader::login(&first, "C00002", 1);
+        client.send(&[order(1, 100)]);
+        let of_client = session.next();
+        // What is under way comes to its end first.
+        first.drain();
+        session.accept_order(&of_away);
+        session.accept_order(&of_client);
+        expect_accepted(&mut client, 1);
+        assert!(client.rest().is_empty(), "nothing is over");
+        assert!(session.is_left());
+        drop((client, session));
+        first.join();
+
+        let (second, session) = start(driver, &venue, &folder);
+        assert_eq!(session.login.sequence, 4, "nothing is asked for twice");
+        for client in ["C00001", "C00002"] {
+            let mut trader = Trader::try_login_to(&second, "WEIRGW0001", client, 1)
+                .unwrap_or_else(|reason| panic!("{client} is refused with {}", char::from(reason)));
+            expect_accepted(&mut trader, 1);
+            expect_nothing_more(&mut trader);
+        }
+        end_gateway(second);
+    }
+}
+
+#[test]
+fn a_session_is_ended_by_its_name_and_clients_are_told_and_begin_the_next_one() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let path = folder.0.join("control.sock");
+        let (first, mut session) = start(driver, &venue, &folder);
+        let open = ControlSocket::bind(&path).expect("the path is free");
+        let open = open.answer(first.control()).expect("a thread");
         let mut traders = ["C00001", "C00002"].map(|client| Trader::login(&first, client, 1));
         traders[0].send(&[order(1, 100)]);
         let raw = session.next();
-        // What is under way comes to its end first.
-        first.drain();
         session.accept_order(&raw);
-        traders[0].next();
+        expect_accepted(&mut traders[0], 1);
+        let answer = ask(&path, r#"{"command":"end_session","session":"WEIRGW0002"}"#);
+        let error = answer.error.expect("it is another one");
+        assert!(error.contains("WEIRGW0002") && error.contains("WEIRGW0001"), "{error}");
+        assert_eq!(ask(&path, r#"{"command":"sessions"}"#).session.as_deref(), Some("WEIRGW0001"));
+        assert!(ask(&path, r#"{"command":"end_session","session":"weirgw0001"}"#).ok);
         for trader in &mut traders {
             assert_eq!(trader.rest(), [(END_OF_SESSION, Vec::new())]);
         }
         assert!(session.is_left());
-        drop((traders, session));
+        drop((traders, session, open));
         first.join();
 
-        let starting = std::thread::spawn(move || gateway(driver, 1, again));
-        let mut session = venue.accept();
-        let next = session.login.sequence;
-        session.let_in("DAY", next);
-        session.answer_query(2);
-        let second = starting.join().expect("it starts");
+        let (second, _session) = start(driver, &venue, &folder);
         assert_eq!(Trader::try_login_to(&second, "WEIRGW0001", "C00001", 2).err(), Some(b'S'));
         let trader = Trader::try_login_to(&second, "WEIRGW0002", "C00001", 1);
         assert_eq!(trader.map(|trader| trader.expected).ok(), Some(1), "messages begin anew");
-        second.drain();
-        second.join();
+        end_gateway(second);
+    }
+}
+
+/// Has two orders of each client accepted.
+fn accept_all(session: &mut Scripted, traders: &mut [Trader; 2]) {
+    for trader in traders {
+        trader.send(&[order(1, 100), order(2, 100)]);
+        for _ in 0..2 {
+            let raw = session.next();
+            session.accept_order(&raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        }
+    }
+}
+
+#[test]
+fn a_drain_cancels_the_orders_of_clients_that_want_that_and_tells_them_before_the_end() {
+    for (driver, route) in
+        drivers().into_iter().flat_map(|driver| [Route::Own, Route::Other].map(|route| (driver, route)))
+    {
+        println!("{driver}, {route}");
+        let venue = Script::new();
+        let mut config = GatewayConfig { route, ..GatewayConfig::demo(3, venue.address()) };
+        config.accounts[0].cancel_on_disconnect = true;
+        let starting = std::thread::spawn(move || gateway(driver, 2, config));
+        let mut sessions = [0; 2].map(|_| venue.accept_session("DAY", 1, 1));
+        sessions.sort_by_key(|session| session.login.username.to_string());
+        let gateway = starting.join().expect("it starts");
+        // Both live on the first worker; their orders leave by one session.
+        let mut traders = ["C00001", "C00003"].map(|client| Trader::login(&gateway, client, 1));
+        let session = &mut sessions[usize::from(route == Route::Other)];
+        accept_all(session, &mut traders);
+        gateway.drain();
+        for number in 1..=2 {
+            let raw = session.next();
+            assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'X', Some(number)));
+        }
+        for user_ref_num in 1..=2 {
+            let canceled = Canceled { timestamp_ns: 1, user_ref_num, quantity: 100, reason: b'U' };
+            session.say(&Outbound::Canceled(canceled));
+            let Outbound::Canceled(canceled) = traders[0].next() else { panic!("it is cancelled") };
+            assert_eq!((canceled.user_ref_num, canceled.reason), (user_ref_num, cancel_reason::SYSTEM));
+        }
+        for trader in &mut traders {
+            assert_eq!(trader.rest(), [(END_OF_SESSION, Vec::new())]);
+        }
+        assert!(session.is_left(), "nothing else is cancelled, and nothing twice");
+        drop((traders, sessions));
+        gateway.join();
+    }
+}
+
+#[test]
+fn a_drain_does_not_wait_for_ever_for_cancels_that_nobody_confirms() {
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = Script::new();
+        let mut config = GatewayConfig::demo(1, venue.address());
+        config.accounts[0].cancel_on_disconnect = true;
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        gateway.drain();
+        assert_eq!(session.next()[0], b'X');
+        assert_eq!(trader.rest(), [(END_OF_SESSION, Vec::new())]);
+        assert!(session.is_left());
+        drop((trader, session));
+        gateway.join();
     }
 }

@@ -4,7 +4,10 @@
 use std::{
     io,
     net::SocketAddr,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
 };
 
 use weir_engine::{Config, Driver, Runtime};
@@ -13,11 +16,12 @@ use weir_proto::{
     soup::DEBUG,
 };
 use weir_servers::{
-    gateway::{GatewayConfig, GatewayServer, LocalGateway, MetricsPort},
+    gateway::{GatewayConfig, GatewayServer, LocalGateway},
     journal::{
         Level,
         faults::{Operation, Verdict},
     },
+    metrics::MetricsPort,
     orders::OrdersConfig,
 };
 use weir_trading::Route;
@@ -69,7 +73,7 @@ fn is_healthy(address: SocketAddr) -> bool {
 fn health_page(gateway: &GatewayServer) -> SocketAddr {
     let port = MetricsPort::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let address = port.address().expect("it has one");
-    port.answer(gateway.control()).expect("a thread");
+    port.answer(Arc::new(gateway.control())).expect("a thread");
     address
 }
 

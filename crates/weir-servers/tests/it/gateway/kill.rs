@@ -5,7 +5,10 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 
-use weir_proto::ouch::{Outbound, reject_reason};
+use weir_proto::{
+    ouch::{Canceled, Outbound, inbound_user_ref_num, reject_reason},
+    soup::LoginReject,
+};
 use weir_servers::{
     gateway::{ControlSocket, GatewayConfig},
     journal::{
@@ -18,7 +21,8 @@ use weir_trading::Route;
 use super::{
     changes::{ask, rejected},
     rig::{
-        Folder, Trader, drivers, end_exchange, end_gateway, eventually, exchange, gateway, loopback, order,
+        Folder, PATIENCE, Script, Scripted, Trader, cancel, cancels, drivers, end_exchange, end_gateway,
+        eventually, exchange, gateway, loopback, order, strict,
     },
 };
 
@@ -138,13 +142,220 @@ fn a_kill_switch_that_cannot_be_kept_is_on_all_the_same_and_that_is_said() {
         trader.send(&[order(2, 100)]);
         assert_eq!(rejected(&mut trader), (2, reject_reason::FIRM_NOT_AUTHORIZED));
         // What may end only when that is kept does not end.
-        let error = gateway.control().kill(None, false).expect_err("it is not kept");
+        let error = gateway.control().kill(None, false).expect_err("it is not kept").to_string();
         assert!(error.contains("does not hold"), "{error}");
         trader.send(&[order(3, 100)]);
         assert_eq!(rejected(&mut trader), (3, reject_reason::FIRM_NOT_AUTHORIZED));
         drop(trader);
         end_gateway(gateway);
         end_exchange(venue);
+    }
+}
+
+/// The next message is a cancel of an order: says which.
+fn next_cancel(session: &mut Scripted) -> u32 {
+    let raw = session.next();
+    assert_eq!(raw[0], b'X', "{raw:?}");
+    inbound_user_ref_num(&raw).expect("it has a number")
+}
+
+fn confirm(session: &mut Scripted, user_ref_num: u32) {
+    session.say(&Outbound::Canceled(Canceled { timestamp_ns: 1, user_ref_num, quantity: 100, reason: b'U' }));
+}
+
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+
+fn lose_all(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } if IS_BROKEN.load(SeqCst) => {
+            Verdict::Refuse(io::Error::from_raw_os_error(EIO))
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn with_a_failed_journal_cancels_reach_the_exchange_also_on_the_next_connection_and_are_counted() {
+    for driver in drivers() {
+        println!("{driver}");
+        IS_BROKEN.store(false, SeqCst);
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 64 << 10,
+            journal_faults: Some(lose_all),
+            ..GatewayConfig::demo(1, venue.address())
+        };
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let control = gateway.control();
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        for number in 1..=3 {
+            trader.send(&[order(number, 100)]);
+            let raw = session.next();
+            session.accept_order(&raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        }
+        IS_BROKEN.store(true, SeqCst);
+        // A cancel that came with an order that is not kept is sent all the same; the order is not.
+        trader.send(&[order(4, 100), cancel(1)]);
+        assert_eq!(next_cancel(&mut session), 1);
+        eventually("it is not healthy", || control.health().is_err());
+        confirm(&mut session, 1);
+        eventually("that is heard", || control.node_stats().received >= 10);
+        // Nobody answers: that is said, after a second.
+        let error = control.kill(None, true).expect_err("it is not kept");
+        assert!(error.reason.contains("the journal has failed"), "{error}");
+        assert_eq!(error.cancels, cancels("DEMO", 2, 2, 0));
+        assert_eq!([next_cancel(&mut session), next_cancel(&mut session)], [2, 3]);
+        drop(session);
+        // Logins pass, and what was not confirmed is said again.
+        let mut session = venue.accept();
+        session.let_in("DAY", session.login.sequence);
+        session.answer_query(5);
+        assert_eq!([next_cancel(&mut session), next_cancel(&mut session)], [2, 3]);
+        [2, 3].into_iter().for_each(|number| confirm(&mut session, number));
+        eventually("they are confirmed", || {
+            control.kill(None, true).is_err_and(|error| error.cancels.is_empty())
+        });
+        drop(trader);
+        end_gateway(gateway);
+        drop(session);
+    }
+}
+
+static IS_GONE: AtomicBool = AtomicBool::new(false);
+
+/// As [`lose_all`].
+fn lose_again(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } if IS_GONE.load(SeqCst) => Verdict::Refuse(io::Error::from_raw_os_error(EIO)),
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn with_a_failed_journal_a_clients_cancel_is_said_again_and_nothing_is_said_to_have_expired() {
+    for driver in drivers() {
+        println!("{driver}");
+        IS_GONE.store(false, SeqCst);
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config =
+            GatewayConfig { journal_faults: Some(lose_again), ..strict(1, venue.address(), &folder) };
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 41);
+        let gateway = starting.join().expect("it starts");
+        let control = gateway.control();
+        let notices = control.notices().expect("nobody has them");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        for number in 1..=2 {
+            trader.send(&[order(number, 100)]);
+            let raw = session.next();
+            session.accept_order(&raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        }
+        IS_GONE.store(true, SeqCst);
+        trader.send(&[order(3, 100), cancel(1)]);
+        assert_eq!(next_cancel(&mut session), 41);
+        eventually("it is not healthy", || control.health().is_err());
+        drop(session);
+        let mut session = venue.accept();
+        session.let_in("DAY", 4);
+        session.answer_query(43);
+        assert_eq!(next_cancel(&mut session), 41, "nobody has confirmed it");
+        drop(session);
+        // The exchange has lost the end of its journal: of the three orders it knows one.
+        venue.accept().refuse(LoginReject::SessionNotAvailable);
+        let mut session = venue.accept();
+        session.let_in("DAY", 3);
+        session.answer_query(42);
+        assert_eq!(next_cancel(&mut session), 41);
+        let line = notices.recv_timeout(PATIENCE).expect("people are told");
+        assert!(line.contains("0 orders expired, and others do when the gateway is started again"), "{line}");
+        assert_eq!(control.node_stats().orders_expired, 0, "nobody was told");
+        drop(trader);
+        end_gateway(gateway);
+    }
+}
+
+static IS_SLOW: AtomicBool = AtomicBool::new(false);
+static LOOKS: AtomicUsize = AtomicUsize::new(0);
+
+/// As [`stall`].
+fn stall_again(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Create { segment } if *segment > 1 && IS_SLOW.load(SeqCst) => {
+            LOOKS.fetch_add(1, SeqCst);
+            Verdict::Refuse(io::Error::from_raw_os_error(EMFILE))
+        }
+        Operation::Write { .. } => {
+            LOOKS.store(0, SeqCst);
+            Verdict::Pass
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+/// Has orders accepted until the journal waits; says how many the exchange has.
+fn fill_journal(session: &mut Scripted, trader: &mut Trader, sent: impl Fn() -> u64) -> u32 {
+    let base = sent();
+    let waits = || LOOKS.load(SeqCst) > 2;
+    let mut number = 0;
+    loop {
+        number += 1;
+        let expected = base + 2 * u64::from(number);
+        trader.send(&[order(number, 100)]);
+        eventually("the order leaves, or the journal waits", || waits() || sent() + 1 >= expected);
+        if sent() + 1 < expected {
+            return number - 1;
+        }
+        let raw = session.next();
+        session.accept_order(&raw);
+        eventually("the client is told, or the journal waits", || waits() || sent() >= expected);
+        if sent() < expected {
+            return number;
+        }
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+    }
+}
+
+#[test]
+fn with_a_journal_that_waits_cancels_of_clients_and_of_a_kill_switch_leave_at_once() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 8 << 10,
+            journal_faults: Some(stall_again),
+            ..GatewayConfig::demo(1, venue.address())
+        };
+        LOOKS.store(0, SeqCst);
+        IS_SLOW.store(true, SeqCst);
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let control = gateway.control();
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let count = fill_journal(&mut session, &mut trader, || control.node_stats().sent);
+        trader.send(&[cancel(1)]);
+        assert_eq!(next_cancel(&mut session), 1);
+        confirm(&mut session, 1);
+        std::thread::scope(|scope| {
+            let killing = scope.spawn(|| control.kill(Some("C00001"), true));
+            let mut cancelled = 1;
+            while cancelled < count {
+                cancelled = next_cancel(&mut session);
+                confirm(&mut session, cancelled);
+            }
+            assert!(LOOKS.load(SeqCst) > 2, "the journal waits still");
+            IS_SLOW.store(false, SeqCst);
+            assert!(killing.join().expect("it ends").is_ok());
+        });
+        drop(trader);
+        drop(session);
+        end_gateway(gateway);
     }
 }
 
@@ -192,7 +403,7 @@ fn a_record_that_found_no_room_is_not_waited_for() {
         let error = control.set_limits(None, restricted(1000)).expect_err("it finds no room");
         assert!(error.contains("the journal has failed"), "{error}");
         assert_eq!(control.health(), Err("the journal has failed".to_owned()));
-        let error = control.kill(Some("C00001"), true).expect_err("it is not kept");
+        let error = control.kill(Some("C00001"), true).expect_err("it is not kept").to_string();
         assert!(error.contains("the journal has failed"), "{error}");
         assert_eq!(control.killed(), ["C00001"]);
         end_gateway(gateway);

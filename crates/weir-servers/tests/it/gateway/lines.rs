@@ -1,11 +1,18 @@
 //! Lines that go dead without a word, on either side of a gateway: in virtual time.
 
-use weir_engine::time::{now, sleep_until};
+use std::{cell::Cell, rc::Rc};
+
+use weir_engine::{
+    Config, Driver, Runtime,
+    net::Listener,
+    spawn,
+    time::{now, sleep, sleep_until},
+};
 use weir_proto::{
     ouch::{Inbound, Outbound, codes::cancel_reason},
-    soup::{CLIENT_HEARTBEAT_FRAME, LOGOUT_FRAME},
+    soup::{CLIENT_HEARTBEAT_FRAME, LOGOUT_FRAME, LoginAccepted},
 };
-use weir_servers::gateway::GatewayConfig;
+use weir_servers::gateway::{GatewayConfig, LocalGateway};
 
 use super::world::{World, exchange_config, on_sim};
 use crate::{
@@ -128,4 +135,42 @@ fn lines_on_which_nothing_happens_stay() {
             assert_eq!(logins(world.gateway.node_stats()), Some(1));
         },
     );
+}
+
+#[test]
+fn an_exchange_that_does_not_answer_the_account_query_is_named_and_tried_again() {
+    Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere").block_on(async {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let listener = Listener::bind(&any, Default::default()).expect("a simulated port");
+        let address = listener.local_address().expect("it has one");
+        let logins = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&logins);
+        spawn(async move {
+            let mut kept = Vec::new();
+            while let Ok(stream) = listener.accept().await {
+                drop(stream.recv().await.expect("a login"));
+                let mut frame = Vec::new();
+                LoginAccepted { session: "DAY".parse().expect("a name"), next_sequence: 1 }
+                    .encode(&mut frame);
+                stream.send_slice(&frame).await.expect("the gateway listens");
+                counted.set(counted.get() + 1);
+                kept.push(stream);
+            }
+        });
+        let begun = now();
+        let gateway = LocalGateway::start(GatewayConfig::demo(1, address)).await.expect("it starts");
+        let trouble = loop {
+            assert!(now().since(begun) < seconds(60), "nothing is told");
+            sleep(GRID).await;
+            if let Some(trouble) = gateway.upstreams()[0].trouble.clone() {
+                break trouble;
+            }
+        };
+        assert!(trouble.contains("venue DEMO") && trouble.contains("account query"), "{trouble}");
+        assert_after(begun, seconds(5), seconds(7));
+        while logins.get() < 2 {
+            assert!(now().since(begun) < seconds(60), "it is not tried again");
+            sleep(GRID).await;
+        }
+    });
 }

@@ -1,5 +1,6 @@
 //! The order gateway between clients and exchanges, real and scripted ones.
 
+mod anew;
 mod changes;
 mod ending;
 mod faults;
@@ -9,6 +10,8 @@ mod orders;
 mod recovery;
 pub mod rig;
 mod rules;
+mod stale;
 mod stuck;
+mod unreachable;
 mod upstream;
 mod world;

@@ -1,9 +1,6 @@
 //! A gateway that is started again knows what it has sent and what its clients have.
 
-use weir_proto::{
-    ouch::{Inbound, Outbound, inbound_user_ref_num},
-    soup::LoginReject,
-};
+use weir_proto::ouch::{Inbound, Outbound, inbound_user_ref_num};
 use weir_servers::{
     gateway::{GatewayConfig, GatewayServer},
     journal::Level,
@@ -11,7 +8,8 @@ use weir_servers::{
 use weir_trading::{Route, WhenFull};
 
 use super::rig::{
-    Folder, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, gateway, order, server, symbol,
+    Folder, Script, Scripted, Trader, beside_each_other, cancels, drivers, end_gateway, gateway, order,
+    server, symbol,
 };
 
 fn config(venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
@@ -70,7 +68,7 @@ fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice
         assert_eq!(session.next(), unanswered, "the same, with the same number");
         session.accept_order(&unanswered);
         let second_gateway = starting.join().expect("it starts");
-        let mut trader = Trader::login(&second_gateway, client, 1);
+        let mut trader = Trader::login(&second_gateway, client, 2);
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 6));
         trader.send(&[Inbound::AccountQuery]);
         assert!(matches!(trader.next(), Outbound::AccountQueryResponse { next_user_ref_num: 7, .. }));
@@ -183,41 +181,6 @@ fn an_order_that_another_worker_sent_is_answered_after_a_start_in_which_none_han
 }
 
 #[test]
-fn answers_of_a_new_session_are_passed_on_whatever_was_delivered_of_the_old_one() {
-    beside_each_other(drivers(), |driver| {
-        println!("{driver}");
-        let (venue, folder) = (Script::new(), Folder::new());
-        let first_config = config(&venue, &folder, Route::Own);
-        let starting = std::thread::spawn(move || gateway(driver, 1, first_config));
-        let mut session = venue.accept_session("DAY", 1, 1);
-        let first_gateway = starting.join().expect("it starts");
-        let mut trader = Trader::login(&first_gateway, "C00001", 1);
-        trader.send(&[order(1, 100), order(2, 100)]);
-        let (answered, unanswered) = (session.next(), session.next());
-        session.accept_order(&answered);
-        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 1));
-        drop(trader);
-        end_gateway(first_gateway);
-        drop(session);
-
-        let second_config = config(&venue, &folder, Route::Own);
-        let starting = std::thread::spawn(move || gateway(driver, 1, second_config));
-        venue.accept().refuse(LoginReject::SessionNotAvailable);
-        let mut session = venue.accept();
-        session.let_in("NEXT", 1);
-        session.answer_query(1);
-        assert_eq!(session.next(), unanswered);
-        // Of the old session, the client has the message with this number.
-        session.accept_order(&unanswered);
-        let second_gateway = starting.join().expect("it starts");
-        let mut trader = Trader::login(&second_gateway, "C00001", 1);
-        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));
-        drop((trader, session));
-        end_gateway(second_gateway);
-    });
-}
-
-#[test]
 fn orders_that_were_to_be_cancelled_are_cancelled_after_a_restart() {
     beside_each_other(drivers(), |driver| {
         println!("{driver}");
@@ -239,7 +202,7 @@ fn orders_that_were_to_be_cancelled_are_cancelled_after_a_restart() {
             assert!(matches!(trader.next(), Outbound::Accepted(_)));
             Some(trader)
         });
-        assert_eq!(first_gateway.control().kill(Some("C00001"), true), Ok(1));
+        assert_eq!(first_gateway.control().kill(Some("C00001"), true), Ok(cancels("DEMO", 1, 1, 0)));
         assert_eq!(inbound_user_ref_num(&session.next()), Some(1));
         drop(traders[1].take());
         assert_eq!(inbound_user_ref_num(&session.next()), Some(2));

@@ -17,14 +17,16 @@ use weir_proto::{
     },
     soup::{
         CLIENT_HEARTBEAT, Deframer, LOGOUT, LoginAccepted, LoginReject, LoginRequest, SEQUENCED,
-        SERVER_HEARTBEAT, UNSEQUENCED, encode_frame,
+        SERVER_HEARTBEAT, SERVER_HEARTBEAT_FRAME, UNSEQUENCED, encode_frame,
     },
 };
 use weir_servers::{
     exchange::{self, Mode},
-    gateway::{GatewayConfig, GatewayServer},
+    gateway::{GatewayConfig, GatewayServer, VenueCancels},
+    journal::Level,
     orders::{AccountConfig, OrdersConfig, OrdersServer, demo_accounts},
 };
+use weir_trading::WhenFull;
 
 /// Longest wait on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,6 +86,17 @@ pub fn exchange_in(mode: Mode, driver: Driver, listen: Address) -> OrdersServer 
     exchange::start(config, orders, mode).expect("the driver runs here")
 }
 
+/// For so many accounts in front of an exchange whose orders end, with a journal in a folder.
+pub fn strict(accounts: u32, venue: Address, folder: &Folder) -> GatewayConfig {
+    let mut config = GatewayConfig {
+        journal: Some((folder.0.clone(), Level::Os)),
+        journal_segment_bytes: 64 << 10,
+        ..GatewayConfig::demo(accounts, venue)
+    };
+    config.venues[0].limits.when_full = WhenFull::Refuse;
+    config
+}
+
 /// A gateway in front of it that has logged in.
 pub fn gateway(driver: Driver, workers: usize, config: GatewayConfig) -> GatewayServer {
     let gateway = GatewayServer::start(server(driver, workers), config).expect("the driver runs here");
@@ -99,6 +112,11 @@ pub fn end_gateway(gateway: GatewayServer) {
 pub fn end_exchange(exchange: OrdersServer) {
     exchange.drain();
     exchange.join();
+}
+
+/// What a kill switch has come to at one venue.
+pub fn cancels(venue: &str, orders: u64, sent: u64, confirmed: u64) -> Vec<VenueCancels> {
+    vec![VenueCancels { venue: venue.into(), orders, sent, confirmed, expired: 0 }]
 }
 
 /// Waits until something holds.
@@ -240,18 +258,6 @@ impl Trader {
         let mut bytes = Vec::new();
         encode_frame(UNSEQUENCED, payload, &mut bytes);
         self.wire.write(&bytes);
-    }
-
-    /// Sends frames from another thread, because they may not all be taken.
-    pub fn send_beside(&self, messages: Vec<Vec<u8>>) -> std::thread::JoinHandle<()> {
-        let mut socket = self.wire.socket.try_clone().expect("a descriptor");
-        std::thread::spawn(move || {
-            for payload in messages {
-                let mut bytes = Vec::new();
-                encode_frame(UNSEQUENCED, &payload, &mut bytes);
-                socket.write_all(&bytes).expect("they are taken in the end");
-            }
-        })
     }
 
     /// The next message of the stream.
@@ -411,6 +417,11 @@ impl Scripted {
         message.encode(&mut payload);
         encode_frame(SEQUENCED, &payload, &mut frame);
         self.wire.write(&frame);
+    }
+
+    /// Says that it has nothing to say.
+    pub fn beat(&mut self) {
+        self.wire.write(&SERVER_HEARTBEAT_FRAME);
     }
 
     /// Accepts an order.

@@ -20,8 +20,8 @@ use weir_trading::Route;
 
 use super::{
     rig::{
-        Script, Trader, drivers, end_exchange, end_gateway, eventually, exchange, exchange_in, gateway,
-        loopback, order, order_for,
+        Script, Trader, cancels, drivers, end_exchange, end_gateway, eventually, exchange, exchange_in,
+        gateway, loopback, order, order_for,
     },
     world::{World, exchange_config, on_sim},
 };
@@ -266,7 +266,8 @@ fn kill_everybody(driver: Driver, route: Route, orders: u32) {
         }
     }
     let begun = Instant::now();
-    assert_eq!(gateway.control().kill(None, true), Ok(u64::from(4 * orders)));
+    let all = u64::from(4 * orders);
+    assert_eq!(gateway.control().kill(None, true), Ok(cancels("DEMO", all, all, all)));
     let confirmed = begun.elapsed();
     for trader in &mut traders {
         let mut cancelled: Vec<u32> = (0..orders)
@@ -286,7 +287,7 @@ fn kill_everybody(driver: Driver, route: Route, orders: u32) {
         trader.send(&[order(orders + CHUNK + 1, 1)]);
         expect_refused(trader, orders + CHUNK + 1, reject_reason::FIRM_NOT_AUTHORIZED);
     }
-    assert_eq!(gateway.control().kill(None, false), Ok(0));
+    assert_eq!(gateway.control().kill(None, false), Ok(Vec::new()));
     // A client's own cancel is its own again.
     traders[0].send(&[order(orders + CHUNK + 2, 1)]);
     expect_accepted(&mut traders[0], orders + CHUNK + 2);

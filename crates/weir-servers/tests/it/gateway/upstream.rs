@@ -10,8 +10,8 @@ use weir_proto::{
 use weir_servers::gateway::{GatewayConfig, GatewayServer, LedgerLimits};
 
 use super::rig::{
-    PATIENCE, Script, Scripted, Trader, cancel, drivers, end_exchange, end_gateway, eventually, exchange,
-    gateway, loopback, order, replace, server,
+    PATIENCE, Script, Scripted, Trader, cancel, cancels, drivers, end_exchange, end_gateway, eventually,
+    exchange, gateway, loopback, order, order_for, replace, server,
 };
 
 #[test]
@@ -47,7 +47,10 @@ fn an_order_sent_before_the_exchange_died_is_sent_again_with_its_number() {
         let venue = Script::new();
         let config = GatewayConfig::demo(1, venue.address());
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
-        let mut session = venue.accept_session("FIRST", 1, 41);
+        let mut session = venue.accept();
+        assert_eq!(asked(&session), ("", 0), "who knows nothing does not ask for the past");
+        session.let_in("FIRST", 1);
+        session.answer_query(41);
         let gateway = starting.join().expect("it starts");
         let mut trader = Trader::login(&gateway, "C00001", 1);
         trader.send(&[order(1, 100), order(2, 100)]);
@@ -127,42 +130,12 @@ fn a_taken_seat_is_waited_for_and_no_message_is_skipped() {
 }
 
 #[test]
-fn an_exchange_that_began_anew_is_heard_from_its_first_message_whatever_its_session_is_called() {
-    for driver in drivers() {
-        println!("{driver}");
-        for (name, next) in [("FIRST", 1), ("FIRST", 2), ("SECOND", 1), ("SECOND", 9)] {
-            println!("{name}, {next}");
-            let venue = Script::new();
-            let (gateway, mut trader, session) = with_accepted_orders(driver, &venue, 2);
-            drop(session);
-            venue.accept().refuse(LoginReject::SessionNotAvailable);
-            let mut session = venue.accept();
-            assert_eq!(asked(&session), ("", 0));
-            session.let_in(name, next);
-            if next > 1 {
-                session = venue.accept();
-                assert_eq!(asked(&session), (name, 1));
-                session.let_in(name, 1);
-            }
-            session.answer_query(1);
-            eventually("it is up again", || gateway.control().upstreams()[0].is_open);
-            trader.send(&[order(3, 100)]);
-            let third = session.next();
-            assert_eq!(inbound_user_ref_num(&third), Some(3), "numbers never go back");
-            session.accept_order(&third);
-            assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 3));
-            end_gateway(gateway);
-        }
-    }
-}
-
-#[test]
 fn a_cancel_that_may_be_lost_is_sent_again_until_its_order_is_gone() {
     for driver in drivers() {
         println!("{driver}");
         let venue = Script::new();
         let (gateway, mut trader, mut session) = with_accepted_orders(driver, &venue, 1);
-        assert_eq!(gateway.control().kill(Some("C00001"), true), Ok(1));
+        assert_eq!(gateway.control().kill(Some("C00001"), true), Ok(cancels("DEMO", 1, 1, 0)));
         let cancel = session.next();
         assert_eq!((cancel[0], inbound_user_ref_num(&cancel)), (b'X', Some(1)));
         drop(session);
@@ -176,7 +149,7 @@ fn a_cancel_that_may_be_lost_is_sent_again_until_its_order_is_gone() {
         drop(session);
         let mut session = venue.accept_session("FIRST", 5, 2);
         eventually("it is up again", || gateway.control().upstreams()[0].is_open);
-        assert_eq!(gateway.control().kill(Some("C00001"), false), Ok(0));
+        assert_eq!(gateway.control().kill(Some("C00001"), false), Ok(Vec::new()));
         trader.send(&[order(2, 100)]);
         let second = session.next();
         assert_eq!((second[0], inbound_user_ref_num(&second)), (b'O', Some(2)));
@@ -249,8 +222,56 @@ fn replaces_that_nobody_answers_stop_no_client_and_use_no_number_up() {
     }
 }
 
+/// A gateway in front of two scripts: orders of BRIDGE go to the second one.
+fn with_two_venues(
+    driver: Driver,
+    change: impl FnOnce(&mut GatewayConfig),
+) -> (GatewayServer, [Scripted; 2]) {
+    let (first, second) = (Script::new(), Script::new());
+    let mut config = GatewayConfig::demo(1, first.address());
+    let mut other = config.venues[0].clone();
+    other.name = "OTHER".into();
+    other.address = second.address();
+    config.venues.push(other);
+    config.symbols = vec![(super::rig::symbol("BRIDGE"), 1)];
+    change(&mut config);
+    let starting = std::thread::spawn(move || gateway(driver, 1, config));
+    let sessions = [first.accept_session("X", 1, 1), second.accept_session("Y", 1, 100)];
+    (starting.join().expect("it starts"), sessions)
+}
+
 #[test]
-fn clients_that_waited_for_an_exchange_are_refused_when_it_is_gone() {
+fn a_venue_that_stands_still_refuses_its_own_orders_and_delays_nothing_elsewhere() {
+    const MOST: usize = 50;
+    for driver in drivers() {
+        println!("{driver}");
+        let (gateway, [mut still, mut quick]) = with_two_venues(driver, |config| {
+            config.venues[0].limits = LedgerLimits { unanswered_max: MOST, ..LedgerLimits::default() };
+        });
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order_for(1, 10, "BRIDGE")]);
+        let raw = quick.next();
+        quick.accept_order(&raw);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        // One client, whose next order may go anywhere.
+        let (first, last) = (2, 2 * MOST as u32);
+        trader.send(&(first..=last).map(|number| order(number, 10)).collect::<Vec<_>>());
+        trader.send(&[cancel(1), order_for(last + 1, 10, "BRIDGE"), cancel(first)]);
+        for number in first + MOST as u32..=last {
+            let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
+            assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::PROCESSING_ERROR));
+        }
+        let at_quick = [quick.next(), quick.next()].map(|raw| (raw[0], inbound_user_ref_num(&raw)));
+        assert_eq!(at_quick, [(b'X', Some(100)), (b'O', Some(101))]);
+        let at_still: Vec<u8> = (0..=MOST).map(|_| still.next()[0]).collect();
+        assert_eq!(at_still, [vec![b'O'; MOST], vec![b'X']].concat(), "its own cancels pass");
+        drop((trader, still, quick));
+        end_gateway(gateway);
+    }
+}
+
+#[test]
+fn orders_beyond_what_may_be_unanswered_are_not_sent_when_an_exchange_comes_back() {
     for driver in drivers() {
         println!("{driver}");
         let venue = Script::new();
@@ -263,11 +284,11 @@ fn clients_that_waited_for_an_exchange_are_refused_when_it_is_gone() {
         let orders: Vec<_> = (1..=20).map(|number| order(number, 100)).collect();
         trader.send(&orders);
         let sent: Vec<_> = (1..=8).map(|_| session.next()).collect();
-        drop(session);
         for number in 9..=20 {
             let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
-            assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::DESTINATION_CLOSED));
+            assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::PROCESSING_ERROR));
         }
+        drop(session);
         let mut session = venue.accept_session("FIRST", 2, 9);
         for (raw, number) in sent.iter().zip(1..) {
             assert_eq!(&session.next(), raw);
@@ -282,18 +303,9 @@ fn clients_that_waited_for_an_exchange_are_refused_when_it_is_gone() {
 fn symbols_go_to_their_venues_and_what_concerns_an_order_follows_it() {
     for driver in drivers() {
         println!("{driver}");
-        let (first, second) = (Script::new(), Script::new());
-        let mut config = GatewayConfig::demo(1, first.address());
-        let mut other = config.venues[0].clone();
-        other.name = "OTHER".into();
-        other.address = second.address();
-        config.venues.push(other);
-        config.symbols = vec![(super::rig::symbol("BRIDGE"), 1)];
-        let starting = std::thread::spawn(move || gateway(driver, 1, config));
-        let mut sessions = [first.accept_session("X", 1, 1), second.accept_session("Y", 1, 100)];
-        let gateway = starting.join().expect("it starts");
+        let (gateway, mut sessions) = with_two_venues(driver, |_| {});
         let mut trader = Trader::login(&gateway, "C00001", 1);
-        trader.send(&[super::rig::order_for(1, 10, "WEIR"), super::rig::order_for(2, 10, "BRIDGE")]);
+        trader.send(&[order_for(1, 10, "WEIR"), order_for(2, 10, "BRIDGE")]);
         for (session, number) in sessions.iter_mut().zip([1, 100]) {
             let raw = session.next();
             assert_eq!(inbound_user_ref_num(&raw), Some(number));

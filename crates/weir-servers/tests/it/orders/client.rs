@@ -187,6 +187,18 @@ impl Client {
         assert!(matches!(end, Packet::End | Packet::Reset), "{end:?} instead of the end");
     }
 
+    /// The connection ends, and it is said why.
+    pub async fn expect_cut_off(&mut self, kind: &str) {
+        match self.packet().await {
+            Packet::Debug(text) => {
+                let text = String::from_utf8_lossy(&text);
+                assert!(text.ends_with(kind), "{text:?} instead of {kind}");
+            }
+            other => panic!("{other:?} instead of a reason"),
+        }
+        self.expect_end().await;
+    }
+
     /// Asks to be let in; the session and the next number, or the letter of the refusal.
     pub async fn log_in(&mut self, account: &str, sequence: u64) -> Result<(String, u64), u8> {
         self.log_in_with(&login(account, sequence)).await

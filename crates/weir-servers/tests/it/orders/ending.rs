@@ -50,9 +50,47 @@ fn a_client_that_ends_its_direction_has_ended() {
 }
 
 #[test]
-fn a_drain_ends_every_session_in_good_order_and_none_can_be_joined_again() {
+fn after_a_drain_the_session_goes_on_with_every_message_as_after_a_crash() {
     for driver in 0..=KERNEL_DRIVERS.len() {
         let folder = Folder::new(&format!("drain-{driver}"));
+        let config = journaled(&folder, Level::Os, 2);
+        let all = std::cell::RefCell::new(Vec::new());
+        on_driver_number(driver, config.clone(), async |network| {
+            let mut away = network.enter("C00001").await;
+            all.replace(fill(&mut away, 1..=10).await);
+            away.reset();
+            let mut client = network.enter("C00002").await;
+            fill(&mut client, 1..=10).await;
+            // It is not told that anything is over, because nothing is.
+            network.drain_beside(client.expect_end()).await;
+        });
+        if all.borrow().is_empty() {
+            // A driver that the kernel refuses.
+            continue;
+        }
+        on_driver_number(driver, config, async |network| {
+            for name in ["WEIR000001", ""] {
+                let mut client = network.connect().await;
+                let again = client.log_in_with(&login_to("C00001", name, 1)).await;
+                assert_eq!(again, Ok(("WEIR000001".into(), 1)));
+                assert_eq!(client.messages(10).await, *all.borrow());
+                client.reset();
+                network.until(|stats| stats.sessions_open == 0).await;
+            }
+            let mut client = network.connect().await;
+            let on = client.log_in_with(&login_to("C00002", "WEIR000001", 11)).await;
+            assert_eq!(on, Ok(("WEIR000001".into(), 11)));
+            client.send(&enter(10)).await;
+            client.send(&enter(11)).await;
+            assert_eq!(accepted(&client.message().await), 11, "the tenth was taken in before");
+        });
+    }
+}
+
+#[test]
+fn a_session_that_is_ended_on_purpose_cannot_be_joined_again_and_clients_are_told() {
+    for driver in 0..=KERNEL_DRIVERS.len() {
+        let folder = Folder::new(&format!("end-{driver}"));
         let config = journaled(&folder, Level::Os, 2);
         on_driver_number(driver, config.clone(), async |network| {
             let mut clients = vec![network.enter("C00001").await, network.enter("C00002").await];
@@ -60,7 +98,7 @@ fn a_drain_ends_every_session_in_good_order_and_none_can_be_joined_again() {
                 fill(client, 1..=10).await;
             }
             network
-                .drain_beside(async {
+                .end_session_beside("WEIR000001", async {
                     for client in &mut clients {
                         assert_eq!(client.packet().await, Packet::EndOfSession);
                         client.expect_end().await;
@@ -80,6 +118,20 @@ fn a_drain_ends_every_session_in_good_order_and_none_can_be_joined_again() {
             assert_eq!(accepted(&client.message().await), 11, "the tenth was taken in before");
         });
     }
+}
+
+#[test]
+fn without_a_journal_a_drain_is_the_end_of_the_session_and_clients_are_told() {
+    on_every_driver(&config(1), async |network| {
+        let mut client = network.enter("C00001").await;
+        fill(&mut client, 1..=3).await;
+        network
+            .drain_beside(async {
+                assert_eq!(client.packet().await, Packet::EndOfSession);
+                client.expect_end().await;
+            })
+            .await;
+    });
 }
 
 fn login_to(account: &str, session: &str, sequence: u64) -> weir_proto::soup::LoginRequest {

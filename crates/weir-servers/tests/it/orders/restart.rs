@@ -1,8 +1,12 @@
 //! What is left after the process has ended in the middle of things: streams and numbers go on where they were.
 
-use weir_engine::{Config, Driver, SimOptions, serve::AcceptMode};
+use weir_engine::{Config, Driver, Runtime, SimOptions, serve::AcceptMode};
 use weir_proto::ouch::{Inbound, Outbound};
-use weir_servers::journal::Level;
+use weir_servers::{
+    exchange,
+    journal::Level,
+    orders::{LocalOrders, recover},
+};
 
 use super::{
     client::{accepted, enter, framed},
@@ -101,9 +105,8 @@ fn the_number_of_workers_may_change_from_one_start_to_the_next() {
     let folder = Folder::new("workers");
     let config = journaled(&folder, Level::Os, 4);
     let all = std::cell::RefCell::new(vec![Vec::new(); 4]);
-    // One worker on the simulator, two on threads, and so on. A crash of threads cannot be played here, and a drain
-    // ends the session: so threads come last.
-    for life in 0..3_u32 {
+    // One worker on the simulator, two on threads, and so on.
+    for life in 0..4_u32 {
         let script = async |network: &super::rig::Network| {
             for account in 0..4 {
                 let name = format!("C0000{}", account + 1);
@@ -122,10 +125,37 @@ fn the_number_of_workers_may_change_from_one_start_to_the_next() {
                 network.until(|stats| stats.sessions_open == 0).await;
             }
         };
-        match life {
-            2 => on_kernel(Driver::Epoll, AcceptMode::ReusePort, config.clone(), script),
+        match life % 2 {
+            1 => on_kernel(Driver::Epoll, AcceptMode::ReusePort, config.clone(), script),
             _ => on_sim(config.clone(), script),
         }
+    }
+}
+
+#[test]
+fn a_start_that_ends_the_session_has_the_next_one_and_so_have_those_behind_it() {
+    let folder = Folder::new("next-session");
+    let config = journaled(&folder, Level::Os, 1);
+    on_sim(config.clone(), async |network| {
+        let mut client = network.enter("C00001").await;
+        fill(&mut client, 1..=10).await;
+    });
+    let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+    runtime.block_on(async {
+        let mut recovery = recover(&config, &mut |_| {}).expect("the journal is whole");
+        recovery.end_session();
+        let begun = LocalOrders::start_recovered(config.clone(), recovery, exchange::echo_accept);
+        begun.await.expect("it starts");
+    });
+    drop(runtime);
+    // The first message of the session is there for the next start.
+    for (life, next) in [(0, 1), (1, 2)] {
+        on_sim(config.clone(), async |network| {
+            let mut client = network.connect().await;
+            assert_eq!(client.log_in("C00001", next).await, Ok(("WEIR000002".into(), next)));
+            client.write([framed(&enter(10)), framed(&enter(11 + life))].concat()).await;
+            assert_eq!(accepted(&client.message().await), 11 + life, "the tenth was taken in before");
+        });
     }
 }
 

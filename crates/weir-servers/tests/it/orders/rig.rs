@@ -81,6 +81,23 @@ impl Network {
         }
     }
 
+    /// Ends the session while the script goes on.
+    pub async fn end_session_beside(&self, name: &str, script: impl Future<Output = ()>) {
+        match &self.server {
+            Server::Threads(control) => {
+                assert_eq!(control.session().as_str(), name);
+                control.end_session(name).expect("it is the one there is");
+                script.await;
+            }
+            Server::Local(local) => {
+                let local = local.clone();
+                let ended = weir_engine::spawn(async move { local.end_session().await });
+                script.await;
+                ended.await;
+            }
+        }
+    }
+
     /// Waits until something holds of the counters, by looking again and again, for a minute at most.
     pub async fn until(&self, holds: impl Fn(&NodeStats) -> bool) {
         // On the simulator that is another one.

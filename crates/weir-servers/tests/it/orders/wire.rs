@@ -1,7 +1,7 @@
 //! What crosses the wire: frames cut anywhere, many at once, and everything that is no frame.
 
 use weir_proto::{
-    ouch::Outbound,
+    ouch::{Outbound, reject_reason},
     soup::{
         CLIENT_HEARTBEAT_FRAME, DEBUG, END_OF_SESSION_FRAME, LOGOUT_FRAME, SERVER_HEARTBEAT_FRAME,
         UNSEQUENCED, encode_frame, header,
@@ -72,7 +72,11 @@ async fn expect_fault(network: &Network, after_login: bool, bytes: &[u8], kind: 
     let before = counted(network);
     let mut client = if after_login { network.enter("C00001").await } else { network.connect().await };
     client.write(bytes).await;
-    client.expect_end().await;
+    if after_login {
+        client.expect_cut_off(kind).await;
+    } else {
+        client.expect_end().await;
+    }
     network.until(|stats| stats.protocol_errors.get(kind).copied().unwrap_or_default() == before + 1).await;
     network.until(|stats| stats.sessions_open == 0).await;
 }
@@ -110,7 +114,7 @@ fn the_largest_frame_is_taken_and_one_byte_more_is_not() {
         client.send(&enter(1)).await;
         assert_eq!(accepted(&client.message().await), 1);
         client.write(header(DEBUG, 513)).await;
-        client.expect_end().await;
+        client.expect_cut_off("too_long").await;
     });
 }
 
@@ -125,15 +129,40 @@ fn what_is_no_message_ends_the_connection_and_is_never_read_beyond_its_frame() {
         tag_of_nothing.push(0);
         let trailing = [&framed(&cancel(1))[3..], &[0]].concat();
         let cut = whole[..46].to_vec();
-        for raw in [Vec::new(), b"?".to_vec(), cut, trailing, appendage_too_long, tag_of_nothing] {
+        for (raw, kind) in [
+            (Vec::new(), "ouch_empty"),
+            (b"?".to_vec(), "ouch_unknown_type"),
+            (b"C\0\0\0".to_vec(), "ouch_length"),
+            (cut, "ouch_length"),
+            (trailing, "ouch_length"),
+            (appendage_too_long, "ouch_appendage"),
+            (tag_of_nothing, "ouch_appendage"),
+        ] {
             let mut client = network.enter("C00001").await;
             client.write(frame(UNSEQUENCED, &raw)).await;
-            client.expect_end().await;
+            client.expect_cut_off(kind).await;
             network.until(|stats| stats.sessions_open == 0).await;
         }
         let stats = network.stats();
-        assert_eq!(stats.protocol_errors.values().sum::<u64>(), 6, "{:?}", stats.protocol_errors);
+        assert_eq!(stats.protocol_errors.values().sum::<u64>(), 7, "{:?}", stats.protocol_errors);
         assert_eq!(stats.orders, 0);
+    });
+}
+
+#[test]
+fn mass_cancels_and_disabled_order_entry_are_refused_by_their_numbers_and_orders_go_on() {
+    on_every_driver(&config(1), async |network| {
+        let mut client = network.enter("C00001").await;
+        for (kind, number) in [(b'C', 1_u32), (b'D', 2), (b'E', 3)] {
+            let raw = [&[kind][..], &number.to_be_bytes(), b"FIRM", b"WEIR    ", &[0, 0]].concat();
+            client.write(frame(UNSEQUENCED, &raw)).await;
+            let Outbound::Rejected(rejected) = client.message().await else { panic!("it is refused") };
+            assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::OTHER));
+        }
+        // As an order's, the number is used up.
+        client.write([framed(&enter(3)), framed(&enter(4))].concat()).await;
+        assert_eq!(accepted(&client.message().await), 4);
+        assert_eq!(network.stats().protocol_errors.len(), 0);
     });
 }
 

@@ -1,0 +1,510 @@
+//! Journals as kills leave them, and what the next start makes of them.
+
+use std::collections::BTreeSet;
+
+use weir_proto::ouch::{Canceled, Executed, Outbound, Rejected};
+
+use super::*;
+use crate::gateway::{sample, task::sent_key};
+
+const ACCOUNT: AccountId = AccountId(1);
+const NOW: Moment = Moment { wall_ns: 0, engine_ns: 0 };
+
+fn enter(user_ref_num: u32) -> Vec<u8> {
+    sample::entered(user_ref_num, 100)
+}
+
+/// Accepted and over at once.
+fn accepted(user_ref_num: u32) -> Vec<u8> {
+    sample::accepted(user_ref_num, b'D')
+}
+
+fn live(user_ref_num: u32) -> Vec<u8> {
+    sample::accepted(user_ref_num, b'L')
+}
+
+fn recover(records: &[(u16, RecordKind<'_>)]) -> Recovered {
+    let records: Vec<_> = records.iter().map(|(worker, kind)| (*worker, *kind, 0)).collect();
+    recover_at(&records)
+}
+
+fn recover_at(records: &[(u16, RecordKind<'_>, u64)]) -> Recovered {
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let limits = LedgerLimits { open_max: 2, ..LedgerLimits::default() };
+    let nobody = |_: &str| None;
+    let venues = [("A".to_owned(), limits)];
+    let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
+    for (worker, kind, t_ns) in records {
+        recovering.take(&Record { worker: *worker, t_ns: *t_ns, kind: *kind });
+    }
+    recovering.finish(|_, _| true, false)
+}
+
+fn inbound(upstream: u32, raw: &[u8]) -> RecordKind<'_> {
+    RecordKind::Inbound { account: ACCOUNT, upstream, raw }
+}
+
+#[test]
+fn what_an_account_has_open_and_executed_and_the_last_price_outlive_the_gateway() {
+    let executed = |user_ref_num: u32, quantity: u32, price: u64| {
+        let message = Outbound::Executed(Executed {
+            timestamp_ns: 1,
+            user_ref_num,
+            quantity,
+            price,
+            liquidity: b'A',
+            match_number: 1,
+        });
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        bytes
+    };
+    let (first, second) = (enter(1), enter(2));
+    let (early, late) = (executed(1, 40, 9_000), executed(1, 10, 8_000));
+    let answer = |sequence: u64, message| {
+        let upstream_sequence = pack_sequence(session_key(0, 0), 0, sequence);
+        RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message }
+    };
+    let accepted = live(1);
+    let sent = |number: u32, raw| RecordKind::Sent {
+        account: ACCOUNT,
+        session: session_key(0, 0),
+        upstream: number,
+        raw,
+    };
+    let of_sender = [(0, sent(1, &first), 1), (0, sent(2, &second), 2)];
+    let of_home = [
+        (1, inbound(0, &first), 1),
+        (1, answer(1, &accepted), 3),
+        // The later trade is in the journal that is read first, or last.
+        (1, answer(2, &late), 9),
+        (1, answer(3, &early), 4),
+        (1, inbound(0, &second), 5),
+    ];
+    let whichever = [[&of_sender[..], &of_home[..]].concat(), [&of_home[..], &of_sender[..]].concat()];
+    for records in whichever {
+        let recovered = recover_at(&records);
+        let order = |user_ref_num, shares| {
+            (ACCOUNT, Restored { user_ref_num, symbol: Symbol(*b"WEIR    "), price: 10_000, shares })
+        };
+        assert_eq!(recovered.open, [order(1, 50), order(2, 100)]);
+        assert_eq!(recovered.executed[&ACCOUNT], 40 * 9_000 + 10 * 8_000);
+        assert_eq!(recovered.prices, [(Symbol(*b"WEIR    "), 8_000)]);
+    }
+}
+
+/// Two venues of which the first has order 1 and the second order 2, then a start with other venues and routes.
+fn restarted(venues: &[&str], routes: &[(&str, usize)]) -> Recovered {
+    let of_symbol = |number: u32, symbol: [u8; 8]| {
+        let mut raw = enter(number);
+        raw[10..18].copy_from_slice(&symbol);
+        raw
+    };
+    let (first, second) = (of_symbol(1, *b"WEIR    "), of_symbol(2, *b"DAM     "));
+    let sent = |venue: usize, raw| RecordKind::Sent {
+        account: ACCOUNT,
+        session: session_key(1, venue),
+        upstream: 1,
+        raw,
+    };
+    let named = RecordKind::Application { kind: RECORD_VENUES, session: 0, payload: br#"["A","B"]"# };
+    let limits = LedgerLimits::default();
+    let venues: Vec<_> = venues.iter().map(|name| ((*name).to_owned(), limits)).collect();
+    let route = |(symbol, venue): &(&str, usize)| (symbol.parse().expect("it is short"), *venue);
+    let symbols = Symbols { venues: routes.iter().map(route).collect(), other: None };
+    let nobody = |_: &str| None;
+    let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
+    for kind in [named, sent(0, &first), sent(1, &second)] {
+        recovering.take(&Record { worker: 1, t_ns: 0, kind });
+    }
+    recovering.finish(|_, _| true, false)
+}
+
+#[test]
+fn orders_stay_with_the_venue_they_were_sent_to_whatever_is_configured_now() {
+    let open = |recovered: &Recovered| -> Vec<usize> {
+        recovered.sessions.iter().map(|(ledger, _)| ledger.open()).collect()
+    };
+    let same = restarted(&["A", "B"], &[("WEIR", 0), ("DAM", 1)]);
+    assert_eq!((open(&same), same.stranded.len()), (vec![0, 0, 1, 1], 0));
+    let turned = restarted(&["C", "B", "A"], &[("WEIR", 2), ("DAM", 1)]);
+    assert_eq!((open(&turned), turned.stranded.len()), (vec![0, 0, 0, 0, 1, 1], 0));
+    let stranded = |recovered: Recovered| -> Vec<(u32, String, Why)> {
+        let found = recovered.stranded.into_iter();
+        found.map(|it| (it.user_ref_num, it.venue, it.why)).collect()
+    };
+    let moved = restarted(&["A", "B"], &[("WEIR", 1), ("DAM", 1)]);
+    let weir = Symbol(*b"WEIR    ");
+    assert_eq!(stranded(moved), [(1, "A".to_owned(), Why::Route(weir))]);
+    let gone = restarted(&["B"], &[("WEIR", 0), ("DAM", 0)]);
+    assert_eq!(stranded(gone), [(1, "A".to_owned(), Why::Venue)]);
+}
+
+#[test]
+fn an_order_that_another_worker_sent_is_not_refused_whichever_journal_is_read_first() {
+    let (sent, unsent) = (enter(5), enter(6));
+    let (home, sender) = ([inbound(0, &sent), inbound(0, &unsent)], inbound(1, &sent));
+    let home_first = [(0, home[0]), (0, home[1]), (1, sender)];
+    let sender_first = [(0, sender), (1, home[0]), (1, home[1])];
+    for (records, place) in [(home_first, 1), (sender_first, 0)] {
+        let recovered = recover(&records);
+        let refused: Vec<u32> = recovered.unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect();
+        assert_eq!(refused, [6]);
+        let (ledger, resume) = &recovered.sessions[place];
+        assert_eq!((ledger.unanswered(), ledger.knows(ACCOUNT, 5)), (1, true));
+        assert_eq!(resume.next, 0, "a session that was never joined is not asked for its past");
+    }
+}
+
+#[test]
+fn more_orders_than_have_room_are_restored_once_the_answers_are_read() {
+    let orders: Vec<Vec<u8>> = (1..=5).map(enter).collect();
+    let answers: Vec<Vec<u8>> = (1..=3).map(accepted).collect();
+    let mut records: Vec<_> = orders.iter().zip(1..).map(|(raw, number)| (0, inbound(number, raw))).collect();
+    records.extend(answers.iter().zip(1..).map(|(message, sequence)| {
+        let upstream_sequence = pack_sequence(session_key(0, 0), 0, sequence);
+        (1, RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message })
+    }));
+    let recovered = recover(&records);
+    let ledger = &recovered.sessions[0].0;
+    assert_eq!((ledger.open(), ledger.unanswered()), (2, 2));
+    assert!(ledger.knows(ACCOUNT, 4) && ledger.knows(ACCOUNT, 5));
+}
+
+fn rejected(user_ref_num: u32, reason: u16) -> Vec<u8> {
+    let client_order_id = ClientOrderId([b' '; 14]);
+    let message = Outbound::Rejected(Rejected { timestamp_ns: 1, user_ref_num, reason, client_order_id });
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes);
+    bytes
+}
+
+/// A record as a test writes it down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Written {
+    /// By the client's worker: it hands the order on.
+    Handed(u32),
+    /// By either worker: it refuses the order.
+    Refused(u32),
+    /// By the sender: the order and its number upstream.
+    Sent(u32, u32),
+    /// By the client's worker: an answer, and its number in the exchange's stream.
+    Accepted(u32, u64),
+    /// By the client's worker: the refusal.
+    Told(u32),
+}
+
+const REASON: u16 = reject_reason::SHARES_EXCEED_THRESHOLD;
+
+/// Shows the records of one journal.
+fn read(recovering: &mut Recovering<'_>, account: AccountId, worker: u16, sender: u16, all: &[Written]) {
+    for (written, sequence) in all.iter().zip(1..) {
+        let (Written::Handed(number)
+        | Written::Refused(number)
+        | Written::Sent(number, _)
+        | Written::Accepted(number, _)
+        | Written::Told(number)) = *written;
+        let raw = enter(number);
+        let message = match written {
+            Written::Told(_) => rejected(number, REASON),
+            _ => accepted(number),
+        };
+        let key = session_key(sender.into(), 0);
+        let kind = match *written {
+            Written::Handed(_) => RecordKind::Inbound { account, upstream: 0, raw: &raw },
+            Written::Refused(_) => RecordKind::Refused { account, reason: REASON, raw: &raw },
+            Written::Sent(_, upstream) => RecordKind::Inbound { account, upstream, raw: &raw },
+            Written::Accepted(_, of_exchange) => {
+                let upstream_sequence = pack_sequence(key, 0, of_exchange);
+                RecordKind::Sequenced { account, sequence, upstream_sequence, message: &message }
+            }
+            Written::Told(_) => {
+                RecordKind::Sequenced { account, sequence, upstream_sequence: 0, message: &message }
+            }
+        };
+        recovering.take(&Record { worker, t_ns: 0, kind });
+    }
+}
+
+/// Each journal ends where the kill found it. What is in any of them has one end: an answer that the client has, a
+/// place among those that are sent again, or a refusal that it is told now.
+#[test]
+fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() {
+    use Written::{Accepted, Handed, Refused, Sent, Told};
+    let of_home = [
+        Handed(1),
+        Refused(2),
+        Told(2),
+        Handed(3),
+        Handed(4),
+        Accepted(1, 1),
+        Told(3),
+        Handed(6),
+        Accepted(4, 2),
+        Told(6),
+        Handed(7),
+        Handed(8),
+    ];
+    let of_sender = [Sent(1, 1), Refused(3), Sent(4, 2), Refused(6), Sent(7, 3)];
+    for home in [0_u16, 1] {
+        let (account, sender) = (AccountId(home.into()), 1 - home);
+        for kept in 0..=of_home.len() {
+            for sent in 0..=of_sender.len() {
+                let (of_home, of_sender) = (&of_home[..kept], &of_sender[..sent]);
+                // An order is sent when its record is durable, and answered when it was sent.
+                let was_sent = |order: u32| {
+                    of_sender.iter().any(|one| matches!(one, Sent(number, _) if *number == order))
+                };
+                let is_possible = |one: &Written| !matches!(one, Accepted(order, _) if !was_sent(*order));
+                if !of_home.iter().all(is_possible) {
+                    continue;
+                }
+                // The next start says what is missing, and is killed too.
+                let missing = ends_in_one_way(account, sender, of_home, of_sender);
+                for said in 0..=missing.len() {
+                    let told = missing[..said].iter().map(|number| Told(*number));
+                    let of_home: Vec<Written> = of_home.iter().copied().chain(told).collect();
+                    let rest = ends_in_one_way(account, sender, &of_home, of_sender);
+                    assert_eq!(rest, missing[said..]);
+                }
+            }
+        }
+    }
+}
+
+/// Which orders are refused now.
+fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_sender: &[Written]) -> Vec<u32> {
+    let home = 1 - sender;
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let nobody = |_: &str| None;
+    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
+    for worker in [0, 1] {
+        let all = if worker == home { of_home } else { of_sender };
+        read(&mut recovering, account, worker, sender, all);
+    }
+    let recovered = recovering.finish(|_, _| true, false);
+    let ledger = &recovered.sessions[usize::from(sender)].0;
+    let shown = format!("account {}, home {of_home:?}, sender {of_sender:?}", account.0);
+    let told_now: Vec<u32> = recovered.unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect();
+    let all = || of_home.iter().chain(of_sender);
+    let numbers = |number: fn(&Written) -> Option<u32>| all().filter_map(number).collect::<BTreeSet<u32>>();
+    let refused = numbers(|written| match *written {
+        Written::Refused(number) => Some(number),
+        _ => None,
+    });
+    let answered = numbers(|written| match *written {
+        Written::Accepted(number, _) | Written::Told(number) => Some(number),
+        _ => None,
+    });
+    let journaled = numbers(|written| match *written {
+        Written::Handed(number) | Written::Sent(number, _) | Written::Refused(number) => Some(number),
+        _ => None,
+    });
+    let mut again = 0;
+    for number in journaled {
+        let is_sent_again = ledger.knows(account, number);
+        let is_told_now = told_now.iter().filter(|told| **told == number).count();
+        let ends = usize::from(answered.contains(&number)) + usize::from(is_sent_again) + is_told_now;
+        assert_eq!(ends, 1, "order {number}: {shown}");
+        again += usize::from(is_sent_again);
+    }
+    assert_eq!(ledger.unanswered(), again, "{shown}");
+    for (_, refusal) in &recovered.unsent {
+        let reason = if refused.contains(&refusal.user_ref_num) { REASON } else { 2 };
+        assert_eq!(refusal.reason, reason, "{shown}");
+    }
+    told_now
+}
+
+#[test]
+fn what_any_client_has_had_says_how_far_a_session_has_come() {
+    let (first, second) = (live(1), live(2));
+    let answer = |account: u32, epoch: u8, of_exchange: u64, message| RecordKind::Sequenced {
+        account: AccountId(account),
+        sequence: 1,
+        upstream_sequence: pack_sequence(session_key(0, 0), epoch, of_exchange),
+        message,
+    };
+    let payload = b"\x01DAY       ";
+    let begun = RecordKind::Application { kind: RECORD_SESSION, session: session_key(0, 0), payload };
+    let recovered = recover(&[(0, begun), (0, answer(0, 1, 7, &first)), (1, answer(1, 1, 4, &second))]);
+    let resume = &recovered.sessions[0].1;
+    assert_eq!((resume.next, resume.heard), (5, 7));
+    let recovered = recover(&[(0, begun), (0, answer(0, 1, 7, &first))]);
+    let resume = &recovered.sessions[0].1;
+    assert_eq!((resume.next, resume.heard), (1, 7), "the other worker's clients may have missed everything");
+}
+
+/// A record of a day on which the exchange begins a second session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Day {
+    /// By the sender: the exchange has begun its so-manieth session.
+    Begun(u8),
+    /// By the sender: the order and its number upstream.
+    Sent(u32, u32),
+    /// By the client's worker: the answer in the session of this number, and its place there.
+    Accepted(u32, u8, u64),
+    /// By the client's worker: an accepted order of the first session has expired.
+    Expired(u32),
+    /// By the client's worker: one without an answer has.
+    Refused(u32),
+}
+
+fn read_day(recovering: &mut Recovering<'_>, worker: u16, sender: u16, all: &[Day]) {
+    let key = session_key(sender.into(), 0);
+    for (record, sequence) in all.iter().zip(1..) {
+        let (upstream_sequence, message) = match *record {
+            Day::Begun(epoch) => {
+                let payload = [&[epoch][..], format!("DAY{epoch:<7}").as_bytes()].concat();
+                let kind = RecordKind::Application { kind: RECORD_SESSION, session: key, payload: &payload };
+                recovering.take(&Record { worker, t_ns: 0, kind });
+                continue;
+            }
+            Day::Sent(number, upstream) => {
+                let raw = enter(number);
+                let session = sent_key(key, if number <= 3 { 1 } else { 2 });
+                let kind = RecordKind::Sent { account: ACCOUNT, session, upstream, raw: &raw };
+                recovering.take(&Record { worker, t_ns: 0, kind });
+                continue;
+            }
+            Day::Accepted(number, epoch, of_exchange) => {
+                (pack_sequence(key, epoch, of_exchange), live(number))
+            }
+            Day::Expired(number) => (pack_sequence(key, 1, 0), canceled(number)),
+            Day::Refused(number) => {
+                (pack_sequence(key, 1, 0), rejected(number, reject_reason::DESTINATION_CLOSED))
+            }
+        };
+        let kind = RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message: &message };
+        recovering.take(&Record { worker, t_ns: 0, kind });
+    }
+}
+
+fn canceled(user_ref_num: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let canceled = Canceled { timestamp_ns: 1, user_ref_num, quantity: 100, reason: b'T' };
+    Outbound::Canceled(canceled).encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn every_order_of_a_session_that_is_over_expires_once_wherever_a_kill_has_cut_the_journals() {
+    use Day::{Accepted, Begun, Expired, Refused, Sent};
+    let of_sender = [Begun(1), Sent(1, 1), Sent(2, 2), Sent(3, 3), Begun(2), Sent(4, 1), Sent(5, 2)];
+    let of_home = [Accepted(1, 1, 1), Expired(1), Refused(2), Refused(3), Accepted(4, 2, 1)];
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let nobody = |_: &str| None;
+    let venues = [("A".to_owned(), LedgerLimits::default())];
+    // The journal of the client's worker is read last, first, or is the same.
+    for (home, sender) in [(1, 0), (0, 1), (0, 0)] {
+        for sent in 0..=of_sender.len() {
+            for told in 0..=of_home.len() {
+                let (of_sender, of_home) = (&of_sender[..sent], &of_home[..told]);
+                let was_sent = |order: u32| {
+                    of_sender.iter().any(|one| matches!(one, Sent(number, _) if *number == order))
+                };
+                // What was sent is durable before it is answered, and before it expires.
+                let is_possible = |one: &Day| match one {
+                    Accepted(order, ..) => was_sent(*order),
+                    Expired(_) | Refused(_) => was_sent(3),
+                    Begun(_) | Sent(..) => true,
+                };
+                if !of_home.iter().all(is_possible) {
+                    continue;
+                }
+                let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
+                for worker in [0, 1] {
+                    let sent = if worker == sender { of_sender } else { &[] };
+                    let told = if worker == home { of_home } else { &[] };
+                    read_day(&mut recovering, worker, sender, sent);
+                    read_day(&mut recovering, worker, sender, told);
+                }
+                let recovered = recovering.finish(|_, _| true, false);
+                let shown = format!("{home}, {sender}, {of_sender:?}, {of_home:?}");
+                let is_over = of_sender.contains(&Begun(2));
+                let ledger = &recovered.sessions[usize::from(sender)].0;
+                for order in (1..=5).filter(|order| was_sent(*order)) {
+                    let is_told = |one: &&Day| matches!(one, Expired(it) | Refused(it) if *it == order);
+                    let told = of_home.iter().filter(is_told).count();
+                    let now = recovered.expired.iter();
+                    let now = now.filter(|(_, expiry)| expiry.origin.user_ref_num == order).count();
+                    let is_open = ledger.knows(ACCOUNT, order);
+                    assert_eq!(told + now + usize::from(is_open), 1, "order {order}: {shown}");
+                    assert!(!is_open || order > 3 || !is_over, "order {order}: {shown}");
+                }
+                for (of, expiry) in &recovered.expired {
+                    assert_eq!(unpack_sequence(*of), (session_key(sender.into(), 0), 1, 0));
+                    let left = (of_home.contains(&Accepted(1, 1, 1)) && expiry.origin.user_ref_num == 1)
+                        .then_some(100);
+                    assert_eq!(expiry.left, left, "{shown}");
+                }
+                let sent_anew = of_sender.iter().filter(|one| matches!(one, Sent(4 | 5, _))).count() as u32;
+                if is_over {
+                    assert_eq!(ledger.last_number(), sent_anew, "{shown}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_sent_long_ago_is_not_sent_again_and_a_clock_that_was_set_back_makes_nothing_old() {
+    let now = Moment { wall_ns: 1_000, engine_ns: 50 };
+    let until = |sent_wall_ns| now.resend_until_ns(sent_wall_ns, 100);
+    assert_eq!([900, 950, 1_000, 5_000].map(until), [50, 100, 150, 150]);
+    assert_eq!([0, 899].map(until), [0, 0]);
+}
+
+#[test]
+fn an_order_that_has_ended_by_itself_is_cancelled_when_the_exchange_comes_back_and_is_not_told_again() {
+    use Day::{Begun, Refused, Sent};
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let nobody = |_: &str| None;
+    let venues = [("A".to_owned(), LedgerLimits::default())];
+    // The journal of the client's worker is read last, first, or is the same.
+    for (home, sender) in [(1, 0), (0, 1), (0, 0)] {
+        let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
+        for worker in [0, 1] {
+            if worker == sender {
+                read_day(&mut recovering, worker, sender, &[Begun(1), Sent(1, 7), Sent(2, 8)]);
+            }
+            if worker == home {
+                read_day(&mut recovering, worker, sender, &[Refused(2)]);
+            }
+        }
+        let recovered = recovering.finish(|_, _| true, false);
+        let ledger = &recovered.sessions[usize::from(sender)].0;
+        assert_eq!((ledger.open(), ledger.unanswered(), recovered.expired.len()), (1, 1, 0));
+        let mut cancels = Vec::new();
+        assert_eq!(ledger.cancel_given_up(&mut cancels), 1);
+        assert_eq!(inbound_user_ref_num(&cancels[3..]), Some(8), "{home}, {sender}");
+    }
+}
+
+#[test]
+fn what_expired_is_told_once_also_of_a_session_that_had_more_orders_than_there_is_room_for() {
+    use Day::{Begun, Refused, Sent};
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let nobody = |_: &str| None;
+    let limits = LedgerLimits { open_max: 1, ..LedgerLimits::default() };
+    let venues = [("A".to_owned(), limits)];
+    let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
+    let all = [Begun(1), Sent(1, 1), Sent(2, 2), Sent(3, 3), Begun(2), Refused(3), Refused(2), Refused(1)];
+    read_day(&mut recovering, 0, 0, &all);
+    let recovered = recovering.finish(|_, _| true, false);
+    assert!(recovered.expired.is_empty(), "{:?}", recovered.expired);
+}
+
+#[test]
+fn a_session_whose_number_comes_again_has_nothing_of_the_one_that_had_it_before() {
+    use Day::{Accepted, Begun, Sent};
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let nobody = |_: &str| None;
+    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let mut recovering = Recovering::new(1, &venues, &symbols, &nobody, Controls::default(), NOW);
+    read_day(&mut recovering, 0, 0, &[Begun(1), Sent(1, 1), Accepted(1, 1, 700)]);
+    (2..=255).chain([1]).for_each(|epoch| read_day(&mut recovering, 0, 0, &[Begun(epoch)]));
+    let resume = &recovering.finish(|_, _| true, false).sessions[0].1;
+    assert_eq!((resume.epoch, resume.next, resume.heard, resume.delivered.len()), (1, 1, 0, 0));
+}

@@ -1,0 +1,148 @@
+//! Cancels of the gateway's own in one upstream session: of a kill switch, or of a client that is not connected. They
+//! are said until none of their orders is open, and counted.
+
+use std::{
+    cell::{Cell, RefCell},
+    ops::RangeInclusive,
+    rc::Rc,
+};
+
+use weir_proto::ouch::{Canceled, codes::cancel_reason};
+use weir_trading::AccountId;
+
+use super::{Upstream, sender::Waiting};
+use crate::gateway::{application::Gateway, commands::Cancels, ledger::Ledger};
+
+/// Cancels of the orders of an account, or of all.
+#[derive(Debug)]
+pub(super) struct Owed {
+    /// Of orders up to this number.
+    through: u32,
+    /// What clients are told; to the exchange each is a cancel like any other.
+    reason: u8,
+    /// Orders that were open then, and how many of them have ended here since and not by a word of the exchange.
+    orders: u64,
+    expired: u64,
+    /// Cancels that were given to the present connection, and how many of them have left.
+    queued: u64,
+    sent: Rc<Cell<u64>>,
+}
+
+impl Owed {
+    /// The exchange has begun another session, and numbers begin again.
+    pub(super) fn leave_orders(&mut self) {
+        self.through = 0;
+    }
+}
+
+impl Upstream {
+    /// Sends cancels of every order of an account that is open now, or of all. They are sent on every new connection
+    /// until none of these orders is open. Clients are told this reason. Says how many orders that are.
+    ///
+    /// Those that were sent are cancelled at once. The others' cancels follow them, unless the journal has failed and
+    /// they will never be sent. For what is sent again on a new connection both hold.
+    pub(in crate::gateway) fn cancel_all(
+        &self,
+        account: Option<AccountId>,
+        reason: u8,
+        has_failed: bool,
+    ) -> u64 {
+        let handed = self.handed.get();
+        let through = if has_failed { handed } else { self.ledger.borrow().last_number() };
+        let orders = self.ledger.borrow().count_open(account, through);
+        let mut all = self.cancels_owed.borrow_mut();
+        let earlier = all.remove(&account);
+        if orders == 0 {
+            return 0;
+        }
+        let (first, queued, sent) = match earlier {
+            // Those before are on their way, and not said twice.
+            Some(owed) if owed.sent.get() < owed.queued => {
+                (owed.through.saturating_add(1), owed.queued, owed.sent)
+            }
+            _ => (0, 0, Rc::default()),
+        };
+        let mut owed = Owed { through, reason, orders, expired: 0, queued, sent };
+        if self.is_up.get() {
+            self.queue_cancels(account, first..=through.min(handed), &self.urgent, &mut owed);
+            let later = first.max(self.handed_here.get().saturating_add(1))..=through;
+            self.queue_cancels(account, later, &self.waiting, &mut owed);
+            self.flush.raise();
+        }
+        all.insert(account, owed);
+        orders
+    }
+
+    fn queue_cancels(
+        &self,
+        account: Option<AccountId>,
+        numbers: RangeInclusive<u32>,
+        to: &RefCell<Waiting>,
+        owed: &mut Owed,
+    ) {
+        let to = &mut *to.borrow_mut();
+        let count = self.ledger.borrow().cancel_all(account, numbers, &mut to.bytes);
+        if count > 0 {
+            to.messages += count;
+            to.cancels.push((Rc::clone(&owed.sent), count));
+            owed.queued += count;
+        }
+    }
+
+    /// What has become of the last cancels of an account's orders, or of all orders.
+    pub(in crate::gateway) fn cancels_of(&self, account: Option<AccountId>) -> Cancels {
+        let all = self.cancels_owed.borrow();
+        let Some(owed) = all.get(&account) else { return Cancels::default() };
+        let Owed { orders, expired, .. } = *owed;
+        let open = self.ledger.borrow().count_open(account, owed.through).min(orders);
+        Cancels { orders, sent: owed.sent.get().min(orders), open, expired: expired.min(orders - open) }
+    }
+
+    /// Orders end here: of those that we have cancelled it is counted, because no exchange has confirmed it.
+    pub(super) fn end_here<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
+        let (mut all, mut ledger) = (self.cancels_owed.borrow_mut(), self.ledger.borrow_mut());
+        let count = |ledger: &Ledger, account: Option<AccountId>, owed: &Owed| {
+            ledger.count_open(account, owed.through).min(owed.orders)
+        };
+        let open: Vec<u64> = all.iter().map(|(account, owed)| count(&ledger, *account, owed)).collect();
+        let outcome = work(&mut ledger);
+        for ((account, owed), before) in all.iter_mut().zip(open) {
+            owed.expired += before.saturating_sub(count(&ledger, *account, owed));
+        }
+        outcome
+    }
+
+    /// Whether an order is open that we have cancelled.
+    pub(in crate::gateway) fn has_cancels_open(&self) -> bool {
+        let ledger = self.ledger.borrow();
+        self.cancels_owed.borrow().iter().any(|(account, owed)| ledger.has_open(*account, owed.through))
+    }
+
+    /// On a new connection: behind the orders they are about, and at once too where these have to wait, with what
+    /// clients have cancelled.
+    pub(super) fn cancel_again(&self, gateway: &Gateway) {
+        let must_wait = !gateway.is_kept(self.lsn.get());
+        let handed = self.handed.get();
+        if must_wait {
+            let mut urgent = self.urgent.borrow_mut();
+            urgent.messages += self.ledger.borrow().resend_cancels(handed, &mut urgent.bytes);
+        }
+        for (account, owed) in self.cancels_owed.borrow_mut().iter_mut() {
+            (owed.queued, owed.sent) = (0, Rc::default());
+            if must_wait {
+                self.queue_cancels(*account, 0..=owed.through.min(handed), &self.urgent, owed);
+            }
+            self.queue_cancels(*account, 0..=owed.through, &self.waiting, owed);
+        }
+    }
+
+    /// Why an order was cancelled that the exchange says its user cancelled, if that was us.
+    pub(super) fn reason_of(&self, canceled: &Canceled, account: AccountId) -> Option<u8> {
+        let owed = self.cancels_owed.borrow();
+        if canceled.reason != cancel_reason::USER || owed.is_empty() {
+            return None;
+        }
+        let mut of_it = [Some(account), None].into_iter().filter_map(|key| owed.get(&key));
+        of_it.find(|owed| canceled.user_ref_num <= owed.through).map(|owed| owed.reason)
+    }
+}

@@ -1,0 +1,75 @@
+//! Orders of an upstream session that end without a word of the exchange: when it has begun another session, and when
+//! they are too old to be sent again.
+
+use weir_proto::soup::Name;
+
+use super::{Upstream, cancels::Owed};
+use crate::gateway::{application::Gateway, expiry::Expiry, ledger::Ledger, task::pack_sequence};
+
+impl Upstream {
+    /// The exchange has begun another session than the one that is known, if any is. What it said in it before concerns
+    /// nobody here.
+    pub(super) fn begin_anew(&self, gateway: &Gateway, session: Name<10>, next: u64) {
+        let before = self.session.replace(Some(session));
+        let epoch = self.epoch.get();
+        // Zero stands for no session at all.
+        self.epoch.set(epoch.wrapping_add(1).max(1));
+        self.next.set(next);
+        self.replay_until.set(0);
+        // Its record divides what was sent before from what is sent from now on.
+        gateway.log_session(self.key, self.epoch.get(), &session);
+        let Some(before) = before else { return };
+        let expiries = self.leave_orders();
+        gateway.counters.begun_anew.add(1);
+        let expired = expiries.iter().filter(|expiry| gateway.can_tell(expiry)).count();
+        let is_all = expired == expiries.len();
+        self.expire(expiries, epoch);
+        gateway.show_session(self, session, Some(expired as u64));
+        let mut what =
+            format!("the exchange has begun session {session} after {before}; {expired} orders expired");
+        if !is_all {
+            what.push_str(", and others do when the gateway is started again: a journal has failed");
+        }
+        gateway.notice(self, &what);
+    }
+
+    /// No order goes on in the next session, whose numbers begin again.
+    pub(super) fn leave_orders(&self) -> Vec<Expiry> {
+        self.handed.set(0);
+        self.handed_here.set(0);
+        let expiries = self.end_here(Ledger::begin_anew);
+        self.cancels_owed.borrow_mut().values_mut().for_each(Owed::leave_orders);
+        expiries
+    }
+
+    /// These orders of a session have ended here: clients are told as soon as there is room.
+    fn expire(&self, expiries: Vec<Expiry>, epoch: u8) {
+        let session = pack_sequence(self.key, epoch, 0);
+        self.untold.borrow_mut().extend(expiries.into_iter().map(|expiry| (session, expiry)));
+    }
+
+    /// Refuses what was too old to be sent again and has no answer. Among what the exchange had to say when the session
+    /// came up may be the answers still, and nothing says where that ends. Two things show that it has: an answer to a
+    /// number that was given later, and a heartbeat, for which there has to be nothing else to be sent.
+    #[cold]
+    pub(super) fn refuse_stale(&self, gateway: &Gateway) {
+        if self.stale.take().is_none() {
+            return;
+        }
+        let stale = {
+            let mut urgent = self.urgent.borrow_mut();
+            let stale = self.end_here(|ledger| ledger.take_stale(&mut urgent.bytes));
+            urgent.messages += stale.len() as u64;
+            stale
+        };
+        self.flush.raise();
+        let ignored = self.ledger.borrow_mut().take_ignored();
+        ignored.iter().for_each(|origin| gateway.give_back(origin));
+        let refused = stale.iter().filter(|expiry| gateway.can_tell(expiry)).count();
+        if refused > 0 {
+            let what = format!("{refused} orders were too old to be sent again, and are refused");
+            gateway.notice(self, &what);
+        }
+        self.expire(stale, self.epoch.get());
+    }
+}

@@ -1,0 +1,431 @@
+//! The task that sends in one upstream session, and what collects for it.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    future::{Future, poll_fn},
+    io,
+    pin::pin,
+    rc::Rc,
+    task::Poll,
+    time::Duration,
+};
+
+use weir_engine::time;
+use weir_proto::{
+    ouch::{Cancel, Inbound},
+    soup::HEADER_BYTES,
+};
+use weir_trading::Origin;
+
+use super::Upstream;
+use crate::{
+    deadline::Deadline,
+    gateway::{
+        application::Gateway,
+        hops::Hop,
+        ledger::{Sending, append_cancel},
+    },
+    journal::Lsn,
+};
+
+/// How long clients' cancels wait for the journal.
+const STALL: Duration = Duration::from_millis(250);
+
+/// Bytes of a cancel on the wire.
+const CANCEL_FRAME_BYTES: usize = HEADER_BYTES + Cancel::BYTES;
+
+/// What collects until it is sent.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) bytes: Vec<u8>,
+    /// Data messages among them.
+    pub(super) messages: u64,
+    /// Of these, from clients and not counted as passed on yet.
+    pub(super) orders: u64,
+    /// Numbers of the new orders among them, or 0.
+    pub(super) first: u32,
+    pub(super) last: u32,
+    /// The highest number of an order among them, also of one that is sent again; or 0.
+    pub(super) through: u32,
+    /// The journal has to have this before they may be sent.
+    pub(super) lsn: Lsn,
+    /// Cancels of our own among them: where they are counted when they are sent, and how many.
+    pub(super) cancels: Vec<(Rc<Cell<u64>>, u64)>,
+    /// Once more, those of clients' cancels whose orders were sent before.
+    pub(super) copies: Vec<u8>,
+    /// Cancels that come behind all of this because there is too much of it: by order, the shares that are to be left.
+    pub(super) late: BTreeMap<u32, u32>,
+    /// Of these, once more, those whose orders were sent before.
+    pub(super) late_copies: BTreeMap<u32, u32>,
+}
+
+impl Waiting {
+    /// Takes what has collected. What comes next collects in `memory`.
+    fn take(&mut self, memory: Vec<u8>) -> Self {
+        let mut taken = std::mem::replace(self, Self { bytes: memory, ..Self::default() });
+        for (number, quantity) in &taken.late {
+            append_cancel(*number, *quantity, &mut taken.bytes);
+        }
+        taken
+    }
+
+    /// Keeps a client's cancel once more.
+    pub(super) fn copy(&mut self, number: u32, raw: &[u8]) {
+        if let Some(quantity) = quantity_of_cancel(raw) {
+            append_cancel(number, quantity, &mut self.copies);
+        }
+    }
+
+    /// Gives everything away that is kept once more.
+    fn take_copies(&mut self) -> Vec<u8> {
+        let mut copies = std::mem::take(&mut self.copies);
+        for (number, quantity) in std::mem::take(&mut self.late_copies) {
+            append_cancel(number, quantity, &mut copies);
+        }
+        copies
+    }
+}
+
+/// Of all cancels of an order the one that leaves least.
+fn keep_least(cancels: &mut BTreeMap<u32, u32>, number: u32, quantity: u32) {
+    let least = cancels.entry(number).or_insert(quantity);
+    *least = quantity.min(*least);
+}
+
+impl Upstream {
+    /// So much waits that of all cancels of an order only the one that leaves least is kept.
+    #[cold]
+    pub(super) fn send_late(
+        &self,
+        origin: &Origin,
+        raw: &[u8],
+        waiting: &mut Waiting,
+        log: impl FnOnce(u32) -> Lsn,
+    ) -> bool {
+        let sending = self.ledger.borrow_mut().send(*origin, raw, &mut Vec::new());
+        let (Sending::Passed(number), Some(quantity)) = (sending, quantity_of_cancel(raw)) else {
+            return false;
+        };
+        waiting.messages += u64::from(!waiting.late.contains_key(&number));
+        keep_least(&mut waiting.late, number, quantity);
+        if number <= self.handed.get() {
+            keep_least(&mut waiting.late_copies, number, quantity);
+        }
+        waiting.orders += 1;
+        self.note_lsn(waiting, log(number));
+        self.flush.raise();
+        true
+    }
+}
+
+/// Sends what collects, for as long as the worker runs.
+pub(in crate::gateway) async fn send(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
+    let mut sender = Sender { gateway, upstream, memory: Vec::new(), deadline: Deadline::new() };
+    let mut memory = Vec::new();
+    loop {
+        sender.upstream.flush.raised().await;
+        sender.send_urgent().await;
+        let upstream = &sender.upstream;
+        let generation = upstream.generation.get();
+        let mut batch = upstream.waiting.borrow_mut().take(std::mem::take(&mut memory));
+        let is_kept = batch.bytes.is_empty() || sender.is_kept(&mut batch).await;
+        let upstream = &sender.upstream;
+        if is_kept {
+            if generation == upstream.generation.get() && !batch.bytes.is_empty() {
+                // Whatever concerns these orders comes behind them from now on.
+                for handed in [&upstream.handed, &upstream.handed_here] {
+                    handed.set(batch.through.max(handed.get()));
+                }
+                hand_over(&sender.gateway, upstream, &batch).await;
+            }
+            sender.gateway.counters.passed.add(batch.orders);
+        }
+        memory = batch.bytes;
+        memory.clear();
+    }
+}
+
+/// The task that sends.
+struct Sender {
+    gateway: Rc<Gateway>,
+    upstream: Rc<Upstream>,
+    /// For what is urgent.
+    memory: Vec<u8>,
+    deadline: Deadline,
+}
+
+/// What happens while a batch waits for the journal.
+enum Meanwhile {
+    /// The journal has it, or never will.
+    Decided(bool),
+    /// Something else is to be sent.
+    Said,
+    /// It takes too long.
+    Stalled,
+}
+
+impl Sender {
+    /// Sends what waits for no journal.
+    async fn send_urgent(&mut self) {
+        let memory = std::mem::take(&mut self.memory);
+        let mut batch = self.upstream.urgent.borrow_mut().take(memory);
+        if !batch.bytes.is_empty() {
+            hand_over(&self.gateway, &self.upstream, &batch).await;
+        }
+        batch.bytes.clear();
+        self.memory = batch.bytes;
+    }
+
+    /// Sends clients' cancels beside what they are among.
+    async fn send_copies(&mut self, batch: &mut Waiting) {
+        {
+            let mut urgent = self.upstream.urgent.borrow_mut();
+            for mut copies in [batch.take_copies(), self.upstream.waiting.borrow_mut().take_copies()] {
+                urgent.messages += (copies.len() / CANCEL_FRAME_BYTES) as u64;
+                urgent.bytes.append(&mut copies);
+            }
+        }
+        self.send_urgent().await;
+    }
+
+    /// Waits until the journal has what a batch names; false: it never will, and the batch is not sent. What waits for
+    /// no journal is sent meanwhile.
+    async fn is_kept(&mut self, batch: &mut Waiting) -> bool {
+        if self.gateway.is_kept(batch.lsn) {
+            return true;
+        }
+        let (gateway, upstream) = (Rc::clone(&self.gateway), Rc::clone(&self.upstream));
+        let mut kept = pin!(gateway.is_durable(batch.lsn));
+        let stalls_at = time::now() + STALL;
+        let mut is_stalled = false;
+        let is_kept = loop {
+            let deadline = &mut self.deadline;
+            let meanwhile = poll_fn(|context| {
+                if let Poll::Ready(is_kept) = kept.as_mut().poll(context) {
+                    return Poll::Ready(Meanwhile::Decided(is_kept));
+                }
+                if upstream.flush.poll(context).is_ready() {
+                    return Poll::Ready(Meanwhile::Said);
+                }
+                if is_stalled {
+                    return Poll::Pending;
+                }
+                deadline.poll(stalls_at, context).map(|()| Meanwhile::Stalled)
+            });
+            let happened = meanwhile.await;
+            match happened {
+                Meanwhile::Decided(is_kept) => break is_kept,
+                Meanwhile::Said if !is_stalled => self.send_urgent().await,
+                Meanwhile::Said => self.send_copies(batch).await,
+                Meanwhile::Stalled => {
+                    is_stalled = true;
+                    self.send_copies(batch).await;
+                }
+            }
+        };
+        if !is_kept {
+            self.send_copies(batch).await;
+        }
+        // What was said meanwhile, and is not sent, is looked for once more.
+        upstream.flush.raise();
+        is_kept
+    }
+}
+
+/// Shares that a cancel leaves; `None`: it is none.
+fn quantity_of_cancel(raw: &[u8]) -> Option<u32> {
+    match Inbound::decode(raw) {
+        Ok(Inbound::Cancel(cancel)) => Some(cancel.quantity),
+        _ => None,
+    }
+}
+
+async fn hand_over(gateway: &Gateway, upstream: &Upstream, batch: &Waiting) {
+    let Some(stream) = upstream.stream.borrow().clone() else { return };
+    let generation = upstream.generation.get();
+    {
+        let mut send = pin!(stream.send_slice(&batch.bytes));
+        let outcome = poll_fn(|context| {
+            if generation != upstream.generation.get() {
+                return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+            }
+            let outcome = send.as_mut().poll(context);
+            if outcome.is_pending() {
+                upstream.flush.register(context);
+            }
+            outcome
+        });
+        if outcome.await.is_err() {
+            // The task that receives sees it too.
+            return;
+        }
+    }
+    let now = time::now().as_nanos();
+    if let Some(rules) = upstream.rules.borrow_mut().as_mut() {
+        rules.on_sent(now);
+    }
+    if batch.first != 0 {
+        let out = |received_ns: u64| gateway.record(Hop::GatewayOut, now.saturating_sub(received_ns));
+        upstream.ledger.borrow_mut().stamp(batch.first, batch.last, now, out);
+    }
+    for (sent, count) in &batch.cancels {
+        sent.set(sent.get() + count);
+    }
+    gateway.counters.upstream_sent.add(batch.messages);
+    gateway.hub.counters().add_sent(batch.messages);
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::{ouch::reject_reason, soup::Timing};
+    use weir_trading::AccountId;
+
+    use super::*;
+    use crate::gateway::{
+        commands::Cancels,
+        ledger::{Ledger, LedgerLimits},
+        sample::enter,
+        upstream::{Login, Place, Resume, WAITING_BYTES_MAX},
+    };
+
+    /// A session that is up.
+    fn session() -> Upstream {
+        let limits = LedgerLimits { unanswered_max: 1 << 16, ..LedgerLimits::default() };
+        let login = Login {
+            address: "127.0.0.1:1".parse().expect("an address"),
+            username: "G00001".parse().expect("a name"),
+            password: "DEMO".parse().expect("a password"),
+            timing: Timing::default(),
+        };
+        let place = Place { worker: 0, venue: 0, venues: 1 };
+        let session = Upstream::new(place, login, Ledger::new(1, limits), Resume::default());
+        session.is_up.set(true);
+        session
+    }
+
+    fn send(session: &Upstream, message: &Inbound<'_>) -> Result<bool, u16> {
+        let user_ref_num = message.user_ref_num().expect("it has one");
+        let origin = Origin { account: AccountId(0), user_ref_num, home: 0, received_ns: 0 };
+        let mut raw = Vec::new();
+        message.encode(&mut raw);
+        session.send(origin, &raw, |_| 1)
+    }
+
+    fn cancel(user_ref_num: u32, quantity: u32) -> Inbound<'static> {
+        Inbound::Cancel(Cancel { user_ref_num, quantity })
+    }
+
+    #[test]
+    fn when_too_much_waits_orders_are_refused_and_one_cancel_of_each_order_is_kept() {
+        let session = session();
+        let mut number = 1;
+        let reason = loop {
+            match send(&session, &enter(number, 100)) {
+                Ok(is_sent) => assert!(is_sent),
+                Err(reason) => break reason,
+            }
+            number += 1;
+        };
+        assert_eq!(reason, reject_reason::PROCESSING_ERROR);
+        let bytes = session.waiting.borrow().bytes.len();
+        assert!((WAITING_BYTES_MAX..WAITING_BYTES_MAX + 64).contains(&(bytes - 1)), "{bytes}");
+        for quantity in [50, 20, 70, 20] {
+            for number in 1..=10 {
+                assert_eq!(send(&session, &cancel(number, quantity)), Ok(true));
+            }
+        }
+        assert_eq!(send(&session, &cancel(number, 0)), Ok(false), "it was refused");
+        assert_eq!(session.waiting.borrow().bytes.len(), bytes);
+        let taken = session.waiting.borrow_mut().take(Vec::new());
+        let (orders, cancels) = taken.bytes.split_at(bytes);
+        assert_eq!(taken.messages, (orders.len() / 50 + 10) as u64);
+        assert_eq!(taken.orders, u64::from(number - 1) + 40);
+        for (cancel, number) in cancels.chunks(CANCEL_FRAME_BYTES).zip(1_u32..) {
+            let expected = [&number.to_be_bytes()[..], &20_u32.to_be_bytes()].concat();
+            assert_eq!(cancel[4..], expected);
+        }
+        assert_eq!(cancels.len(), 10 * CANCEL_FRAME_BYTES);
+        assert!(send(&session, &enter(number, 100)).is_ok(), "there is room again");
+    }
+
+    /// The urgent bytes leave; how many cancels they were.
+    fn leave(session: &Upstream) -> usize {
+        let batch = session.urgent.borrow_mut().take(Vec::new());
+        batch.cancels.iter().for_each(|(sent, count)| sent.set(sent.get() + count));
+        batch.bytes.len() / CANCEL_FRAME_BYTES
+    }
+
+    /// Orders up to this number have left.
+    fn hand(session: &Upstream, through: u32) {
+        session.handed.set(through);
+        session.handed_here.set(through);
+    }
+
+    #[test]
+    fn cancels_of_all_go_at_once_for_orders_that_were_sent_and_behind_those_that_were_not() {
+        let session = session();
+        (1..=5).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
+        hand(&session, 3);
+        let before = session.waiting.borrow().bytes.len();
+        assert_eq!(session.cancel_all(None, b'S', false), 5);
+        // Said again while the first ones are on their way: nothing is added.
+        assert_eq!(session.cancel_all(None, b'S', false), 5);
+        assert_eq!(session.waiting.borrow().bytes.len(), before + 2 * CANCEL_FRAME_BYTES);
+        let of_all = |sent| Cancels { orders: 5, sent, open: 5, expired: 0 };
+        assert_eq!(session.cancels_of(None), of_all(0));
+        assert_eq!(leave(&session), 3);
+        assert_eq!(session.cancels_of(None), of_all(3));
+        assert!(session.has_cancels_open());
+        // With a failed journal the others will never leave, and nothing is said of them.
+        assert_eq!(session.cancel_all(None, b'S', true), 3);
+        assert_eq!(session.cancels_of(Some(AccountId(0))), Cancels::default());
+    }
+
+    #[test]
+    fn on_a_new_connection_cancels_go_at_once_and_once_more_behind_the_orders_that_are_sent_again() {
+        let session = session();
+        (1..=5).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
+        // Three had left by the connection before, and all are in the line again.
+        session.handed.set(3);
+        let before = session.waiting.borrow().bytes.len();
+        assert_eq!(session.cancel_all(None, b'S', false), 5);
+        assert_eq!(session.waiting.borrow().bytes.len(), before + 5 * CANCEL_FRAME_BYTES);
+        assert_eq!(leave(&session), 3);
+    }
+
+    #[test]
+    fn orders_of_the_next_session_have_not_left_and_what_ended_with_the_one_before_is_not_confirmed() {
+        let session = session();
+        (1..=5).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
+        hand(&session, 5);
+        assert_eq!(session.cancel_all(None, b'S', false), 5);
+        assert_eq!(leave(&session), 5);
+        assert_eq!(session.leave_orders().len(), 5);
+        assert_eq!(session.cancels_of(None), Cancels { orders: 5, sent: 5, open: 0, expired: 5 });
+        assert!(!session.has_cancels_open());
+        assert_eq!(send(&session, &enter(6, 100)), Ok(true));
+        assert_eq!(session.ledger.borrow().last_number(), 1);
+        assert_eq!((session.cancel_all(None, b'S', false), leave(&session)), (1, 0));
+        assert_eq!(session.cancels_of(None), Cancels { orders: 1, sent: 0, open: 1, expired: 0 });
+    }
+
+    #[test]
+    fn a_clients_cancel_is_kept_once_more_if_its_order_was_sent_and_a_journal_may_hold_it_up() {
+        let session = session();
+        (1..=2).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
+        session.handed.set(1);
+        (1..=2).for_each(|number| assert_eq!(send(&session, &cancel(number, 0)), Ok(true)));
+        let copies = session.waiting.borrow().copies.clone();
+        assert_eq!(copies.len(), CANCEL_FRAME_BYTES);
+        assert_eq!(copies[HEADER_BYTES + 1..HEADER_BYTES + 5], 1_u32.to_be_bytes());
+        // Also where there is too much for more than one cancel of each order.
+        session.waiting.borrow_mut().bytes.resize(WAITING_BYTES_MAX + 1, 0);
+        for quantity in [50, 20, 70] {
+            (1..=2).for_each(|number| assert_eq!(send(&session, &cancel(number, quantity)), Ok(true)));
+        }
+        let mut late = Vec::new();
+        append_cancel(1, 20, &mut late);
+        assert_eq!(session.waiting.borrow_mut().take_copies(), [copies, late].concat());
+    }
+}

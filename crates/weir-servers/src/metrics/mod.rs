@@ -1,0 +1,60 @@
+//! What operators read of a server that runs: `/metrics` and `/healthz` on a loopback port of their own, off unless
+//! asked for. They only read counters.
+
+mod families;
+mod port;
+
+use weir_engine::serve::ServerControl;
+use weir_record::engine::ServerStats;
+
+pub(crate) use families::{build, engine, node, of_server};
+pub use port::MetricsPort;
+
+use crate::stats::NodeSource;
+
+/// What stands behind a port.
+pub trait Source: Send + Sync {
+    /// Counters as they are now, in Prometheus' text format.
+    fn metrics(&self) -> String;
+
+    /// Whether it does its work.
+    ///
+    /// # Errors
+    /// In words, why not.
+    fn health(&self) -> Result<(), String>;
+}
+
+/// Why a server that is told to end takes no new work.
+pub(crate) const DRAINING: &str = "it drains";
+/// Why a server that cannot keep what it takes in takes no more.
+pub(crate) const JOURNAL_FAILED: &str = "the journal has failed";
+
+/// A server with nothing of its own beside the engine's counters and what `node` adds.
+pub struct Plain {
+    /// The server.
+    pub control: ServerControl,
+    /// What it has to say beside, as on its statistics socket.
+    pub node: Option<NodeSource>,
+}
+
+impl Plain {
+    fn stats(&self) -> ServerStats {
+        let mut stats = self.control.stats();
+        self.node.iter().for_each(|node| node(&mut stats));
+        stats
+    }
+}
+
+impl Source for Plain {
+    fn metrics(&self) -> String {
+        of_server(&self.stats())
+    }
+
+    fn health(&self) -> Result<(), String> {
+        if !self.control.is_serving() {
+            return Err(DRAINING.to_owned());
+        }
+        let journal = self.stats().node.and_then(|node| node.journal);
+        if journal.is_some_and(|journal| journal.failed) { Err(JOURNAL_FAILED.to_owned()) } else { Ok(()) }
+    }
+}

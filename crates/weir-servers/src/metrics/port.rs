@@ -1,0 +1,183 @@
+//! The port: a thread of its own answers one request a connection.
+
+use std::{
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use weir_proto::{
+    exposition,
+    http1::{
+        Event, Limits, Method, MethodSet, RequestDecoder, Version,
+        encode::{AfterMessage, Framing, HeadWriter},
+        is_address_or_localhost,
+    },
+};
+
+use super::Source;
+use crate::callers::answer_each;
+
+/// Readers at a time; more are closed at once.
+const READERS_MAX: usize = 8;
+/// Longest request.
+const REQUEST_BYTES_MAX: usize = 8 << 10;
+/// Longest time for a request, and for its answer to be taken.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Type of what is told in words.
+const TEXT: &str = "text/plain; charset=utf-8";
+/// Name of its threads.
+const THREAD: &str = "weir-metrics";
+
+/// A bound metrics port.
+#[derive(Debug)]
+pub struct MetricsPort {
+    listener: TcpListener,
+}
+
+impl MetricsPort {
+    /// Listens.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an address that is not on the loopback interface; those of binding.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        if !address.ip().is_loopback() {
+            let text = format!("{address} is not on the loopback interface, and nothing protects this port");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        Ok(Self { listener: TcpListener::bind(address)? })
+    }
+
+    /// Where it listens, with the port the kernel chose.
+    ///
+    /// # Errors
+    /// Those of `getsockname`.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Starts answering, for as long as the process lives.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn answer(self, source: Arc<dyn Source>) -> io::Result<()> {
+        let answer = move |reader| {
+            // A reader that breaks off is not our concern.
+            let _ = answer(reader, &*source);
+        };
+        let run = move || answer_each(self.listener.incoming(), (THREAD, READERS_MAX), answer);
+        thread::Builder::new().name(THREAD.into()).spawn(run).map(drop)
+    }
+}
+
+/// What was asked.
+struct Asked {
+    method: Method,
+    target: String,
+    /// The one who asks means this machine, and no name that was made to lead to it.
+    is_meant: bool,
+}
+
+/// One request, one answer, and the connection ends.
+fn answer(mut stream: TcpStream, source: &dyn Source) -> io::Result<()> {
+    let Some(asked) = asked(&mut stream, Instant::now() + PATIENCE)? else { return Ok(()) };
+    let allowed = MethodSet::of(&[Method::Get, Method::Head]);
+    let (status, reason, kind, body) = match &asked {
+        Ok(asked) if !allowed.contains(asked.method) => {
+            (405, "Method Not Allowed", TEXT, format!("{allowed}\n"))
+        }
+        Ok(asked) => found(asked, source),
+        Err(_) => (400, "Bad Request", TEXT, "this is no request\n".to_owned()),
+    };
+    let mut reply = Vec::new();
+    let mut head =
+        HeadWriter::response(&mut reply, Version::Http11, status, reason).map_err(io::Error::other)?;
+    head.header("Content-Type", kind.as_bytes()).map_err(io::Error::other)?;
+    if status == 405 {
+        head.header("Allow", allowed.to_string().as_bytes()).map_err(io::Error::other)?;
+    }
+    head.finish(Framing::Length(body.len() as u64), AfterMessage::Close).map_err(io::Error::other)?;
+    if !asked.is_ok_and(|asked| asked.method == Method::Head) {
+        reply.extend_from_slice(body.as_bytes());
+    }
+    write_until(&mut stream, &reply, Instant::now() + PATIENCE)
+}
+
+/// Status, reason phrase, type and content.
+fn found(asked: &Asked, source: &dyn Source) -> (u16, &'static str, &'static str, String) {
+    match asked.target.as_str() {
+        _ if !asked.is_meant => {
+            let text = "ask for an address of this machine, or for localhost\n";
+            (421, "Misdirected Request", TEXT, text.to_owned())
+        }
+        "/metrics" => (200, "OK", exposition::CONTENT_TYPE, source.metrics()),
+        "/healthz" => match source.health() {
+            Ok(()) => (200, "OK", TEXT, "ok\n".to_owned()),
+            Err(reason) => (503, "Service Unavailable", TEXT, format!("{reason}\n")),
+        },
+        _ => (404, "Not Found", TEXT, "/metrics or /healthz\n".to_owned()),
+    }
+}
+
+/// Reads a request until the deadline. None: it never came whole. An error inside: it is none.
+fn asked(stream: &mut TcpStream, deadline: Instant) -> io::Result<Option<Result<Asked, ()>>> {
+    let mut input = Vec::new();
+    let mut place = [0; 1024];
+    while !input.windows(4).any(|end| end == b"\r\n\r\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || input.len() > REQUEST_BYTES_MAX {
+            return Ok(None);
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut place)? {
+            0 => return Ok(None),
+            count => input.extend_from_slice(&place[..count]),
+        }
+    }
+    let mut decoder = RequestDecoder::new(Limits::default());
+    let event = decoder.decode(&input).map(|step| step.event);
+    let Ok(Event::Head(head)) = event else { return Ok(Some(Err(()))) };
+    // Before HTTP/1.1 there may be no host, and no browser speaks that.
+    let is_meant = head.headers.get("Host").is_none_or(is_address_or_localhost);
+    Ok(Some(Ok(Asked { method: head.method, target: head.target.to_owned(), is_meant })))
+}
+
+/// Writes all of it by the deadline, however little at a time the reader takes.
+fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_one_deadline_however_well_its_reader_reads() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has one");
+        let mut reader = TcpStream::connect(address).expect("it listens");
+        let (mut stream, _) = listener.accept().expect("it comes");
+        let now = Instant::now();
+        write_until(&mut stream, b"in time", now + PATIENCE).expect("there is room");
+        let late = write_until(&mut stream, b"late", now).expect_err("the deadline is over");
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        drop(stream);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("it ends");
+        assert_eq!(text, "in time");
+    }
+}

@@ -1,0 +1,338 @@
+//! An exchange that begins another session: what was open in the one before expires, each order once, and nothing of it
+//! is sent again.
+
+use weir_proto::{
+    ouch::{
+        Canceled, Executed, Inbound, Outbound, Rejected, codes::cancel_reason, inbound_user_ref_num,
+        reject_reason,
+    },
+    soup::LoginReject,
+};
+use weir_servers::{exchange::Mode, gateway::GatewayServer};
+use weir_trading::Route;
+
+use super::rig::{
+    Folder, PATIENCE, Script, Scripted, Trader, beside_each_other, drivers, end_exchange, end_gateway,
+    eventually, exchange_in, gateway, loopback, order, strict,
+};
+
+/// The client is told that what was left of its order has expired.
+pub fn expect_expired(trader: &mut Trader, number: u32, left: u32) {
+    let Outbound::Canceled(Canceled { user_ref_num, quantity, reason, .. }) = trader.next() else {
+        panic!("it has expired")
+    };
+    assert_eq!((user_ref_num, quantity, reason), (number, left, cancel_reason::TIMEOUT));
+}
+
+/// The client is told that its order was never taken.
+pub fn expect_refused(trader: &mut Trader, number: u32) {
+    let Outbound::Rejected(Rejected { user_ref_num, reason, .. }) = trader.next() else {
+        panic!("it is refused")
+    };
+    assert_eq!((user_ref_num, reason), (number, reject_reason::DESTINATION_CLOSED));
+}
+
+pub fn expect_accepted(trader: &mut Trader, number: u32) {
+    let next = trader.next();
+    let Outbound::Accepted(accepted) = next else { panic!("{next:?} instead of {number} being accepted") };
+    assert_eq!(accepted.user_ref_num, number);
+}
+
+/// Nothing more is there for the client than was asked for.
+pub fn expect_nothing_more(trader: &mut Trader) {
+    trader.send(&[Inbound::AccountQuery]);
+    let next = trader.next();
+    assert!(matches!(next, Outbound::AccountQueryResponse { .. }), "{next:?}");
+}
+
+/// With four orders of one client: the first is open, of the second 60 shares are, the third has no answer, and for the
+/// fourth was no room. The exchange gave them numbers from 41 on, and is gone.
+fn with_open_orders(driver: weir_engine::Driver, venue: &Script, folder: &Folder) -> (GatewayServer, Trader) {
+    let mut config = strict(1, venue.address(), folder);
+    config.venues[0].limits.open_max = 3;
+    let starting = std::thread::spawn(move || gateway(driver, 1, config));
+    let mut session = venue.accept_session("FIRST", 1, 41);
+    let gateway = starting.join().expect("it starts");
+    let mut trader = Trader::login(&gateway, "C00001", 1);
+    trader.send(&[1, 2, 3, 4].map(|number| order(number, 100)));
+    assert!(matches!(trader.next(), Outbound::Rejected(rejected) if rejected.user_ref_num == 4));
+    let raws = [0; 3].map(|_| session.next());
+    raws[..2].iter().for_each(|raw| session.accept_order(raw));
+    session.say(&Outbound::Executed(Executed {
+        timestamp_ns: 1,
+        user_ref_num: 42,
+        quantity: 40,
+        price: 10_000,
+        liquidity: b'A',
+        match_number: 1,
+    }));
+    expect_accepted(&mut trader, 1);
+    expect_accepted(&mut trader, 2);
+    assert!(matches!(trader.next(), Outbound::Executed(executed) if executed.user_ref_num == 2));
+    (gateway, trader)
+}
+
+/// The exchange does not have the session that is asked for. This is the look for the one it has.
+fn look(venue: &Script) -> Scripted {
+    let session = venue.accept();
+    assert_eq!((session.login.session.as_str(), session.login.sequence), ("FIRST", 5));
+    session.refuse(LoginReject::SessionNotAvailable);
+    let look = venue.accept();
+    assert_eq!((look.login.session.as_str(), look.login.sequence), ("", 0));
+    look
+}
+
+#[test]
+fn orders_of_a_session_that_is_over_expire_and_the_next_one_begins_with_the_first_number() {
+    let found = [("FIRST", 1), ("FIRST", 2), ("SECOND", 1), ("SECOND", 9)];
+    let all = drivers().into_iter().flat_map(|driver| found.map(|found| (driver, found)));
+    beside_each_other(all, |(driver, (name, next))| {
+        println!("{driver}: {name}, {next}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let (gateway, mut trader) = with_open_orders(driver, &venue, &folder);
+        let notices = gateway.control().notices().expect("nobody has them");
+        let mut session = look(&venue);
+        session.let_in(name, next);
+        session.answer_query(1);
+        expect_expired(&mut trader, 1, 100);
+        expect_expired(&mut trader, 2, 60);
+        expect_refused(&mut trader, 3);
+        let line = notices.recv_timeout(PATIENCE).expect("people are told");
+        assert!(line.contains(&format!("session {name} after FIRST; 3 orders expired")), "{line}");
+        let upstream = gateway.control().upstreams().remove(0);
+        assert_eq!(upstream.session.as_deref(), Some(name));
+        assert_eq!((upstream.times_begun_anew, upstream.orders_expired), (1, 3));
+        let stats = gateway.control().node_stats();
+        assert_eq!((stats.upstreams_begun_anew, stats.orders_expired, stats.backlog), (1, 3, 0));
+        // Clients are told as soon as the session is another; orders go when its numbers are known.
+        eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+        // Their places are free, and their numbers too.
+        for number in 5..=7 {
+            trader.send(&[order(number, 100)]);
+            let raw = session.next();
+            assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(number - 4)));
+            session.accept_order(&raw);
+            expect_accepted(&mut trader, number);
+        }
+        expect_nothing_more(&mut trader);
+        end_gateway(gateway);
+    });
+}
+
+#[test]
+fn an_exchange_that_knows_numbers_of_the_session_before_is_told_to_cancel_them() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let (gateway, mut trader) = with_open_orders(driver, &venue, &folder);
+        let mut session = look(&venue);
+        // It has lost the end of its journal.
+        session.let_in("FIRST", 3);
+        session.answer_query(42);
+        let cancel = session.next();
+        assert_eq!((cancel[0], inbound_user_ref_num(&cancel)), (b'X', Some(41)));
+        expect_expired(&mut trader, 1, 100);
+        expect_expired(&mut trader, 2, 60);
+        expect_refused(&mut trader, 3);
+        // Its answer concerns nobody: the client has had one.
+        session.say(&Outbound::Canceled(Canceled {
+            timestamp_ns: 1,
+            user_ref_num: 41,
+            quantity: 100,
+            reason: cancel_reason::USER,
+        }));
+        trader.send(&[order(5, 100)]);
+        let raw = session.next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(42)));
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 5);
+        end_gateway(gateway);
+    });
+}
+
+/// The sessions of two workers, who ask for the one before first.
+fn in_next_session(venue: &Script) -> Vec<Scripted> {
+    let mut sessions = Vec::new();
+    while sessions.len() < 2 {
+        let mut session = venue.accept();
+        if session.login.session.is_blank() {
+            session.let_in("NEXT", 1);
+            session.answer_query(1);
+            sessions.push(session);
+        } else {
+            session.refuse(LoginReject::SessionNotAvailable);
+        }
+    }
+    sessions
+}
+
+#[test]
+fn what_expired_is_told_once_however_often_the_gateway_is_started() {
+    // The worker that sends, and whose journal is read first, is the client's own, a later one and an earlier one.
+    let cases = [
+        (Route::Own, "C00001", "G00001"),
+        (Route::Other, "C00001", "G00002"),
+        (Route::Other, "C00002", "G00001"),
+    ];
+    let all = drivers().into_iter().flat_map(|driver| cases.map(|case| (driver, case)));
+    beside_each_other(all, |(driver, (route, client, user))| {
+        println!("{driver}, {route}, {client}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let start = || {
+            let mut config = strict(2, venue.address(), &folder);
+            config.route = route;
+            std::thread::spawn(move || gateway(driver, 2, config))
+        };
+        let is_it = |session: &Scripted| session.login.username.as_str() == user;
+        let starting = start();
+        let mut sessions = [venue.accept_session("DAY", 1, 1), venue.accept_session("DAY", 1, 1)];
+        sessions.sort_by_key(|session| !is_it(session));
+        let first = starting.join().expect("it starts");
+        let mut trader = Trader::login(&first, client, 1);
+        trader.send(&[order(5, 100), order(6, 100)]);
+        let answered = sessions[0].next();
+        sessions[0].next();
+        sessions[0].accept_order(&answered);
+        expect_accepted(&mut trader, 5);
+        drop(trader);
+        end_gateway(first);
+        drop(sessions);
+
+        let starting = start();
+        let mut sessions = in_next_session(&venue);
+        sessions.sort_by_key(|session| !is_it(session));
+        let second = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second, client, 1);
+        expect_accepted(&mut trader, 5);
+        expect_expired(&mut trader, 5, 100);
+        expect_refused(&mut trader, 6);
+        trader.send(&[order(7, 100)]);
+        let raw = sessions[0].next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(1)));
+        sessions[0].accept_order(&raw);
+        expect_accepted(&mut trader, 7);
+        drop(trader);
+        end_gateway(second);
+        drop(sessions);
+
+        let starting = start();
+        let sessions = [0; 2].map(|_| {
+            let mut session = venue.accept();
+            assert_eq!(session.login.session.as_str(), "NEXT");
+            assert_eq!(session.login.sequence, if is_it(&session) { 3 } else { 1 });
+            let sequence = session.login.sequence;
+            session.let_in("NEXT", sequence);
+            session.answer_query(2);
+            session
+        });
+        let third = starting.join().expect("it starts");
+        let mut trader = Trader::login(&third, client, 1);
+        expect_accepted(&mut trader, 5);
+        expect_expired(&mut trader, 5, 100);
+        expect_refused(&mut trader, 6);
+        expect_accepted(&mut trader, 7);
+        expect_nothing_more(&mut trader);
+        drop((trader, sessions));
+        end_gateway(third);
+    });
+}
+
+#[test]
+fn a_session_that_keeps_its_name_is_questioned_also_where_other_clients_have_had_nothing() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let start = || {
+            // The first worker sends for clients of both.
+            let mut config = strict(4, venue.address(), &folder);
+            config.route = Route::Modulo;
+            std::thread::spawn(move || gateway(driver, 2, config))
+        };
+        let is_first = |session: &Scripted| session.login.username.as_str() == "G00001";
+        let starting = start();
+        let mut sessions = [venue.accept_session("DAY", 1, 1), venue.accept_session("DAY", 1, 1)];
+        sessions.sort_by_key(|session| !is_first(session));
+        let first = starting.join().expect("it starts");
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let raw = sessions[0].next();
+        sessions[0].accept_order(&raw);
+        expect_accepted(&mut trader, 1);
+        drop(trader);
+        end_gateway(first);
+        drop(sessions);
+
+        let starting = start();
+        let mut sessions = Vec::new();
+        while sessions.len() < 2 {
+            let mut session = venue.accept();
+            let asked = (session.login.session.as_str(), session.login.sequence);
+            assert!(asked != ("DAY", 1) || !is_first(&session), "a new session has that too");
+            if asked == ("DAY", 3) {
+                session.refuse(LoginReject::SessionNotAvailable);
+                continue;
+            }
+            session.let_in("DAY", 1);
+            session.answer_query(1);
+            sessions.push(session);
+        }
+        let second = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second, "C00001", 1);
+        expect_accepted(&mut trader, 1);
+        expect_expired(&mut trader, 1, 100);
+        expect_nothing_more(&mut trader);
+        drop((trader, sessions));
+        end_gateway(second);
+    });
+}
+
+#[test]
+fn an_exchange_that_is_started_without_its_journal_has_begun_another_session() {
+    for driver in drivers() {
+        let (venue, folder) = (exchange_in(Mode::Match, driver, loopback()), Folder::new());
+        let address = venue.address().clone();
+        let gateway = gateway(driver, 1, strict(1, address.clone(), &folder));
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order(1, 100), order(2, 50)]);
+        expect_accepted(&mut trader, 1);
+        expect_accepted(&mut trader, 2);
+        end_exchange(venue);
+        let venue = exchange_in(Mode::Match, driver, address);
+        expect_expired(&mut trader, 1, 100);
+        expect_expired(&mut trader, 2, 50);
+        eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+        trader.send(&[order(3, 100)]);
+        expect_accepted(&mut trader, 3);
+        expect_nothing_more(&mut trader);
+        drop(trader);
+        end_gateway(gateway);
+        end_exchange(venue);
+    }
+}
+
+#[test]
+fn an_execution_of_more_shares_than_were_left_is_passed_on_and_told() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = strict(1, venue.address(), &folder);
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let notices = gateway.control().notices().expect("nobody has them");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 1);
+        session.say(&Outbound::Executed(Executed {
+            timestamp_ns: 1,
+            user_ref_num: 1,
+            quantity: 150,
+            price: 10_000,
+            liquidity: b'A',
+            match_number: 1,
+        }));
+        assert!(matches!(trader.next(), Outbound::Executed(executed) if executed.quantity == 150));
+        let line = notices.recv_timeout(PATIENCE).expect("people are told");
+        assert!(line.contains("more shares of an order than were left"), "{line}");
+        end_gateway(gateway);
+    });
+}
