@@ -1,8 +1,10 @@
 //! What the dashboard counts of itself, as Prometheus reads it.
 
-use std::{
-    fmt::Write,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use weir_proto::exposition::{
+    Exposition,
+    Kind::{Counter, Gauge},
 };
 
 /// Classes of answers, by their first digit from 2 on.
@@ -14,6 +16,8 @@ pub(crate) struct Counters {
     answers: [AtomicU64; 4],
     foreign_hosts: AtomicU64,
     stores_read: AtomicU64,
+    denied: AtomicU64,
+    studies_started: AtomicU64,
     connections: AtomicU64,
     connections_open: AtomicU64,
 }
@@ -35,6 +39,16 @@ impl Counters {
         self.stores_read.fetch_add(1, Relaxed);
     }
 
+    /// A request to act was refused.
+    pub(crate) fn denied(&self) {
+        self.denied.fetch_add(1, Relaxed);
+    }
+
+    /// A study was started.
+    pub(crate) fn study_started(&self) {
+        self.studies_started.fetch_add(1, Relaxed);
+    }
+
     /// A connection came.
     pub(crate) fn connected(&self) {
         self.connections.fetch_add(1, Relaxed);
@@ -46,30 +60,60 @@ impl Counters {
         self.connections_open.fetch_sub(1, Relaxed);
     }
 
-    /// All of them, in Prometheus' text format 0.0.4.
+    /// All of them, as Prometheus reads them.
     pub(crate) fn exposition(&self, watching: usize) -> String {
-        let mut text = String::new();
-        let mut metric = |name: &str, kind: &str, help: &str, samples: &[(String, u64)]| {
-            // Writing to a string cannot fail.
-            let _ =
-                writeln!(text, "# HELP weir_dashboard_{name} {help}\n# TYPE weir_dashboard_{name} {kind}");
-            for (labels, value) in samples {
-                let _ = writeln!(text, "weir_dashboard_{name}{labels} {value}");
-            }
-        };
-        let one = |value: &AtomicU64| [(String::new(), value.load(Relaxed))];
-        let answers = CLASSES.iter().zip(&self.answers);
-        let answers: Vec<(String, u64)> =
-            answers.map(|(class, count)| (format!("{{status=\"{class}\"}}"), count.load(Relaxed))).collect();
-        metric("answers_total", "counter", "Answers by class of status.", &answers);
-        let help = "Requests refused because their host is not this one.";
-        metric("foreign_hosts_total", "counter", help, &one(&self.foreign_hosts));
-        let help = "Stores read because they are new or have changed.";
-        metric("stores_read_total", "counter", help, &one(&self.stores_read));
-        metric("connections_total", "counter", "Connections accepted.", &one(&self.connections));
-        metric("connections", "gauge", "Connections that are open.", &one(&self.connections_open));
-        let watching = [(String::new(), watching as u64)];
-        metric("watchers", "gauge", "Browsers that watch the running study.", &watching);
-        text
+        let mut text = Exposition::default();
+        const ANSWERS: &str = "weir_dashboard_answers_total";
+        text.family(ANSWERS, Counter, "Answers by class of status.");
+        for (class, count) in CLASSES.iter().zip(&self.answers) {
+            text.sample(ANSWERS, &[("status", class)], count.load(Relaxed));
+        }
+        for (name, help, value) in [
+            (
+                "weir_dashboard_foreign_hosts_total",
+                "Requests refused because their host is not this one.",
+                &self.foreign_hosts,
+            ),
+            (
+                "weir_dashboard_stores_read_total",
+                "Stores read because they are new or have changed.",
+                &self.stores_read,
+            ),
+            (
+                "weir_dashboard_actions_refused_total",
+                "Requests to log in, start or stop that were refused.",
+                &self.denied,
+            ),
+            ("weir_dashboard_studies_started_total", "Studies started from here.", &self.studies_started),
+            ("weir_dashboard_connections_total", "Connections accepted.", &self.connections),
+        ] {
+            text.one(name, Counter, help, value.load(Relaxed));
+        }
+        let open = self.connections_open.load(Relaxed);
+        text.one("weir_dashboard_connections", Gauge, "Connections that are open.", open);
+        let help = "Browsers that watch the running study.";
+        text.one("weir_dashboard_watchers", Gauge, help, watching);
+        text.into_text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_every_metric() {
+        let page = include_str!("../../../docs/formats/metrics.md");
+        let told = page.lines().filter(|line| line.starts_with("| `weir_dashboard_")).count();
+        let text = Counters::default().exposition(0);
+        let mut known = 0;
+        for family in text.lines().filter_map(|line| line.strip_prefix("# HELP ")) {
+            let (name, help) = family.split_once(' ').expect("a name and what it is");
+            let help = help.trim_end_matches('.');
+            let is_told = |line: &str| line.starts_with(&format!("| `{name}` |")) && line.contains(help);
+            assert!(page.lines().any(is_told), "docs/formats/metrics.md does not name {name}: {help}");
+            known += 1;
+        }
+        assert_eq!(told, known, "it names one that is gone");
     }
 }

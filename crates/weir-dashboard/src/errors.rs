@@ -37,6 +37,23 @@ pub enum DashboardError {
         /// What the system said.
         source: io::Error,
     },
+    /// Others than this machine could act, and nobody said from which pages.
+    #[error(
+        "with a token {address}, which others reach, needs the origins whose pages may act: add --origin, such as \
+         --origin http://lab.example:{}", address.port()
+    )]
+    NoOrigins {
+        /// What was asked for.
+        address: SocketAddr,
+    },
+    /// The folder of study files is not there, or may not be read.
+    #[error("--studies {}: {source}; name a folder of study files", folder.display())]
+    NoStudies {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system gives no thread or event queue.
     #[error("cannot start: {0}")]
     Runtime(io::Error),

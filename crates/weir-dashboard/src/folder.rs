@@ -14,7 +14,7 @@ use weir_lab::held::Held;
 /// Most folders that are looked at; of further ones it is said that there are more.
 pub const FOLDERS_MAX: usize = 10_000;
 
-/// Most studies that are listed: the newest.
+/// Most studies that are listed: the newest, or the newest of those that are searched for.
 pub const LISTED_MAX: usize = 1_000;
 
 /// When a store was last written, and how long it is with its log: another stamp means other content.
@@ -40,8 +40,8 @@ pub(crate) struct Found {
 pub(crate) struct Listing {
     /// The newest studies, newest first.
     pub studies: Vec<Found>,
-    /// Studies that were found beside them and are older.
-    pub older: usize,
+    /// Studies that were found beside them, newest first: these are found by their names alone.
+    pub older: Vec<Found>,
     /// There were more than [`FOLDERS_MAX`] folders, and the others were not looked at.
     pub is_cut: bool,
 }
@@ -69,18 +69,34 @@ impl Listing {
             }
         }
         studies.sort_by(|one, other| (other.stamp.written, &other.name).cmp(&(one.stamp.written, &one.name)));
-        let older = studies.len().saturating_sub(LISTED_MAX);
-        studies.truncate(LISTED_MAX);
         let held = Held::now();
         for study in &mut studies {
             study.is_running = held.holds(&study.path);
         }
+        let older = studies.split_off(studies.len().min(LISTED_MAX));
         Ok(Self { studies, older, is_cut: folders > FOLDERS_MAX })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Found> {
+        self.studies.iter().chain(&self.older)
     }
 
     /// The study of this name.
     pub(crate) fn named(&self, name: &[u8]) -> Option<&Found> {
-        self.studies.iter().find(|study| study.name.as_encoded_bytes() == name)
+        self.all().find(|study| study.name.as_encoded_bytes() == name)
+    }
+
+    /// Studies that have this in their names, newest first. Large and small letters are the same.
+    pub(crate) fn matching(&self, text: &str) -> Vec<&Found> {
+        let text = text.to_lowercase();
+        let has_it = |study: &&Found| study.name.to_string_lossy().to_lowercase().contains(&text);
+        self.all().filter(has_it).collect()
+    }
+
+    /// The only study that has this in its name. Where none or several have, how many.
+    pub(crate) fn only_match(&self, text: &str) -> Result<&Found, usize> {
+        let alike = self.matching(text);
+        if let [only] = alike[..] { Ok(only) } else { Err(alike.len()) }
     }
 }
 

@@ -1,27 +1,48 @@
-//! Stored studies in a browser: a list of a results folder, each study's report, the study that runs as it is stored,
-//! and the charts of document 000, which other pages may frame.
+//! Stored studies in a browser: a list of a results folder, each study's report, two of them side by side, the study
+//! that runs as it is stored, and the charts of document 000, which other pages may frame. Recorded observations and
+//! running servers, where it was told of some.
 //!
-//! It reads and never writes: stores are opened read-only (SQLite itself may place its shared index beside one),
-//! sessions that run are found without touching their locks, and no request changes anything. What is shown is judged
-//! and drawn by `weir-judge` and `weir-report`, as `weir report` does it; nothing is computed here. It measures
-//! nothing, and runs on a thread of its own runtime that no server of Weir and no laboratory shares.
+//! It reads and never writes: stores are opened read-only (SQLite itself may place its shared index beside one), and
+//! sessions that run are found without touching their locks. What is shown is judged and drawn by `weir-judge` and
+//! `weir-report`, as `weir report` does it; nothing is computed here. It measures nothing, and runs on a thread of its
+//! own runtime that no server of Weir and no laboratory shares.
+//!
+//! No request changes anything, unless there is a token ([`ControlSettings`]): then whoever gives it may start a study,
+//! which is a child process that ends with the dashboard, and stop it.
 //!
 //! Everything that a peer can make grow has a maximum: [`CONNECTIONS_MAX`], [`FOLDERS_MAX`], [`LISTED_MAX`],
-//! [`JUDGED_MAX`], [`WATCHERS_MAX`], and the length of a request's head.
+//! [`JUDGED_MAX`], [`WATCHERS_MAX`], [`SESSIONS_MAX`], [`FAILURES_MAX`], [`FAILURES_ALL_MAX`], [`FORM_BYTES_MAX`],
+//! [`OFFERED_MAX`], [`RECORDS_MAX`], [`SAID_BYTES_MAX`], and the length of a request's head. One study runs at a time.
 
+mod access;
+mod control;
 mod counters;
 mod errors;
 mod folder;
+mod forms;
 mod live;
+mod observed;
+mod offered;
+mod origin;
 mod pages;
 mod query;
+mod runner;
 mod server;
 mod shelf;
+mod token;
+mod top;
 mod words;
 
+pub use access::{FAILURES_ALL_MAX, FAILURES_MAX, SESSIONS_MAX};
+pub use control::{ControlSettings, FORM_BYTES_MAX};
 pub use errors::DashboardError;
 pub use folder::{FOLDERS_MAX, LISTED_MAX};
 pub use live::WATCHERS_MAX;
+pub use observed::RECORDS_MAX;
+pub use offered::OFFERED_MAX;
+pub use origin::Origin;
 pub use query::accepted;
+pub use runner::SAID_BYTES_MAX;
 pub use server::{CONNECTIONS_MAX, Dashboard, Settings, Stop};
 pub use shelf::JUDGED_MAX;
+pub use token::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN, Token, TokenError};

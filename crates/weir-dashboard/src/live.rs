@@ -25,7 +25,7 @@ use weir_lab::{
 use weir_report::Language;
 
 use crate::{
-    folder::{Found, Listing, stamp},
+    folder::{Found, Listing, Stamp, stamp},
     pages,
     shelf::Problem,
 };
@@ -39,6 +39,8 @@ const BACKLOG_MAX: usize = 4;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks between two searches for a study, where none runs.
 const SEARCH_EVERY: u32 = 5;
+/// Looks that search without a pause, after a study was started here.
+const EXPECTED_LOOKS: u32 = 60;
 /// Looks between two signs of life, by which a browser that has gone without a word is noticed.
 const BEAT_EVERY: u32 = 15;
 
@@ -61,8 +63,12 @@ pub(crate) enum Scene {
 struct Eye {
     scene: Scene,
     study: Option<Found>,
+    /// The store as it was when it was read; absent as long as it could not be for a passing reason.
+    seen: Option<Stamp>,
     follower: Follower,
     looks: u32,
+    /// Looks for a study that was started here and has not begun yet.
+    expected: u32,
     /// Goes up with each scene.
     version: u64,
 }
@@ -78,37 +84,45 @@ impl Eye {
     }
 
     fn next(&mut self, folder: &Path) -> Scene {
-        if let Some(study) = &mut self.study {
+        if let Some(study) = &self.study {
             if !Held::now().holds(&study.path) {
                 let name = study.name.clone();
                 self.study = None;
                 return Scene::Ended { name };
             }
-            match stamp(&study.path) {
-                Some(now) if now != study.stamp => study.stamp = now,
-                _ => return self.scene.clone(),
-            }
-            return self.read();
+            let now = stamp(&study.path);
+            let is_new = now.is_some() && now != self.seen;
+            return if is_new { self.read(now) } else { self.scene.clone() };
         }
         self.looks = self.looks.wrapping_add(1);
-        if self.looks % SEARCH_EVERY != 1 {
+        if self.looks % SEARCH_EVERY != 1 && self.expected == 0 {
             return self.scene.clone();
         }
+        self.expected = self.expected.saturating_sub(1);
         // A folder that cannot be read now may be later.
         let studies = Listing::of(folder).unwrap_or_default().studies;
         let Some(study) = studies.into_iter().find(|study| study.is_running) else {
             return self.scene.clone();
         };
-        (self.study, self.follower) = (Some(study), Follower::default());
-        self.read()
+        let found = study.stamp;
+        self.expected = 0;
+        (self.study, self.seen, self.follower) = (Some(study), None, Follower::default());
+        self.read(Some(found))
     }
 
-    fn read(&mut self) -> Scene {
+    /// Reads the store, which had this stamp before.
+    fn read(&mut self, stamp: Option<Stamp>) -> Scene {
         let Some(Found { name, path, .. }) = &self.study else { return Scene::Nothing };
-        match self.follower.look(path) {
-            Ok(followed) => Scene::Running { name: name.clone(), followed: Box::new(followed) },
-            Err(error) => Scene::Unreadable { name: name.clone(), problem: Problem::of(&error) },
-        }
+        let (scene, is_passing) = match self.follower.look(path) {
+            Ok(followed) => (Scene::Running { name: name.clone(), followed: Box::new(followed) }, false),
+            Err(error) => {
+                let problem = Problem::of(&error);
+                (Scene::Unreadable { name: name.clone(), problem }, problem.is_passing())
+            }
+        };
+        // What passes is looked at again although nothing was written.
+        self.seen = stamp.filter(|_| !is_passing);
+        scene
     }
 }
 
@@ -147,6 +161,17 @@ impl Live {
         }
         eye.look(&self.folder);
         eye.scene.clone()
+    }
+
+    /// Says that a study begins in a moment. What has ended before is not shown as this one. Waits for whoever looks
+    /// now.
+    pub(crate) fn expect(&self) {
+        let mut eye = held(&self.eye);
+        eye.expected = EXPECTED_LOOKS;
+        if matches!(eye.scene, Scene::Ended { .. }) {
+            eye.scene = Scene::Nothing;
+            eye.version += 1;
+        }
     }
 
     /// Browsers that watch.

@@ -1,5 +1,5 @@
-//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, and what is said when
-//! something is not there. Pure text out; reports and charts are drawn by `weir-report`.
+//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, what stands above reports, and
+//! what is said when something is not there. Pure text out; reports and charts are drawn by `weir-report`.
 
 use std::ffi::OsStr;
 
@@ -11,6 +11,7 @@ use weir_report::{ChartPage, Language, document, told};
 
 use crate::{
     folder::Found,
+    forms::{self, Panel},
     live::Scene,
     query::encoded,
     shelf::{Card, Problem, Row},
@@ -26,10 +27,13 @@ pub(crate) struct Reader {
     pub language: Language,
     /// The language was chosen in the address: links keep it.
     pub has_chosen: bool,
+    /// There are pages of running servers, and of recorded observations.
+    pub has_servers: bool,
+    pub has_records: bool,
 }
 
 impl Reader {
-    fn say(&self, text: Told) -> &'static str {
+    pub(crate) fn say(&self, text: Told) -> &'static str {
         self.language.choose(text)
     }
 
@@ -59,6 +63,8 @@ pub(crate) fn above(
 ) -> Markup {
     let charts =
         |found: &Found| reader.href("/charts", &[("study", &encoded(found.name.as_encoded_bytes()))]);
+    let export =
+        |found: &Found, file: &str| format!("/study/{}/{file}", encoded(found.name.as_encoded_bytes()));
     html! {
         nav.site {
             b { "Weir" }
@@ -67,9 +73,13 @@ pub(crate) fn above(
             @if let Some(found) = study {
                 a href=(study_href(reader, found)) { (reader.say(words::REPORT)) }
                 a href=(charts(found)) { (reader.say(words::CHARTS)) }
+                a href=(export(found, "figures.csv")) download { "CSV" }
+                a href=(export(found, "study.json")) download { "JSON" }
             } @else {
                 a href=(reader.href("/charts", &[])) { (reader.say(words::CHARTS)) }
             }
+            @if reader.has_servers { a href=(reader.href("/top", &[])) { (reader.say(words::SERVERS)) } }
+            @if reader.has_records { a href=(reader.href("/observe", &[])) { (reader.say(words::OBSERVATIONS)) } }
             span.languages role="group" aria-label=(reader.say(words::LANGUAGES)) {
                 @for (language, name) in Language::ALL.into_iter().zip(["English", "한국어", "中文"]) {
                     @let href = address(path, query.iter().copied().chain([("lang", language.code())]));
@@ -81,10 +91,32 @@ pub(crate) fn above(
     }
 }
 
+/// What stands above two studies side by side: the ways to each of them, to the same the other way round, and to the
+/// record.
+pub(crate) fn above_pair(reader: &Reader, [one, other]: [&Found; 2]) -> Markup {
+    let names = [one, other].map(|found| encoded(found.name.as_encoded_bytes()));
+    let query = |a: usize, b: usize| [("a", names[a].as_str()), ("b", names[b].as_str())];
+    let [own, swapped] = [query(0, 1), query(1, 0)];
+    html! {
+        (above(reader, ("/compare", &own), None))
+        nav.site aria-label=(reader.say(words::COMPARE)) {
+            @for (mark, found) in [("A", one), ("B", other)] {
+                span { (mark) " " a href=(study_href(reader, found)) { (found.name.to_string_lossy()) } }
+            }
+            a href=(reader.href("/compare", &swapped)) { "A ⇄ B" }
+            a href=(address("/compare.json", own.into_iter())) download { "JSON" }
+        }
+    }
+}
+
 /// What a page of the list shows.
 pub(crate) struct List<'l> {
     /// The studies on it, with what is known of each.
     pub studies: Vec<(&'l Found, &'l Row)>,
+    /// What those that are listed have in their names; empty where nothing is searched for.
+    pub find: &'l str,
+    /// The newest studies, whatever is searched for.
+    pub newest: &'l [Found],
     /// How many listed ones come before.
     pub from: usize,
     /// Listed studies in all.
@@ -93,32 +125,60 @@ pub(crate) struct List<'l> {
     pub older: usize,
     /// There are folders that nobody looked at.
     pub is_cut: bool,
+    /// What can be done; absent where nobody can do anything.
+    pub panel: Option<Panel>,
+}
+
+impl List<'_> {
+    /// Every study of the folder is on this page.
+    fn is_whole(&self) -> bool {
+        self.find.is_empty() && self.older == 0 && self.studies.len() == self.listed
+    }
+
+    /// The query of the page that begins after so many listed studies.
+    fn query(&self, from: usize) -> Vec<(&'static str, String)> {
+        let find = (!self.find.is_empty()).then(|| ("find", encoded(self.find.as_bytes())));
+        let from = (from > 0).then(|| ("from", from.to_string()));
+        find.into_iter().chain(from).collect()
+    }
 }
 
 /// The list of studies.
 pub(crate) fn list(reader: &Reader, list: &List<'_>) -> String {
-    let from = list.from.to_string();
-    let own: &[(&str, &str)] = if list.from > 0 { &[("from", &from)] } else { &[] };
-    let before = list.from.saturating_sub(PAGE_STUDIES).to_string();
+    let own = list.query(list.from);
+    let own: Vec<(&str, &str)> = own.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let page = |from: usize| {
+        let query = list.query(from);
+        reader.href("/", &query.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>())
+    };
     let after = list.from + list.studies.len();
+    let compared = if list.is_whole() {
+        let readable = list.studies.iter().filter(|(_, row)| row.is_ok());
+        forms::choose_two(reader, &readable.map(|(found, _)| *found).collect::<Vec<_>>())
+    } else {
+        forms::name_two(reader, list.newest)
+    };
     let body = html! {
-        (above(reader, ("/", own), None))
+        (above(reader, ("/", &own), None))
         main {
             h1 { (reader.say(words::STUDIES)) }
-            @if list.listed == 0 {
+            @if let Some(panel) = &list.panel { (forms::panel(reader, panel)) }
+            @if list.newest.is_empty() {
                 p { (reader.say(words::NO_STUDIES)) }
                 pre.command { code { "weir study quick" } }
+            } @else if !list.is_whole() {
+                (forms::find(reader, list.find))
+                @if list.listed == 0 { p { (not_found(reader.language, list.find)) } }
             }
             ul.studies { @for (found, row) in &list.studies { (study(reader, found, row)) } }
             @if list.from > 0 || after < list.listed { p.facts {
                 @if list.from > 0 {
-                    a href=(reader.href("/", &[("from", &before)])) { (reader.say(words::NEWER_PAGE)) }
+                    a href=(page(list.from.saturating_sub(PAGE_STUDIES))) { (reader.say(words::NEWER_PAGE)) }
                 }
-                @if after < list.listed {
-                    a href=(reader.href("/", &[("from", &after.to_string())])) { (reader.say(words::OLDER_PAGE)) }
-                }
+                @if after < list.listed { a href=(page(after)) { (reader.say(words::OLDER_PAGE)) } }
             } }
             @if let Some(text) = left_out(reader, list) { p.hint { (text) } }
+            (compared)
         }
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::STUDIES)), &body)
@@ -132,11 +192,19 @@ fn left_out(reader: &Reader, list: &List<'_>) -> Option<String> {
         "还有未查看的文件夹：请把旧文件夹移到别处。",
     ];
     let text = match reader.language {
-        Language::English => format!("The newest {listed} studies are listed; {older} older ones are not."),
-        Language::Korean => {
-            format!("최근 연구 {listed}개만 표시하며, 더 이전의 {older}개는 표시하지 않습니다.")
+        Language::English => {
+            format!(
+                "The newest {listed} studies are listed; {older} older ones are not. More of a name finds them."
+            )
         }
-        Language::Chinese => format!("仅列出最近的 {listed} 个研究；更早的 {older} 个未列出。"),
+        Language::Korean => {
+            format!(
+                "최근 연구 {listed}개만 표시하며, 더 이전의 {older}개는 표시하지 않습니다. 이름을 더 입력하면 찾을 수 있습니다."
+            )
+        }
+        Language::Chinese => {
+            format!("仅列出最近的 {listed} 个研究；更早的 {older} 个未列出，输入更完整的名称即可找到。")
+        }
     };
     let text = if list.is_cut { text + reader.say(cut) } else { text };
     (older > 0 || list.is_cut).then_some(text)
@@ -340,6 +408,39 @@ fn estimated(language: Language, kind: MessageKind, of: &RunningEstimate) -> Str
         Language::Korean => format!("{what}, {arm} / {baseline}: {figure}, 라운드·블록 {units}개{state}"),
         Language::Chinese => format!("{what}，{arm} / {baseline}：{figure}，{units} 个轮次或区组{state}"),
     }
+}
+
+/// Nothing has this in its name.
+fn not_found(language: Language, typed: &str) -> String {
+    match language {
+        Language::English => format!("No study has this in its name: {typed}"),
+        Language::Korean => format!("이름에 다음이 들어 있는 연구가 없습니다: {typed}"),
+        Language::Chinese => format!("没有名称包含以下内容的研究：{typed}"),
+    }
+}
+
+/// A page that says that no study, or more than one, can be meant by what was typed; and where those stand.
+pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
+    let text = match (reader.language, alike) {
+        (language, 0) => not_found(language, typed),
+        (Language::English, _) => {
+            format!("{alike} studies have this in their names; write more of it: {typed}")
+        }
+        (Language::Korean, _) => {
+            format!("이름에 다음이 들어 있는 연구가 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}")
+        }
+        (Language::Chinese, _) => format!("有 {alike} 个研究的名称包含以下内容，请输入更完整的名称：{typed}"),
+    };
+    let find = encoded(typed.as_bytes());
+    let query: &[(&str, &str)] = if alike > 0 { &[("find", &find)] } else { &[] };
+    let body = html! {
+        (above(reader, ("/", query), None))
+        main {
+            section.card.doubt { h1 { (text) } }
+            p.facts { a href=(reader.href("/", query)) { (reader.say(words::STUDIES)) } }
+        }
+    };
+    document(reader.language, "Weir", &body)
 }
 
 /// A page that says one thing, and leads back to the list.

@@ -1,8 +1,7 @@
-//! What a request says beside its path, as far as it is heard: values of a query, the language a browser prefers, and
-//! the host it thinks it speaks to. Pure.
+//! What a request says beside its path, as far as it is heard: values of a query or a form, the language a browser
+//! prefers, and the host it thinks it speaks to. Pure.
 
-use std::net::IpAddr;
-
+use weir_proto::http1::is_address_or_localhost;
 use weir_report::Language;
 
 /// The bytes that a part of an address stands for; `None` where an escape is cut short.
@@ -30,10 +29,11 @@ pub(crate) fn encoded(bytes: &[u8]) -> String {
     bytes.iter().map(one).collect()
 }
 
-/// The bytes of a value in a query: the first of that name.
+/// The bytes of a value in a query or a form: the first of that name. Browsers write a blank of a form as `+`.
 pub(crate) fn value(query: &str, name: &str) -> Option<Vec<u8>> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.into_iter().find(|(own, _)| *own == name).and_then(|(_, value)| decoded(value))
+    let found = pairs.into_iter().find(|(own, _)| *own == name);
+    found.and_then(|(_, value)| decoded(&value.replace('+', "%20")))
 }
 
 /// The language of an `Accept-Language` header, or of a locale such as `ko_KR.UTF-8`, that is preferred most among
@@ -56,13 +56,8 @@ pub fn accepted(header: &str) -> Option<Language> {
 /// Whether a `Host` header names this machine as somebody would who means it: by an address, as `localhost`, or by a
 /// name that was allowed. A page of a foreign name that was made to lead here has that name in its requests.
 pub(crate) fn is_own_host(header: &str, allowed: &[String]) -> bool {
-    let name = match header.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map_or("", |(address, _)| address),
-        None => header.rsplit_once(':').map_or(header, |(name, _)| name),
-    };
-    name.parse::<IpAddr>().is_ok()
-        || name.eq_ignore_ascii_case("localhost")
-        || allowed.iter().any(|own| own.eq_ignore_ascii_case(name))
+    let name = header.rsplit_once(':').map_or(header, |(name, _)| name);
+    is_address_or_localhost(header.as_bytes()) || allowed.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -84,6 +79,7 @@ mod tests {
         assert_eq!(value("lang=ko&study=a%20b&lang=zh", "lang").as_deref(), Some(&b"ko"[..]));
         assert_eq!(value("lang=ko&study=a%20b", "study").as_deref(), Some(&b"a b"[..]));
         assert_eq!(value("language=ko", "lang"), None);
+        assert_eq!(value("a=x+y%2Bz", "a").as_deref(), Some(&b"x y+z"[..]));
     }
 
     #[test]

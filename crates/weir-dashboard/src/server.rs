@@ -2,6 +2,9 @@
 //! their peer stands still.
 
 use std::{
+    ffi::OsStr,
+    fs,
+    io::ErrorKind,
     net::{SocketAddr, TcpListener as StdListener},
     path::PathBuf,
     pin::pin,
@@ -10,7 +13,7 @@ use std::{
 };
 
 use axum::{
-    Router,
+    Extension, Router,
     body::Body,
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
@@ -30,16 +33,21 @@ use tokio::{
     sync::{Semaphore, watch},
     time::{sleep, timeout},
 };
-use weir_report::{ChartPage, Language, chart_page, html_below};
+use weir_lab::stored::{self, StoredRun};
+use weir_proto::exposition;
+use weir_report::{ChartPage, Language, chart_page, html_below, run_pair};
 
 use crate::{
+    control::{self, Control, ControlSettings, Peer},
     counters::Counters,
     errors::DashboardError,
-    folder::{Found, Listing},
+    folder::{Found, LISTED_MAX, Listing},
     live::Live,
+    observed,
     pages::{self, List, PAGE_STUDIES, Reader},
     query::{accepted, decoded, is_own_host, value},
     shelf::{Problem, Shelf},
+    top::{self, Top},
     words::{self, Told},
 };
 
@@ -64,10 +72,10 @@ const CHARTED: &str = "tps";
 
 /// What a chart may do wherever it is framed: be styled from within.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-/// What other pages may do, which nobody may frame: frame charts, and be told of the running study by a script of the
-/// dashboard's own.
+/// What other pages may do, which nobody may frame: frame charts, send forms here, and be told of the running study by
+/// a script of the dashboard's own.
 const POLICY_UNFRAMED: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; script-src 'self'; \
-                               connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+                               connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// What a dashboard shows, where, and to whom.
 #[derive(Clone, Debug)]
@@ -80,6 +88,12 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// For readers whose browser prefers none of ours.
     pub language: Language,
+    /// Who may start and stop studies; absent where nobody may.
+    pub control: Option<ControlSettings>,
+    /// A folder of recorded observations; absent where none are shown.
+    pub records: Option<PathBuf>,
+    /// Statistics sockets (`@NAME`) of servers that are shown.
+    pub stats: Vec<String>,
 }
 
 /// A dashboard that listens.
@@ -88,23 +102,26 @@ pub struct Dashboard {
     listener: TcpListener,
     address: SocketAddr,
     app: Arc<App>,
-    stop: watch::Sender<bool>,
+    /// How often it was asked to end.
+    stop: watch::Sender<u32>,
 }
 
 /// Ends a dashboard from another thread.
 #[derive(Clone, Debug)]
-pub struct Stop(watch::Sender<bool>);
+pub struct Stop(watch::Sender<u32>);
 
 impl Stop {
-    /// Takes no more connections, and ends when the answers on their way are out, or a second has passed.
+    /// Takes no more connections, and ends when the answers on their way are out, or a second has passed. A study that
+    /// was started here is ended too; whoever asks again does not want to wait for that.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.0.send_modify(|asked| *asked = asked.saturating_add(1));
     }
 }
 
 impl Dashboard {
     /// Listens, and looks whether the folder can be read. The address is taken when this returns.
-    pub fn bind(settings: Settings) -> Result<Self, DashboardError> {
+    pub fn bind(mut settings: Settings) -> Result<Self, DashboardError> {
+        let control = settings.control.take().map(|control| checked(control, &mut settings)).transpose()?;
         let Settings { folder, listen: address, .. } = &settings;
         if folder.join(weir_store::FILE_NAME).exists() {
             return Err(DashboardError::OneStudy(folder.clone()));
@@ -112,7 +129,7 @@ impl Dashboard {
         Listing::of(folder)
             .map_err(|source| DashboardError::Unreadable { folder: folder.clone(), source })?;
         let refused = |source: std::io::Error| match source.kind() {
-            std::io::ErrorKind::AddrInUse => DashboardError::InUse { address: *address },
+            ErrorKind::AddrInUse => DashboardError::InUse { address: *address },
             _ => DashboardError::Unlistenable { address: *address, source },
         };
         let listener = StdListener::bind(address).map_err(refused)?;
@@ -125,11 +142,16 @@ impl Dashboard {
             let _entered = runtime.enter();
             TcpListener::from_std(listener).map_err(DashboardError::Runtime)?
         };
-        let live = Arc::new(Live::over(folder));
-        let readers = Arc::new(Semaphore::new(READERS_MAX));
-        let app = App { shelf: Shelf::default(), counters: Counters::default(), live, settings, readers };
-        let app = Arc::new(app);
-        Ok(Self { runtime, listener, address: bound, app, stop: watch::Sender::new(false) })
+        let app = App {
+            shelf: Shelf::default(),
+            counters: Counters::default(),
+            live: Arc::new(Live::over(folder)),
+            control: control.map(|control| Control::of(control, bound)),
+            top: (!settings.stats.is_empty()).then(|| Top::over(&settings.stats)),
+            settings,
+            readers: Arc::new(Semaphore::new(READERS_MAX)),
+        };
+        Ok(Self { runtime, listener, address: bound, app: Arc::new(app), stop: watch::Sender::new(0) })
     }
 
     /// Where it listens, with the port that the system chose where 0 was asked for.
@@ -144,22 +166,50 @@ impl Dashboard {
 
     /// Answers until it is stopped.
     pub fn run(self) {
-        let stopped = self.stop.subscribe();
-        self.runtime.block_on(serve(self.listener, self.app, stopped));
-        self.runtime.shutdown_timeout(GRACE);
+        let Self { runtime, listener, app, stop, .. } = self;
+        let (stopped, mut asked) = (stop.subscribe(), stop.subscribe());
+        runtime.block_on(async {
+            serve(listener, Arc::clone(&app), stopped).await;
+            if let Some(control) = &app.control {
+                control.runner.end(&mut asked).await;
+            }
+        });
+        runtime.shutdown_timeout(GRACE);
     }
 }
 
-struct App {
-    settings: Settings,
-    shelf: Shelf,
-    counters: Counters,
-    live: Arc<Live>,
-    /// Threads that read and write pages: who goes away while it waits for one leaves nothing behind.
-    readers: Arc<Semaphore>,
+/// What acting needs: pages that are known where others reach it, and a folder of studies that is there. The host of an
+/// origin that may act is one that requests may be for.
+fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlSettings, DashboardError> {
+    let address = settings.listen;
+    if !address.ip().is_loopback() && control.origins.is_empty() {
+        return Err(DashboardError::NoOrigins { address });
+    }
+    settings.hosts.extend(control.origins.iter().map(|origin| origin.host().to_owned()));
+    let whole = |folder: PathBuf| match fs::canonicalize(&folder) {
+        Ok(whole) if whole.is_dir() => Ok(whole),
+        Ok(_) => Err(DashboardError::NoStudies { folder, source: ErrorKind::NotADirectory.into() }),
+        Err(source) => Err(DashboardError::NoStudies { folder, source }),
+    };
+    // Whole, so that no name of a file can be taken for a flag.
+    let studies = control.studies.map(whole).transpose()?;
+    Ok(ControlSettings { studies, ..control })
 }
 
-async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<bool>) {
+/// What every answer is made from.
+pub(crate) struct App {
+    pub settings: Settings,
+    pub shelf: Shelf,
+    pub counters: Counters,
+    pub live: Arc<Live>,
+    pub control: Option<Control>,
+    /// Absent where no server is shown.
+    pub top: Option<Top>,
+    /// Threads that read and write pages: who goes away while it waits for one leaves nothing behind.
+    pub readers: Arc<Semaphore>,
+}
+
+async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<u32>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let router = router(&app);
     tokio::spawn(Arc::clone(&app.live).run());
@@ -170,13 +220,14 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
             (place, listener.accept().await)
         };
         tokio::select! {
-            _ = stopped.wait_for(|is_stopped| *is_stopped) => break,
+            _ = stopped.wait_for(|asked| *asked > 0) => break,
             (place, accepted) = accepted => match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
+                    let peer = Peer(peer.ip());
                     let (app, router, stopped) = (Arc::clone(&app), router.clone(), ended.clone());
                     tokio::spawn(async move {
                         app.counters.connected();
-                        connection(stream, router, stopped).await;
+                        connection(stream, router.layer(Extension(peer)), stopped).await;
                         app.counters.disconnected();
                         drop(place);
                     });
@@ -191,7 +242,7 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
 }
 
 /// One connection until its end.
-async fn connection(stream: TcpStream, router: Router, mut stopped: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, router: Router, mut stopped: watch::Receiver<u32>) {
     // A peer that does not answer is not worse for being noticed later.
     let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(STALL_MAX));
     let mut builder = http1::Builder::new();
@@ -201,7 +252,7 @@ async fn connection(stream: TcpStream, router: Router, mut stopped: watch::Recei
     tokio::select! {
         // What is wrong with a connection is its peer's to know.
         _ = served.as_mut() => return,
-        _ = stopped.wait_for(|is_stopped| *is_stopped) => served.as_mut().graceful_shutdown(),
+        _ = stopped.wait_for(|asked| *asked > 0) => served.as_mut().graceful_shutdown(),
     }
     let _ = timeout(GRACE, served).await;
 }
@@ -210,6 +261,10 @@ fn router(app: &Arc<App>) -> Router {
     let mut router = Router::new()
         .route("/", get(list))
         .route("/study/{name}", get(study))
+        .route("/study/{name}/figures.csv", get(figures))
+        .route("/study/{name}/study.json", get(export))
+        .route("/compare", get(compare))
+        .route("/compare.json", get(compare_json))
         .route("/charts", get(charts))
         .route("/live", get(live))
         .route("/live.js", get(script))
@@ -219,6 +274,15 @@ fn router(app: &Arc<App>) -> Router {
     for page in ChartPage::ALL {
         let answer = move |app: State<Arc<App>>, request: Request| chart(app, request, page);
         router = router.route(&format!("/{}", page.path()), get(answer));
+    }
+    if app.control.is_some() {
+        router = control::routes(router);
+    }
+    if app.top.is_some() {
+        router = router.route("/top", get(top::page));
+    }
+    if app.settings.records.is_some() {
+        router = router.route("/observe", get(observed::page));
     }
     router
         .fallback(nothing)
@@ -245,11 +309,12 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     };
     let may_be_framed = answer.extensions().get::<MayBeFramed>().is_some();
     let policy = if may_be_framed { POLICY } else { POLICY_UNFRAMED };
+    // Pages that tell nobody where a request is from would not tell us either: a form would come from `null`.
     let carried: [(HeaderName, &'static str); 5] = [
         (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-cache"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CACHE_CONTROL, if app.control.is_some() { "no-store" } else { "no-cache" }),
         (header::VARY, "accept-language"),
     ];
     for (name, value) in carried {
@@ -260,8 +325,14 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
 }
 
 /// Why there is no page.
-enum Failure {
+pub(crate) enum Failure {
     Missing(Told),
+    /// What was typed for the name of a study is in the names of none, or of several.
+    NotMeant {
+        typed: String,
+        alike: usize,
+    },
+    Unshowable(Told),
     Unreadable(Problem),
     FolderGone,
     /// What was read broke the reader: the store holds what no version writes.
@@ -272,6 +343,12 @@ impl Failure {
     fn page(&self, reader: &Reader) -> Response {
         let (status, text) = match self {
             Self::Missing(text) => (StatusCode::NOT_FOUND, reader.language.choose(*text).to_owned()),
+            Self::NotMeant { typed, alike } => {
+                return page(StatusCode::NOT_FOUND, pages::not_meant(reader, typed, *alike));
+            }
+            Self::Unshowable(text) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, reader.language.choose(*text).to_owned())
+            }
             Self::Unreadable(problem) => {
                 let status = match problem {
                     Problem::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -290,41 +367,59 @@ impl Failure {
     }
 }
 
-fn page(status: StatusCode, text: String) -> Response {
+/// A page of this status.
+pub(crate) fn page(status: StatusCode, text: String) -> Response {
     (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }
 
-/// Reads stores and writes a page on a thread where that may take its time.
-async fn written(
+/// Reads stores and makes something of them, on a thread where that may take its time; or a page that says why not.
+async fn made<T: Send + 'static>(
+    app: Arc<App>,
+    reader: Reader,
+    make: impl FnOnce(&App, &Reader) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Response> {
+    let own = reader.clone();
+    // Closed never.
+    let Ok(place) = Arc::clone(&app.readers).acquire_owned().await else {
+        return Err(Failure::Broken.page(&reader));
+    };
+    let work = tokio::task::spawn_blocking(move || {
+        let made = make(&app, &own);
+        drop(place);
+        made
+    });
+    let work = work.await;
+    work.unwrap_or(Err(Failure::Broken)).map_err(|failure| failure.page(&reader))
+}
+
+/// The same where it is a page.
+pub(crate) async fn written(
     app: Arc<App>,
     reader: Reader,
     write: impl FnOnce(&App, &Reader) -> Result<String, Failure> + Send + 'static,
 ) -> Response {
-    let own = reader.clone();
-    // Closed never.
-    let Ok(place) = Arc::clone(&app.readers).acquire_owned().await else {
-        return Failure::Broken.page(&reader);
-    };
-    let work = tokio::task::spawn_blocking(move || {
-        let page = write(&app, &own);
-        drop(place);
-        page
-    });
-    let work = work.await;
-    match work.unwrap_or(Err(Failure::Broken)) {
-        Ok(text) => page(StatusCode::OK, text),
-        Err(failure) => failure.page(&reader),
-    }
+    made(app, reader, write).await.map_or_else(|failure| failure, |text| page(StatusCode::OK, text))
+}
+
+/// A file to keep, under a name with nothing in it that a header or a disk could take amiss.
+fn download(kind: &'static str, name: &OsStr, end: &str, text: String) -> Response {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
+    let name: String = name.to_string_lossy().chars().map(plain).collect();
+    let disposition = format!("attachment; filename=\"{name}{end}\"");
+    ([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, disposition.as_str())], text)
+        .into_response()
 }
 
 /// The language of whoever asks: chosen in the address, preferred by the browser, or the dashboard's.
-fn reader(app: &App, request: &Request) -> Reader {
+pub(crate) fn reader(app: &App, request: &Request) -> Reader {
     let chosen = value(request.uri().query().unwrap_or_default(), "lang");
     let chosen = chosen.and_then(|code| String::from_utf8(code).ok()?.parse().ok());
     let preferred = || accepted(text_of(request.headers(), header::ACCEPT_LANGUAGE));
     Reader {
         language: chosen.or_else(preferred).unwrap_or(app.settings.language),
         has_chosen: chosen.is_some(),
+        has_servers: app.top.is_some(),
+        has_records: app.settings.records.is_some(),
     }
 }
 
@@ -338,38 +433,139 @@ fn listing(app: &App) -> Result<Listing, Failure> {
 
 async fn list(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
-    let from = value(request.uri().query().unwrap_or_default(), "from");
-    let from = from.and_then(|text| String::from_utf8(text).ok()?.parse::<usize>().ok()).unwrap_or_default();
+    let query = request.uri().query().unwrap_or_default();
+    let [from, find] =
+        ["from", "find"].map(|name| value(query, name).and_then(|text| String::from_utf8(text).ok()));
+    let from = from.and_then(|text| text.parse::<usize>().ok()).unwrap_or_default();
+    let find = find.map(|text| text.trim().to_owned()).unwrap_or_default();
+    let is_logged_in = app.control.as_ref().is_some_and(|control| control.is_logged_in(request.headers()));
     written(app, reader, move |app, reader| {
         let found = listing(app)?;
-        let from = from.min(found.studies.len());
-        let shown = &found.studies[from..(from + PAGE_STUDIES).min(found.studies.len())];
+        let all = found.matching(&find);
+        let listed = &all[..all.len().min(LISTED_MAX)];
+        let from = from.min(listed.len());
+        let shown = &listed[from..(from + PAGE_STUDIES).min(listed.len())];
         let rows = app.shelf.rows(&found.studies, shown, &app.counters);
         let list = List {
-            studies: shown.iter().zip(rows.iter().map(|row| &**row)).collect(),
+            studies: shown.iter().copied().zip(rows.iter().map(|row| &**row)).collect(),
+            find: &find,
+            newest: &found.studies,
             from,
-            listed: found.studies.len(),
-            older: found.older,
+            listed: listed.len(),
+            older: all.len() - listed.len(),
             is_cut: found.is_cut,
+            panel: app.control.as_ref().map(|control| control.panel(is_logged_in, &found)),
         };
         Ok(pages::list(reader, &list))
     })
     .await
 }
 
+/// The study that a path names after `/study/`, up to what ends it.
+fn of_path(app: &App, path: &str, end: &str) -> Result<Found, Failure> {
+    let name = path.strip_prefix("/study/").and_then(|path| path.strip_suffix(end)).and_then(decoded);
+    let found = listing(app)?;
+    name.and_then(|name| found.named(&name).cloned()).ok_or(Failure::Missing(words::NO_SUCH_STUDY))
+}
+
 async fn study(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
     let path = request.uri().path().to_owned();
     written(app, reader, move |app, reader| {
-        let found = listing(app)?;
-        let name = path.strip_prefix("/study/").and_then(decoded);
-        let found = name.and_then(|name| found.named(&name).cloned());
-        let found = found.ok_or(Failure::Missing(words::NO_SUCH_STUDY))?;
-        let result = app.shelf.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        let found = of_path(app, &path, "")?;
+        let run = app.shelf.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         let above = pages::above(reader, (&path, &[]), Some(&found));
-        Ok(html_below(&result, reader.language, &above))
+        Ok(html_below(&run.result, reader.language, &above))
     })
     .await
+}
+
+/// Every figure of a study, as `weir export --format csv` prints them.
+async fn figures(State(app): State<Arc<App>>, request: Request) -> Response {
+    let reader = reader(&app, &request);
+    let path = request.uri().path().to_owned();
+    let made = made(app, reader, move |app, _| {
+        let found = of_path(app, &path, "/figures.csv")?;
+        let run = app.shelf.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        Ok((found.name, weir_report::csv(&run.result)))
+    });
+    made.await.map_or_else(
+        |failure| failure,
+        |(name, text)| download("text/csv; charset=utf-8", &name, ".csv", text),
+    )
+}
+
+/// A whole study, as `weir export` prints it.
+async fn export(State(app): State<Arc<App>>, request: Request) -> Response {
+    let reader = reader(&app, &request);
+    let path = request.uri().path().to_owned();
+    let made = made(app, reader, move |app, _| {
+        let found = of_path(app, &path, "/study.json")?;
+        app.counters.stores_read();
+        let read = stored::read(&found.path).map_err(|error| Failure::Unreadable(Problem::of(&error)));
+        let (result, trials) = read?;
+        let text = weir_lab::export::json(&result, &trials).map_err(|_| Failure::Broken)?;
+        Ok((found.name, text))
+    });
+    made.await
+        .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
+}
+
+/// Two studies that a query names, judged.
+struct Two {
+    names: [Found; 2],
+    one: Arc<StoredRun>,
+    other: Arc<StoredRun>,
+}
+
+impl Two {
+    fn of(app: &App, names: [Option<Vec<u8>>; 2]) -> Result<Self, Failure> {
+        let listing = listing(app)?;
+        let found = |name: Option<Vec<u8>>| {
+            let name = name.filter(|name| !name.is_empty()).ok_or(Failure::Missing(words::NAME_BOTH))?;
+            if let Some(found) = listing.named(&name) {
+                return Ok(found.clone());
+            }
+            let typed = String::from_utf8(name).map_err(|_| Failure::Missing(words::NO_SUCH_STUDY))?;
+            let found = listing.only_match(typed.trim()).cloned();
+            found.map_err(|alike| Failure::NotMeant { typed: typed.trim().to_owned(), alike })
+        };
+        let [one, other] = names.map(found);
+        let names = [one?, other?];
+        let judged = |found: &Found| app.shelf.judged(found, &app.counters).map_err(Failure::Unreadable);
+        Ok(Self { one: judged(&names[0])?, other: judged(&names[1])?, names })
+    }
+}
+
+/// The names of both in a query.
+fn pair_of(request: &Request) -> [Option<Vec<u8>>; 2] {
+    let query = request.uri().query().unwrap_or_default();
+    ["a", "b"].map(|side| value(query, side))
+}
+
+async fn compare(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (reader, names) = (reader(&app, &request), pair_of(&request));
+    written(app, reader, move |app, reader| {
+        let Two { names, one, other } = Two::of(app, names)?;
+        let above = pages::above_pair(reader, [&names[0], &names[1]]);
+        Ok(run_pair::html(&other.against(&one, &[]), &other.result, reader.language, &above))
+    })
+    .await
+}
+
+/// The same as `weir study compare --format json` prints it.
+async fn compare_json(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (reader, names) = (reader(&app, &request), pair_of(&request));
+    let made = made(app, reader, move |app, _| {
+        let Two { names, one, other } = Two::of(app, names)?;
+        let text = serde_json::to_string_pretty(&other.against(&one, &[])).map_err(|_| Failure::Broken)?;
+        let [mut name, second] = names.map(|found| found.name);
+        name.push("-");
+        name.push(second);
+        Ok((name, text))
+    });
+    made.await
+        .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
 }
 
 /// The study that a query names, or the newest one that charts are of: a finished one before others.
@@ -380,10 +576,9 @@ fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     }
     let mut unfinished = None;
     for one in &found.studies {
-        let rows = app.shelf.rows(&found.studies, std::slice::from_ref(one), &app.counters);
-        match rows.first().map(|row| &**row) {
-            Some(Ok(card)) if card.name == CHARTED && card.conclusion.is_some() => return Ok(one.clone()),
-            Some(Ok(card)) if card.name == CHARTED && unfinished.is_none() => unfinished = Some(one.clone()),
+        match &*app.shelf.row(one, &app.counters) {
+            Ok(card) if card.name == CHARTED && card.conclusion.is_some() => return Ok(one.clone()),
+            Ok(card) if card.name == CHARTED && unfinished.is_none() => unfinished = Some(one.clone()),
             _ => {}
         }
     }
@@ -395,8 +590,8 @@ async fn chart(State(app): State<Arc<App>>, request: Request, page: ChartPage) -
     let named = value(request.uri().query().unwrap_or_default(), "study");
     let mut answer = written(app, reader, move |app, reader| {
         let found = charted(app, named)?;
-        let result = app.shelf.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
-        Ok(chart_page(&result, page, reader.language, &pages::study_href(reader, &found)))
+        let run = app.shelf.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        Ok(chart_page(&run.result, page, reader.language, &pages::study_href(reader, &found)))
     })
     .await;
     answer.extensions_mut().insert(MayBeFramed);
@@ -438,7 +633,7 @@ async fn events(State(app): State<Arc<App>>, request: Request) -> Response {
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.counters.exposition(app.live.watching()))
+    ([(header::CONTENT_TYPE, exposition::CONTENT_TYPE)], app.counters.exposition(app.live.watching()))
 }
 
 async fn healthz() -> &'static str {

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use weir_lab::stored;
+use weir_lab::stored::StoredRun;
 use weir_record::{spec::Text, study::StudyResult};
 use weir_report::Language;
 use weir_store::{Store, StoreError, StudyBrief};
@@ -44,7 +44,7 @@ impl Problem {
     }
 
     /// Whether it may be gone a moment later.
-    fn is_passing(self) -> bool {
+    pub(crate) fn is_passing(self) -> bool {
         self == Self::Busy
     }
 }
@@ -93,7 +93,7 @@ pub(crate) type Row = Result<Card, Problem>;
 struct Judged {
     name: OsString,
     stamp: Stamp,
-    result: Arc<StudyResult>,
+    run: Arc<StoredRun>,
 }
 
 /// The studies that were read.
@@ -105,44 +105,46 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// What is known of the studies of `shown`. Of studies that are not in `listed` any more nothing is kept.
-    pub(crate) fn rows(&self, listed: &[Found], shown: &[Found], counters: &Counters) -> Vec<Arc<Row>> {
+    /// What is known of the studies of `shown`. Of studies that are neither there nor in `listed` nothing is kept.
+    pub(crate) fn rows(&self, listed: &[Found], shown: &[&Found], counters: &Counters) -> Vec<Arc<Row>> {
+        let names: HashSet<&OsString> =
+            listed.iter().chain(shown.iter().copied()).map(|found| &found.name).collect();
+        held(&self.rows).retain(|name, _| names.contains(name));
+        shown.iter().map(|found| self.row(found, counters)).collect()
+    }
+
+    /// What is known of one study.
+    pub(crate) fn row(&self, found: &Found, counters: &Counters) -> Arc<Row> {
         let mut rows = held(&self.rows);
-        let names: HashSet<&OsString> = listed.iter().map(|found| &found.name).collect();
-        rows.retain(|name, _| names.contains(name));
-        let row = |found: &Found| {
-            if let Some((_, row)) = rows.get(&found.name).filter(|(stamp, _)| *stamp == found.stamp) {
-                return Arc::clone(row);
-            }
-            counters.stores_read();
-            let row = Arc::new(card(found).map_err(|error| Problem::of(&error)));
-            if !matches!(*row, Err(problem) if problem.is_passing()) {
-                rows.insert(found.name.clone(), (found.stamp, Arc::clone(&row)));
-            }
-            row
-        };
-        shown.iter().map(row).collect()
+        if let Some((_, row)) = rows.get(&found.name).filter(|(stamp, _)| *stamp == found.stamp) {
+            return Arc::clone(row);
+        }
+        counters.stores_read();
+        let row = Arc::new(card(found).map_err(|error| Problem::of(&error)));
+        if !matches!(*row, Err(problem) if problem.is_passing()) {
+            rows.insert(found.name.clone(), (found.stamp, Arc::clone(&row)));
+        }
+        row
     }
 
     /// The study as it is judged now.
-    pub(crate) fn judged(&self, found: &Found, counters: &Counters) -> Result<Arc<StudyResult>, Problem> {
+    pub(crate) fn judged(&self, found: &Found, counters: &Counters) -> Result<Arc<StoredRun>, Problem> {
         let mut judged = held(&self.judged);
         let is_it = |it: &Judged| it.name == found.name && it.stamp == found.stamp;
-        let result = match judged.iter().position(is_it) {
-            Some(index) => judged.remove(index).result,
+        let run = match judged.iter().position(is_it) {
+            Some(index) => judged.remove(index).run,
             None => {
                 counters.stores_read();
-                let (result, _) = stored::read(&found.path).map_err(|error| Problem::of(&error))?;
-                Arc::new(result)
+                Arc::new(StoredRun::read(&found.path).map_err(|error| Problem::of(&error))?)
             }
         };
         judged.retain(|it| it.name != found.name);
         if judged.len() >= JUDGED_MAX {
             judged.remove(0);
         }
-        let entry = Judged { name: found.name.clone(), stamp: found.stamp, result: Arc::clone(&result) };
+        let entry = Judged { name: found.name.clone(), stamp: found.stamp, run: Arc::clone(&run) };
         judged.push(entry);
-        Ok(result)
+        Ok(run)
     }
 }
 

@@ -91,3 +91,134 @@ pub(crate) const BUSY: Told = [
     "지금 다른 프로세스가 저장 파일을 사용하고 있습니다. 페이지를 다시 불러오십시오.",
     "存储文件此刻正被另一进程使用；请重新加载页面。",
 ];
+
+pub(crate) const COMPARE: Told = ["Compare", "비교", "对比"];
+pub(crate) const COMPARE_TITLE: Told = ["Compare two studies", "두 연구 비교", "对比两项研究"];
+pub(crate) const EARLIER: Told = ["Earlier (A)", "이전 연구(A)", "较早的研究（A）"];
+pub(crate) const LATER: Told = ["Later (B)", "이후 연구(B)", "较晚的研究（B）"];
+pub(crate) const COMPARE_HELP: Told = [
+    "A part of a name is enough where only one study has it.",
+    "한 연구에만 있는 부분이라면 이름의 일부만 입력해도 됩니다.",
+    "若只有一个研究的名称包含它，输入名称的一部分即可。",
+];
+pub(crate) const NAME_BOTH: Told = [
+    "Two studies are compared: name both.",
+    "연구 두 개를 비교합니다. 두 이름을 모두 입력하십시오.",
+    "对比需要两个研究：请填写两个名称。",
+];
+pub(crate) const NAME_HAS: Told = ["Name contains", "이름에 포함", "名称包含"];
+pub(crate) const FIND: Told = ["Find", "찾기", "查找"];
+
+pub(crate) const CONTROL: Told = ["Start and stop", "시작과 중지", "启动与停止"];
+pub(crate) const TOKEN: Told = ["Token", "토큰", "令牌"];
+pub(crate) const LOG_IN: Told = ["Log in", "로그인", "登录"];
+pub(crate) const LOG_OUT: Told = ["Log out", "로그아웃", "退出登录"];
+pub(crate) const STUDY: Told = ["Study", "연구", "研究"];
+pub(crate) const START: Told = ["Start", "시작", "启动"];
+pub(crate) const STOP: Told = ["Stop", "중지", "停止"];
+pub(crate) const IS_ENDING: Told = ["It is ending.", "끝내는 중입니다.", "正在结束。"];
+pub(crate) const START_HELP: Told = [
+    "It measures on this machine, for minutes or hours. Whatever else runs here meanwhile, this dashboard included, \
+     disturbs it.",
+    "이 머신에서 몇 분에서 몇 시간 동안 측정합니다. 그동안 이 대시보드를 포함해 여기서 실행되는 다른 작업은 측정을 방해합니다.",
+    "将在本机上测量数分钟到数小时。其间本机上运行的其他任务（包括此仪表板）都会干扰测量。",
+];
+pub(crate) const STOP_HELP: Told = [
+    "It gives up the block that runs. Those that are done stay, and `weir study --resume` goes on with them.",
+    "진행 중인 블록은 버립니다. 끝난 블록은 남으며 `weir study --resume`으로 이어서 실행할 수 있습니다.",
+    "会放弃正在进行的区组。已完成的会保留，可用 `weir study --resume` 继续。",
+];
+pub(crate) const OVER: Told = ["it has ended.", "끝났습니다.", "已结束。"];
+pub(crate) const OVER_IN_PART: Told = [
+    "it has ended; a part of it cannot run here.",
+    "끝났습니다. 일부는 이 머신에서 실행할 수 없습니다.",
+    "已结束；其中一部分无法在本机运行。",
+];
+pub(crate) const STOPPED: Told = [
+    "it was stopped; `weir study --resume` goes on with it.",
+    "중지되었습니다. `weir study --resume`으로 이어서 실행할 수 있습니다.",
+    "已停止，可用 `weir study --resume` 继续。",
+];
+pub(crate) const ENDED_SOMEHOW: Told = [
+    "it has ended; the system did not tell how:",
+    "끝났지만 시스템이 종료 상태를 알려 주지 않았습니다:",
+    "已结束，但系统未告知其退出状态：",
+];
+
+pub(crate) const FOREIGN_PAGE: Told = [
+    "This request does not come from a page of this dashboard, or not from an origin that may act; for another one it is \
+     started with --origin.",
+    "이 대시보드의 페이지에서 온 요청이 아니거나 허용된 출처(origin)가 아닙니다. 다른 출처를 허용하려면 --origin으로 시작하십시오.",
+    "此请求不是来自本仪表板的页面，或其来源（origin）未被允许。若要允许其他来源，请以 --origin 启动。",
+];
+pub(crate) const NO_TOKEN: Told = [
+    "Log in on the list of studies first; a program sends the token in the header Authorization: Bearer.",
+    "먼저 연구 목록에서 로그인하십시오. 프로그램은 Authorization: Bearer 헤더로 토큰을 보냅니다.",
+    "请先在研究列表页登录；程序请用 Authorization: Bearer 头发送令牌。",
+];
+pub(crate) const WRONG_TOKEN: Told = [
+    "This is not the token. It is in the file that the dashboard was started with.",
+    "토큰이 올바르지 않습니다. 토큰은 대시보드를 시작할 때 지정한 파일에 있습니다.",
+    "令牌不正确。令牌保存在启动仪表板时指定的文件中。",
+];
+pub(crate) const TOO_MANY_TOKENS: Told = [
+    "Too many wrong tokens: none is looked at for a minute.",
+    "잘못된 토큰이 너무 많습니다. 1분 동안 토큰을 확인하지 않습니다.",
+    "错误令牌过多：一分钟内不再检查任何令牌。",
+];
+pub(crate) const NOT_STARTED: Told =
+    ["The system refused this:", "시스템이 요청을 거부했습니다:", "系统拒绝了此操作："];
+pub(crate) const NO_FORM: Told = [
+    "A form is expected here, of at most 4 KiB and in a few seconds.",
+    "여기에는 4 KiB 이하의 폼을 몇 초 안에 보내야 합니다.",
+    "此处需要在数秒内收到不超过 4 KiB 的表单。",
+];
+pub(crate) const NOT_OFFERED: Told = [
+    "No such study is offered here: use a built-in one, or a file of the folder given with --studies.",
+    "그런 연구는 제공되지 않습니다. 기본 제공 연구나 --studies로 지정한 폴더의 파일을 선택하십시오.",
+    "此处不提供该研究：请选择内置研究，或 --studies 所指定文件夹中的文件。",
+];
+pub(crate) const ANOTHER_RUNS: Told = [
+    "Another study runs; two at a time would disturb each other. Stop it, or wait until it has ended.",
+    "다른 연구가 실행 중입니다. 동시에 실행하면 서로 방해합니다. 중지하거나 끝날 때까지 기다리십시오.",
+    "已有研究正在运行；同时运行会相互干扰。请将其停止，或等待其结束。",
+];
+pub(crate) const NOTHING_TO_STOP: Told = [
+    "No study that was started here runs.",
+    "여기서 시작한 연구 중 실행 중인 것이 없습니다.",
+    "没有从这里启动的研究在运行。",
+];
+pub(crate) const DASHBOARD_ENDS: Told = [
+    "The dashboard is ending: nothing can be started any more.",
+    "대시보드를 종료하는 중이므로 더 이상 시작할 수 없습니다.",
+    "仪表板正在退出，无法再启动研究。",
+];
+
+pub(crate) const SERVERS: Told = ["Servers", "서버", "服务器"];
+pub(crate) const SERVERS_HELP: Told = [
+    "What weir top shows of the servers that were named with --stats; rates are over the time since somebody looked last. \
+     The page loads itself again every two seconds.",
+    "--stats로 지정한 서버를 weir top과 같은 내용으로 보여 줍니다. 속도는 마지막으로 조회한 뒤의 시간에 대한 값입니다. 이 페이지는 2초마다 다시 불러옵니다.",
+    "以 weir top 的形式显示 --stats 所指定的服务器；速率按距上次查看的时间计算。此页面每两秒自动刷新。",
+];
+pub(crate) const OBSERVATIONS: Told = ["Observations", "관측", "观测"];
+pub(crate) const NO_RECORDS: Told = [
+    "No record is in the folder given with --records. `weir observe --record FILE.json` writes one.",
+    "--records로 지정한 폴더에 관측 기록이 없습니다. `weir observe --record FILE.json`으로 기록하십시오.",
+    "--records 所指定的文件夹中没有观测记录。可用 `weir observe --record FILE.json` 生成。",
+];
+pub(crate) const NO_SUCH_RECORD: Told = [
+    "No record of this name is listed here.",
+    "목록에 이런 이름의 관측 기록이 없습니다.",
+    "列表中没有这个名称的观测记录。",
+];
+pub(crate) const NO_RECORD: Told = [
+    "This file is no record of weir observe, or one of a later version. `weir report` says more.",
+    "weir observe의 기록이 아니거나 더 새로운 버전의 기록입니다. 자세한 내용은 `weir report`로 확인하십시오.",
+    "此文件不是 weir observe 的记录，或由更新的版本写入。详情请用 `weir report` 查看。",
+];
+pub(crate) const NO_ACCESS_RECORD: Told = [
+    "The record is gone, or may not be read by the user that the dashboard runs as.",
+    "기록 파일이 없어졌거나 대시보드를 실행한 사용자에게 읽을 권한이 없습니다.",
+    "记录文件已不存在，或运行仪表板的用户无权读取。",
+];

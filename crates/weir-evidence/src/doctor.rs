@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use weir_record::machine::{Finding, FindingState};
+use weir_record::{
+    finding::Finding,
+    machine::{Diagnosis, FindingState},
+};
 
 use crate::{files, fingerprint::fingerprint, parse};
 
@@ -19,11 +22,11 @@ pub const NOISE_WATCH: Duration = Duration::from_millis(200);
 
 /// All findings of the sections `cpus`, `limits`, `noise` and `evidence`, in that order. Takes [`NOISE_WATCH`] and a
 /// little more.
-pub fn findings() -> Vec<Finding> {
+pub fn findings() -> Vec<Diagnosis> {
     findings_watching(NOISE_WATCH)
 }
 
-fn findings_watching(watch: Duration) -> Vec<Finding> {
+fn findings_watching(watch: Duration) -> Vec<Diagnosis> {
     let machine = fingerprint();
     let mut findings = cpus::findings(&machine);
     findings.extend(limits::findings(&machine, &crate::limits::connection_budget()));
@@ -33,14 +36,18 @@ fn findings_watching(watch: Duration) -> Vec<Finding> {
 }
 
 /// A finding with nothing to unlock.
-fn finding(section: &str, name: &str, state: FindingState, detail: String) -> Finding {
-    Finding { section: section.to_owned(), name: name.to_owned(), state, detail, unlock: None }
+fn finding(section: &str, name: &str, state: FindingState, found: Finding) -> Diagnosis {
+    Diagnosis { section: section.to_owned(), name: name.to_owned(), state, found, unlock: None }
 }
 
 /// Adds the command that mends it, unless all is well.
-fn unlocked_by(mut finding: Finding, command: &str) -> Finding {
-    finding.unlock = (finding.state != FindingState::Yes).then(|| command.to_owned());
+fn unlocked_by(mut finding: Diagnosis, command: &str) -> Diagnosis {
+    finding.unlock = (finding.state != FindingState::Yes).then(|| run(command));
     finding
+}
+
+fn run(command: &str) -> Finding {
+    Finding::RunCommand { command: command.to_owned() }
 }
 
 /// `Yes` or, if not, `Limited`.
@@ -48,14 +55,9 @@ fn yes_or_limited(good: bool) -> FindingState {
     if good { FindingState::Yes } else { FindingState::Limited }
 }
 
-/// The effective capabilities of this process, one bit each; none when they cannot be read.
-fn capabilities() -> u64 {
-    let status = files::read_text("/proc/self/status").unwrap_or_default();
-    parse::field(&status, "CapEff").and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
-}
-
 fn has_capability(number: u32) -> bool {
-    capabilities() >> number & 1 == 1
+    let status = files::read_text("/proc/self/status").unwrap_or_default();
+    parse::capabilities(&status) >> number & 1 == 1
 }
 
 #[cfg(test)]
@@ -69,7 +71,6 @@ mod tests {
             assert!(findings.iter().any(|finding| finding.section == section), "{section}");
         }
         for finding in &findings {
-            assert!(!finding.detail.is_empty(), "{finding:?}");
             assert!(finding.state != FindingState::Yes || finding.unlock.is_none(), "{finding:?}");
         }
         let mut names: Vec<_> = findings.iter().map(|finding| (&finding.section, &finding.name)).collect();

@@ -18,6 +18,7 @@ pub mod stats;
 pub mod system;
 
 pub mod ladder;
+pub mod recorded;
 pub mod watch;
 
 pub mod crosscore;

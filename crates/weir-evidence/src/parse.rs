@@ -49,6 +49,11 @@ pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
+/// The effective capabilities in `/proc/PID/status`, one bit each; none where they are not told.
+pub(crate) fn capabilities(status: &str) -> u64 {
+    field(status, "CapEff").and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
+}
+
 /// A field that starts with a number (`RssAnon:  116 kB`).
 pub(crate) fn number_field(text: &str, key: &str) -> Option<u64> {
     field(text, key)?.split_ascii_whitespace().next()?.parse().ok()

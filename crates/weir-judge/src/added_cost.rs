@@ -129,11 +129,7 @@ fn least(candidates: &[&str], costs: &[AddedCost], limit: f64) -> Option<LeastCo
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        load::{LatencySummary, LoadReport},
-        spec::CellSpec,
-        trial::{ObservedWindow, TrialRecord},
-    };
+    use weir_record::{spec::CellSpec, trial::TrialRecord};
 
     use super::*;
     use crate::sample;
@@ -158,23 +154,12 @@ mod tests {
     }
 
     fn trial(cell: &str, arm: &str, block: u32, cpu_us: f64) -> TrialRecord {
-        let load = LoadReport {
-            messages: 1_000,
-            response: LatencySummary { quantiles: vec![(0.5, 30_000)], ..LatencySummary::default() },
-            observed: Some(ObservedWindow {
-                cpu_ns: (cpu_us * 1e6) as u64,
-                context_switches_voluntary: if arm == "plain" { 2_000 } else { 3_100 },
-                ..ObservedWindow::default()
-            }),
-            ..LoadReport::default()
-        };
-        TrialRecord {
-            cell_id: cell.to_owned(),
-            arm: arm.to_owned(),
-            block,
-            load: Some(load),
-            ..TrialRecord::default()
-        }
+        let mut trial = sample::trial(cell, arm, block, cpu_us);
+        let load = trial.load.get_or_insert_default();
+        load.response.quantiles = vec![(0.5, 30_000)];
+        let switches = if arm == "plain" { 2_000 } else { 3_100 };
+        load.observed.get_or_insert_default().context_switches_voluntary = switches;
+        trial
     }
 
     /// A machine on which the baseline costs 10 µs, and arms what they are given beyond it, a little more each block.

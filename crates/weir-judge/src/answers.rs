@@ -358,13 +358,7 @@ fn reasons(answer: &Answer, found: Found) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        load::LoadReport,
-        machine::CrossCoreReading,
-        metric::Metric,
-        spec::CellSpec,
-        trial::{Exclusion, ObservedWindow},
-    };
+    use weir_record::{machine::CrossCoreReading, metric::Metric, spec::CellSpec, trial::Exclusion};
 
     use super::*;
     use crate::{cell_trials, sample};
@@ -379,20 +373,6 @@ mod tests {
         spec
     }
 
-    /// A trial that costs so much a message, and in which the generator spends half of it.
-    fn trial(cell: &str, arm: &str, block: u32, cpu_us: f64) -> TrialRecord {
-        let observed = ObservedWindow { cpu_ns: (cpu_us * 1e6) as u64, ..ObservedWindow::default() };
-        let load = LoadReport {
-            messages: 1_000,
-            throughput_per_second: 1e6 / cpu_us,
-            generator_cpu_ns: (cpu_us * 5e5) as u64,
-            observed: Some(observed),
-            ..LoadReport::default()
-        };
-        let (cell_id, arm) = (cell.to_owned(), arm.to_owned());
-        TrialRecord { cell_id, arm, block, load: Some(load), ..TrialRecord::default() }
-    }
-
     /// Eight blocks: epoll costs 10 µs, uring 8, poll 9 and in the large cell everything a fifth more; each block has a
     /// noise of its own, and each trial a little.
     fn trials() -> Vec<TrialRecord> {
@@ -402,7 +382,7 @@ mod tests {
                 let shared = 1.0 + 0.02 * (f64::from(block * 3 % 8) / 8.0 - 0.5);
                 for (number, (arm, cost)) in (0_u32..).zip([("epoll", 10.0), ("uring", 8.0), ("poll", 9.0)]) {
                     let own = 1.0 + 0.002 * (f64::from((block * 5 + number * 3) % 8) / 8.0 - 0.5);
-                    all.push(trial(cell, arm, block, cost * factor * shared * own));
+                    all.push(sample::trial(cell, arm, block, cost * factor * shared * own));
                 }
             }
         }

@@ -81,31 +81,12 @@ fn share_of(effect: &BTreeMap<u32, f64>, difference: &BTreeMap<u32, f64>, alpha:
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        load::LoadReport,
-        metric::Metric,
-        trial::{ObservedWindow, TrialRecord},
-    };
+    use weir_record::{metric::Metric, trial::TrialRecord};
 
     use super::*;
     use crate::sample;
 
     const CELL: &str = "c100-d1-m64-closed";
-
-    fn trial(arm: &str, block: u32, cpu_us: f64) -> TrialRecord {
-        let load = LoadReport {
-            messages: 1_000,
-            observed: Some(ObservedWindow { cpu_ns: (cpu_us * 1e6) as u64, ..ObservedWindow::default() }),
-            ..LoadReport::default()
-        };
-        TrialRecord {
-            cell_id: CELL.to_owned(),
-            arm: arm.to_owned(),
-            block,
-            load: Some(load),
-            ..TrialRecord::default()
-        }
-    }
 
     /// epoll at 10 µs, uring at 6.4, and at what is given with a switch turned back; noise of 1 % each.
     fn found(without: f64, uring: f64) -> CauseShare {
@@ -125,9 +106,9 @@ mod tests {
         for block in 0..blocks {
             let noise = |arm: u32| 1.0 + 0.01 * f64::from((block * 3 + arm * 5) % 7) / 7.0;
             let slow = 1.0 + 0.2 * f64::from(block % 3);
-            trials.push(trial("epoll", block, 10.0 * slow * noise(0)));
-            trials.push(trial("uring", block, uring * slow * noise(1)));
-            trials.push(trial("uring-single", block, without * slow * noise(2)));
+            trials.push(sample::trial(CELL, "epoll", block, 10.0 * slow * noise(0)));
+            trials.push(sample::trial(CELL, "uring", block, uring * slow * noise(1)));
+            trials.push(sample::trial(CELL, "uring-single", block, without * slow * noise(2)));
         }
         let gate = Gate::new(&trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();

@@ -334,10 +334,9 @@ fn answer(changes: &[Change], asked: &ComparisonSpec) -> Answer {
 mod tests {
     use weir_record::{
         goal::{Goal, Side},
-        load::LoadReport,
-        machine::{CrossCoreReading, NoiseWindow},
+        machine::CrossCoreReading,
         spec::Subject,
-        trial::{ObservedWindow, TrialRecord},
+        trial::TrialRecord,
     };
 
     use super::*;
@@ -349,26 +348,13 @@ mod tests {
         sample::study(&["epoll", "uring"], 8, 7)
     }
 
-    fn trial(arm: &str, block: u32, cpu_us: f64) -> TrialRecord {
-        let noise = NoiseWindow { machine_busy_ns: (cpu_us * 2e6) as u64, ..NoiseWindow::default() };
-        let observed = ObservedWindow { cpu_ns: (cpu_us * 1e6) as u64, noise, ..ObservedWindow::default() };
-        let load = LoadReport {
-            messages: 1_000,
-            throughput_per_second: 1e6 / cpu_us,
-            generator_cpu_ns: (cpu_us * 5e5) as u64,
-            observed: Some(observed),
-            ..LoadReport::default()
-        };
-        let (cell_id, arm) = (CELL.to_owned(), arm.to_owned());
-        TrialRecord { cell_id, arm, block, load: Some(load), ..TrialRecord::default() }
-    }
-
     /// Eight blocks: epoll costs so much a message and uring so many times that, each block with a noise of its own.
     fn trials(epoll_us: f64, ratio: f64) -> Vec<TrialRecord> {
         let of_block = |block: u32| {
             let shared = 1.0 + 0.04 * (f64::from(block * 3 % 8) / 8.0 - 0.5);
             let own = 1.0 + 0.004 * (f64::from(block * 5 % 8) / 8.0 - 0.5);
-            [trial("epoll", block, epoll_us * shared), trial("uring", block, epoll_us * ratio * shared * own)]
+            [("epoll", epoll_us * shared), ("uring", epoll_us * ratio * shared * own)]
+                .map(|(arm, cpu_us)| sample::trial(CELL, arm, block, cpu_us))
         };
         (0..8).flat_map(of_block).collect()
     }

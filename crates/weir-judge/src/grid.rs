@@ -186,7 +186,7 @@ fn of_metric(
                         |it: &&Comparison| it.cell_id == cell.id && it.arm == arm && it.baseline == baseline;
                     let place = own.iter().position(is_this)?;
                     let told = match is_finished {
-                        false => Told::Nothing,
+                        false => Told::NothingYet,
                         true => told(own[place], comparisons),
                     };
                     Some(Point::of(cell, own[place], limited[place], adjusted[place], told))
@@ -207,8 +207,10 @@ enum Told {
     Direction,
     /// That it is not borne out.
     Doubt,
-    /// Not even that there is one: the schedule is not finished, or the claim of the cell is not decided.
+    /// Not even that there is one: the claim of the cell is not decided.
     Nothing,
+    /// Not even that there is none: the schedule is not finished.
+    NothingYet,
 }
 
 /// What else was measured may contradict a difference: what the judge held against a claim, and in every cell the CPU
@@ -291,8 +293,9 @@ impl<'a> Point<'a> {
         match (&self.effect, self.p_value_adjusted) {
             _ if self.is_limited => Difference::GeneratorLimited,
             (None, _) | (_, None) => Difference::Invalid,
-            (_, Some(p_value)) if p_value > FALSE_SHARE_MAX => Difference::Undetected,
-            (Some(effect), _) => match self.told {
+            (Some(effect), Some(p_value)) => match self.told {
+                Told::NothingYet => Difference::Unfinished,
+                _ if p_value > FALSE_SHARE_MAX => Difference::Undetected,
                 Told::Direction => direction(effect.mean),
                 Told::Doubt => Difference::NotBorneOut,
                 Told::Nothing => Difference::Undetected,

@@ -163,14 +163,15 @@ fn place(difference: Difference) -> usize {
         Difference::NotBorneOut,
         Difference::GeneratorLimited,
         Difference::Invalid,
+        Difference::Unfinished,
     ];
     order.iter().position(|it| *it == difference).unwrap_or(order.len())
 }
 
 /// The region with its figures, where there are any that may be told.
 fn measured(region: Region, grid: &Grid, comparisons: &[Comparison]) -> Region {
-    let untold = [Difference::NotBorneOut, Difference::GeneratorLimited, Difference::Invalid];
-    if untold.contains(&region.difference) {
+    let is_told = matches!(region.difference, Difference::Less | Difference::More | Difference::Undetected);
+    if !is_told {
         return region;
     }
     let is_own = |it: &&Comparison| {

@@ -98,26 +98,14 @@ fn sets(
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        load::LoadReport,
-        spec::LoadMode,
-        trial::{ObservedWindow, TrialRecord},
-    };
+    use weir_record::{spec::LoadMode, trial::TrialRecord};
 
     use super::*;
     use crate::{judge, sample};
 
     fn trial(spec: &StudySpec, place: usize, (block, is_again): (u32, bool), cpu_us: f64) -> TrialRecord {
-        let observed = ObservedWindow { cpu_ns: (cpu_us * 1e6) as u64, ..ObservedWindow::default() };
-        let load = LoadReport { messages: 1_000, observed: Some(observed), ..LoadReport::default() };
-        TrialRecord {
-            cell_id: spec.cells[0].id.clone(),
-            arm: spec.arms[place].name.clone(),
-            block,
-            repeat: is_again,
-            load: Some(load),
-            ..TrialRecord::default()
-        }
+        let (cell, arm) = (&spec.cells[0].id, &spec.arms[place].name);
+        TrialRecord { repeat: is_again, ..sample::trial(cell, arm, block, cpu_us) }
     }
 
     /// A run whose arm scatters by so much a block; the baseline's two trials by a fixed one per cent.

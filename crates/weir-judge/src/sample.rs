@@ -1,8 +1,13 @@
-//! A small study for tests and test benches: one closed primary cell.
+//! A small study for tests and test benches: one closed primary cell; and a trial of it.
 
 use std::collections::BTreeMap;
 
-use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
+use weir_record::{
+    load::LoadReport,
+    machine::NoiseWindow,
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    trial::{ObservedWindow, TrialRecord},
+};
 
 /// A study of one closed primary cell over Weir drivers with these names.
 pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
@@ -60,4 +65,19 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         io_models: Vec::new(),
         missing_cells: Vec::new(),
     }
+}
+
+/// A trial of a thousand messages that cost the server so much each, the generator half of it and the machine twice.
+pub fn trial(cell: &str, arm: &str, block: u32, cpu_us: f64) -> TrialRecord {
+    let noise = NoiseWindow { machine_busy_ns: (cpu_us * 2e6) as u64, ..NoiseWindow::default() };
+    let observed = ObservedWindow { cpu_ns: (cpu_us * 1e6) as u64, noise, ..ObservedWindow::default() };
+    let load = LoadReport {
+        messages: 1_000,
+        throughput_per_second: 1e6 / cpu_us,
+        generator_cpu_ns: (cpu_us * 5e5) as u64,
+        observed: Some(observed),
+        ..LoadReport::default()
+    };
+    let (cell_id, arm) = (cell.to_owned(), arm.to_owned());
+    TrialRecord { cell_id, arm, block, load: Some(load), ..TrialRecord::default() }
 }

@@ -62,9 +62,7 @@ fn few_of_the_cells_that_are_called_do_not_differ_and_most_that_differ_are_calle
                 Difference::More => (called, found[kind]) = (called + 1, found[kind] + 1),
                 Difference::Less => called += 1,
                 Difference::Undetected => continue,
-                Difference::NotBorneOut | Difference::GeneratorLimited | Difference::Invalid => {
-                    panic!("{cell:?}")
-                }
+                _ => panic!("{cell:?}"),
             }
             wrong += u32::from(effects[kind] == 0.0 || cell.difference == Difference::Less);
         }
@@ -329,4 +327,15 @@ fn a_map_that_the_generator_limited_everywhere_tells_nothing_and_an_unfinished_o
     assert!(of_cpu(&result).marginals.is_empty() && of_cpu(&result).crossings.is_empty());
     trials.retain(|trial| trial.block < ROUNDS - 1);
     assert_eq!(judged(&spec, &trials).guidance, None);
+}
+
+#[test]
+fn before_the_schedule_is_finished_no_cell_is_told_to_differ_or_not_to() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    let half = |cell: &CellSpec| if cell.workers == 1 { -0.2 } else { 0.0 };
+    let mut trials = trials(&spec, &recorded, half, 47);
+    trials.retain(|trial| trial.block < ROUNDS - 1);
+    for cell in &of_cpu(&judged(&spec, &trials)).cells {
+        assert_eq!(cell.difference, Difference::Unfinished, "{cell:?}");
+    }
 }

@@ -5,10 +5,15 @@ use std::path::Path;
 
 use weir_judge::{
     judge::{RunningEstimate, so_far},
-    missing::missing_arms,
+    missing::{is_given_up, missing_arms},
     progress::Progress,
 };
-use weir_record::{finding::MessageKind, spec::Text, trial::TrialRecord};
+use weir_record::{
+    finding::{Finding, MessageKind},
+    spec::{ArmSpec, StudySpec, Text},
+    study::MissingArm,
+    trial::TrialRecord,
+};
 use weir_store::{Store, StoreError};
 
 /// What was read of a study so far.
@@ -49,7 +54,9 @@ impl Follower {
             self.last_cell = block.key.cell_id;
             self.trials.extend(block.trials.into_iter().map(brief));
         }
-        let missing = missing_arms(&header.spec, &header.missing_arms, self.trials.iter());
+        let mut known = header.missing_arms;
+        known.extend(self.left_out(&header.spec, &known));
+        let missing = missing_arms(&header.spec, &known, self.trials.iter());
         let trials: Vec<&TrialRecord> = self.trials.iter().collect();
         Ok(Followed {
             progress: Progress::of(&header.spec, &trials, &missing),
@@ -60,6 +67,28 @@ impl Follower {
             title: header.spec.title,
             elapsed_ns: header.elapsed_ns,
         })
+    }
+
+    /// Arms that the session goes on without: the last block of a cell that has them holds no trial of theirs. Why it
+    /// refused an arm is stored when a session ends; until then its blocks say that it did.
+    fn left_out(&self, spec: &StudySpec, known: &[MissingArm]) -> Vec<MissingArm> {
+        let is_left_out = |arm: &&ArmSpec| {
+            let has_arm =
+                |cell_id: &str| spec.cells.iter().any(|cell| cell.id == cell_id && cell.has_arm(&arm.name));
+            let Some(last) = self.trials.iter().rev().find(|trial| has_arm(&trial.cell_id)) else {
+                return false;
+            };
+            let of_block = |trial: &TrialRecord| (trial.cell_id.clone(), trial.block, trial.attempt);
+            let has_trial = self.trials.iter().any(|it| it.arm == arm.name && of_block(it) == of_block(last));
+            !has_trial && !is_given_up(&last.cell_id, &arm.name, self.trials.iter())
+        };
+        let is_unknown = |arm: &&ArmSpec| known.iter().all(|missing| missing.name != arm.name);
+        let arms = spec.arms.iter().filter(is_unknown).filter(is_left_out);
+        arms.map(|arm| {
+            let reason = Finding::ArmMissing { arm: arm.name.clone() };
+            MissingArm { name: arm.name.clone(), reason, unlock: None }
+        })
+        .collect()
     }
 }
 

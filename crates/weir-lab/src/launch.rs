@@ -191,7 +191,7 @@ pub trait Launcher {
     }
 
     /// Refuses a study that the limits of this machine do not carry, as far as that is known before anything runs. The
-    /// specification has the arms and cells that this session would run, and no others.
+    /// specification has the arms and cells that the session would run, and no others.
     fn check(&self, _spec: &StudySpec) -> Result<(), LaunchError> {
         Ok(())
     }

@@ -25,6 +25,7 @@ pub mod outline;
 pub mod pilot;
 pub mod process;
 pub mod run;
+pub mod run_folder;
 pub mod storage;
 pub mod stored;
 pub mod supervise;

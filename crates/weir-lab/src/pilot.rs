@@ -89,7 +89,7 @@ fn is_alike(cell: &CellSpec, other: &CellSpec) -> bool {
 }
 
 /// Fixes the rate of a cell, and of all others that have its pilot: they are shares of one number, whatever becomes of
-/// this session. Gives their identifiers and rates.
+/// the session. Gives their identifiers and rates.
 pub(crate) fn fix_rates(spec: &mut StudySpec, index: usize, capacity: f64) -> Vec<(String, f64)> {
     let own = spec.cells[index].clone();
     let alike = spec.cells.iter_mut().filter(|cell| is_alike(cell, &own));

@@ -6,6 +6,7 @@
 //! own; it runs under `supervise`, which ends all of them when this process is gone. There is no other way short of a
 //! control group, which needs rights an ordinary user does not have.
 
+mod answer;
 mod chain;
 mod descriptors;
 mod files;
@@ -48,6 +49,7 @@ use crate::{
     launch::{LaunchError, Launcher, RoundOutcome, RoundRequest, TrialOutcome, TrialRequest},
     protocol::{self, start::ServerStart},
 };
+pub use answer::{ANSWER_MAX, Answer, answer};
 use files::{Files, TrialFiles};
 use generator::Loaded;
 use round::Round;

@@ -1,16 +1,48 @@
-//! A stored study as it is judged now: also when its session was killed before it could judge, and while one writes it.
+//! A stored study as it is judged now: also when its session was killed before it could judge, and while one writes it;
+//! and two of them side by side.
 
 use std::path::Path;
 
 use weir_judge::{
+    compare::{Run, compare},
     judge::{self, Judged},
     missing::missing_arms,
+    progress::Progress,
 };
 use weir_record::{
+    goal::ComparisonSpec,
+    run_pair::RunPair,
     study::{MissingArm, StudyResult},
     trial::TrialRecord,
 };
 use weir_store::{Store, StoreError};
+
+/// A stored study that can be held against another.
+#[derive(Clone, Debug)]
+pub struct StoredRun {
+    /// What it comes to.
+    pub result: StudyResult,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+impl StoredRun {
+    /// Judges the study in a run folder.
+    pub fn read(folder: &Path) -> Result<Self, StoreError> {
+        let (result, trials) = read(folder)?;
+        let progress = Progress::of(&result.spec, &trials.iter().collect::<Vec<_>>(), &result.missing_arms);
+        Ok(Self { result, progress })
+    }
+
+    /// How it differs from an earlier run, and what thresholds on changes say of that.
+    pub fn against(&self, earlier: &Self, thresholds: &[ComparisonSpec]) -> RunPair {
+        compare(earlier.run(), self.run(), thresholds)
+    }
+
+    fn run(&self) -> Run<'_> {
+        Run { result: &self.result, progress: &self.progress }
+    }
+}
 
 /// Judges the study in a run folder from its blocks. Gives the trials too, pilots included, in the order they ran.
 pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError> {

@@ -54,6 +54,10 @@ pub struct Node {
     pub sessions_open: u64,
     /// Upstream sessions that are logged in.
     pub upstreams_open: u64,
+    /// Sessions of exchanges that were others than the ones before.
+    pub upstreams_begun_anew: u64,
+    /// Orders that ended without a word of their exchange.
+    pub orders_expired: u64,
     /// The sessions that were listed.
     pub sessions: Vec<Session>,
 }
@@ -245,6 +249,8 @@ fn node(earlier: Option<&Reading>, later: &Reading, interval_ns: Option<u64>) ->
         hops: own.map(|node| hops(&pair, &node.hops)).unwrap_or_default(),
         sessions_open: own.map_or(0, |node| node.sessions_open),
         upstreams_open: own.map_or(0, |node| node.upstreams_open),
+        upstreams_begun_anew: own.map_or(0, |node| node.upstreams_begun_anew),
+        orders_expired: own.map_or(0, |node| node.orders_expired),
         sessions: own.map(|node| sessions(&pair, &node.sessions)).unwrap_or_default(),
     }
 }

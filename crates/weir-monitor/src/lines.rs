@@ -131,6 +131,10 @@ fn of_node(node: &Node) -> String {
         let (open, upstreams) = (node.sessions_open, node.upstreams_open);
         text.push_str(&format!("{name} sessions {open}, upstream {upstreams}\n"));
     }
+    let (anew, expired) = (node.upstreams_begun_anew, node.orders_expired);
+    if anew > 0 || expired > 0 {
+        text.push_str(&format!("{name} upstream sessions begun anew {anew}, orders expired {expired}\n"));
+    }
     for session in &node.sessions {
         text.push_str(&format!("{name} session {}\n", session_words(session)));
     }

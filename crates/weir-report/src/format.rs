@@ -116,9 +116,20 @@ pub(crate) fn ratio(ratio: Option<f64>) -> String {
 pub(crate) fn ratio_and_interval(estimate: Option<f64>, interval: Option<(f64, f64)>) -> String {
     match interval {
         Some((low, high)) if estimate.is_some_and(f64::is_finite) => {
-            format!("{} [{}, {}]", ratio(estimate), ratio(Some(low)), ratio(Some(high)))
+            let end = |value| end_of_interval(value, |value| ratio(Some(value)));
+            format!("{} [{}, {}]", ratio(estimate), end(low), end(high))
         }
         _ => ratio(estimate),
+    }
+}
+
+/// An end of a ratio's interval. Beyond a hundredth and a hundredfold it says only that: very few units decide nothing,
+/// and their digits would look as if they did.
+fn end_of_interval(value: f64, number: impl Fn(f64) -> String) -> String {
+    match value {
+        0.0..0.01 => "<0.01".to_owned(),
+        value if value > 100.0 && value.is_finite() => ">100".to_owned(),
+        value => number(value),
     }
 }
 
@@ -129,8 +140,8 @@ pub(crate) fn ratio_in_prose(estimate: f64, interval: Option<(f64, f64)>) -> (St
         _ => 2,
     };
     let number = |value: f64| finite(value, |value| format!("{value:.decimals$}"));
-    let range =
-        interval.map_or_else(String::new, |(low, high)| format!(" [{}, {}]", number(low), number(high)));
+    let end = |value| end_of_interval(value, number);
+    let range = interval.map_or_else(String::new, |(low, high)| format!(" [{}, {}]", end(low), end(high)));
     (number(estimate), range)
 }
 
@@ -202,6 +213,13 @@ mod tests {
         assert_eq!(bytes(4096), "4 KiB");
         assert_eq!(quantile(0.999), "99.9 %");
         assert_eq!(quantile(1.0), "100 %");
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_has_no_digits() {
+        assert_eq!(ratio_and_interval(Some(0.874), Some((0.0001, 626_793.4))), "0.874 [<0.01, >100]");
+        assert_eq!(ratio_and_interval(Some(0.874), Some((0.01, 100.0))), "0.874 [0.010, 100.000]");
+        assert_eq!(ratio_in_prose(0.874, Some((0.0, 101.0))).1, " [<0.01, >100]");
     }
 
     #[test]

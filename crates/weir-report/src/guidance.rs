@@ -152,10 +152,10 @@ fn observe(view: &View<'_>) -> String {
     view.language
         .choose([
             "How much of the CPU of a server of yours this can touch at most: weir observe -p PID, while it has its own \
-             load. An echo does nothing but I/O; what a handler computes, no I/O model changes.",
-            "실제 서버의 CPU 중 최대 얼마가 이 선택의 영향을 받는지는 평소 부하를 받는 동안 weir observe -p PID로 알 수 있습니다. 에코는 \
-             I/O만 하며, 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
-            "此选择最多能影响您的服务器多少 CPU：在其承受自身负载时运行 weir observe -p PID。回显只做 I/O；处理程序的计算开销不随 I/O 模型改变。",
+             load. Servers here do little but I/O; what a handler computes, no I/O model changes.",
+            "실제 서버의 CPU 중 최대 얼마가 이 선택의 영향을 받는지는 평소 부하를 받는 동안 weir observe -p PID로 알 수 있습니다. 여기서 \
+             측정한 서버는 I/O 말고 하는 일이 거의 없으며, 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
+            "此选择最多能影响您的服务器多少 CPU：在其承受自身负载时运行 weir observe -p PID。这里的服务器除 I/O 外几乎不做别的；处理程序的计算开销不随 I/O 模型改变。",
         ])
         .to_owned()
 }

@@ -23,6 +23,7 @@ mod connection_costs;
 mod csv;
 mod definitions;
 mod display;
+mod doctor;
 mod evidence;
 mod evidence_csv;
 mod findings;
@@ -60,6 +61,7 @@ mod words;
 use maud::Markup;
 use weir_record::{
     finding::{Finding, MessageKind},
+    machine::Diagnosis,
     metric::Metric,
     spec::Text,
     study::StudyResult,
@@ -116,6 +118,16 @@ pub fn slices_csv(trials: &[TrialRecord]) -> String {
 /// What the laboratory found, in one language.
 pub fn finding(found: &Finding, language: Language) -> String {
     findings::told_in(language, found)
+}
+
+/// What `weir doctor` found, as a table in lines of at most so many columns.
+pub fn doctor(diagnoses: &[Diagnosis], language: Language, columns_max: usize) -> String {
+    doctor::table(diagnoses, language, columns_max)
+}
+
+/// What would mend what `weir doctor` found; a command as it is, to be copied.
+pub fn remedy(remedy: &Finding, language: Language) -> String {
+    doctor::remedy(language, remedy)
 }
 
 /// Every reading of every slice of evidence, one per line; the header alone where a study has none.

@@ -1,6 +1,8 @@
-//! Views of two runs side by side: text for a terminal, and Markdown for a pull request's comment. Both draw the same
-//! sections. The figures of the first are column A, those of the other column B.
+//! Views of two runs side by side: text for a terminal, Markdown for a pull request's comment, and a page. All draw the
+//! same sections; the page has the changes as a chart too. The figures of the first are column A, those of the other
+//! column B.
 
+use maud::Markup;
 use weir_record::{
     goal::AnswerScale,
     machine::FactDifference,
@@ -11,7 +13,8 @@ use weir_record::{
 };
 
 use crate::{
-    format, goals,
+    chart::{self, Telling},
+    format, goals, html as page,
     language::{Language, told},
     markdown::of_sections as document,
     metrics,
@@ -39,6 +42,22 @@ pub fn terminal(
 pub fn markdown(pair: &RunPair, other: &StudyResult, language: Language) -> String {
     let view = View::new(other, language);
     document(&view, (&title(&view), &head(&view, pair)), &sections(&view, pair))
+}
+
+/// The same as a page, with something above it where it is one of several.
+pub fn html(pair: &RunPair, other: &StudyResult, language: Language, above: &Markup) -> String {
+    let view = View::new(other, language);
+    let mut all = sections(&view, pair);
+    let verdict = |change: &Change| verdict(&view, change);
+    let numbers = |own: &[Change]| changes(&view, own);
+    let plots = chart::changes(&view, &pair.changes, &Telling { verdict: &verdict, numbers: &numbers });
+    // Below a chart its table is folded, with what has no figure to draw.
+    if let Some(first) = all.first_mut().filter(|_| !plots.is_empty()) {
+        first.plots = plots;
+    }
+    let primary = pair.changes.iter().find(|change| change.role == CellRole::Primary);
+    let class = primary.map_or("doubt", |change| page::verdict_class(change.verdict));
+    page::of_sections(&view, above, (&title(&view), &head(&view, pair)), class, &all)
 }
 
 /// One sentence on why a run cannot be held against another.

@@ -189,16 +189,16 @@ words! {
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
         told from noise, ? one that another figure does not bear out, such as the CPU of the whole machine, \
         † the generator was the limit, so that the arms ran at different rates and the difference may be one of rate, \
-        – nothing to compare. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
+        – nothing to compare, … nothing told before the schedule is finished. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
         rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
         | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 잡음과 구별되지 않음, ? 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않음, \
-        † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가. ▼나 ▲로 표시한 셀 중 \
+        † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가, … 일정이 끝나기 전이라 판정하지 않음. ▼나 ▲로 표시한 셀 중 \
         틀린 것은 많아야 5%로 기대됩니다(지표의 모든 셀에 대한 거짓 발견율). 평균은 이 셀들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
         이어 구했고 구간은 99%입니다. * 바쁜 스레드가 CPU보다 많음."
         | "每个单元中该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，? 已检出但整机 CPU 等其他数值不予佐证，\
-        † 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
+        † 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较，… 计划完成前不作判定。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
         （按某指标全部单元的错误发现率）。平均为这些单元比值的几何平均。从多少连接起更少，是在两个水平之间按直线（对数尺度）求得，区间为 99%。* 忙碌线程多于 CPU。";
     MapConnections: "connections" | "연결 수" | "连接数";
     MapWorkers: "workers" | "워커 수" | "工作线程数";
@@ -219,6 +219,7 @@ words! {
     MapLimited: "generator was the limit" | "부하 생성기 한계" | "受限于负载生成器";
     MapLimitedShort: "generator-bound" | "생성기 한계" | "受限";
     MapInvalid: "not comparable" | "비교 불가" | "不可比";
+    MapUnfinished: "not told yet, unfinished" | "미완료로 판정 전" | "尚未完成，暂不判定";
 
     OverviewTitle: "The map in tables" | "표로 본 지도" | "分布图的各张表";
     OverviewHelp: "Means are geometric, over the same cells at every level and for every arm, and never over raw figures of \
@@ -319,15 +320,17 @@ words! {
         watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, those whose interval excludes 0 first, the largest of them at the top. The parts are held \
         against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
         explained lies within 95 % and 105 % of that CPU. Switching is what the scheduler charges a thread with before it \
-        runs, above all on a CPU that was idle. What is left is a row of its own. A place says where CPU goes, and not why."
+        runs, above all on a CPU that was idle. A call that had begun before its slice, or went on beyond its end, is in no \
+        part, so that its CPU is in what is left. That is a row of its own. A place says where CPU goes, and not why."
         | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰로 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 구간은 라운드에 걸친 \
         99 %이고, 차이는 같은 라운드 안에서 구하고, 구간이 0을 포함하지 않는 것부터 큰 순서로 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
         구간 전체가 95 %와 105 % 사이이면 합이 맞는 것입니다. 스레드로의 전환은 스레드가 실제로 실행되기 전에 스케줄러가 그 스레드의 \
-        CPU 시간으로 계산한 몫이며, 주로 유휴였던 CPU에서 생깁니다. 설명되지 않은 몫은 따로 적습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
+        CPU 시간으로 계산한 몫이며, 주로 유휴였던 CPU에서 생깁니다. 구간이 시작되기 전에 이미 시작되었거나 구간이 끝난 뒤에도 진행 중인 호출은 어느 항목에도 넣지 않으므로, \
+        그 CPU 시간은 설명되지 않은 몫에 들어갑니다. 설명되지 않은 몫은 따로 적습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
         말하지는 않습니다."
         | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测增加的部分（由程序自行测得）。区间为各轮的 99 % 区间；差异在同一轮内求得，区间不含 0 的排在前面，并由大到小排列。\
         各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个区间落在 95 % 与 105 % 之间即为账目相符。切换到其线程，是调度器在线程真正运行之前就计入该线程的 \
-        CPU 时间，主要出现在原本空闲的 CPU 上。无法解释的部分单列一行。\
+        CPU 时间，主要出现在原本空闲的 CPU 上。在时间片开始之前就已开始、或在其结束时仍在进行的调用不计入任何一项，其 CPU 时间归入无法解释的部分。无法解释的部分单列一行。\
         去向只说明 CPU 用在哪里，不说明原因。";
     CpuPlace: "place" | "쓰인 곳" | "去向";
     DifferenceOf: "difference" | "차이" | "差异";

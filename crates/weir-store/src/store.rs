@@ -195,7 +195,7 @@ impl Store {
         let (spec_asked, spec, fingerprint, missing_arms, reproduce, elapsed_ns) = row;
         Ok(StudyHeader {
             spec_asked: self.parse("study", &spec_asked)?,
-            spec: self.parse("study", &spec)?,
+            spec: self.spec(&spec)?,
             fingerprint: self.parse("fingerprint", &fingerprint)?,
             missing_arms: self.parse("missing arms", &missing_arms)?,
             reproduce,
@@ -221,7 +221,7 @@ impl Store {
             .map_err(wrap)?;
         let rows = counted.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(wrap)?;
         Ok(StudyBrief {
-            spec: self.parse("study", &spec)?,
+            spec: self.spec(&spec)?,
             created_at,
             elapsed_ns: u64::try_from(elapsed_ns).unwrap_or(0),
             blocks: rows.collect::<Result<_, _>>().map_err(wrap)?,
@@ -324,6 +324,18 @@ impl Store {
 
     fn sqlite(&self, source: rusqlite::Error) -> StoreError {
         StoreError::from_sqlite(&self.path, source)
+    }
+
+    /// A study as it was stored. What judges and draws it counts on an arm and a cell.
+    fn spec(&self, text: &str) -> Result<StudySpec, StoreError> {
+        let spec: StudySpec = self.parse("study", text)?;
+        let missing = match (spec.arms.is_empty(), spec.cells.is_empty()) {
+            (true, _) => "arm",
+            (_, true) => "cell",
+            (false, false) => return Ok(spec),
+        };
+        let reason = format!("the stored study has no {missing}");
+        Err(StoreError::Damaged { path: self.path.clone(), reason })
     }
 
     fn parse<T: DeserializeOwned>(&self, what: &str, text: &str) -> Result<T, StoreError> {

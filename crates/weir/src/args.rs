@@ -110,15 +110,18 @@ pub(crate) struct Doctor {
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+    /// Language: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// Folder of a study's results, or the file of an observation
     pub(crate) run: PathBuf,
-    /// Language: en, ko or zh
-    #[arg(long, default_value = "en")]
-    pub(crate) lang: String,
+    /// Language: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
     /// Folder for report.html and, of a study, report.md [default: the study's own, or the observation's]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use weir_dashboard::DashboardError;
+use weir_dashboard::{DashboardError, TokenError};
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
+use weir_evidence::recorded::RecordError;
 use weir_lab::{file::FileError, run::RunError};
 use weir_load::LoadError;
 use weir_storage::job::{JobError, JobFileError};
@@ -86,13 +87,23 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         || cause.is::<OptionError>()
         || cause.is::<AddressError>()
         || cause.is::<FileError>()
+        || cause.is::<TokenError>()
     {
         return Some(Exit::Usage);
     }
     if cause.is::<NoBaseline>() {
         return Some(Exit::Study(weir_lab::exit::ExitCode::NoBaseline));
     }
-    if let Some(DashboardError::OneStudy(_) | DashboardError::Unlistenable { .. }) = cause.downcast_ref() {
+    if let Some(
+        DashboardError::OneStudy(_)
+        | DashboardError::Unlistenable { .. }
+        | DashboardError::NoOrigins { .. }
+        | DashboardError::NoStudies { .. },
+    ) = cause.downcast_ref()
+    {
+        return Some(Exit::Usage);
+    }
+    if let Some(RecordError::NoRecord { .. }) = cause.downcast_ref() {
         return Some(Exit::Usage);
     }
     if let Some(StoreError::NotFound { .. } | StoreError::NotAStore { .. } | StoreError::Newer { .. }) =

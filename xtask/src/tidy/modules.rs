@@ -14,6 +14,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir-lab",
         &[
             "limits",
+            "run_folder",
             "held",
             "follow",
             "stored",
@@ -128,6 +129,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "titles",
             "rung",
             "findings",
+            "doctor",
             "csv",
             "slices_csv",
             "evidence_csv",

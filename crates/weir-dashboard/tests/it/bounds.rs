@@ -11,7 +11,7 @@ use weir_dashboard::{CONNECTIONS_MAX, FOLDERS_MAX, JUDGED_MAX, LISTED_MAX};
 
 use crate::{
     client::{Answer, Running},
-    results::{folder, study},
+    results::{folder, make_old, study},
 };
 
 /// A counter or a gauge of the dashboard's own.
@@ -38,6 +38,40 @@ fn of_many_studies_the_newest_are_listed_a_hundred_to_a_page_and_the_rest_is_tol
     assert!(last.contains("href=\"/?from=850&amp;lang=ko\""), "{last}");
     for beyond in ["5000", "18446744073709551616", "-1"] {
         assert_eq!(dashboard.get(&format!("/?from={beyond}")).status, 200);
+    }
+}
+
+#[test]
+fn studies_are_found_by_what_is_in_their_names_also_older_ones_than_are_listed() {
+    let results = folder("found");
+    for number in 0..LISTED_MAX + 6 {
+        let path = results.join(format!("Study-{number:04}"));
+        fs::create_dir(&path).expect("a folder can be made");
+        fs::write(path.join("study.db"), "").expect("a file can be written");
+        make_old(&path, number as u64);
+    }
+    let dashboard = Running::over(&results);
+    let names = |page: &str| page.matches("class=\"name\"").count();
+    assert!(dashboard.get("/").body.contains("<input type=\"search\" name=\"find\" value=\"\">"));
+    let oldest = dashboard.get("/?find=+STUDY-1005+").body;
+    assert!(names(&oldest) == 1 && oldest.contains("value=\"STUDY-1005\""), "{oldest}");
+    assert_eq!(dashboard.get("/study/Study-1005").status, 500, "it is there, and is no store");
+    let ten = dashboard.get("/?find=dy-0&from=950&lang=ko").body;
+    assert_eq!(names(&ten), 50);
+    assert!(
+        ten.contains("href=\"/?find=dy-0&amp;from=850&amp;lang=ko\""),
+        "pages keep what is searched: {ten}"
+    );
+    assert!(ten.contains("href=\"/?find=dy-0&amp;from=950&amp;lang=zh\""), "and so do languages");
+    let all = dashboard.get("/?find=Study").body;
+    assert!(names(&all) == 100 && all.contains("The newest 1000 studies are listed; 6 older ones are not."));
+    for (query, words) in [
+        ("find=%3Cb%3E", "No study has this in its name: &lt;b&gt;"),
+        ("find=zz&lang=ko", "이름에 다음이 들어 있는 연구가 없습니다: zz"),
+        ("find=zz&lang=zh", "没有名称包含以下内容的研究：zz"),
+    ] {
+        let none = dashboard.get(&format!("/?{query}"));
+        assert!(none.status == 200 && names(&none.body) == 0 && none.body.contains(words), "{}", none.body);
     }
 }
 

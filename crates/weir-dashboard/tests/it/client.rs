@@ -4,11 +4,11 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     path::Path,
-    thread::JoinHandle,
-    time::Duration,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
-use weir_dashboard::{Dashboard, Settings, Stop};
+use weir_dashboard::{ControlSettings, Dashboard, Settings, Stop};
 use weir_report::Language;
 
 /// Longest wait for anything, on a machine that is busy.
@@ -17,22 +17,30 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A dashboard until it is dropped.
 pub struct Running {
     pub address: SocketAddr,
-    stop: Stop,
+    pub stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    /// One on a port that the system chooses.
+    /// One on a port that the system chooses, which shows and does nothing else.
     pub fn over(folder: &Path) -> Self {
+        Self::with(folder, "127.0.0.1:0", None)
+    }
+
+    /// One that can act, on a port of this address that the system chooses.
+    pub fn with(folder: &Path, listen: &str, control: Option<ControlSettings>) -> Self {
         let settings = Settings {
             folder: folder.to_path_buf(),
-            listen: "127.0.0.1:0".parse().expect("an address"),
+            listen: listen.parse().expect("an address"),
             hosts: vec!["lab.example".to_owned()],
             language: Language::English,
+            control,
+            records: None,
+            stats: Vec::new(),
         };
         let dashboard = Dashboard::bind(settings).unwrap_or_else(|error| panic!("{error}"));
         let (address, stop) = (dashboard.address(), dashboard.stop());
-        Self { address, stop, thread: Some(std::thread::spawn(move || dashboard.run())) }
+        Self { address, stop, thread: Some(thread::spawn(move || dashboard.run())) }
     }
 
     /// A connection to it.
@@ -44,15 +52,32 @@ impl Running {
 
     /// Sends these lines as the head of a request, and reads until the connection ends.
     pub fn ask(&self, lines: &[&str]) -> Answer {
+        self.send(lines, "")
+    }
+
+    /// The same with a body, whose length the head has.
+    pub fn send(&self, lines: &[&str], body: &str) -> Answer {
         let mut stream = self.connect();
-        let head = format!("{}\r\nConnection: close\r\n\r\n", lines.join("\r\n"));
+        let head = format!("{}\r\nConnection: close\r\n\r\n{body}", lines.join("\r\n"));
         stream.write_all(head.as_bytes()).expect("it takes a request");
         Answer::read(stream)
+    }
+
+    /// Sends a form, with these lines beside what every form has.
+    pub fn post(&self, path: &str, lines: &[&str], form: &str) -> Answer {
+        let (first, length) = (format!("POST {path} HTTP/1.1"), format!("Content-Length: {}", form.len()));
+        let kind = "Content-Type: application/x-www-form-urlencoded";
+        self.send(&[&[first.as_str(), kind, &length], lines].concat(), form)
     }
 
     /// The page at an address, for somebody whose browser prefers nothing.
     pub fn get(&self, path: &str) -> Answer {
         self.ask(&[&format!("GET {path} HTTP/1.1"), &format!("Host: {}", self.address)])
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Stops it, and waits until it has ended.
@@ -67,6 +92,15 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.stop();
+    }
+}
+
+/// Waits until something holds, by looking again and again.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not come in {PATIENCE:?}");
+        thread::yield_now();
     }
 }
 

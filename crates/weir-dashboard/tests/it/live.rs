@@ -7,13 +7,14 @@ use std::{
     path::Path,
 };
 
+use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 use weir_dashboard::WATCHERS_MAX;
 use weir_store::{NewStudy, Store, StoredBlock};
 
 use crate::{
     client::{Answer, Running},
-    results::{folder, study},
+    results::{folder, sql, study},
 };
 
 /// A session of which a test says when it stores its next block.
@@ -108,6 +109,24 @@ fn a_study_that_breaks_its_reader_is_not_the_end_of_the_live_view() {
     drop(broken);
     let _whole = Session::repeating(&ran, &results.join("whole"));
     Watcher::of(&dashboard, "").until("/study/whole");
+}
+
+#[test]
+fn a_store_that_is_busy_for_a_moment_is_read_when_it_is_free_though_nothing_was_written() {
+    let results = folder("live-busy");
+    let path = study(&results, ("one", "quick"), 10);
+    // A lock of one process keeps readers out in this mode, and giving it up writes nothing.
+    sql(&path, "PRAGMA journal_mode = delete");
+    let lock = File::open(&path).expect("the folder can be opened");
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    let other = Connection::open(path.join(weir_store::FILE_NAME)).expect("the store can be opened");
+    other.execute_batch("BEGIN EXCLUSIVE").expect("nobody reads");
+    let dashboard = Running::over(&results);
+    let busy = dashboard.get("/live").body;
+    assert!(busy.contains("in use by another process"), "{busy}");
+    other.execute_batch("ROLLBACK").expect("a transaction is open");
+    let read = dashboard.get("/live").body;
+    assert!(read.contains("blocks are done"), "{read}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod bounds;
 mod client;
+mod compare;
+mod control;
 mod live;
 mod pages;
 mod refusals;

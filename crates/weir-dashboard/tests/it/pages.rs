@@ -125,13 +125,36 @@ fn a_study_that_a_session_works_on_is_marked_and_can_be_seen() {
 }
 
 #[test]
+fn figures_and_the_whole_study_can_be_kept_as_files() {
+    let results = folder("export");
+    let path = study(&results, ("one \"quick\"", "quick"), 100);
+    let dashboard = Running::over(&results);
+    let page = dashboard.get("/study/one%20%22quick%22").body;
+    let (result, trials) = weir_lab::stored::read(&path).expect("it can be judged");
+    for (file, kind, end, text) in [
+        ("figures.csv", "text/csv; charset=utf-8", "csv", weir_report::csv(&result)),
+        ("study.json", "application/json", "json", weir_lab::export::json(&result, &trials).expect("JSON")),
+    ] {
+        let href = format!("/study/one%20%22quick%22/{file}");
+        assert!(page.contains(&format!("href=\"{href}\" download")), "{}", told(&page));
+        let kept = dashboard.get(&href);
+        assert_eq!((kept.status, kept.header("content-type")), (200, kind));
+        let disposition = format!("attachment; filename=\"one__quick_.{end}\"");
+        assert_eq!(kept.header("content-disposition"), disposition);
+        assert!(kept.body == text, "{file} is what weir export prints");
+        assert_eq!(dashboard.get(&format!("/study/nothing/{file}")).status, 404);
+        assert_eq!(dashboard.get(&format!("/study/../{file}")).status, 404);
+    }
+}
+
+#[test]
 fn the_dashboard_counts_itself_and_says_that_it_is_there() {
     let results = folder("metrics");
     let dashboard = Running::over(&results);
     assert_eq!(dashboard.get("/healthz").body, "ok\n");
     assert_eq!(dashboard.get("/nowhere").status, 404);
     let metrics = dashboard.get("/metrics");
-    assert_eq!(metrics.header("content-type"), "text/plain; version=0.0.4");
+    assert_eq!(metrics.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     for line in [
         "# TYPE weir_dashboard_answers_total counter",
         "weir_dashboard_answers_total{status=\"2xx\"} 1",

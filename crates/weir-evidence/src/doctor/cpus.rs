@@ -2,7 +2,10 @@
 
 use std::thread;
 
-use weir_record::machine::{Finding, FindingState, Fingerprint};
+use weir_record::{
+    finding::{Finding, SharedPart},
+    machine::{Diagnosis, FindingState, Fingerprint},
+};
 
 use super::{finding, unlocked_by, yes_or_limited};
 use crate::{
@@ -15,7 +18,7 @@ const SECTION: &str = "cpus";
 /// Clock sources that are read without leaving the CPU.
 const CLOCKS_FAST: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
 
-pub(super) fn findings(machine: &Fingerprint) -> Vec<Finding> {
+pub(super) fn findings(machine: &Fingerprint) -> Vec<Diagnosis> {
     let topology = Topology::from(machine);
     let mut findings = vec![cores_finding(&topology, machine.cpus_online)];
     if let Some(placement) = place(&topology) {
@@ -27,7 +30,7 @@ pub(super) fn findings(machine: &Fingerprint) -> Vec<Finding> {
     findings
 }
 
-fn cores_finding(topology: &Topology, online: u32) -> Finding {
+fn cores_finding(topology: &Topology, online: u32) -> Diagnosis {
     let cores = cores(topology).len();
     let allowed = topology.allowed.len();
     let state = match (cores, allowed) {
@@ -35,24 +38,27 @@ fn cores_finding(topology: &Topology, online: u32) -> Finding {
         (_, 2..) => FindingState::Limited,
         _ => FindingState::No,
     };
-    let consequence = match state {
-        FindingState::Yes => "server and generator get a core each",
-        FindingState::Limited => "server and generator share a core",
-        FindingState::No => "server and generator take turns on one CPU",
+    let shared = match state {
+        FindingState::Yes => SharedPart::Nothing,
+        FindingState::Limited => SharedPart::Core,
+        FindingState::No => SharedPart::Cpu,
     };
-    let detail = format!("{allowed} of {online} CPUs allowed on {cores} physical cores: {consequence}");
-    finding(SECTION, "cores", state, detail)
+    let found = Finding::CoresFound { allowed: number(allowed), online, cores: number(cores), shared };
+    finding(SECTION, "cores", state, found)
 }
 
-fn pinning(placement: &Placement, refused: &[usize]) -> Finding {
-    let (state, word) = match (refused.is_empty(), placement.sharing) {
-        (false, _) => (FindingState::No, format!("the kernel refuses to pin to {}", numbers(refused))),
-        (true, Sharing::Nothing) => (FindingState::Yes, "different cores".to_owned()),
-        (true, Sharing::Core) => (FindingState::Limited, "one core shared".to_owned()),
-        (true, Sharing::Cpu) => (FindingState::Limited, "one CPU shared".to_owned()),
+fn pinning(placement: &Placement, refused: &[usize]) -> Diagnosis {
+    let shared = match placement.sharing {
+        Sharing::Nothing => SharedPart::Nothing,
+        Sharing::Core => SharedPart::Core,
+        Sharing::Cpu => SharedPart::Cpu,
     };
-    let (server, load) = (numbers(&placement.server), numbers(&placement.load));
-    finding(SECTION, "pinning", state, format!("server on CPU {server}, generator on CPU {load}: {word}"))
+    let state = match (refused.is_empty(), shared) {
+        (false, _) => FindingState::No,
+        (true, shared) => yes_or_limited(shared == SharedPart::Nothing),
+    };
+    let [server, load, refused] = [&placement.server[..], &placement.load, refused].map(numbers);
+    finding(SECTION, "pinning", state, Finding::PinnedTo { server, load, refused, shared })
 }
 
 /// CPUs of the placement a thread cannot be pinned to.
@@ -65,8 +71,12 @@ fn refused_cpus(placement: &Placement) -> Vec<usize> {
     tried.join().unwrap_or_default()
 }
 
-fn numbers(cpus: &[usize]) -> String {
-    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+fn numbers(cpus: &[usize]) -> Vec<u32> {
+    cpus.iter().copied().map(number).collect()
+}
+
+fn number(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// CPUs' worth of time this control group may use, if it is limited.
@@ -84,41 +94,28 @@ fn parse_quota(text: &str) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-fn quota(cpus: Option<f64>) -> Finding {
-    let detail = match cpus {
-        None => "no CPU quota on this control group".to_owned(),
-        Some(cpus) => format!(
-            "this control group is stopped after {cpus:.2} CPUs' worth of time: results show the quota"
-        ),
-    };
-    finding(SECTION, "quota", yes_or_limited(cpus.is_none()), detail)
+fn quota(cpus: Option<f64>) -> Diagnosis {
+    let found = cpus.map_or(Finding::NoCpuQuota, |cpus| Finding::CpuQuota { cpus });
+    finding(SECTION, "quota", yes_or_limited(cpus.is_none()), found)
 }
 
-fn governor(governor: Option<&str>) -> Finding {
-    let detail = match governor {
-        None => "no frequency governor visible: the host or the firmware decides".to_owned(),
-        Some("performance") => "performance".to_owned(),
-        Some(other) => format!("{other}: frequency follows load, so a change of load changes the speed"),
-    };
+fn governor(governor: Option<&str>) -> Diagnosis {
     let good = matches!(governor, None | Some("performance"));
+    let named = |name: &str| Finding::Governor { name: name.to_owned(), follows_load: !good };
+    let found = governor.map_or(Finding::NoGovernor, named);
     unlocked_by(
-        finding(SECTION, "governor", yes_or_limited(good), detail),
+        finding(SECTION, "governor", yes_or_limited(good), found),
         "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
     )
 }
 
-fn clocksource(name: &str) -> Finding {
-    let (good, detail) = match name {
-        "" => (false, "the clock source cannot be read".to_owned()),
-        name if CLOCKS_FAST.contains(&name) => {
-            (true, format!("{name}: the time is read without a system call"))
-        }
-        name => (false, format!("{name}: every look at the clock is a system call")),
-    };
-    let found = finding(SECTION, "clocksource", yes_or_limited(good), detail);
+fn clocksource(name: &str) -> Diagnosis {
     if name.is_empty() {
-        return found;
+        return finding(SECTION, "clocksource", FindingState::Limited, Finding::NoClockSource);
     }
+    let is_fast = CLOCKS_FAST.contains(&name);
+    let found = Finding::ClockSource { name: name.to_owned(), is_fast };
+    let found = finding(SECTION, "clocksource", yes_or_limited(is_fast), found);
     unlocked_by(found, "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
@@ -144,9 +141,15 @@ mod tests {
         let placement = place(&topology(vec![0, 1, 2, 3], vec![vec![0, 2], vec![1, 3]])).expect("four CPUs");
         let good = pinning(&placement, &[]);
         assert_eq!(good.state, FindingState::Yes);
-        assert_eq!(good.detail, "server on CPU 0,2, generator on CPU 1,3: different cores");
+        let pinned = |refused| Finding::PinnedTo {
+            server: vec![0, 2],
+            load: vec![1, 3],
+            refused,
+            shared: SharedPart::Nothing,
+        };
+        assert_eq!(good.found, pinned(vec![]));
         let bad = pinning(&placement, &[3]);
-        assert_eq!((bad.state, bad.detail.ends_with("refuses to pin to 3")), (FindingState::No, true));
+        assert_eq!((bad.state, bad.found), (FindingState::No, pinned(vec![3])));
     }
 
     #[test]
@@ -162,7 +165,8 @@ mod tests {
     #[test]
     fn slow_clocks_and_slow_governors_come_with_a_command() {
         assert_eq!(clocksource("tsc").unlock, None);
-        assert!(clocksource("hpet").unlock.is_some_and(|command| command.contains("echo tsc")));
+        let of_slow = clocksource("hpet").unlock;
+        assert!(matches!(of_slow, Some(Finding::RunCommand { command }) if command.contains("echo tsc")));
         assert_eq!((clocksource("").state, clocksource("").unlock), (FindingState::Limited, None));
         assert_eq!(governor(None).state, FindingState::Yes);
         assert_eq!(governor(Some("performance")).unlock, None);

@@ -1,40 +1,35 @@
 //! Section `evidence`: which rungs of the ladder can be reached. What decides is in `crate::ladder::rung`.
 
 use weir_record::{
-    machine::{Finding, FindingState},
+    finding::Finding,
+    machine::{Diagnosis, FindingState},
     observation::{Rung, RungState},
 };
 
-use super::finding;
+use super::{finding, run};
 use crate::ladder::rung::{Facts, ladder};
 
 const SECTION: &str = "evidence";
 
-pub(super) fn findings() -> Vec<Finding> {
+pub(super) fn findings() -> Vec<Diagnosis> {
     ladder(&Facts::read()).into_iter().map(told).collect()
 }
 
-fn told(state: RungState) -> Finding {
-    let (name, gives) = match state.rung {
-        Rung::Engine => ("L0 engine counters", "always on, costs nothing, exact for Weir's own servers"),
-        Rung::Process => (
-            "L1 /proc",
-            "CPU time and waiting time in nanoseconds by thread, switches, memory, machine noise",
-        ),
-        Rung::Programs => (
-            "L2 kernel programs",
-            "every system call of a process by kind: count, time on a CPU and asleep, who woke whom (weir observe \
-             --trace)",
-        ),
-        Rung::Strace => ("L3 strace", "installed: shows what it makes of a program, and is never a measure"),
+fn told(RungState { rung, obstacle, unlock }: RungState) -> Diagnosis {
+    let name = match rung {
+        Rung::Engine => "L0 engine counters",
+        Rung::Process => "L1 /proc",
+        Rung::Programs => "L2 kernel programs",
+        Rung::Strace => "L3 strace",
     };
     // /proc gives something in any case.
-    let (found, detail) = match (&state.obstacle, state.rung) {
-        (None, _) => (FindingState::Yes, gives.to_owned()),
-        (Some(obstacle), Rung::Process) => (FindingState::Limited, obstacle.to_string()),
-        (Some(obstacle), _) => (FindingState::No, obstacle.to_string()),
+    let state = match (&obstacle, rung) {
+        (None, _) => FindingState::Yes,
+        (Some(_), Rung::Process) => FindingState::Limited,
+        (Some(_), _) => FindingState::No,
     };
-    Finding { unlock: state.unlock, ..finding(SECTION, name, found, detail) }
+    let found = obstacle.map_or(Finding::RungGives { rung }, |obstacle| Finding::RungBarred { obstacle });
+    Diagnosis { unlock: unlock.map(|command| run(&command)), ..finding(SECTION, name, state, found) }
 }
 
 #[cfg(test)]
@@ -47,9 +42,9 @@ mod tests {
     fn an_obstacle_stands_with_its_command() {
         let unlock = Some("sudo something".to_owned());
         let of = |rung, obstacle, unlock| told(RungState { rung, obstacle, unlock });
-        let refused = of(Rung::Programs, Some(Obstacle::NoPrivilege), unlock.clone());
-        assert_eq!((refused.state, &refused.unlock), (FindingState::No, &unlock));
-        assert_eq!(refused.detail, Obstacle::NoPrivilege.to_string());
+        let refused = of(Rung::Programs, Some(Obstacle::NoPrivilege), unlock);
+        assert_eq!((refused.state, refused.unlock), (FindingState::No, Some(run("sudo something"))));
+        assert_eq!(refused.found, Finding::RungBarred { obstacle: Obstacle::NoPrivilege });
         assert_eq!(of(Rung::Programs, None, None).state, FindingState::Yes);
         assert_eq!(of(Rung::Process, Some(Obstacle::NoSchedstat), None).state, FindingState::Limited);
     }

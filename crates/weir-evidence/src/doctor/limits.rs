@@ -1,6 +1,9 @@
 //! Section `limits`: how many connections may be opened, and what the kernel caps on the way.
 
-use weir_record::machine::{Finding, FindingState, Fingerprint};
+use weir_record::{
+    finding::Finding,
+    machine::{Diagnosis, FindingState, Fingerprint},
+};
 
 use super::{finding, has_capability, unlocked_by, yes_or_limited};
 use crate::limits::ConnectionBudget;
@@ -16,7 +19,7 @@ const ACCEPT_QUEUE_WANTED: u64 = 1024;
 /// Locked memory that holds the rings and registered buffers of some workers.
 const MEMLOCK_BYTES_WANTED: u64 = 64 << 20;
 
-pub(super) fn findings(machine: &Fingerprint, budget: &ConnectionBudget) -> Vec<Finding> {
+pub(super) fn findings(machine: &Fingerprint, budget: &ConnectionBudget) -> Vec<Diagnosis> {
     let number = |name: &str| machine.limits.get(name).and_then(|value| value.parse::<u64>().ok());
     vec![
         descriptors(budget, number("nr_open")),
@@ -26,81 +29,63 @@ pub(super) fn findings(machine: &Fingerprint, budget: &ConnectionBudget) -> Vec<
     ]
 }
 
-fn descriptors(budget: &ConnectionBudget, nr_open: Option<u64>) -> Finding {
+fn descriptors(budget: &ConnectionBudget, nr_open: Option<u64>) -> Diagnosis {
     let connections = budget.server_connections();
-    let shown = |limit: u64| if limit == u64::MAX { "unlimited".to_owned() } else { limit.to_string() };
+    let limited = |limit: u64| (limit != u64::MAX).then_some(limit);
     let state = match connections {
         0 => FindingState::No,
         connections => yes_or_limited(connections >= CONNECTIONS_WANTED),
     };
-    let raised = if budget.nofile_soft < budget.nofile_hard {
-        format!(" (Weir raises its own limit from {} to that)", shown(budget.nofile_soft))
-    } else {
-        String::new()
+    let found = Finding::DescriptorsFound {
+        connections: limited(connections),
+        allowed: limited(budget.nofile_hard),
+        raised_from: (budget.nofile_soft < budget.nofile_hard).then_some(budget.nofile_soft),
+        used: budget.descriptors_used,
     };
-    let detail = format!(
-        "{} connections per process: {} descriptors allowed by `ulimit -Hn`{raised}, {} in use",
-        shown(connections),
-        shown(budget.nofile_hard),
-        budget.descriptors_used,
-    );
     let wanted = nr_open.unwrap_or(1 << 20).min(1 << 20);
     // A shell cannot raise its hard limit without privilege, so the hard limit is raised from outside it.
     let command = format!("sudo prlimit --pid $$ --nofile={wanted} && ulimit -n {wanted}");
-    unlocked_by(finding(SECTION, "descriptors", state, detail), &command)
+    unlocked_by(finding(SECTION, "descriptors", state, found), &command)
 }
 
-fn local_ports(budget: &ConnectionBudget) -> Finding {
+fn local_ports(budget: &ConnectionBudget) -> Diagnosis {
     let ports = budget.local_ports;
     let enough =
         ports >= CONNECTIONS_WANTED && ports >= budget.server_connections().min(CONNECTIONS_WANTED * 2);
-    let detail = format!(
-        "{ports} local ports: a generator opens at most {} connections to one server address",
-        budget.client_connections()
-    );
+    let found = Finding::LocalPorts { ports, connections: budget.client_connections() };
     let state = if ports == 0 { FindingState::No } else { yes_or_limited(enough) };
     unlocked_by(
-        finding(SECTION, "local ports", state, detail),
+        finding(SECTION, "local ports", state, found),
         "sudo sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"",
     )
 }
 
-fn accept_queue(somaxconn: Option<u64>) -> Finding {
-    let (good, detail) = match somaxconn {
-        None => (false, "net.core.somaxconn cannot be read".to_owned()),
-        Some(length) => (
-            length >= ACCEPT_QUEUE_WANTED,
-            format!("a listener queues at most {length} connections (somaxconn)"),
-        ),
-    };
+fn accept_queue(somaxconn: Option<u64>) -> Diagnosis {
+    let good = somaxconn.is_some_and(|connections_max| connections_max >= ACCEPT_QUEUE_WANTED);
+    let queue = |connections_max| Finding::AcceptQueue { connections_max };
+    let found = somaxconn.map_or(Finding::NoAcceptQueue, queue);
     unlocked_by(
-        finding(SECTION, "accept queue", yes_or_limited(good), detail),
+        finding(SECTION, "accept queue", yes_or_limited(good), found),
         "sudo sysctl -w net.core.somaxconn=4096",
     )
 }
 
-fn locked_memory(soft: Option<&str>, exempt: bool) -> Finding {
-    let (good, detail) = match soft {
-        _ if exempt => (true, "this process has CAP_IPC_LOCK: locked memory is not limited".to_owned()),
-        Some("unlimited") => (true, "locked memory is not limited".to_owned()),
-        Some(text) => match text.parse::<u64>() {
-            Ok(bytes) => (
-                bytes >= MEMLOCK_BYTES_WANTED,
-                format!("{} KiB of locked memory: bounds what io_uring may register", bytes / 1024),
-            ),
-            Err(_) => (false, format!("the locked memory limit reads {text:?}")),
-        },
-        None => (false, "the locked memory limit cannot be read".to_owned()),
+fn locked_memory(soft: Option<&str>, exempt: bool) -> Diagnosis {
+    let (good, found) = match (soft, soft.and_then(|text| text.parse::<u64>().ok())) {
+        _ if exempt => (true, Finding::LockedMemoryFree { by_capability: true }),
+        (Some("unlimited"), _) => (true, Finding::LockedMemoryFree { by_capability: false }),
+        (_, Some(bytes)) => (bytes >= MEMLOCK_BYTES_WANTED, Finding::LockedMemory { bytes }),
+        (_, None) => (false, Finding::NoLockedMemory),
     };
     unlocked_by(
-        finding(SECTION, "locked memory", yes_or_limited(good), detail),
+        finding(SECTION, "locked memory", yes_or_limited(good), found),
         "sudo prlimit --pid $$ --memlock=unlimited",
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::run, *};
 
     fn budget(nofile_hard: u64, local_ports: u64) -> ConnectionBudget {
         ConnectionBudget { nofile_soft: 1024.min(nofile_hard), nofile_hard, descriptors_used: 6, local_ports }
@@ -109,11 +94,13 @@ mod tests {
     #[test]
     fn descriptors_say_how_many_connections_fit_and_how_to_get_more() {
         let good = descriptors(&budget(20_000, 28_232), None);
-        assert_eq!((good.state, good.unlock), (FindingState::Yes, None));
-        assert!(good.detail.starts_with("19930 connections per process"), "{}", good.detail);
+        assert_eq!((good.state, &good.unlock), (FindingState::Yes, &None));
+        let is_so =
+            |found: &Finding| matches!(found, Finding::DescriptorsFound { connections: Some(19_930), .. });
+        assert!(is_so(&good.found), "{good:?}");
         let low = descriptors(&budget(4096, 28_232), Some(65_536));
         assert_eq!(low.state, FindingState::Limited);
-        assert_eq!(low.unlock.as_deref(), Some("sudo prlimit --pid $$ --nofile=65536 && ulimit -n 65536"));
+        assert_eq!(low.unlock, Some(run("sudo prlimit --pid $$ --nofile=65536 && ulimit -n 65536")));
         assert_eq!(descriptors(&budget(32, 28_232), None).state, FindingState::No);
     }
 
@@ -132,7 +119,7 @@ mod tests {
         assert!(accept_queue(Some(128)).unlock.is_some());
         assert_eq!(locked_memory(Some("unlimited"), false).state, FindingState::Yes);
         let low = locked_memory(Some("8388608"), false);
-        assert_eq!((low.state, low.detail.starts_with("8192 KiB")), (FindingState::Limited, true));
+        assert_eq!((low.state, low.found), (FindingState::Limited, Finding::LockedMemory { bytes: 8 << 20 }));
         assert_eq!(locked_memory(Some("odd"), false).state, FindingState::Limited);
         assert_eq!(locked_memory(Some("8388608"), true).unlock, None);
     }

@@ -2,7 +2,10 @@
 
 use std::{io, thread, time::Duration};
 
-use weir_record::machine::{CrossCoreReading, Finding, FindingState, Fingerprint, NoiseWindow};
+use weir_record::{
+    finding::Finding,
+    machine::{CrossCoreReading, Diagnosis, FindingState, Fingerprint, NoiseWindow},
+};
 
 use super::{finding, yes_or_limited};
 use crate::{
@@ -19,17 +22,17 @@ const STEAL_SHARE_MAX: f64 = 0.01;
 /// CPUs used by others above which a trial is excluded.
 const FOREIGN_CPUS_MAX: f64 = 0.02;
 
-pub(super) fn findings(machine: &Fingerprint, watch: Duration) -> Vec<Finding> {
+pub(super) fn findings(machine: &Fingerprint, watch: Duration) -> Vec<Diagnosis> {
     let mut findings = match watch_machine(watch) {
         Ok((steal_since_boot, window)) => {
             vec![steal(steal_since_boot, &window), foreign(&window)]
         }
-        Err(error) => vec![finding(SECTION, "machine", FindingState::No, error.to_string())],
+        Err(error) => vec![finding(SECTION, "machine", FindingState::No, said(&error))],
     };
     let placement = place(&Topology::from(machine)).filter(|placement| placement.sharing != Sharing::Cpu);
     findings.push(match placement {
         Some(placement) => cross_core(&read_cross_core(placement.server[0], placement.load[0])),
-        None => finding(SECTION, "cross-core", FindingState::No, "one CPU only: nothing to read".to_owned()),
+        None => finding(SECTION, "cross-core", FindingState::No, Finding::OneCpu),
     });
     findings
 }
@@ -44,41 +47,34 @@ fn watch_machine(watch: Duration) -> io::Result<(f64, NoiseWindow)> {
     Ok((SystemSnapshot::read()?.total.steal_share(), before.until(&after).noise))
 }
 
-fn steal(since_boot: f64, window: &NoiseWindow) -> Finding {
+fn steal(since_boot: f64, window: &NoiseWindow) -> Diagnosis {
     let good = since_boot <= STEAL_SHARE_MAX && window.steal_share <= STEAL_SHARE_MAX;
-    let detail = format!(
-        "the hypervisor took {:.2} % of CPU time since boot, {:.2} % in the last {:.1} s",
-        since_boot * 100.0,
-        window.steal_share * 100.0,
-        seconds(window)
-    );
-    finding(SECTION, "steal", yes_or_limited(good), detail)
+    let found = Finding::Stolen { since_boot, now: window.steal_share, window_ns: window.window_ns };
+    finding(SECTION, "steal", yes_or_limited(good), found)
 }
 
-fn foreign(window: &NoiseWindow) -> Finding {
+fn foreign(window: &NoiseWindow) -> Diagnosis {
     let good = window.foreign_cpus <= FOREIGN_CPUS_MAX;
-    let detail =
-        format!("other processes used {:.3} CPUs over {:.1} s", window.foreign_cpus, seconds(window));
-    finding(SECTION, "foreign cpu", yes_or_limited(good), detail)
+    let found = Finding::OthersUsed { cpus: window.foreign_cpus, window_ns: window.window_ns };
+    finding(SECTION, "foreign cpu", yes_or_limited(good), found)
 }
 
-fn seconds(window: &NoiseWindow) -> f64 {
-    window.window_ns as f64 / 1e9
+fn said(error: &impl ToString) -> Finding {
+    Finding::Said { text: error.to_string() }
 }
 
-fn cross_core(reading: &Result<CrossCoreReading, CrossCoreError>) -> Finding {
+fn cross_core(reading: &Result<CrossCoreReading, CrossCoreError>) -> Diagnosis {
     match reading {
-        Ok(reading) => {
-            let detail = format!(
-                "a cache line goes from CPU {} to CPU {} and back in {:.0} ns now; trials are compared only at like readings",
-                reading.cpu_a, reading.cpu_b, reading.round_trip_ns
-            );
-            finding(SECTION, "cross-core", FindingState::Yes, detail)
+        Ok(CrossCoreReading { cpu_a, cpu_b, round_trip_ns, .. }) => {
+            let number = |cpu: usize| u32::try_from(cpu).unwrap_or(u32::MAX);
+            let (cpu_a, cpu_b, round_trip_ns) = (number(*cpu_a), number(*cpu_b), *round_trip_ns);
+            let found = Finding::CrossCoreNow { cpu_a, cpu_b, round_trip_ns };
+            finding(SECTION, "cross-core", FindingState::Yes, found)
         }
         Err(error @ CrossCoreError::Starved { .. }) => {
-            finding(SECTION, "cross-core", FindingState::Limited, error.to_string())
+            finding(SECTION, "cross-core", FindingState::Limited, said(error))
         }
-        Err(error) => finding(SECTION, "cross-core", FindingState::No, error.to_string()),
+        Err(error) => finding(SECTION, "cross-core", FindingState::No, said(error)),
     }
 }
 
@@ -107,6 +103,7 @@ mod tests {
         assert_eq!(cross_core(&starved).state, FindingState::Limited);
         assert_eq!(cross_core(&Err(CrossCoreError::SameCpu { cpu: 0 })).state, FindingState::No);
         let reading = CrossCoreReading { cpu_a: 0, cpu_b: 1, round_trip_ns: 101.4, canary_ns: 1e6 };
-        assert!(cross_core(&Ok(reading)).detail.contains("in 101 ns"));
+        let found = Finding::CrossCoreNow { cpu_a: 0, cpu_b: 1, round_trip_ns: 101.4 };
+        assert_eq!(cross_core(&Ok(reading)).found, found);
     }
 }

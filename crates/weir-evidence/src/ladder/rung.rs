@@ -14,6 +14,14 @@ use crate::{files, parse};
 /// The first PID namespace of every kernel (`PROC_PID_INIT_INO`), whose numbers the kernel's programs see.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
+/// The first user namespace of every kernel (`PROC_USER_INIT_INO`), the only one whose capabilities count for programs.
+const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
+
+/// From capabilities(7).
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_PERFMON: u64 = 1 << 38;
+const CAP_BPF: u64 = 1 << 39;
+
 /// Gives this program what kernel programs need, and no more.
 pub const GRANT_PROGRAMS: &str = "sudo setcap cap_bpf,cap_perfmon=ep \"$(command -v weir)\"";
 
@@ -24,6 +32,12 @@ pub struct Facts {
     pub has_schedstat: bool,
     /// What the kernel said to a program that does nothing.
     pub trial: Trial,
+    /// It has the capabilities that the kernel asks of whoever brings programs.
+    pub is_privileged: bool,
+    /// A seccomp filter decides on its system calls.
+    pub is_filtered: bool,
+    /// Its capabilities are those of the whole machine.
+    pub is_first_user_namespace: bool,
     /// Process numbers here are those that the kernel's programs see.
     pub is_first_pid_namespace: bool,
     /// The mode of `lockdown(7)`, unless it is `none`.
@@ -48,6 +62,7 @@ impl Facts {
     pub fn read() -> Self {
         let own_times = files::read_text("/proc/thread-self/schedstat");
         let lockdown = files::read_text("/sys/kernel/security/lockdown").unwrap_or_default();
+        let status = files::read_text("/proc/thread-self/status").unwrap_or_default();
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self {
             has_schedstat: own_times
@@ -55,6 +70,9 @@ impl Facts {
                 .and_then(parse::schedstat)
                 .is_some_and(|(cpu_ns, _)| cpu_ns > 0),
             trial: Trial::run(),
+            is_privileged: is_privileged(parse::capabilities(&status)),
+            is_filtered: parse::field(&status, "Seccomp") == Some("2"),
+            is_first_user_namespace: is_namespace("user", FIRST_USER_NAMESPACE),
             is_first_pid_namespace: is_first_pid_namespace(),
             lockdown: lockdown_mode(&lockdown).map(str::to_owned),
             has_strace: std::env::split_paths(&path).any(|folder| folder.join("strace").is_file()),
@@ -64,7 +82,17 @@ impl Facts {
 
 /// Whether process numbers here are those that the kernel's programs see.
 pub(super) fn is_first_pid_namespace() -> bool {
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name == Path::new(FIRST_PID_NAMESPACE))
+    is_namespace("pid", FIRST_PID_NAMESPACE)
+}
+
+fn is_namespace(kind: &str, known: &str) -> bool {
+    std::fs::read_link(format!("/proc/self/ns/{kind}")).is_ok_and(|name| name == Path::new(known))
+}
+
+/// What the kernel asks of whoever brings programs.
+fn is_privileged(capabilities: u64) -> bool {
+    let has = |needed: u64| capabilities & needed == needed;
+    has(CAP_BPF | CAP_PERFMON) || has(CAP_SYS_ADMIN)
 }
 
 /// The mode, of `none [integrity] confidentiality`, unless it is none.
@@ -109,7 +137,11 @@ fn obstacle_of_programs(facts: &Facts) -> Option<Obstacle> {
         Trial::NotTaken(ENOSYS) => Some(Obstacle::NoBpf),
         Trial::NotTaken(EPERM) | Trial::NotAttached(EPERM) => Some(match &facts.lockdown {
             Some(mode) => Obstacle::Lockdown { mode: mode.clone() },
-            None => Obstacle::NoPrivilege,
+            None if !facts.is_privileged => Obstacle::NoPrivilege,
+            // There it is refused in any case; a filter can be seen, and not what it refuses.
+            None if !facts.is_first_user_namespace => Obstacle::UserNamespace,
+            None if facts.is_filtered => Obstacle::Filtered,
+            None => refused(EPERM),
         }),
         Trial::NotAttached(ENOENT) => Some(Obstacle::NoTracepoints),
         Trial::NotTaken(number) | Trial::NotAttached(number) => Some(refused(number)),
@@ -134,6 +166,9 @@ mod tests {
         Facts {
             has_schedstat: true,
             trial: Trial::Ran,
+            is_privileged: true,
+            is_filtered: false,
+            is_first_user_namespace: true,
             is_first_pid_namespace: true,
             lockdown: None,
             has_strace: true,
@@ -155,11 +190,43 @@ mod tests {
 
     #[test]
     fn a_user_falls_a_rung_and_is_told_the_command() {
-        let facts = Facts { trial: Trial::NotTaken(EPERM), ..root() };
+        let facts = Facts { trial: Trial::NotTaken(EPERM), is_privileged: false, ..root() };
         let state = programs(&facts);
         assert_eq!(state.obstacle, Some(Obstacle::NoPrivilege));
         assert_eq!(state.unlock.as_deref(), Some(GRANT_PROGRAMS));
         assert_eq!(highest(&ladder(&facts), Rung::Programs), Rung::Process);
+    }
+
+    #[test]
+    fn root_that_is_refused_is_told_by_what() {
+        let refused = Facts { trial: Trial::NotTaken(EPERM), ..root() };
+        for (facts, obstacle) in [
+            (Facts { is_filtered: true, ..refused.clone() }, Obstacle::Filtered),
+            (Facts { is_first_user_namespace: false, ..refused.clone() }, Obstacle::UserNamespace),
+            (
+                Facts { is_filtered: true, is_first_user_namespace: false, ..refused.clone() },
+                Obstacle::UserNamespace,
+            ),
+        ] {
+            let state = programs(&facts);
+            assert_eq!((state.obstacle, state.unlock), (Some(obstacle), None), "{facts:?}");
+        }
+        // A security module, for one: all that is known is what the kernel said.
+        let said = programs(&refused).obstacle;
+        assert!(
+            matches!(&said, Some(Obstacle::Refused { error }) if error.contains("not permitted")),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn programs_need_two_capabilities_or_the_one_that_was_there_before_them() {
+        for privileged in [CAP_BPF | CAP_PERFMON, CAP_SYS_ADMIN, u64::MAX] {
+            assert!(is_privileged(privileged), "{privileged:x}");
+        }
+        for not in [0, CAP_BPF, CAP_PERFMON, !(CAP_SYS_ADMIN | CAP_BPF)] {
+            assert!(!is_privileged(not), "{not:x}");
+        }
     }
 
     #[test]
@@ -184,9 +251,10 @@ mod tests {
         let facts = Facts {
             has_schedstat: false,
             trial: Trial::NotTaken(ENOSYS),
+            is_privileged: false,
             is_first_pid_namespace: false,
-            lockdown: None,
             has_strace: false,
+            ..root()
         };
         assert_eq!(highest(&ladder(&facts), Rung::Strace), Rung::Process);
     }

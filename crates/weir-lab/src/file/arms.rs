@@ -51,11 +51,14 @@ impl Places {
     }
 }
 
-/// Names and drivers of arms that another list takes the place of.
+/// Names and drivers of arms that another list takes the place of. One that was made the command of a build has its
+/// driver among the words.
 pub(super) fn of_drivers(tables: Vec<Table<'_>>) -> Result<Vec<OfDriver>, Fault> {
     let one = |mut arm: Table<'_>| {
         let name = arm.required("name", Entry::text)?;
-        Ok(OfDriver { name, driver: arm.read("driver", Entry::text)? })
+        let words = arm.take("command").and_then(|command| command.words().ok()).unwrap_or_default();
+        let of_build = words.iter().skip_while(|word| *word != "--driver").nth(1).cloned();
+        Ok(OfDriver { name, driver: arm.read("driver", Entry::text)?.or(of_build) })
     };
     tables.into_iter().map(one).collect()
 }

@@ -127,12 +127,12 @@ fn words(arm: &Table, protocol: &str, program: &str, is_pinned: bool) -> Vec<Val
 mod tests {
     use std::path::Path;
 
-    use weir_record::{metric::Metric, spec::Subject};
+    use weir_record::{finding::Finding, metric::Metric, spec::Subject};
 
     use super::*;
     use crate::{
         file::{self, Choices, chosen},
-        host_defaults::HostDefaults,
+        host_defaults::{DriverFound, HostDefaults},
     };
 
     const STUDY: &str = r#"name = "two"
@@ -209,6 +209,23 @@ command = ["other", "{port}"]
             2 * 3_600_000_000_000,
             "eight runs in the place of four take as much longer"
         );
+    }
+
+    #[test]
+    fn builds_of_a_driver_that_does_not_run_here_are_missing_arms() {
+        let gone = DriverFound {
+            driver: "uring".to_owned(),
+            available: false,
+            detail: Finding::IoUringDisabled { level: 2 },
+            unlock: None,
+        };
+        let instead = "[[without.uring.arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n";
+        let written = format!("{STUDY}{instead}");
+        let text = chosen(&written, &builds(None)).expect("it fits");
+        let host_defaults = HostDefaults { tried: vec![gone], ..HostDefaults::default() };
+        let study = file::parse(Path::new("two.toml"), &text, &host_defaults).expect("it can be read");
+        let missing: Vec<&str> = study.missing_arms.iter().map(|arm| arm.name.as_str()).collect();
+        assert_eq!(missing, ["old-uring", "uring"]);
     }
 
     #[test]

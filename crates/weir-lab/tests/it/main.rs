@@ -3,6 +3,7 @@
 mod fixture;
 
 mod built_in;
+mod follow;
 mod http;
 mod judging;
 mod latency;

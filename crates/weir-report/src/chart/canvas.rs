@@ -21,6 +21,13 @@ pub(super) enum Anchor {
     End,
 }
 
+/// Where an arrow points.
+#[derive(Clone, Copy)]
+pub(super) enum Heading {
+    Up,
+    Down,
+}
+
 /// An SVG image under construction. A *scaled* one has a width of its own, and shrinks with all its text. A *fluid* one
 /// is as wide as the page lets it be: its horizontal coordinates are per cent of that, and text and marks keep their
 /// size on any screen.
@@ -168,6 +175,21 @@ impl Canvas {
             }
         };
         self.put(mark);
+    }
+
+    /// A head with its tip here: what ends here goes on.
+    pub(super) fn arrow(&mut self, class: &str, (x, y): (f64, f64), heading: Heading) {
+        if !(x.is_finite() && y.is_finite()) {
+            return;
+        }
+        let path = match heading {
+            Heading::Up => "M-4.5 8L0 0L4.5 8z",
+            Heading::Down => "M-4.5 -8L0 0L4.5 -8z",
+        };
+        let x = self.across(x);
+        self.put(format!(
+            r#"<svg class="at" x="{x}" y="{y:.1}"><path class="{class}" d="{path}"></path></svg>"#
+        ));
     }
 
     fn put(&mut self, element: String) {

@@ -66,7 +66,7 @@ fn plot(view: &View<'_>, metric: Metric) -> Plot {
     Plot {
         id: format!("comparison-{}", metric.row().key),
         title: metrics::name(view, metric),
-        image: rows(view, &drawn, &axis(view, metric, &scale)),
+        image: rows(view, &drawn, &axis(view, metric, is_difference(metric), &scale)),
         numbers: tables::comparisons_of(view, metric),
         is_table: false,
         is_half: false,
@@ -104,15 +104,19 @@ fn differences(row: &Comparison) -> Vec<f64> {
     ends.chain([it.difference]).chain(it.differences.iter().copied()).collect()
 }
 
+fn is_difference(metric: Metric) -> bool {
+    matches!(metric.row().scale, Compared::Difference { .. })
+}
+
 /// What is drawn of a comparison, on its scale.
-struct Effect<'a> {
-    value: Option<f64>,
-    interval: Option<(f64, f64)>,
+pub(super) struct Effect<'a> {
+    pub(super) value: Option<f64>,
+    pub(super) interval: Option<(f64, f64)>,
     /// What the baseline does against itself.
-    band: Option<(f64, f64)>,
-    units: &'a [f64],
+    pub(super) band: Option<(f64, f64)>,
+    pub(super) units: &'a [f64],
     /// No difference.
-    none: f64,
+    pub(super) none: f64,
 }
 
 impl<'a> Effect<'a> {
@@ -149,16 +153,23 @@ fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {
     Row {
         group,
         subject: Subject { arm: Some(row.arm.clone()), text },
-        plot: Effect::of(row).value.map(|_| draw(view, scale, row, &title)),
+        plot: draw(view, scale, &Effect::of(row), (&row.arm, &row.cell_id), &title),
         number,
         verdict: format!("{} {verdict}", words::verdict_sign(row.verdict)),
         is_void: row.verdict == Verdict::NotComparable,
     }
 }
 
-fn draw(view: &View<'_>, scale: &Scale, row: &Comparison, title: &str) -> Markup {
-    let effect = Effect::of(row);
-    let arm = view.arm_index(&row.arm);
+/// The row of an effect; nothing where it has no figure.
+pub(super) fn draw(
+    view: &View<'_>,
+    scale: &Scale,
+    effect: &Effect<'_>,
+    (arm, cell_id): (&str, &str),
+    title: &str,
+) -> Option<Markup> {
+    let value = effect.value?;
+    let arm = view.arm_index(arm);
     let (color, y) = (arm_class(arm), ROW / 2.0);
     let mut canvas = Canvas::fluid(ROW);
     if let Some((low, high)) = effect.band.filter(|(low, high)| low.is_finite() && high.is_finite()) {
@@ -179,17 +190,14 @@ fn draw(view: &View<'_>, scale: &Scale, row: &Comparison, title: &str) -> Markup
             canvas.line(&format!("{color} interval"), [end, y - 5.0, end, y + 5.0]);
         }
     }
-    if let Some(value) = effect.value {
-        let fill = if view.is_exploratory(&row.cell_id) { "mark hollow" } else { "mark" };
-        canvas.marker(&format!("{color} {fill}"), arm, (scale.at(value), y), 11.0, title);
-    }
-    canvas.finish()
+    let fill = if view.is_exploratory(cell_id) { "mark hollow" } else { "mark" };
+    canvas.marker(&format!("{color} {fill}"), arm, (scale.at(value), y), 11.0, title);
+    Some(canvas.finish())
 }
 
 /// Ticks, and which way is better.
-fn axis(view: &View<'_>, metric: Metric, scale: &Scale) -> Markup {
+pub(super) fn axis(view: &View<'_>, metric: Metric, is_difference: bool, scale: &Scale) -> Markup {
     let mut canvas = Canvas::fluid(2.0 * AXIS);
-    let is_difference = matches!(metric.row().scale, Compared::Difference { .. });
     let mut free = f64::NEG_INFINITY;
     for tick in scale.ticks(5.0).into_iter().filter(|tick| scale.contains(*tick)) {
         let x = scale.at(tick);

@@ -1,6 +1,6 @@
 //! Figures of arms at levels of a factor: a line for each arm, with the intervals of its points. Levels stand in order
 //! and equally far apart, for they are conditions that were chosen; so that 1 and 4,000 connections fit on a phone.
-//! A figure that is only a lower bound has a hollow mark.
+//! A figure that is only a lower bound has a hollow mark, and an interval that goes on beyond the chart an arrow.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use weir_record::overview::Figure;
 
 use super::{
-    canvas::{Anchor, Canvas, arm_class, swatch},
+    canvas::{Anchor, Canvas, Heading, arm_class, swatch},
     framed,
     scale::Scale,
 };
@@ -25,6 +25,13 @@ const LABEL_STEP: f64 = 12.0;
 
 /// Least part of the vertical axis of shares that are close to one.
 const SHARE_SPAN_MIN: f64 = 0.001;
+
+/// How far an interval may stretch an axis from zero: so many times the largest figure. What is wider is cut, or it
+/// would leave the figures no height.
+const REACH_MAX: f64 = 2.0;
+
+/// The same on an axis of factors, beyond the largest figure and below the least.
+const REACH_FACTOR_MAX: f64 = 10.0;
 
 /// An arm's figure at a level.
 pub(crate) struct Point {
@@ -66,8 +73,17 @@ pub(crate) fn levels(view: &View<'_>, of: &Levels<'_>) -> Markup {
     html! {
         ul.legend { @for arm in &arms { li { (swatch(view.arm_index(arm))) " " (arm) } } }
         (draw(view, of, &arms))
+        @if of.points.iter().any(|point| goes_on(point, reach(of)) != (false, false)) {
+            p.hint { (view.language.choose(GOES_ON)) }
+        }
     }
 }
+
+const GOES_ON: [&str; 3] = [
+    "An arrow: the interval goes on beyond the chart; the table has its ends.",
+    "화살표: 구간이 차트 밖까지 이어집니다. 양 끝은 표에 있습니다.",
+    "箭头：区间超出图表范围，两端的值见表。",
+];
 
 fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
     let levels: Vec<u64> = of.points.iter().map(|it| it.level).collect::<BTreeSet<_>>().into_iter().collect();
@@ -98,10 +114,30 @@ fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
     framed(HEIGHT, &y, of.tick, &canvas.finish())
 }
 
+/// The least and the most that the axis shows of intervals.
+fn reach(of: &Levels<'_>) -> (f64, f64) {
+    let figures = of.points.iter().map(|point| point.figure.value).chain(of.ideal);
+    let figures = figures.filter(|figure| figure.is_finite() && *figure > 0.0);
+    let (least, most) = figures.fold((f64::INFINITY, 0.0), |(least, most), figure| {
+        (f64::min(least, figure), f64::max(most, figure))
+    });
+    match of.axis {
+        Axis::FromZero if most > 0.0 => (f64::NEG_INFINITY, most * REACH_MAX),
+        Axis::Factors if most > 0.0 => (least / REACH_FACTOR_MAX, most * REACH_FACTOR_MAX),
+        Axis::FromZero | Axis::Factors | Axis::ToOne => (f64::NEG_INFINITY, f64::INFINITY),
+    }
+}
+
+/// Whether an interval goes on below what the axis shows, and above it.
+fn goes_on(point: &Point, (least, most): (f64, f64)) -> (bool, bool) {
+    point.figure.interval.map_or((false, false), |(low, high)| (low < least, high > most))
+}
+
 fn vertical(of: &Levels<'_>) -> Scale {
+    let (least, most) = reach(of);
     let ends = |point: &Point| {
         let (low, high) = point.figure.interval.unwrap_or((point.figure.value, point.figure.value));
-        [point.figure.value, low, high]
+        [point.figure.value, low.clamp(least, most), high.clamp(least, most)]
     };
     let values = || of.points.iter().flat_map(ends).chain(of.ideal);
     match of.axis {
@@ -131,6 +167,13 @@ fn line(
     for (point, at) in own.iter().zip(&joined) {
         if let Some((low, high)) = point.figure.interval {
             canvas.line("whisker", [at.0, y.at(low), at.0, y.at(high)]);
+            let (is_below, is_above) = goes_on(point, reach(of));
+            if is_below {
+                canvas.arrow("arrow", (at.0, y.at(low)), Heading::Down);
+            }
+            if is_above {
+                canvas.arrow("arrow", (at.0, y.at(high)), Heading::Up);
+            }
         }
         let (least, mark) = if point.is_bound { ("≥ ", "mark hollow") } else { ("", "mark") };
         let said = overview::figure(Some(point.figure), of.text);

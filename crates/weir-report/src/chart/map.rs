@@ -37,9 +37,9 @@ pub(crate) fn map(view: &View<'_>) -> Content {
         Section {
             texts: crossed
                 .chain(grids.iter().flat_map(|grid| reversals(view, grid)))
-                .chain(grids.iter().filter_map(|grid| limited(view, grid)))
+                .chain(limited(view))
                 .collect(),
-            plots: grids.iter().map(|grid| plot(view, grid)).collect(),
+            plots: together(grids).iter().map(|grids| plot(view, grids)).collect(),
             tables: if means.rows.is_empty() { Vec::new() } else { vec![means] },
             ..Section::new(Word::MapTitle, Word::MapHelp)
         }
@@ -65,40 +65,69 @@ fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<String> {
     alike.iter().map(|own| crossed(view, grid, own)).collect()
 }
 
-fn plot(view: &View<'_>, grid: &Grid) -> Plot {
-    let arm = maps::arm(view, &view.compared(&grid.arm, &grid.baseline), grid.map);
+/// What is drawn in one map: arms of which each has one row share it.
+fn together(grids: &[Grid]) -> Vec<Vec<&Grid>> {
+    let mut all: Vec<Vec<&Grid>> = Vec::new();
+    for grid in grids {
+        let has_one_row = |it: &Grid| it.factors.len() == 1;
+        let is_alike = |it: &Grid| (it.map, it.metric) == (grid.map, grid.metric) && has_one_row(it);
+        match all.iter_mut().find(|own| has_one_row(grid) && is_alike(own[0])) {
+            Some(own) => own.push(grid),
+            None => all.push(vec![grid]),
+        }
+    }
+    all
+}
+
+/// A map of these grids, which are all of one metric.
+fn plot(view: &View<'_>, grids: &[&Grid]) -> Plot {
+    let first = grids[0];
+    let (metric, key) = (metrics::name(view, first.metric), first.metric.row().key);
+    let (id, title) = match grids {
+        [one] => {
+            let arm = maps::arm(view, &view.compared(&one.arm, &one.baseline), one.map);
+            (format!("map-{}-{}-{key}", one.map + 1, one.arm), format!("{arm} · {metric}"))
+        }
+        _ => (format!("map-{}-{key}", first.map + 1), maps::arm(view, &metric, first.map)),
+    };
     Plot {
-        id: format!("map-{}-{}-{}", grid.map + 1, grid.arm, grid.metric.row().key),
-        title: format!("{arm} · {}", metrics::name(view, grid.metric)),
-        image: draw(view, grid),
-        numbers: numbers(view, grid),
+        id,
+        title,
+        image: draw(view, grids),
+        numbers: numbers(view, grids),
         is_table: true,
         is_half: false,
         is_folded: false,
     }
 }
 
-/// Columns are the levels of the first factor, rows those of the others.
-fn draw(view: &View<'_>, grid: &Grid) -> Markup {
-    let columns: BTreeSet<u64> = grid.cells.iter().map(|cell| cell.levels[0]).collect();
-    let rows: BTreeSet<&[u64]> = grid.cells.iter().map(|cell| &cell.levels[1..]).collect();
-    let at = |row: &[u64], column: u64| {
-        grid.cells.iter().find(|cell| cell.levels[0] == column && &cell.levels[1..] == row)
+/// Columns are the levels of the first factor, rows those of the others, or the arms.
+fn draw(view: &View<'_>, grids: &[&Grid]) -> Markup {
+    let columns: BTreeSet<u64> =
+        grids.iter().flat_map(|grid| &grid.cells).map(|cell| cell.levels[0]).collect();
+    let rows_of = |grid: &Grid| -> BTreeSet<Vec<u64>> {
+        grid.cells.iter().map(|cell| cell.levels[1..].to_vec()).collect()
     };
+    let rows = grids.iter().flat_map(|grid| rows_of(grid).into_iter().map(move |row| (*grid, row)));
     html! {
         div.scroll { table.map style=(format!("--columns:{}", columns.len())) {
             thead { tr {
-                th scope="col" { (factor(view, grid.factors[0])) }
+                th scope="col" { (factor(view, grids[0].factors[0])) }
                 @for column in &columns { th scope="col" { (format::count(*column)) } }
             } }
-            tbody { @for row in rows { tr {
+            tbody { @for (grid, row) in rows { tr {
                 th scope="row" {
-                    @if row.is_empty() { (grid.arm) } @else { (levels(view, &grid.factors[1..], row)) }
+                    @if row.is_empty() { (view.compared(&grid.arm, &grid.baseline)) }
+                    @else { (levels(view, &grid.factors[1..], &row)) }
                 }
-                @for column in &columns { (square(view, grid, at(row, *column))) }
+                @for column in &columns { (square(view, grid, cell_at(grid, *column, &row))) }
             } } }
         } }
     }
+}
+
+fn cell_at<'g>(grid: &'g Grid, column: u64, row: &[u64]) -> Option<&'g GridCell> {
+    grid.cells.iter().find(|cell| cell.levels[0] == column && &cell.levels[1..] == row)
 }
 
 /// Levels of several factors: `1 worker · 4 KiB`.
@@ -147,14 +176,15 @@ fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
         Difference::Undetected
         | Difference::NotBorneOut
         | Difference::GeneratorLimited
-        | Difference::Invalid => 0.0,
+        | Difference::Invalid
+        | Difference::Unfinished => 0.0,
     };
     html! {
         td .(class) .over[is_over] style=(format!("--strength:{strength:.0}%")) title=(format!(
             "{} · {} · {}", view.cell_label(&cell.cell_id), view.word(word),
             format::ratio_and_interval(cell.ratio, cell.interval)
         )) {
-            (mark(cell.difference)) (change(cell))
+            span.way { (mark(cell.difference)) } (change(cell))
             @if is_over { sup { "*" } }
             @if cell.difference == Difference::GeneratorLimited { small { (view.word(Word::MapLimitedShort)) } }
         }
@@ -168,7 +198,7 @@ fn tone(grid: &Grid, difference: Difference) -> &'static str {
         Difference::More => grid.metric.row().better == Better::Larger,
         Difference::Undetected => return "even",
         Difference::GeneratorLimited => return "limited",
-        Difference::NotBorneOut | Difference::Invalid => return "void",
+        Difference::NotBorneOut | Difference::Invalid | Difference::Unfinished => return "void",
     };
     if is_good { "good" } else { "bad" }
 }
@@ -182,6 +212,7 @@ pub(crate) fn difference_word(difference: Difference) -> Word {
         Difference::NotBorneOut => Word::MapNotBorneOut,
         Difference::GeneratorLimited => Word::MapLimited,
         Difference::Invalid => Word::MapInvalid,
+        Difference::Unfinished => Word::MapUnfinished,
     }
 }
 
@@ -193,6 +224,7 @@ fn mark(difference: Difference) -> &'static str {
         Difference::NotBorneOut => "? ",
         Difference::GeneratorLimited => LIMITED,
         Difference::Invalid => "",
+        Difference::Unfinished => "… ",
     }
 }
 
@@ -204,17 +236,22 @@ fn change(cell: &GridCell) -> String {
     format!("{sign}{}", format::percent(effect))
 }
 
-fn numbers(view: &View<'_>, grid: &Grid) -> Table {
-    let row = |cell: &GridCell| {
-        vec![
+fn numbers(view: &View<'_>, grids: &[&Grid]) -> Table {
+    let head = [Word::Arm, Word::Cell, Word::MapDifference];
+    // One arm stands in the title.
+    let left_out = usize::from(grids.len() == 1);
+    let row = |grid: &Grid, cell: &GridCell| {
+        let all = [
+            view.compared(&grid.arm, &grid.baseline),
             view.cell_label(&cell.cell_id),
             view.word(difference_word(cell.difference)).to_owned(),
             format::ratio_and_interval(cell.ratio, cell.interval),
             format::probability(cell.p_value_adjusted),
-        ]
+        ];
+        all.into_iter().skip(left_out).collect()
     };
-    let rows = grid.cells.iter().map(row).collect();
-    Table::new(view, &[Word::Cell, Word::MapDifference], &[Word::MapRatio, Word::MapPValue], rows)
+    let rows = grids.iter().flat_map(|grid| grid.cells.iter().map(|cell| row(grid, cell))).collect();
+    Table::new(view, &head[left_out..], &[Word::MapRatio, Word::MapPValue], rows)
 }
 
 fn mean(view: &View<'_>, grid: &Grid, marginal: &Marginal) -> Vec<String> {
@@ -283,20 +320,30 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
     told + &left_out
 }
 
-/// How many cells say less than they seem to, and why.
-fn limited(view: &View<'_>, grid: &Grid) -> Option<String> {
-    let (limited, all) = (grid.cells_left_out, grid.cells.len());
-    let (arm, metric) = (maps::arm(view, &grid.arm, grid.map), metrics::name(view, grid.metric));
-    let told = told!(
-        view.language,
-        "{arm}, {metric}: in {limited} of {all} cells (†) the generator was the limit, and no open-loop cell shows both \
-         arms at one equal rate. What differs there may be the rate: they are in no mean and no crossing.",
-        "{arm}, {metric}: 셀 {all}개 중 {limited}개(†)에서 부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없습니다. \
-         여기서 보이는 차이는 부하율 차이일 수 있어 평균과 교차점 계산에서 뺐습니다.",
-        "{arm}，{metric}：{all} 个单元中有 {limited} 个（†）受限于负载生成器，且没有开环条件以相同速率比较双方。那里的差异可能只是速率之差，\
-         因此不计入均值与交叉点。",
-    );
-    (limited > 0).then_some(told)
+/// How many cells say less than they seem to, and why. Arms of which the same is said share a sentence.
+fn limited(view: &View<'_>) -> Vec<String> {
+    let mut alike: Vec<((Metric, u32, usize), Vec<String>)> = Vec::new();
+    for grid in view.result.grids.iter().filter(|grid| grid.cells_left_out > 0) {
+        let key = (grid.metric, grid.cells_left_out, grid.cells.len());
+        let arm = maps::arm(view, &grid.arm, grid.map);
+        match alike.iter_mut().find(|(own, _)| *own == key) {
+            Some((_, arms)) => arms.push(arm),
+            None => alike.push((key, vec![arm])),
+        }
+    }
+    let told = |((metric, limited, all), arms): ((Metric, u32, usize), Vec<String>)| {
+        let (arms, metric) = (arms.join(view.language.list()), metrics::name(view, metric));
+        told!(
+            view.language,
+            "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, and no open-loop cell \
+             shows both arms at one equal rate. What differs there may be the rate: they are in no mean and no crossing.",
+            "{metric} ({arms}): 셀 {all}개 중 {limited}개(†)에서 부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없습니다. \
+             여기서 보이는 차이는 부하율 차이일 수 있어 평균과 교차점 계산에서 뺐습니다.",
+            "{metric}（{arms}）：{all} 个单元中有 {limited} 个（†）受限于负载生成器，且没有开环条件以相同速率比较双方。\
+             那里的差异可能只是速率之差，因此不计入均值与交叉点。",
+        )
+    };
+    alike.into_iter().map(told).collect()
 }
 
 /// Means that cells contradict.

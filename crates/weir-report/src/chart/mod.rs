@@ -10,6 +10,7 @@
 mod bars;
 mod call_overhead;
 mod canvas;
+mod changes;
 mod curves;
 mod forest;
 mod frontier;
@@ -24,6 +25,7 @@ mod why;
 pub(crate) use bars::bars;
 pub(crate) use call_overhead::call_overhead;
 pub(crate) use canvas::swatch;
+pub(crate) use changes::{Telling, changes};
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
 pub(crate) use frontier::{frontier, simulated};

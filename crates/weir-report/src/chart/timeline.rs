@@ -112,6 +112,13 @@ fn describe(view: &View<'_>, entry: &TimelineEntry) -> String {
     format!("{} · {cell} · {block} {} · {outcome} · {reading}", entry.arm, entry.block)
 }
 
+/// Whether two trials are slices of the same round, which was read once.
+fn is_one_reading(a: &TimelineEntry, b: &TimelineEntry) -> bool {
+    (&a.cell_id, a.block, a.started_ns, a.elapsed_ns) == (&b.cell_id, b.block, b.started_ns, b.elapsed_ns)
+        && a.round_trip_ns == b.round_trip_ns
+        && a.steal_share == b.steal_share
+}
+
 /// Marks where a run of trials of one cell begins, with the cell's name where there is room.
 fn cells(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[TimelineEntry]) {
     let runs = entries.chunk_by(|a, b| a.cell_id == b.cell_id);
@@ -148,7 +155,9 @@ fn readings(
         canvas.line("boundary", [0.0, scale.at(boundary), 100.0, scale.at(boundary)]);
     }
     canvas.text("tick", 0.0, top - 8.0, Anchor::Start, view.word(Word::CrossCore));
-    for entry in entries {
+    // Arms that take turns share their round's reading: it is drawn once.
+    for round in entries.chunk_by(is_one_reading) {
+        let Some(entry) = round.first() else { continue };
         let middle = time.at((entry.started_ns as f64 + entry.elapsed_ns as f64 / 2.0) / 1e9);
         let steal = entry.steal_share.clamp(0.0, 1.0);
         if steal >= 0.001 {
@@ -156,7 +165,7 @@ fn readings(
             let title = format!("{} {}", view.word(Word::Steal), format::percent(steal));
             canvas.rect("steal", [middle - 0.15, top + READINGS - height, 0.3, height], &title);
         }
-        let class = if entry.clean { "reading" } else { "reading aside" };
+        let class = if round.iter().any(|entry| entry.clean) { "reading" } else { "reading aside" };
         canvas.dot(class, middle, scale.at(entry.round_trip_ns), 2.8, &describe(view, entry));
     }
     if let Some(boundary) = states.boundary_ns {

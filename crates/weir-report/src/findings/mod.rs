@@ -3,6 +3,7 @@
 //! who find something.
 
 mod checks;
+mod doctor;
 mod missing;
 mod phrases;
 mod verdicts;
@@ -16,7 +17,7 @@ use crate::language::Language;
 
 /// The finding in one language.
 pub(crate) fn told_in(language: Language, finding: &Finding) -> String {
-    let of = [checks::told_in, verdicts::told_in, missing::told_in];
+    let of = [checks::told_in, verdicts::told_in, missing::told_in, doctor::told_in];
     let sentence = of.iter().find_map(|group| group(language, finding));
     sentence.unwrap_or_else(|| match finding {
         Finding::Text(text) => text.clone(),

@@ -8,6 +8,7 @@ use weir_record::{finding::Finding, verdict::Verdict};
 use crate::{
     display, findings,
     language::Language,
+    section::Section,
     sentence,
     table::Table,
     tables, titles,
@@ -64,6 +65,27 @@ pub(crate) fn page(view: &View<'_>, above: &Markup) -> String {
         }
     };
     document(view.language, &title, &body)
+}
+
+/// A page of sections below a card that says what they come to, in the colour of a class.
+pub(crate) fn of_sections(
+    view: &View<'_>,
+    above: &Markup,
+    (title, head): (&str, &[String]),
+    class: &str,
+    all: &[Section],
+) -> String {
+    let body = html! {
+        (above)
+        main {
+            section.card.(class) aria-labelledby="verdict" {
+                h1 #verdict { (title) }
+                ul.absolute { @for line in head { li { (display::keep_together(line)) } } }
+            }
+            @for section in all { (sections::section(view, section)) }
+        }
+    };
+    document(view.language, title, &body)
 }
 
 /// The class that gives a verdict its colour.

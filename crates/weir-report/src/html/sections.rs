@@ -16,7 +16,7 @@ fn titled(title: &str, help: Option<&str>, body: &Markup) -> Markup {
     html! {
         section {
             h2 { (title) }
-            @if let Some(help) = help { p.help { (help) } }
+            @if let Some(help) = help.filter(|help| !help.is_empty()) { p.help { (help) } }
             (body)
         }
     }

@@ -7,6 +7,7 @@ mod tables;
 mod text;
 mod told;
 
+use maud::Markup;
 use weir_record::observation::Observation;
 
 use crate::language::Language;
@@ -29,7 +30,12 @@ pub fn live(
 
 /// One self-contained page.
 pub fn html(observation: &Observation, language: Language) -> String {
-    page::document(&blocks::all(observation, language), language)
+    html_below(observation, language, &Markup::default())
+}
+
+/// The same page with something above it, where it is one of several.
+pub fn html_below(observation: &Observation, language: Language, above: &Markup) -> String {
+    page::document(&blocks::all(observation, language), language, above)
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use crate::{
     table::Table,
 };
 
-pub(super) fn document(blocks: &Blocks, language: Language) -> String {
+pub(super) fn document(blocks: &Blocks, language: Language, above: &Markup) -> String {
     let title = format!("weir observe{}{}", language.colon(), blocks.title);
     let body = html! {
+        (above)
         main {
             header.top { p.study { "weir observe" } p.asks { (blocks.title) } }
             @if let Some((first, others)) = blocks.conclusion.split_first() {

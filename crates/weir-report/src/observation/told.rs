@@ -1,8 +1,6 @@
 //! The sentences of an observation.
 
-use weir_record::observation::{
-    Bound, Conclusion, Ending, Note, Observation, Obstacle, Purpose, RungState, Trace,
-};
+use weir_record::observation::{Bound, Conclusion, Ending, Note, Observation, Purpose, RungState, Trace};
 
 use super::blocks::Window;
 use crate::{
@@ -279,11 +277,11 @@ pub(super) fn next_rung(state: &RungState, language: Language) -> String {
             "此处可用 {name}：请加 --trace。",
         ),
         (Some(obstacle), None) => {
-            let why = self::obstacle(obstacle, language);
+            let why = rung::obstacle(obstacle, language);
             told!(language, "No {name}: {why}.", "{name} 사용 불가: {why}.", "无 {name}：{why}。")
         }
         (Some(obstacle), Some(unlock)) => {
-            let why = self::obstacle(obstacle, language);
+            let why = rung::obstacle(obstacle, language);
             told!(
                 language,
                 "No {name}: {why}. It is unlocked by: {unlock}",
@@ -291,36 +289,6 @@ pub(super) fn next_rung(state: &RungState, language: Language) -> String {
                 "无 {name}：{why}。解锁：{unlock}",
             )
         }
-    }
-}
-
-/// What keeps a rung from being used.
-pub(super) fn obstacle(obstacle: &Obstacle, language: Language) -> String {
-    if language == Language::English {
-        return obstacle.to_string();
-    }
-    let chosen = match obstacle {
-        Obstacle::NoPrivilege => {
-            ["CAP_BPF와 CAP_PERFMON 또는 root 권한이 없음", "既没有 CAP_BPF 和 CAP_PERFMON，也不是 root"]
-        }
-        Obstacle::NoBpf => ["커널이 BPF를 지원하지 않음", "内核不支持 BPF"],
-        Obstacle::NoTracepoints => ["커널에 시스템 콜 트레이스포인트가 없음", "内核没有系统调用跟踪点"],
-        Obstacle::PidNamespace => [
-            "PID 네임스페이스(컨테이너) 안에서 실행 중임. 호스트에서 실행해야 함",
-            "运行在 PID 命名空间（容器）中，请在宿主机上运行",
-        ],
-        Obstacle::Lockdown { .. } => ["커널이 lockdown 상태임", "内核处于 lockdown 状态"],
-        Obstacle::Refused { .. } => ["커널이 거부함", "被内核拒绝"],
-        Obstacle::NoSchedstat => ["커널에 schedstat가 없음", "内核没有 schedstat"],
-        Obstacle::NotInstalled => ["strace가 설치되지 않음", "未安装 strace"],
-        Obstacle::Bits32 => ["32비트 프로그램이라 시스템 콜 번호가 다름", "是 32 位程序，系统调用号不同"],
-    };
-    let [korean, chinese] = chosen;
-    let text = language.choose(["", korean, chinese]);
-    match obstacle {
-        Obstacle::Lockdown { mode } => format!("{text} ({})", printable(mode)),
-        Obstacle::Refused { error } => format!("{text} ({})", printable(error)),
-        _ => text.to_owned(),
     }
 }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use weir_record::{
     finding::{
         ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind,
-        OrderEffect, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        OrderEffect, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
+    observation::{Obstacle, Rung},
     study::Check,
 };
 use weir_report::{Language, markdown};
@@ -36,7 +37,8 @@ fn failed_trial() -> FailedTrial {
 
 /// One of each, with arguments that cannot be confused.
 fn every() -> Vec<Example> {
-    [of_responses(), of_the_session(), of_the_baseline(), of_comparisons(), of_the_machine()].concat()
+    [of_responses(), of_the_session(), of_the_baseline(), of_comparisons(), of_the_machine(), of_the_doctor()]
+        .concat()
 }
 
 fn of_responses() -> Vec<Example> {
@@ -240,6 +242,53 @@ fn of_the_machine() -> Vec<Example> {
         (Finding::AllowIoUring, vec!["5.19"]),
         (Finding::OpenSandbox, vec!["seccomp=unconfined"]),
         (Finding::InstallProgram, vec![]),
+    ]
+}
+
+fn of_the_doctor() -> Vec<Example> {
+    let (shared, window_ns) = (SharedPart::Core, 200_000_000);
+    vec![
+        (Finding::CoresFound { allowed: 3, online: 8, cores: 5, shared }, vec!["3", "8", "5"]),
+        (
+            Finding::PinnedTo { server: vec![31, 32], load: vec![33], refused: vec![34], shared },
+            vec!["31,32", "33", "34"],
+        ),
+        (Finding::NoCpuQuota, vec![]),
+        (Finding::CpuQuota { cpus: 1.5 }, vec!["1.50"]),
+        (Finding::NoGovernor, vec![]),
+        (Finding::Governor { name: "powersave".to_owned(), follows_load: true }, vec!["powersave"]),
+        (Finding::NoClockSource, vec![]),
+        (Finding::ClockSource { name: "hpet".to_owned(), is_fast: false }, vec!["hpet"]),
+        (
+            Finding::DescriptorsFound {
+                connections: Some(41_001),
+                allowed: Some(41_002),
+                raised_from: Some(41_003),
+                used: 44,
+            },
+            vec!["41,001", "41,002", "41,003", "44"],
+        ),
+        (Finding::LocalPorts { ports: 28_232, connections: 19_930 }, vec!["28,232", "19,930"]),
+        (Finding::NoAcceptQueue, vec!["net.core.somaxconn"]),
+        (Finding::AcceptQueue { connections_max: 128 }, vec!["128", "somaxconn"]),
+        (Finding::LockedMemoryFree { by_capability: true }, vec!["CAP_IPC_LOCK"]),
+        (Finding::LockedMemory { bytes: 8 << 20 }, vec!["8,192 KiB"]),
+        (Finding::NoLockedMemory, vec![]),
+        (Finding::Stolen { since_boot: 0.0123, now: 0.0456, window_ns }, vec!["1.23 %", "4.56 %", "0.2"]),
+        (Finding::OthersUsed { cpus: 0.321, window_ns }, vec!["0.321", "0.2"]),
+        (Finding::CrossCoreNow { cpu_a: 51, cpu_b: 52, round_trip_ns: 76.4 }, vec!["51", "52", "76 ns"]),
+        (Finding::OneCpu, vec![]),
+        (Finding::RungGives { rung: Rung::Programs }, vec!["weir observe --trace"]),
+        (
+            Finding::RungBarred { obstacle: Obstacle::Lockdown { mode: "integrity".to_owned() } },
+            vec!["integrity"],
+        ),
+        (
+            Finding::RungBarred { obstacle: Obstacle::NoPrivilege },
+            vec!["CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN"],
+        ),
+        (Finding::RungBarred { obstacle: Obstacle::Filtered }, vec!["seccomp", "bpf", "perf_event_open"]),
+        (Finding::RungBarred { obstacle: Obstacle::UserNamespace }, vec!["rootless"]),
     ]
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use maud::Markup;
 use weir_record::{study::StudyResult, verdict::Verdict};
-use weir_report::{ChartPage, Language, chart_page, html, markdown};
+use weir_report::{ChartPage, Language, chart_page, html, markdown, run_pair};
 
-use crate::{fixture, overview};
+use crate::{fixture, overview, run_pair as run_pair_of};
 
 /// Elements without an end tag.
 const VOID: [&str; 3] = ["meta", "br", "hr"];
@@ -36,7 +37,11 @@ fn pages() -> Vec<(String, String)> {
     };
     let framed = [("a map", overview::mapped()), ("not finite", fixture::not_finite())];
     let framed = framed.into_iter().chain([("hostile names", fixture::hostile_names())]).flat_map(charts);
-    fixture::all().into_iter().flat_map(languages).chain(framed).collect()
+    let pairs = Language::ALL.map(|language| {
+        let page = run_pair::html(&run_pair_of::pair(), &fixture::quick(), language, &Markup::default());
+        (format!("two runs, {language:?}"), page)
+    });
+    fixture::all().into_iter().flat_map(languages).chain(framed).chain(pairs).collect()
 }
 
 fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
@@ -110,6 +115,25 @@ fn a_chart_by_itself_shows_intervals_bounds_and_its_table_or_says_why_there_is_n
     assert!(of(ChartPage::Cores).contains("Threads are no cores"));
     assert!(of(ChartPage::SystemCalls).contains("nothing to draw here"));
     assert!(of(ChartPage::ThreadsBest).contains("Best TPS by threads"));
+}
+
+#[test]
+fn an_interval_that_would_flatten_a_chart_is_cut_with_an_arrow_and_is_whole_in_the_table() {
+    let mut result = overview::mapped();
+    let of = |result: &StudyResult, language| chart_page(result, ChartPage::Efficiency, language, "/study/a");
+    assert!(!of(&result, Language::English).contains("class=\"arrow\""), "nothing is cut");
+    let mean = result.overviews[0].scaling.iter_mut().find(|it| it.per_cpu_second.is_some());
+    let figure = mean.and_then(|it| it.per_cpu_second.as_mut()).expect("a figure with an interval");
+    let value = figure.value;
+    figure.interval = Some((value * 0.5, 40.0));
+    for language in Language::ALL {
+        let page = of(&result, language);
+        assert_eq!(page.matches("class=\"arrow\"").count(), 1, "{language:?}");
+        assert!(page.contains("4000 %]"), "{language:?}: the table has the end");
+    }
+    let page = of(&result, Language::English);
+    assert!(page.contains("the interval goes on beyond the chart"));
+    assert!(!page.contains(">500 %</text>") && !page.contains(">1000 %</text>"), "the axis is not stretched");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Two runs side by side, in each form and language.
 
+use maud::{Markup, html};
 use weir_record::{
     SCHEMA_VERSION,
     finding::Finding,
@@ -54,7 +55,8 @@ fn change(metric: Metric, scale: AnswerScale, verdict: Verdict) -> Change {
     }
 }
 
-fn pair() -> RunPair {
+/// Two runs with everything that a pair can have.
+pub fn pair() -> RunPair {
     let differs = |name: &str, one: &str, other: &str| FactDifference {
         name: name.to_owned(),
         one: one.to_owned(),
@@ -125,6 +127,27 @@ fn two_runs_read_well_in_every_language() {
 }
 
 #[test]
+fn the_page_draws_the_changes_and_has_every_number_of_the_other_forms() {
+    for language in Language::ALL {
+        let above = html! { nav { "where one can go" } };
+        let page = run_pair::html(&pair(), &fixture::quick(), language, &above);
+        assert!(page.contains("<nav>where one can go</nav>"));
+        assert_eq!(
+            page.matches("<figure").count(),
+            2,
+            "{language:?}: a ratio, a difference; one has no figure"
+        );
+        assert!(page.contains("1.050 [1.021, 1.081]") && page.contains("class=\"a1 interval\""), "{page}");
+        for fact in ["kernel_release", "6.18.2", "uring.subject.weir.options.spin-us", "c10-d1-m64-closed"] {
+            assert!(page.contains(fact), "{language:?}: {fact}");
+        }
+    }
+    let bare = RunPair { changes: Vec::new(), obstacles: vec![PairObstacle::NoCommonCell], ..pair() };
+    let page = run_pair::html(&bare, &fixture::quick(), Language::English, &Markup::default());
+    assert!(!page.contains("<figure") && page.contains("no cell is in both runs"), "{page}");
+}
+
+#[test]
 fn two_runs_that_cannot_be_compared_say_why_and_claim_nothing_of_intervals() {
     let obstacles = vec![
         PairObstacle::Protocols { one: "echo".to_owned(), other: "http".to_owned() },
@@ -158,5 +181,7 @@ fn no_name_and_no_number_that_is_none_breaks_the_document() {
         ] {
             assert!(!text.contains("NaN") && !text.contains("inf]") && !text.contains('\u{1b}'), "{text}");
         }
+        let page = run_pair::html(&odd, &fixture::hostile_names(), language, &Markup::default());
+        assert!(!page.contains("NaN") && !page.contains("inf]") && !page.contains("alert(\"x\")"), "{page}");
     }
 }

@@ -151,6 +151,25 @@ fn a_damaged_record_is_named() {
 }
 
 #[test]
+fn a_study_without_arms_or_cells_is_damaged() {
+    for part in ["arms", "cells"] {
+        let folder = fresh_folder(part);
+        Store::create(&folder, &study()).expect("a fresh folder takes a store");
+        let vandal = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
+        let emptied = format!("UPDATE study SET spec = json_set(spec, '$.{part}', json('[]'))");
+        vandal.execute(&emptied, []).expect("the study is emptied");
+        drop(vandal);
+        let store = Store::open_read_only(&folder).expect("the tables are whole");
+        let refusals =
+            [store.study().map(drop), store.brief().map(drop)].map(|it| it.expect_err("it is empty"));
+        for refused in refusals {
+            let told = refused.to_string();
+            assert!(matches!(refused, StoreError::Damaged { .. }) && told.contains("has no "), "{told}");
+        }
+    }
+}
+
+#[test]
 fn a_reader_reads_while_a_session_writes() {
     let folder = fresh_folder("reader");
     let mut writer = Store::create(&folder, &study()).expect("a fresh folder takes a store");

@@ -34,8 +34,13 @@ pub(crate) enum CtlTask {
         #[arg(long)]
         off: bool,
     },
-    /// End the gateway in good order
+    /// End the gateway in good order; clients can join their session again after the next start
     Drain,
+    /// End the session with clients, and with it the gateway: the next start has the next session
+    EndSession {
+        /// Name of the session, as weir ctl sessions shows it
+        name: String,
+    },
     /// Show the sessions of clients and with exchanges
     Sessions,
     /// Read a password from standard input and print the hash that configuration files have

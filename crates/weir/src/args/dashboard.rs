@@ -15,6 +15,22 @@ pub(crate) struct Dashboard {
     /// A name that requests may be for, besides addresses and localhost; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
+    /// Folder of recorded observations (weir observe --record FILE.json) to show too
+    #[arg(long, value_name = "DIR")]
+    pub(crate) records: Option<PathBuf>,
+    /// Show whoever answers on this statistics socket, as weir top does; repeatable
+    #[arg(long, value_name = "@NAME")]
+    pub(crate) stats: Vec<String>,
+    /// Lets whoever gives the token in this file start and stop studies; the file is to be its owner's alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Folder of study files (NAME.toml) that may be started, besides built-in studies
+    #[arg(long, value_name = "DIR", requires = "token_file")]
+    pub(crate) studies: Option<PathBuf>,
+    /// An origin whose pages may start and stop studies, such as http://lab.example:3000; repeatable, and needed where
+    /// --listen is not of this machine alone
+    #[arg(long, value_name = "ORIGIN", requires = "token_file")]
+    pub(crate) origin: Vec<String>,
     /// Language for readers whose browser prefers none of en, ko and zh [default: that of the locale]
     #[arg(long, value_name = "LANGUAGE")]
     pub(crate) lang: Option<String>,

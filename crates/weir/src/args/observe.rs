@@ -38,9 +38,9 @@ pub(crate) struct Observe {
     /// No live view on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Language of the report: en, ko or zh
-    #[arg(long, default_value = "en")]
-    pub(crate) lang: String,
+    /// Language of the report: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
     /// Start this program and observe it from its first call on
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,

@@ -1,5 +1,7 @@
 //! `weir serve` as it is typed: what every server has in common.
 
+use std::net::SocketAddr;
+
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 
 use super::{fraction, number};
@@ -37,6 +39,9 @@ pub(crate) struct ServeShared {
     /// [default: @weir-PID, where `weir top` looks]
     #[arg(long, value_name = "@NAME")]
     pub(crate) stats_socket: Option<String>,
+    /// Loopback address for /metrics and /healthz [default: that of a gateway's file; without one there is none]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Engine option, repeatable: buffer-bytes=2048, buffer-count=64, spin-us=50, receive=single, submit=operation,
     /// defer-taskrun=off (uring); trigger=level, drain=eagain (epoll); as-on-kernel=5.19 leaves unused what later
     /// kernels brought (uring, epoll)

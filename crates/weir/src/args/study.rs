@@ -87,9 +87,9 @@ pub(crate) struct Study {
     /// Seed of every random choice [default: from the clock; it is stored and printed]
     #[arg(long, conflicts_with = "resume", value_parser = number::<u64>)]
     pub(crate) seed: Option<u64>,
-    /// Language of the report: en, ko or zh
-    #[arg(long, default_value = "en")]
-    pub(crate) lang: String,
+    /// Language of the report: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
     /// No progress display
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -128,7 +128,7 @@ pub(crate) struct StudyCompare {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: PairFormat,
-    /// Language: en, ko or zh
-    #[arg(long, default_value = "en")]
-    pub(crate) lang: String,
+    /// Language: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
 }

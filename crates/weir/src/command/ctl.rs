@@ -38,6 +38,7 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
             Request::Kill { account, on: !off }
         }
         CtlTask::Drain => Request::Drain,
+        CtlTask::EndSession { name } => Request::EndSession { session: name.clone() },
         CtlTask::Sessions => Request::Sessions,
     };
     let Some(socket) = &ctl.socket else {
@@ -107,14 +108,14 @@ fn text(request: &Request, answer: &Answer) -> String {
             lines.push(format!("limits of {whose}:"));
             lines.extend(limits(answer.limits.as_ref()));
         }
-        Request::Kill { on, .. } => {
-            let cancelling = answer.cancelling.unwrap_or_default();
-            lines.push(match on {
-                true => format!("stopped; open orders being cancelled: {cancelling}"),
-                false => "released".into(),
-            });
+        Request::Kill { on: false, .. } => lines.push("released".into()),
+        Request::Kill { on: true, .. } => {
+            let cancels = answer.cancels.as_deref().unwrap_or_default();
+            lines.push(if cancels.is_empty() { "stopped; no order was open" } else { "stopped" }.into());
+            lines.extend(cancels.iter().map(ToString::to_string));
         }
         Request::Drain => lines.push("draining".into()),
+        Request::EndSession { session } => lines.push(format!("ending session {session}")),
         Request::Sessions => lines.extend(sessions(answer)),
     }
     if let Some(killed) = answer.killed.as_ref().filter(|killed| !killed.is_empty()) {
@@ -135,7 +136,8 @@ fn limits(limits: Option<&Limits>) -> Vec<String> {
 }
 
 fn sessions(answer: &Answer) -> Vec<String> {
-    let mut lines = vec!["account  worker  state      sent        last        order       queued".to_owned()];
+    let mut lines: Vec<String> = answer.session.iter().map(|session| format!("session {session}")).collect();
+    lines.push("account  worker  state      sent        last        order       queued".to_owned());
     for session in answer.sessions.iter().flatten() {
         lines.push(format!(
             "{:<7}  {:>6}  {:<9}  {:<10}  {:<10}  {:<10}  {} B",
@@ -154,14 +156,25 @@ fn sessions(answer: &Answer) -> Vec<String> {
             (Some(trouble), false) => format!("closed ({trouble})"),
             (None, false) => "closed".to_owned(),
         };
-        lines.push(format!("venue {}, worker {}: {state}", upstream.venue, upstream.worker));
+        let mut line = format!("venue {}, worker {}: {state}", upstream.venue, upstream.worker);
+        if let Some(session) = &upstream.session {
+            line.push_str(&format!(", session {session}"));
+        }
+        if upstream.times_begun_anew > 0 {
+            let (times, orders) = (upstream.times_begun_anew, upstream.orders_expired);
+            line.push_str(&format!(", begun anew: {times}, orders expired: {orders}"));
+        }
+        lines.push(line);
+    }
+    for fault in answer.faults.iter().flatten() {
+        lines.push(format!("{} has sent what is not taken: {} ({})", fault.account, fault.kind, fault.count));
     }
     lines
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_servers::gateway::UpstreamStatus;
+    use weir_servers::gateway::{Fault, UpstreamStatus, VenueCancels};
 
     use super::*;
 
@@ -179,15 +192,39 @@ mod tests {
 
     #[test]
     fn answers_are_told_in_words() {
+        let cancels = vec![VenueCancels { venue: "X".into(), orders: 3, sent: 3, confirmed: 1, expired: 1 }];
         let answer =
-            Answer { ok: true, cancelling: Some(3), killed: Some(vec!["*".into()]), ..Answer::default() };
+            Answer { ok: true, cancels: Some(cancels), killed: Some(vec!["*".into()]), ..Answer::default() };
         let told = text(&Request::Kill { account: None, on: true }, &answer);
-        assert_eq!(told, "stopped; open orders being cancelled: 3\nkill switch is on for: everybody");
+        let expected = "stopped\nvenue X: 3 orders were open, 3 cancels are sent, 1 are confirmed, 1 have expired\n\
+                        kill switch is on for: everybody";
+        assert_eq!(told, expected);
         let answer = Answer { ok: true, limits: Some(Limits::default()), ..Answer::default() };
         let told = text(&Request::Limits { account: Some("C00001".into()), set: None }, &answer);
         assert_eq!(told, "limits of C00001:\n  none");
-        let upstream = UpstreamStatus { venue: "X".into(), worker: 1, is_open: true, trouble: None };
-        let answer = Answer { ok: true, upstreams: Some(vec![upstream]), ..Answer::default() };
-        assert!(text(&Request::Sessions, &answer).ends_with("venue X, worker 1: open"));
+        let upstream = |session: Option<&str>, times_begun_anew| UpstreamStatus {
+            venue: "X".into(),
+            worker: 1,
+            is_open: true,
+            session: session.map(str::to_owned),
+            times_begun_anew,
+            orders_expired: 7,
+            ..UpstreamStatus::default()
+        };
+        let answer = Answer {
+            ok: true,
+            session: Some("WEIRGW0001".into()),
+            upstreams: Some(vec![upstream(None, 0), upstream(Some("DAY2"), 1)]),
+            faults: Some(vec![Fault { account: "C00001".into(), kind: "ouch_length".into(), count: 2 }]),
+            ..Answer::default()
+        };
+        let told = text(&Request::Sessions, &answer);
+        assert!(told.starts_with("session WEIRGW0001\naccount "), "{told}");
+        let last = "venue X, worker 1: open\n\
+                    venue X, worker 1: open, session DAY2, begun anew: 1, orders expired: 7\n\
+                    C00001 has sent what is not taken: ouch_length (2)";
+        assert!(told.ends_with(last), "{told}");
+        let request = Request::EndSession { session: "WEIRGW0001".into() };
+        assert_eq!(text(&request, &Answer::default()), "ending session WEIRGW0001");
     }
 }

@@ -2,11 +2,10 @@
 
 use std::{env, path::PathBuf};
 
-use anyhow::Result;
-use weir_dashboard::{Settings, accepted};
-use weir_report::Language;
+use anyhow::{Context, Result};
+use weir_dashboard::{ControlSettings, Origin, Settings, Token};
 
-use super::{report, study};
+use super::{report, study, top};
 use crate::{
     args::Dashboard,
     exit::{Exit, UsageError},
@@ -19,10 +18,7 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
             format!("--listen {}: write an address and a port, such as 127.0.0.1:3000", arguments.listen);
         UsageError(text)
     })?;
-    let language = match &arguments.lang {
-        Some(code) => report::language(code)?,
-        None => locale(),
-    };
+    let language = report::language(arguments.lang.as_deref())?;
     let folder = match &arguments.folder {
         // One that was named is meant; the other is made by the first study.
         Some(folder) if !folder.exists() => {
@@ -32,24 +28,59 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
         Some(folder) => folder.clone(),
         None => PathBuf::from(study::RESULTS),
     };
-    let settings = Settings { folder, listen, hosts: arguments.host.clone(), language };
+    let control = control(arguments)?;
+    let can_act = control.is_some();
+    let (records, stats) = (records(arguments)?, stats(arguments)?);
+    let settings =
+        Settings { folder, listen, hosts: arguments.host.clone(), language, control, records, stats };
     let shown = settings.folder.display().to_string();
     let dashboard = weir_dashboard::Dashboard::bind(settings)?;
     let (address, stop) = (dashboard.address(), dashboard.stop());
     signals::on_stop(move |_| stop.stop())?;
     output::print(&format!("http://{address}/ shows the studies in {shown}"))?;
     if !address.ip().is_loopback() {
-        output::tell(&format!("whoever reaches {address} can read them; nobody can change anything"));
+        let acting = match can_act {
+            true => "who has the token can start and stop studies",
+            false => "nobody can change anything",
+        };
+        output::tell(&format!("whoever reaches {address} can read them; {acting}"));
     }
     dashboard.run();
     Ok(Exit::Ok)
 }
 
-/// The language that the environment asks for: the first of these variables that says something.
-fn locale() -> Language {
-    let said = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().filter_map(|name| env::var(name).ok());
-    said.into_iter()
-        .find(|locale| !locale.is_empty())
-        .and_then(|locale| accepted(&locale))
-        .unwrap_or_default()
+/// The folder of recorded observations, which must be there.
+fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
+    match &arguments.records {
+        Some(folder) if !folder.is_dir() => {
+            let text = format!("--records {}: name a folder of recorded observations", folder.display());
+            Err(UsageError(text))
+        }
+        records => Ok(records.clone()),
+    }
+}
+
+/// Statistics sockets, as many as can be watched.
+fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
+    arguments.stats.iter().try_for_each(|name| top::check_socket("--stats", name))?;
+    top::check_count(arguments.stats.len())?;
+    Ok(arguments.stats.clone())
+}
+
+/// What lets somebody act, where a token was given.
+fn control(arguments: &Dashboard) -> Result<Option<ControlSettings>> {
+    let Some(path) = &arguments.token_file else { return Ok(None) };
+    let origin = |text: &String| {
+        let text = format!(
+            "--origin {text}: write a scheme, a host and perhaps a port, such as http://lab.example:3000"
+        );
+        UsageError(text)
+    };
+    let origins = arguments.origin.iter().map(|text| Origin::parse(text).ok_or_else(|| origin(text)));
+    Ok(Some(ControlSettings {
+        token: Token::read(path)?,
+        program: env::current_exe().context("cannot find the weir program itself")?,
+        studies: arguments.studies.clone(),
+        origins: origins.collect::<Result<_, _>>()?,
+    }))
 }

@@ -3,94 +3,100 @@
 use std::io::IsTerminal;
 
 use anyhow::Result;
-use weir_engine::Config;
-use weir_record::machine::{Finding, FindingState};
+use serde::Serialize;
+use weir_engine::{Config, DriverReport, Refusal};
+use weir_record::{
+    finding::Finding,
+    machine::{Diagnosis, FindingState},
+};
+use weir_report::Language;
 
+use super::report::language;
 use crate::{args::Doctor, exit::Exit, output};
 
 pub(crate) fn run(arguments: &Doctor) -> Result<Exit> {
-    let mut findings = drivers();
-    findings.extend(weir_evidence::doctor::findings());
+    let language = language(arguments.lang.as_deref())?;
+    let mut diagnoses = drivers();
+    diagnoses.extend(weir_evidence::doctor::findings());
     if arguments.json {
-        output::print(&serde_json::to_string_pretty(&findings)?)?;
+        // A script reads the same wherever it runs.
+        let language = if arguments.lang.is_some() { language } else { Language::English };
+        let told: Vec<Told<'_>> = diagnoses.iter().map(|diagnosis| Told::of(diagnosis, language)).collect();
+        output::print(&serde_json::to_string_pretty(&told)?)?;
     } else {
         let columns = if std::io::stdout().is_terminal() { output::width_columns() } else { usize::MAX };
-        output::print(&table(&findings, columns))?;
+        output::print(&weir_report::doctor(&diagnoses, language, columns))?;
     }
     Ok(Exit::Ok)
 }
 
-/// One finding for each driver, from its start-up test.
-pub(crate) fn drivers() -> Vec<Finding> {
+/// A line for a script: in words, and as codes with arguments.
+#[derive(Serialize)]
+struct Told<'a> {
+    section: &'a str,
+    name: &'a str,
+    state: FindingState,
+    detail: String,
+    unlock: Option<String>,
+    found: &'a Finding,
+    remedy: Option<&'a Finding>,
+}
+
+impl<'a> Told<'a> {
+    fn of(diagnosis: &'a Diagnosis, language: Language) -> Self {
+        let Diagnosis { section, name, state, found, unlock } = diagnosis;
+        Self {
+            section,
+            name,
+            state: *state,
+            detail: weir_report::finding(found, language),
+            unlock: unlock.as_ref().map(|remedy| weir_report::remedy(remedy, language)),
+            found,
+            remedy: unlock.as_ref(),
+        }
+    }
+}
+
+/// One line for each driver, from its start-up test.
+fn drivers() -> Vec<Diagnosis> {
     let reports = weir_engine::probe(&Config::default());
-    let finding = |report: weir_engine::DriverReport| Finding {
+    let diagnosis = |report: DriverReport| Diagnosis {
         section: "drivers".into(),
         name: report.driver.name().into(),
         state: if report.is_available() { FindingState::Yes } else { FindingState::No },
-        detail: report.detail(),
-        unlock: report.refusal.as_ref().and_then(|it| it.remedy()).map(str::to_owned),
+        unlock: report.refusal.as_ref().and_then(remedy),
+        found: found(&report),
     };
-    reports.into_iter().map(finding).collect()
+    reports.into_iter().map(diagnosis).collect()
 }
 
-/// Fewest columns in which an explanation stands beside its finding; with less room it stands below.
-const DETAIL_COLUMNS_MIN: usize = 40;
+/// What the start-up test of a driver found.
+pub(super) fn found(report: &DriverReport) -> Finding {
+    let granted = || report.granted.iter().map(|&name| name.to_owned()).collect();
+    report.refusal.as_ref().map_or_else(|| Finding::DriverGranted { features: granted() }, refused)
+}
 
-fn table(findings: &[Finding], columns: usize) -> String {
-    let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    let mut section = "";
-    for finding in findings {
-        if finding.section != section {
-            text.push_str(&format!("{}{}\n", if section.is_empty() { "" } else { "\n" }, finding.section));
-            section = &finding.section;
-        }
-        let word = match finding.state {
-            FindingState::Yes => "yes    ",
-            FindingState::Limited => "limited",
-            FindingState::No => "no     ",
-        };
-        text.push_str(&format!("  {:width$}  {word}", finding.name));
-        let unlock = finding.unlock.as_ref().map(|unlock| format!("unlock: {unlock}"));
-        let beside = 2 + width + 2 + word.len() + 2;
-        let is_beside = columns >= beside + DETAIL_COLUMNS_MIN;
-        let indent = if is_beside { beside } else { 4 };
-        let room = columns.saturating_sub(indent).max(1);
-        let lines =
-            std::iter::once(&finding.detail).chain(&unlock).flat_map(|it| weir_report::wrap(it, room));
-        for (index, line) in lines.enumerate() {
-            match (index, is_beside) {
-                (0, true) => text.push_str("  "),
-                _ => text.push_str(&format!("\n{:indent$}", "")),
-            }
-            text.push_str(&line);
-        }
-        text.push('\n');
+/// Why a driver cannot run.
+pub(super) fn refused(refusal: &Refusal) -> Finding {
+    match refusal {
+        Refusal::NoRing => Finding::NoIoUring,
+        Refusal::RingDisabled { level } => Finding::IoUringDisabled { level: *level },
+        Refusal::RingForbidden => Finding::IoUringForbidden,
+        Refusal::RingMemory => Finding::IoUringMemory,
+        Refusal::RingTooOld => Finding::IoUringTooOld,
+        Refusal::KernelOlder { asked, running } => Finding::KernelOlder { asked: *asked, running: *running },
+        Refusal::Other(text) => Finding::Said { text: text.clone() },
     }
-    text
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_narrow_terminal_shows_every_finding_whole() {
-        let finding = |name: &str, unlock: Option<&str>| Finding {
-            section: "drivers".into(),
-            name: name.into(),
-            state: FindingState::Limited,
-            detail: "a sentence that is far too long for the rest of its line on a narrow terminal".into(),
-            unlock: unlock.map(str::to_owned),
-        };
-        let findings = [finding("uring", Some("sysctl kernel.io_uring_disabled=0")), finding("epoll", None)];
-        for columns in [40, 60, 80] {
-            let text = table(&findings, columns);
-            assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
-            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-            assert_eq!(words(&text), words(&table(&findings, usize::MAX)), "{columns}");
-        }
-        let wide = table(&findings, usize::MAX);
-        assert!(wide.contains("\n  uring  limited  a sentence") && wide.lines().count() == 4, "{wide}");
+/// What would mend that.
+pub(super) fn remedy(refusal: &Refusal) -> Option<Finding> {
+    let command = |command: &str| Finding::RunCommand { command: command.to_owned() };
+    match refusal {
+        Refusal::NoRing => Some(Finding::AllowIoUring),
+        Refusal::RingDisabled { .. } => Some(command("sudo sysctl -w kernel.io_uring_disabled=0")),
+        Refusal::RingForbidden => Some(Finding::OpenSandbox),
+        Refusal::RingMemory => Some(command("ulimit -l unlimited")),
+        Refusal::RingTooOld | Refusal::KernelOlder { .. } | Refusal::Other(_) => None,
     }
 }

@@ -14,14 +14,12 @@ use anyhow::{Context, Result, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_evidence::{
     ladder::{Group, strace::Strace},
+    recorded,
     watch::{Plan, Step, Watch, WatchError},
 };
 use weir_judge::bound::bound;
 use weir_monitor::live::Page;
-use weir_record::{
-    SCHEMA_VERSION,
-    observation::{Ending, Note, Observation, Rung, StraceTable},
-};
+use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
 use weir_report::Language;
 use weir_sys::child;
 
@@ -36,11 +34,8 @@ use crate::{
 const LENGTH: Duration = Duration::from_secs(10);
 /// How long a command may take to end when it is asked to.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Largest record that is read.
-const RECORD_BYTES_MAX: u64 = 64 << 20;
-
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
-    let language = language(&arguments.lang)?;
+    let language = language(arguments.lang.as_deref())?;
     let length = arguments.duration.as_deref().map(|text| engine::time("--duration", text)).transpose()?;
     if length.is_some_and(|length| length.is_zero()) {
         return Err(UsageError("--duration: write more than 0, such as 10s".into()).into());
@@ -233,7 +228,7 @@ fn print(observation: &Observation, language: Language) -> Result<()> {
 
 /// Draws a record again: on the terminal, and as a page beside it or in `folder`.
 pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> Result<Exit> {
-    let observation = read(path)?;
+    let observation = recorded::read(path)?;
     let page = match folder {
         Some(folder) => {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -245,20 +240,4 @@ pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> 
     print(&observation, language)?;
     output::tell(&format!("report: {}", page.display()));
     Ok(Exit::Ok)
-}
-
-fn read(path: &Path) -> Result<Observation> {
-    let is_no_record =
-        |why: &str| UsageError(format!("{} is no record of weir observe: {why}", path.display()));
-    let cannot = || format!("cannot read {}", path.display());
-    if std::fs::metadata(path).with_context(cannot)?.len() > RECORD_BYTES_MAX {
-        return Err(is_no_record("it is too long").into());
-    }
-    let text = std::fs::read_to_string(path).with_context(cannot)?;
-    let observation: Observation =
-        serde_json::from_str(&text).map_err(|error| is_no_record(&error.to_string()))?;
-    if observation.schema_version > SCHEMA_VERSION {
-        return Err(is_no_record("a newer Weir wrote it").into());
-    }
-    Ok(observation)
 }

@@ -1,6 +1,6 @@
 //! `weir report`: a study's pages, from its store, or the page of an observation, from its file.
 
-use std::path::Path;
+use std::{env, path::Path};
 
 use anyhow::{Context, Result};
 use weir_lab::stored;
@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit> {
-    let language = language(&arguments.lang)?;
+    let language = language(arguments.lang.as_deref())?;
     if arguments.run.is_file() {
         return observe::report(&arguments.run, language, arguments.out.as_deref());
     }
@@ -24,8 +24,19 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-pub(crate) fn language(code: &str) -> Result<Language> {
+/// The language that was given, or else that of the locale.
+pub(crate) fn language(code: Option<&str>) -> Result<Language> {
+    let Some(code) = code else { return Ok(locale()) };
     code.parse().map_err(|_| UsageError(format!("--lang {code:?} is not known; use en, ko or zh")).into())
+}
+
+/// The language that the environment asks for: the first of these variables that says something.
+fn locale() -> Language {
+    let said = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().filter_map(|name| env::var(name).ok());
+    said.into_iter()
+        .find(|locale| !locale.is_empty())
+        .and_then(|locale| weir_dashboard::accepted(&locale))
+        .unwrap_or_default()
 }
 
 /// What marked the folder of a study `polling` while that was a sweep of its own.

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -14,6 +15,7 @@ use weir_engine::{
 };
 use weir_monitor::target;
 use weir_servers::{
+    metrics::{MetricsPort, Plain, Source},
     orders::OrdersServer,
     stats::{NodeSource, StatsSocket},
 };
@@ -31,6 +33,7 @@ pub(crate) struct Prepared {
     /// Why this driver, if it was not named.
     why: Option<String>,
     stats: Option<StatsSocket>,
+    metrics: Option<MetricsPort>,
 }
 
 /// Checks the flags that every server has.
@@ -39,7 +42,8 @@ pub(crate) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
     let _ = weir_evidence::limits::raise_nofile();
     let (config, why) = config(shared, listen)?;
     let stats = stats_socket(shared.stats_socket.as_deref())?;
-    Ok(Prepared { config, why, stats })
+    let metrics = shared.metrics.map(metrics_port).transpose()?;
+    Ok(Prepared { config, why, stats, metrics })
 }
 
 /// A server that runs.
@@ -47,6 +51,8 @@ pub(crate) struct Running {
     address: Address,
     control: ServerControl,
     node: Option<NodeSource>,
+    /// What its metrics are read from, where that is more than engine and `node`.
+    source: Option<Arc<dyn Source>>,
     drain: Box<dyn Fn() + Send>,
     /// Called before the server says where it listens.
     until_ready: Box<dyn FnOnce()>,
@@ -60,6 +66,7 @@ impl Running {
             address: server.address().clone(),
             control: control.clone(),
             node,
+            source: None,
             drain: Box::new(move || control.drain()),
             until_ready: Box::new(|| {}),
             join: Box::new(move || server.join()),
@@ -70,6 +77,7 @@ impl Running {
     pub(crate) fn orders(
         server: OrdersServer,
         node: NodeSource,
+        source: Option<Arc<dyn Source>>,
         until_ready: impl FnOnce() + 'static,
     ) -> Self {
         let control = server.control();
@@ -77,6 +85,7 @@ impl Running {
             address: server.address().clone(),
             control: control.server().clone(),
             node: Some(node),
+            source,
             drain: Box::new(move || control.drain()),
             until_ready: Box::new(until_ready),
             join: Box::new(move || server.join()),
@@ -109,6 +118,13 @@ impl Prepared {
         if let Some(why) = &self.why {
             output::tell(why);
         }
+        if let Some(port) = self.metrics {
+            let (control, node) = (running.control.clone(), running.node.clone());
+            let source = running.source.unwrap_or_else(|| Arc::new(Plain { control, node }));
+            let address = port.address().context("the metrics port has no address")?;
+            port.answer(source).context("cannot start a thread for the metrics")?;
+            output::tell(&format!("metrics on http://{address}/metrics"));
+        }
         if let Some(stats) = self.stats {
             stats
                 .answer(running.control, running.node)
@@ -126,6 +142,14 @@ impl Prepared {
     /// Leaves half of the descriptors to files: each connection may have one open.
     pub(crate) fn reserve_for_files(&mut self) {
         self.config.engine.limits.descriptors_reserved = usize::MAX;
+    }
+
+    /// Serves metrics there, unless the command line has said where.
+    pub(crate) fn metrics_at(&mut self, address: Option<SocketAddr>) -> Result<()> {
+        if self.metrics.is_none() {
+            self.metrics = address.map(metrics_port).transpose()?;
+        }
+        Ok(())
     }
 
     /// How many workers there will be.
@@ -209,6 +233,14 @@ fn stats_socket(named: Option<&str>) -> Result<Option<StatsSocket>> {
         Err(error) => Err(anyhow::Error::new(error)
             .context(format!("--stats-socket {name} cannot be had; choose another name"))),
     }
+}
+
+fn metrics_port(address: SocketAddr) -> Result<MetricsPort> {
+    MetricsPort::bind(address).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => UsageError(format!("--metrics: {error}")).into(),
+        _ => anyhow::Error::new(error)
+            .context(format!("--metrics {address} cannot be listened on; choose another port")),
+    })
 }
 
 /// Tells what stands in the way of an address that is no port.

@@ -14,6 +14,7 @@ use weir_lab::{
     file, outline,
     process::{self, Deadlines, ProcessLauncher},
     run::{self, Callbacks, Ended, Event, RunError},
+    run_folder,
 };
 use weir_record::{
     finding::Finding,
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if let Some(StudyTask::Compare(compare)) = &arguments.task {
         return study_compare::run(compare);
     }
-    let language = report::language(&arguments.lang)?;
+    let language = report::language(arguments.lang.as_deref())?;
     if arguments.print || arguments.dry_run {
         return show(arguments);
     }
@@ -201,22 +202,7 @@ pub(super) const RESULTS: &str = "weir-results";
 /// `weir-results/NAME-YYYYMMDD-HHMMSS`, in UTC.
 fn default_folder(name: &str) -> PathBuf {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    PathBuf::from(RESULTS).join(format!("{name}-{}", utc_stamp(since.as_secs())))
-}
-
-/// Calendar time of seconds since 1970, by the civil-from-days algorithm of Howard Hinnant's chrono paper.
-pub(super) fn utc_stamp(seconds: u64) -> String {
-    let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", rest / 3_600, rest / 60 % 60, rest % 60)
+    PathBuf::from(RESULTS).join(run_folder::name(name, since.as_secs()))
 }
 
 /// Progress on standard error: a bar on a terminal, a line for each block elsewhere. It draws only when something
@@ -305,16 +291,4 @@ impl Display {
 /// What a command line says, in its language.
 fn told(finding: &Finding) -> String {
     weir_report::finding(finding, weir_report::Language::English)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calendar_times_are_right_at_the_edges() {
-        assert_eq!(utc_stamp(0), "19700101-000000");
-        assert_eq!(utc_stamp(951_827_696), "20000229-123456");
-        assert_eq!(utc_stamp(4_102_444_799), "20991231-235959");
-    }
 }

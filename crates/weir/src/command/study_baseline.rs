@@ -1,34 +1,22 @@
 //! Programs of `--baseline` and `--placebo`: each must be a weir that serves what the study asks for, which is tried
 //! before anything is measured.
 
-use std::{
-    io::{self, BufRead, BufReader, Read},
-    path::Path,
-    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{io, path::Path};
 
 use anyhow::{Context, Result};
 use rustix::fs::Access;
 use weir_evidence::placement::{self, Topology};
-use weir_lab::{file::Builds, host_defaults::cpu_list};
+use weir_lab::{
+    file::Builds,
+    host_defaults::cpu_list,
+    process::{ANSWER_MAX, Answer, answer},
+};
 use weir_record::spec::{ArmSpec, StudySpec, Subject};
 
 use crate::{
     args::Study,
     exit::{NoBaseline, UsageError},
 };
-
-/// How long a program may take to say its version, or that it listens.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
-
-/// Most that is read of what it says.
-const SAID_BYTES_MAX: u64 = 4096;
-
-/// Between two looks whether a program has ended.
-const TICK: Duration = Duration::from_millis(2);
 
 /// Exit codes of `weir serve` that say why it did not.
 const USAGE: i32 = 2;
@@ -114,68 +102,4 @@ fn refusal(spec: &StudySpec, arm: &ArmSpec) -> io::Result<Option<String>> {
         Answer::Ended { said, .. } => Some(format!("it ended: {said}")),
         Answer::Silence => Some(format!("it did not listen within {} s", ANSWER_MAX.as_secs())),
     })
-}
-
-/// What a program said first.
-enum Answer {
-    /// A line on standard output.
-    Line(String),
-    /// It ended without one.
-    Ended {
-        /// Its exit code, unless a signal ended it.
-        code: Option<i32>,
-        /// The last line on standard error, or how it ended.
-        said: String,
-    },
-    /// Nothing, for as long as was waited.
-    Silence,
-}
-
-/// Starts a program, takes its first line and ends it.
-fn answer(program: &str, words: &[String]) -> io::Result<Answer> {
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = weir_sys::child::spawn_bound(&mut command)?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (sender, line) = mpsc::channel();
-    // It ends with the program, or with the line.
-    thread::spawn(move || {
-        let mut text = String::new();
-        let read = stdout.map(|out| BufReader::new(out.take(SAID_BYTES_MAX)).read_line(&mut text));
-        // Nobody waits any more: then nobody misses it.
-        let _ = sender.send(read.map(|_| text).unwrap_or_default());
-    });
-    let found = match line.recv_timeout(ANSWER_MAX) {
-        Ok(text) if !text.is_empty() => Answer::Line(text),
-        Ok(_) => match ended(&mut child)? {
-            Some(status) => Answer::Ended { code: status.code(), said: said(stderr, status) },
-            None => Answer::Silence,
-        },
-        Err(_) => Answer::Silence,
-    };
-    // One that has ended already is no error.
-    let _ = child.kill();
-    child.wait()?;
-    Ok(found)
-}
-
-/// Waits for the end of a program that has closed its output.
-fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
-    let begun = Instant::now();
-    while begun.elapsed() < ANSWER_MAX {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        thread::park_timeout(TICK);
-    }
-    Ok(None)
-}
-
-fn said(stderr: Option<ChildStderr>, status: ExitStatus) -> String {
-    let mut bytes = Vec::new();
-    // What cannot be read was not said.
-    let _ = stderr.map(|stderr| stderr.take(SAID_BYTES_MAX).read_to_end(&mut bytes));
-    let text = String::from_utf8_lossy(&bytes);
-    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    last.map_or_else(|| status.to_string(), |line| line.trim_start_matches("weir: ").to_owned())
 }

@@ -3,12 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use weir_judge::{
-    compare::{Run, compare},
-    progress::Progress,
-};
-use weir_lab::{exit::ExitCode, file};
-use weir_record::{goal::ComparisonSpec, run_pair::PairObstacle, spec::StudySpec, study::StudyResult};
+use weir_judge::progress::Progress;
+use weir_lab::{exit::ExitCode, file, stored::StoredRun};
+use weir_record::{goal::ComparisonSpec, run_pair::PairObstacle, spec::StudySpec};
 use weir_report::{Language, run_pair};
 
 use super::{report, study};
@@ -19,13 +16,11 @@ use crate::{
 };
 
 pub(crate) fn run(arguments: &StudyCompare) -> Result<Exit> {
-    let language = report::language(&arguments.lang)?;
-    let (one, progress) = baseline(&arguments.one)?;
-    let (other, other_progress) = read(&arguments.other)?;
-    let thresholds = thresholds(&other.spec, &arguments.fail_if)?;
-    let before = Run { result: &one, progress: &progress };
-    let after = Run { result: &other, progress: &other_progress };
-    let pair = compare(before, after, &thresholds);
+    let language = report::language(arguments.lang.as_deref())?;
+    let one = baseline(&arguments.one)?;
+    let other = read(&arguments.other)?;
+    let thresholds = thresholds(&other.result.spec, &arguments.fail_if)?;
+    let (pair, other) = (other.against(&one, &thresholds), other.result);
     let text = match arguments.format {
         PairFormat::Text => {
             run_pair::terminal(&pair, &other, language, output::width_columns(), output::has_color())
@@ -38,23 +33,22 @@ pub(crate) fn run(arguments: &StudyCompare) -> Result<Exit> {
     Ok(Exit::Study(study::after_thresholds(&pair.answers, arguments.inconclusive_passes, code)))
 }
 
-fn read(folder: &Path) -> Result<(StudyResult, Progress)> {
-    let (result, trials) = report::read(folder)?;
-    let progress = Progress::of(&result.spec, &trials.iter().collect::<Vec<_>>(), &result.missing_arms);
-    Ok((result, progress))
+fn read(folder: &Path) -> Result<StoredRun> {
+    report::refuse_sweep(folder)?;
+    Ok(StoredRun::read(folder)?)
 }
 
 /// The earlier run, which must be there and finished.
-fn baseline(folder: &Path) -> Result<(StudyResult, Progress), NoBaseline> {
+fn baseline(folder: &Path) -> Result<StoredRun, NoBaseline> {
     let named = |reason: String| NoBaseline(format!("no baseline in {}: {reason}", folder.display()));
-    let (result, progress) = read(folder).map_err(|error| named(format!("{error:#}")))?;
-    let Progress { blocks_done, blocks, .. } = progress;
+    let run = read(folder).map_err(|error| named(format!("{error:#}")))?;
+    let Progress { blocks_done, blocks, .. } = run.progress;
     if blocks_done < blocks {
         let found = PairObstacle::OneUnfinished { blocks_done, blocks };
         let why = run_pair::obstacle(&found, Language::English);
         return Err(named(format!("{why}; finish it with `weir study --resume {}`", folder.display())));
     }
-    Ok((result, progress))
+    Ok(run)
 }
 
 /// Thresholds on changes. A figure alone has none: figures of two times are not compared.

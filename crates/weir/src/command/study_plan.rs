@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
-use weir_engine::{Config, DriverReport, Refusal, Runtime, StartError};
+use weir_engine::{Config, DriverReport, Runtime, StartError};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::{self, BuiltIn},
@@ -23,7 +23,7 @@ use weir_record::{
 };
 use weir_store::NewStudy;
 
-use super::{engine, study_baseline, study_storage};
+use super::{doctor, engine, study_baseline, study_storage};
 use crate::{args::Study, exit::UsageError};
 
 /// The study of other runtimes; its protocol chooses the file.
@@ -210,7 +210,7 @@ fn refused_as_older(spec: &StudySpec, missing: &[MissingArm]) -> Result<Vec<Miss
         if let Err(StartError::Refused { refusal, .. }) =
             Runtime::new(&engine::config(driver, &as_typed(options))?)
         {
-            let (reason, unlock) = (refused(&refusal), remedy(&refusal));
+            let (reason, unlock) = (doctor::refused(&refusal), doctor::remedy(&refusal));
             refused_arms.push(MissingArm { name: arm.name.clone(), reason, unlock });
         }
     }
@@ -237,38 +237,11 @@ fn tried() -> Vec<DriverFound> {
     let found = |report: DriverReport| DriverFound {
         driver: report.driver.name().to_owned(),
         available: report.is_available(),
-        detail: report.refusal.as_ref().map_or_else(|| granted(&report), refused),
-        unlock: report.refusal.as_ref().and_then(remedy),
+        detail: doctor::found(&report),
+        unlock: report.refusal.as_ref().and_then(doctor::remedy),
     };
     let drivers = weir_engine::probe(&Config::default()).into_iter().map(found);
     drivers.chain(study_storage::engines()).collect()
-}
-
-fn granted(report: &DriverReport) -> Finding {
-    Finding::DriverGranted { features: report.granted.iter().map(|&name| name.to_owned()).collect() }
-}
-
-fn refused(refusal: &Refusal) -> Finding {
-    match refusal {
-        Refusal::NoRing => Finding::NoIoUring,
-        Refusal::RingDisabled { level } => Finding::IoUringDisabled { level: *level },
-        Refusal::RingForbidden => Finding::IoUringForbidden,
-        Refusal::RingMemory => Finding::IoUringMemory,
-        Refusal::RingTooOld => Finding::IoUringTooOld,
-        Refusal::KernelOlder { asked, running } => Finding::KernelOlder { asked: *asked, running: *running },
-        Refusal::Other(text) => Finding::Said { text: text.clone() },
-    }
-}
-
-fn remedy(refusal: &Refusal) -> Option<Finding> {
-    let command = |command: &str| Finding::RunCommand { command: command.to_owned() };
-    match refusal {
-        Refusal::NoRing => Some(Finding::AllowIoUring),
-        Refusal::RingDisabled { .. } => Some(command("sudo sysctl -w kernel.io_uring_disabled=0")),
-        Refusal::RingForbidden => Some(Finding::OpenSandbox),
-        Refusal::RingMemory => Some(command("ulimit -l unlimited")),
-        Refusal::RingTooOld | Refusal::KernelOlder { .. } | Refusal::Other(_) => None,
-    }
 }
 
 fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {

@@ -13,7 +13,7 @@ use weir_store::{FILE_NAME, Store};
 use super::report;
 use crate::exit::UsageError;
 
-/// Most stores of a folder that are looked into, the newest names first.
+/// Most stores of a folder that are looked into, the newest first.
 const STORES_MAX: usize = 200;
 
 /// Most of them whose rounds are used.
@@ -73,7 +73,7 @@ fn runs(folder: &Path, spec: &StudySpec, fingerprint: &Fingerprint) -> Result<Ve
     Ok(stores.filter_map(|store| Some(report::read(&store).ok()?.0)).collect())
 }
 
-/// The folder itself where it holds a study, and else those in it that do.
+/// The folder itself where it holds a study, and else those in it that do, the newest first.
 fn stores(folder: &Path) -> Result<Vec<PathBuf>> {
     let has_store = |folder: &PathBuf| folder.join(FILE_NAME).is_file();
     let own = folder.to_path_buf();
@@ -84,9 +84,37 @@ fn stores(folder: &Path) -> Result<Vec<PathBuf>> {
         let why = "name a folder that `weir study` wrote, or one of such folders";
         UsageError(format!("--earlier {}: {error}; {why}", folder.display()))
     })?;
-    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(has_store).collect();
-    found.sort();
-    found.reverse();
+    let found = entries.flatten().map(|entry| entry.path()).filter(has_store);
+    // One whose time cannot be read counts as the oldest. Names part those of one time.
+    let changed_at = |folder: &Path| fs::metadata(folder.join(FILE_NAME)).and_then(|it| it.modified()).ok();
+    let mut found: Vec<_> = found.map(|folder| (changed_at(&folder), folder)).collect();
+    found.sort_by(|one, other| other.cmp(one));
     found.truncate(STORES_MAX);
-    Ok(found)
+    Ok(found.into_iter().map(|(_, folder)| folder).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn the_newest_stores_are_those_that_changed_last_whatever_their_names() {
+        let all = std::env::temp_dir().join(format!("weir-earlier-{}", std::process::id()));
+        let begun = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        for (hours, name) in [(2, "a"), (0, "b"), (1, "c")] {
+            let folder = all.join(name);
+            fs::create_dir_all(&folder).expect("a folder");
+            let store = fs::File::create(folder.join(FILE_NAME)).expect("a file");
+            store.set_modified(begun + Duration::from_secs(3_600 * hours)).expect("its time is set");
+        }
+        let names: Vec<_> = stores(&all)
+            .expect("it can be read")
+            .iter()
+            .filter_map(|folder| folder.file_name().map(|name| name.to_string_lossy().into_owned()))
+            .collect();
+        fs::remove_dir_all(&all).expect("the folder can be removed");
+        assert_eq!(names, ["a", "c", "b"]);
+    }
 }

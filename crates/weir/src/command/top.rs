@@ -47,9 +47,7 @@ pub(crate) fn run(arguments: &Top) -> Result<Exit> {
 fn targets(arguments: &Top) -> Result<Vec<Target>> {
     let mut found = Vec::new();
     for socket in &arguments.socket {
-        if !socket.starts_with('@') || socket.len() < 2 {
-            return Err(UsageError(format!("--socket {socket}: write the abstract name, @NAME")).into());
-        }
+        check_socket("--socket", socket)?;
         found.push(Target::of_socket(socket));
     }
     for pid in &arguments.pid {
@@ -63,9 +61,22 @@ fn targets(arguments: &Top) -> Result<Vec<Target>> {
             return Err(UsageError(text.into()).into());
         }
     }
-    if found.len() > TARGETS_MAX {
-        let text = format!("{} targets; at most {TARGETS_MAX} can be watched", found.len());
-        return Err(UsageError(text).into());
-    }
+    check_count(found.len())?;
     Ok(found)
+}
+
+/// Statistics sockets have abstract names.
+pub(super) fn check_socket(flag: &str, name: &str) -> Result<(), UsageError> {
+    if name.starts_with('@') && name.len() > 1 {
+        return Ok(());
+    }
+    Err(UsageError(format!("{flag} {name}: write the abstract name, @NAME")))
+}
+
+/// No more are watched than the monitor asks in time.
+pub(super) fn check_count(targets: usize) -> Result<(), UsageError> {
+    if targets <= TARGETS_MAX {
+        return Ok(());
+    }
+    Err(UsageError(format!("{targets} targets; at most {TARGETS_MAX} can be watched")))
 }

@@ -1,19 +1,30 @@
 //! `weir dashboard` as a process: where it says that it listens, what it refuses, and how it ends.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
 };
 
 use rustix::process::Signal;
+use weir_lab::held::Held;
 
-use super::harness::{PATIENCE, Running, expect_refusal, folder, shell, weir};
+use super::harness::{
+    PATIENCE, Running, Server, TWO_ARMS, expect_refusal, folder, shell, shown, study_head, until, weir,
+};
 
 /// The page at `/` of a dashboard.
 fn first_page(address: &str) -> String {
+    page(address, "/")
+}
+
+/// The page at a path of a dashboard.
+fn page(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
         .expect("it takes a request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer in time");
@@ -53,6 +64,130 @@ fn the_locale_is_the_language_unless_another_is_given() {
         let answer = first_page(address);
         assert!(answer.contains(&format!("<html lang=\"{language}\"")), "{answer}");
     }
+}
+
+/// What a program is answered that asks for something to be done.
+fn act(address: &str, path: &str, form: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    let length = form.len();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {length}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nConnection: close\r\n\r\n{form}"
+    )
+    .expect("it takes a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer in time");
+    answer
+}
+
+const TOKEN: &str = "correct-horse-battery-staple";
+
+fn token_file(folder: &Path, mode: u32) -> String {
+    let path = folder.join("token");
+    fs::write(&path, TOKEN).expect("a file can be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode can be set");
+    shown(&path).to_owned()
+}
+
+/// Whether a session works on a study of the folder.
+fn is_worked_on(results: &Path) -> bool {
+    let held = Held::now();
+    let entries = fs::read_dir(results).expect("a folder").flatten();
+    entries.map(|entry| entry.path()).any(|path| held.holds(&path))
+}
+
+#[test]
+fn a_study_that_was_started_here_ends_with_the_dashboard_however_that_ends() {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let root = folder(&format!("dashboard-control-{}", signal.as_raw()));
+        let (token, results) = (token_file(&root, 0o600), root.join("results"));
+        fs::create_dir(&results).expect("a folder can be made");
+        fs::write(root.join("long.toml"), study_head(400, "1h") + TWO_ARMS).expect("a file can be written");
+        let words = ["dashboard", shown(&results), "--listen", "127.0.0.1:0", "--token-file", &token];
+        let mut dashboard = Running::weir(&[&words[..], &["--studies", shown(&root)]].concat());
+        let line = dashboard.next_line().expect("it says where");
+        let address = line.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned();
+        let started = act(&address, "/start", "study=long.toml");
+        assert!(started.starts_with("HTTP/1.1 303 ") && started.contains("/live"), "{started}");
+        until("a session", || is_worked_on(&results));
+        assert!(act(&address, "/start", "study=long.toml").starts_with("HTTP/1.1 409 "));
+        dashboard.signal(signal);
+        let code = dashboard.wait(PATIENCE);
+        assert_eq!(code, if signal == Signal::TERM { 0 } else { -9 });
+        until("the end of the session", || !is_worked_on(&results));
+    }
+}
+
+#[test]
+fn running_servers_and_recorded_observations_are_pages_where_it_was_told_of_them() {
+    let root = folder("dashboard-watches");
+    let (results, records) = (root.join("results"), root.join("records"));
+    for folder in [&results, &records] {
+        fs::create_dir(folder).expect("a folder can be made");
+    }
+    let name = format!("@weir-it-dashboard-{}", std::process::id());
+    let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
+    let (pid, file) = (server.process.pid().as_raw_nonzero().to_string(), records.join("one two.json"));
+    let observed = weir(&["observe", "--pid", &pid, "--duration", "100ms", "--record", shown(&file)]);
+    assert_eq!(observed.code, Some(0), "{}", observed.stderr);
+    fs::write(records.join("odd.json"), "{}").expect("a file can be written");
+    fs::write(root.join("outside.json"), "{}").expect("a file can be written");
+    symlink(&file, records.join("link.json")).expect("a link can be made");
+
+    let words = ["dashboard", shown(&results), "--listen", "127.0.0.1:0", "--lang", "en"];
+    let watched = ["--stats", &name, "--records", shown(&records)];
+    let dashboard = Running::weir(&[&words[..], &watched].concat());
+    let line = dashboard.next_line().expect("it says where");
+    let address = line.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned();
+    let first = first_page(&address);
+    assert!(first.contains("href=\"/top\"") && first.contains("href=\"/observe\""), "{first}");
+    let top = page(&address, "/top");
+    assert!(top.contains("ECHO") && top.contains("cswch/s") && top.contains("refresh: 2"), "{top}");
+    assert!(page(&address, "/top?lang=ko").contains("weir top과"));
+    let list = page(&address, "/observe");
+    assert!(list.contains("/observe?record=one%20two.json") && !list.contains("link.json"), "{list}");
+    let shown = page(&address, "/observe?record=one%20two.json&lang=zh");
+    assert!(shown.starts_with("HTTP/1.1 200") && shown.contains("weir observe：") && shown.contains("<nav"));
+    assert!(page(&address, "/observe?record=odd.json").contains("is no record of weir observe"));
+    for hidden in ["../outside.json", "link.json", "nothing.json", ""] {
+        let answer = page(&address, &format!("/observe?record={hidden}"));
+        assert!(answer.starts_with("HTTP/1.1 404"), "{hidden}: {answer}");
+    }
+    assert_eq!(server.terminate(), 0);
+    assert!(page(&address, "/top").starts_with("HTTP/1.1 200"), "a server that has ended is a gap");
+}
+
+#[test]
+fn what_it_cannot_show_is_refused_before_it_listens() {
+    let results = folder("dashboard-unshown");
+    let shown = results.display().to_string();
+    let run = |words: &[&str]| weir(&[&["dashboard", &shown, "--listen", "127.0.0.1:0"], words].concat());
+    expect_refusal(&run(&["--stats", "plain"]), 2, &["--stats plain", "@NAME"]);
+    let many: Vec<String> = (0..65).map(|number| format!("--stats=@{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    expect_refusal(&run(&many), 2, &["65 targets; at most 64"]);
+    expect_refusal(&run(&["--records", "/nowhere"]), 2, &["--records /nowhere"]);
+}
+
+#[test]
+fn what_keeps_it_from_acting_safely_keeps_it_from_starting() {
+    let results = folder("dashboard-token");
+    let (shown, open) = (results.display().to_string(), token_file(&results, 0o644));
+    let run = |words: &[&str]| {
+        weir(&[&["dashboard", &shown, "--listen", "127.0.0.1:0", "--token-file"], words].concat())
+    };
+    expect_refusal(&run(&[&open]), 2, &["--token-file", "mode 644", "chmod 600"]);
+    expect_refusal(&run(&["/nowhere/token"]), 2, &["--token-file /nowhere/token", "umask 077"]);
+    let token = token_file(&results, 0o600);
+    expect_refusal(&run(&[&token, "--origin", "lab.example"]), 2, &["--origin lab.example", "http://lab"]);
+    expect_refusal(&run(&[&token, "--studies", "/nowhere"]), 2, &["--studies /nowhere"]);
+    let wide = ["dashboard", &shown, "--listen", "0.0.0.0:0", "--token-file", &token];
+    expect_refusal(&weir(&wide), 2, &["0.0.0.0:0", "add --origin"]);
+    let without = weir(&["dashboard", &shown, "--studies", &shown]);
+    assert_eq!(without.code, Some(2));
+    assert!(without.stderr.contains("--token-file"), "{}", without.stderr);
 }
 
 #[test]

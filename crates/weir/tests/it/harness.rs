@@ -47,7 +47,7 @@ pub fn shell(line: &str) -> Said {
 
 fn run(command: &mut assert_cmd::Command) -> Said {
     // The width that help is broken at is nobody's terminal's.
-    command.env_remove("COLUMNS");
+    command.env_remove("COLUMNS").env("LC_ALL", "C");
     let output = command.timeout(4 * PATIENCE).output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("it prints UTF-8");
     let code = output.status.code().or_else(|| output.status.signal().map(|signal| -signal));
@@ -152,7 +152,7 @@ impl Running {
     }
 
     pub fn weir(words: &[&str]) -> Self {
-        Self::start(Command::new(WEIR).args(words))
+        Self::start(Command::new(WEIR).args(words).env("LC_ALL", "C"))
     }
 
     pub fn pid(&self) -> Pid {

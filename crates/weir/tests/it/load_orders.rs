@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use weir_record::{load::LoadReport, orders::OrdersLoadReport};
 
 use super::{
-    harness::{PATIENCE, Running, Said, expect_refusal, stats, weir},
+    harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, stats, until, weir},
     serve::DRIVERS,
 };
 
@@ -23,9 +23,14 @@ struct Node {
 impl Node {
     /// Starts one. `None`, and a line that says so, when the kernel refuses its driver.
     fn start(kind: &str, driver: &str, words: &[&str]) -> Option<Self> {
+        Self::start_at("127.0.0.1:0", kind, driver, words)
+    }
+
+    /// The same at an address.
+    fn start_at(listen: &str, kind: &str, driver: &str, words: &[&str]) -> Option<Self> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let socket = format!("@weir-it-load-orders-{}-{number}", std::process::id());
-        let shared = ["serve", kind, "--listen", "127.0.0.1:0", "--demo", "16", "--driver", driver];
+        let shared = ["serve", kind, "--listen", listen, "--demo", "16", "--driver", driver];
         let process = Running::weir(&[&shared[..], &["--stats-socket", &socket], words].concat());
         match process.next_line().as_deref().and_then(|line| line.strip_prefix("listening on ")) {
             Some(address) => Some(Self { address: address.to_owned(), process, socket }),
@@ -115,6 +120,39 @@ fn a_gateway_between_changes_nothing_about_the_answers() {
     let (again, orders) = report(&gateway.address, &[&words[..], &["--reconnect-every", "25"]].concat());
     assert_eq!(again.messages, 1000);
     assert!(orders.reconnects >= 30, "{}", orders.reconnects);
+    gateway.terminate();
+    exchange.terminate();
+}
+
+#[test]
+fn an_exchange_that_is_killed_behind_a_gateway_makes_no_answer_wrong() {
+    let folder = folder("load-orders-kill");
+    let journal = shown(&folder.join("exchange")).to_owned();
+    let words = ["--mode", "match", "--journal", "os", "--journal-dir", &journal];
+    let mut exchange = Node::start("exchange", "epoll", &words).expect("epoll is everywhere");
+    let upstream = exchange.address.clone();
+    let gateway = Node::start("gateway", "epoll", &["--upstream", &upstream]).expect("epoll is everywhere");
+    let target = gateway.address.clone();
+    let loading = std::thread::spawn(move || {
+        let mix = ["--mix", "enter=3,replace=2,cancel=1"];
+        load(&target, &[&["--sessions", "8", "--in-flight", "8", "-d", "4s", "--json"], &mix[..]].concat())
+    });
+    for _ in 0..3 {
+        until("orders are under way", || {
+            stats(&exchange.socket).node.is_some_and(|exchange| exchange.orders > 1000)
+        });
+        exchange.process.signal(Signal::KILL);
+        assert_eq!(exchange.process.wait(PATIENCE), -9);
+        exchange = Node::start_at(&upstream, "exchange", "epoll", &words).expect("its address is free");
+    }
+    let said = loading.join().expect("it ends");
+    let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
+    let orders = report.orders.expect("it was a load of orders");
+    let failures = &report.failures;
+    println!("{failures:?}, {} replaces", orders.replaces);
+    assert_eq!(orders.mismatches, []);
+    assert_eq!((failures.wrong_bytes, failures.malformed, orders.inversions), (0, 0, 0));
+    assert!(orders.replaces > 100 && orders.shares.is_conserved(), "{orders:?}");
     gateway.terminate();
     exchange.terminate();
 }

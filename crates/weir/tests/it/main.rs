@@ -1,14 +1,16 @@
 //! The program as people and scripts use it: real processes, their output, their exit codes and what they leave.
 //!
-//! No test needs root; those that fill a disk or make one with a fault are skipped without. `WEIR_SLOW_TESTS=1` adds
-//! the long forms.
+//! No test needs root; those that fill a disk or make one with a fault are skipped without, and the one of a browser
+//! where none is. `WEIR_SLOW_TESTS=1` adds the long forms.
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
 
 mod as_on_kernel;
+mod browser;
 mod chaos;
 mod counts;
 mod dashboard;
+mod devtools;
 mod export_schema;
 mod filled_disk;
 mod harness;
@@ -16,6 +18,7 @@ mod interrupt;
 mod killed;
 mod load_http;
 mod load_orders;
+mod metrics;
 mod mistakes;
 mod observe;
 mod order_kill;

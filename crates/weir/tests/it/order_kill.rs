@@ -1,5 +1,6 @@
-//! A gateway or an exchange is killed while orders are under way, again and again. What a client was told stays true,
-//! every order is answered once, and the exchange has executed none twice.
+//! A gateway or an exchange is killed, or ended in good order, while orders are under way, again and again. What a
+//! client was told stays true and can be had again, every order is answered once, and the exchange has executed none
+//! twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,9 +38,11 @@ impl Node {
         Self { words, address, process }
     }
 
-    fn kill(&mut self) {
-        self.process.signal(Signal::KILL);
-        assert_eq!(self.process.wait(PATIENCE), -9);
+    /// Ends at once, or in good order.
+    fn end(&mut self, signal: Signal) {
+        self.process.signal(signal);
+        let code = if signal == Signal::KILL { -9 } else { 0 };
+        assert_eq!(self.process.wait(PATIENCE), code);
     }
 
     fn start_again(&mut self, driver: &str) {
@@ -330,7 +333,7 @@ fn kill_again_and_again(route: &str) {
     let cycles = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { 200 } else { 10 };
     let mut state = std::env::var("WEIR_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     let drivers = drivers();
-    println!("seed {state} (WEIR_SEED takes another), {cycles} kills, route {route}");
+    println!("seed {state} (WEIR_SEED takes another), {cycles} ends, route {route}");
     let folder = folder(&format!("order-kill-{route}"));
     let (ours, theirs) = (journal(&folder, "gateway"), journal(&folder, "exchange"));
     let common = ["--demo", "2", "--listen", "127.0.0.1:0", "--driver", "epoll", "--journal", "os"];
@@ -351,15 +354,12 @@ fn kill_again_and_again(route: &str) {
             client.fill();
         }
         let driver = drivers[cycle % drivers.len()];
-        if random(&mut state).is_multiple_of(2) {
-            gateway.kill();
-            gateway.start_again(driver);
-        } else {
-            exchange.kill();
-            exchange.start_again(driver);
-        }
+        let signal = if random(&mut state).is_multiple_of(3) { Signal::TERM } else { Signal::KILL };
+        let node = if random(&mut state).is_multiple_of(2) { &mut gateway } else { &mut exchange };
+        node.end(signal);
+        node.start_again(driver);
     }
-    println!("{cycles} kills in {:.1} s", began.elapsed().as_secs_f64());
+    println!("{cycles} ends in {:.1} s", began.elapsed().as_secs_f64());
     for client in &mut clients {
         client.work(&gateway.address, 10);
         client.finish(&gateway.address);
@@ -368,7 +368,7 @@ fn kill_again_and_again(route: &str) {
     for client in &mut clients {
         client.ask_again(&gateway.address);
     }
-    gateway.kill();
+    gateway.end(Signal::KILL);
     let mut executed = accepted_by_exchange(&exchange.address, "G00001");
     executed.extend(accepted_by_exchange(&exchange.address, "G00002"));
     compare(&clients, &executed);

@@ -118,7 +118,7 @@ fn host_defaults(disks: &Disks) -> HostDefaults {
     HostDefaults {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timestamp_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
-        time: crate::command::study::utc_stamp(since.as_secs()),
+        time: weir_lab::run_folder::utc_stamp(since.as_secs()),
         disks: disks.used(),
     }
 }

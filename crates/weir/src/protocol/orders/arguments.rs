@@ -1,6 +1,6 @@
 //! `weir serve exchange`, `weir serve gateway` and `weir load orders` as they are typed.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, builder::RangedU64ValueParser};
 
@@ -32,6 +32,9 @@ pub(crate) struct ServeExchange {
     #[arg(long, value_name = "COUNT", conflicts_with = "config",
           value_parser = RangedU64ValueParser::<u32>::new().range(1..=50_000))]
     pub(crate) demo: Option<u32>,
+    /// End the session that the journal has, and begin the next one. Its orders are over
+    #[arg(long)]
+    pub(crate) new_session: bool,
     /// What happens to orders: echo-accept (each is answered once) or match (a market) [default: that of the file, or
     /// echo-accept]
     #[arg(long, value_name = "MODE")]
@@ -78,9 +81,10 @@ pub(crate) struct ServeGateway {
     /// Path of the Unix socket for `weir ctl` [default: that of the file; without one there is none]
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
-    /// Loopback address for /metrics and /healthz [default: that of the file; without one there is none]
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) metrics: Option<SocketAddr>,
+    /// Let open orders expire that this configuration does not reach any more, instead of refusing to start. Their
+    /// clients are told; what a venue that was removed makes of them, nobody hears: cancel them there first
+    #[arg(long)]
+    pub(crate) expire_unreachable: bool,
     /// Do not take the times of an order's hops
     #[arg(long)]
     pub(crate) no_hop_times: bool,

@@ -39,7 +39,10 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
         Some(text) => text.parse().map_err(|error| UsageError(format!("--mode: {error}")))?,
         None => file.mode.unwrap_or_default(),
     };
-    let recovered = exchange::recover(&orders, mode).context("the journal cannot be used")?;
+    let mut recovered = exchange::recover(&orders, mode).context("the journal cannot be used")?;
+    if arguments.new_session {
+        recovered.end_session();
+    }
     recovered.sessions().torn().iter().for_each(|torn| output::tell(torn));
     prepared.run_server(|config| {
         let server = exchange::start_recovered(config, orders, recovered, mode)?;
@@ -51,7 +54,7 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
 fn running(server: OrdersServer) -> Running {
     let control = server.control();
     let node = Arc::new(move |stats: &mut ServerStats| stats.node = Some(control.node_stats()));
-    Running::orders(server, node, || {})
+    Running::orders(server, node, None, || {})
 }
 
 fn config(arguments: &ServeExchange) -> Result<ExchangeConfig> {

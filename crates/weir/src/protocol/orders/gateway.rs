@@ -1,12 +1,12 @@
 //! `weir serve gateway`.
 
-use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, thread, time::Duration};
 
 use anyhow::{Context, Result};
 use weir_engine::{handoff::Strategy, net::Address};
 use weir_record::engine::ServerStats;
 use weir_servers::gateway::{
-    self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, MetricsPort,
+    self, ControlPath, ControlSocket, GatewayConfig, GatewayControl, GatewayServer, Listeners,
 };
 
 use super::{arguments::ServeGateway, journal};
@@ -29,20 +29,20 @@ const UPSTREAM_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
     let (config, listeners) = config(arguments)?;
     let listen = arguments.listen.as_deref().or(listeners.orders.as_deref()).unwrap_or(LISTEN_DEFAULT);
-    let prepared = serve::prepare(&arguments.shared, listen)?;
+    let mut prepared = serve::prepare(&arguments.shared, listen)?;
+    prepared.metrics_at(listeners.metrics)?;
     prepared.refuse_insecure(arguments.insecure)?;
     check_workers(&config, prepared.workers())?;
     if let Some((directory, level)) = &config.journal {
         weir_servers::journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
     }
     let control = arguments.control.clone().or(listeners.control).map(control_socket).transpose()?;
-    let metrics = arguments.metrics.or(listeners.metrics).map(metrics_port).transpose()?;
     // Kept to the end: dropping it removes the socket's path.
     let open: Rc<RefCell<Option<ControlPath>>> = Rc::default();
     let kept = Rc::clone(&open);
     prepared.run_server(move |server| {
         let gateway = GatewayServer::start(server, config)?;
-        let running = running(gateway, control, metrics, kept);
+        let running = running(gateway, control, kept);
         Ok(running)
     })?;
     drop(open.take());
@@ -52,19 +52,16 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
 fn running(
     gateway: GatewayServer,
     control: Option<ControlSocket>,
-    metrics: Option<MetricsPort>,
     kept: Rc<RefCell<Option<ControlPath>>>,
 ) -> Running {
     let handle = gateway.control();
-    let node = handle.clone();
+    tell_notices(&handle);
+    let (node, source) = (handle.clone(), Arc::new(handle.clone()));
     let until_ready = move || {
         // Without these threads the gateway still does its work.
         match control.map(|socket| socket.answer(handle.clone())).transpose() {
             Ok(path) => *kept.borrow_mut() = path,
             Err(error) => output::tell(&format!("the control socket does not answer: {error}")),
-        }
-        if let Some(Err(error)) = metrics.map(|port| port.answer(handle.clone())) {
-            output::tell(&format!("metrics are not served: {error}"));
         }
         if !handle.wait_for_upstreams(UPSTREAM_PATIENCE) {
             for upstream in handle.upstreams().into_iter().filter(|upstream| !upstream.is_open) {
@@ -74,19 +71,21 @@ fn running(
         }
     };
     let told = Arc::new(move |stats: &mut ServerStats| stats.node = Some(node.node_stats()));
-    Running::orders(gateway.into_orders(), told, until_ready)
+    Running::orders(gateway.into_orders(), told, Some(source), until_ready)
+}
+
+/// Tells what the gateway wants people to see, from a thread of its own: no worker waits for standard error.
+fn tell_notices(gateway: &GatewayControl) {
+    let Some(notices) = gateway.notices() else { return };
+    let tell = move || notices.iter().for_each(|notice| output::tell(&notice));
+    if let Err(error) = thread::Builder::new().name("weir-notices".into()).spawn(tell) {
+        output::tell(&format!("what happens to sessions with exchanges is not told here: {error}"));
+    }
 }
 
 fn control_socket(path: PathBuf) -> Result<ControlSocket> {
     ControlSocket::bind(&path)
         .with_context(|| format!("--control {} cannot be had; choose another path", path.display()))
-}
-
-fn metrics_port(address: std::net::SocketAddr) -> Result<MetricsPort> {
-    MetricsPort::bind(address).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidInput => UsageError(format!("--metrics: {error}")).into(),
-        _ => anyhow::Error::new(error).context(format!("--metrics {address} cannot be listened on")),
-    })
 }
 
 /// The file or the demonstration, with the flags before it.
@@ -130,6 +129,7 @@ fn config(arguments: &ServeGateway) -> Result<(GatewayConfig, Listeners)> {
             format!("--spin-us: the hand-off {} does not spin; use mesh-spin", config.handoff.strategy);
         return Err(UsageError(text).into());
     }
+    config.expire_unreachable = arguments.expire_unreachable;
     config.hop_times &= !arguments.no_hop_times;
     config.journal = journal::place(&arguments.journal, config.journal)?;
     Ok((config, listeners))

@@ -2,7 +2,10 @@
 
 use anyhow::Result;
 use weir_load::{LoadSpec, OrderMix, OrdersSpec, Password};
-use weir_record::{load::LoadReport, orders::OrdersLoadReport};
+use weir_record::{
+    load::LoadReport,
+    orders::{Mismatch, OrdersLoadReport},
+};
 
 use super::arguments::LoadOrders;
 use crate::{
@@ -120,7 +123,7 @@ fn checks(orders: &OrdersLoadReport) -> Vec<String> {
     let received = if types.is_empty() { "nothing".into() } else { types.join(", ") };
     let shares = &orders.shares;
     let verdict = if shares.is_conserved() { "they balance" } else { "THEY DO NOT BALANCE" };
-    vec![
+    let mut rows = vec![
         format!(
             "sessions      {} logged in, {} times again after a connection was dropped on purpose",
             orders.sessions, orders.reconnects
@@ -134,7 +137,12 @@ fn checks(orders: &OrdersLoadReport) -> Vec<String> {
             "shares        {} entered, {} executed, {} cancelled, {} live: {verdict}",
             shares.entered, shares.executed, shares.cancelled, shares.live
         ),
-    ]
+    ];
+    rows.extend(orders.mismatches.iter().map(|wrong| {
+        let Mismatch { session, order, expected, got } = wrong;
+        format!("mismatch      {session}, order {order}: expected {expected}; got {got}")
+    }));
+    rows
 }
 
 /// What the gateway or exchange counted itself, when it was observed.
@@ -211,6 +219,12 @@ mod tests {
     fn lost_shares_and_what_the_gateway_counted_are_shown() {
         let mut lossy = report();
         if let Some(orders) = &mut lossy.orders {
+            orders.mismatches = vec![Mismatch {
+                session: "C00007".into(),
+                order: 9,
+                expected: "5 shares".into(),
+                got: "4".into(),
+            }];
             orders.shares.live = 500;
             orders.in_flight_scope = "session".into();
         }
@@ -233,6 +247,7 @@ mod tests {
         for words in [
             "1 in flight on each",
             "THEY DO NOT BALANCE",
+            "mismatch      C00007, order 9: expected 5 shares; got 4",
             "gateway       240 messages received",
             "50.0 % of orders handed off by mesh, 0.050 wakes a hand-off",
         ] {

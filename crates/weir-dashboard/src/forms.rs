@@ -1,0 +1,184 @@
+//! What can be done from the list of studies: finding some by name, choosing two to compare, and, for whoever gives the
+//! token, starting one and stopping it. Pure text out.
+
+use std::ffi::{OsStr, OsString};
+
+use maud::{Markup, html};
+use weir_report::Language;
+
+use crate::{
+    folder::Found,
+    pages::Reader,
+    query::encoded,
+    runner::{Ending, Started},
+    words,
+};
+
+/// What a browser may do.
+pub(crate) enum Panel {
+    /// Give the token.
+    LoggedOut,
+    /// Start one of these studies.
+    Ready { offered: Vec<String>, last: Option<Last> },
+    /// Stop the one that runs, unless it is ending.
+    Running { of: Started, is_ending: bool },
+    /// Nothing: a session that was not started here works in the folder.
+    Occupied { folder: OsString },
+}
+
+/// What ran last.
+pub(crate) struct Last {
+    pub of: Started,
+    pub how: Ending,
+    /// The last that it said on standard error.
+    pub said: String,
+    /// There is a study in its folder.
+    pub is_stored: bool,
+}
+
+/// A form that asks for studies by what is in their names.
+pub(crate) fn find(reader: &Reader, text: &str) -> Markup {
+    html! {
+        section.acts { form action="/" role="search" {
+            label { (reader.say(words::NAME_HAS)) input type="search" name="find" value=(text); }
+            (language(reader))
+            button { (reader.say(words::FIND)) }
+        } }
+    }
+}
+
+/// A form that chooses two of these studies.
+pub(crate) fn choose_two(reader: &Reader, studies: &[&Found]) -> Markup {
+    // A form can name what is text alone.
+    let names: Vec<&str> = studies.iter().filter_map(|study| study.name.to_str()).collect();
+    let choice = |field: &str, chosen: usize| {
+        html! {
+            select name=(field) {
+                @for (index, name) in names.iter().enumerate() {
+                    option value=(name) selected[index == chosen] { (name) }
+                }
+            }
+        }
+    };
+    html! { @if names.len() > 1 { (two(reader, [choice("a", 1), choice("b", 0)], None)) } }
+}
+
+/// A form in which two studies are named, where there are more than one would choose from: these are suggested.
+pub(crate) fn name_two(reader: &Reader, suggested: &[Found]) -> Markup {
+    let field = |name: &str| html! { input name=(name) list="names" required autocomplete="off"; };
+    html! { @if suggested.len() > 1 {
+        (two(reader, ["a", "b"].map(field), Some(words::COMPARE_HELP)))
+        datalist #names {
+            @for name in suggested.iter().filter_map(|study| study.name.to_str()) { option value=(name) {} }
+        }
+    } }
+}
+
+fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::Told>) -> Markup {
+    html! {
+        section.acts {
+            h2 { (reader.say(words::COMPARE_TITLE)) }
+            form action="/compare" {
+                label { (reader.say(words::EARLIER)) (earlier) }
+                label { (reader.say(words::LATER)) (later) }
+                (language(reader))
+                button { (reader.say(words::COMPARE)) }
+            }
+            @if let Some(help) = help { p.hint { (reader.say(help)) } }
+        }
+    }
+}
+
+/// What a form sends along so that the next page is in the language that was chosen.
+fn language(reader: &Reader) -> Markup {
+    html! {
+        @if reader.has_chosen { input type="hidden" name="lang" value=(reader.language.code()); }
+    }
+}
+
+/// What stands on the list of a dashboard that can act.
+pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
+    let form = |action: &str, content: Markup| {
+        html! { form method="post" action=(reader.href(action, &[])) { (content) } }
+    };
+    let button = |text: words::Told| html! { button { (reader.say(text)) } };
+    html! {
+        section.acts #control {
+            h2 { (reader.say(words::CONTROL)) }
+            @match panel {
+                Panel::LoggedOut => (form("/login", html! {
+                    label { (reader.say(words::TOKEN))
+                        input type="password" name="token" required autocomplete="current-password";
+                    }
+                    (button(words::LOG_IN))
+                })),
+                Panel::Ready { offered, last } => {
+                    @if let Some(last) = last { (ended(reader, last)) }
+                    (form("/start", html! {
+                        label { (reader.say(words::STUDY)) select name="study" {
+                            @for name in offered { option value=(name) { (name) } }
+                        } }
+                        (button(words::START))
+                    }))
+                    p.hint { (reader.say(words::START_HELP)) }
+                },
+                Panel::Running { of, is_ending } => {
+                    p {
+                        (runs(reader.language, &of.name)) " "
+                        a href=(reader.href("/live", &[])) { (reader.say(words::LIVE)) }
+                    }
+                    @if *is_ending { p { (reader.say(words::IS_ENDING)) } }
+                    @else { (form("/stop", button(words::STOP))) }
+                    p.hint { (reader.say(words::STOP_HELP)) }
+                },
+                Panel::Occupied { folder } => p { (occupied(reader.language, folder)) },
+            }
+            @if !matches!(panel, Panel::LoggedOut) { (form("/logout", button(words::LOG_OUT))) }
+        }
+    }
+}
+
+fn runs(language: Language, name: &str) -> String {
+    match language {
+        Language::English => format!("{name} runs."),
+        Language::Korean => format!("{name} 실행 중입니다."),
+        Language::Chinese => format!("{name} 正在运行。"),
+    }
+}
+
+fn occupied(language: Language, folder: &OsStr) -> String {
+    let folder = folder.to_string_lossy();
+    match language {
+        Language::English => {
+            format!(
+                "A session that was not started here works on {folder}: nothing can be started beside it."
+            )
+        }
+        Language::Korean => {
+            format!("여기서 시작하지 않은 세션이 {folder} 작업 중이므로 다른 연구를 시작할 수 없습니다.")
+        }
+        Language::Chinese => format!("有一个不是从这里启动的会话正在处理 {folder}，因此不能再启动其他研究。"),
+    }
+}
+
+/// How the last study ended. Of one that left nothing, what it said.
+fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
+    let href = reader.href(&format!("/study/{}", encoded(of.folder.as_encoded_bytes())), &[]);
+    let text = match (reader.language, how) {
+        // Decided, a threshold not met, inconclusive, not comparable.
+        (language, Ending::Code(0 | 10 | 11 | 12)) => language.choose(words::OVER).to_owned(),
+        (language, Ending::Code(13)) if *is_stored => language.choose(words::OVER_IN_PART).to_owned(),
+        (language, Ending::Code(130)) if *is_stored => language.choose(words::STOPPED).to_owned(),
+        (Language::English, Ending::Code(code)) => format!("It ended with exit code {code}:"),
+        (Language::Korean, Ending::Code(code)) => format!("종료 코드 {code}로 끝났습니다:"),
+        (Language::Chinese, Ending::Code(code)) => format!("以退出码 {code} 结束："),
+        (Language::English, Ending::Signal(signal)) => format!("It was ended by signal {signal}:"),
+        (Language::Korean, Ending::Signal(signal)) => format!("시그널 {signal}에 의해 종료되었습니다:"),
+        (Language::Chinese, Ending::Signal(signal)) => format!("被信号 {signal} 终止："),
+        (language, Ending::Unknown) => language.choose(words::ENDED_SOMEHOW).to_owned(),
+    };
+    html! {
+        p { (of.name) ": " (text) " " @if *is_stored { a href=(href) { (of.folder.to_string_lossy()) } } }
+        @if !is_stored && !said.is_empty() { pre { code { (said) } } }
+    }
+}

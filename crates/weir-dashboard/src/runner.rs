@@ -1,0 +1,318 @@
+//! The one study that the dashboard runs: `weir study` as a child process, which a thread of its own starts, listens to
+//! and reaps. It cannot outlive the dashboard: the kernel kills it when that thread ends, by whatever cause.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, Read},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::ExitStatusExt,
+    },
+    path::PathBuf,
+    process::{ChildStderr, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::{Errno, ioctl_fionbio},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use tokio::{sync::watch, time::sleep};
+use weir_sys::child::spawn_bound;
+
+/// What is kept of the last that a study said on standard error.
+pub const SAID_BYTES_MAX: usize = 4 << 10;
+
+/// How long a study has when the dashboard ends: to give up its trial and write its report, to end without that, and to
+/// die.
+const PATIENCE: [(Signal, Duration); 3] = [
+    (Signal::INT, Duration::from_secs(10)),
+    (Signal::TERM, Duration::from_secs(2)),
+    (Signal::KILL, Duration::from_secs(5)),
+];
+
+/// What runs, or ran last.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Stage {
+    /// Nothing was started yet.
+    #[default]
+    Idle,
+    /// A study runs.
+    Running { of: Started, is_ending: bool, process: Arc<OwnedFd> },
+    /// It has ended.
+    Ended { of: Started, how: Ending, said: String },
+}
+
+/// A study that was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Started {
+    /// As it was chosen.
+    pub name: String,
+    /// The name of its folder among the results.
+    pub folder: OsString,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With this exit code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// In a way that the system did not tell.
+    Unknown,
+}
+
+/// Why a study does not start.
+#[derive(Debug)]
+pub(crate) enum StartFailure {
+    /// Another one runs.
+    Busy,
+    /// The dashboard ends.
+    Ending,
+    /// The system refused a process.
+    Refused(io::Error),
+}
+
+/// What to run.
+pub(crate) struct Task<'t> {
+    pub of: Started,
+    /// What names the study on the command line.
+    pub study: &'t OsStr,
+    /// Where its results go.
+    pub out: PathBuf,
+    /// Code of the language of its report.
+    pub language: &'static str,
+}
+
+/// Runs one study at a time.
+pub(crate) struct Runner {
+    program: PathBuf,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stage: Mutex<(Stage, Gate)>,
+    is_running: watch::Sender<bool>,
+}
+
+/// Whether studies may still be started.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Gate {
+    #[default]
+    Open,
+    Closed,
+}
+
+impl Runner {
+    /// One that starts this program.
+    pub(crate) fn of(program: PathBuf) -> Self {
+        Self { program, shared: Arc::default() }
+    }
+
+    /// What runs now, or ran last.
+    pub(crate) fn stage(&self) -> Stage {
+        held(&self.shared.stage).0.clone()
+    }
+
+    /// Starts a study, unless one runs. Waits until the process is there.
+    pub(crate) fn start(&self, task: Task<'_>) -> Result<(), StartFailure> {
+        // Held until it is known whether it runs: of two that ask at a time one is told that another runs.
+        let mut stage = held(&self.shared.stage);
+        match *stage {
+            (_, Gate::Closed) => return Err(StartFailure::Ending),
+            (Stage::Running { .. }, _) => return Err(StartFailure::Busy),
+            _ => {}
+        }
+        let Task { of, study, out, language } = task;
+        let mut command = Command::new(&self.program);
+        command.args(["study", "--quiet", "--lang", language, "--out"]).arg(out).arg("--").arg(study);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let (shared, own) = (Arc::clone(&self.shared), of.clone());
+        let run = move || {
+            let Some((how, said)) = run(command, &sender) else { return };
+            // Waits for `start` where the process was faster.
+            let mut stage = held(&shared.stage);
+            stage.0 = Stage::Ended { of: own, how, said };
+            shared.is_running.send_replace(false);
+        };
+        thread::Builder::new().name("weir-study".into()).spawn(run).map_err(StartFailure::Refused)?;
+        let process = receiver.recv().unwrap_or_else(|_| Err(io::Error::other("its thread ended")));
+        let process = Arc::new(process.map_err(StartFailure::Refused)?);
+        stage.0 = Stage::Running { of, is_ending: false, process };
+        self.shared.is_running.send_replace(true);
+        Ok(())
+    }
+
+    /// Asks the study that runs to end: it gives up its trial and writes its report. Once, however often this is asked:
+    /// at a second signal it would end without. `false` when none runs.
+    pub(crate) fn stop(&self) -> bool {
+        let mut stage = held(&self.shared.stage);
+        let Stage::Running { is_ending, process, .. } = &mut stage.0 else { return false };
+        if !*is_ending {
+            *is_ending = true;
+            // Fails only for one that has ended.
+            let _ = pidfd_send_signal(&**process, Signal::INT);
+        }
+        true
+    }
+
+    /// Lets nothing start any more, and ends the study that runs. Whoever asks for the dashboard's end again does not
+    /// want to wait.
+    pub(crate) async fn end(&self, asked: &mut watch::Receiver<u32>) {
+        held(&self.shared.stage).1 = Gate::Closed;
+        for (signal, patience) in PATIENCE {
+            let Stage::Running { process, .. } = self.stage() else { return };
+            let _ = pidfd_send_signal(&*process, signal);
+            let mut running = self.shared.is_running.subscribe();
+            asked.mark_unchanged();
+            tokio::select! {
+                _ = running.wait_for(|is_running| !is_running) => return,
+                () = sleep(patience) => {}
+                Ok(()) = asked.changed(), if signal != Signal::KILL => {}
+            }
+        }
+    }
+}
+
+/// Starts the command, tells whether it could be started, and waits for its end; gives how it ended and the last that
+/// it said.
+fn run(mut command: Command, started: &mpsc::SyncSender<io::Result<OwnedFd>>) -> Option<(Ending, String)> {
+    // Whoever started it waits for the answer.
+    let tell = |answer| drop(started.send(answer));
+    let mut child = match spawn_bound(&mut command) {
+        Ok(child) => child,
+        Err(error) => {
+            tell(Err(error));
+            return None;
+        }
+    };
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from);
+    let both = process.and_then(|process| Ok((process.try_clone()?, process)));
+    let mut said = Said::default();
+    match both {
+        Ok((own, process)) => {
+            tell(Ok(process));
+            listen(&own, child.stderr.take(), &mut said);
+        }
+        Err(error) => {
+            // It cannot be stopped without this.
+            let _ = child.kill();
+            let _ = child.wait();
+            tell(Err(error));
+            return None;
+        }
+    }
+    // A parent that was started to ignore its children is not told how they end.
+    let how = child.wait().map_or(Ending::Unknown, ending);
+    Some((how, said.text()))
+}
+
+/// Reads what a process says until it ends. What its own children still hold open is not waited for.
+fn listen(process: &OwnedFd, stderr: Option<ChildStderr>, said: &mut Said) {
+    let mut stderr = stderr.filter(|stderr| ioctl_fionbio(stderr, true).is_ok());
+    loop {
+        let mut looked_at = vec![PollFd::new(process, PollFlags::IN)];
+        looked_at
+            .extend(stderr.as_ref().map(|stderr| PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN)));
+        match poll(&mut looked_at, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            // Then its end is waited for, and the rest of what it says is lost.
+            Err(_) => return,
+        }
+        let has_ended = !looked_at[0].revents().is_empty();
+        if let Some(open) = &mut stderr
+            && said.read(open) == Heard::Last
+        {
+            stderr = None;
+        }
+        if has_ended {
+            return;
+        }
+    }
+}
+
+/// The last that was said.
+#[derive(Default)]
+struct Said(Vec<u8>);
+
+/// Whether more may come.
+#[derive(PartialEq, Eq)]
+enum Heard {
+    All,
+    Last,
+}
+
+impl Said {
+    /// Takes what there is, as much as a pipe holds at most: who says more than is read is heard at the next turn.
+    fn read(&mut self, from: &mut impl Read) -> Heard {
+        let mut buffer = [0; 4 << 10];
+        for _ in 0..16 {
+            match from.read(&mut buffer) {
+                Ok(0) => return Heard::Last,
+                Ok(length) => self.add(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Heard::All,
+                Err(_) => return Heard::Last,
+            }
+        }
+        Heard::All
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        self.0.drain(..self.0.len().saturating_sub(SAID_BYTES_MAX));
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).trim().to_owned()
+    }
+}
+
+fn ending(status: ExitStatus) -> Ending {
+    match status.code() {
+        Some(code) => Ending::Code(code),
+        None => Ending::Signal(status.signal().unwrap_or_default()),
+    }
+}
+
+/// Every change is whole before its lock is released.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_said_the_last_is_kept() {
+        let mut said = Said::default();
+        let long = "x".repeat(3 * SAID_BYTES_MAX) + "the end";
+        assert!(said.read(&mut long.as_bytes()) == Heard::Last);
+        assert_eq!(said.text().len(), SAID_BYTES_MAX);
+        assert!(said.text().ends_with("xthe end"));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_does_not_start_and_another_may() {
+        let runner = Runner::of(PathBuf::from("/nowhere/weir"));
+        let task = || Task {
+            of: Started { name: "quick".to_owned(), folder: OsString::from("quick-1") },
+            study: OsStr::new("quick"),
+            out: PathBuf::from("quick-1"),
+            language: "en",
+        };
+        for _ in 0..2 {
+            assert!(matches!(runner.start(task()), Err(StartFailure::Refused(_))));
+            assert!(matches!(runner.stage(), Stage::Idle));
+        }
+        assert!(!runner.stop(), "nothing runs");
+    }
+}

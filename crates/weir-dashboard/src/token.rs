@@ -1,0 +1,166 @@
+//! The token that lets somebody act: read from a file that is its owner's alone, compared in the same time whatever was
+//! given, and shown to nobody.
+
+use std::{
+    fmt,
+    fs::{self, File},
+    hint::black_box,
+    io::{self, Read},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+/// Shortest token.
+pub const TOKEN_BYTES_MIN: usize = 16;
+
+/// Longest token.
+pub const TOKEN_BYTES_MAX: usize = 256;
+
+/// A token. It has no text form, so that no message can hold it.
+#[derive(Clone)]
+pub struct Token(Vec<u8>);
+
+/// Why a file gives no token.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// It cannot be read.
+    #[error(
+        "--token-file {}: {source}; make one with `(umask 077; head -c 24 /dev/urandom | base64 > FILE)`", path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is a folder, a device or a pipe.
+    #[error("--token-file {} is no file; name one that holds the token", .0.display())]
+    NoFile(PathBuf),
+    /// Others may read or change it.
+    #[error("--token-file {} is open to others (mode {mode:03o}); run `chmod 600` on it", path.display())]
+    OpenToOthers {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It is too short to be safe, or too long.
+    #[error(
+        "--token-file {}: the token has {length} characters; write {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX}", path.display()
+    )]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Characters of the token; of a longer file, as many as were read.
+        length: usize,
+    },
+    /// It has characters that a header cannot carry.
+    #[error("--token-file {}: write one line of letters, digits and signs, without blanks", .0.display())]
+    Characters(PathBuf),
+}
+
+impl Token {
+    /// The token in a file: its text without blanks and line ends around it.
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
+        let unreadable = |source| TokenError::Unreadable { path: path.to_owned(), source };
+        // Looked at before it is opened: opening a pipe waits for a writer.
+        if !fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(TokenError::NoFile(path.to_owned()));
+        }
+        let file = File::open(path).map_err(unreadable)?;
+        let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(TokenError::OpenToOthers { path: path.to_owned(), mode });
+        }
+        let mut text = Vec::new();
+        file.take(2 * TOKEN_BYTES_MAX as u64).read_to_end(&mut text).map_err(unreadable)?;
+        let token = text.trim_ascii();
+        if !(TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len()) {
+            return Err(TokenError::Length { path: path.to_owned(), length: token.len() });
+        }
+        if !token.iter().all(u8::is_ascii_graphic) {
+            return Err(TokenError::Characters(path.to_owned()));
+        }
+        Ok(Self(token.to_vec()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_tests(text: &[u8]) -> Self {
+        Self(text.to_vec())
+    }
+
+    /// Whether this is the token.
+    pub(crate) fn is(&self, given: &[u8]) -> bool {
+        is_same(&self.0, given)
+    }
+}
+
+/// Compares in a time that follows from the length of what was given alone.
+pub(crate) fn is_same(own: &[u8], given: &[u8]) -> bool {
+    let mut differs = usize::from(own.len() != given.len());
+    for (byte, own) in given.iter().zip(own.iter().cycle()) {
+        differs |= usize::from(black_box(byte ^ own));
+    }
+    black_box(differs) == 0 && !own.is_empty()
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("weir-token-{name}-{}", std::process::id()));
+        fs::write(&path, text).expect("a file can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode can be set");
+        path
+    }
+
+    fn read(name: &str, text: &str, mode: u32) -> Result<Token, String> {
+        let path = written(name, text, mode);
+        let token = Token::read(&path).map_err(|error| error.to_string());
+        fs::remove_file(path).expect("it can be removed");
+        token
+    }
+
+    #[test]
+    fn a_token_is_the_text_of_its_file_and_is_never_shown() {
+        let token = read("good", "  correct-horse-battery\n", 0o600).expect("a token");
+        assert!(token.is(b"correct-horse-battery"));
+        for wrong in ["", "c", "correct-horse-batterY", "correct-horse-battery ", "correct-horse-batter"] {
+            assert!(!token.is(wrong.as_bytes()), "{wrong:?}");
+        }
+        assert!(!token.is(b"correct-horse-batterycorrect-horse-battery"));
+        assert_eq!(format!("{token:?}"), "Token");
+        assert!(read("read-only", &"x".repeat(TOKEN_BYTES_MAX), 0o400).is_ok());
+        assert!(read("shortest", &"x".repeat(TOKEN_BYTES_MIN), 0o600).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_is_no_good_is_refused_with_the_way_out_and_without_its_text() {
+        for (name, text, mode, words) in [
+            ("group", "secret-secret-secret", 0o640, "mode 640); run `chmod 600`"),
+            ("world", "secret-secret-secret", 0o606, "chmod 600"),
+            ("short", "secret-secret-1", 0o600, "has 15 characters; write 16 to 256"),
+            ("empty", "", 0o600, "has 0 characters"),
+            ("blank", "secret secret secret", 0o600, "without blanks"),
+            ("letters", "secret-secret-비밀번호", 0o600, "without blanks"),
+        ] {
+            let said = read(name, text, mode).expect_err(name);
+            assert!(said.starts_with("--token-file ") && said.contains(words), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+        assert!(read("long", &"x".repeat(TOKEN_BYTES_MAX + 1), 0o600).is_err());
+        let said = Token::read(Path::new("/nowhere/at/all")).expect_err("it is not there").to_string();
+        assert!(said.contains("umask 077"), "{said}");
+        let said = Token::read(Path::new("/dev/null")).expect_err("it is no file").to_string();
+        assert!(said.contains("is no file"), "{said}");
+    }
+}

@@ -1,0 +1,36 @@
+//! A study that runs, as others see it from its store.
+
+use weir_judge::sample::study;
+use weir_lab::{
+    fake::{FakeStates, NEVER},
+    follow::Follower,
+    run::{self, Callbacks},
+};
+use weir_record::{finding::Finding, study::MissingArm};
+use weir_store::{NewStudy, Store};
+
+use crate::fixture::{fresh_folder, launcher, new_study};
+
+#[test]
+fn blocks_are_not_to_be_repeated_for_an_arm_that_the_session_does_without() {
+    let spec = study(&["epoll", "uring", "poll"], 4, 6);
+    let gone = MissingArm { name: "poll".to_owned(), reason: Finding::InstallProgram, unlock: None };
+    let new = NewStudy { missing_arms: vec![gone], ..new_study(spec.clone()) };
+    let ran = fresh_folder("follow-ran");
+    let mut two_arms = launcher(6, FakeStates::Near, 0.8);
+    let callbacks = Callbacks { launcher: &mut two_arms, interrupt: &NEVER, progress: &mut |_| {} };
+    run::start(&ran, &new, callbacks).expect("a healthy study runs");
+    let blocks = Store::open_read_only(&ran).and_then(|store| store.blocks()).expect("blocks");
+
+    // The same blocks while a session runs that was refused the arm itself: it has stored no reason yet.
+    let running = fresh_folder("follow-running");
+    let mut store = Store::create(&running, &new_study(spec)).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    let mut follower = Follower::default();
+    assert_eq!(follower.look(&running).expect("it can be read").progress.blocks_done, 0);
+    for (number, block) in (1..).zip(&blocks) {
+        store.append_block(session, block, 1_000_000_000).expect("a block is stored");
+        let progress = follower.look(&running).expect("it can be read").progress;
+        assert_eq!((progress.blocks_done, progress.blocks_to_repeat), (number, 0));
+    }
+}
