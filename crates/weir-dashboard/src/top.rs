@@ -84,8 +84,9 @@ pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Respo
 }
 
 fn drawn(reader: &Reader, frame: &Frame) -> String {
-    let text =
-        [lines::header(), lines::messages(frame), lines::threads(frame), lines::orders(frame)].concat();
+    let language = reader.language;
+    let messages = lines::messages(frame, language);
+    let text = [lines::header(), messages, lines::threads(frame), lines::orders(frame, language)].concat();
     let body = html! {
         (pages::above(reader, ("/top", &[]), None))
         main {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use weir_evidence::process::{ProcessSample, ThreadSample};
 use weir_record::{
     engine::ServerStats,
     load::LatencySummary,
     orders::{HandoffStats, HopStats, NodeStats, SessionStats},
 };
+use weir_report::Language;
 
 use crate::snapshot::{Mute, Reading, Snapshot};
 
@@ -42,8 +43,9 @@ pub struct Node {
     pub sent: Flow,
     /// Received and not yet passed on; only exchange and gateway know it.
     pub backlog: Option<u64>,
-    /// Why there are no figures, and what to do about it.
-    pub advice: Option<String>,
+    /// Why there are no figures; serialized as what to do about it, in English.
+    #[serde(serialize_with = "advice")]
+    pub advice: Option<Mute>,
     /// Process row first, then its threads.
     pub threads: Vec<Thread>,
     /// How work crosses between workers.
@@ -243,7 +245,7 @@ fn node(earlier: Option<&Reading>, later: &Reading, interval_ns: Option<u64>) ->
         received: flow(&pair, |stats| stats.node.as_ref().map_or(stats.total.receives, |node| node.received)),
         sent: flow(&pair, |stats| stats.node.as_ref().map_or(stats.total.sends, |node| node.sent)),
         backlog: own.map(|node| node.backlog),
-        advice: later.process.as_ref().and(later.mute).map(advice),
+        advice: later.process.as_ref().and(later.mute),
         threads: threads(&pair),
         handoff: own.and_then(|node| node.handoff.as_ref()).map(|it| handoff(&pair, it)),
         hops: own.map(|node| hops(&pair, &node.hops)).unwrap_or_default(),
@@ -264,14 +266,9 @@ fn is_another(earlier: &Reading, later: &Reading) -> bool {
         || earlier.pid.zip(later.pid).is_some_and(|(earlier, later)| earlier != later)
 }
 
-/// What to do about a target that has no socket.
-fn advice(mute: Mute) -> String {
-    match mute {
-        Mute::Foreign => "no server of Weir; only its threads can be seen".to_owned(),
-        Mute::Off => "start it without --stats-socket off".to_owned(),
-        Mute::OtherUser(uid) => format!("run `weir top` as its user {uid} or as root"),
-        Mute::Absent => "run `weir top` in its container, or restart it".to_owned(),
-    }
+/// Programs read one language, whatever the reader's is.
+fn advice<S: Serializer>(mute: &Option<Mute>, serializer: S) -> Result<S::Ok, S::Error> {
+    mute.map(|mute| mute.advice(Language::English)).serialize(serializer)
 }
 
 fn flow(pair: &Pair<'_>, count: impl Fn(&ServerStats) -> u64) -> Flow {

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::{Value, json};
 use weir_record::{latency::empty_histogram, load::LatencySummary};
+use weir_report::Language;
 
 use crate::{
     frame::{Frame, frame, made},
@@ -77,9 +78,11 @@ fn shown(frame: &Frame) -> String {
     for key in ['o', 'j', 's'] {
         let mut keys = Keys::default();
         keys.press(key);
-        terminal.draw(|canvas| draw(canvas, frame, &keys)).expect("it is memory");
+        terminal.draw(|canvas| draw(canvas, frame, &keys, Language::Korean)).expect("it is memory");
     }
-    lines::messages(frame) + &lines::threads(frame) + &lines::orders(frame)
+    lines::messages(frame, Language::Chinese)
+        + &lines::threads(frame)
+        + &lines::orders(frame, Language::Chinese)
 }
 
 proptest! {

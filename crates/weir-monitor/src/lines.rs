@@ -1,6 +1,12 @@
-//! A frame as plain lines: the columns of document 001, then those of pidstat, then what only this monitor knows. Pure.
+//! A frame as plain lines: the columns of document 001, then those of pidstat, then what only this monitor knows.
+//! Columns have the names they have there, in every language; sentences follow the reader. Pure.
 
-use crate::frame::{Flow, Frame, Handoff, Hop, Node, Session, Thread};
+use weir_report::{Language, told};
+
+use crate::{
+    frame::{Flow, Frame, Handoff, Hop, Node, Session, Thread},
+    snapshot::Mute,
+};
 
 /// What stands for a figure that is not known.
 const ABSENT: &str = "-";
@@ -9,12 +15,19 @@ const ABSENT: &str = "-";
 const RULE_COLUMNS: usize = 88;
 
 /// The first line of a monitor.
-pub fn started(targets: usize) -> String {
-    format!("Monitoring System Started... (Targets: {targets})\n")
+pub fn started(targets: usize, language: Language) -> String {
+    told!(
+        language,
+        "Monitoring System Started... (Targets: {targets})\n",
+        "모니터링을 시작했습니다. (대상: {targets})\n",
+        "监控已启动。（目标：{targets}）\n"
+    )
 }
 
 /// Its last line.
-pub const STOPPED: &str = "Stopped.\n";
+pub fn stopped(language: Language) -> &'static str {
+    language.choose(["Stopped.\n", "모니터링을 마쳤습니다.\n", "监控已停止。\n"])
+}
 
 /// Names of the message columns, printed once.
 pub fn header() -> String {
@@ -23,11 +36,12 @@ pub fn header() -> String {
 }
 
 /// Messages of all targets: one line each, and a rule below.
-pub fn messages(frame: &Frame) -> String {
+pub fn messages(frame: &Frame, language: Language) -> String {
     let mut text = String::new();
     for node in &frame.nodes {
-        if let Some(advice) = &node.advice {
-            text.push_str(&format!("{:<10} | {:<10} | no socket: {advice}\n", frame.time, node.node));
+        if let Some(mute) = node.advice {
+            let words = no_socket(mute, language);
+            text.push_str(&format!("{:<10} | {:<10} | {words}\n", frame.time, node.node));
             continue;
         }
         let [total_received, received] = flow(&node.received);
@@ -38,6 +52,12 @@ pub fn messages(frame: &Frame) -> String {
     }
     text.push_str(&rule());
     text
+}
+
+/// Why a target has no figures.
+pub(crate) fn no_socket(mute: Mute, language: Language) -> String {
+    let advice = mute.advice(language);
+    told!(language, "no socket: {advice}", "소켓 없음: {advice}", "无套接字：{advice}")
 }
 
 fn row([time, node, total_received, received, total_sent, sent, backlog]: [&str; 7]) -> String {
@@ -114,70 +134,114 @@ pub(crate) fn decimals(value: Option<f64>) -> String {
 }
 
 /// Hand-off, hop times and sessions of the targets that have them.
-pub fn orders(frame: &Frame) -> String {
-    frame.nodes.iter().map(of_node).collect()
+pub fn orders(frame: &Frame, language: Language) -> String {
+    frame.nodes.iter().map(|node| of_node(node, language)).collect()
 }
 
-fn of_node(node: &Node) -> String {
+fn of_node(node: &Node, language: Language) -> String {
     let mut text = String::new();
     let name = &node.node;
     if let Some(handoff) = &node.handoff {
-        text.push_str(&format!("{name} hand-off {}\n", handoff_words(handoff)));
+        let words = handoff_words(handoff, language);
+        text.push_str(&told!(
+            language,
+            "{name} hand-off {words}\n",
+            "{name} 핸드오프 {words}\n",
+            "{name} 移交 {words}\n"
+        ));
     }
     for hop in &node.hops {
-        text.push_str(&format!("{name} hop {}\n", hop_words(hop)));
+        let words = hop_words(hop, language);
+        text.push_str(&told!(
+            language,
+            "{name} hop {words}\n",
+            "{name} 구간 {words}\n",
+            "{name} 区段 {words}\n"
+        ));
     }
     if node.sessions_open > 0 || node.upstreams_open > 0 || !node.sessions.is_empty() {
         let (open, upstreams) = (node.sessions_open, node.upstreams_open);
-        text.push_str(&format!("{name} sessions {open}, upstream {upstreams}\n"));
+        text.push_str(&told!(
+            language,
+            "{name} sessions {open}, upstream {upstreams}\n",
+            "{name} 세션 {open}, 거래소 세션 {upstreams}\n",
+            "{name} 会话 {open}，上游会话 {upstreams}\n"
+        ));
     }
     let (anew, expired) = (node.upstreams_begun_anew, node.orders_expired);
     if anew > 0 || expired > 0 {
-        text.push_str(&format!("{name} upstream sessions begun anew {anew}, orders expired {expired}\n"));
+        text.push_str(&told!(
+            language,
+            "{name} upstream sessions begun anew {anew}, orders expired {expired}\n",
+            "{name} 새로 시작된 거래소 세션 {anew}, 만료된 주문 {expired}\n",
+            "{name} 重新开始的上游会话 {anew}，已失效的订单 {expired}\n"
+        ));
     }
     for session in &node.sessions {
-        text.push_str(&format!("{name} session {}\n", session_words(session)));
+        let words = session_words(session, language);
+        text.push_str(&told!(
+            language,
+            "{name} session {words}\n",
+            "{name} 세션 {words}\n",
+            "{name} 会话 {words}\n"
+        ));
     }
     text
 }
 
+fn rate(per_second: Option<f64>) -> String {
+    per_second.map_or_else(|| ABSENT.to_owned(), |rate| grouped(rate.round() as u64))
+}
+
 /// Hand-off in one line.
-pub(crate) fn handoff_words(handoff: &Handoff) -> String {
+fn handoff_words(handoff: &Handoff, language: Language) -> String {
     let Handoff { strategy, per_second, wakes_per_handoff, per_drain, orders_share, depth, wakes_recovered } =
         handoff;
-    let rate = per_second.map_or_else(|| ABSENT.to_owned(), |rate| grouped(rate.round() as u64));
     let figure = |value: &Option<f64>| value.map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.3}"));
+    let (rate, wakes, drained) = (rate(*per_second), figure(wakes_per_handoff), figure(per_drain));
     let share = orders_share.map_or_else(|| ABSENT.to_owned(), |share| format!("{:.1} %", 100.0 * share));
-    format!(
-        "{strategy}: {rate}/s, {} wakes each, {} a drain, {share} of the orders, {depth} queued, {wakes_recovered} \
-         recovered",
-        figure(wakes_per_handoff),
-        figure(per_drain)
+    told!(
+        language,
+        "{strategy}: {rate}/s, {wakes} wakes each, {drained} a drain, {share} of the orders, {depth} queued, \
+         {wakes_recovered} recovered",
+        "{strategy}: {rate}/s, 건당 깨우기 {wakes}, 한 번에 꺼낸 수 {drained}, 전체 주문의 {share}, 대기 {depth}, 복구된 \
+         깨우기 {wakes_recovered}",
+        "{strategy}：{rate}/s，每次移交唤醒 {wakes}，每批取出 {drained}，占订单 {share}，排队 {depth}，补救的唤醒 \
+         {wakes_recovered}"
     )
 }
 
 /// A hop in one line.
-pub(crate) fn hop_words(hop: &Hop) -> String {
+fn hop_words(hop: &Hop, language: Language) -> String {
     let micros =
         |ns: Option<u64>| ns.map_or_else(|| ABSENT.to_owned(), |ns| format!("{:.1} µs", ns as f64 / 1_000.0));
-    let scope = if hop.since_start { " since the start" } else { "" };
-    format!(
-        "{}: p50 {}, p99 {}, max {} ({}{scope})",
-        hop.hop,
-        micros(hop.p50_ns),
-        micros(hop.p99_ns),
-        micros(Some(hop.max_ns)),
-        grouped(hop.count)
+    let (p50, p99, max) = (micros(hop.p50_ns), micros(hop.p99_ns), micros(Some(hop.max_ns)));
+    let (name, count) = (&hop.hop, grouped(hop.count));
+    let scope = if hop.since_start {
+        language.choose([" since the start", ", 시작 이후", "，自启动以来"])
+    } else {
+        ""
+    };
+    told!(
+        language,
+        "{name}: p50 {p50}, p99 {p99}, max {max} ({count}{scope})",
+        "{name}: p50 {p50}, p99 {p99}, 최대 {max} ({count}건{scope})",
+        "{name}：p50 {p50}，p99 {p99}，最大 {max}（{count} 次{scope}）"
     )
 }
 
 /// A session in one line.
-pub(crate) fn session_words(session: &Session) -> String {
-    let rate = session.per_second.map_or_else(|| ABSENT.to_owned(), |rate| grouped(rate.round() as u64));
+fn session_words(session: &Session, language: Language) -> String {
+    let rate = rate(session.per_second);
     let Session { account, worker, state, behind, sequence_sent, user_ref_num, queued_bytes, .. } = session;
-    format!(
+    told!(
+        language,
         "{account} {state} on worker {worker}: {rate}/s, sequence {sequence_sent}, {behind} behind, UserRefNum \
-         {user_ref_num}, {queued_bytes} B queued"
+         {user_ref_num}, {queued_bytes} B queued",
+        "{account} {state}, 워커 {worker}: {rate}/s, 시퀀스 {sequence_sent}, 밀린 메시지 {behind}, UserRefNum \
+         {user_ref_num}, 대기 {queued_bytes} B",
+        "{account} {state}，工作线程 {worker}：{rate}/s，序号 {sequence_sent}，落后 {behind} 条，UserRefNum \
+         {user_ref_num}，待发 {queued_bytes} B"
     )
 }
 
@@ -189,9 +253,11 @@ mod tests {
         made::{self, gateway, silent, snapshot},
     };
 
+    const EN: Language = Language::English;
+
     #[test]
     fn the_columns_are_those_of_the_document() {
-        let text = format!("{}{}{}", started(2), header(), messages(&made::second()));
+        let text = format!("{}{}{}", started(2, EN), header(), messages(&made::second(), EN));
         insta::assert_snapshot!(text, @r"
         Monitoring System Started... (Targets: 2)
         Time       | Node       | Total RX     | RX TPS     | Total TX     | TX TPS     | Backlog
@@ -208,12 +274,12 @@ mod tests {
         mute.stats = None;
         let before = snapshot(10, vec![gateway(10), gateway(10)]);
         let after = snapshot(11, vec![mute, gateway(2)]);
-        insta::assert_snapshot!(messages(&frame::frame(Some(&before), &after)), @r"
+        insta::assert_snapshot!(messages(&frame::frame(Some(&before), &after), EN), @r"
         17:08:19   | GATEWAY    | gap          | gap        | gap          | gap        | -
         17:08:19   | GATEWAY    | 400,014      | reset      | 400,000      | reset      | 14
         ----------------------------------------------------------------------------------------
         ");
-        insta::assert_snapshot!(messages(&frame::frame(None, &snapshot(1, vec![gateway(1)]))), @r"
+        insta::assert_snapshot!(messages(&frame::frame(None, &snapshot(1, vec![gateway(1)])), EN), @r"
         17:08:09   | GATEWAY    | 200,014      | -          | 200,000      | -          | 14
         ----------------------------------------------------------------------------------------
         ");
@@ -234,13 +300,38 @@ mod tests {
 
     #[test]
     fn hand_off_hops_and_sessions_have_a_line_each() {
-        insta::assert_snapshot!(orders(&made::second()), @r"
+        insta::assert_snapshot!(orders(&made::second(), EN), @r"
         GATEWAY hand-off mesh: 200,000/s, 0.050 wakes each, 8.000 a drain, 100.0 % of the orders, 3 queued, 0 recovered
         GATEWAY hop upstream: p50 21.0 µs, p99 84.0 µs, max 400.0 µs (1,100,000 since the start)
         GATEWAY sessions 10, upstream 2
         GATEWAY session C00001 live on worker 1: 10,000/s, sequence 110000, 2 behind, UserRefNum 7, 134 B queued
         ");
-        assert_eq!(orders(&frame::frame(None, &snapshot(1, vec![silent(1)]))), "");
+        assert_eq!(orders(&frame::frame(None, &snapshot(1, vec![silent(1)])), EN), "");
+    }
+
+    #[test]
+    fn sentences_are_in_the_readers_language_and_columns_are_not() {
+        let told = |language| {
+            format!("{}{}", messages(&made::second(), language), orders(&made::second(), language))
+        };
+        insta::assert_snapshot!(told(Language::Korean), @r"
+        17:08:19   | GATEWAY    | 2,200,014    | 200,000    | 2,200,000    | 200,000    | 14
+        17:08:19   | ECHO       | 소켓 없음: --stats-socket off 없이 시작하십시오
+        ----------------------------------------------------------------------------------------
+        GATEWAY 핸드오프 mesh: 200,000/s, 건당 깨우기 0.050, 한 번에 꺼낸 수 8.000, 전체 주문의 100.0 %, 대기 3, 복구된 깨우기 0
+        GATEWAY 구간 upstream: p50 21.0 µs, p99 84.0 µs, 최대 400.0 µs (1,100,000건, 시작 이후)
+        GATEWAY 세션 10, 거래소 세션 2
+        GATEWAY 세션 C00001 live, 워커 1: 10,000/s, 시퀀스 110000, 밀린 메시지 2, UserRefNum 7, 대기 134 B
+        ");
+        insta::assert_snapshot!(told(Language::Chinese), @r"
+        17:08:19   | GATEWAY    | 2,200,014    | 200,000    | 2,200,000    | 200,000    | 14
+        17:08:19   | ECHO       | 无套接字：启动时请勿使用 --stats-socket off
+        ----------------------------------------------------------------------------------------
+        GATEWAY 移交 mesh：200,000/s，每次移交唤醒 0.050，每批取出 8.000，占订单 100.0 %，排队 3，补救的唤醒 0
+        GATEWAY 区段 upstream：p50 21.0 µs，p99 84.0 µs，最大 400.0 µs（1,100,000 次，自启动以来）
+        GATEWAY 会话 10，上游会话 2
+        GATEWAY 会话 C00001 live，工作线程 1：10,000/s，序号 110000，落后 2 条，UserRefNum 7，待发 134 B
+        ");
     }
 
     #[test]

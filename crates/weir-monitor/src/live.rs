@@ -8,6 +8,7 @@ use std::{
 };
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use weir_report::Language;
 
 use crate::{
     frame::{Frame, frame},
@@ -25,6 +26,8 @@ pub enum Form {
     Lines {
         /// Threads, hand-off, hop times and sessions at every moment.
         everything: bool,
+        /// Of the sentences.
+        language: Language,
     },
     /// One object.
     Json,
@@ -50,8 +53,8 @@ pub fn write(
     pace: Pace,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    if let Form::Lines { .. } = form {
-        output.write_all(lines::started(monitor.len()).as_bytes())?;
+    if let Form::Lines { language, .. } = form {
+        output.write_all(lines::started(monitor.len(), language).as_bytes())?;
         output.write_all(lines::header().as_bytes())?;
         output.flush()?;
     }
@@ -70,22 +73,22 @@ pub fn write(
         before = Some(after);
         due = next(due, pace.interval);
     }
-    if let Form::Lines { .. } = form {
-        output.write_all(format!("\n{}", lines::STOPPED).as_bytes())?;
+    if let Form::Lines { language, .. } = form {
+        output.write_all(format!("\n{}", lines::stopped(language)).as_bytes())?;
         output.flush()?;
     }
     Ok(())
 }
 
 fn written(shown: &Frame, form: Form, once: bool) -> io::Result<String> {
-    let Form::Lines { everything } = form else {
+    let Form::Lines { everything, language } = form else {
         return Ok(format!("{}\n", serde_json::to_string(shown).map_err(io::Error::other)?));
     };
-    let mut text = lines::messages(shown);
+    let mut text = lines::messages(shown, language);
     let has_counters = shown.nodes.iter().any(|node| node.received.total.is_some());
     if everything || once || !has_counters {
         text.push_str(&lines::threads(shown));
-        text.push_str(&lines::orders(shown));
+        text.push_str(&lines::orders(shown, language));
     }
     Ok(text)
 }
@@ -119,9 +122,14 @@ fn wait_until(due: Instant, stop: &AtomicBool) -> bool {
 ///
 /// # Errors
 /// Those of the terminal.
-pub fn show(monitor: &mut Monitor, interval: Duration, stop: &AtomicBool) -> io::Result<()> {
+pub fn show(
+    monitor: &mut Monitor,
+    interval: Duration,
+    language: Language,
+    stop: &AtomicBool,
+) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
-    let shown = watch(monitor, interval, stop, &mut terminal);
+    let shown = watch(monitor, interval, language, stop, &mut terminal);
     let restored = ratatui::try_restore();
     shown.and(restored)
 }
@@ -129,6 +137,7 @@ pub fn show(monitor: &mut Monitor, interval: Duration, stop: &AtomicBool) -> io:
 fn watch(
     monitor: &mut Monitor,
     interval: Duration,
+    language: Language,
     stop: &AtomicBool,
     terminal: &mut ratatui::DefaultTerminal,
 ) -> io::Result<()> {
@@ -145,7 +154,7 @@ fn watch(
             }
             due = next(due, interval);
         }
-        terminal.draw(|canvas| screen::draw(canvas, &shown, &keys))?;
+        terminal.draw(|canvas| screen::draw(canvas, &shown, &keys, language))?;
         let patience = due.saturating_duration_since(Instant::now()).min(TICK * 4);
         if event::poll(patience)? {
             press(&mut keys, &event::read()?);
@@ -233,7 +242,14 @@ mod tests {
     fn once_is_one_frame_with_rates() {
         let mut text = Vec::new();
         let stop = AtomicBool::new(false);
-        write(&mut monitor(), &mut text, Form::Lines { everything: false }, FAST, &stop).expect("memory");
+        write(
+            &mut monitor(),
+            &mut text,
+            Form::Lines { everything: false, language: Language::English },
+            FAST,
+            &stop,
+        )
+        .expect("memory");
         let text = String::from_utf8(text).expect("it is text");
         assert!(text.starts_with("Monitoring System Started... (Targets: 1)\nTime "), "{text}");
         assert_eq!(text.matches("| OWN ").count(), 1, "{text}");
@@ -258,7 +274,14 @@ mod tests {
         let mut text = Vec::new();
         let stop = AtomicBool::new(true);
         let pace = Pace { once: false, ..FAST };
-        write(&mut monitor(), &mut text, Form::Lines { everything: false }, pace, &stop).expect("memory");
+        write(
+            &mut monitor(),
+            &mut text,
+            Form::Lines { everything: false, language: Language::English },
+            pace,
+            &stop,
+        )
+        .expect("memory");
         assert!(String::from_utf8(text).expect("it is text").ends_with("\nStopped.\n"));
     }
 

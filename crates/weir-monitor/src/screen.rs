@@ -7,6 +7,7 @@ use ratatui::{
     text::Line,
     widgets::{Paragraph, Wrap},
 };
+use weir_report::{Language, told};
 
 use crate::{
     frame::{Frame, Node, Thread},
@@ -40,9 +41,9 @@ impl Sort {
         }
     }
 
-    fn name(self) -> &'static str {
+    fn name(self, language: Language) -> &'static str {
         match self {
-            Self::Process => "process",
+            Self::Process => language.choose(["process", "프로세스", "进程"]),
             Self::Cpu => "%CPU",
             Self::Voluntary => "cswch/s",
             Self::Involuntary => "nvcswch/s",
@@ -101,7 +102,7 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// Draws everything.
-pub fn draw(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys) {
+pub fn draw(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, language: Language) {
     let nodes = u16::try_from(frame.nodes.len()).unwrap_or(u16::MAX).saturating_add(2);
     let areas = Layout::vertical([
         Constraint::Length(1),
@@ -110,25 +111,39 @@ pub fn draw(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys) {
         Constraint::Length(1),
     ]);
     let [title, messages, lower, help] = areas.areas(canvas.area());
-    canvas.render_widget(Line::styled(title_words(frame, keys), BOLD), title);
-    canvas.render_widget(Paragraph::new(message_table(frame, messages.width)), messages);
+    canvas.render_widget(Line::styled(title_words(frame, keys, language), BOLD), title);
+    canvas.render_widget(Paragraph::new(message_table(frame, messages.width, language)), messages);
     match keys.page {
-        Page::Threads => thread_table(canvas, frame, keys, lower),
+        Page::Threads => thread_table(canvas, frame, keys, lower, language),
         Page::Orders => {
-            let text = lines::orders(frame);
-            let text = if text.is_empty() { "no target counts orders".to_owned() } else { text };
+            let text = lines::orders(frame, language);
+            let none = ["no target counts orders", "주문을 세는 대상이 없습니다", "没有统计订单的目标"];
+            let text = if text.is_empty() { language.choose(none).to_owned() } else { text };
             let text = Paragraph::new(text).wrap(Wrap { trim: false });
             canvas.render_widget(text.scroll((keys.scroll, 0)), lower);
         }
     }
-    let keys = "q quit   s sort   tab threads/orders   j k scroll   p pause";
-    canvas.render_widget(Line::styled(keys, FAINT), help);
+    let keys = [
+        "q quit   s sort   tab threads/orders   j k scroll   p pause",
+        "q 종료   s 정렬   tab 스레드/주문   j k 스크롤   p 일시 정지",
+        "q 退出   s 排序   tab 线程/订单   j k 滚动   p 暂停",
+    ];
+    canvas.render_widget(Line::styled(language.choose(keys), FAINT), help);
 }
 
-fn title_words(frame: &Frame, keys: &Keys) -> String {
-    let interval = frame.interval_s.map_or_else(String::new, |length| format!(" over {length:.2} s"));
-    let paused = if keys.paused { ", paused" } else { "" };
-    format!("weir top  {} UTC{interval}, {} targets{paused}", frame.time, frame.nodes.len())
+fn title_words(frame: &Frame, keys: &Keys, language: Language) -> String {
+    let over =
+        |length: f64| told!(language, " over {length:.2} s", ", {length:.2}초 동안", "，{length:.2} 秒内");
+    let interval = frame.interval_s.map_or_else(String::new, over);
+    let paused =
+        if keys.paused { language.choose([", paused", ", 일시 정지", "，已暂停"]) } else { "" };
+    let (time, targets) = (&frame.time, frame.nodes.len());
+    told!(
+        language,
+        "weir top  {time} UTC{interval}, {targets} targets{paused}",
+        "weir top  {time} UTC{interval}, 대상 {targets}개{paused}",
+        "weir top  {time} UTC{interval}，{targets} 个目标{paused}"
+    )
 }
 
 /// Narrowest columns of the messages, so that they stand still while figures grow.
@@ -155,12 +170,12 @@ fn table(head: &[&str], narrowest: &[usize], rows: &[Vec<String>]) -> Vec<Line<'
 }
 
 /// Messages of all targets. Where that is too wide, process number and driver are left out.
-fn message_table(frame: &Frame, width: u16) -> Vec<Line<'static>> {
+fn message_table(frame: &Frame, width: u16, language: Language) -> Vec<Line<'static>> {
     let head = ["Node", "PID", "Driver", "Total RX", "RX TPS", "Total TX", "TX TPS", "Backlog"];
     let of_node = |node: &Node| {
         let pid = node.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
-        if let Some(advice) = &node.advice {
-            return vec![node.node.clone(), pid, format!("no socket: {advice}")];
+        if let Some(mute) = node.advice {
+            return vec![node.node.clone(), pid, lines::no_socket(mute, language)];
         }
         let [total_received, received] = lines::flow(&node.received);
         let [total_sent, sent] = lines::flow(&node.sent);
@@ -181,7 +196,7 @@ fn message_table(frame: &Frame, width: u16) -> Vec<Line<'static>> {
     table(&[&head[..1], &head[3..]].concat(), &narrowest, &rows)
 }
 
-fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect) {
+fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect, language: Language) {
     let head = ["UID", "TGID", "TID", "cswch/s", "nvcswch/s", "%CPU", "%wait", "Command"];
     let of_thread = |(node, thread): (&Node, &Thread)| {
         let number = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |it| it.to_string());
@@ -204,7 +219,9 @@ fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect)
     let mut text = table(&head, &THREAD_COLUMNS, &rows);
     // The head stays while the rows below it move.
     text.drain(1..(1 + usize::from(keys.scroll)).min(text.len()));
-    text.insert(0, Line::styled(format!("threads by {}", keys.sort.name()), FAINT));
+    let key = keys.sort.name(language);
+    let title = told!(language, "threads by {key}", "스레드, {key} 순", "线程，按 {key} 排序");
+    text.insert(0, Line::styled(title, FAINT));
     canvas.render_widget(Paragraph::new(text), area);
 }
 
@@ -238,7 +255,7 @@ mod tests {
 
     fn drawn_on(columns: u16, frame: &Frame, keys: &Keys) -> String {
         let mut terminal = Terminal::new(TestBackend::new(columns, 17)).expect("it is memory");
-        terminal.draw(|canvas| draw(canvas, frame, keys)).expect("it is memory");
+        terminal.draw(|canvas| draw(canvas, frame, keys, Language::English)).expect("it is memory");
         // Lines end where their text ends, and no quotes stand around them.
         let text = terminal.backend().to_string();
         text.lines().map(|line| format!("{}\n", line.trim_matches('"').trim_end())).collect()

@@ -2,18 +2,19 @@
 
 use std::{fmt, str::FromStr};
 
-/// One sentence in the reader's language, with the variables its words name: English, Korean, Chinese.
+/// One sentence in the reader's [`Language`], with the variables its words name: English, Korean, Chinese.
+#[macro_export]
 macro_rules! told {
     ($language:expr, $english:literal, $korean:literal, $chinese:literal $(,)?) => {
         match $language {
-            $crate::language::Language::English => format!($english),
-            $crate::language::Language::Korean => format!($korean),
-            $crate::language::Language::Chinese => format!($chinese),
+            $crate::Language::English => format!($english),
+            $crate::Language::Korean => format!($korean),
+            $crate::Language::Chinese => format!($chinese),
         }
     };
 }
 
-pub(crate) use told;
+pub use told;
 
 /// Language of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -27,4 +27,7 @@ pub(crate) struct Top {
     /// Plain lines on a terminal too, instead of the live view
     #[arg(long)]
     pub(crate) plain: bool,
+    /// Language of the sentences, not of columns and JSON: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
 }

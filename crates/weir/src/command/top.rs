@@ -12,7 +12,7 @@ use weir_monitor::{
     target::{TARGETS_MAX, Target},
 };
 
-use super::engine;
+use super::{engine, report::language};
 use crate::{
     args::Top,
     exit::{Exit, UsageError},
@@ -27,14 +27,16 @@ pub(crate) fn run(arguments: &Top) -> Result<Exit> {
     if interval < INTERVAL_MIN {
         return Err(UsageError("--interval: write 100ms or more".into()).into());
     }
+    let language = language(arguments.lang.as_deref())?;
     let mut monitor = Monitor::new(targets(arguments)?);
     let stop = signals::stop_flag()?;
     let is_plain = arguments.once || arguments.json || arguments.threads || arguments.plain;
     if !is_plain && io::stdout().is_terminal() && io::stdin().is_terminal() {
-        live::show(&mut monitor, interval, &stop)?;
+        live::show(&mut monitor, interval, language, &stop)?;
         return Ok(Exit::Ok);
     }
-    let form = if arguments.json { Form::Json } else { Form::Lines { everything: arguments.threads } };
+    let form =
+        if arguments.json { Form::Json } else { Form::Lines { everything: arguments.threads, language } };
     let pace = Pace { interval, once: arguments.once };
     match live::write(&mut monitor, &mut io::stdout().lock(), form, pace, &stop) {
         // Whoever read has seen enough.
