@@ -29,7 +29,7 @@ pub const SAID_BYTES_MAX: usize = 4 << 10;
 /// How long a study has when the dashboard ends: to give up its trial and write its report, to end without that, and to
 /// die.
 const PATIENCE: [(Signal, Duration); 3] = [
-    (Signal::INT, Duration::from_secs(10)),
+    (Signal::TERM, Duration::from_secs(10)),
     (Signal::TERM, Duration::from_secs(2)),
     (Signal::KILL, Duration::from_secs(5)),
 ];
@@ -157,7 +157,7 @@ impl Runner {
         if !*is_ending {
             *is_ending = true;
             // Fails only for one that has ended.
-            let _ = pidfd_send_signal(&**process, Signal::INT);
+            let _ = pidfd_send_signal(&**process, Signal::TERM);
         }
         true
     }
