@@ -31,16 +31,21 @@ pub fn folder(name: &str) -> PathBuf {
 }
 
 /// Runs a built-in study without its open loops, and makes its store look as if it had been written `age_s` ago.
-pub fn study(results: &Path, (folder, study): (&str, &str), age_s: u64) -> PathBuf {
-    let host_defaults = HostDefaults {
-        seed: 3,
-        plan: (study == "tps").then(|| "quick".to_owned()),
-        ..HostDefaults::default()
-    };
+pub fn study(results: &Path, study: (&str, &str), age_s: u64) -> PathBuf {
+    let path = run_study(results, study, "quick", ROUNDS);
+    sql(&path, "UPDATE study SET created_at = '2026-11-23 13:30:05'");
+    make_old(&path, age_s);
+    path
+}
+
+/// The same at the levels of this plan of a map, with at most so many rounds of a cell.
+pub fn run_study(results: &Path, (folder, study): (&str, &str), plan: &str, rounds_max: u32) -> PathBuf {
+    let host_defaults =
+        HostDefaults { seed: 3, plan: (study == "tps").then(|| plan.to_owned()), ..HostDefaults::default() };
     let built_in = BuiltIn::named(study).unwrap_or_else(|| panic!("{study} is built in"));
     let mut spec = built_in.study(&host_defaults).unwrap_or_else(|error| panic!("{error}")).spec;
     spec.cells.retain(|cell| cell.load == LoadMode::Closed);
-    spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(ROUNDS));
+    spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(rounds_max));
     let reproduce = format!("weir study {study} --seed 3");
     let asked = NewStudy { spec, fingerprint: Fingerprint::default(), missing_arms: Vec::new(), reproduce };
     let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(4.0))];
@@ -48,8 +53,6 @@ pub fn study(results: &Path, (folder, study): (&str, &str), age_s: u64) -> PathB
     let path = results.join(folder);
     let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_: &Event| {} };
     run::start(&path, &asked, callbacks).unwrap_or_else(|error| panic!("{error}"));
-    sql(&path, "UPDATE study SET created_at = '2026-11-23 13:30:05'");
-    make_old(&path, age_s);
     path
 }
 
