@@ -9,7 +9,7 @@ use std::{
 use weir_engine::net::Address;
 use weir_proto::http1::{
     Method,
-    encode::{AfterMessage, EncodeFault, Framing, HeadWriter},
+    encode::{AfterMessage, EncodeError, Framing, HeadWriter},
 };
 use weir_record::load::LoadReport;
 
@@ -159,7 +159,7 @@ impl HttpSpec {
             let refused = |field, reason: String| LoadError::Invalid { field, reason };
             let mut head = HeadWriter::request_of(&mut bytes, &self.method, &url.path, host).map_err(
                 |fault| match fault {
-                    EncodeFault::Method => {
+                    EncodeError::Method => {
                         refused("method", format!("{:?} is {fault}", self.method.escape_debug().to_string()))
                     }
                     _ => refused("url", format!("{}: {fault}", url.text)),

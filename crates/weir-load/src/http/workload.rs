@@ -194,10 +194,10 @@ impl Http {
             let url = self.url(dialogue.connection, dialogue.answered);
             let step = match dialogue.decoder.decode(self.method, rest) {
                 Ok(step) => step,
-                Err(fault) => {
+                Err(error) => {
                     dialogue.bytes += rest.len() as u64;
                     dialogue.start.push(rest);
-                    return Err(malformed(fault));
+                    return Err(malformed(error));
                 }
             };
             dialogue.bytes += step.consumed as u64;
@@ -506,6 +506,6 @@ pub(crate) fn is_redirect(status: u16) -> bool {
 }
 
 #[cold]
-fn malformed(fault: weir_proto::http1::Fault) -> Failure {
-    Failure { class: Class::Malformed, text: format!("the response is malformed: {fault}") }
+fn malformed(error: weir_proto::http1::ParseError) -> Failure {
+    Failure { class: Class::Malformed, text: format!("the response is malformed: {error}") }
 }

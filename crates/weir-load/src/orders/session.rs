@@ -206,10 +206,10 @@ impl Session {
     #[inline]
     pub(crate) fn next(&mut self, input: &mut &[u8], at: Moment) -> Result<Option<Message>, Failure> {
         // Field by field: a frame may lie in the deframer.
-        while let Some(frame) = self.deframer.next(input).map_err(|fault| stray(fault, &mut self.entry))? {
+        while let Some(frame) = self.deframer.next(input).map_err(|error| stray(error, &mut self.entry))? {
             let heard = ServerPacket::parse(frame)
                 .and_then(|packet| self.client.on_packet(at.now_ns, packet))
-                .map_err(|fault| stray(fault, &mut self.entry))?;
+                .map_err(|error| stray(error, &mut self.entry))?;
             let payload = match heard {
                 ClientInput::Message { payload, .. } => payload,
                 ClientInput::LoggedIn { next } => {
@@ -335,9 +335,9 @@ fn answer_to_query(payload: &[u8], asked_ns: u64, wall_ns: u64, entry: Entry) ->
 
 /// The framing is broken: where the next message begins is not known, nor how many there were.
 #[cold]
-fn stray(fault: soup::Fault, entry: &mut Entry) -> Failure {
+fn stray(error: soup::ProtocolError, entry: &mut Entry) -> Failure {
     *entry = Entry::Newest;
-    Failure { class: Class::Malformed, text: format!("the server sent {fault}") }
+    Failure { class: Class::Malformed, text: format!("the server sent {error}") }
 }
 
 #[cold]

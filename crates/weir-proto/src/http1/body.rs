@@ -3,7 +3,7 @@
 //! Nothing is copied here. The trailer section of a chunked body is text, and is left to its reader.
 
 use super::{
-    fault::Fault,
+    error::ParseError,
     limits::{CHUNK_SIZE_DIGITS_MAX, Limits},
 };
 
@@ -79,7 +79,7 @@ impl Body {
         &mut self,
         input: &'i [u8],
         limits: &Limits,
-    ) -> Result<(usize, Progress<'i>), Fault> {
+    ) -> Result<(usize, Progress<'i>), ParseError> {
         let mut taken = 0;
         loop {
             match self.state {
@@ -114,28 +114,28 @@ impl Body {
     }
 
     /// One byte of chunk framing.
-    fn step(&mut self, byte: u8, limits: &Limits) -> Result<State, Fault> {
+    fn step(&mut self, byte: u8, limits: &Limits) -> Result<State, ParseError> {
         match (self.state, byte) {
             (State::Size { digits, value }, _) if byte.is_ascii_hexdigit() => {
                 if digits == CHUNK_SIZE_DIGITS_MAX || value > u64::MAX >> 4 {
-                    return Err(Fault::ChunkSize);
+                    return Err(ParseError::ChunkSize);
                 }
                 Ok(State::Size { digits: digits + 1, value: value << 4 | u64::from(hex_value(byte)) })
             }
-            (State::Size { digits: 0, .. }, _) => Err(Fault::ChunkSize),
+            (State::Size { digits: 0, .. }, _) => Err(ParseError::ChunkSize),
             (State::Size { value, .. }, b'\r') => self.end_size(value, limits),
             (State::Size { value, .. }, b';' | b' ' | b'\t') => {
                 self.count_extension(limits)?;
                 Ok(State::Extension { size: value, space: byte != b';' })
             }
-            (State::Size { .. }, _) => Err(Fault::ChunkSize),
+            (State::Size { .. }, _) => Err(ParseError::ChunkSize),
             (State::Extension { size, space }, _) => self.step_extension(byte, size, space, limits),
             (State::SizeLineFeed { size: 0 }, b'\n') => Ok(State::Trailer),
             (State::SizeLineFeed { size }, b'\n') => Ok(State::Chunk { left: size }),
-            (State::SizeLineFeed { .. }, _) => Err(Fault::BareCarriageReturn),
+            (State::SizeLineFeed { .. }, _) => Err(ParseError::BareCarriageReturn),
             (State::ChunkReturn, b'\r') => Ok(State::ChunkLineFeed),
             (State::ChunkLineFeed, b'\n') => Ok(SIZE),
-            (State::ChunkReturn | State::ChunkLineFeed, _) => Err(Fault::ChunkEnd),
+            (State::ChunkReturn | State::ChunkLineFeed, _) => Err(ParseError::ChunkEnd),
             (state @ (State::End | State::Length { .. } | State::UntilClose), _)
             | (state @ (State::Chunk { .. } | State::Trailer), _) => Ok(state),
         }
@@ -143,37 +143,43 @@ impl Body {
 
     /// Extensions are ignored but counted. Whitespace belongs in front of a semicolon only: a size that is
     /// merely followed by spaces is read as another number by some parsers.
-    fn step_extension(&mut self, byte: u8, size: u64, space: bool, limits: &Limits) -> Result<State, Fault> {
+    fn step_extension(
+        &mut self,
+        byte: u8,
+        size: u64,
+        space: bool,
+        limits: &Limits,
+    ) -> Result<State, ParseError> {
         let next = match byte {
-            b'\r' if space => return Err(Fault::ChunkSize),
+            b'\r' if space => return Err(ParseError::ChunkSize),
             b'\r' => return self.end_size(size, limits),
             b' ' | b'\t' => State::Extension { size, space },
             b';' => State::Extension { size, space: false },
-            _ if space => return Err(Fault::ChunkSize),
-            byte if byte.is_ascii_control() => return Err(Fault::ChunkExtension),
+            _ if space => return Err(ParseError::ChunkSize),
+            byte if byte.is_ascii_control() => return Err(ParseError::ChunkExtension),
             _ => State::Extension { size, space },
         };
         self.count_extension(limits)?;
         Ok(next)
     }
 
-    fn count_extension(&mut self, limits: &Limits) -> Result<(), Fault> {
+    fn count_extension(&mut self, limits: &Limits) -> Result<(), ParseError> {
         self.extension_bytes += 1;
         if self.extension_bytes > limits.chunk_extension_bytes {
-            return Err(Fault::ChunkExtensionTooLarge);
+            return Err(ParseError::ChunkExtensionTooLarge);
         }
         Ok(())
     }
 
-    fn end_size(&mut self, size: u64, limits: &Limits) -> Result<State, Fault> {
+    fn end_size(&mut self, size: u64, limits: &Limits) -> Result<State, ParseError> {
         self.announce(size, limits)?;
         Ok(State::SizeLineFeed { size })
     }
 
-    fn announce(&mut self, bytes: u64, limits: &Limits) -> Result<(), Fault> {
-        self.content_bytes = self.content_bytes.checked_add(bytes).ok_or(Fault::BodyTooLarge)?;
+    fn announce(&mut self, bytes: u64, limits: &Limits) -> Result<(), ParseError> {
+        self.content_bytes = self.content_bytes.checked_add(bytes).ok_or(ParseError::BodyTooLarge)?;
         if self.content_bytes > limits.body_bytes {
-            return Err(Fault::BodyTooLarge);
+            return Err(ParseError::BodyTooLarge);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use super::{
     body::{self, Body, BodyLength},
-    fault::Fault,
+    error::ParseError,
     head::{self, Attempt, Grammar, Headers, Plan, RequestHead, Requests, ResponseHead, Responses},
     limits::{EMPTY_LINES_MAX, INTERIM_RESPONSES_MAX, Limits},
     method::Method,
@@ -64,12 +64,15 @@ impl RequestDecoder {
     }
 
     /// Reads up to the next event. Call it again with the rest of the input until it needs more.
-    pub fn decode<'h, 'i: 'h>(&'h mut self, input: &'i [u8]) -> Result<Step<'h, 'i, RequestHead<'h>>, Fault> {
+    pub fn decode<'h, 'i: 'h>(
+        &'h mut self,
+        input: &'i [u8],
+    ) -> Result<Step<'h, 'i, RequestHead<'h>>, ParseError> {
         self.core.decode(&Requests, input)
     }
 
     /// The peer sends nothing more, and everything it sent has been decoded.
-    pub fn end_of_input(&mut self) -> Result<Ending, Fault> {
+    pub fn end_of_input(&mut self) -> Result<Ending, ParseError> {
         self.core.end_of_input()
     }
 
@@ -116,12 +119,12 @@ impl ResponseDecoder {
         &'h mut self,
         request: Method,
         input: &'i [u8],
-    ) -> Result<Step<'h, 'i, ResponseHead<'h>>, Fault> {
+    ) -> Result<Step<'h, 'i, ResponseHead<'h>>, ParseError> {
         self.core.decode(&Responses(request), input)
     }
 
     /// The peer sends nothing more, and everything it sent has been decoded.
-    pub fn end_of_input(&mut self) -> Result<Ending, Fault> {
+    pub fn end_of_input(&mut self) -> Result<Ending, ParseError> {
         self.core.end_of_input()
     }
 
@@ -143,7 +146,7 @@ enum Phase {
     Body,
     Trailer,
     Finished,
-    Failed(Fault),
+    Failed(ParseError),
 }
 
 /// Where in which message the connection is.
@@ -156,10 +159,10 @@ struct Message {
 }
 
 impl Message {
-    fn begin(&mut self, plan: &Plan) -> Result<(), Fault> {
+    fn begin(&mut self, plan: &Plan) -> Result<(), ParseError> {
         if plan.interim {
             if self.interim_count == INTERIM_RESPONSES_MAX {
-                return Err(self.fail(Fault::InterimResponses));
+                return Err(self.fail(ParseError::InterimResponses));
             }
             self.interim_count += 1;
             return Ok(());
@@ -175,9 +178,9 @@ impl Message {
         self.phase = if self.keep_alive { Phase::Head } else { Phase::Finished };
     }
 
-    fn fail(&mut self, fault: Fault) -> Fault {
-        self.phase = Phase::Failed(fault);
-        fault
+    fn fail(&mut self, error: ParseError) -> ParseError {
+        self.phase = Phase::Failed(error);
+        error
     }
 }
 
@@ -204,7 +207,7 @@ impl Core {
         &'h mut self,
         grammar: &G,
         input: &'i [u8],
-    ) -> Result<Step<'h, 'i, G::Head<'h>>, Fault> {
+    ) -> Result<Step<'h, 'i, G::Head<'h>>, ParseError> {
         if std::mem::take(&mut self.shown) {
             self.scanner.reset();
         }
@@ -217,7 +220,7 @@ impl Core {
             Phase::Body => self.decode_body(input),
             Phase::Trailer => self.decode_trailer(input, 0),
             Phase::Finished => Ok(Step { consumed: 0, event: Event::Finished }),
-            Phase::Failed(fault) => Err(fault),
+            Phase::Failed(error) => Err(error),
         }
     }
 
@@ -225,7 +228,7 @@ impl Core {
         &'h mut self,
         grammar: &G,
         input: &'i [u8],
-    ) -> Result<Step<'h, 'i, G::Head<'h>>, Fault> {
+    ) -> Result<Step<'h, 'i, G::Head<'h>>, ParseError> {
         let mut consumed = self.skip_empty_lines(G::SECTION, input);
         let rest = &input[consumed..];
         if self.scanner.is_idle() && rest.first().is_some_and(|byte| !b"\r\n".contains(byte)) {
@@ -236,9 +239,9 @@ impl Core {
                     self.scanner.reset();
                     return Ok(Step { consumed: consumed + size, event: Event::Head(head) });
                 }
-                Attempt::Refused(fault) => {
+                Attempt::Refused(error) => {
                     self.refused_head = may_be_head(rest);
-                    return Err(self.message.fail(fault));
+                    return Err(self.message.fail(error));
                 }
                 Attempt::Unfit(_) => {}
             }
@@ -251,7 +254,7 @@ impl Core {
                 scan::Progress::FirstLine => {
                     let line = self.scanner.bytes().strip_suffix(b"\r\n").unwrap_or_default();
                     self.refused_head = may_be_head(line);
-                    let minor = grammar.check_first_line(line).map_err(|fault| self.message.fail(fault))?;
+                    let minor = grammar.check_first_line(line).map_err(|error| self.message.fail(error))?;
                     self.scanner.lower_to_one(minor);
                 }
                 scan::Progress::End => break,
@@ -264,8 +267,8 @@ impl Core {
                 self.message.begin(&G::plan(&head))?;
                 Ok(Step { consumed, event: Event::Head(head) })
             }
-            Attempt::Refused(fault) => Err(self.message.fail(fault)),
-            Attempt::Unfit(error) => Err(self.message.fail(head::fault_of(error, G::SECTION))),
+            Attempt::Refused(error) => Err(self.message.fail(error)),
+            Attempt::Unfit(error) => Err(self.message.fail(head::error_of(error, G::SECTION))),
         }
     }
 
@@ -280,7 +283,7 @@ impl Core {
         skipped
     }
 
-    fn scan(&mut self, section: Section, piece: &[u8]) -> Result<(usize, scan::Progress), Fault> {
+    fn scan(&mut self, section: Section, piece: &[u8]) -> Result<(usize, scan::Progress), ParseError> {
         let in_trailer = section == Section::Trailer;
         let bounds = Bounds {
             section,
@@ -288,16 +291,16 @@ impl Core {
             line_count: self.limits.header_count.min(super::limits::HEADER_COUNT_MAX),
             bytes: if in_trailer { self.limits.trailer_bytes } else { self.limits.head_bytes },
         };
-        self.scanner.push(piece, &bounds).map_err(|fault| {
+        self.scanner.push(piece, &bounds).map_err(|error| {
             self.refused_head = may_be_head(self.scanner.bytes());
             self.scanner.reset();
-            self.message.fail(fault)
+            self.message.fail(error)
         })
     }
 
-    fn decode_body<'h, 'i: 'h, H>(&'h mut self, input: &'i [u8]) -> Result<Step<'h, 'i, H>, Fault> {
+    fn decode_body<'h, 'i: 'h, H>(&'h mut self, input: &'i [u8]) -> Result<Step<'h, 'i, H>, ParseError> {
         let decoded = self.message.body.decode(input, &self.limits);
-        let (consumed, progress) = decoded.map_err(|fault| self.message.fail(fault))?;
+        let (consumed, progress) = decoded.map_err(|error| self.message.fail(error))?;
         let event = match progress {
             body::Progress::More => Event::NeedMore,
             body::Progress::Bytes(bytes) => Event::Body(bytes),
@@ -317,7 +320,7 @@ impl Core {
         &'h mut self,
         input: &'i [u8],
         start: usize,
-    ) -> Result<Step<'h, 'i, H>, Fault> {
+    ) -> Result<Step<'h, 'i, H>, ParseError> {
         // The usual end, without trailers, needs no buffer.
         let end = b"\r\n";
         let plain = self.scanner.is_idle() && self.limits.trailer_bytes >= end.len();
@@ -340,19 +343,19 @@ impl Core {
                 let trailers = Headers::of_lines(&section[..section.len() - 2]);
                 Ok(Step { consumed, event: Event::End { trailers } })
             }
-            Err(error) => Err(self.message.fail(head::fault_of(Some(error), Section::Trailer))),
+            Err(error) => Err(self.message.fail(head::error_of(Some(error), Section::Trailer))),
         }
     }
 
-    fn end_of_input(&mut self) -> Result<Ending, Fault> {
+    fn end_of_input(&mut self) -> Result<Ending, ParseError> {
         match self.message.phase {
-            Phase::Failed(fault) => Err(fault),
+            Phase::Failed(error) => Err(error),
             Phase::Body if self.message.body.ends_with_connection() => {
                 self.message.end();
                 Ok(Ending::CompletedResponse)
             }
             _ if self.is_between_messages() => Ok(Ending::BetweenMessages),
-            _ => Err(self.message.fail(Fault::Truncated)),
+            _ => Err(self.message.fail(ParseError::Truncated)),
         }
     }
 

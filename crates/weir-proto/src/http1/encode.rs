@@ -14,7 +14,7 @@ use super::{
 /// Where encoded bytes go: a `Vec<u8>`, or a [`Window`] of fixed size.
 pub trait Output {
     /// Appends all the bytes, or none.
-    fn append(&mut self, bytes: &[u8]) -> Result<(), EncodeFault>;
+    fn append(&mut self, bytes: &[u8]) -> Result<(), EncodeError>;
     /// How many bytes there are.
     fn written_bytes(&self) -> usize;
     /// Takes back everything behind the first `bytes`.
@@ -22,7 +22,7 @@ pub trait Output {
 }
 
 impl Output for Vec<u8> {
-    fn append(&mut self, bytes: &[u8]) -> Result<(), EncodeFault> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         self.extend_from_slice(bytes);
         Ok(())
     }
@@ -56,9 +56,9 @@ impl<'a> Window<'a> {
 }
 
 impl Output for Window<'_> {
-    fn append(&mut self, bytes: &[u8]) -> Result<(), EncodeFault> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         let end = self.filled + bytes.len();
-        let place = self.buffer.get_mut(self.filled..end).ok_or(EncodeFault::NoRoom)?;
+        let place = self.buffer.get_mut(self.filled..end).ok_or(EncodeError::NoRoom)?;
         place.copy_from_slice(bytes);
         self.filled = end;
         Ok(())
@@ -75,7 +75,7 @@ impl Output for Window<'_> {
 
 /// Why something was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum EncodeFault {
+pub enum EncodeError {
     /// The window is too small.
     #[error("the buffer is too small")]
     NoRoom,
@@ -152,7 +152,7 @@ enum Kind {
 
 impl<'o, O: Output> HeadWriter<'o, O> {
     /// Starts a request of HTTP/1.1 with its `Host`, which may be empty only if the target has no host.
-    pub fn request(output: &'o mut O, method: Method, target: &str, host: &str) -> Result<Self, EncodeFault> {
+    pub fn request(output: &'o mut O, method: Method, target: &str, host: &str) -> Result<Self, EncodeError> {
         Self::request_of(output, method.name(), target, host)
     }
 
@@ -162,12 +162,12 @@ impl<'o, O: Output> HeadWriter<'o, O> {
         method: &str,
         target: &str,
         host: &str,
-    ) -> Result<Self, EncodeFault> {
+    ) -> Result<Self, EncodeError> {
         if method.is_empty() || !method.bytes().all(is_token) {
-            return Err(EncodeFault::Method);
+            return Err(EncodeError::Method);
         }
-        check_target(method.as_bytes(), target.as_bytes()).map_err(|_| EncodeFault::Target)?;
-        authority::parse(host.as_bytes()).ok_or(EncodeFault::Host)?;
+        check_target(method.as_bytes(), target.as_bytes()).map_err(|_| EncodeError::Target)?;
+        authority::parse(host.as_bytes()).ok_or(EncodeError::Host)?;
         let mut writer = Self::start(output, Kind::Request);
         for part in [method, " ", target, " HTTP/1.1\r\n"] {
             writer.output.append(part.as_bytes())?;
@@ -182,12 +182,12 @@ impl<'o, O: Output> HeadWriter<'o, O> {
         version: Version,
         status: u16,
         reason: &str,
-    ) -> Result<Self, EncodeFault> {
+    ) -> Result<Self, EncodeError> {
         if !(100..=999).contains(&status) {
-            return Err(EncodeFault::Status);
+            return Err(EncodeError::Status);
         }
         if !reason.bytes().all(|byte| byte == b' ' || byte == b'\t' || byte.is_ascii_graphic()) {
-            return Err(EncodeFault::Reason);
+            return Err(EncodeError::Reason);
         }
         let writer = Self::start(output, Kind::Response(version, status));
         writer.output.append(if version == Version::Http10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " })?;
@@ -204,17 +204,17 @@ impl<'o, O: Output> HeadWriter<'o, O> {
     }
 
     /// Adds a field.
-    pub fn header(&mut self, name: &str, value: &[u8]) -> Result<&mut Self, EncodeFault> {
+    pub fn header(&mut self, name: &str, value: &[u8]) -> Result<&mut Self, EncodeError> {
         check_header(name, value)?;
         if matches!(self.kind, Kind::Request) && name.eq_ignore_ascii_case("host") {
-            return Err(EncodeFault::Host);
+            return Err(EncodeError::Host);
         }
         self.append_field(name, value)?;
         Ok(self)
     }
 
     /// Writes what frames the content and the end of the head.
-    pub fn finish(mut self, framing: Framing, after: AfterMessage) -> Result<(), EncodeFault> {
+    pub fn finish(mut self, framing: Framing, after: AfterMessage) -> Result<(), EncodeError> {
         self.check_framing(framing)?;
         match framing {
             Framing::Length(bytes) => {
@@ -236,7 +236,7 @@ impl<'o, O: Output> HeadWriter<'o, O> {
         Ok(())
     }
 
-    fn check_framing(&self, framing: Framing) -> Result<(), EncodeFault> {
+    fn check_framing(&self, framing: Framing) -> Result<(), EncodeError> {
         let allowed = match (self.kind, framing) {
             (Kind::Request, framing) => framing != Framing::UntilClose,
             // HTTP/1.0 has no chunks (RFC 9112, 6.1).
@@ -246,10 +246,10 @@ impl<'o, O: Output> HeadWriter<'o, O> {
             // Without any framing the reader would wait for the connection to close.
             (Kind::Response(..), framing) => framing != Framing::NoContent,
         };
-        if allowed { Ok(()) } else { Err(EncodeFault::Framing) }
+        if allowed { Ok(()) } else { Err(EncodeError::Framing) }
     }
 
-    fn append_field(&mut self, name: &str, value: &[u8]) -> Result<(), EncodeFault> {
+    fn append_field(&mut self, name: &str, value: &[u8]) -> Result<(), EncodeError> {
         let before = self.output.written_bytes();
         let parts = [name.as_bytes(), b": ", value, b"\r\n"];
         let written = parts.into_iter().try_for_each(|part| self.output.append(part));
@@ -269,17 +269,17 @@ impl<O: Output> Drop for HeadWriter<'_, O> {
 }
 
 /// Whether a field could be added to a response: for whoever takes fields from elsewhere, before there is a response.
-pub fn check_header(name: &str, value: &[u8]) -> Result<(), EncodeFault> {
+pub fn check_header(name: &str, value: &[u8]) -> Result<(), EncodeError> {
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(EncodeFault::HeaderName);
+        return Err(EncodeError::HeaderName);
     }
     let framing = ["content-length", "transfer-encoding", "connection"];
     if framing.iter().any(|framing| framing.eq_ignore_ascii_case(name)) {
-        return Err(EncodeFault::FramingHeader);
+        return Err(EncodeError::FramingHeader);
     }
     let padded = value.trim_ascii().len() != value.len();
     if padded || value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
-        return Err(EncodeFault::HeaderValue);
+        return Err(EncodeError::HeaderValue);
     }
     Ok(())
 }
@@ -294,9 +294,9 @@ pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// The line in front of a chunk of so many bytes. [`CHUNK_END`] follows the bytes, and [`LAST_CHUNK`] ends it all.
-pub fn chunk_start<O: Output>(output: &mut O, chunk_bytes: u64) -> Result<(), EncodeFault> {
+pub fn chunk_start<O: Output>(output: &mut O, chunk_bytes: u64) -> Result<(), EncodeError> {
     if chunk_bytes == 0 {
-        return Err(EncodeFault::EmptyChunk);
+        return Err(EncodeError::EmptyChunk);
     }
     let mut text = [0; 18];
     let mut start = 16;
@@ -310,7 +310,7 @@ pub fn chunk_start<O: Output>(output: &mut O, chunk_bytes: u64) -> Result<(), En
     output.append(&text[start..])
 }
 
-fn append_decimal<O: Output>(output: &mut O, value: u64) -> Result<(), EncodeFault> {
+fn append_decimal<O: Output>(output: &mut O, value: u64) -> Result<(), EncodeError> {
     let mut text = [0; 20];
     let (mut start, mut left) = (text.len(), value);
     loop {
@@ -356,7 +356,7 @@ pub fn reason(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    fn response(status: u16, framing: Framing, after: AfterMessage) -> Result<String, EncodeFault> {
+    fn response(status: u16, framing: Framing, after: AfterMessage) -> Result<String, EncodeError> {
         let mut output = b"before".to_vec();
         let written = HeadWriter::response(&mut output, Version::Http11, status, reason(status))
             .and_then(|head| head.finish(framing, after));
@@ -394,14 +394,14 @@ mod tests {
             (100, Framing::Chunked),
             (304, Framing::UntilClose),
         ] {
-            assert_eq!(response(status, framing, AfterMessage::Unsaid), Err(EncodeFault::Framing));
+            assert_eq!(response(status, framing, AfterMessage::Unsaid), Err(EncodeError::Framing));
         }
-        assert_eq!(response(99, Framing::Length(0), AfterMessage::Unsaid), Err(EncodeFault::Status));
+        assert_eq!(response(99, Framing::Length(0), AfterMessage::Unsaid), Err(EncodeError::Status));
         let mut output = Vec::new();
         let head = HeadWriter::request(&mut output, Method::Options, "*", "").expect("valid");
-        assert_eq!(head.finish(Framing::UntilClose, AfterMessage::Close), Err(EncodeFault::Framing));
+        assert_eq!(head.finish(Framing::UntilClose, AfterMessage::Close), Err(EncodeError::Framing));
         let head = HeadWriter::response(&mut output, Version::Http10, 200, "OK").expect("valid");
-        assert_eq!(head.finish(Framing::Chunked, AfterMessage::Close), Err(EncodeFault::Framing));
+        assert_eq!(head.finish(Framing::Chunked, AfterMessage::Close), Err(EncodeError::Framing));
         assert!(output.is_empty());
     }
 
@@ -410,26 +410,26 @@ mod tests {
         let mut output = Vec::new();
         for target in ["", "/a b", "/\r\nX: y", "/\0", "/#part", "/\u{e9}", "*", "a", "x:80", "http://u@x/"] {
             let refused = HeadWriter::request(&mut output, Method::Get, target, "h").map(|_| ());
-            assert_eq!(refused, Err(EncodeFault::Target), "{target:?}");
+            assert_eq!(refused, Err(EncodeError::Target), "{target:?}");
         }
         for host in ["a b", "a\r\nX: y", "a/b", "user@x", "x:80:80", "::1", "a,b"] {
             let refused = HeadWriter::request(&mut output, Method::Get, "/", host).map(|_| ());
-            assert_eq!(refused, Err(EncodeFault::Host), "{host:?}");
+            assert_eq!(refused, Err(EncodeError::Host), "{host:?}");
         }
         let mut head = HeadWriter::request(&mut output, Method::Get, "/", "x").expect("valid");
-        assert_eq!(head.header("HOST", b"y").map(|_| ()), Err(EncodeFault::Host));
+        assert_eq!(head.header("HOST", b"y").map(|_| ()), Err(EncodeError::Host));
         drop(head);
         let refused = HeadWriter::response(&mut output, Version::Http11, 200, "OK\r\nX: y").map(|_| ());
-        assert_eq!(refused, Err(EncodeFault::Reason));
+        assert_eq!(refused, Err(EncodeError::Reason));
         let mut head = HeadWriter::response(&mut output, Version::Http10, 200, "OK").expect("valid");
         for name in ["", "a b", "a:", "a\r\n", "\u{e9}"] {
-            assert_eq!(head.header(name, b"").map(|_| ()), Err(EncodeFault::HeaderName), "{name:?}");
+            assert_eq!(head.header(name, b"").map(|_| ()), Err(EncodeError::HeaderName), "{name:?}");
         }
         for value in [&b"a\r\nX: y"[..], b"a\nb", b"a\rb", b"a\0", b" a", b"a ", b"\x7f"] {
-            assert_eq!(head.header("A", value).map(|_| ()), Err(EncodeFault::HeaderValue), "{value:?}");
+            assert_eq!(head.header("A", value).map(|_| ()), Err(EncodeError::HeaderValue), "{value:?}");
         }
         for name in ["Content-Length", "TRANSFER-ENCODING", "connection"] {
-            assert_eq!(head.header(name, b"1").map(|_| ()), Err(EncodeFault::FramingHeader));
+            assert_eq!(head.header(name, b"1").map(|_| ()), Err(EncodeError::FramingHeader));
         }
         drop(head);
         assert!(output.is_empty());
@@ -444,7 +444,7 @@ mod tests {
             let written = HeadWriter::response(&mut window, Version::Http11, 200, "OK")
                 .and_then(|head| head.finish(Framing::Length(5), AfterMessage::Close));
             let fits = size == whole.len();
-            assert_eq!(written, if fits { Ok(()) } else { Err(EncodeFault::NoRoom) });
+            assert_eq!(written, if fits { Ok(()) } else { Err(EncodeError::NoRoom) });
             assert_eq!(window.written(), if fits { whole.as_bytes() } else { b"" });
         }
     }
@@ -455,7 +455,7 @@ mod tests {
             let mut output = Vec::new();
             chunk_start(&mut output, size).map(|()| String::from_utf8(output).expect("ASCII"))
         };
-        assert_eq!(line(0), Err(EncodeFault::EmptyChunk));
+        assert_eq!(line(0), Err(EncodeError::EmptyChunk));
         assert_eq!(line(26).as_deref(), Ok("1a\r\n"));
         assert_eq!(line(u64::MAX).as_deref(), Ok("ffffffffffffffff\r\n"));
     }

@@ -3,7 +3,7 @@
 //!
 //! Wherever two readers could disagree, the message is refused.
 
-use super::{authority, body::BodyLength, fault::Fault, head::Version, limits::Limits, method::Method};
+use super::{authority, body::BodyLength, error::ParseError, head::Version, limits::Limits, method::Method};
 
 /// What was found in one pass over the header fields.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub(super) fn gather(headers: &[httparse::Header<'_>]) -> Result<Self, Fault> {
+    pub(super) fn gather(headers: &[httparse::Header<'_>]) -> Result<Self, ParseError> {
         let mut fields = Self::default();
         for header in headers {
             let is = |name: &str| header.name.eq_ignore_ascii_case(name);
@@ -33,9 +33,9 @@ impl Fields {
                 6 if is("expect") => fields.add_expectation(header.value),
                 10 if is("connection") => fields.add_connection(header.value),
                 14 if is("content-length") => {
-                    let length = decimal(header.value).ok_or(Fault::ContentLength)?;
+                    let length = decimal(header.value).ok_or(ParseError::ContentLength)?;
                     if fields.content_length.replace(length).is_some() {
-                        return Err(Fault::ContentLengthRepeated);
+                        return Err(ParseError::ContentLengthRepeated);
                     }
                 }
                 17 if is("transfer-encoding") => fields.add_codings(header.value)?,
@@ -60,11 +60,11 @@ impl Fields {
         }
     }
 
-    fn add_codings(&mut self, value: &[u8]) -> Result<(), Fault> {
+    fn add_codings(&mut self, value: &[u8]) -> Result<(), ParseError> {
         self.coded = true;
         for coding in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             if self.chunked || coding.is_empty() {
-                return Err(Fault::TransferEncoding);
+                return Err(ParseError::TransferEncoding);
             }
             self.chunked = coding.eq_ignore_ascii_case(b"chunked");
             self.unknown_coding |= !self.chunked;
@@ -73,20 +73,20 @@ impl Fields {
     }
 
     /// Exactly one valid `Host` in HTTP/1.1, at most one in HTTP/1.0. Empty is valid: the target has none.
-    pub(super) fn check_host(&self, version: Version) -> Result<(), Fault> {
+    pub(super) fn check_host(&self, version: Version) -> Result<(), ParseError> {
         match self.host_count {
-            0 if version == Version::Http11 => Err(Fault::HostMissing),
+            0 if version == Version::Http11 => Err(ParseError::HostMissing),
             0 => Ok(()),
             1 if self.host_valid => Ok(()),
-            1 => Err(Fault::HostInvalid),
-            _ => Err(Fault::HostRepeated),
+            1 => Err(ParseError::HostInvalid),
+            _ => Err(ParseError::HostRepeated),
         }
     }
 
     /// Whether a request waits for `100 Continue`. HTTP/1.0 cannot, whatever it says.
-    pub(super) fn expectation(&self, version: Version, body: BodyLength) -> Result<bool, Fault> {
+    pub(super) fn expectation(&self, version: Version, body: BodyLength) -> Result<bool, ParseError> {
         if self.expects_other {
-            return Err(Fault::Expectation);
+            return Err(ParseError::Expectation);
         }
         let has_body = !matches!(body, BodyLength::None | BodyLength::Length(0));
         Ok(self.expects_continue && version == Version::Http11 && has_body)
@@ -97,24 +97,24 @@ impl Fields {
     }
 
     /// The length that the headers declare, if they declare one.
-    fn declared(&self, version: Version) -> Result<Option<BodyLength>, Fault> {
+    fn declared(&self, version: Version) -> Result<Option<BodyLength>, ParseError> {
         if !self.coded {
             return Ok(self.content_length.map(BodyLength::Length));
         }
         if self.content_length.is_some() {
-            return Err(Fault::FramingConflict);
+            return Err(ParseError::FramingConflict);
         }
         if !self.chunked || version == Version::Http10 {
-            return Err(Fault::TransferEncoding);
+            return Err(ParseError::TransferEncoding);
         }
         if self.unknown_coding {
-            return Err(Fault::TransferCodingUnknown);
+            return Err(ParseError::TransferCodingUnknown);
         }
         Ok(Some(BodyLength::Chunked))
     }
 
     /// A request without a length has no content, whatever its method (RFC 9112, 6.3).
-    pub(super) fn request_body(&self, version: Version, limits: &Limits) -> Result<BodyLength, Fault> {
+    pub(super) fn request_body(&self, version: Version, limits: &Limits) -> Result<BodyLength, ParseError> {
         within(self.declared(version)?.unwrap_or(BodyLength::None), limits)
     }
 
@@ -124,7 +124,7 @@ impl Fields {
         status: u16,
         request: Method,
         limits: &Limits,
-    ) -> Result<BodyLength, Fault> {
+    ) -> Result<BodyLength, ParseError> {
         let declared = self.declared(version)?;
         let tunnel = request == Method::Connect && (200..300).contains(&status);
         if request == Method::Head || tunnel || matches!(status, 100..=199 | 204 | 304) {
@@ -134,9 +134,9 @@ impl Fields {
     }
 }
 
-fn within(length: BodyLength, limits: &Limits) -> Result<BodyLength, Fault> {
+fn within(length: BodyLength, limits: &Limits) -> Result<BodyLength, ParseError> {
     match length {
-        BodyLength::Length(bytes) if bytes > limits.body_bytes => Err(Fault::BodyTooLarge),
+        BodyLength::Length(bytes) if bytes > limits.body_bytes => Err(ParseError::BodyTooLarge),
         _ => Ok(length),
     }
 }

@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use super::{
     authority,
     body::BodyLength,
-    fault::Fault,
+    error::ParseError,
     framing::Fields,
     limits::{HEADER_COUNT_MAX, Limits},
     method::Method,
@@ -121,7 +121,7 @@ pub(super) enum Attempt<H> {
     /// A head of so many bytes.
     Head(usize, H),
     /// A whole head, well formed, and refused.
-    Refused(Fault),
+    Refused(ParseError),
     /// Not a whole, well-formed head. The scanner finds out where it goes wrong, or waits for the rest.
     Unfit(Option<httparse::Error>),
 }
@@ -133,7 +133,7 @@ pub(super) trait Grammar {
 
     /// Judges the first line alone, without its line end: a wrong one is not worth waiting for the rest. Gives the
     /// place of the digit for the minor version: a later one than ours is read as ours (RFC 9110, 2.5).
-    fn check_first_line(&self, line: &[u8]) -> Result<usize, Fault>;
+    fn check_first_line(&self, line: &[u8]) -> Result<usize, ParseError>;
     fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<Self::Head<'a>>;
     fn plan(head: &Self::Head<'_>) -> Plan;
 }
@@ -145,17 +145,17 @@ impl Grammar for Requests {
     type Head<'a> = RequestHead<'a>;
     const SECTION: Section = Section::Request;
 
-    fn check_first_line(&self, line: &[u8]) -> Result<usize, Fault> {
+    fn check_first_line(&self, line: &[u8]) -> Result<usize, ParseError> {
         let mut parts = line.split(|byte| *byte == b' ');
         let (Some(method), Some(target), Some(version), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(Fault::RequestLine);
+            return Err(ParseError::RequestLine);
         };
         if method.is_empty() || !method.iter().all(|byte| is_token(*byte)) || target.is_empty() {
-            return Err(Fault::RequestLine);
+            return Err(ParseError::RequestLine);
         }
-        check_version(version).map_err(|fault| fault.unwrap_or(Fault::RequestLine))?;
+        check_version(version).map_err(|error| error.unwrap_or(ParseError::RequestLine))?;
         check_target(method, target)?;
         Ok(line.len() - 1)
     }
@@ -181,7 +181,7 @@ impl Grammar for Requests {
         let judged = self.judge(method, target, version, parsed.headers, limits);
         match judged {
             Ok(head) => Attempt::Head(size, RequestHead { target, headers: Headers { lines }, ..head }),
-            Err(fault) => Attempt::Refused(fault),
+            Err(error) => Attempt::Refused(error),
         }
     }
 
@@ -203,11 +203,11 @@ impl Requests {
         version: Version,
         headers: &[httparse::Header<'_>],
         limits: &Limits,
-    ) -> Result<RequestHead<'static>, Fault> {
+    ) -> Result<RequestHead<'static>, ParseError> {
         check_target(method.as_bytes(), target.as_bytes())?;
         let fields = Fields::gather(headers)?;
         fields.check_host(version)?;
-        let method = Method::from_name(method).ok_or(Fault::MethodUnknown)?;
+        let method = Method::from_name(method).ok_or(ParseError::MethodUnknown)?;
         let body = fields.request_body(version, limits)?;
         Ok(RequestHead {
             method,
@@ -228,13 +228,13 @@ impl Grammar for Responses {
     type Head<'a> = ResponseHead<'a>;
     const SECTION: Section = Section::Response;
 
-    fn check_first_line(&self, line: &[u8]) -> Result<usize, Fault> {
-        let (version, rest) = line.split_at_checked(8).ok_or(Fault::StatusLine)?;
-        check_version(version).map_err(|fault| fault.unwrap_or(Fault::StatusLine))?;
+    fn check_first_line(&self, line: &[u8]) -> Result<usize, ParseError> {
+        let (version, rest) = line.split_at_checked(8).ok_or(ParseError::StatusLine)?;
+        check_version(version).map_err(|error| error.unwrap_or(ParseError::StatusLine))?;
         match rest {
             [b' ', b'1'..=b'9', b'0'..=b'9', b'0'..=b'9']
             | [b' ', b'1'..=b'9', b'0'..=b'9', b'0'..=b'9', b' ', ..] => Ok(version.len() - 1),
-            _ => Err(Fault::StatusLine),
+            _ => Err(ParseError::StatusLine),
         }
     }
 
@@ -265,7 +265,7 @@ impl Grammar for Responses {
                 let (reason, headers) = (parsed.reason.unwrap_or(""), Headers { lines });
                 Attempt::Head(size, ResponseHead { version, status, reason, headers, body, keep_alive })
             }
-            Err(fault) => Attempt::Refused(fault),
+            Err(error) => Attempt::Refused(error),
         }
     }
 
@@ -293,31 +293,31 @@ fn header_lines<'a>(head: &'a [u8], headers: &[httparse::Header<'_>], limits: &L
     (strict && first_line_bytes <= limits.first_line_bytes).then(|| &head[start..end])
 }
 
-/// The fault behind a parser's error in text that the scanner and the first line's check have passed.
-pub(super) fn fault_of(error: Option<httparse::Error>, section: Section) -> Fault {
+/// The error behind a parser's error in text that the scanner and the first line's check have passed.
+pub(super) fn error_of(error: Option<httparse::Error>, section: Section) -> ParseError {
     use httparse::Error;
     match error {
-        Some(Error::HeaderName) => Fault::HeaderName,
-        Some(Error::TooManyHeaders) => Fault::HeaderCount,
-        Some(Error::Version) => Fault::Version,
-        Some(Error::HeaderValue) => Fault::HeaderValue,
-        _ if section == Section::Request => Fault::RequestLine,
-        _ => Fault::StatusLine,
+        Some(Error::HeaderName) => ParseError::HeaderName,
+        Some(Error::TooManyHeaders) => ParseError::HeaderCount,
+        Some(Error::Version) => ParseError::Version,
+        Some(Error::HeaderValue) => ParseError::HeaderValue,
+        _ if section == Section::Request => ParseError::RequestLine,
+        _ => ParseError::StatusLine,
     }
 }
 
 /// `Err(None)`: not a version at all.
-fn check_version(text: &[u8]) -> Result<(), Option<Fault>> {
+fn check_version(text: &[u8]) -> Result<(), Option<ParseError>> {
     match text {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'] => Ok(()),
-        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Err(Some(Fault::Version)),
+        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Err(Some(ParseError::Version)),
         _ => Err(None),
     }
 }
 
 /// The form fits the method (RFC 9112, 3.2), and every character is visible ASCII other than `#`. Characters
 /// that RFC 3986 wants escaped but that change no boundary (`|`, `{`, `^` …) are common, and pass.
-pub(super) fn check_target(method: &[u8], target: &[u8]) -> Result<(), Fault> {
+pub(super) fn check_target(method: &[u8], target: &[u8]) -> Result<(), ParseError> {
     // Without an early end, so that many bytes can be looked at in one step.
     let visible = target.iter().fold(true, |fits, byte| fits & byte.is_ascii_graphic() & (*byte != b'#'));
     let form = match (method, target) {
@@ -328,7 +328,7 @@ pub(super) fn check_target(method: &[u8], target: &[u8]) -> Result<(), Fault> {
         (_, b"*") => method == b"OPTIONS",
         _ => authority::split_absolute(target).is_some(),
     };
-    if visible && form { Ok(()) } else { Err(Fault::Target) }
+    if visible && form { Ok(()) } else { Err(ParseError::Target) }
 }
 
 /// A `tchar` of RFC 9110, 5.6.2.

@@ -12,7 +12,7 @@
 //!   [`encoding`] says which codings a client reads, [`target`] decodes paths, [`media_type`] names files, and
 //!   [`url`] is what a client is pointed at.
 //!
-//! How a message is cut never changes its events: not the heads, not the joined content, not the [`Fault`].
+//! How a message is cut never changes its events: not the heads, not the joined content, not the [`ParseError`].
 //!
 //! Stricter than the standard has to be, because two readers that disagree are a hole: a repeated
 //! `Content-Length` is refused even when the values agree, both framings together are refused, a lone line
@@ -38,7 +38,7 @@ pub mod url;
 mod authority;
 mod body;
 mod decoder;
-mod fault;
+mod error;
 mod framing;
 mod head;
 mod method;
@@ -47,7 +47,7 @@ mod scan;
 pub use authority::is_address_or_localhost;
 pub use body::BodyLength;
 pub use decoder::{Ending, Event, RequestDecoder, ResponseDecoder, Step};
-pub use fault::Fault;
+pub use error::ParseError;
 pub use head::{Headers, RequestHead, ResponseHead, Version};
 pub use limits::Limits;
 pub use method::{Method, MethodSet};

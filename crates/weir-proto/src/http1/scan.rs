@@ -4,7 +4,7 @@
 //! It works byte by byte, so that what it finds depends on the bytes alone and never on how they were cut.
 //! What the lines mean is not its business.
 
-use super::{fault::Fault, limits::EMPTY_LINES_MAX};
+use super::{error::ParseError, limits::EMPTY_LINES_MAX};
 
 /// What is kept of a piece that is refused: enough to tell one method from another.
 const METHOD_BYTES: usize = 8;
@@ -73,19 +73,19 @@ impl Scanner {
         }
     }
 
-    /// Takes bytes of `piece` up to the next event and says how many. After a fault `bytes` has at least the start of
+    /// Takes bytes of `piece` up to the next event and says how many. After an error `bytes` has at least the start of
     /// the section, with what was wrong if that is there.
-    pub(super) fn push(&mut self, piece: &[u8], bounds: &Bounds) -> Result<(usize, Progress), Fault> {
+    pub(super) fn push(&mut self, piece: &[u8], bounds: &Bounds) -> Result<(usize, Progress), ParseError> {
         let mut copied = 0;
         for (index, byte) in piece.iter().enumerate() {
             let taken = index + 1;
             let line = match self.step(*byte, self.buffer.len() + taken - copied, bounds) {
                 Ok(Some(line)) => line,
                 Ok(None) => continue,
-                Err(fault) => {
+                Err(error) => {
                     let start = &piece[copied..taken];
                     self.keep(&start[..start.len().min(METHOD_BYTES)], bounds.bytes);
-                    return Err(fault);
+                    return Err(error);
                 }
             };
             match line {
@@ -106,41 +106,41 @@ impl Scanner {
     }
 
     /// One byte, the `count`th of its section; the line it ends if somebody has to know.
-    fn step(&mut self, byte: u8, count: usize, bounds: &Bounds) -> Result<Option<Line>, Fault> {
+    fn step(&mut self, byte: u8, count: usize, bounds: &Bounds) -> Result<Option<Line>, ParseError> {
         match byte {
             b'\n' if self.after_return => {}
-            _ if self.after_return => return Err(Fault::BareCarriageReturn),
-            b'\n' => return Err(Fault::BareLineFeed),
+            _ if self.after_return => return Err(ParseError::BareCarriageReturn),
+            b'\n' => return Err(ParseError::BareLineFeed),
             b'\r' => self.after_return = true,
-            b' ' | b'\t' if self.line_bytes == 0 => return Err(self.fault_of_leading_space(bounds)),
-            byte if byte != b'\t' && byte.is_ascii_control() => return Err(Fault::ControlByte),
+            b' ' | b'\t' if self.line_bytes == 0 => return Err(self.error_of_leading_space(bounds)),
+            byte if byte != b'\t' && byte.is_ascii_control() => return Err(ParseError::ControlByte),
             _ => self.line_bytes += 1,
         }
         let in_first_line = bounds.section != Section::Trailer && self.line_count == 0;
         if in_first_line && self.line_bytes > bounds.first_line_bytes {
-            return Err(Fault::FirstLineTooLong);
+            return Err(ParseError::FirstLineTooLong);
         }
         if count > bounds.bytes {
             let in_trailer = bounds.section == Section::Trailer;
-            return Err(if in_trailer { Fault::TrailerTooLarge } else { Fault::HeadTooLarge });
+            return Err(if in_trailer { ParseError::TrailerTooLarge } else { ParseError::HeadTooLarge });
         }
         if byte == b'\n' { self.end_line(bounds, in_first_line) } else { Ok(None) }
     }
 
-    fn fault_of_leading_space(&self, bounds: &Bounds) -> Fault {
+    fn error_of_leading_space(&self, bounds: &Bounds) -> ParseError {
         match bounds.section {
-            Section::Request if self.line_count == 0 => Fault::RequestLine,
-            Section::Response if self.line_count == 0 => Fault::StatusLine,
-            _ => Fault::FoldedLine,
+            Section::Request if self.line_count == 0 => ParseError::RequestLine,
+            Section::Response if self.line_count == 0 => ParseError::StatusLine,
+            _ => ParseError::FoldedLine,
         }
     }
 
-    fn end_line(&mut self, bounds: &Bounds, in_first_line: bool) -> Result<Option<Line>, Fault> {
+    fn end_line(&mut self, bounds: &Bounds, in_first_line: bool) -> Result<Option<Line>, ParseError> {
         self.after_return = false;
         let empty = std::mem::take(&mut self.line_bytes) == 0;
         if empty && in_first_line {
             if bounds.section != Section::Request || self.empty_lines == EMPTY_LINES_MAX {
-                return Err(Fault::EmptyLines);
+                return Err(ParseError::EmptyLines);
             }
             self.empty_lines += 1;
             return Ok(Some(Line::Leading));
@@ -151,7 +151,7 @@ impl Scanner {
         self.line_count += 1;
         let headers = self.line_count - usize::from(bounds.section != Section::Trailer);
         if headers > bounds.line_count {
-            return Err(Fault::HeaderCount);
+            return Err(ParseError::HeaderCount);
         }
         Ok(in_first_line.then_some(Line::First))
     }

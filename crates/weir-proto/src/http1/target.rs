@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_could_lead_out_of_the_root_is_refused() {
-        for (target, fault) in [
+        for (target, error) in [
             ("", TargetFault::NoPath),
             ("*", TargetFault::NoPath),
             ("a", TargetFault::NoPath),
@@ -213,8 +213,8 @@ mod tests {
             ("/%g1", TargetFault::Escape),
             ("/%+1", TargetFault::Escape),
         ] {
-            assert_eq!(read(target), Err(fault), "{target:?}");
-            assert_eq!(fault.status(), 400);
+            assert_eq!(read(target), Err(error), "{target:?}");
+            assert_eq!(error.status(), 400);
         }
     }
 

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_honoured_is_refused_by_name() {
-        for (text, fault) in [
+        for (text, error) in [
             ("", UrlFault::SchemeMissing),
             ("localhost:8088/", UrlFault::SchemeMissing),
             ("http:/x", UrlFault::SchemeMissing),
@@ -179,7 +179,7 @@ mod tests {
             ("http://x/\r\nHost:y", UrlFault::Character),
             ("http://\u{fc}.example/", UrlFault::Character),
         ] {
-            assert_eq!(text.parse::<Url>(), Err(fault), "{text:?}");
+            assert_eq!(text.parse::<Url>(), Err(error), "{text:?}");
         }
         let long =
             |bytes: usize| format!("http://x/{}", "a".repeat(bytes - "http://x/".len())).parse::<Url>();

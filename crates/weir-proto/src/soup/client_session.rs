@@ -1,7 +1,8 @@
 //! The rules of a session from the client's side.
 
 use super::{
-    CloseReason, Due, Fault, LoginReject, LoginRequest, Name, Timing, packet::ServerPacket, timing::Liveness,
+    CloseReason, Due, LoginReject, LoginRequest, Name, ProtocolError, Timing, packet::ServerPacket,
+    timing::Liveness,
 };
 
 /// One connection to a server: the answer to the login, then numbered messages.
@@ -72,7 +73,11 @@ impl ClientSession {
     }
 
     /// Judges what came. Debug packets are ignored at any time, and everything after the end.
-    pub fn on_packet<'a>(&mut self, now_ns: u64, packet: ServerPacket<'a>) -> Result<ClientInput<'a>, Fault> {
+    pub fn on_packet<'a>(
+        &mut self,
+        now_ns: u64,
+        packet: ServerPacket<'a>,
+    ) -> Result<ClientInput<'a>, ProtocolError> {
         match &mut self.state {
             State::Waiting { .. } => self.on_answer(now_ns, packet),
             State::LoggedIn(liveness) => {
@@ -124,7 +129,11 @@ impl ClientSession {
         }
     }
 
-    fn on_answer<'a>(&mut self, now_ns: u64, packet: ServerPacket<'a>) -> Result<ClientInput<'a>, Fault> {
+    fn on_answer<'a>(
+        &mut self,
+        now_ns: u64,
+        packet: ServerPacket<'a>,
+    ) -> Result<ClientInput<'a>, ProtocolError> {
         match packet {
             ServerPacket::LoginAccepted(accepted) => {
                 self.session = accepted.session;
@@ -142,15 +151,15 @@ impl ClientSession {
                 Ok(ClientInput::Refused(reason))
             }
             ServerPacket::Debug(_) => Ok(ClientInput::Nothing),
-            early => Err(Fault::BeforeLogin(early.kind())),
+            early => Err(ProtocolError::BeforeLogin(early.kind())),
         }
     }
 
-    fn on_stream<'a>(&mut self, packet: ServerPacket<'a>) -> Result<ClientInput<'a>, Fault> {
+    fn on_stream<'a>(&mut self, packet: ServerPacket<'a>) -> Result<ClientInput<'a>, ProtocolError> {
         match packet {
             ServerPacket::Sequenced(payload) => {
                 let sequence = self.expected;
-                self.expected = sequence.checked_add(1).ok_or(Fault::SequenceExhausted)?;
+                self.expected = sequence.checked_add(1).ok_or(ProtocolError::SequenceExhausted)?;
                 Ok(ClientInput::Message { sequence, payload })
             }
             ServerPacket::Unsequenced(payload) => Ok(ClientInput::Unsequenced(payload)),
@@ -159,7 +168,9 @@ impl ClientSession {
                 self.state = State::Ended;
                 Ok(ClientInput::Ended)
             }
-            ServerPacket::LoginAccepted(_) | ServerPacket::LoginRejected(_) => Err(Fault::SecondLogin),
+            ServerPacket::LoginAccepted(_) | ServerPacket::LoginRejected(_) => {
+                Err(ProtocolError::SecondLogin)
+            }
         }
     }
 }

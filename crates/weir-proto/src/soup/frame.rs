@@ -1,7 +1,7 @@
 //! Frames: cutting them out of a stream, and writing them.
 
 use super::{
-    Fault,
+    ProtocolError,
     packet::{CLIENT_HEARTBEAT, END_OF_SESSION, LOGOUT, SERVER_HEARTBEAT},
 };
 
@@ -36,26 +36,26 @@ pub struct Frame<'a> {
 ///
 /// A frame that lies whole in the input is lent from it. A cut one is collected, at most the allowed payload and
 /// a header of it, and lent from here until the next call. How the stream is cut changes neither the frames nor
-/// the [`Fault`]; a stream that had a fault has it for ever.
+/// the [`ProtocolError`]; a stream that had an error has it for ever.
 #[derive(Clone, Debug)]
 pub struct Deframer {
     payload_bytes_max: usize,
     held: Vec<u8>,
     /// What is held was lent by the call before.
     is_lent: bool,
-    fault: Option<Fault>,
+    error: Option<ProtocolError>,
 }
 
 impl Deframer {
     /// Refuses frames with more than `payload_bytes_max` bytes of payload.
     pub fn new(payload_bytes_max: usize) -> Self {
-        Self { payload_bytes_max, held: Vec::new(), is_lent: false, fault: None }
+        Self { payload_bytes_max, held: Vec::new(), is_lent: false, error: None }
     }
 
     /// The next frame, and `input` moved behind it; nothing when the input is used up and the frame is not whole.
-    pub fn next<'a: 'b, 'b>(&'b mut self, input: &mut &'a [u8]) -> Result<Option<Frame<'b>>, Fault> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
+    pub fn next<'a: 'b, 'b>(&'b mut self, input: &mut &'a [u8]) -> Result<Option<Frame<'b>>, ProtocolError> {
+        if let Some(error) = self.error {
+            return Err(error);
         }
         if self.is_lent {
             self.held.clear();
@@ -69,7 +69,7 @@ impl Deframer {
                     return Ok(frame(whole));
                 }
                 Ok(_) => {}
-                Err(fault) => return Err(self.fail(fault)),
+                Err(error) => return Err(self.fail(error)),
             }
         }
         if !self.collect(input)? {
@@ -90,13 +90,13 @@ impl Deframer {
     }
 
     /// Takes what the held frame misses from the input, and says whether it is whole.
-    fn collect(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
+    fn collect(&mut self, input: &mut &[u8]) -> Result<bool, ProtocolError> {
         loop {
             let wanted = match frame_bytes(&self.held, self.payload_bytes_max) {
                 Ok(Some(bytes)) if bytes == self.held.len() => return Ok(true),
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => LENGTH_BYTES,
-                Err(fault) => return Err(self.fail(fault)),
+                Err(error) => return Err(self.fail(error)),
             };
             let missing = wanted - self.held.len();
             let (taken, rest) = input.split_at(missing.min(input.len()));
@@ -109,21 +109,21 @@ impl Deframer {
         }
     }
 
-    fn fail(&mut self, fault: Fault) -> Fault {
+    fn fail(&mut self, error: ProtocolError) -> ProtocolError {
         self.held = Vec::new();
-        self.fault = Some(fault);
-        fault
+        self.error = Some(error);
+        error
     }
 }
 
 /// Bytes of the frame that begins with `start`, once its length is there.
-fn frame_bytes(start: &[u8], payload_bytes_max: usize) -> Result<Option<usize>, Fault> {
+fn frame_bytes(start: &[u8], payload_bytes_max: usize) -> Result<Option<usize>, ProtocolError> {
     let Some(length) = start.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes(*length));
     match length.checked_sub(1) {
-        None => Err(Fault::EmptyFrame),
+        None => Err(ProtocolError::EmptyFrame),
         Some(declared) if declared > payload_bytes_max => {
-            Err(Fault::TooLong { declared, max: payload_bytes_max })
+            Err(ProtocolError::TooLong { declared, max: payload_bytes_max })
         }
         Some(_) => Ok(Some(LENGTH_BYTES + length)),
     }

@@ -3,7 +3,7 @@
 use std::{fmt, ops::Range};
 
 use super::{
-    Fault, Name, header,
+    Name, ProtocolError, header,
     packet::{LOGIN_ACCEPTED, LOGIN_REJECTED, LOGIN_REQUEST},
 };
 use crate::padded::trimmed;
@@ -48,12 +48,12 @@ pub struct LoginRequest {
 
 impl LoginRequest {
     /// Reads the payload of an `L`.
-    pub fn parse(payload: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(payload: &[u8]) -> Result<Self, ProtocolError> {
         if ![REQUESTED_SEQUENCE.end, HEARTBEAT_TIMEOUT.end].contains(&payload.len()) {
-            return Err(Fault::LoginLength(1 + payload.len()));
+            return Err(ProtocolError::LoginLength(1 + payload.len()));
         }
         let heartbeat_timeout_ms = match payload.get(HEARTBEAT_TIMEOUT) {
-            Some(field) => Some(u32::try_from(number(field)?).map_err(|_| Fault::BadNumber)?),
+            Some(field) => Some(u32::try_from(number(field)?).map_err(|_| ProtocolError::BadNumber)?),
             None => None,
         };
         Ok(Self {
@@ -104,9 +104,9 @@ pub struct LoginAccepted {
 
 impl LoginAccepted {
     /// Reads the payload of an `A`.
-    pub fn parse(payload: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(payload: &[u8]) -> Result<Self, ProtocolError> {
         if payload.len() != NEXT_SEQUENCE.end {
-            return Err(Fault::PayloadLength { kind: LOGIN_ACCEPTED, bytes: payload.len() });
+            return Err(ProtocolError::PayloadLength { kind: LOGIN_ACCEPTED, bytes: payload.len() });
         }
         Ok(Self { session: name(&payload[SESSION])?, next_sequence: number(&payload[NEXT_SEQUENCE])? })
     }
@@ -130,12 +130,12 @@ pub enum LoginReject {
 
 impl LoginReject {
     /// Reads the payload of a `J`.
-    pub fn parse(payload: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(payload: &[u8]) -> Result<Self, ProtocolError> {
         match payload {
             b"A" => Ok(Self::NotAuthorised),
             b"S" => Ok(Self::SessionNotAvailable),
-            [reason] => Err(Fault::RejectReason(*reason)),
-            _ => Err(Fault::PayloadLength { kind: LOGIN_REJECTED, bytes: payload.len() }),
+            [reason] => Err(ProtocolError::RejectReason(*reason)),
+            _ => Err(ProtocolError::PayloadLength { kind: LOGIN_REJECTED, bytes: payload.len() }),
         }
     }
 
@@ -163,19 +163,22 @@ impl fmt::Display for LoginReject {
     }
 }
 
-fn name<const N: usize>(field: &[u8]) -> Result<Name<N>, Fault> {
-    Name::from_padded(field).map_err(|_| Fault::BadText)
+fn name<const N: usize>(field: &[u8]) -> Result<Name<N>, ProtocolError> {
+    Name::from_padded(field).map_err(|_| ProtocolError::BadText)
 }
 
 /// Decimal digits with padding on either side.
-fn number(field: &[u8]) -> Result<u64, Fault> {
+fn number(field: &[u8]) -> Result<u64, ProtocolError> {
     let digits = trimmed(field);
     if digits.is_empty() {
-        return Err(Fault::BadNumber);
+        return Err(ProtocolError::BadNumber);
     }
     digits.iter().try_fold(0_u64, |value, digit| {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10).ok_or(Fault::BadNumber)?;
-        value.checked_mul(10).and_then(|value| value.checked_add(digit.into())).ok_or(Fault::BadNumber)
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10).ok_or(ProtocolError::BadNumber)?;
+        value
+            .checked_mul(10)
+            .and_then(|value| value.checked_add(digit.into()))
+            .ok_or(ProtocolError::BadNumber)
     })
 }
 

@@ -23,7 +23,7 @@
 //!
 //! What the specification leaves open is decided strictly, because a stream that is misread once is misread for
 //! ever: a frame without a type, one longer than allowed, an unknown type and a type of the other direction are
-//! [`Fault`]s, and after a fault the connection ends. Padding is read liberally: spaces and NULs on either side,
+//! [`ProtocolError`]s, and after an error the connection ends. Padding is read liberally: spaces and NULs on either side,
 //! since real clients justify their fields either way.
 //!
 //! ```
@@ -48,13 +48,13 @@
 //!     }
 //! }
 //! assert_eq!((messages, deframer.is_empty()), (1, true));
-//! # Ok::<(), weir_proto::soup::Fault>(())
+//! # Ok::<(), weir_proto::soup::ProtocolError>(())
 //! ```
 //!
 //! What it is not: it checks no password, keeps no messages for replay, and owns no socket.
 
 mod client_session;
-mod fault;
+mod error;
 mod frame;
 mod login;
 mod name;
@@ -64,7 +64,7 @@ mod timing;
 
 pub use crate::padded::TextError;
 pub use client_session::{ClientInput, ClientSession};
-pub use fault::Fault;
+pub use error::ProtocolError;
 pub use frame::{
     CLIENT_HEARTBEAT_FRAME, Deframer, END_OF_SESSION_FRAME, Frame, HEADER_BYTES, LOGOUT_FRAME,
     PAYLOAD_BYTES_MAX, SERVER_HEARTBEAT_FRAME, encode_frame, header,

@@ -1,6 +1,6 @@
 //! What a frame means to the one who receives it.
 
-use super::{Fault, Frame, LoginAccepted, LoginReject, LoginRequest};
+use super::{Frame, LoginAccepted, LoginReject, LoginRequest, ProtocolError};
 
 /// Client: login request.
 pub const LOGIN_REQUEST: u8 = b'L';
@@ -40,7 +40,7 @@ pub enum ClientPacket<'a> {
 
 impl<'a> ClientPacket<'a> {
     /// What a frame from a client means.
-    pub fn parse(frame: Frame<'a>) -> Result<Self, Fault> {
+    pub fn parse(frame: Frame<'a>) -> Result<Self, ProtocolError> {
         match frame.kind {
             UNSEQUENCED => Ok(Self::Unsequenced(frame.payload)),
             CLIENT_HEARTBEAT => without_payload(frame, Self::Heartbeat),
@@ -48,9 +48,9 @@ impl<'a> ClientPacket<'a> {
             LOGOUT => without_payload(frame, Self::Logout),
             DEBUG => Ok(Self::Debug(frame.payload)),
             LOGIN_ACCEPTED | LOGIN_REJECTED | SEQUENCED | SERVER_HEARTBEAT | END_OF_SESSION => {
-                Err(Fault::WrongDirection(frame.kind))
+                Err(ProtocolError::WrongDirection(frame.kind))
             }
-            unknown => Err(Fault::UnknownType(unknown)),
+            unknown => Err(ProtocolError::UnknownType(unknown)),
         }
     }
 
@@ -87,7 +87,7 @@ pub enum ServerPacket<'a> {
 
 impl<'a> ServerPacket<'a> {
     /// What a frame from a server means.
-    pub fn parse(frame: Frame<'a>) -> Result<Self, Fault> {
+    pub fn parse(frame: Frame<'a>) -> Result<Self, ProtocolError> {
         match frame.kind {
             SEQUENCED => Ok(Self::Sequenced(frame.payload)),
             UNSEQUENCED => Ok(Self::Unsequenced(frame.payload)),
@@ -96,8 +96,8 @@ impl<'a> ServerPacket<'a> {
             LOGIN_REJECTED => LoginReject::parse(frame.payload).map(Self::LoginRejected),
             END_OF_SESSION => without_payload(frame, Self::EndOfSession),
             DEBUG => Ok(Self::Debug(frame.payload)),
-            LOGIN_REQUEST | CLIENT_HEARTBEAT | LOGOUT => Err(Fault::WrongDirection(frame.kind)),
-            unknown => Err(Fault::UnknownType(unknown)),
+            LOGIN_REQUEST | CLIENT_HEARTBEAT | LOGOUT => Err(ProtocolError::WrongDirection(frame.kind)),
+            unknown => Err(ProtocolError::UnknownType(unknown)),
         }
     }
 
@@ -115,6 +115,6 @@ impl<'a> ServerPacket<'a> {
     }
 }
 
-fn without_payload<T>(frame: Frame<'_>, packet: T) -> Result<T, Fault> {
-    if frame.payload.is_empty() { Ok(packet) } else { Err(Fault::PayloadUnexpected(frame.kind)) }
+fn without_payload<T>(frame: Frame<'_>, packet: T) -> Result<T, ProtocolError> {
+    if frame.payload.is_empty() { Ok(packet) } else { Err(ProtocolError::PayloadUnexpected(frame.kind)) }
 }

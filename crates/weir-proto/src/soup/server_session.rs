@@ -1,8 +1,8 @@
 //! The rules of a session from the server's side.
 
 use super::{
-    CloseReason, Due, Fault, LoginRequest, SILENCE_NS_MAX, SILENCE_NS_MIN, Timing, packet::ClientPacket,
-    timing::Liveness,
+    CloseReason, Due, LoginRequest, ProtocolError, SILENCE_NS_MAX, SILENCE_NS_MIN, Timing,
+    packet::ClientPacket, timing::Liveness,
 };
 
 /// One client on one connection: first a login, then messages, and something at least every few seconds.
@@ -52,7 +52,11 @@ impl ServerSession {
     ///
     /// While a login is judged, heartbeats are taken and messages are refused: a caller that wants to allow them
     /// keeps the bytes behind the login until it has answered.
-    pub fn on_packet<'a>(&mut self, now_ns: u64, packet: ClientPacket<'a>) -> Result<ServerInput<'a>, Fault> {
+    pub fn on_packet<'a>(
+        &mut self,
+        now_ns: u64,
+        packet: ClientPacket<'a>,
+    ) -> Result<ServerInput<'a>, ProtocolError> {
         match &mut self.state {
             State::LoggedIn(liveness) => liveness.on_heard(now_ns),
             State::Ended => return Ok(ServerInput::Nothing),
@@ -70,8 +74,8 @@ impl ServerSession {
                 self.state = State::Ended;
                 Ok(ServerInput::Logout)
             }
-            (_, ClientPacket::Login(_)) => Err(Fault::SecondLogin),
-            (_, packet) => Err(Fault::BeforeLogin(packet.kind())),
+            (_, ClientPacket::Login(_)) => Err(ProtocolError::SecondLogin),
+            (_, packet) => Err(ProtocolError::BeforeLogin(packet.kind())),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Well-formed messages of every kind, the stock of the properties; and what a few of them mean.
 
-use weir_proto::http1::{Ending, Event, Fault, Limits, Method, RequestDecoder};
+use weir_proto::http1::{Ending, Event, Limits, Method, ParseError, RequestDecoder};
 
 use crate::transcript::{Reader, Seen, cut, lies_in};
 
@@ -65,7 +65,7 @@ fn a_later_minor_version_reads_as_the_latest_known() {
         let cut = cut(request.as_bytes(), &places);
         assert_eq!(Reader::Server.read(Limits::default(), cut), server(&known(&request)));
         let hostless = server(format!("GET / {later}\r\n\r\n").as_bytes());
-        assert_eq!(hostless, [Seen::Fault(Fault::HostMissing)]);
+        assert_eq!(hostless, [Seen::ParseError(ParseError::HostMissing)]);
     }
 }
 
@@ -158,7 +158,7 @@ fn content_until_close_is_complete_and_other_content_is_cut_off() {
     assert_eq!(whole[2], Seen::Ending(Ending::CompletedResponse));
     for message in REQUESTS {
         let cut = server(&message[..message.len() - 1]);
-        assert_eq!(cut.last(), Some(&Seen::Fault(weir_proto::http1::Fault::Truncated)), "{cut:?}");
+        assert_eq!(cut.last(), Some(&Seen::ParseError(weir_proto::http1::ParseError::Truncated)), "{cut:?}");
     }
 }
 

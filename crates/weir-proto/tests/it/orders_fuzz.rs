@@ -85,8 +85,8 @@ fn client_packets() {
                 }
                 Ok(ServerInput::Logout) => assert!(!session.is_logged_in()),
                 Ok(ServerInput::Nothing) => {}
-                Err(fault) => {
-                    assert!(!fault.kind().is_empty() && !fault.to_string().is_empty());
+                Err(error) => {
+                    assert!(!error.kind().is_empty() && !error.to_string().is_empty());
                     return;
                 }
             }

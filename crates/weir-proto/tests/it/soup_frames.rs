@@ -2,17 +2,17 @@
 
 use proptest::prelude::*;
 use weir_proto::soup::{
-    CLIENT_HEARTBEAT_FRAME, ClientPacket, Deframer, END_OF_SESSION_FRAME, Fault, Frame, LOGOUT_FRAME,
-    LoginReject, PAYLOAD_BYTES_MAX, SERVER_HEARTBEAT_FRAME, ServerPacket, encode_frame, header,
+    CLIENT_HEARTBEAT_FRAME, ClientPacket, Deframer, END_OF_SESSION_FRAME, Frame, LOGOUT_FRAME, LoginReject,
+    PAYLOAD_BYTES_MAX, ProtocolError, SERVER_HEARTBEAT_FRAME, ServerPacket, encode_frame, header,
 };
 
-/// Type and payload of every frame, and the fault that ended the stream.
-pub type Seen = (Vec<(u8, Vec<u8>)>, Option<Fault>);
+/// Type and payload of every frame, and the error that ended the stream.
+pub type Seen = (Vec<(u8, Vec<u8>)>, Option<ProtocolError>);
 
 /// What a stream that comes in these reads is cut into.
 ///
 /// Also asserts, at every step, that no more than one allowed frame is held, that a call without a frame has used
-/// its input up, and that a fault stays.
+/// its input up, and that an error stays.
 pub fn deframe<'a>(payload_bytes_max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> Seen {
     let mut deframer = Deframer::new(payload_bytes_max);
     let mut frames = Vec::new();
@@ -33,10 +33,10 @@ pub fn deframe<'a>(payload_bytes_max: usize, reads: impl IntoIterator<Item = &'a
                     assert_eq!(deframer.is_empty(), deframer.held_bytes() == 0);
                     break;
                 }
-                Err(fault) => {
-                    assert_eq!(deframer.next(&mut &b"\0\x01R"[..]), Err(fault));
+                Err(error) => {
+                    assert_eq!(deframer.next(&mut &b"\0\x01R"[..]), Err(error));
                     assert!(deframer.is_empty());
-                    return (frames, Some(fault));
+                    return (frames, Some(error));
                 }
             }
         }
@@ -44,11 +44,11 @@ pub fn deframe<'a>(payload_bytes_max: usize, reads: impl IntoIterator<Item = &'a
     (frames, None)
 }
 
-fn client(stream: &[u8]) -> Result<ClientPacket<'_>, Fault> {
+fn client(stream: &[u8]) -> Result<ClientPacket<'_>, ProtocolError> {
     ClientPacket::parse(only(stream))
 }
 
-fn server(stream: &[u8]) -> Result<ServerPacket<'_>, Fault> {
+fn server(stream: &[u8]) -> Result<ServerPacket<'_>, ProtocolError> {
     ServerPacket::parse(only(stream))
 }
 
@@ -91,17 +91,22 @@ fn every_type_from_the_wrong_side_and_every_unknown_one_is_a_fault() {
         let server = ServerPacket::parse(frame).map(|packet| packet.kind());
         match kind {
             b'U' | b'+' => assert_eq!((client, server), (Ok(kind), Ok(kind))),
-            b'R' | b'O' => assert_eq!((client, server), (Ok(kind), Err(Fault::WrongDirection(kind)))),
-            b'S' | b'H' | b'Z' => assert_eq!((client, server), (Err(Fault::WrongDirection(kind)), Ok(kind))),
+            b'R' | b'O' => assert_eq!((client, server), (Ok(kind), Err(ProtocolError::WrongDirection(kind)))),
+            b'S' | b'H' | b'Z' => {
+                assert_eq!((client, server), (Err(ProtocolError::WrongDirection(kind)), Ok(kind)))
+            }
             b'L' => {
-                assert_eq!((client, server), (Err(Fault::LoginLength(1)), Err(Fault::WrongDirection(kind))));
+                assert_eq!(
+                    (client, server),
+                    (Err(ProtocolError::LoginLength(1)), Err(ProtocolError::WrongDirection(kind)))
+                );
             }
             b'A' | b'J' => {
-                assert_eq!(client, Err(Fault::WrongDirection(kind)));
-                assert_eq!(server, Err(Fault::PayloadLength { kind, bytes: 0 }));
+                assert_eq!(client, Err(ProtocolError::WrongDirection(kind)));
+                assert_eq!(server, Err(ProtocolError::PayloadLength { kind, bytes: 0 }));
             }
             _ => {
-                let unknown = Err(Fault::UnknownType(kind));
+                let unknown = Err(ProtocolError::UnknownType(kind));
                 assert_eq!((client, server), (unknown, unknown));
             }
         }
@@ -112,32 +117,32 @@ fn every_type_from_the_wrong_side_and_every_unknown_one_is_a_fault() {
 fn packets_without_payload_have_none() {
     for kind in *b"RO" {
         let frame = Frame { kind, payload: b"x" };
-        assert_eq!(ClientPacket::parse(frame), Err(Fault::PayloadUnexpected(kind)));
+        assert_eq!(ClientPacket::parse(frame), Err(ProtocolError::PayloadUnexpected(kind)));
     }
     for kind in *b"HZ" {
         let frame = Frame { kind, payload: b"x" };
-        assert_eq!(ServerPacket::parse(frame), Err(Fault::PayloadUnexpected(kind)));
+        assert_eq!(ServerPacket::parse(frame), Err(ProtocolError::PayloadUnexpected(kind)));
     }
 }
 
 #[test]
 fn a_frame_of_length_zero_is_a_fault_on_its_second_byte() {
-    assert_eq!(deframe(512, [&b"\0\0"[..]]), (vec![], Some(Fault::EmptyFrame)));
-    assert_eq!(deframe(512, [&b"\0"[..], b"\0"]), (vec![], Some(Fault::EmptyFrame)));
-    assert_eq!(deframe(512, [&b"\0\x01R\0\0R"[..]]), (vec![(b'R', vec![])], Some(Fault::EmptyFrame)));
+    assert_eq!(deframe(512, [&b"\0\0"[..]]), (vec![], Some(ProtocolError::EmptyFrame)));
+    assert_eq!(deframe(512, [&b"\0"[..], b"\0"]), (vec![], Some(ProtocolError::EmptyFrame)));
+    assert_eq!(deframe(512, [&b"\0\x01R\0\0R"[..]]), (vec![(b'R', vec![])], Some(ProtocolError::EmptyFrame)));
 }
 
 #[test]
 fn a_frame_that_is_too_long_is_a_fault_on_its_header_and_nothing_of_it_is_kept() {
-    let fault = Fault::TooLong { declared: 65_534, max: 512 };
-    assert_eq!(deframe(512, [&b"\xff\xff"[..]]), (vec![], Some(fault)));
-    assert_eq!(deframe(512, [&b"\xff"[..], b"\xffU"]), (vec![], Some(fault)));
+    let error = ProtocolError::TooLong { declared: 65_534, max: 512 };
+    assert_eq!(deframe(512, [&b"\xff\xff"[..]]), (vec![], Some(error)));
+    assert_eq!(deframe(512, [&b"\xff"[..], b"\xffU"]), (vec![], Some(error)));
     let mut longest = Vec::new();
     encode_frame(b'U', &[7; 512], &mut longest);
     assert_eq!(deframe(512, [&longest[..]]), (vec![(b'U', vec![7; 512])], None));
-    assert_eq!(deframe(511, [&longest[..]]).1, Some(Fault::TooLong { declared: 512, max: 511 }));
-    assert_eq!(fault.kind(), "too_long");
-    assert_eq!(fault.to_string(), "a payload of 65534 bytes is declared, at most 512 are allowed");
+    assert_eq!(deframe(511, [&longest[..]]).1, Some(ProtocolError::TooLong { declared: 512, max: 511 }));
+    assert_eq!(error.kind(), "too_long");
+    assert_eq!(error.to_string(), "a payload of 65534 bytes is declared, at most 512 are allowed");
 }
 
 #[test]
@@ -169,8 +174,8 @@ fn a_thousand_frames_in_one_read_come_in_order() {
     for number in 0..1_000_u32 {
         encode_frame(b'U', &number.to_be_bytes(), &mut stream);
     }
-    let (frames, fault) = deframe(512, [&stream[..]]);
-    assert_eq!((frames.len(), fault), (1_000, None));
+    let (frames, error) = deframe(512, [&stream[..]]);
+    assert_eq!((frames.len(), error), (1_000, None));
     assert!((0..1_000_u32).zip(&frames).all(|(number, (_, payload))| *payload == number.to_be_bytes()));
 }
 

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use weir_proto::soup::{
-    ClientPacket, Fault, Frame, LoginAccepted, LoginReject, LoginRequest, Name, ServerPacket, TextError,
+    ClientPacket, Frame, LoginAccepted, LoginReject, LoginRequest, Name, ProtocolError, ServerPacket,
+    TextError,
 };
 
 /// Version 3.00 and 4.00: the length field says 47.
@@ -32,7 +33,7 @@ fn encoded(login: &LoginRequest) -> Vec<u8> {
 }
 
 /// Reads the payload of a golden frame whose length field is right.
-fn parse(frame: &[u8]) -> Result<LoginRequest, Fault> {
+fn parse(frame: &[u8]) -> Result<LoginRequest, ProtocolError> {
     let [high, low, kind, payload @ ..] = frame else { panic!("a header") };
     assert_eq!(usize::from(u16::from_be_bytes([*high, *low])), 1 + payload.len());
     match ClientPacket::parse(Frame { kind: *kind, payload })? {
@@ -58,7 +59,8 @@ fn lengths_47_and_52_are_logins_and_their_neighbours_are_not() {
         let payload = vec![b'1'; length];
         let frame = Frame { kind: b'L', payload: &payload };
         let parsed = ClientPacket::parse(frame).map(|packet| packet.kind());
-        let expected = if matches!(length, 46 | 51) { Ok(b'L') } else { Err(Fault::LoginLength(1 + length)) };
+        let expected =
+            if matches!(length, 46 | 51) { Ok(b'L') } else { Err(ProtocolError::LoginLength(1 + length)) };
         assert_eq!(parsed, expected, "length field {}", 1 + length);
     }
 }
@@ -100,12 +102,12 @@ fn numbers_are_decimal_digits_within_64_bits() {
     };
     assert_eq!(with_sequence(b"                   0"), Ok(0));
     assert_eq!(with_sequence(b"18446744073709551615"), Ok(u64::MAX));
-    assert_eq!(with_sequence(b"18446744073709551616"), Err(Fault::BadNumber));
-    assert_eq!(with_sequence(b"99999999999999999999"), Err(Fault::BadNumber));
-    assert_eq!(with_sequence(b"                    "), Err(Fault::BadNumber));
-    assert_eq!(with_sequence(b"                  +1"), Err(Fault::BadNumber));
-    assert_eq!(with_sequence(b"                  -1"), Err(Fault::BadNumber));
-    assert_eq!(with_sequence(b"               1   1"), Err(Fault::BadNumber));
+    assert_eq!(with_sequence(b"18446744073709551616"), Err(ProtocolError::BadNumber));
+    assert_eq!(with_sequence(b"99999999999999999999"), Err(ProtocolError::BadNumber));
+    assert_eq!(with_sequence(b"                    "), Err(ProtocolError::BadNumber));
+    assert_eq!(with_sequence(b"                  +1"), Err(ProtocolError::BadNumber));
+    assert_eq!(with_sequence(b"                  -1"), Err(ProtocolError::BadNumber));
+    assert_eq!(with_sequence(b"               1   1"), Err(ProtocolError::BadNumber));
     let with_timeout = |field: &[u8; 5]| {
         let mut frame = LOGIN_4.to_vec();
         frame[49..54].copy_from_slice(field);
@@ -113,8 +115,8 @@ fn numbers_are_decimal_digits_within_64_bits() {
     };
     assert_eq!(with_timeout(b"99999"), Ok(Some(99_999)));
     assert_eq!(with_timeout(b"0    "), Ok(Some(0)));
-    assert_eq!(with_timeout(b"1s   "), Err(Fault::BadNumber));
-    assert_eq!(with_timeout(b"     "), Err(Fault::BadNumber));
+    assert_eq!(with_timeout(b"1s   "), Err(ProtocolError::BadNumber));
+    assert_eq!(with_timeout(b"     "), Err(ProtocolError::BadNumber));
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn names_are_printable_ascii() {
     for byte in [1, b'\n', 0x7f, 0x80, 0xff] {
         let mut frame = LOGIN_3.to_vec();
         frame[4] = byte;
-        assert_eq!(parse(&frame), Err(Fault::BadText), "{byte:#04x}");
+        assert_eq!(parse(&frame), Err(ProtocolError::BadText), "{byte:#04x}");
     }
     assert_eq!("C000001".parse::<Name<6>>(), Err(TextError::TooLong { bytes_max: 6 }));
     assert_eq!("C\u{e9}".parse::<Name<6>>(), Err(TextError::NotPrintable));
@@ -163,8 +165,8 @@ fn answers_are_their_golden_bytes() {
     let parse = |payload| ServerPacket::parse(Frame { kind: b'A', payload });
     assert_eq!(parse(&golden[3..]), Ok(ServerPacket::LoginAccepted(accepted)));
     assert_eq!(parse(b"WEIR01    42                  "), Ok(ServerPacket::LoginAccepted(accepted)));
-    assert_eq!(parse(&golden[4..]), Err(Fault::PayloadLength { kind: b'A', bytes: 29 }));
-    assert_eq!(parse(b"WEIR01    forty-two           "), Err(Fault::BadNumber));
+    assert_eq!(parse(&golden[4..]), Err(ProtocolError::PayloadLength { kind: b'A', bytes: 29 }));
+    assert_eq!(parse(b"WEIR01    forty-two           "), Err(ProtocolError::BadNumber));
     for (reject, golden) in
         [(LoginReject::NotAuthorised, b"\0\x02JA"), (LoginReject::SessionNotAvailable, b"\0\x02JS")]
     {
@@ -173,8 +175,8 @@ fn answers_are_their_golden_bytes() {
         assert_eq!(out, golden);
     }
     let parse = |payload| ServerPacket::parse(Frame { kind: b'J', payload });
-    assert_eq!(parse(b"X"), Err(Fault::RejectReason(b'X')));
-    assert_eq!(parse(b"AA"), Err(Fault::PayloadLength { kind: b'J', bytes: 2 }));
+    assert_eq!(parse(b"X"), Err(ProtocolError::RejectReason(b'X')));
+    assert_eq!(parse(b"AA"), Err(ProtocolError::PayloadLength { kind: b'J', bytes: 2 }));
 }
 
 proptest! {

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use weir_proto::soup::{
-    ClientInput, ClientPacket, ClientSession, CloseReason, Due, Fault, LoginAccepted, LoginReject,
-    LoginRequest, Name, ServerInput, ServerPacket, ServerSession, Timing,
+    ClientInput, ClientPacket, ClientSession, CloseReason, Due, LoginAccepted, LoginReject, LoginRequest,
+    Name, ProtocolError, ServerInput, ServerPacket, ServerSession, Timing,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -67,7 +67,7 @@ fn nothing_but_debug_may_come_before_the_login() {
         (ClientPacket::Heartbeat, b'R'),
         (ClientPacket::Logout, b'O'),
     ] {
-        assert_eq!(server().on_packet(START_NS, packet), Err(Fault::BeforeLogin(kind)));
+        assert_eq!(server().on_packet(START_NS, packet), Err(ProtocolError::BeforeLogin(kind)));
     }
     assert_eq!(server().on_packet(START_NS, ClientPacket::Debug(b"")), Ok(ServerInput::Nothing));
 }
@@ -79,8 +79,11 @@ fn while_a_login_is_judged_the_clock_does_not_count_and_messages_are_early() {
     assert_eq!(session.deadline_ns(), u64::MAX);
     assert_eq!(session.on_time(START_NS + 100 * SECOND_NS), Due::Nothing);
     assert_eq!(session.on_packet(START_NS, ClientPacket::Heartbeat), Ok(ServerInput::Nothing));
-    assert_eq!(session.on_packet(START_NS, ClientPacket::Unsequenced(b"Q")), Err(Fault::BeforeLogin(b'U')));
-    assert_eq!(session.on_packet(START_NS, ClientPacket::Login(login())), Err(Fault::SecondLogin));
+    assert_eq!(
+        session.on_packet(START_NS, ClientPacket::Unsequenced(b"Q")),
+        Err(ProtocolError::BeforeLogin(b'U'))
+    );
+    assert_eq!(session.on_packet(START_NS, ClientPacket::Login(login())), Err(ProtocolError::SecondLogin));
     session.refused();
     assert_eq!((session.is_logged_in(), session.deadline_ns()), (false, u64::MAX));
 }
@@ -88,11 +91,11 @@ fn while_a_login_is_judged_the_clock_does_not_count_and_messages_are_early() {
 #[test]
 fn a_second_login_is_a_fault() {
     let mut session = server_logged_in(None);
-    assert_eq!(session.on_packet(START_NS, ClientPacket::Login(login())), Err(Fault::SecondLogin));
+    assert_eq!(session.on_packet(START_NS, ClientPacket::Login(login())), Err(ProtocolError::SecondLogin));
     let mut session = client_logged_in(1);
-    assert_eq!(session.on_packet(START_NS, accepted(1)), Err(Fault::SecondLogin));
+    assert_eq!(session.on_packet(START_NS, accepted(1)), Err(ProtocolError::SecondLogin));
     let refusal = ServerPacket::LoginRejected(LoginReject::NotAuthorised);
-    assert_eq!(session.on_packet(START_NS, refusal), Err(Fault::SecondLogin));
+    assert_eq!(session.on_packet(START_NS, refusal), Err(ProtocolError::SecondLogin));
 }
 
 #[test]
@@ -172,7 +175,10 @@ fn a_client_counts_sequenced_messages_from_the_number_in_the_answer() {
 #[test]
 fn a_sequence_number_does_not_wrap() {
     let mut session = client_logged_in(u64::MAX);
-    assert_eq!(session.on_packet(START_NS, ServerPacket::Sequenced(b"")), Err(Fault::SequenceExhausted));
+    assert_eq!(
+        session.on_packet(START_NS, ServerPacket::Sequenced(b"")),
+        Err(ProtocolError::SequenceExhausted)
+    );
     assert_eq!(session.expected(), u64::MAX);
 }
 
@@ -184,7 +190,7 @@ fn a_client_takes_nothing_before_the_answer_and_waits_five_seconds_for_it() {
         (ServerPacket::Heartbeat, b'H'),
         (ServerPacket::EndOfSession, b'Z'),
     ] {
-        assert_eq!(client(&login()).on_packet(START_NS, packet), Err(Fault::BeforeLogin(kind)));
+        assert_eq!(client(&login()).on_packet(START_NS, packet), Err(ProtocolError::BeforeLogin(kind)));
     }
     let mut session = client(&login());
     assert_eq!(session.on_time(START_NS + 5 * SECOND_NS - 1), Due::Nothing);

@@ -1,7 +1,9 @@
 //! A reader of either kind, driven over pieces of input, and what it said; with the promises every step keeps.
 
 use proptest::prelude::ProptestConfig;
-use weir_proto::http1::{Ending, Event, Fault, Headers, Limits, Method, RequestDecoder, ResponseDecoder};
+use weir_proto::http1::{
+    Ending, Event, Headers, Limits, Method, ParseError, RequestDecoder, ResponseDecoder,
+};
 
 /// One event in a form that outlives its input. Neighbouring pieces of content are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +13,7 @@ pub enum Seen {
     Body(Vec<u8>),
     End(Vec<String>),
     Finished,
-    Fault(Fault),
+    ParseError(ParseError),
     Ending(Ending),
 }
 
@@ -41,7 +43,7 @@ impl Reader {
         }
         seen.push(match decoder.end_of_input() {
             Ok(ending) => Seen::Ending(ending),
-            Err(fault) => Seen::Fault(fault),
+            Err(error) => Seen::ParseError(error),
         });
         seen
     }
@@ -58,9 +60,9 @@ impl Decoder {
         for _ in 0..4 * piece.len() + 4 {
             let (consumed, event) = match self.step(rest) {
                 Ok(step) => step,
-                Err(fault) => {
-                    assert_eq!(self.step(rest), Err(fault), "a fault stays");
-                    seen.push(Seen::Fault(fault));
+                Err(error) => {
+                    assert_eq!(self.step(rest), Err(error), "an error stays");
+                    seen.push(Seen::ParseError(error));
                     return false;
                 }
             };
@@ -84,7 +86,7 @@ impl Decoder {
         panic!("no progress in {} bytes", piece.len());
     }
 
-    fn step(&mut self, input: &[u8]) -> Result<(usize, Option<Seen>), Fault> {
+    fn step(&mut self, input: &[u8]) -> Result<(usize, Option<Seen>), ParseError> {
         match self {
             Self::Server(decoder) => {
                 let step = decoder.decode(input)?;
@@ -120,7 +122,7 @@ impl Decoder {
         }
     }
 
-    fn end_of_input(&mut self) -> Result<Ending, Fault> {
+    fn end_of_input(&mut self) -> Result<Ending, ParseError> {
         match self {
             Self::Server(decoder) => decoder.end_of_input(),
             Self::Client(decoder, _) => decoder.end_of_input(),

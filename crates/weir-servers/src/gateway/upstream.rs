@@ -28,8 +28,8 @@ use weir_engine::{
 use weir_proto::{
     ouch::{ACCOUNT_QUERY, Cancel, Outbound, reject_reason},
     soup::{
-        CLIENT_HEARTBEAT_FRAME, ClientInput, ClientSession, CloseReason, Deframer, Due, Fault, Frame,
-        LOGOUT_FRAME, LoginReject, LoginRequest, Name, ServerPacket, Timing, UNSEQUENCED, encode_frame,
+        CLIENT_HEARTBEAT_FRAME, ClientInput, ClientSession, CloseReason, Deframer, Due, Frame, LOGOUT_FRAME,
+        LoginReject, LoginRequest, Name, ProtocolError, ServerPacket, Timing, UNSEQUENCED, encode_frame,
     },
 };
 use weir_trading::{AccountId, Origin};
@@ -110,7 +110,7 @@ pub(super) enum Ended {
     #[error("the exchange does not have this session, or somebody is logged in")]
     NotAvailable,
     #[error("the exchange broke the protocol: {0}")]
-    Fault(#[from] Fault),
+    Protocol(#[from] ProtocolError),
     #[error("the exchange did not answer the account query within {} s", QUERY_LIMIT.as_secs())]
     NoNumbers,
     #[error("the exchange was silent")]

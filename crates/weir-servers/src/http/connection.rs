@@ -8,7 +8,7 @@ use weir_engine::{
     time::{self, Instant},
 };
 use weir_proto::http1::{
-    BodyLength, Event, Fault, Method, RequestDecoder, Version,
+    BodyLength, Event, Method, ParseError, RequestDecoder, Version,
     encode::{self, AfterMessage},
 };
 
@@ -291,8 +291,8 @@ impl Connection {
 
     /// Nothing more comes: the client has ended its direction, or the server drains.
     fn ended(&mut self) -> Ending {
-        if let Err(fault) = self.decoder.end_of_input() {
-            self.count_refusal(Refusal::Fault(fault));
+        if let Err(error) = self.decoder.end_of_input() {
+            self.count_refusal(Refusal::Malformed(error));
         }
         Ending::Done
     }
@@ -365,7 +365,7 @@ impl Connection {
             let rest = input.rest();
             let (consumed, found) = match self.next(rest, replies, now) {
                 Ok(found) => found,
-                Err(fault) => return self.refuse(Refusal::Fault(fault), replies),
+                Err(error) => return self.refuse(Refusal::Malformed(error), replies),
             };
             let is_last = consumed == rest.len();
             let mut ended = false;
@@ -401,7 +401,7 @@ impl Connection {
         input: &'i [u8],
         replies: &Replies,
         now: Instant,
-    ) -> Result<(usize, Found<'i>), Fault> {
+    ) -> Result<(usize, Found<'i>), ParseError> {
         let step = self.decoder.decode(input)?;
         let found = match step.event {
             Event::NeedMore => Found::More,
@@ -531,8 +531,8 @@ impl Connection {
 
     /// Writes the head of a file's reply, and gives what follows it.
     fn answer_with_file(&mut self, answer: Answer, form: Form, replies: &Replies) -> Behind {
-        if let Some(fault) = answer.fault {
-            self.count_refusal(Refusal::File(fault));
+        if let Some(error) = answer.fault {
+            self.count_refusal(Refusal::File(error));
         }
         let worker = Rc::clone(&self.worker);
         let headers = &worker.shared.config.headers;

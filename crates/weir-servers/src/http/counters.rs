@@ -8,15 +8,15 @@ use std::{
     },
 };
 
-use weir_proto::http1::Fault;
+use weir_proto::http1::ParseError;
 
 use super::{files::FileFault, kept::FileCacheCounts};
 
 /// Why a request was not answered as asked, or a connection not served on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The message was wrong. [`Fault::Truncated`]: the client ended in the middle of one.
-    Fault(Fault),
+    /// The message was wrong. [`ParseError::Truncated`]: the client ended in the middle of one.
+    Malformed(ParseError),
     /// The head was not complete in time.
     HeadLate,
     /// The content was not complete in time.
@@ -37,12 +37,12 @@ impl Refusal {
     /// The status that tells the client; `None` when nobody can be told.
     pub fn status(self) -> Option<u16> {
         match self {
-            Refusal::Fault(Fault::Truncated) | Refusal::ReplyNotTaken => None,
-            Refusal::Fault(fault) => Some(fault.status()),
+            Refusal::Malformed(ParseError::Truncated) | Refusal::ReplyNotTaken => None,
+            Refusal::Malformed(error) => Some(error.status()),
             Refusal::HeadLate | Refusal::ContentLate => Some(408),
             Refusal::Method => Some(405),
             Refusal::TooManyConnections | Refusal::TooManyOfClient => Some(503),
-            Refusal::File(fault) => fault.status(),
+            Refusal::File(error) => error.status(),
         }
     }
 }
@@ -50,14 +50,14 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Fault(fault) => fault.fmt(formatter),
+            Refusal::Malformed(error) => error.fmt(formatter),
             Refusal::HeadLate => formatter.write_str("the head took too long"),
             Refusal::ContentLate => formatter.write_str("the content took too long"),
             Refusal::ReplyNotTaken => formatter.write_str("the reply was not taken"),
             Refusal::Method => formatter.write_str("a method that is not allowed"),
             Refusal::TooManyConnections => formatter.write_str("too many connections"),
             Refusal::TooManyOfClient => formatter.write_str("too many connections of one client"),
-            Refusal::File(fault) => fault.fmt(formatter),
+            Refusal::File(error) => error.fmt(formatter),
         }
     }
 }
@@ -160,16 +160,23 @@ mod tests {
     #[test]
     fn refusals_are_counted_by_kind_and_the_most_frequent_comes_first() {
         let counters = HttpCounters::default();
-        let refused = [Refusal::HeadLate, Refusal::Fault(Fault::Target), Refusal::Fault(Fault::Target)];
+        let refused = [
+            Refusal::HeadLate,
+            Refusal::Malformed(ParseError::Target),
+            Refusal::Malformed(ParseError::Target),
+        ];
         refused.into_iter().for_each(|refusal| counters.count_refusal(refusal));
-        assert_eq!(counters.refusals(), [(Refusal::Fault(Fault::Target), 2), (Refusal::HeadLate, 1)]);
+        assert_eq!(
+            counters.refusals(),
+            [(Refusal::Malformed(ParseError::Target), 2), (Refusal::HeadLate, 1)]
+        );
     }
 
     #[test]
     fn a_status_is_given_to_those_who_can_still_read_it() {
         assert_eq!(Refusal::HeadLate.status(), Some(408));
-        assert_eq!(Refusal::Fault(Fault::HeaderCount).status(), Some(431));
-        assert_eq!(Refusal::Fault(Fault::Truncated).status(), None);
+        assert_eq!(Refusal::Malformed(ParseError::HeaderCount).status(), Some(431));
+        assert_eq!(Refusal::Malformed(ParseError::Truncated).status(), None);
         assert_eq!(Refusal::ReplyNotTaken.status(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Header fields that a server adds to its replies, checked before it starts.
 
 use thiserror::Error;
-use weir_proto::http1::encode::{EncodeFault, check_header};
+use weir_proto::http1::encode::{EncodeError, check_header};
 
 /// The most fields.
 pub const HEADERS_MAX: usize = 32;
@@ -63,8 +63,8 @@ impl ReplyHeaders {
         let (name, value) = line.split_once(':').ok_or(HeaderFault::NoColon)?;
         let value = value.trim_matches([' ', '\t']);
         check_header(name, value.as_bytes()).map_err(|fault| match fault {
-            EncodeFault::HeaderName => HeaderFault::Name,
-            EncodeFault::FramingHeader => HeaderFault::Framing,
+            EncodeError::HeaderName => HeaderFault::Name,
+            EncodeError::FramingHeader => HeaderFault::Framing,
             _ => HeaderFault::Value,
         })?;
         let is_one_of = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));

@@ -3,7 +3,7 @@
 use weir_proto::http1::{
     MethodSet, Version,
     date::{DATE_BYTES, format},
-    encode::{AfterMessage, EncodeFault, Framing, HeadWriter, reason},
+    encode::{AfterMessage, EncodeError, Framing, HeadWriter, reason},
 };
 
 use super::{headers::ReplyHeaders, stored::Stored};
@@ -118,7 +118,7 @@ pub(super) fn write_head(output: &mut Vec<u8>, headers: &ReplyHeaders, head: &He
     written.expect("our own heads are valid");
 }
 
-fn try_write_head(output: &mut Vec<u8>, headers: &ReplyHeaders, head: &Head<'_>) -> Result<(), EncodeFault> {
+fn try_write_head(output: &mut Vec<u8>, headers: &ReplyHeaders, head: &Head<'_>) -> Result<(), EncodeError> {
     let mut writer = HeadWriter::response(output, Version::Http11, head.status, reason(head.status))?;
     writer.header("Date", head.date)?;
     for (name, value) in head.fields {

@@ -17,8 +17,8 @@ use weir_engine::{
 use weir_proto::{
     ouch::{ClientOrderId, DecodeErrorKind, Inbound, reject_reason},
     soup::{
-        ClientPacket, DEBUG, Deframer, Due, END_OF_SESSION_FRAME, Fault, LoginAccepted, LoginReject,
-        LoginRequest, SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession, encode_frame,
+        ClientPacket, DEBUG, Deframer, Due, END_OF_SESSION_FRAME, LoginAccepted, LoginReject, LoginRequest,
+        ProtocolError, SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession, encode_frame,
     },
 };
 use weir_trading::{AccountId, NumberVerdict};
@@ -114,8 +114,8 @@ async fn greet(
         match first_login(&mut deframer, &mut rules, &lease, hub.tick()) {
             Ok(Some((login, consumed))) => break (login, lease[consumed..].to_vec()),
             Ok(None) => {}
-            Err(fault) => {
-                hub.counters().count_protocol_error(fault.kind());
+            Err(error) => {
+                hub.counters().count_protocol_error(error.kind());
                 return None;
             }
         }
@@ -149,7 +149,7 @@ fn first_login(
     rules: &mut ServerSession,
     bytes: &[u8],
     now: Instant,
-) -> Result<Option<(LoginRequest, usize)>, Fault> {
+) -> Result<Option<(LoginRequest, usize)>, ProtocolError> {
     let mut rest = bytes;
     while let Some(frame) = deframer.next(&mut rest)? {
         match rules.on_packet(now.as_nanos(), ClientPacket::parse(frame)?)? {
@@ -559,7 +559,7 @@ impl Connection {
                 Ok(Some(frame)) => ClientPacket::parse(frame)
                     .and_then(|packet| self.session.rules.borrow_mut().on_packet(now.as_nanos(), packet)),
                 Ok(None) => return Taken::All,
-                Err(fault) => Err(fault),
+                Err(error) => Err(error),
             };
             match input {
                 Ok(ServerInput::Message(raw)) => {
@@ -570,8 +570,10 @@ impl Connection {
                 Ok(ServerInput::Nothing) => continue,
                 Ok(ServerInput::Logout) => return Taken::End(Ending::Gone),
                 // The rules refuse a second one.
-                Ok(ServerInput::Login(_)) => return Taken::End(Ending::Broken(Fault::SecondLogin.kind())),
-                Err(fault) => return Taken::End(Ending::Broken(fault.kind())),
+                Ok(ServerInput::Login(_)) => {
+                    return Taken::End(Ending::Broken(ProtocolError::SecondLogin.kind()));
+                }
+                Err(error) => return Taken::End(Ending::Broken(error.kind())),
             }
             if !rest.is_empty() && !self.is_allowed() {
                 return Taken::Part(bytes.len() - rest.len());

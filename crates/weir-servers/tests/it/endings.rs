@@ -3,7 +3,7 @@
 use weir_engine::Driver;
 use weir_proto::{
     content::Content,
-    http1::{Fault, Method},
+    http1::{Method, ParseError},
 };
 use weir_servers::http::{Body, HttpConfig, HttpLogs, Refusal};
 
@@ -75,14 +75,14 @@ fn a_request_that_is_cut_off_is_counted_and_gets_no_reply() {
                 client.shutdown().await;
                 client.expect_end().await;
             }
-            // A client that leaves without a word, or with a reset, is no fault of anybody's.
+            // A client that leaves without a word, or with a reset, is no error of anybody's.
             drop(network.connect().await);
             let mut rude = network.connect().await;
             rude.ask(Method::Get, get("/")).await;
             rude.reset();
         });
         let Some(served) = served else { continue };
-        let truncated = (Refusal::Fault(Fault::Truncated), 3);
+        let truncated = (Refusal::Malformed(ParseError::Truncated), 3);
         assert_eq!(served.http.counters().refusals(), [truncated], "{driver}");
         assert_eq!(served.http.counters().requests(), 1, "{driver}");
     }

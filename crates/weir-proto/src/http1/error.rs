@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-/// Why a message was refused. A decoder that reported a fault reports the same one for ever: where the next
+/// Why a message was refused. A decoder that reported an error reports the same one for ever: where the next
 /// message would start is no longer known, so the connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum Fault {
+pub enum ParseError {
     /// More than [`EMPTY_LINES_MAX`](super::limits::EMPTY_LINES_MAX) empty lines in front of a request, or any
     /// in front of a response.
     #[error("empty lines in front of the message")]
@@ -107,7 +107,7 @@ pub enum Fault {
     Truncated,
 }
 
-impl Fault {
+impl ParseError {
     /// The status a server answers with before it closes. For a client the number says the same in short.
     ///
     /// 405 and 408 are not here: what a target allows, and what comes too late, is for others to know.

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Why a connection has to end. Nothing is answered: who breaks the framing cannot be told in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum Fault {
+pub enum ProtocolError {
     /// A frame of length 0 has not even a type.
     #[error("a frame of length 0")]
     EmptyFrame,
@@ -58,7 +58,7 @@ pub enum Fault {
     SequenceExhausted,
 }
 
-impl Fault {
+impl ProtocolError {
     /// Its name in counters.
     pub fn kind(self) -> &'static str {
         match self {
