@@ -116,6 +116,34 @@ fn a_send_without_memory_is_tried_again_after_a_pause_and_not_all_the_time() {
 }
 
 #[test]
+fn a_send_that_had_waited_for_room_and_then_finds_no_memory_pauses_as_well() {
+    const BYTES: usize = 1 << 20;
+    for config in configurations() {
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let turns = runtime.block_on(async {
+            let (stream, mut peer) = pair();
+            stream.send(vec![7; BYTES]).await.expect("it is queued");
+            // The socket is full now, and watched for room.
+            yield_now().await;
+            peer.set_nonblocking(true).expect("a socket can be made non-blocking");
+            let mut received = Vec::new();
+            let _ = peer.read_to_end(&mut received);
+            REFUSALS.set(20);
+            let before = counters.snapshot();
+            while received.len() < BYTES {
+                sleep(Duration::from_millis(1)).await;
+                let _ = peer.read_to_end(&mut received);
+            }
+            assert_eq!(received, vec![7; BYTES]);
+            counters.snapshot().turns - before.turns
+        });
+        assert_eq!(REFUSALS.get(), 0);
+        assert!(turns < 200, "{turns} turns for twenty tries: {config:?}");
+    }
+}
+
+#[test]
 fn a_sender_whose_peer_takes_everything_at_once_leaves_others_their_turn() {
     const SHARE_BYTES: usize = 16 << 10;
     const QUEUE_BYTES: usize = 4 << 10;

@@ -79,6 +79,17 @@ impl<B: Backend> Readiness<B> {
             self.refused.push(id);
             self.retry_after(SEND_RETRY);
         }
+        // There is room, and a level-triggered call would say so all the time until there is memory too.
+        self.stop_watching_for_room(id);
+    }
+
+    /// Nothing waits for room any more.
+    fn stop_watching_for_room(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get(id) else { return };
+        if socket.interest.write && !self.backend.is_edge_triggered() {
+            let wanted = Interest { write: false, ..socket.interest };
+            let _ = self.watch(id, wanted);
+        }
     }
 
     /// What follows when the queue is empty, or could not be emptied.
@@ -106,9 +117,8 @@ impl<B: Backend> Readiness<B> {
             let _ = self.discard(id);
         } else if socket.closing {
             self.release(id);
-        } else if socket.interest.write && !self.backend.is_edge_triggered() {
-            let wanted = Interest { write: false, ..socket.interest };
-            let _ = self.watch(id, wanted);
+        } else if socket.interest.write {
+            self.stop_watching_for_room(id);
         }
     }
 
