@@ -79,16 +79,16 @@ pub(crate) enum Pause {
     Full,
 }
 
-/// Sends from the file at the front of a queue by `send`, at most so many bytes in all.
+/// Sends from the file at the front of a queue by `send`, at most so many bytes in all; `has_room` asks the socket.
 ///
 /// A call that moved less than it was given has found the socket full, the end of the file, or a page that cannot be
 /// read. To try again at once at a full socket, while the peer is reading, would move the file in crumbs, each at the
 /// price of a call that gathers pages for nothing; a socket has room for poll and its kin when a third of it is free.
 pub(crate) fn send_share(
-    socket: BorrowedFd<'_>,
     queue: &mut Outbound,
     share_bytes: usize,
     counters: &Counters,
+    has_room: impl Fn() -> bool,
     mut send: impl FnMut(&FileRange<'_>, usize) -> Result<usize, Errno>,
 ) -> Result<Pause, Errno> {
     let mut left = share_bytes;
@@ -110,7 +110,7 @@ pub(crate) fn send_share(
         left -= sent;
         if sent < offered {
             counters.sends_short.increment();
-            if !has_room(socket, counters) {
+            if !has_room() {
                 return Ok(Pause::Full);
             }
         }
@@ -119,7 +119,7 @@ pub(crate) fn send_share(
 }
 
 /// Whether a socket has room for a good part. One that has not tells when it has: the question sees to that.
-fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
+pub(crate) fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::OUT)];
     counters.poll_calls.increment();
@@ -162,7 +162,7 @@ mod tests {
             while monotonic() < end {}
             counters.clock.call(|| Ok(bytes_max))
         };
-        let paused = send_share(socket.as_fd(), &mut queue, 16, &counters, send);
+        let paused = send_share(&mut queue, 16, &counters, || has_room(socket.as_fd(), &counters), send);
         assert_eq!((paused, queue.len()), (Ok(Pause::Over), 0));
         let outside_ns = counters.snapshot().outside_calls_ns;
         assert!(u128::from(outside_ns) >= other_call.as_nanos(), "{outside_ns}");
