@@ -387,7 +387,7 @@ impl AnyDriver {
                 AnyDriver::Select(Box::new(Readiness::new(select::Select::default(), Linux, parts)?))
             }
             Driver::Blocking => AnyDriver::Blocking(Box::new(blocking::Blocking::new(parts)?)),
-            Driver::Sim => AnyDriver::Sim(Box::new(sim::Sim::new(parts))),
+            Driver::Sim => AnyDriver::Sim(Box::new(sim::start(parts)?)),
         })
     }
 }

@@ -128,16 +128,26 @@ pub(crate) fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
 }
 
 /// Reads the next bytes of the file at the front of a queue and puts them in its place.
-pub(crate) fn read_front(queue: &mut Outbound, counters: &Counters) -> Result<(), Errno> {
+fn read_front(queue: &mut Outbound, counters: &Counters) -> Result<(), Errno> {
     let Some(Front::File(range)) = queue.front() else { return Ok(()) };
-    let mut piece = vec![0; range.length.min(PIECE_BYTES_MAX)];
-    let count = read(range.file, range.offset, &mut piece, ReadWriteFlags::empty(), counters)?;
-    if count == 0 {
+    let piece = read_part(&range, usize::MAX, counters)?;
+    if piece.is_empty() {
         return Err(FILE_ENDED);
     }
-    piece.truncate(count);
     queue.place_front(piece.into_boxed_slice());
     Ok(())
+}
+
+/// Reads a piece of a part of a file, at most `bytes_max` bytes; nothing at its end.
+pub(crate) fn read_part(
+    range: &FileRange<'_>,
+    bytes_max: usize,
+    counters: &Counters,
+) -> Result<Vec<u8>, Errno> {
+    let mut piece = vec![0; range.length.min(bytes_max).min(PIECE_BYTES_MAX)];
+    let count = read(range.file, range.offset, &mut piece, ReadWriteFlags::empty(), counters)?;
+    piece.truncate(count);
+    Ok(piece)
 }
 
 #[cfg(test)]

@@ -21,6 +21,17 @@ pub(super) enum Kind {
     Stream,
 }
 
+/// Where a socket stands in the queue for receive buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BufferTurn {
+    /// Not in it.
+    None,
+    /// In it.
+    Waiting,
+    /// Its turn has come: it may take a buffer although others wait.
+    Granted,
+}
+
 #[derive(Debug)]
 pub(super) struct Socket<D> {
     pub(super) descriptor: D,
@@ -43,8 +54,7 @@ pub(super) struct Socket<D> {
     /// everything.
     pub(super) discarding: bool,
     pub(super) size: SizeChoice,
-    /// Is among those that wait for a buffer.
-    pub(super) starved: bool,
+    pub(super) buffer_turn: BufferTurn,
     /// Bytes received, or connections accepted, in this turn.
     pub(super) turn: u64,
     pub(super) turn_bytes: usize,
@@ -71,7 +81,7 @@ impl<D> Socket<D> {
             closing: false,
             discarding: false,
             size: SizeChoice::default(),
-            starved: false,
+            buffer_turn: BufferTurn::None,
             turn: 0,
             turn_bytes: 0,
             send_turn: 0,

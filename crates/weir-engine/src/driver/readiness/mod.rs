@@ -37,9 +37,11 @@ mod accept;
 mod backend;
 mod endpoint;
 mod kernel;
+mod shortage;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod waiting;
 mod watch;
 
 pub(crate) use backend::{Backend, Interest, Ready};
@@ -191,24 +193,6 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 socket.wake_receiver();
             }
         }
-    }
-
-    /// Wakes receivers whose buffers have come back; false if there is nobody to wake.
-    fn wake_starved_receivers(&mut self) -> bool {
-        let mut woken = false;
-        for _ in 0..self.starved_receivers.len() {
-            let Some(id) = self.starved_receivers.pop_front() else { break };
-            let Some(socket) = self.sockets.get_mut(id) else { continue };
-            let (pool, class) = (&self.parts.receive_pool, socket.size.class());
-            if pool.free(class) == 0 && pool.buffers(class) > 0 {
-                self.starved_receivers.push_back(id);
-                continue;
-            }
-            socket.starved = false;
-            socket.wake_receiver();
-            woken = true;
-        }
-        woken
     }
 
     /// Passes events on to the sockets they name.
@@ -532,7 +516,7 @@ impl<B: Backend<K>, K: Kernel> Mechanism for Readiness<B, K> {
         let mut wait = wait;
         if !self.starved_receivers.is_empty() {
             // Buffers come back while tasks run or output leaves, both before this turn.
-            if self.wake_starved_receivers() {
+            if self.grant_buffers() {
                 wait = Wait::No;
             }
         }
@@ -543,7 +527,9 @@ impl<B: Backend<K>, K: Kernel> Mechanism for Readiness<B, K> {
             counters.waits.increment();
         }
         let now = if matches!(wait, Wait::Until(_)) { self.kernel.now() } else { Instant::default() };
-        self.backend.wait(wait.limit(now), &mut self.ready, &counters.clock)?;
+        if let Err(error) = self.backend.wait(wait.limit(now), &mut self.ready, &counters.clock) {
+            return Err(self.explain(error));
+        }
         counters.completions.add(self.ready.len() as u64);
         counters.completions_per_turn_max.raise_to(self.ready.len() as u64);
         self.distribute();
@@ -562,8 +548,10 @@ impl<B: Backend<K>, K: Kernel> Mechanism for Readiness<B, K> {
         self.draining = true;
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                // What has arrived and was not reported yet is still served: the next receive asks the kernel.
+                // What has arrived and was not reported yet is still served: the next receive asks the kernel, and
+                // goes on after a short read, because nobody waits for what would be reported later.
                 socket.readable |= socket.kind == Kind::Stream;
+                socket.ended |= socket.kind == Kind::Stream;
                 socket.wake_receiver();
             }
         }

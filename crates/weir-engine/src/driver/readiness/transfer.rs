@@ -7,7 +7,9 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::{Backend, Interest, Kernel, Readiness, SEND_RETRY, Socket, token, watch::telling};
+use super::{
+    Backend, Interest, Kernel, Readiness, SEND_RETRY, Socket, endpoint::BufferTurn, token, watch::telling,
+};
 use crate::{
     counters::Counters,
     driver::{
@@ -174,17 +176,15 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let classes = self.classes;
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        let counters = &self.parts.counters;
-        let Some(mut buffer) = self.parts.receive_pool.take(socket.size.class()) else {
-            counters.buffers_exhausted.increment();
-            socket.wait_to_receive(waker);
-            if !std::mem::replace(&mut socket.starved, true) {
-                self.starved_receivers.push_back(id);
-            }
-            let ended = socket.ended;
-            self.pause_reading(id, ended);
+        // Who comes new waits behind those who wait already.
+        let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
+        let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
+        let Some(mut buffer) = taken else {
+            self.wait_for_buffer(id, waker);
             return Poll::Pending;
         };
+        socket.buffer_turn = BufferTurn::None;
+        let counters = &self.parts.counters;
         let capacity = buffer.capacity();
         loop {
             counters.recv_calls.increment();
