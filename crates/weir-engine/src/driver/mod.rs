@@ -182,7 +182,13 @@ pub(crate) trait Mechanism {
     ) -> Poll<io::Result<()>> {
         match self.poll_room(stream, waker) {
             Poll::Ready(Ok(())) => Poll::Ready(bytes.take().map_or(Ok(()), |bytes| self.push(stream, bytes))),
-            other => other,
+            other => {
+                // A peer that reads slowly must not hold a receive buffer, neither in the queue nor before it.
+                if let Some(bytes) = bytes {
+                    bytes.release_lease();
+                }
+                other
+            }
         }
     }
 
