@@ -144,6 +144,27 @@ fn a_send_that_had_waited_for_room_and_then_finds_no_memory_pauses_as_well() {
 }
 
 #[test]
+fn a_peer_that_is_gone_while_a_send_finds_no_memory_wakes_nobody_all_the_time() {
+    for config in configurations() {
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let turns = runtime.block_on(async {
+            let (stream, peer) = pair();
+            // It is watched for bytes.
+            assert!(timeout(Duration::from_millis(1), stream.recv()).await.is_err());
+            REFUSALS.set(20);
+            stream.send(b"nobody takes this").await.expect("it is queued");
+            drop(peer);
+            let before = counters.snapshot();
+            stream.flush().await.expect_err("nobody is there");
+            counters.snapshot().turns - before.turns
+        });
+        assert_eq!(REFUSALS.get(), 0);
+        assert!(turns < 60, "{turns} turns for twenty tries: {config:?}");
+    }
+}
+
+#[test]
 fn a_sender_whose_peer_takes_everything_at_once_leaves_others_their_turn() {
     const SHARE_BYTES: usize = 16 << 10;
     const QUEUE_BYTES: usize = 4 << 10;

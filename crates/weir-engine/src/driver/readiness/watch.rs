@@ -48,8 +48,9 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if self.backend.is_edge_triggered() || !socket.watched {
             return;
         }
-        if ended && socket.output.queue.is_empty() {
-            // Errors are reported whatever the interest says: stop watching until somebody asks.
+        if ended && (socket.output.queue.is_empty() || socket.output.dirty) {
+            // Errors are reported whatever the interest says: stop watching until somebody asks, or until what is to
+            // be sent was tried again and finds no room.
             unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
             socket.watched = false;
             socket.interest = Interest::default();
