@@ -35,8 +35,12 @@ use crate::{
 
 mod accept;
 mod backend;
+#[cfg(test)]
+mod consistency;
 mod endpoint;
 mod kernel;
+#[cfg(test)]
+pub(crate) mod plants;
 mod shortage;
 #[cfg(test)]
 mod tests;

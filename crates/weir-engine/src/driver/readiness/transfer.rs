@@ -7,6 +7,8 @@ use std::{
 
 use rustix::io::Errno;
 
+#[cfg(test)]
+use super::plants::{self, Plant};
 use super::{
     Backend, Interest, Kernel, Readiness, SEND_RETRY, Socket, endpoint::BufferTurn, token, watch::telling,
 };
@@ -82,6 +84,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     /// Nothing waits for room any more.
     fn stop_watching_for_room(&mut self, id: SlotId) {
+        #[cfg(test)]
+        if plants::is_planted(Plant::RoomStaysWatched) {
+            return;
+        }
         let Some(socket) = self.sockets.get(id) else { return };
         if socket.interest.write && !self.backend.is_edge_triggered() {
             let wanted = Interest { write: false, ..socket.interest };
@@ -96,6 +102,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             if !socket.writable {
                 // A slow peer must not hold the runtime's buffers.
                 socket.output.queue.release_leases();
+                #[cfg(test)]
+                if plants::is_planted(Plant::RoomNotWatched) {
+                    return;
+                }
                 // A failure is stored in the socket.
                 let _ = self.watch_or_fail(id, false, true);
             }
@@ -214,10 +224,16 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                     if socket.size.observe(length, capacity, classes) {
                         counters.buffer_resizes.increment();
                     }
+                    #[cfg(test)]
+                    if !full && plants::mistakes_for_end(id) {
+                        socket.end_of_stream = true;
+                    }
                     return Poll::Ready(Ok(Some(buffer.lease(length))));
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
+                    #[cfg(test)]
+                    plants::note_empty(id);
                     counters.would_block.increment();
                     socket.readable = false;
                     if self.draining {
@@ -284,6 +300,8 @@ impl<D> Socket<D> {
         let Sent { bytes, offered } = counters.clock.call(pass)?;
         counters.sends.increment();
         counters.bytes_sent.add(bytes as u64);
+        #[cfg(test)]
+        let bytes = bytes - usize::from(bytes < offered && plants::is_planted(Plant::RestFromWrongPlace));
         self.output.queue.consume(bytes);
         if bytes == offered {
             return Ok(Pause::Over);

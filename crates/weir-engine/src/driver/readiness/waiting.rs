@@ -11,7 +11,7 @@ const LISTED_MAX: usize = 16;
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Adds who waits to an error that says that everybody does.
     #[cold]
-    pub(super) fn explain(&self, error: io::Error) -> io::Error {
+    pub(in crate::driver) fn explain(&self, error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::Deadlock {
             return error;
         }

@@ -26,6 +26,12 @@ const LOOKS_MAX: u32 = 1000;
 /// How far time goes on at each further look.
 const LOOK: Duration = Duration::from_micros(1);
 
+/// In tests, as much as that is a loop that never ends.
+#[cfg(test)]
+const TEST_LOOKS_MAX: u32 = 100_000;
+#[cfg(test)]
+const REPORTS_MAX: u32 = 100;
+
 /// Events told in one wait.
 const EVENTS_MAX: usize = 512;
 
@@ -46,8 +52,6 @@ pub(super) struct Machine {
     wake: Arc<OwnedFd>,
     pub(super) wake_token: u64,
     looks: u32,
-    /// How often a descriptor was told ready while nobody did anything about it.
-    pub(super) reports_max: u32,
 }
 
 impl Machine {
@@ -69,7 +73,6 @@ impl Machine {
             wake,
             wake_token: 0,
             looks: 0,
-            reports_max: 0,
         }
     }
 
@@ -155,6 +158,8 @@ impl Machine {
         let only_looks = limit == Some(Duration::ZERO);
         if !ready.is_empty() || only_looks {
             self.looks = self.looks.saturating_add(1);
+            #[cfg(test)]
+            assert!(self.looks < TEST_LOOKS_MAX, "everybody looks all the time, and nothing happens");
             if self.looks > LOOKS_MAX {
                 self.network.advance(self.network.now() + LOOK);
             }
@@ -247,7 +252,8 @@ impl Machine {
             self.queue.push(owner);
         }
         descriptor.reports += 1;
-        self.reports_max = self.reports_max.max(descriptor.reports);
+        #[cfg(test)]
+        assert!(descriptor.reports < REPORTS_MAX, "told over and over, and nobody does anything: {ready:?}");
         Some(ready)
     }
 

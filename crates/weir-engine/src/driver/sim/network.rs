@@ -134,6 +134,9 @@ pub(super) struct Network {
     listeners: Slots<Listening>,
     /// Never more than there are sockets and places in accept queues.
     connections: Slots<[Side; 2]>,
+    /// Connections that a fault has broken.
+    #[cfg(test)]
+    broken: u64,
 }
 
 impl Network {
@@ -146,6 +149,8 @@ impl Network {
             names: Names::new(),
             listeners: Slots::new(usize::MAX),
             connections: Slots::new(usize::MAX),
+            #[cfg(test)]
+            broken: 0,
         }
     }
 
@@ -156,6 +161,18 @@ impl Network {
     /// When something happens next.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.agenda.next_at()
+    }
+
+    /// Connections that faults have broken.
+    #[cfg(test)]
+    pub(super) fn broken(&self) -> u64 {
+        self.broken
+    }
+
+    /// Connections and listeners that are not closed at both ends.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        self.connections.len() + self.listeners.len()
     }
 
     /// Moves time forward, never back.
@@ -278,6 +295,10 @@ impl Network {
     pub(super) fn lose_waiting(&mut self, listener: SlotId) -> bool {
         let lost = self.listeners.get_mut(listener).and_then(|listening| listening.queue.pop_front());
         if let Some(end) = lost {
+            #[cfg(test)]
+            {
+                self.broken += 1;
+            }
             self.reset(end);
         }
         lost.is_some()
@@ -356,6 +377,10 @@ impl Network {
 
     /// A fault: both ends lose the connection.
     fn break_connection(&mut self, end: End) {
+        #[cfg(test)]
+        {
+            self.broken += 1;
+        }
         if let Some(side) = self.side_mut(end) {
             side.fail(Errno::CONNRESET);
             // The send that met it tells.
