@@ -59,10 +59,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         let hears = |direction: bool| socket.watched && (edge || direction);
         let is_well = socket.error.is_none();
         let waits_for_room = !socket.output.queue.is_empty() && !socket.output.dirty;
-        // A file that has sent its share goes on in the next turn, with its interest as it was.
-        let is_refused = self.refused.contains(&id);
-        let has_room = socket.writable && (!socket.output.dirty || is_refused);
-        let needs_room = !socket.output.queue.is_empty() && !has_room;
+        let needs_room = !socket.output.queue.is_empty() && !socket.writable;
         let waits_for_bytes = socket.receive_waiter.is_some() && !socket.readable && !waits_for_buffer;
         let is_lingering = self.lingering.iter().any(|(_, other)| *other == id);
         vec![

@@ -108,6 +108,9 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 }
                 // A failure is stored in the socket.
                 let _ = self.watch_or_fail(id, false, true);
+            } else if socket.interest.write {
+                // A file has sent its share, and goes on by itself.
+                self.stop_watching_for_room(id);
             }
             return;
         }

@@ -250,10 +250,13 @@ impl Machine {
         if trigger != Trigger::Edge {
             watch.is_queued = true;
             self.queue.push(owner);
+            descriptor.reports += 1;
+            #[cfg(test)]
+            assert!(
+                descriptor.reports < REPORTS_MAX,
+                "told over and over, and nobody does anything: {ready:?}"
+            );
         }
-        descriptor.reports += 1;
-        #[cfg(test)]
-        assert!(descriptor.reports < REPORTS_MAX, "told over and over, and nobody does anything: {ready:?}");
         Some(ready)
     }
 

@@ -12,6 +12,8 @@ use std::{
     time::Duration,
 };
 
+use weir_record::engine::EngineStats;
+
 use super::address;
 use crate::{
     Runtime,
@@ -33,8 +35,8 @@ const PROGRAMS: u64 = 500;
 /// No program takes longer, in virtual time, unless it hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(20_000);
 
-/// Runs a program; what is wrong, in words.
-fn run(seed: u64) -> Result<(), String> {
+/// Runs a program: what the engine counted, or what is wrong, in words.
+fn run(seed: u64) -> Result<EngineStats, String> {
     let plan = Plan::new(seed);
     let runtime = Runtime::new(&plan.config).map_err(|error| error.to_string())?;
     let outcome = catch_unwind(AssertUnwindSafe(|| run_on(&runtime, plan)));
@@ -49,7 +51,7 @@ fn run(seed: u64) -> Result<(), String> {
     }
 }
 
-fn run_on(runtime: &Runtime, plan: Plan) -> Result<(), String> {
+fn run_on(runtime: &Runtime, plan: Plan) -> Result<EngineStats, String> {
     let (scripts, drains) = (plan.scripts.clone(), plan.drains_after.is_some());
     let logs = RefCell::new(vec![Log::default(); scripts.len()]);
     let shared = Rc::new(Shared { plan, logs, servers: RefCell::default() });
@@ -58,17 +60,22 @@ fn run_on(runtime: &Runtime, plan: Plan) -> Result<(), String> {
         runtime.drain(Duration::from_secs(20));
     }
     let faults = runtime.block_on(settle(&shared.plan, drains))?;
-    let refused = runtime.counters().snapshot().accepts_refused;
+    let stats = runtime.counters().snapshot();
     let logs = shared.logs.take();
     let mut failed = 0;
     for (script, log) in scripts.iter().zip(&logs) {
         let checked = check(&shared.plan, script, log, drains);
         failed += checked.map_err(|wrong| format!("{wrong}: {script:?} {}", summary(log)))?;
     }
-    if !drains && failed > faults + refused && shared.plan.is_patient() && !shared.plan.may_refuse() {
+    if !drains
+        && failed > faults + stats.accepts_refused
+        && shared.plan.is_patient()
+        && !shared.plan.may_refuse()
+    {
+        let refused = stats.accepts_refused;
         return Err(format!("{failed} connections failed, and {faults} faults and {refused} refusals only"));
     }
-    Ok(())
+    Ok(stats)
 }
 
 /// All connections at work, until they are done or the drain is due.
@@ -212,11 +219,24 @@ fn random_programs_get_every_byte_and_leave_nothing_behind() {
     let (first, count) = (number("WEIR_TEST_SEED"), number("WEIR_PROGRAMS"));
     let count = count.unwrap_or(if first.is_some() { 1 } else { PROGRAMS });
     let first = first.unwrap_or(0);
+    let mut seen = [0; 8];
     for seed in first..first + count {
-        if let Err(wrong) = run(seed) {
-            panic!("WEIR_TEST_SEED={seed}: {wrong}");
+        let stats = run(seed).unwrap_or_else(|wrong| panic!("WEIR_TEST_SEED={seed}: {wrong}"));
+        for (sum, count) in seen.iter_mut().zip([
+            stats.sends_short,
+            stats.would_block,
+            stats.buffers_exhausted,
+            stats.accepts_starved,
+            stats.accepts_refused,
+            stats.receives_full,
+            stats.connects,
+            stats.file_calls,
+        ]) {
+            *sum += count;
         }
     }
+    // Programs that meet nothing would pass as well.
+    assert!(count < PROGRAMS || seen.iter().all(|sum| *sum > 10), "{seen:?}");
 }
 
 #[test]
@@ -224,8 +244,7 @@ fn a_program_is_the_same_at_every_run() {
     let turns = |seed| {
         let plan = Plan::new(seed);
         let runtime = Runtime::new(&plan.config).expect("the simulator starts anywhere");
-        run_on(&runtime, plan).expect("it passes");
-        format!("{:?}", runtime.counters().snapshot())
+        format!("{:?}", run_on(&runtime, plan).expect("it passes"))
     };
     for seed in 0..20 {
         assert_eq!(turns(seed), turns(seed), "seed {seed}");
@@ -246,6 +265,6 @@ fn programs_find_faults_that_are_planted_in_readiness() {
         plant(None);
         let Some((seed, wrong)) = found else { panic!("{fault:?} stays hidden in {PROGRAMS} programs") };
         println!("{fault:?}: seed {seed}: {wrong}");
-        assert_eq!(run(seed), Ok(()), "seed {seed} without the fault");
+        assert!(run(seed).is_ok(), "seed {seed} without the fault");
     }
 }
