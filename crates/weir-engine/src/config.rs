@@ -215,6 +215,12 @@ pub struct SimOptions {
     pub reset_per_mille: u16,
     /// Chance in 1000 that a task that begins to wait for a socket is woken although nothing has happened.
     pub spurious_per_mille: u16,
+    /// Chance in 1000 that a call fails for a reason that passes: a signal, want of memory or descriptors, a
+    /// connection that is lost before it is accepted; and that a wait tells only a part of what is ready.
+    pub error_per_mille: u16,
+    /// Readiness is told at each arrival, as by epoll's edge trigger; otherwise for as long as it lasts, as by poll or
+    /// select.
+    pub edge: bool,
     /// Bytes a simulated socket buffers in each direction.
     pub socket_buffer_bytes: u32,
     /// Sockets the simulated process may have open: beyond, accepting waits and opening is `EMFILE`.
@@ -230,6 +236,8 @@ impl Default for SimOptions {
             short_per_mille: 0,
             reset_per_mille: 0,
             spurious_per_mille: 10,
+            error_per_mille: 0,
+            edge: true,
             socket_buffer_bytes: 64 << 10,
             descriptors_max: 1 << 20,
         }

@@ -122,6 +122,10 @@
 //! }
 //! ```
 //!
+//! What runs there is the state machine of epoll, poll and select; the kernel below it is simulated. So besides the
+//! program, [`SimOptions`](crate::SimOptions) tries the engine: calls that fail for reasons that pass
+//! (`error_per_mille`), readiness that is told once or as long as it lasts (`edge`), few descriptors.
+//!
 //! When every task waits and nothing can happen any more, the run ends with an error that lists who waits for what.
 //! The example `key_value` tests a whole server so.
 //!

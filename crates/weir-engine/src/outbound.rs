@@ -42,6 +42,14 @@ impl Outgoing {
         }
     }
 
+    /// Copies a lease to the heap, so that its buffer goes back.
+    #[cold]
+    pub(crate) fn release_lease(&mut self) {
+        if let Outgoing::Lease(lease) = self {
+            *self = Outgoing::Owned(lease[..].into());
+        }
+    }
+
     #[inline]
     fn len(&self) -> usize {
         match self {

@@ -21,7 +21,7 @@
 use std::{
     collections::VecDeque,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     task::{Poll, Waker},
     time::Duration,
 };
@@ -326,7 +326,7 @@ impl Blocking {
     fn accept(&mut self, id: SlotId, limit: Option<Duration>) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
-        if !self.reserve.has_room(socket.descriptor.as_fd(), counters) {
+        if !self.reserve.has_room(counters, || socket::lowest_free(socket.descriptor.as_fd())) {
             return self.starve();
         }
         let outcome = socket.limit_receives(limit, counters).and_then(|()| {
@@ -336,7 +336,7 @@ impl Blocking {
         match outcome {
             Ok(descriptor) => {
                 self.parts.counters.accepts.increment();
-                self.reserve.note(descriptor.as_fd());
+                self.reserve.note(descriptor.as_raw_fd());
                 socket.accepted = Some(descriptor);
             }
             Err(error) => match socket::accept_failure(error) {

@@ -3,14 +3,14 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     time::Duration,
 };
 
 use weir_record::kernel::KernelFeature;
 use weir_sys::readiness::{self, EpollEvent};
 
-use super::readiness::{Backend, Interest, Ready};
+use super::readiness::{Backend, Interest, Linux, Ready};
 use crate::{
     call_clock::CallClock,
     config::{EpollOptions, KernelMask},
@@ -51,7 +51,7 @@ impl Epoll {
     }
 }
 
-impl Backend for Epoll {
+impl Backend<Linux> for Epoll {
     fn is_edge_triggered(&self) -> bool {
         self.options.edge
     }
@@ -68,25 +68,23 @@ impl Backend for Epoll {
         self.options.blocking_writes
     }
 
-    fn add(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-        exclusive: bool,
-    ) -> io::Result<()> {
+    fn watch_wake_up(&mut self, wake: &OwnedFd, token: u64) -> io::Result<()> {
+        self.add(wake, token, Interest { read: true, write: false }, false)
+    }
+
+    fn add(&mut self, socket: &OwnedFd, token: u64, interest: Interest, exclusive: bool) -> io::Result<()> {
         // EPOLLEXCLUSIVE allows only some flags: not EPOLLRDHUP, and no later change (`epoll_ctl(2)`).
         let mask = if exclusive { IN | EXCLUSIVE | self.mask(interest) & EDGE } else { self.mask(interest) };
-        readiness::epoll_add(self.epoll.as_fd(), socket, mask, token)
+        readiness::epoll_add(self.epoll.as_fd(), socket.as_fd(), mask, token)
     }
 
-    fn change(&mut self, socket: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
-        readiness::epoll_modify(self.epoll.as_fd(), socket, self.mask(interest), token)
+    fn change(&mut self, socket: &OwnedFd, token: u64, interest: Interest) -> io::Result<()> {
+        readiness::epoll_modify(self.epoll.as_fd(), socket.as_fd(), self.mask(interest), token)
     }
 
-    fn remove(&mut self, socket: BorrowedFd<'_>) {
+    fn remove(&mut self, socket: &OwnedFd) {
         // Fails only if the descriptor is not watched, which is what is asked for.
-        let _ = readiness::epoll_remove(self.epoll.as_fd(), socket);
+        let _ = readiness::epoll_remove(self.epoll.as_fd(), socket.as_fd());
     }
 
     fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()> {

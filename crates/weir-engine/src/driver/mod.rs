@@ -39,6 +39,7 @@ use crate::{
     driver::{
         files::{Answer, Stage},
         output::Outlet,
+        readiness::{Linux, Readiness},
     },
     net::Address,
     outbound::Outgoing,
@@ -181,7 +182,13 @@ pub(crate) trait Mechanism {
     ) -> Poll<io::Result<()>> {
         match self.poll_room(stream, waker) {
             Poll::Ready(Ok(())) => Poll::Ready(bytes.take().map_or(Ok(()), |bytes| self.push(stream, bytes))),
-            other => other,
+            other => {
+                // A peer that reads slowly must not hold a receive buffer, neither in the queue nor before it.
+                if let Some(bytes) = bytes {
+                    bytes.release_lease();
+                }
+                other
+            }
         }
     }
 
@@ -351,9 +358,9 @@ impl Parts {
 /// The drivers, chosen once at start.
 pub(crate) enum AnyDriver {
     Uring(Box<uring::Uring>),
-    Epoll(Box<readiness::Readiness<epoll::Epoll>>),
-    Poll(Box<readiness::Readiness<poll::Poll>>),
-    Select(Box<readiness::Readiness<select::Select>>),
+    Epoll(Box<Readiness<epoll::Epoll, Linux>>),
+    Poll(Box<Readiness<poll::Poll, Linux>>),
+    Select(Box<Readiness<select::Select, Linux>>),
     Blocking(Box<blocking::Blocking>),
     Sim(Box<sim::Sim>),
 }
@@ -379,16 +386,14 @@ impl AnyDriver {
             Driver::Uring => AnyDriver::Uring(Box::new(uring::Uring::new(parts)?)),
             Driver::Epoll => {
                 let backend = epoll::Epoll::new(parts.config.epoll, parts.config.masked)?;
-                AnyDriver::Epoll(Box::new(readiness::Readiness::new(backend, parts)?))
+                AnyDriver::Epoll(Box::new(Readiness::new(backend, Linux, parts)?))
             }
-            Driver::Poll => {
-                AnyDriver::Poll(Box::new(readiness::Readiness::new(poll::Poll::default(), parts)?))
-            }
+            Driver::Poll => AnyDriver::Poll(Box::new(Readiness::new(poll::Poll::default(), Linux, parts)?)),
             Driver::Select => {
-                AnyDriver::Select(Box::new(readiness::Readiness::new(select::Select::default(), parts)?))
+                AnyDriver::Select(Box::new(Readiness::new(select::Select::default(), Linux, parts)?))
             }
             Driver::Blocking => AnyDriver::Blocking(Box::new(blocking::Blocking::new(parts)?)),
-            Driver::Sim => AnyDriver::Sim(Box::new(sim::Sim::new(parts))),
+            Driver::Sim => AnyDriver::Sim(Box::new(sim::start(parts)?)),
         })
     }
 }

@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     io,
-    os::fd::{AsRawFd, BorrowedFd, RawFd},
+    os::fd::{AsRawFd, OwnedFd, RawFd},
     time::Duration,
 };
 
 use weir_sys::readiness::{self, PollFd};
 
-use super::readiness::{Backend, Interest, Ready};
+use super::readiness::{Backend, Interest, Linux, Ready};
 use crate::call_clock::CallClock;
 
 const ENDED: i16 = libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP | libc::POLLNVAL;
@@ -27,18 +27,16 @@ fn mask(interest: Interest) -> i16 {
     read | if interest.write { libc::POLLOUT } else { 0 }
 }
 
-impl Backend for Poll {
+impl Backend<Linux> for Poll {
     fn is_edge_triggered(&self) -> bool {
         false
     }
 
-    fn add(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-        _exclusive: bool,
-    ) -> io::Result<()> {
+    fn watch_wake_up(&mut self, wake: &OwnedFd, token: u64) -> io::Result<()> {
+        self.add(wake, token, Interest { read: true, write: false }, false)
+    }
+
+    fn add(&mut self, socket: &OwnedFd, token: u64, interest: Interest, _exclusive: bool) -> io::Result<()> {
         let descriptor = socket.as_raw_fd();
         self.places.insert(descriptor, self.descriptors.len());
         self.descriptors.push(PollFd { fd: descriptor, events: mask(interest), revents: 0 });
@@ -46,13 +44,13 @@ impl Backend for Poll {
         Ok(())
     }
 
-    fn change(&mut self, socket: BorrowedFd<'_>, _token: u64, interest: Interest) -> io::Result<()> {
+    fn change(&mut self, socket: &OwnedFd, _token: u64, interest: Interest) -> io::Result<()> {
         let place = self.places.get(&socket.as_raw_fd()).ok_or(io::ErrorKind::NotFound)?;
         self.descriptors[*place].events = mask(interest);
         Ok(())
     }
 
-    fn remove(&mut self, socket: BorrowedFd<'_>) {
+    fn remove(&mut self, socket: &OwnedFd) {
         let Some(place) = self.places.remove(&socket.as_raw_fd()) else { return };
         self.descriptors.swap_remove(place);
         self.tokens.swap_remove(place);

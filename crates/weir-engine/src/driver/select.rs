@@ -3,13 +3,13 @@
 use std::{
     collections::BTreeMap,
     io,
-    os::fd::{AsRawFd, BorrowedFd, RawFd},
+    os::fd::{AsRawFd, OwnedFd, RawFd},
     time::Duration,
 };
 
 use weir_sys::readiness::{self, DescriptorSet};
 
-use super::readiness::{Backend, Interest, Ready};
+use super::readiness::{Backend, Interest, Linux, Ready};
 use crate::call_clock::CallClock;
 
 /// The interest sets and who is behind each descriptor.
@@ -20,33 +20,31 @@ pub(crate) struct Select {
     tokens: BTreeMap<RawFd, u64>,
 }
 
-impl Backend for Select {
+impl Backend<Linux> for Select {
     fn is_edge_triggered(&self) -> bool {
         false
     }
 
-    fn check(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+    fn check(&self, socket: &OwnedFd) -> io::Result<()> {
         DescriptorSet::check(socket.as_raw_fd())
     }
 
-    fn add(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-        _exclusive: bool,
-    ) -> io::Result<()> {
+    fn watch_wake_up(&mut self, wake: &OwnedFd, token: u64) -> io::Result<()> {
+        self.add(wake, token, Interest { read: true, write: false }, false)
+    }
+
+    fn add(&mut self, socket: &OwnedFd, token: u64, interest: Interest, _exclusive: bool) -> io::Result<()> {
         self.check(socket)?;
         self.tokens.insert(socket.as_raw_fd(), token);
         self.change(socket, token, interest)
     }
 
-    fn change(&mut self, socket: BorrowedFd<'_>, _token: u64, interest: Interest) -> io::Result<()> {
+    fn change(&mut self, socket: &OwnedFd, _token: u64, interest: Interest) -> io::Result<()> {
         self.read.set(socket.as_raw_fd(), interest.read)?;
         self.write.set(socket.as_raw_fd(), interest.write)
     }
 
-    fn remove(&mut self, socket: BorrowedFd<'_>) {
+    fn remove(&mut self, socket: &OwnedFd) {
         let descriptor = socket.as_raw_fd();
         if self.tokens.remove(&descriptor).is_some() {
             // In range: it could only be added if it was.

@@ -140,21 +140,32 @@ pub(crate) struct Sent {
 /// Sends the bytes at the front of a queue, as far as the next file, in one call.
 #[inline]
 pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &Outbound, flags: SendFlags) -> Result<Sent, Errno> {
+    let flags = flags | SendFlags::NOSIGNAL;
+    let send = |bytes: &[u8]| rustix::net::send(socket, bytes, flags);
+    pass_bytes(queue, send, |slices, more| {
+        let more = if more { SendFlags::MORE } else { SendFlags::empty() };
+        rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags | more)
+    })
+}
+
+/// Hands the bytes at the front of a queue to one of two calls: a single piece to `send`, several to `send_slices`.
+#[inline]
+pub(crate) fn pass_bytes(
+    queue: &Outbound,
+    send: impl FnOnce(&[u8]) -> Result<usize, Errno>,
+    send_slices: impl FnOnce(&[IoSlice<'_>], bool) -> Result<usize, Errno>,
+) -> Result<Sent, Errno> {
     if !queue.is_scattered()
         && let Some(Front::Bytes(bytes)) = queue.front()
     {
-        let sent = rustix::net::send(socket, bytes, flags | SendFlags::NOSIGNAL)?;
-        return Ok(Sent { bytes: sent, offered: bytes.len().min(CALL_BYTES_MAX) });
+        return Ok(Sent { bytes: send(bytes)?, offered: bytes.len().min(CALL_BYTES_MAX) });
     }
     let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
     let gathered = queue.gather(&mut slices);
     let slices = &slices[..gathered.count];
     let offered = slices.iter().map(|slice| slice.len()).sum::<usize>().min(CALL_BYTES_MAX);
     // The head of a file leaves with its first bytes.
-    let more = if gathered.file_follows { SendFlags::MORE } else { SendFlags::empty() };
-    let mut ancillary = SendAncillaryBuffer::default();
-    let flags = flags | SendFlags::NOSIGNAL | more;
-    Ok(Sent { bytes: rustix::net::sendmsg(socket, slices, &mut ancillary, flags)?, offered })
+    Ok(Sent { bytes: send_slices(slices, gathered.file_follows)?, offered })
 }
 
 /// The error a socket has stored, as `SO_ERROR` gives it.
@@ -204,21 +215,20 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Reserves the last `count` descriptors that this process may have, at most so many of those that are free now
-    /// that each connection can have another descriptor, and at least one connection can be.
+    /// Reserves the last `count` descriptors that this process may have, as far as [`first_reserved`] allows.
     pub(crate) fn new(count: usize, any: BorrowedFd<'_>) -> Self {
-        let limit = getrlimit(Resource::Nofile).current.and_then(|limit| RawFd::try_from(limit).ok());
-        let first = limit.map_or(RawFd::MAX, |limit| {
-            let free = lowest_free(any).map_or(0, |free| limit.saturating_sub(free).max(0));
-            let count = RawFd::try_from(count).unwrap_or(limit);
-            limit - count.min(free / 2 + ASIDE).min((free - 1).max(0))
-        });
+        Self::from_number(first_reserved(count, any))
+    }
+
+    /// Reserves all descriptors from this number on.
+    pub(crate) fn from_number(first: RawFd) -> Self {
         Self { first, is_near: true }
     }
 
-    /// Takes note of what was accepted.
-    pub(crate) fn note(&mut self, accepted: BorrowedFd<'_>) {
-        self.is_near = accepted.as_raw_fd().saturating_add(NEAR) >= self.first;
+    /// Takes note of the number of what was accepted.
+    #[inline]
+    pub(crate) fn note(&mut self, accepted: RawFd) {
+        self.is_near = accepted.saturating_add(NEAR) >= self.first;
     }
 
     /// Whether as many connections as a queue of [`ACCEPT_BURST_MAX`] holds may come after this one.
@@ -226,17 +236,28 @@ impl Reserve {
         accepted.as_raw_fd().saturating_add(ACCEPT_BURST_MAX) < self.first
     }
 
-    /// Whether another connection may be accepted.
+    /// Whether another connection may be accepted; `lowest_free` says which number it would get.
     #[inline]
-    pub(crate) fn has_room(&self, any: BorrowedFd<'_>, counters: &Counters) -> bool {
+    pub(crate) fn has_room(&self, counters: &Counters, lowest_free: impl FnOnce() -> Option<RawFd>) -> bool {
         if !self.is_near {
             return true;
         }
-        let free = lowest_free(any);
+        let free = lowest_free();
         // One that was found is closed again.
         counters.setup_calls.add(1 + u64::from(free.is_some()));
         free.is_some_and(|free| free < self.first)
     }
+}
+
+/// Where the last `count` descriptors that this process may have begin: at most so many of those that are free now
+/// that each connection can have another descriptor, and at least one connection can be.
+pub(crate) fn first_reserved(count: usize, any: BorrowedFd<'_>) -> RawFd {
+    let limit = getrlimit(Resource::Nofile).current.and_then(|limit| RawFd::try_from(limit).ok());
+    limit.map_or(RawFd::MAX, |limit| {
+        let free = lowest_free(any).map_or(0, |free| limit.saturating_sub(free).max(0));
+        let count = RawFd::try_from(count).unwrap_or(limit);
+        limit - count.min(free / 2 + ASIDE).min((free - 1).max(0))
+    })
 }
 
 /// Descriptors beyond half of those that are free. An accept that waits in the kernel was allowed before the files of
@@ -251,7 +272,7 @@ const NEAR: RawFd = 64;
 const ACCEPT_BURST_MAX: RawFd = 4096;
 
 /// The number that the next descriptor gets. `None`: there is none.
-fn lowest_free(any: BorrowedFd<'_>) -> Option<RawFd> {
+pub(crate) fn lowest_free(any: BorrowedFd<'_>) -> Option<RawFd> {
     fcntl_dupfd_cloexec(any, 0).ok().map(|descriptor| descriptor.as_raw_fd())
 }
 

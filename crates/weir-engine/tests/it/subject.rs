@@ -11,7 +11,7 @@ pub struct Subject {
 }
 
 /// Every subject. `conformance.rs` makes a test of each case for each of these names.
-pub static SUBJECTS: [Subject; 22] = [
+pub static SUBJECTS: [Subject; 23] = [
     Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
     Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
     Subject { name: "uring_like_6_1", driver: Driver::Uring, adjust: |config| mask(config, "6.1") },
@@ -50,6 +50,14 @@ pub static SUBJECTS: [Subject; 22] = [
     Subject { name: "blocking", driver: Driver::Blocking, adjust: |_| {} },
     Subject { name: "sim", driver: Driver::Sim, adjust: |_| {} },
     Subject { name: "sim_short", driver: Driver::Sim, adjust: |config| config.sim.short_per_mille = 200 },
+    Subject {
+        name: "sim_level",
+        driver: Driver::Sim,
+        adjust: |config| {
+            config.sim.edge = false;
+            config.sim.short_per_mille = 200;
+        },
+    },
 ];
 
 /// Without the claim that this kernel is newer: on an older one there is nothing left to mask, and the case holds.

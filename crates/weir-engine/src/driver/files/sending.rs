@@ -79,16 +79,16 @@ pub(crate) enum Pause {
     Full,
 }
 
-/// Sends from the file at the front of a queue by `send`, at most so many bytes in all.
+/// Sends from the file at the front of a queue by `send`, at most so many bytes in all; `has_room` asks the socket.
 ///
 /// A call that moved less than it was given has found the socket full, the end of the file, or a page that cannot be
 /// read. To try again at once at a full socket, while the peer is reading, would move the file in crumbs, each at the
 /// price of a call that gathers pages for nothing; a socket has room for poll and its kin when a third of it is free.
 pub(crate) fn send_share(
-    socket: BorrowedFd<'_>,
     queue: &mut Outbound,
     share_bytes: usize,
     counters: &Counters,
+    has_room: impl Fn() -> bool,
     mut send: impl FnMut(&FileRange<'_>, usize) -> Result<usize, Errno>,
 ) -> Result<Pause, Errno> {
     let mut left = share_bytes;
@@ -110,7 +110,7 @@ pub(crate) fn send_share(
         left -= sent;
         if sent < offered {
             counters.sends_short.increment();
-            if !has_room(socket, counters) {
+            if !has_room() {
                 return Ok(Pause::Full);
             }
         }
@@ -119,7 +119,7 @@ pub(crate) fn send_share(
 }
 
 /// Whether a socket has room for a good part. One that has not tells when it has: the question sees to that.
-fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
+pub(crate) fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::OUT)];
     counters.poll_calls.increment();
@@ -128,16 +128,26 @@ fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
 }
 
 /// Reads the next bytes of the file at the front of a queue and puts them in its place.
-pub(crate) fn read_front(queue: &mut Outbound, counters: &Counters) -> Result<(), Errno> {
+fn read_front(queue: &mut Outbound, counters: &Counters) -> Result<(), Errno> {
     let Some(Front::File(range)) = queue.front() else { return Ok(()) };
-    let mut piece = vec![0; range.length.min(PIECE_BYTES_MAX)];
-    let count = read(range.file, range.offset, &mut piece, ReadWriteFlags::empty(), counters)?;
-    if count == 0 {
+    let piece = read_part(&range, usize::MAX, counters)?;
+    if piece.is_empty() {
         return Err(FILE_ENDED);
     }
-    piece.truncate(count);
     queue.place_front(piece.into_boxed_slice());
     Ok(())
+}
+
+/// Reads a piece of a part of a file, at most `bytes_max` bytes; nothing at its end.
+pub(crate) fn read_part(
+    range: &FileRange<'_>,
+    bytes_max: usize,
+    counters: &Counters,
+) -> Result<Vec<u8>, Errno> {
+    let mut piece = vec![0; range.length.min(bytes_max).min(PIECE_BYTES_MAX)];
+    let count = read(range.file, range.offset, &mut piece, ReadWriteFlags::empty(), counters)?;
+    piece.truncate(count);
+    Ok(piece)
 }
 
 #[cfg(test)]
@@ -162,7 +172,7 @@ mod tests {
             while monotonic() < end {}
             counters.clock.call(|| Ok(bytes_max))
         };
-        let paused = send_share(socket.as_fd(), &mut queue, 16, &counters, send);
+        let paused = send_share(&mut queue, 16, &counters, || has_room(socket.as_fd(), &counters), send);
         assert_eq!((paused, queue.len()), (Ok(Pause::Over), 0));
         let outside_ns = counters.snapshot().outside_calls_ns;
         assert!(u128::from(outside_ns) >= other_call.as_nanos(), "{outside_ns}");

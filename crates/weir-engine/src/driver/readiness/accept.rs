@@ -1,20 +1,16 @@
 //! What becomes of a connection that was accepted, and of a listener that may not accept now.
 
-use std::{
-    io,
-    os::fd::{AsFd, OwnedFd},
-    task::Waker,
-};
+use std::{io, task::Waker};
 
-use super::{ACCEPT_RETRY, Backend, Kind, Readiness};
+use super::{ACCEPT_RETRY, Backend, Kernel, Kind, Readiness};
 use crate::{driver::socket, slots::SlotId};
 
-impl<B: Backend> Readiness<B> {
+impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Takes an accepted connection in, or closes it because there is no room.
-    pub(super) fn admit(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
+    pub(super) fn admit(&mut self, descriptor: K::Socket) -> io::Result<SlotId> {
         self.parts.counters.accepts.increment();
-        self.reserve.note(descriptor.as_fd());
-        let admitted = self.backend.check(descriptor.as_fd());
+        self.reserve.note(self.kernel.number(&descriptor));
+        let admitted = self.backend.check(&descriptor);
         let admitted = admitted.and_then(|()| self.insert(descriptor, Kind::Stream));
         admitted.map_err(|error| socket::refuse(&self.parts.counters, error))
     }

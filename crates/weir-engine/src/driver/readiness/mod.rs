@@ -12,98 +12,46 @@
 use std::{
     collections::VecDeque,
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     sync::Arc,
     task::{Poll, Waker},
     time::Duration,
 };
 
-use rustix::{io::Errno, net::SocketFlags};
+use rustix::io::Errno;
 
 use super::{
     Mechanism, Parts, Wait,
     files::{Answer, Outcome, Stage},
-    helpers::Helpers,
-    output::{Outlet, Output},
-    socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
+    output::Outlet,
+    socket::{self, AcceptFailure, ListenOptions, Reserve},
 };
 use crate::{
-    call_clock::CallClock,
-    counters::Counters,
     net::Address,
-    pool::{Lease, SizeChoice},
+    pool::Lease,
     slots::{SlotId, Slots},
-    time::{Instant, monotonic},
+    time::Instant,
 };
 
 mod accept;
+mod backend;
+#[cfg(test)]
+mod consistency;
+mod endpoint;
+mod kernel;
+#[cfg(test)]
+pub(crate) mod plants;
+mod shortage;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod waiting;
 mod watch;
 
+pub(crate) use backend::{Backend, Interest, Ready};
+use endpoint::{Kind, Socket};
+pub(crate) use kernel::{Files, Kernel, Linux};
 use watch::{telling, unwatch};
-
-/// Which directions a socket is watched for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Interest {
-    pub(crate) read: bool,
-    pub(crate) write: bool,
-}
-
-/// One event.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ready {
-    pub(crate) token: u64,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// The peer has ended its direction, or the socket has failed: a short read does not mean drained.
-    pub(crate) ended: bool,
-}
-
-/// One readiness call.
-pub(crate) trait Backend {
-    /// An event is reported once for each arrival, for both directions; interest is never changed.
-    fn is_edge_triggered(&self) -> bool;
-
-    /// A short read means that nothing is left.
-    fn trusts_short_reads(&self) -> bool {
-        true
-    }
-
-    /// Accepted sockets stay blocking, and a write returns when the kernel has taken all of it.
-    fn blocks_on_writes(&self) -> bool {
-        false
-    }
-
-    /// The kernel keeps what is watched: each change is a call.
-    fn enters_for_interest(&self) -> bool {
-        false
-    }
-
-    /// Whether it can watch this socket at all.
-    fn check(&self, _socket: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Starts watching. Edge-triggered backends watch both directions whatever `interest` says.
-    fn add(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-        exclusive: bool,
-    ) -> io::Result<()>;
-
-    /// Changes the interest (level-triggered backends only).
-    fn change(&mut self, socket: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()>;
-
-    /// Stops watching; called before the descriptor is closed.
-    fn remove(&mut self, socket: BorrowedFd<'_>);
-
-    /// Waits and appends what is ready; the kernel's call is timed by `clock`.
-    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()>;
-}
 
 /// Token of the wake-up descriptor.
 const WAKE_TOKEN: u64 = u64::MAX;
@@ -132,106 +80,12 @@ fn id(token: u64) -> SlotId {
     SlotId { index: token as u32, generation: (token >> 32) as u32 }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Listener { exclusive: bool },
-    Connecting,
-    Stream,
-}
-
-#[derive(Debug)]
-struct Socket {
-    descriptor: OwnedFd,
-    kind: Kind,
-    /// Known to the backend.
-    watched: bool,
-    interest: Interest,
-    readable: bool,
-    writable: bool,
-    /// The peer's end or an error was reported: keep reading until the kernel shows it.
-    ended: bool,
-    end_of_stream: bool,
-    error: Option<StoredError>,
-    /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
-    has_rest: bool,
-    receive_waiter: Option<Waker>,
-    output: Output,
-    closing: bool,
-    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too, or has taken
-    /// everything.
-    discarding: bool,
-    size: SizeChoice,
-    /// Is among those that wait for a buffer.
-    starved: bool,
-    /// Bytes received, or connections accepted, in this turn.
-    turn: u64,
-    turn_bytes: usize,
-    /// Bytes sent in that turn.
-    send_turn: u64,
-    send_turn_bytes: usize,
-}
-
-impl Socket {
-    fn new(descriptor: OwnedFd, kind: Kind) -> Self {
-        Self {
-            descriptor,
-            kind,
-            watched: false,
-            interest: Interest::default(),
-            readable: kind != Kind::Connecting,
-            writable: kind != Kind::Connecting,
-            ended: false,
-            end_of_stream: false,
-            error: None,
-            has_rest: false,
-            receive_waiter: None,
-            output: Output::default(),
-            closing: false,
-            discarding: false,
-            size: SizeChoice::default(),
-            starved: false,
-            turn: 0,
-            turn_bytes: 0,
-            send_turn: 0,
-            send_turn_bytes: 0,
-        }
-    }
-
-    fn fail(&mut self, error: Errno, counters: &Counters) {
-        if self.error.is_none() {
-            self.error = Some(StoredError(error));
-            self.has_rest = socket::is_over(error) && !self.end_of_stream;
-            // Nothing need be reported any more for it to be there.
-            self.readable |= self.has_rest;
-        }
-        if !self.output.queue.is_empty() {
-            socket::reset_on_close(self.descriptor.as_fd(), counters);
-            self.output.queue.clear();
-        }
-        self.wake_receiver();
-        self.output.wake();
-    }
-
-    fn wake_receiver(&mut self) {
-        if let Some(waker) = self.receive_waiter.take() {
-            waker.wake();
-        }
-    }
-
-    /// Remembers who waits to receive.
-    fn wait_to_receive(&mut self, waker: &Waker) {
-        match &mut self.receive_waiter {
-            Some(present) if present.will_wake(waker) => {}
-            present => *present = Some(waker.clone()),
-        }
-    }
-}
-
-/// A driver over one readiness call.
-pub(crate) struct Readiness<B> {
+/// A driver over one readiness call and one kernel.
+pub(crate) struct Readiness<B, K: Kernel> {
     backend: B,
+    kernel: K,
     parts: Parts,
-    sockets: Slots<Socket>,
+    sockets: Slots<Socket<K::Socket>>,
     /// Sockets with output queued since the last flush.
     dirty: Vec<SlotId>,
     /// Sockets whose output the kernel had no memory for; they count as dirty until it is tried again.
@@ -256,28 +110,25 @@ pub(crate) struct Readiness<B> {
     draining: bool,
     /// Sizes of receive buffers.
     classes: u8,
-    /// How accepted sockets are made.
-    accept_flags: SocketFlags,
-    helpers: Helpers,
+    files: K::Files,
 }
 
-impl<B: Backend> Readiness<B> {
-    pub(crate) fn new(mut backend: B, parts: Parts) -> io::Result<Self> {
+impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
+    pub(crate) fn new(mut backend: B, kernel: K, parts: Parts) -> io::Result<Self> {
         let wake = Arc::clone(&parts.wake);
         let classes = parts.receive_pool.classes();
-        let helpers = Helpers::new(&parts);
-        let waiting = if backend.blocks_on_writes() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        telling(&mut backend, &parts.counters, |backend| {
-            backend.add(wake.as_fd(), WAKE_TOKEN, Interest { read: true, write: false }, false)
-        })?;
+        let files = kernel.files(&parts);
+        let reserved = kernel.reserved(parts.config.limits.descriptors_reserved, wake.as_fd());
+        telling(&mut backend, &parts.counters, |backend| backend.watch_wake_up(&wake, WAKE_TOKEN))?;
         Ok(Self {
             backend,
+            kernel,
             sockets: Slots::new(parts.config.limits.sockets_max),
             dirty: Vec::new(),
             refused: Vec::new(),
             unfinished: Vec::new(),
             ready: Vec::new(),
-            reserve: Reserve::new(parts.config.limits.descriptors_reserved, wake.as_fd()),
+            reserve: Reserve::from_number(reserved),
             starved_listeners: Vec::new(),
             retry_at: None,
             starved_receivers: VecDeque::new(),
@@ -288,18 +139,29 @@ impl<B: Backend> Readiness<B> {
             draining: false,
             classes,
             parts,
-            accept_flags: SocketFlags::CLOEXEC | waiting,
-            helpers,
+            files,
         })
     }
 
-    fn insert(&mut self, descriptor: OwnedFd, kind: Kind) -> io::Result<SlotId> {
+    fn insert(&mut self, descriptor: K::Socket, kind: Kind) -> io::Result<SlotId> {
         let limit = self.parts.config.limits.sockets_max;
         let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| socket::too_many(limit))?;
         if kind == Kind::Stream {
             self.parts.counters.connections_open.increment();
         }
         Ok(id)
+    }
+
+    /// Forgets a socket without closing it.
+    fn take_out(&mut self, id: SlotId) -> io::Result<K::Socket> {
+        let removed = self.sockets.remove(id).ok_or_else(socket::gone)?;
+        if removed.watched {
+            unwatch(&mut self.backend, &removed.descriptor, &self.parts.counters);
+        }
+        if removed.kind == Kind::Stream {
+            self.parts.counters.connections_open.decrement();
+        }
+        Ok(removed.descriptor)
     }
 
     fn mark_dirty(&mut self, id: SlotId) {
@@ -337,24 +199,6 @@ impl<B: Backend> Readiness<B> {
         }
     }
 
-    /// Wakes receivers whose buffers have come back; false if there is nobody to wake.
-    fn wake_starved_receivers(&mut self) -> bool {
-        let mut woken = false;
-        for _ in 0..self.starved_receivers.len() {
-            let Some(id) = self.starved_receivers.pop_front() else { break };
-            let Some(socket) = self.sockets.get_mut(id) else { continue };
-            let (pool, class) = (&self.parts.receive_pool, socket.size.class());
-            if pool.free(class) == 0 && pool.buffers(class) > 0 {
-                self.starved_receivers.push_back(id);
-                continue;
-            }
-            socket.starved = false;
-            socket.wake_receiver();
-            woken = true;
-        }
-        woken
-    }
-
     /// Passes events on to the sockets they name.
     fn distribute(&mut self) {
         let ready = std::mem::take(&mut self.ready);
@@ -366,7 +210,7 @@ impl<B: Backend> Readiness<B> {
                     // Level-triggered calls would report it again and again.
                     self.parts.take_wake_up();
                 }
-                self.helpers.collect();
+                self.files.collect();
                 continue;
             }
             let id = id(event.token);
@@ -409,7 +253,7 @@ impl<B: Backend> Readiness<B> {
 
     /// Something is short: it is tried again after `pause`, or earlier with something else.
     fn retry_after(&mut self, pause: Duration) {
-        let at = monotonic() + pause;
+        let at = self.kernel.now() + pause;
         self.retry_at = Some(self.retry_at.map_or(at, |present| present.min(at)));
     }
 
@@ -450,7 +294,7 @@ impl<B: Backend> Readiness<B> {
             let is_silent = self.discard(id);
             if is_silent
                 && let Some(socket) = self.sockets.get(id)
-                && socket::has_taken_all(socket.descriptor.as_fd(), &self.parts.counters)
+                && self.kernel.has_taken_all(&socket.descriptor, &self.parts.counters)
             {
                 self.release(id);
             }
@@ -458,32 +302,26 @@ impl<B: Backend> Readiness<B> {
     }
 }
 
-impl<B: Backend> Mechanism for Readiness<B> {
+impl<B: Backend<K>, K: Kernel> Mechanism for Readiness<B, K> {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
-        let descriptor = socket::listen(address, options)?;
-        socket::set_nonblocking(&descriptor, true, &self.parts.counters)?;
-        self.insert(descriptor, Kind::Listener { exclusive: options.exclusive })
+        let listener = self.kernel.listen(address, options, &self.parts.counters)?;
+        self.insert(listener, Kind::Listener { exclusive: options.exclusive })
     }
 
     fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
-        socket::set_nonblocking(&descriptor, true, &self.parts.counters)?;
-        self.insert(descriptor, Kind::Listener { exclusive: true })
+        let listener = self.kernel.adopt(descriptor, false, &self.parts.counters)?;
+        self.insert(listener, Kind::Listener { exclusive: true })
     }
 
     fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
-        socket::set_nonblocking(&descriptor, !self.backend.blocks_on_writes(), &self.parts.counters)?;
-        self.insert(descriptor, Kind::Stream)
+        let stream = self.kernel.adopt(descriptor, self.backend.blocks_on_writes(), &self.parts.counters)?;
+        self.insert(stream, Kind::Stream)
     }
 
     fn detach(&mut self, socket: SlotId) -> io::Result<OwnedFd> {
-        let removed = self.sockets.remove(socket).ok_or_else(socket::gone)?;
-        if removed.watched {
-            unwatch(&mut self.backend, &removed.descriptor, &self.parts.counters);
-        }
-        if removed.kind == Kind::Stream {
-            self.parts.counters.connections_open.decrement();
-        }
-        Ok(removed.descriptor)
+        self.kernel.may_leave()?;
+        let taken = self.take_out(socket)?;
+        self.kernel.leave(taken)
     }
 
     fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
@@ -515,13 +353,15 @@ impl<B: Backend> Mechanism for Readiness<B> {
                 return Poll::Pending;
             }
             socket.turn_bytes += 1;
-            if !self.reserve.has_room(socket.descriptor.as_fd(), &self.parts.counters) {
+            let lowest_free = || self.kernel.lowest_free(self.parts.wake.as_fd());
+            if !self.reserve.has_room(&self.parts.counters, lowest_free) {
                 self.starve(listener, waker);
                 return Poll::Pending;
             }
             let counters = &self.parts.counters;
             counters.accept_calls.increment();
-            let accept = || rustix::net::accept_with(&socket.descriptor, self.accept_flags);
+            let waits = self.backend.blocks_on_writes();
+            let accept = || self.kernel.accept(&socket.descriptor, waits);
             let error = match counters.clock.call(accept) {
                 Ok(descriptor) => return Poll::Ready(self.admit(descriptor)),
                 Err(error) => error,
@@ -542,22 +382,10 @@ impl<B: Backend> Mechanism for Readiness<B> {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let counters = &self.parts.counters;
-        let descriptor = socket::for_connect(address, counters)?;
-        socket::set_nonblocking(&descriptor, true, counters)?;
-        let name = address.to_socket_address()?;
-        counters.setup_calls.increment();
-        let started = socket2::SockRef::from(&descriptor).connect(&name);
+        let (descriptor, stands) = self.kernel.connect(address, &self.parts.counters)?;
         let id = self.insert(descriptor, Kind::Connecting)?;
-        let Some(socket) = self.sockets.get_mut(id) else { return Err(socket::gone()) };
-        match started {
-            Ok(()) => socket.writable = true,
-            // A Unix socket whose listener's queue is full says EAGAIN and never reports anything: an error.
-            Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
-            Err(error) => {
-                self.sockets.remove(id);
-                return Err(error);
-            }
+        if let Some(socket) = self.sockets.get_mut(id) {
+            socket.writable = stands;
         }
         Ok(id)
     }
@@ -571,7 +399,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
                 Err(error) => Poll::Ready(Err(error)),
             };
         }
-        let outcome = socket::take_error(&socket.descriptor, &self.parts.counters);
+        let outcome = self.kernel.take_error(&socket.descriptor, &self.parts.counters);
         if outcome.is_ok() {
             socket.kind = Kind::Stream;
             socket.readable = true;
@@ -632,19 +460,19 @@ impl<B: Backend> Mechanism for Readiness<B> {
             waker.wake_by_ref();
             return Poll::Pending;
         }
-        match stage.try_now(&self.parts.send_pool, &self.parts.counters) {
+        match self.files.try_now(stage, &self.parts) {
             Some(answer) => {
                 if let Ok(Outcome::Read(bytes)) = &answer {
                     self.file_bytes += bytes.len().max(FILE_READ_BYTES_MIN);
                 }
                 Poll::Ready(answer)
             }
-            None => self.helpers.poll(stage, waker),
+            None => self.files.poll(stage, waker),
         }
     }
 
     fn forget_file(&mut self, stage: &mut Stage) {
-        self.helpers.forget(stage);
+        self.files.forget(stage);
     }
 
     fn close(&mut self, id: SlotId) {
@@ -657,14 +485,14 @@ impl<B: Backend> Mechanism for Readiness<B> {
         }
         socket.closing = true;
         self.forget_lingered();
-        self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
+        self.lingering.push_back((self.kernel.now() + self.parts.config.limits.linger, id));
         self.mark_dirty(id);
         self.pause_reading(id, false);
     }
 
     fn abort(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get(id) {
-            socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
+            self.kernel.reset_on_close(&socket.descriptor, &self.parts.counters);
         }
         self.release(id);
     }
@@ -692,7 +520,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
         let mut wait = wait;
         if !self.starved_receivers.is_empty() {
             // Buffers come back while tasks run or output leaves, both before this turn.
-            if self.wake_starved_receivers() {
+            if self.grant_buffers() {
                 wait = Wait::No;
             }
         }
@@ -702,13 +530,15 @@ impl<B: Backend> Mechanism for Readiness<B> {
         if wait != Wait::No {
             counters.waits.increment();
         }
-        let now = if matches!(wait, Wait::Until(_)) { monotonic() } else { Instant::default() };
-        self.backend.wait(wait.limit(now), &mut self.ready, &counters.clock)?;
+        let now = if matches!(wait, Wait::Until(_)) { self.kernel.now() } else { Instant::default() };
+        if let Err(error) = self.backend.wait(wait.limit(now), &mut self.ready, &counters.clock) {
+            return Err(self.explain(error));
+        }
         counters.completions.add(self.ready.len() as u64);
         counters.completions_per_turn_max.raise_to(self.ready.len() as u64);
         self.distribute();
         if self.retry_at.is_some() || self.look_at.is_some() || !self.lingering.is_empty() {
-            self.retry(monotonic());
+            self.retry(self.kernel.now());
         }
         Ok(())
     }
@@ -722,8 +552,10 @@ impl<B: Backend> Mechanism for Readiness<B> {
         self.draining = true;
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                // What has arrived and was not reported yet is still served: the next receive asks the kernel.
+                // What has arrived and was not reported yet is still served: the next receive asks the kernel, and
+                // goes on after a short read, because nobody waits for what would be reported later.
                 socket.readable |= socket.kind == Kind::Stream;
+                socket.ended |= socket.kind == Kind::Stream;
                 socket.wake_receiver();
             }
         }
@@ -733,9 +565,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
                 if socket.kind == Kind::Stream {
-                    socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
+                    self.kernel.reset_on_close(&socket.descriptor, &self.parts.counters);
                 }
-                socket.fail(Errno::CONNABORTED, &self.parts.counters);
+                socket.fail(Errno::CONNABORTED, &self.kernel, &self.parts.counters);
                 if socket.closing {
                     self.abort(id);
                 }
@@ -750,12 +582,15 @@ impl<B: Backend> Mechanism for Readiness<B> {
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
         self.parts.counters.setup_calls.increment();
-        socket::local_address(socket.descriptor.as_fd())
+        self.kernel.local_address(&socket.descriptor)
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
         self.parts.counters.setup_calls.increment();
-        socket::peer_address(socket.descriptor.as_fd())
+        self.kernel.peer_address(&socket.descriptor)
+    }
+    fn virtual_now(&self) -> Option<Instant> {
+        self.kernel.virtual_now()
     }
 }

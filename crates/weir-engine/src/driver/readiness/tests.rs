@@ -4,7 +4,7 @@ use std::{
     cell::Cell,
     io::{self, Read, Write},
     os::{
-        fd::{AsFd, BorrowedFd},
+        fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
     },
     process::Command,
@@ -19,7 +19,7 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-use super::{Backend, Interest, Readiness, Ready, WAKE_TOKEN};
+use super::{Backend, Interest, Linux, Readiness, Ready};
 use crate::{
     Runtime,
     call_clock::CallClock,
@@ -112,6 +112,55 @@ fn a_send_without_memory_is_tried_again_after_a_pause_and_not_all_the_time() {
         assert_eq!(REFUSALS.get(), 0);
         assert!(turns < 60, "{turns} turns for twenty tries: {config:?}");
         assert!(turns >= 15, "{turns} turns: it does not wait between two tries: {config:?}");
+    }
+}
+
+#[test]
+fn a_send_that_had_waited_for_room_and_then_finds_no_memory_pauses_as_well() {
+    const BYTES: usize = 1 << 20;
+    for config in configurations() {
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let turns = runtime.block_on(async {
+            let (stream, mut peer) = pair();
+            stream.send(vec![7; BYTES]).await.expect("it is queued");
+            // The socket is full now, and watched for room.
+            yield_now().await;
+            peer.set_nonblocking(true).expect("a socket can be made non-blocking");
+            let mut received = Vec::new();
+            let _ = peer.read_to_end(&mut received);
+            REFUSALS.set(20);
+            let before = counters.snapshot();
+            while received.len() < BYTES {
+                sleep(Duration::from_millis(1)).await;
+                let _ = peer.read_to_end(&mut received);
+            }
+            assert_eq!(received, vec![7; BYTES]);
+            counters.snapshot().turns - before.turns
+        });
+        assert_eq!(REFUSALS.get(), 0);
+        assert!(turns < 200, "{turns} turns for twenty tries: {config:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_is_gone_while_a_send_finds_no_memory_wakes_nobody_all_the_time() {
+    for config in configurations() {
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let turns = runtime.block_on(async {
+            let (stream, peer) = pair();
+            // It is watched for bytes.
+            assert!(timeout(Duration::from_millis(1), stream.recv()).await.is_err());
+            REFUSALS.set(20);
+            stream.send(b"nobody takes this").await.expect("it is queued");
+            drop(peer);
+            let before = counters.snapshot();
+            stream.flush().await.expect_err("nobody is there");
+            counters.snapshot().turns - before.turns
+        });
+        assert_eq!(REFUSALS.get(), 0);
+        assert!(turns < 60, "{turns} turns for twenty tries: {config:?}");
     }
 }
 
@@ -211,7 +260,7 @@ fn what_a_drain_throws_away_is_bounded_in_each_turn() {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
     let parts = Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
     let backend = Epoll::new(EpollOptions::default(), KernelMask::default()).expect("epoll is everywhere");
-    let mut driver = Readiness::new(backend, parts).expect("a fresh epoll has room");
+    let mut driver = Readiness::new(backend, Linux, parts).expect("a fresh epoll has room");
     let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
     let ours_too = ours.try_clone().expect("a descriptor");
     let id = driver.adopt_stream(ours.into()).expect("there is room");
@@ -286,20 +335,24 @@ fn a_watched_listener_without_descriptors_sleeps_and_goes_on() {
 /// Like epoll where a user may watch no more descriptors.
 struct Refusing(Epoll);
 
-impl Backend for Refusing {
+impl Backend<Linux> for Refusing {
     fn is_edge_triggered(&self) -> bool {
         self.0.is_edge_triggered()
     }
 
-    fn add(&mut self, _: BorrowedFd<'_>, token: u64, _: Interest, _: bool) -> io::Result<()> {
-        if token == WAKE_TOKEN { Ok(()) } else { Err(Errno::NOSPC.into()) }
+    fn watch_wake_up(&mut self, _: &OwnedFd, _: u64) -> io::Result<()> {
+        Ok(())
     }
 
-    fn change(&mut self, _: BorrowedFd<'_>, _: u64, _: Interest) -> io::Result<()> {
+    fn add(&mut self, _: &OwnedFd, _: u64, _: Interest, _: bool) -> io::Result<()> {
         Err(Errno::NOSPC.into())
     }
 
-    fn remove(&mut self, _: BorrowedFd<'_>) {}
+    fn change(&mut self, _: &OwnedFd, _: u64, _: Interest) -> io::Result<()> {
+        Err(Errno::NOSPC.into())
+    }
+
+    fn remove(&mut self, _: &OwnedFd) {}
 
     fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()> {
         self.0.wait(limit, ready, clock)
@@ -313,7 +366,7 @@ fn a_stream_that_cannot_be_watched_does_not_look_whole() {
     let config = Config::with_driver(Driver::Epoll);
     let parts = Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
     let backend = Refusing(Epoll::new(config.epoll, config.masked).expect("epoll is everywhere"));
-    let mut driver = Readiness::new(backend, parts).expect("it starts");
+    let mut driver = Readiness::new(backend, Linux, parts).expect("it starts");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut peer = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
     let id = driver.adopt_stream(listener.accept().expect("a connection").0.into()).expect("there is room");

@@ -1,17 +1,17 @@
 //! Moving bytes: tried first, waited for only after `EAGAIN`.
 
 use std::{
-    io,
-    os::fd::AsFd,
+    io::{self, IoSlice},
     task::{Poll, Waker},
 };
 
-use rustix::{
-    io::Errno,
-    net::{RecvFlags, SendFlags},
-};
+use rustix::io::Errno;
 
-use super::{Backend, Interest, Readiness, SEND_RETRY, Socket, token, watch::telling};
+#[cfg(test)]
+use super::plants::{self, Plant};
+use super::{
+    Backend, Interest, Kernel, Readiness, SEND_RETRY, Socket, endpoint::BufferTurn, token, watch::telling,
+};
 use crate::{
     counters::Counters,
     driver::{
@@ -21,10 +21,9 @@ use crate::{
     outbound::Front,
     pool::Lease,
     slots::SlotId,
-    time::monotonic,
 };
 
-impl<B: Backend> Readiness<B> {
+impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// As [`Self::write`], outside a flush.
     pub(super) fn write_out_of_order(&mut self, id: SlotId) {
         self.write(id);
@@ -41,9 +40,9 @@ impl<B: Backend> Readiness<B> {
         while socket.writable && !socket.output.queue.is_empty() && socket.error.is_none() {
             let outcome = if let Some(Front::File(_)) = socket.output.queue.front() {
                 let share_bytes = limits.turn_bytes_max.saturating_sub(queued - socket.output.queue.len());
-                socket.send_file(share_bytes, &self.parts.counters)
+                socket.send_file(share_bytes, &self.kernel, &self.parts.counters)
             } else {
-                socket.send(&self.parts.counters)
+                socket.send(&self.kernel, &self.parts.counters)
             };
             match outcome {
                 Ok(Pause::Over) => {}
@@ -55,7 +54,7 @@ impl<B: Backend> Readiness<B> {
                     break;
                 }
                 Err(error) => {
-                    if socket.was_refused(error, &self.parts.counters) {
+                    if socket.was_refused(error, &self.kernel, &self.parts.counters) {
                         return self.wait_for_memory(id);
                     }
                 }
@@ -79,6 +78,21 @@ impl<B: Backend> Readiness<B> {
             self.refused.push(id);
             self.retry_after(SEND_RETRY);
         }
+        // There is room, and a level-triggered call would say so all the time until there is memory too.
+        self.stop_watching_for_room(id);
+    }
+
+    /// Nothing waits for room any more.
+    fn stop_watching_for_room(&mut self, id: SlotId) {
+        #[cfg(test)]
+        if plants::is_planted(Plant::RoomStaysWatched) {
+            return;
+        }
+        let Some(socket) = self.sockets.get(id) else { return };
+        if socket.interest.write && !self.backend.is_edge_triggered() {
+            let wanted = Interest { write: false, ..socket.interest };
+            let _ = self.watch(id, wanted);
+        }
     }
 
     /// What follows when the queue is empty, or could not be emptied.
@@ -88,37 +102,43 @@ impl<B: Backend> Readiness<B> {
             if !socket.writable {
                 // A slow peer must not hold the runtime's buffers.
                 socket.output.queue.release_leases();
+                #[cfg(test)]
+                if plants::is_planted(Plant::RoomNotWatched) {
+                    return;
+                }
                 // A failure is stored in the socket.
                 let _ = self.watch_or_fail(id, false, true);
+            } else if socket.interest.write {
+                // A file has sent its share, and goes on by itself.
+                self.stop_watching_for_room(id);
             }
             return;
         }
         if socket.output.end_wanted && socket.error.is_none() {
             socket.output.end_wanted = false;
             let counters = &self.parts.counters;
-            if let Err(error) = socket::end_output(&socket.descriptor, counters)
+            if let Err(error) = self.kernel.end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
             {
-                socket.fail(error, counters);
+                socket.fail(error, &self.kernel, counters);
             }
         }
         if socket.closing && self.draining && !socket.end_of_stream && socket.error.is_none() {
             let _ = self.discard(id);
         } else if socket.closing {
             self.release(id);
-        } else if socket.interest.write && !self.backend.is_edge_triggered() {
-            let wanted = Interest { write: false, ..socket.interest };
-            let _ = self.watch(id, wanted);
+        } else if socket.interest.write {
+            self.stop_watching_for_room(id);
         }
     }
 
     /// Ends our direction and throws away what still arrives. Closing with unread bytes would make the kernel send
     /// a reset, and the peer could lose replies it has not read yet. True: nothing has arrived.
     pub(super) fn discard(&mut self, id: SlotId) -> bool {
-        self.look_at.get_or_insert(monotonic() + DRAIN_LOOK);
+        self.look_at.get_or_insert(self.kernel.now() + DRAIN_LOOK);
         let Some(socket) = self.sockets.get_mut(id) else { return false };
         if !std::mem::replace(&mut socket.discarding, true)
-            && socket::end_output(&socket.descriptor, &self.parts.counters).is_err()
+            && self.kernel.end_output(&socket.descriptor, &self.parts.counters).is_err()
         {
             self.release(id);
             return false;
@@ -129,13 +149,13 @@ impl<B: Backend> Readiness<B> {
         let counters = &self.parts.counters;
         let is_empty = loop {
             counters.recv_calls.increment();
-            let receive = || rustix::net::recv(&socket.descriptor, &mut scratch[..], RecvFlags::DONTWAIT);
+            let receive = || self.kernel.receive(&socket.descriptor, &mut scratch);
             match counters.clock.call(receive) {
-                Ok((_, 0)) => {
+                Ok(0) => {
                     self.release(id);
                     return false;
                 }
-                Ok((_, length)) if length < left => left -= length,
+                Ok(length) if length < left => left -= length,
                 // A peer that does not stop must not stop everybody else.
                 Ok(_) => break false,
                 Err(Errno::INTR) => {}
@@ -155,7 +175,7 @@ impl<B: Backend> Readiness<B> {
             && let Some(socket) = self.sockets.get(id)
         {
             // What is left is no news to the kernel: a change makes it look again.
-            let descriptor = socket.descriptor.as_fd();
+            let descriptor = &socket.descriptor;
             let change = |backend: &mut B| backend.change(descriptor, token(id), interest);
             watched = watched.and(telling(&mut self.backend, &self.parts.counters, change));
         }
@@ -169,35 +189,32 @@ impl<B: Backend> Readiness<B> {
     pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let classes = self.classes;
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        let counters = &self.parts.counters;
-        let Some(mut buffer) = self.parts.receive_pool.take(socket.size.class()) else {
-            counters.buffers_exhausted.increment();
-            socket.wait_to_receive(waker);
-            if !std::mem::replace(&mut socket.starved, true) {
-                self.starved_receivers.push_back(id);
-            }
-            let ended = socket.ended;
-            self.pause_reading(id, ended);
+        // Who comes new waits behind those who wait already.
+        let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
+        let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
+        let Some(mut buffer) = taken else {
+            self.wait_for_buffer(id, waker);
             return Poll::Pending;
         };
+        socket.buffer_turn = BufferTurn::None;
+        let counters = &self.parts.counters;
         let capacity = buffer.capacity();
         loop {
             counters.recv_calls.increment();
-            let received = counters
-                .clock
-                .call(|| rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), RecvFlags::DONTWAIT));
+            let receive = || self.kernel.receive(&socket.descriptor, buffer.as_mut_slice());
+            let received = counters.clock.call(receive);
             if let Some(error) = socket.error
-                && !matches!(received, Ok((_, 1..)) | Err(Errno::INTR))
+                && !matches!(received, Ok(1..) | Err(Errno::INTR))
             {
                 socket.has_rest = false;
                 return Poll::Ready(Err(error.into()));
             }
             match received {
-                Ok((_, 0)) => {
+                Ok(0) => {
                     socket.end_of_stream = true;
                     return Poll::Ready(Ok(None));
                 }
-                Ok((_, length)) => {
+                Ok(length) => {
                     counters.receives.increment();
                     counters.bytes_received.add(length as u64);
                     socket.turn_bytes += length;
@@ -210,10 +227,16 @@ impl<B: Backend> Readiness<B> {
                     if socket.size.observe(length, capacity, classes) {
                         counters.buffer_resizes.increment();
                     }
+                    #[cfg(test)]
+                    if !full && plants::mistakes_for_end(id) {
+                        socket.end_of_stream = true;
+                    }
                     return Poll::Ready(Ok(Some(buffer.lease(length))));
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
+                    #[cfg(test)]
+                    plants::note_empty(id);
                     counters.would_block.increment();
                     socket.readable = false;
                     if self.draining {
@@ -222,7 +245,7 @@ impl<B: Backend> Readiness<B> {
                     return self.wait_readable(id, waker);
                 }
                 Err(error) => {
-                    socket.fail(error, counters);
+                    socket.fail(error, &self.kernel, counters);
                     socket.has_rest = false;
                     return Poll::Ready(Err(error.into()));
                 }
@@ -266,19 +289,22 @@ impl<B: Backend> Readiness<B> {
     }
 }
 
-impl Socket {
+impl<D> Socket<D> {
     /// One send of the bytes at the front of the queue.
     #[inline]
-    fn send(&mut self, counters: &Counters) -> Result<Pause, Errno> {
+    fn send(&mut self, kernel: &impl Kernel<Socket = D>, counters: &Counters) -> Result<Pause, Errno> {
         counters.send_calls.increment();
         #[cfg(test)]
         super::tests::refuse()?;
-        let sent = counters
-            .clock
-            .call(|| socket::send_front(self.descriptor.as_fd(), &self.output.queue, SendFlags::empty()))?;
-        let Sent { bytes, offered } = sent;
+        let socket = &self.descriptor;
+        let send = |bytes: &[u8]| kernel.send(socket, bytes);
+        let send_slices = |slices: &[IoSlice<'_>], more| kernel.send_slices(socket, slices, more);
+        let pass = || socket::pass_bytes(&self.output.queue, send, send_slices);
+        let Sent { bytes, offered } = counters.clock.call(pass)?;
         counters.sends.increment();
         counters.bytes_sent.add(bytes as u64);
+        #[cfg(test)]
+        let bytes = bytes - usize::from(bytes < offered && plants::is_planted(Plant::RestFromWrongPlace));
         self.output.queue.consume(bytes);
         if bytes == offered {
             return Ok(Pause::Over);
@@ -288,15 +314,21 @@ impl Socket {
     }
 
     /// Sends a share of the file at the front of the queue.
-    fn send_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<Pause, Errno> {
-        let descriptor = self.descriptor.as_fd();
-        files::send_share(descriptor, &mut self.output.queue, share_bytes, counters, |range, bytes_max| {
-            files::send_part(descriptor, range, bytes_max, counters)
+    fn send_file(
+        &mut self,
+        share_bytes: usize,
+        kernel: &impl Kernel<Socket = D>,
+        counters: &Counters,
+    ) -> Result<Pause, Errno> {
+        let (socket, queue) = (&self.descriptor, &mut self.output.queue);
+        let has_room = || kernel.has_room(socket, counters);
+        files::send_share(queue, share_bytes, counters, has_room, |range, bytes_max| {
+            kernel.send_file(socket, range, bytes_max, counters)
         })
     }
 
     /// Takes note of a send that failed. True: the kernel had no memory for it.
-    fn was_refused(&mut self, error: Errno, counters: &Counters) -> bool {
+    fn was_refused(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, counters: &Counters) -> bool {
         match error {
             Errno::INTR => {}
             Errno::AGAIN => {
@@ -304,7 +336,7 @@ impl Socket {
                 self.writable = false;
             }
             Errno::NOBUFS | Errno::NOMEM => return true,
-            error => self.fail(error, counters),
+            error => self.fail(error, kernel, counters),
         }
         false
     }

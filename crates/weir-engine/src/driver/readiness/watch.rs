@@ -1,16 +1,13 @@
 //! What is watched of each socket; on epoll every change is a call of the kernel.
 
-use std::{
-    io,
-    os::fd::{AsFd, OwnedFd},
-};
+use std::io;
 
 use rustix::io::Errno;
 
-use super::{Backend, Interest, Kind, Readiness, token};
+use super::{Backend, Interest, Kernel, Kind, Readiness, token};
 use crate::{counters::Counters, driver::socket, slots::SlotId};
 
-impl<B: Backend> Readiness<B> {
+impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Makes sure that the backend reports what the socket waits for.
     pub(super) fn watch(&mut self, id: SlotId, wanted: Interest) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(socket::gone()) };
@@ -18,7 +15,7 @@ impl<B: Backend> Readiness<B> {
         if socket.watched && (edge || socket.interest == wanted) {
             return Ok(());
         }
-        let descriptor = socket.descriptor.as_fd();
+        let descriptor = &socket.descriptor;
         let exclusive = matches!(socket.kind, Kind::Listener { exclusive: true });
         telling(&mut self.backend, &self.parts.counters, |backend| match socket.watched {
             true => backend.change(descriptor, token(id), wanted),
@@ -40,7 +37,7 @@ impl<B: Backend> Readiness<B> {
     pub(super) fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> Result<(), io::Error> {
         self.watch_also(id, read, write).inspect_err(|_| {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.fail(Errno::NOMEM, &self.parts.counters);
+                socket.fail(Errno::NOMEM, &self.kernel, &self.parts.counters);
             }
         })
     }
@@ -51,8 +48,9 @@ impl<B: Backend> Readiness<B> {
         if self.backend.is_edge_triggered() || !socket.watched {
             return;
         }
-        if ended && socket.output.queue.is_empty() {
-            // Errors are reported whatever the interest says: stop watching until somebody asks.
+        if ended && (socket.output.queue.is_empty() || socket.output.dirty) {
+            // Errors are reported whatever the interest says: stop watching until somebody asks, or until what is to
+            // be sent was tried again and finds no room.
             unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
             socket.watched = false;
             socket.interest = Interest::default();
@@ -64,12 +62,12 @@ impl<B: Backend> Readiness<B> {
 }
 
 /// Stops watching.
-pub(super) fn unwatch(backend: &mut impl Backend, socket: &OwnedFd, counters: &Counters) {
-    telling(backend, counters, |backend| backend.remove(socket.as_fd()));
+pub(super) fn unwatch<K: Kernel>(backend: &mut impl Backend<K>, socket: &K::Socket, counters: &Counters) {
+    telling(backend, counters, |backend| backend.remove(socket));
 }
 
 /// Changes what is watched, which is counted and timed where it is a call.
-pub(super) fn telling<B: Backend, T>(
+pub(super) fn telling<B: Backend<K>, K: Kernel, T>(
     backend: &mut B,
     counters: &Counters,
     change: impl FnOnce(&mut B) -> T,

@@ -1,5 +1,5 @@
 //! The simulated network: connections between ends on this machine, with delays, bounded buffers and faults, in
-//! virtual time. It answers as a kernel's non-blocking sockets do and knows nothing of tasks, wakers and leases.
+//! virtual time. It answers as a kernel's non-blocking sockets do and knows nothing of descriptors and readiness calls.
 //!
 //! What travels towards one end arrives in the order sent; between connections the seed decides. An end that is
 //! closed answers bytes with a reset, and closing with unread bytes resets the peer, as TCP does. What has arrived
@@ -46,38 +46,78 @@ impl End {
     }
 }
 
-/// What a driver's socket is told.
+/// Names the tenancy of one descriptor: numbers are used again, names are not.
+pub(super) type Owner = u64;
+
+/// What has happened, for those who wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// Bytes, the end of the stream or a connection to accept are there.
-    Readable(SlotId),
-    /// There is room to send.
-    Writable(SlotId),
-    /// The connection stands, or was refused.
-    Connected(SlotId, Result<(), Errno>),
-    /// The connection was reset.
-    Reset(SlotId),
-    /// Nothing at all has happened.
-    Spurious(SlotId),
-    /// An operation on a file is over; it is no socket.
+    /// This descriptor may be ready: something has arrived, or has room again.
+    Touched(Owner),
+    /// Nothing at all has happened, and it is reported all the same.
+    Spurious(Owner, Direction),
+    /// An operation on a file is over; it is no descriptor.
     File(SlotId),
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    In,
+    Out,
+}
+
+/// What can be done on a descriptor without waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    /// The peer has ended its direction.
+    pub(super) ended: bool,
+    /// Nothing goes in either direction any more.
+    pub(super) hung_up: bool,
 }
 
 #[derive(Debug)]
 enum Event {
-    Knock { client: End, target: Address, retries: u32 },
-    Answered { client: End, outcome: Result<(), Errno> },
-    Arrived { end: End, bytes: usize },
-    Ended { end: End },
-    Reset { end: End },
-    Room { end: End },
-    Spurious { owner: SlotId },
-    File { operation: SlotId },
+    Knock {
+        client: End,
+        target: Address,
+        retries: u32,
+    },
+    Answered {
+        client: End,
+        outcome: Result<(), Errno>,
+    },
+    Arrived {
+        end: End,
+        bytes: usize,
+    },
+    /// What a receive left although it was there counts as having arrived only now.
+    Rest {
+        end: End,
+    },
+    Ended {
+        end: End,
+    },
+    Reset {
+        end: End,
+    },
+    Room {
+        end: End,
+    },
+    Spurious {
+        owner: Owner,
+        direction: Direction,
+    },
+    File {
+        operation: SlotId,
+    },
 }
 
 #[derive(Debug)]
 struct Listening {
-    owner: Option<SlotId>,
+    owner: Option<Owner>,
     address: Address,
     backlog: usize,
     queue: VecDeque<End>,
@@ -94,6 +134,9 @@ pub(super) struct Network {
     listeners: Slots<Listening>,
     /// Never more than there are sockets and places in accept queues.
     connections: Slots<[Side; 2]>,
+    /// Connections that a fault has broken.
+    #[cfg(test)]
+    broken: u64,
 }
 
 impl Network {
@@ -106,6 +149,8 @@ impl Network {
             names: Names::new(),
             listeners: Slots::new(usize::MAX),
             connections: Slots::new(usize::MAX),
+            #[cfg(test)]
+            broken: 0,
         }
     }
 
@@ -118,9 +163,31 @@ impl Network {
         self.agenda.next_at()
     }
 
+    /// Connections that faults have broken.
+    #[cfg(test)]
+    pub(super) fn broken(&self) -> u64 {
+        self.broken
+    }
+
+    /// Connections and listeners that are not closed at both ends.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        self.connections.len() + self.listeners.len()
+    }
+
     /// Moves time forward, never back.
     pub(super) fn advance(&mut self, to: Instant) {
         self.now = self.now.max(to);
+    }
+
+    /// A number that decides nothing but an order.
+    pub(super) fn chance_below(&mut self, limit: usize) -> usize {
+        self.random.below(limit)
+    }
+
+    /// Whether a call fails now for a reason that passes.
+    pub(super) fn fails(&mut self) -> bool {
+        self.random.chance(self.options.error_per_mille)
     }
 
     fn capacity(&self) -> usize {
@@ -162,7 +229,7 @@ impl Network {
         self.connections.get_mut(end.connection).map(|sides| &mut sides[end.side])
     }
 
-    /// Opens a listener for the socket that `assign` names later.
+    /// Opens a listener for the descriptor that `assign_listener` names later.
     pub(super) fn listen(&mut self, address: &Address, backlog: u32, share: bool) -> Result<SlotId, Errno> {
         let address = self.names.resolve(address, share)?;
         let listening = Listening {
@@ -176,15 +243,15 @@ impl Network {
         Ok(listener)
     }
 
-    /// Says which socket holds a listener.
-    pub(super) fn assign_listener(&mut self, listener: SlotId, owner: SlotId) {
+    /// Says which descriptor holds a listener.
+    pub(super) fn assign_listener(&mut self, listener: SlotId, owner: Owner) {
         if let Some(listening) = self.listeners.get_mut(listener) {
             listening.owner = Some(owner);
         }
     }
 
-    /// Says which socket holds an end.
-    pub(super) fn assign(&mut self, end: End, owner: SlotId) {
+    /// Says which descriptor holds an end.
+    pub(super) fn assign(&mut self, end: End, owner: Owner) {
         if let Some(side) = self.side_mut(end) {
             side.owner = Some(owner);
         }
@@ -202,13 +269,39 @@ impl Network {
         self.address(end.peer())
     }
 
-    /// Connections that wait to be accepted.
-    pub(super) fn waiting(&self, listener: SlotId) -> usize {
-        self.listeners.get(listener).map_or(0, |listening| listening.queue.len())
+    /// Whether a connection waits to be accepted.
+    pub(super) fn listener_state(&self, listener: SlotId) -> State {
+        let readable = self.listeners.get(listener).is_some_and(|listening| !listening.queue.is_empty());
+        State { readable, ..State::default() }
+    }
+
+    pub(super) fn state(&self, end: End) -> State {
+        self.side(end).map_or_else(State::default, |side| side.state(self.capacity()))
     }
 
     pub(super) fn accept(&mut self, listener: SlotId) -> Option<End> {
-        self.listeners.get_mut(listener)?.queue.pop_front()
+        let listening = self.listeners.get_mut(listener)?;
+        let (next, owner) = (listening.queue.pop_front(), listening.owner);
+        if next.is_none()
+            && let Some(owner) = owner
+            && self.random.chance(self.options.spurious_per_mille)
+        {
+            self.plan(Event::Spurious { owner, direction: Direction::In });
+        }
+        next
+    }
+
+    /// A fault: the connection that waits longest is lost before it is accepted. False: none waits.
+    pub(super) fn lose_waiting(&mut self, listener: SlotId) -> bool {
+        let lost = self.listeners.get_mut(listener).and_then(|listening| listening.queue.pop_front());
+        if let Some(end) = lost {
+            #[cfg(test)]
+            {
+                self.broken += 1;
+            }
+            self.reset(end);
+        }
+        lost.is_some()
     }
 
     /// Closes a listener; who waits in its queue is reset.
@@ -220,10 +313,10 @@ impl Network {
         }
     }
 
-    /// Starts a connection; `Connected` tells how it went.
+    /// Starts a connection; the client's end is touched when it stands or has failed.
     pub(super) fn connect(&mut self, address: &Address) -> Result<End, Errno> {
         let target = names::target(address);
-        let client = Side::new(None, self.names.for_client(&target)?);
+        let client = Side::starting(self.names.for_client(&target)?);
         let connection =
             self.connections.insert([client, Side::absent()]).map_err(|_| Errno::ADDRNOTAVAIL)?;
         let client = End { connection, side: 0 };
@@ -231,14 +324,14 @@ impl Network {
         Ok(client)
     }
 
-    /// Hands bytes over; fewer than asked when room or luck runs out, and then `Writable` follows.
+    /// Hands bytes over; fewer than asked when room or luck runs out, and then the end is touched when there is room.
     pub(super) fn send(&mut self, end: End, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
         let capacity = self.capacity();
-        let Some(side) = self.side(end) else { return Err(Errno::BADF) };
-        if let Some(error) = side.error {
+        let Some(side) = self.side_mut(end) else { return Err(Errno::BADF) };
+        if let Some(error) = side.take_error() {
             return Err(error);
         }
-        if side.fin_sent {
+        if side.fin_sent || side.error.is_some() {
             return Err(Errno::PIPE);
         }
         let room = side.room(capacity);
@@ -250,7 +343,7 @@ impl Network {
         let mut count = asked.min(room);
         if count > 0 && self.random.chance(self.options.short_per_mille) {
             count = self.random.below(count);
-            if self.side_mut(end).is_some_and(Side::nudge) {
+            if self.side_mut(end).is_some_and(Side::plan_room) {
                 self.plan(Event::Room { end });
             }
         }
@@ -259,6 +352,7 @@ impl Network {
             sides[end.side].want_room();
         }
         if count == 0 {
+            self.perhaps_report_nothing(end, Direction::Out);
             return Err(Errno::AGAIN);
         }
         sides[end.side].charge(count);
@@ -270,32 +364,53 @@ impl Network {
         Ok(count)
     }
 
+    /// Whether there is room for a good part; if not, the end is touched when there is.
+    pub(super) fn has_room(&mut self, end: End) -> bool {
+        let capacity = self.capacity();
+        let Some(side) = self.side_mut(end) else { return true };
+        let writable = side.state(capacity).writable;
+        if !writable {
+            side.want_room();
+        }
+        writable
+    }
+
     /// A fault: both ends lose the connection.
     fn break_connection(&mut self, end: End) {
+        #[cfg(test)]
+        {
+            self.broken += 1;
+        }
         if let Some(side) = self.side_mut(end) {
             side.fail(Errno::CONNRESET);
+            // The send that met it tells.
+            side.take_error();
         }
         self.plan_arrival(end.peer(), Event::Reset { end: end.peer() });
     }
 
-    /// Bytes that can be received now.
-    pub(super) fn arrived(&self, end: End) -> usize {
-        self.side(end).map_or(0, Side::arrived)
-    }
-
     /// Takes bytes that have arrived, perhaps not all; zero at the end of the stream.
     pub(super) fn receive(&mut self, end: End, into: &mut [u8]) -> Result<usize, Errno> {
-        let Some(side) = self.side(end) else { return Err(Errno::BADF) };
+        let Some(side) = self.side_mut(end) else { return Err(Errno::BADF) };
         let mut count = side.arrived().min(into.len());
         if count == 0 {
-            return match side.error {
+            return match side.take_error() {
                 Some(error) => Err(error),
-                None if side.ended => Ok(0),
-                None => Err(Errno::AGAIN),
+                // As on Linux, an error is told once, and then the stream looks ended.
+                None if side.ended || side.error.is_some() => Ok(0),
+                None => {
+                    self.perhaps_report_nothing(end, Direction::In);
+                    Err(Errno::AGAIN)
+                }
             };
         }
+        let there = side.arrived();
         if self.random.chance(self.options.short_per_mille) {
             count = 1 + self.random.below(count);
+            if count < there.min(into.len()) {
+                // A short read means that no more was there: so the rest is news.
+                self.plan(Event::Rest { end });
+            }
         }
         let Some(sides) = self.connections.get_mut(end.connection) else { return Err(Errno::BADF) };
         let count = sides[end.side].take(into, count);
@@ -306,12 +421,21 @@ impl Network {
         Ok(count)
     }
 
+    /// The error an end has stored.
+    pub(super) fn take_error(&mut self, end: End) -> Option<Errno> {
+        self.side_mut(end)?.take_error()
+    }
+
     /// Ends our direction after what is on its way.
-    pub(super) fn shutdown(&mut self, end: End) {
-        let Some(side) = self.side_mut(end) else { return };
-        if side.error.is_none() && !std::mem::replace(&mut side.fin_sent, true) {
+    pub(super) fn shutdown(&mut self, end: End) -> Result<(), Errno> {
+        let side = self.side_mut(end).ok_or(Errno::BADF)?;
+        if side.error.is_some() || !side.stands {
+            return Err(Errno::NOTCONN);
+        }
+        if !std::mem::replace(&mut side.fin_sent, true) {
             self.plan_arrival(end.peer(), Event::Ended { end: end.peer() });
         }
+        Ok(())
     }
 
     /// Whether the peer has read everything that was sent, and our end has arrived behind it.
@@ -328,7 +452,8 @@ impl Network {
         if side.arrived() > 0 && side.error.is_none() {
             return self.reset(end);
         }
-        self.shutdown(end);
+        // An end that is broken, or does not stand yet, has nothing to say.
+        let _ = self.shutdown(end);
         self.forget(end);
     }
 
@@ -346,10 +471,12 @@ impl Network {
         }
     }
 
-    /// Perhaps wakes a socket that waits, for no reason at all.
-    pub(super) fn perhaps_wake_for_nothing(&mut self, owner: SlotId) {
-        if self.random.chance(self.options.spurious_per_mille) {
-            self.plan(Event::Spurious { owner });
+    /// Perhaps reports, to who begins to wait, what has not happened.
+    fn perhaps_report_nothing(&mut self, end: End, direction: Direction) {
+        if self.random.chance(self.options.spurious_per_mille)
+            && let Some(owner) = self.side(end).and_then(|side| side.owner)
+        {
+            self.plan(Event::Spurious { owner, direction });
         }
     }
 
@@ -373,8 +500,12 @@ impl Network {
         match event {
             Event::Knock { client, target, retries } => self.knock(client, target, retries),
             Event::Answered { client, outcome } => {
-                let owner = self.side(client)?.owner?;
-                Some(Notice::Connected(owner, outcome))
+                let side = self.side_mut(client)?;
+                match outcome {
+                    Ok(()) => side.stands = true,
+                    Err(error) => side.fail(error),
+                }
+                side.owner.map(Notice::Touched)
             }
             Event::Arrived { end, bytes } => {
                 let side = self.side_mut(end)?;
@@ -386,12 +517,13 @@ impl Network {
                     return None;
                 }
                 side.arrive(bytes);
-                side.owner.map(Notice::Readable)
+                side.owner.map(Notice::Touched)
             }
+            Event::Rest { end } => self.side(end)?.owner.map(Notice::Touched),
             Event::Ended { end } => {
                 let side = self.side_mut(end)?;
                 side.ended = true;
-                side.owner.map(Notice::Readable)
+                side.owner.map(Notice::Touched)
             }
             Event::Reset { end } => {
                 let side = self.side_mut(end)?;
@@ -399,13 +531,13 @@ impl Network {
                     return None;
                 }
                 side.fail(Errno::CONNRESET);
-                side.owner.map(Notice::Reset)
+                side.owner.map(Notice::Touched)
             }
             Event::Room { end } => {
                 let side = self.side_mut(end)?;
-                if side.take_back(capacity) { side.owner.map(Notice::Writable) } else { None }
+                if side.take_back(capacity) { side.owner.map(Notice::Touched) } else { None }
             }
-            Event::Spurious { owner } => Some(Notice::Spurious(owner)),
+            Event::Spurious { owner, direction } => Some(Notice::Spurious(owner, direction)),
             Event::File { operation } => Some(Notice::File(operation)),
         }
     }
@@ -429,9 +561,9 @@ impl Network {
         let end = client.peer();
         listening.queue.push_back(end);
         let owner = listening.owner;
-        *self.side_mut(end)? = Side::new(None, Some(target));
+        *self.side_mut(end)? = Side::new(Some(target));
         self.plan_arrival(client, Event::Answered { client, outcome: Ok(()) });
-        owner.map(Notice::Readable)
+        owner.map(Notice::Touched)
     }
 
     /// The accept queue is full: TCP tries again later, a Unix socket says so.

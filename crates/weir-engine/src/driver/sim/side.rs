@@ -4,18 +4,23 @@ use std::{collections::VecDeque, io::IoSlice};
 
 use rustix::io::Errno;
 
-use crate::{net::Address, slots::SlotId, time::Instant};
+use super::network::{Owner, State};
+use crate::{net::Address, time::Instant};
 
 /// One end.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// The driver's socket; none while the end waits to be accepted.
-    pub(super) owner: Option<SlotId>,
+    /// The descriptor that holds it; none while the end waits to be accepted.
+    pub(super) owner: Option<Owner>,
     pub(super) local: Option<Address>,
     /// The handle is gone, or not there yet.
     pub(super) closed: bool,
-    /// A reset has arrived, or was sent by a fault.
+    /// The connection stands, or has stood.
+    pub(super) stands: bool,
+    /// It was refused, a reset has arrived, or was sent by a fault.
     pub(super) error: Option<Errno>,
+    /// Some call has told of the error: no other does.
+    is_error_told: bool,
     /// The peer's end of stream has arrived.
     pub(super) ended: bool,
     /// Our end of stream is on its way.
@@ -30,15 +35,19 @@ pub(super) struct Side {
     /// Room on its way back.
     returning: usize,
     room_planned: bool,
-    /// The sender is to be told of room whatever there is.
-    nudged: bool,
     /// The sender was refused room and wants to hear when there is some.
     wants_room: bool,
 }
 
 impl Side {
-    pub(super) fn new(owner: Option<SlotId>, local: Option<Address>) -> Self {
-        Self { owner, local, ..Self::default() }
+    /// An end that stands, and that no descriptor holds yet.
+    pub(super) fn new(local: Option<Address>) -> Self {
+        Self { stands: true, local, ..Self::default() }
+    }
+
+    /// A client's end, before anybody has answered.
+    pub(super) fn starting(local: Option<Address>) -> Self {
+        Self { local, ..Self::default() }
     }
 
     /// An end that nobody holds.
@@ -49,6 +58,22 @@ impl Side {
     /// Bytes that can be read now.
     pub(super) fn arrived(&self) -> usize {
         self.arrived
+    }
+
+    /// What can be done without waiting. As on Linux, there is room only when a good part is free.
+    pub(super) fn state(&self, capacity: usize) -> State {
+        let broken = self.error.is_some();
+        State {
+            readable: self.arrived > 0 || self.ended || broken,
+            writable: broken || self.stands && self.charged <= capacity / 2,
+            ended: self.ended || broken,
+            hung_up: broken || self.ended && self.fin_sent,
+        }
+    }
+
+    /// The error, the first time somebody asks.
+    pub(super) fn take_error(&mut self) -> Option<Errno> {
+        if std::mem::replace(&mut self.is_error_told, self.error.is_some()) { None } else { self.error }
     }
 
     /// The handle is gone, or nothing is left to read or on its way, the end of the stream least of all.
@@ -104,24 +129,19 @@ impl Side {
     /// Room for `count` bytes starts its way back to this sender; true when an event must be planned for it.
     pub(super) fn give_back(&mut self, count: usize) -> bool {
         self.returning += count;
+        self.plan_room()
+    }
+
+    /// The sender's kernel looks again soon; true when an event must be planned for it.
+    pub(super) fn plan_room(&mut self) -> bool {
         !std::mem::replace(&mut self.room_planned, true)
     }
 
-    /// The sender hears from its own kernel soon; true when an event must be planned for it.
-    pub(super) fn nudge(&mut self) -> bool {
-        self.nudged = true;
-        !std::mem::replace(&mut self.room_planned, true)
-    }
-
-    /// Room has come back; true when the sender is to be told. As on Linux, that waits until a good part is free.
+    /// Room has come back; true when the sender is to be told, which waits until a good part is free.
     pub(super) fn take_back(&mut self, capacity: usize) -> bool {
         self.room_planned = false;
         self.charged = self.charged.saturating_sub(std::mem::take(&mut self.returning));
-        let enough = self.charged <= capacity / 2;
-        self.wants_room && (std::mem::take(&mut self.nudged) || enough) && {
-            self.wants_room = false;
-            true
-        }
+        self.state(capacity).writable && std::mem::take(&mut self.wants_room)
     }
 
     /// The handle is gone; what was not read is forgotten.

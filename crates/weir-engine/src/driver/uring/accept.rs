@@ -1,6 +1,6 @@
 //! Accepts and connects.
 
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use io_uring::opcode;
 use rustix::io::Errno;
@@ -29,7 +29,7 @@ impl Uring {
         if blocked || self.draining.is_some() {
             return;
         }
-        if !self.reserve.has_room(socket.descriptor.as_fd(), &self.parts.counters) {
+        if !self.reserve.has_room(&self.parts.counters, || socket::lowest_free(socket.descriptor.as_fd())) {
             return self.starve(id);
         }
         socket.arm = Arm::Armed(0);
@@ -61,7 +61,7 @@ impl Uring {
         }
         if let Some(descriptor) = accepted {
             self.parts.counters.accepts.increment();
-            self.reserve.note(descriptor.as_fd());
+            self.reserve.note(descriptor.as_raw_fd());
             self.accepts_in_bursts = self.reserve.leaves_a_burst(descriptor.as_fd());
             socket.accepted.push_back(descriptor);
             socket.wake_receiver();

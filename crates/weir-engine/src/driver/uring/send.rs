@@ -293,7 +293,8 @@ impl Socket {
                 queue.consume(sent.bytes);
                 if sent.bytes < sent.offered { Pause::Full } else { Pause::Over }
             } else {
-                files::send_share(descriptor, queue, left, counters, |range, bytes_max| {
+                let has_room = || files::has_room(descriptor, counters);
+                files::send_share(queue, left, counters, has_room, |range, bytes_max| {
                     files::send_part_without_waiting(descriptor, range, bytes_max, counters)
                 })?
             };

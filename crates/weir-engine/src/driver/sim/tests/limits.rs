@@ -254,6 +254,31 @@ fn output_that_waits_for_a_slow_peer_holds_no_receive_buffers() {
 }
 
 #[test]
+fn a_send_that_waits_for_a_slow_peer_holds_no_receive_buffer() {
+    let buffers = BufferOptions { bytes: Some(512), count: Some(1) };
+    let sim = SimOptions { socket_buffer_bytes: 1024, ..options(1) };
+    let mut config = Config { buffers, ..config(sim) };
+    config.limits.output_high_water_bytes = 1000;
+    config.limits.output_low_water_bytes = 500;
+    let runtime = Runtime::new(&config).unwrap();
+    runtime.block_on(async {
+        let (slow, server) = pair().await;
+        spawn(echo(server));
+        spawn(async move {
+            slow.send(vec![1; 20_000]).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        // By then the echo has received what it may not queue.
+        sleep(MILLISECOND * 10).await;
+        let (client, server) = pair().await;
+        spawn(echo(server));
+        client.send(b"hello").await.unwrap();
+        let reply = timeout(MILLISECOND, client.recv()).await.expect("the buffer is free");
+        assert_eq!(&reply.unwrap().unwrap()[..], b"hello");
+    });
+}
+
+#[test]
 fn a_freed_descriptor_is_used_at_once() {
     let sim = SimOptions { descriptors_max: 3, ..options(2) };
     simulate(sim, async {

@@ -9,6 +9,7 @@ use crate::{
 
 mod endings;
 mod limits;
+mod programs;
 mod time;
 mod transfer;
 

@@ -9,7 +9,7 @@ use std::{
 use super::*;
 use crate::{
     spawn,
-    time::{now, sleep, timeout},
+    time::{now, sleep, timeout, yield_now},
 };
 
 #[test]
@@ -230,11 +230,17 @@ fn events_of_many_connections_come_in_one_turn() {
         for _ in 0..64 {
             pairs.push(pair().await);
         }
-        for (client, _) in &pairs {
+        let (clients, servers): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        // All of them wait before anything is sent.
+        let receive =
+            |server: Stream| async move { server.recv().await.unwrap().map(|bytes| bytes.to_vec()) };
+        let receivers: Vec<_> = servers.into_iter().map(|server| spawn(receive(server))).collect();
+        yield_now().await;
+        for client in &clients {
             client.send(b"x").await.unwrap();
         }
-        for (_, server) in &pairs {
-            assert_eq!(server.recv().await.unwrap().as_deref(), Some(&b"x"[..]));
+        for receiver in receivers {
+            assert_eq!(receiver.await.as_deref(), Some(&b"x"[..]));
         }
     });
     let counters = runtime.counters().snapshot();

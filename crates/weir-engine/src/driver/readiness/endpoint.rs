@@ -1,0 +1,120 @@
+//! The driver's side of one socket: what it is, what is known to be ready, who waits for it, what it has to send.
+
+use std::task::Waker;
+
+use rustix::io::Errno;
+
+use super::{Interest, Kernel};
+use crate::{
+    counters::Counters,
+    driver::{
+        output::Output,
+        socket::{self, StoredError},
+    },
+    pool::SizeChoice,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Listener { exclusive: bool },
+    Connecting,
+    Stream,
+}
+
+/// Where a socket stands in the queue for receive buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BufferTurn {
+    /// Not in it.
+    None,
+    /// In it.
+    Waiting,
+    /// Its turn has come: it may take a buffer although others wait.
+    Granted,
+}
+
+#[derive(Debug)]
+pub(super) struct Socket<D> {
+    pub(super) descriptor: D,
+    pub(super) kind: Kind,
+    /// Known to the backend.
+    pub(super) watched: bool,
+    pub(super) interest: Interest,
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    /// The peer's end or an error was reported: keep reading until the kernel shows it.
+    pub(super) ended: bool,
+    pub(super) end_of_stream: bool,
+    pub(super) error: Option<StoredError>,
+    /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
+    pub(super) has_rest: bool,
+    pub(super) receive_waiter: Option<Waker>,
+    pub(super) output: Output,
+    pub(super) closing: bool,
+    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too, or has taken
+    /// everything.
+    pub(super) discarding: bool,
+    pub(super) size: SizeChoice,
+    pub(super) buffer_turn: BufferTurn,
+    /// Bytes received, or connections accepted, in this turn.
+    pub(super) turn: u64,
+    pub(super) turn_bytes: usize,
+    /// Bytes sent in that turn.
+    pub(super) send_turn: u64,
+    pub(super) send_turn_bytes: usize,
+}
+
+impl<D> Socket<D> {
+    pub(super) fn new(descriptor: D, kind: Kind) -> Self {
+        Self {
+            descriptor,
+            kind,
+            watched: false,
+            interest: Interest::default(),
+            readable: kind != Kind::Connecting,
+            writable: kind != Kind::Connecting,
+            ended: false,
+            end_of_stream: false,
+            error: None,
+            has_rest: false,
+            receive_waiter: None,
+            output: Output::default(),
+            closing: false,
+            discarding: false,
+            size: SizeChoice::default(),
+            buffer_turn: BufferTurn::None,
+            turn: 0,
+            turn_bytes: 0,
+            send_turn: 0,
+            send_turn_bytes: 0,
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, counters: &Counters) {
+        if self.error.is_none() {
+            self.error = Some(StoredError(error));
+            self.has_rest = socket::is_over(error) && !self.end_of_stream;
+            // Nothing need be reported any more for it to be there.
+            self.readable |= self.has_rest;
+        }
+        if !self.output.queue.is_empty() {
+            kernel.reset_on_close(&self.descriptor, counters);
+            self.output.queue.clear();
+        }
+        self.wake_receiver();
+        self.output.wake();
+    }
+
+    pub(super) fn wake_receiver(&mut self) {
+        if let Some(waker) = self.receive_waiter.take() {
+            waker.wake();
+        }
+    }
+
+    /// Remembers who waits to receive.
+    pub(super) fn wait_to_receive(&mut self, waker: &Waker) {
+        match &mut self.receive_waiter {
+            Some(present) if present.will_wake(waker) => {}
+            present => *present = Some(waker.clone()),
+        }
+    }
+}

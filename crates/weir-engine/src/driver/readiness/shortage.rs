@@ -1,0 +1,55 @@
+//! Receive buffers when there are none: a queue, first come first served.
+
+use std::task::Waker;
+
+use super::{Backend, Kernel, Readiness, endpoint::BufferTurn};
+use crate::slots::SlotId;
+
+impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
+    /// There is no buffer for a receive, or others came before it.
+    #[cold]
+    pub(super) fn wait_for_buffer(&mut self, id: SlotId, waker: &Waker) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.wait_to_receive(waker);
+        match std::mem::replace(&mut socket.buffer_turn, BufferTurn::Waiting) {
+            BufferTurn::None => {
+                self.parts.counters.buffers_exhausted.increment();
+                self.starved_receivers.push_back(id);
+            }
+            // Something else took the buffer meanwhile.
+            BufferTurn::Granted => self.starved_receivers.push_front(id),
+            BufferTurn::Waiting => {}
+        }
+        let ended = socket.ended;
+        self.pause_reading(id, ended);
+    }
+
+    /// Wakes as many receivers as there are buffers again, first come first served. True: somebody was woken.
+    pub(super) fn grant_buffers(&mut self) -> bool {
+        let pool = &self.parts.receive_pool;
+        // Of a size that has no buffers at all yet there may be some when one is asked for.
+        let free = |class| if pool.buffers(class) > 0 { pool.free(class) } else { usize::MAX };
+        let mut left: Vec<usize> = (0..self.classes).map(free).collect();
+        let mut woken = false;
+        let sockets = &mut self.sockets;
+        self.starved_receivers.retain(|&id| {
+            let Some(socket) = sockets.get_mut(id) else { return false };
+            let left = &mut left[usize::from(socket.size.class())];
+            if *left == 0 {
+                return true;
+            }
+            #[cfg(test)]
+            if super::plants::is_planted(super::plants::Plant::TurnIsLost) {
+                return true;
+            }
+            socket.buffer_turn = BufferTurn::Granted;
+            if socket.receive_waiter.is_some() {
+                *left -= 1;
+                woken = true;
+                socket.wake_receiver();
+            }
+            false
+        });
+        woken
+    }
+}
