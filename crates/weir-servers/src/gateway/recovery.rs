@@ -122,6 +122,18 @@ impl Session {
         }
     }
 
+    /// Every record was read: orders for which there was no room find it, where those before them have ended.
+    fn finish_orders(&mut self, early: &mut Answers) {
+        loop {
+            let left = self.later.len();
+            self.catch_up(early);
+            self.ledger.sweep();
+            if self.later.len() == left {
+                return;
+            }
+        }
+    }
+
     /// Everything was read. `homes`: those of the clients it has answers for.
     fn conclude(&mut self, homes: impl Iterator<Item = usize>, is_empty: bool) {
         // Numbers of sessions that were before mean nothing in this one.
@@ -460,12 +472,12 @@ impl<'c> Recovering<'c> {
         let mut naming = Naming { all: &self.venues, venues: self.venues[..limits.len()].to_vec() };
         let mut expired = Vec::new();
         for (place, mut session) in self.former {
-            session.catch_up(&mut early);
+            session.finish_orders(&mut early);
             naming.add(place, &session, session.ledger.expiries(), &mut expired);
         }
         let mut stranded = Vec::new();
         for ((worker, venue), session) in &mut sessions {
-            session.catch_up(&mut early);
+            session.finish_orders(&mut early);
             session.conclude((0..workers).filter(|home| feeds(*worker, *home)), self.is_empty);
             // Of those it is known of none whether it is open.
             if limits.get(*venue).is_some_and(|limits| limits.when_full == WhenFull::ForgetOldest) {
