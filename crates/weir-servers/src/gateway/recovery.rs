@@ -1,8 +1,9 @@
 //! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
 //! what was changed while it ran.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
+use foldhash::HashMap;
 use weir_proto::{
     ouch::{
         ClientOrderId, Inbound, Symbol, inbound_user_ref_num, original_user_ref_num, outbound_user_ref_num,
@@ -104,7 +105,7 @@ impl Session {
             later: VecDeque::new(),
             resume: Resume::default(),
             kept: BTreeMap::new(),
-            delivered: HashMap::new(),
+            delivered: HashMap::default(),
         }
     }
 
@@ -269,13 +270,13 @@ impl<'c> Recovering<'c> {
             sessions: places.map(|place| (place, Session::new(limits[place.1]))).collect(),
             limits,
             venues: venues.iter().map(|(name, _)| name.clone()).collect(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             former: Vec::new(),
             now,
             positions: Positions::default(),
             unsent: BTreeMap::new(),
             told: HashSet::new(),
-            last_sent: HashMap::new(),
+            last_sent: HashMap::default(),
             early: BTreeMap::new(),
             accounts,
             controls,

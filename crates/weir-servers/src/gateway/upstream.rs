@@ -11,7 +11,7 @@ mod sender;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::HashMap;
 use weir_engine::{
     Lease,
     net::{Address, Stream},
