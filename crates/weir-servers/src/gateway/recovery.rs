@@ -1,7 +1,7 @@
 //! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
 //! what was changed while it ran.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use foldhash::HashMap;
 use weir_proto::{
@@ -145,7 +145,12 @@ impl Session {
             *delivered = (*sequence).max(*delivered);
         }
         // Each journal has its clients' answers without a gap; the one that has come least far decides.
-        let feeding = homes.map(|home| self.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
+        // Those of orders that are open count too: they may have been sent while there was another route, and their
+        // journal may have lost every answer.
+        let of_open: BTreeSet<usize> =
+            self.ledger.open_orders().map(|(origin, _)| usize::from(origin.home)).collect();
+        let feeding =
+            homes.chain(of_open).map(|home| self.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
         let kept = feeding.chain(self.kept.values().copied()).min().unwrap_or(0);
         // Where nothing was kept or the session was never joined, what the exchange said before is not asked for.
         let is_new = is_empty || self.resume.session.is_none();

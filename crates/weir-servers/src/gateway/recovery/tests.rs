@@ -267,6 +267,35 @@ fn a_young_replace_is_not_lost_by_a_later_answer_to_a_client_of_another_worker()
     }
 }
 
+#[test]
+fn answers_that_a_home_has_lost_are_asked_for_again_also_when_routes_have_changed() {
+    let sent =
+        |account, upstream, raw| RecordKind::Sent { account, session: session_key(0, 0), upstream, raw };
+    let (of_other, of_own, answer) = (enter(1), enter(1), live(1));
+    let upstream_sequence = pack_sequence(session_key(0, 0), 0, 5);
+    let records = [
+        RecordKind::Application { kind: RECORD_SESSION, session: 0, payload: b"\0DAY       " },
+        sent(ACCOUNT, 1, &of_other),
+        sent(AccountId(0), 2, &of_own),
+        RecordKind::Sequenced { account: AccountId(0), sequence: 1, upstream_sequence, message: &answer },
+    ];
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let nobody = |_: &str| None;
+    let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
+    for kind in records {
+        recovering.take(&Record { worker: 0, t_ns: 0, kind });
+    }
+    // Each worker sends for its own clients now.
+    let recovered = recovering.finish(|worker, home| worker == home, false);
+    let resume = &recovered.sessions[0].1;
+    assert_eq!(
+        (resume.next, resume.heard),
+        (1, 5),
+        "the other worker's client may have had an answer before"
+    );
+}
+
 fn rejected(user_ref_num: u32, reason: u16) -> Vec<u8> {
     let client_order_id = ClientOrderId([b' '; 14]);
     let message = Outbound::Rejected(Rejected { timestamp_ns: 1, user_ref_num, reason, client_order_id });
