@@ -1,9 +1,9 @@
 //! How long a gateway takes to start again: `cargo bench -p weir-servers --bench recovery [-- FOLDER [MIB]]`.
 //!
 //! It writes journals of a stated size together (1024 MiB if nothing is said), as a day of orders leaves them that are
-//! accepted and executed, and times the start of a gateway of two workers that reads them. Once each client's orders are
-//! sent by its own worker, and once by the other one, so that an order and its answers are in different journals. The
-//! folder is removed at the end; its default is the working directory's `weir-recovery-bench`.
+//! accepted and executed, and times the start of a gateway of two workers that reads them: once where the orders of
+//! each client are sent by its own worker, and once by the other one, so that an order and its answers are in different
+//! journals. The folder is removed at the end; its default is the working directory's `weir-recovery-bench`.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 use std::{

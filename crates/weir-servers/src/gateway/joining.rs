@@ -8,9 +8,9 @@
 //! After a restart more may be asked for again than was lost, even everything, and a session that has begun anew under
 //! its old name would have the first message too. So the first login asks for what comes behind the last message that
 //! any client has had: who has that is the one that is known. Between that login and the one that asks for less the
-//! exchange may begin anew too. So until the last message that any client has had has come again, nothing is sent in the
-//! session, and one that has nothing more to say before is questioned anew. A session that has just begun cannot give
-//! that message: it is an answer to an order.
+//! exchange may begin anew too. So until the last message that any client has had has come again, nothing is sent in
+//! the session, and one that has nothing more to say before is questioned anew. A session that has just begun cannot
+//! give that message: it is an answer to an order.
 
 use std::cmp::Ordering;
 

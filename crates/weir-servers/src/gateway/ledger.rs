@@ -392,8 +392,8 @@ impl Ledger {
         }
     }
 
-    /// A journal has an answer to this number. It says nothing about lower ones of other accounts: the journals of their
-    /// homes may be read later, and may have lost what the exchange has said to them before.
+    /// A journal has an answer to this number. It says nothing about lower ones of other accounts: the journals of
+    /// their homes may be read later, and may have lost what the exchange has said to them before.
     fn note_answered(&mut self, account: AccountId, number: u32) {
         if let Ok(place) = self.unanswered.binary_search_by_key(&number, |sent| sent.number) {
             self.unanswered[place].is_answered = true;
@@ -409,9 +409,9 @@ impl Ledger {
         self.answers_unswept += 1;
     }
 
-    /// Forgets what the journals have answers to. An account's stream has its answers in their order, so its later ones
-    /// say of a lower number of its own that it was handled too, unless it was too old to be sent again: a replace among
-    /// these got no answer, because it was ignored.
+    /// Forgets what the journals have answers to. An account's stream has its answers in their order, so later ones
+    /// say of a lower number of its own that it was handled too, unless it was too old to be sent again: a replace
+    /// among these got no answer, because it was ignored.
     pub(super) fn sweep(&mut self) {
         self.answers_unswept = 0;
         for sent in std::mem::take(&mut self.unanswered) {

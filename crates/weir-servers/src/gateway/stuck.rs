@@ -12,8 +12,8 @@ use super::{
 
 /// What the port to another worker did not take, in order.
 ///
-/// While it is not empty no more is received of the exchanges (`Gateway::after_receive`), of the clients whose orders go
-/// to that worker (`Gateway::is_congested`), and, when answers are in it, of those whose orders are sent here
+/// While it is not empty no more is received of the exchanges (`Gateway::after_receive`), of the clients whose orders
+/// go to that worker (`Gateway::is_congested`), and, when answers are in it, of those whose orders are sent here
 /// (`Gateway::fall_behind`). So its maximum is: one order for each account, of which more are refused; a cancel of
 /// everything for each of these and for each account; and answers, none of which may be lost, as many as one receive
 /// of each upstream session has and one to each order that was on its way here.

@@ -283,8 +283,8 @@ impl Found {
     }
 }
 
-/// Reads the journals of all workers and shows each record of a known account to `visit`: in order for each journal, and
-/// in the order of their times together, as far as clocks tell. A torn tail is cleared.
+/// Reads the journals of all workers and shows each record of a known account to `visit`: in order for each journal,
+/// and in the order of their times together, as far as clocks tell. A torn tail is cleared.
 ///
 /// # Errors
 /// See [`OrdersRecoverError`].
