@@ -151,13 +151,13 @@ pub(super) struct Parts {
 
 impl Gateway {
     pub(super) fn new(hub: Rc<Hub>, parts: Parts) -> Rc<Self> {
-        let worker = hub.worker();
+        let (worker, accounts) = (hub.worker(), hub.account_count());
         Rc::new_cyclic(|this| Self {
             this: this.clone(),
             hub,
             counters: parts.counters,
             hops: parts.hops,
-            stuck: (0..parts.common.workers).map(|_| Stuck::default()).collect(),
+            stuck: (0..parts.common.workers).map(|_| Stuck::new(accounts)).collect(),
             is_behind: Cell::new(false),
             common: parts.common,
             worker,
@@ -252,6 +252,9 @@ impl Gateway {
             Task::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
         task.received_ns = origin.received_ns;
         task.handed_ns = origin.received_ns;
+        if !self.stuck[worker].takes_order() {
+            return Err(reject_reason::PROCESSING_ERROR);
+        }
         self.hub.log_inbound(origin.account, raw);
         if self.hub.is_failed() {
             // What is not known after a restart is not sent.

@@ -7,7 +7,12 @@
 //!
 //! After a restart more may be asked for again than was lost, even everything, and a session that has begun anew under
 //! its old name would have the first message too. So the first login asks for what comes behind the last message that
-//! any client has had: who has that is the one that is known.
+//! any client has had: who has that is the one that is known. Between that login and the one that asks for less the
+//! exchange may begin anew too. So until the last message that any client has had has come again, nothing is sent in
+//! the session, and one that has nothing more to say before is questioned anew. A session that has just begun cannot
+//! give that message: it is an answer to an order.
+
+use std::cmp::Ordering;
 
 use weir_proto::soup::Name;
 
@@ -17,9 +22,31 @@ pub(super) struct Joining {
     is_look: bool,
     /// Since when every look has found the session and every login that asked for what comes next was refused.
     withheld_since_ns: Option<u64>,
-    /// How far the session has to have come to be the one that is known, as long as that is not seen.
-    unproven: Option<u64>,
+    proof: Proof,
 }
+
+/// What is known of whether the session is the one that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Proof {
+    /// It is.
+    #[default]
+    Given,
+    /// It has to have this message, the last one that any client has had, and what comes behind it is asked for.
+    Questioned { heard: u64, beats_max: u32 },
+    /// It has that, and is asked for less at the next login, or was let in to that and has not said it yet. `beats` are
+    /// the heartbeats since its last message.
+    Awaited { heard: u64, beats_max: u32, is_joined: bool, beats: u32 },
+}
+
+/// So many heartbeats without a message between them make a session doubtful. Twice as many each time it proves itself
+/// all the same: an exchange may take its time to read what it has to say again.
+const DOUBTFUL_BEATS: u32 = 2;
+/// More heartbeats are never waited for.
+const DOUBTFUL_BEATS_MAX: u32 = 64;
+
+/// The session may be another one than the one that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Doubtful;
 
 /// What an accepted login means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +66,54 @@ pub(super) enum Joined {
 impl Joining {
     /// The message `next` is wanted, and `heard` is the last one that is known to have been there. Zero: none is.
     pub(super) fn after(next: u64, heard: u64) -> Self {
-        Self { unproven: (heard > 0 && heard >= next).then_some(heard + 1), ..Self::default() }
+        let is_known = heard == 0 || heard < next;
+        let questioned = Proof::Questioned { heard, beats_max: DOUBTFUL_BEATS };
+        Self { proof: if is_known { Proof::Given } else { questioned }, ..Self::default() }
     }
 
     /// What to ask for of the session that is known, whose next message has this number.
     pub(super) fn wanted(&self, session: Option<Name<10>>, next: u64) -> (Name<10>, u64) {
-        match (self.is_look, session) {
-            (false, session) => (session.unwrap_or_default(), self.unproven.unwrap_or(next)),
-            (true, _) => (Name::default(), 0),
+        match self.proof {
+            _ if self.is_look => (Name::default(), 0),
+            Proof::Questioned { heard, .. } => (session.unwrap_or_default(), heard + 1),
+            Proof::Given | Proof::Awaited { .. } => (session.unwrap_or_default(), next),
+        }
+    }
+
+    /// Whether the session has not shown yet that it is the one that is known: nothing is sent in it.
+    pub(super) fn is_open(&self) -> bool {
+        self.proof != Proof::Given
+    }
+
+    /// The session has said this; `is_answer`: to an order.
+    pub(super) fn heard(&mut self, sequence: u64, is_answer: bool) -> Result<(), Doubtful> {
+        if let Proof::Awaited { heard, beats, .. } = &mut self.proof {
+            *beats = 0;
+            match sequence.cmp(heard) {
+                Ordering::Less => {}
+                Ordering::Equal if !is_answer => return Err(Doubtful),
+                Ordering::Equal | Ordering::Greater => self.proof = Proof::Given,
+            }
+        }
+        Ok(())
+    }
+
+    /// The session has nothing to say.
+    pub(super) fn beaten(&mut self) -> Result<(), Doubtful> {
+        if let Proof::Awaited { beats_max, is_joined: true, beats, .. } = &mut self.proof {
+            *beats += 1;
+            if *beats >= *beats_max {
+                *beats_max = beats_max.saturating_mul(2).min(DOUBTFUL_BEATS_MAX);
+                return Err(Doubtful);
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection is gone. A session that has not proved itself on it is questioned anew.
+    pub(super) fn left(&mut self) {
+        if let Proof::Awaited { heard, beats_max, is_joined: true, .. } = self.proof {
+            self.proof = Proof::Questioned { heard, beats_max };
         }
     }
 
@@ -71,16 +138,47 @@ impl Joining {
         let is_look = std::mem::take(&mut self.is_look);
         let since_ns = self.withheld_since_ns.take();
         let expected = known.filter(|(name, _)| name.eq_ignore_case(&session)).map(|(_, expected)| expected);
-        if let (Some(has_come_to), Some(_)) = (self.unproven.take(), expected) {
-            return if next < has_come_to { Joined::Anew } else { Joined::Proven };
+        let joined = match (self.proof, expected) {
+            (_, None) => Joined::Anew,
+            (Proof::Questioned { heard, beats_max }, Some(_)) if next > heard => {
+                self.proof = Proof::Awaited { heard, beats_max, is_joined: false, beats: 0 };
+                return Joined::Proven;
+            }
+            (Proof::Questioned { .. }, Some(_)) => Joined::Anew,
+            // A look says how far the session has come, and any other login what was asked for.
+            (Proof::Awaited { heard, .. }, Some(_)) if is_look && next <= heard => Joined::Anew,
+            (_, Some(expected)) => self.continued(
+                next.checked_sub(expected),
+                is_look,
+                since_ns.unwrap_or(now_ns),
+                (now_ns, patience_ns),
+            ),
+        };
+        match (joined, &mut self.proof) {
+            (Joined::Anew, proof) => *proof = Proof::Given,
+            (Joined::On | Joined::Without(_), Proof::Awaited { heard, .. }) if next > *heard => {
+                self.proof = Proof::Given
+            }
+            (Joined::On | Joined::Without(_), Proof::Awaited { is_joined, .. }) => *is_joined = true,
+            _ => {}
         }
-        match expected.and_then(|expected| next.checked_sub(expected)) {
+        joined
+    }
+
+    /// A session of the same name lacks so many of the messages that are wanted; none: it has not come that far.
+    fn continued(
+        &mut self,
+        missing: Option<u64>,
+        is_look: bool,
+        since_ns: u64,
+        (now_ns, patience_ns): (u64, u64),
+    ) -> Joined {
+        match missing {
             // Of its own messages it has fewer than we have heard.
             None => Joined::Anew,
             Some(0) => Joined::On,
             Some(missing) if !is_look => Joined::Without(missing),
             Some(missing) => {
-                let since_ns = since_ns.unwrap_or(now_ns);
                 if now_ns.saturating_sub(since_ns) > patience_ns {
                     return Joined::Without(missing);
                 }
@@ -166,9 +264,88 @@ mod tests {
             }
             assert_eq!(joining.accepted(known(1), found, 0, PATIENCE_NS), joined, "{found:?}");
             assert_eq!(joining.wanted(Some(day()), 1), (day(), 1), "that is known now");
+            assert_eq!(joining.is_open(), joined == Joined::Proven);
         }
         assert_eq!(Joining::after(10, 9).wanted(Some(day()), 10), (day(), 10));
         assert_eq!(Joining::after(10, 9).accepted(known(10), (day(), 10), 0, PATIENCE_NS), Joined::On);
+    }
+
+    /// It has proved itself by having the tenth message, and was let in to the first one.
+    fn let_in_to_the_first() -> Joining {
+        let mut joining = Joining::after(1, 9);
+        assert_eq!(joining.accepted(known(1), (day(), 10), 0, PATIENCE_NS), Joined::Proven);
+        joining.left();
+        assert_eq!(joining.wanted(Some(day()), 1), (day(), 1));
+        assert_eq!(joining.accepted(known(1), (day(), 1), 0, PATIENCE_NS), Joined::On);
+        assert!(joining.is_open(), "a session that has begun since has a first message too");
+        joining
+    }
+
+    #[test]
+    fn a_session_is_the_known_one_when_the_last_message_that_a_client_had_has_come_again() {
+        let mut joining = let_in_to_the_first();
+        for sequence in 1..9 {
+            assert_eq!((joining.heard(sequence, sequence > 1), joining.is_open()), (Ok(()), true));
+            assert_eq!(joining.beaten(), Ok(()), "it takes its time");
+        }
+        assert_eq!((joining.heard(9, true), joining.is_open()), (Ok(()), false));
+        for _ in 0..100 {
+            assert_eq!(joining.beaten(), Ok(()));
+        }
+        joining.left();
+        assert_eq!(joining.wanted(Some(day()), 10), (day(), 10));
+    }
+
+    #[test]
+    fn a_session_that_has_nothing_to_say_before_is_questioned_anew() {
+        let mut joining = let_in_to_the_first();
+        assert_eq!(joining.heard(1, false), Ok(()));
+        assert_eq!((joining.beaten(), joining.beaten()), (Ok(()), Err(Doubtful)));
+        joining.left();
+        assert_eq!(joining.wanted(Some(day()), 2), (day(), 10));
+        joining.refused();
+        assert_eq!(joining.accepted(known(2), (day(), 2), 0, PATIENCE_NS), Joined::Anew);
+        assert!(!joining.is_open());
+    }
+
+    #[test]
+    fn one_that_is_slow_proves_itself_again_and_has_more_time_each_time() {
+        let mut joining = let_in_to_the_first();
+        for beats in [2, 4, 8, 16, 32, 64, 64] {
+            assert!((1..beats).all(|_| joining.beaten() == Ok(())), "{beats}");
+            assert_eq!(joining.beaten(), Err(Doubtful));
+            joining.left();
+            assert_eq!(joining.wanted(Some(day()), 1), (day(), 10));
+            assert_eq!(joining.accepted(known(1), (day(), 10), 0, PATIENCE_NS), Joined::Proven);
+            joining.left();
+            assert_eq!(joining.accepted(known(1), (day(), 1), 0, PATIENCE_NS), Joined::On);
+        }
+        (1..=9).for_each(|sequence| assert_eq!(joining.heard(sequence, true), Ok(())));
+        assert!(!joining.is_open());
+    }
+
+    #[test]
+    fn what_is_no_answer_to_an_order_proves_nothing() {
+        let mut joining = let_in_to_the_first();
+        (1..9).for_each(|sequence| assert_eq!(joining.heard(sequence, true), Ok(())));
+        assert_eq!((joining.heard(9, false), joining.is_open()), (Err(Doubtful), true));
+    }
+
+    #[test]
+    fn a_session_that_was_lost_before_it_was_let_in_to_less_is_seen_by_a_look() {
+        for (found, joined) in [(9, Joined::Anew), (10, Joined::Looked), (1, Joined::Anew)] {
+            let mut joining = Joining::after(2, 9);
+            assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), Joined::Proven);
+            joining.left();
+            joining.refused();
+            assert_eq!(joining.accepted(known(2), (day(), found), 0, PATIENCE_NS), joined, "{found}");
+            assert_eq!(joining.is_open(), joined == Joined::Looked);
+        }
+        // What it does not give any more is missing, and it has come far enough.
+        let mut joining = Joining::after(2, 9);
+        assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), Joined::Proven);
+        assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), Joined::Without(8));
+        assert!(!joining.is_open());
     }
 
     #[test]

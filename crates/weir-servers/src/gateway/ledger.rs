@@ -86,6 +86,8 @@ struct Unanswered {
     resend_until_ns: u64,
     number: u32,
     length: u8,
+    /// A journal has the answer, and this goes with the next [`Ledger::sweep`].
+    is_answered: bool,
     message: [u8; MESSAGE_BYTES_MAX],
 }
 
@@ -141,6 +143,10 @@ pub(super) struct Ledger {
     given_up: Vec<u32>,
     /// The session has begun anew, and it is not known yet which numbers its exchange knows.
     is_new: bool,
+    /// By account: the highest number to which a journal has an answer.
+    answered: Vec<u32>,
+    /// Answers of journals since the last sweep.
+    answers_unswept: usize,
 }
 
 /// So many orders that are not open may be in [`Ledger::passed`] before they are looked for.
@@ -158,6 +164,8 @@ impl Ledger {
             ignored: Vec::new(),
             given_up: Vec::new(),
             is_new: false,
+            answered: Vec::new(),
+            answers_unswept: 0,
             limits,
         }
     }
@@ -338,13 +346,14 @@ impl Ledger {
             resend_until_ns,
             number,
             length,
+            is_answered: false,
             message: kept,
         });
     }
 
     /// A journal says that this was sent with this number; it may be sent again until `resend_until_ns`. Of one session
     /// they come in the order of their numbers. False: there is no room for it, as long as none of those before it has
-    /// ended.
+    /// ended. Behind the last record there has to be a [`Self::sweep`].
     pub(super) fn restore(&mut self, number: u32, origin: Origin, raw: &[u8], resend_until_ns: u64) -> bool {
         let original = original_user_ref_num(raw)
             .and_then(|client| self.translation.upstream_of(origin.account, client));
@@ -352,7 +361,11 @@ impl Ledger {
             return true;
         }
         if self.translation.restore_replacement(number, origin, original.unwrap_or(0)).is_err() {
-            return false;
+            if self.answers_unswept <= self.limits.open_max {
+                return false;
+            }
+            self.sweep();
+            return self.restore(number, origin, raw, resend_until_ns);
         }
         self.bury_orphans();
         self.keep_used();
@@ -372,11 +385,51 @@ impl Ledger {
         set_outbound_user_ref_num(&mut raw, number);
         set_outbound_original_user_ref_num(&mut raw, original);
         if let Ok((message, _)) = Outbound::decode(&raw) {
-            self.acknowledge(number);
+            self.note_answered(account, number);
             self.translation.settle(&message);
             self.bury(&message);
             self.keep_used();
         }
+    }
+
+    /// A journal has an answer to this number. It says nothing about lower ones of other accounts: the journals of
+    /// their homes may be read later, and may have lost what the exchange has said to them before.
+    fn note_answered(&mut self, account: AccountId, number: u32) {
+        if let Ok(place) = self.unanswered.binary_search_by_key(&number, |sent| sent.number) {
+            self.unanswered[place].is_answered = true;
+        }
+        while self.unanswered.front().is_some_and(|front| front.is_answered) {
+            self.unanswered.pop_front();
+        }
+        if account.0 as usize >= self.answered.len() {
+            self.answered.resize(account.0 as usize + 1, 0);
+        }
+        let last = &mut self.answered[account.0 as usize];
+        *last = number.max(*last);
+        self.answers_unswept += 1;
+    }
+
+    /// Forgets what the journals have answers to. An account's stream has its answers in their order, so later ones
+    /// say of a lower number of its own that it was handled too, unless it was too old to be sent again: a replace
+    /// among these got no answer, because it was ignored.
+    pub(super) fn sweep(&mut self) {
+        self.answers_unswept = 0;
+        for sent in std::mem::take(&mut self.unanswered) {
+            let Some(origin) = self.translation.origin_of(sent.number).filter(|_| !sent.is_answered) else {
+                continue;
+            };
+            let is_handled =
+                self.answered.get(origin.account.0 as usize).is_some_and(|last| sent.number < *last);
+            if !is_handled {
+                self.unanswered.push_back(sent);
+            } else if self.may_be_skipped(&sent) {
+                self.skipped.insert(sent.number, sent);
+            } else if sent.message[0] == b'U' {
+                self.translation.finish(sent.number);
+            }
+        }
+        self.bury_orphans();
+        self.keep_used();
     }
 
     /// Of what a journal tells, no number is given back: that was done when it happened, and the client may have used

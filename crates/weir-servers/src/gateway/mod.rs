@@ -25,6 +25,8 @@ mod commands;
 mod config;
 mod control;
 mod counters;
+#[cfg(test)]
+mod days;
 mod expiry;
 mod hops;
 mod joining;

@@ -1,8 +1,7 @@
 //! What accounts have open and have executed, as the journals tell it, and the last trade of each symbol. Journals are
 //! read one after the other, so that an execution may be read before its order.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use weir_proto::ouch::{Inbound, Outbound, Symbol};
 use weir_trading::{AccountId, Restored};
 

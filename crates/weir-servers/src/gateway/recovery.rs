@@ -1,8 +1,9 @@
 //! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
 //! what was changed while it ran.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
+use foldhash::HashMap;
 use weir_proto::{
     ouch::{
         ClientOrderId, Inbound, Symbol, inbound_user_ref_num, original_user_ref_num, outbound_user_ref_num,
@@ -104,7 +105,7 @@ impl Session {
             later: VecDeque::new(),
             resume: Resume::default(),
             kept: BTreeMap::new(),
-            delivered: HashMap::new(),
+            delivered: HashMap::default(),
         }
     }
 
@@ -122,6 +123,18 @@ impl Session {
         }
     }
 
+    /// Every record was read: orders for which there was no room find it, where those before them have ended.
+    fn finish_orders(&mut self, early: &mut Answers) {
+        loop {
+            let left = self.later.len();
+            self.catch_up(early);
+            self.ledger.sweep();
+            if self.later.len() == left {
+                return;
+            }
+        }
+    }
+
     /// Everything was read. `homes`: those of the clients it has answers for.
     fn conclude(&mut self, homes: impl Iterator<Item = usize>, is_empty: bool) {
         // Numbers of sessions that were before mean nothing in this one.
@@ -132,7 +145,12 @@ impl Session {
             *delivered = (*sequence).max(*delivered);
         }
         // Each journal has its clients' answers without a gap; the one that has come least far decides.
-        let feeding = homes.map(|home| self.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
+        // Those of orders that are open count too: they may have been sent while there was another route, and their
+        // journal may have lost every answer.
+        let of_open: BTreeSet<usize> =
+            self.ledger.open_orders().map(|(origin, _)| usize::from(origin.home)).collect();
+        let feeding =
+            homes.chain(of_open).map(|home| self.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
         let kept = feeding.chain(self.kept.values().copied()).min().unwrap_or(0);
         // Where nothing was kept or the session was never joined, what the exchange said before is not asked for.
         let is_new = is_empty || self.resume.session.is_none();
@@ -257,13 +275,13 @@ impl<'c> Recovering<'c> {
             sessions: places.map(|place| (place, Session::new(limits[place.1]))).collect(),
             limits,
             venues: venues.iter().map(|(name, _)| name.clone()).collect(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             former: Vec::new(),
             now,
             positions: Positions::default(),
             unsent: BTreeMap::new(),
             told: HashSet::new(),
-            last_sent: HashMap::new(),
+            last_sent: HashMap::default(),
             early: BTreeMap::new(),
             accounts,
             controls,
@@ -460,12 +478,12 @@ impl<'c> Recovering<'c> {
         let mut naming = Naming { all: &self.venues, venues: self.venues[..limits.len()].to_vec() };
         let mut expired = Vec::new();
         for (place, mut session) in self.former {
-            session.catch_up(&mut early);
+            session.finish_orders(&mut early);
             naming.add(place, &session, session.ledger.expiries(), &mut expired);
         }
         let mut stranded = Vec::new();
         for ((worker, venue), session) in &mut sessions {
-            session.catch_up(&mut early);
+            session.finish_orders(&mut early);
             session.conclude((0..workers).filter(|home| feeds(*worker, *home)), self.is_empty);
             // Of those it is known of none whether it is open.
             if limits.get(*venue).is_some_and(|limits| limits.when_full == WhenFull::ForgetOldest) {

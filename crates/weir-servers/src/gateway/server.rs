@@ -46,10 +46,7 @@ use super::{
 use crate::{
     journal::Level,
     metrics::{DRAINING, JOURNAL_FAILED},
-    orders::{
-        AccountConfig, Application, Hub, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery,
-        recover,
-    },
+    orders::{AccountConfig, Hub, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery, recover},
 };
 
 /// Symbols that have a reference price.
@@ -78,12 +75,12 @@ impl std::fmt::Debug for GatewayControl {
     }
 }
 
-struct Shared {
+pub(super) struct Shared {
     config: GatewayConfig,
     common: Arc<Common>,
     hops: Vec<Arc<Hops>>,
     handoff: Vec<Arc<HandoffCounters>>,
-    commander: Commander,
+    pub(super) commander: Commander,
 }
 
 impl Shared {
@@ -110,7 +107,7 @@ impl Shared {
         stats
     }
 
-    fn upstreams(&self) -> Vec<UpstreamStatus> {
+    pub(super) fn upstreams(&self) -> Vec<UpstreamStatus> {
         let common = &self.common;
         let troubles = common.troubles.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = common.begun.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,15 +138,15 @@ struct Seat {
 }
 
 /// A gateway that has not begun yet.
-struct Prepared {
-    shared: Arc<Shared>,
+pub(super) struct Prepared {
+    pub(super) shared: Arc<Shared>,
     seats: Vec<Option<Seat>>,
     recovery: Recovery,
 }
 
 impl Prepared {
     /// Recovers what the journals hold.
-    fn new(workers: usize, config: GatewayConfig, now: Moment) -> io::Result<Self> {
+    pub(super) fn new(workers: usize, config: GatewayConfig, now: Moment) -> io::Result<Self> {
         let mut common = common(&config, workers);
         let names = |name: &str| account_named(&config, name);
         let venues_limits: Vec<(String, LedgerLimits)> =
@@ -216,9 +213,9 @@ impl Prepared {
     }
 
     /// What the sessions begin with, and what makes the part of each worker, once.
-    fn into_parts(
+    pub(super) fn into_parts(
         self,
-    ) -> (Recovery, impl Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static) {
+    ) -> (Recovery, impl Fn(Rc<Hub>) -> io::Result<Rc<Gateway>> + Clone + Send + 'static) {
         let Self { shared, seats, recovery } = self;
         let seats = Arc::new(Mutex::new(seats));
         let make = move |hub: Rc<Hub>| {
@@ -248,7 +245,7 @@ impl GatewayServer {
             .map_err(|source| ServeError::Worker { worker: 0, source })?;
         let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
-        let orders = OrdersServer::start_recovered(server, orders, recovery, make)?;
+        let orders = OrdersServer::start_recovered(server, orders, recovery, move |hub| Ok(make(hub)? as _))?;
         let control = GatewayControl { orders: orders.control(), shared };
         Ok(Self { orders, control })
     }
@@ -318,7 +315,7 @@ impl LocalGateway {
         let prepared = Prepared::new(1, config, Moment { wall_ns: now_ns, engine_ns: now_ns })?;
         let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
-        let orders = LocalOrders::start_recovered(orders, recovery, make).await?;
+        let orders = LocalOrders::start_recovered(orders, recovery, move |hub| Ok(make(hub)? as _)).await?;
         Ok(Self { orders, shared })
     }
 
@@ -374,7 +371,7 @@ fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-fn orders_config(config: &GatewayConfig) -> OrdersConfig {
+pub(super) fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     OrdersConfig {
         session: config.session,
         journal: config.journal.clone().filter(|(_, level)| *level != Level::None),
@@ -397,6 +394,10 @@ fn restored_risk(
         let _ = references.set(*symbol, *price);
     }
     let mut risk: Vec<RiskState> = (0..workers).map(|_| new_risk(accounts, references)).collect();
+    #[cfg(test)]
+    if super::days::is_planted(super::days::Plant::ExposureNotRebuilt) {
+        return risk;
+    }
     let is_followed = |account: AccountId| {
         let limits = recovered.controls.limits_of(Some(account)).resolve();
         limits.is_ok_and(|limits| limits.needs_orders())
@@ -445,7 +446,7 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
 }
 
 /// Makes a worker's part and starts it.
-fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn Application>> {
+fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<Gateway>> {
     let Seat { port, sessions, asked, unsent, expired, risk } = seat;
     let (worker, config) = (hub.worker(), &shared.config);
     if shared.common.hands_off {

@@ -1,7 +1,7 @@
 //! What one worker could not hand to another.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{HashSet, VecDeque},
 };
 
@@ -12,13 +12,14 @@ use super::{
 
 /// What the port to another worker did not take, in order.
 ///
-/// It stays small without a limit of its own, because nobody adds to it for long. While it is not empty no more is
-/// received of the exchanges (`Gateway::after_receive`), of the clients whose orders go to that worker
-/// (`Gateway::is_congested`), and, when answers are in it, of those whose orders are sent here
-/// (`Gateway::fall_behind`). So there are the answers of one receive of each upstream session, one to each order that
-/// was on its way here, one order of each client, and one cancel of everything for each account.
-#[derive(Default)]
+/// While it is not empty no more is received of the exchanges (`Gateway::after_receive`), of the clients whose orders
+/// go to that worker (`Gateway::is_congested`), and, when answers are in it, of those whose orders are sent here
+/// (`Gateway::fall_behind`). So its maximum is: one order for each account, of which more are refused; a cancel of
+/// everything for each of these and for each account; and answers, none of which may be lost, as many as one receive
+/// of each upstream session has and one to each order that was on its way here.
 pub(super) struct Stuck {
+    orders_max: usize,
+    orders: Cell<usize>,
     tasks: RefCell<VecDeque<Task>>,
     /// Accounts whose last task in here cancels everything: another one behind it would find nothing more. A client
     /// that comes and goes would fill the list with them.
@@ -27,6 +28,22 @@ pub(super) struct Stuck {
 }
 
 impl Stuck {
+    /// For the clients of so many accounts.
+    pub(super) fn new(accounts: usize) -> Self {
+        Self {
+            orders_max: accounts,
+            orders: Cell::new(0),
+            tasks: RefCell::default(),
+            cancelling: RefCell::default(),
+            added: Signal::default(),
+        }
+    }
+
+    /// Whether one more order may be stuck.
+    pub(super) fn takes_order(&self) -> bool {
+        self.orders.get() < self.orders_max
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.borrow().is_empty()
     }
@@ -37,6 +54,7 @@ impl Stuck {
             Kind::CancelAll => cancelling.insert(task.account),
             Kind::Order => {
                 cancelling.remove(&task.account);
+                self.orders.set(self.orders.get() + 1);
                 true
             }
             Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => true,
@@ -55,6 +73,9 @@ impl Stuck {
                 return;
             }
             tasks.pop_front();
+            if task.kind == Kind::Order {
+                self.orders.set(self.orders.get() - 1);
+            }
             if task.kind == Kind::CancelAll {
                 self.cancelling.borrow_mut().remove(&task.account);
             }
@@ -62,6 +83,7 @@ impl Stuck {
     }
 
     pub(super) fn clear(&self) {
+        self.orders.set(0);
         self.tasks.borrow_mut().clear();
         self.cancelling.borrow_mut().clear();
     }
@@ -77,8 +99,9 @@ mod tests {
 
     #[test]
     fn what_is_stuck_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
-        let stuck = Stuck::default();
+        let stuck = Stuck::new(2);
         let add = |kind: Kind, account: u32| stuck.add(Task::bare(kind, account));
+        assert!(stuck.takes_order());
         for account in [1, 2, 1] {
             add(Kind::Order, account);
             (0..1000).for_each(|_| add(Kind::CancelAll, account));
@@ -86,6 +109,7 @@ mod tests {
         let both = |account: u32| [(Kind::Order, account), (Kind::CancelAll, account)];
         let expected = [both(1), both(2), both(1)].concat();
         assert_eq!(kinds(&stuck), expected);
+        assert!(!stuck.takes_order(), "as many orders as accounts");
         let mut taken = Vec::new();
         stuck.hand_over(|task| {
             let is_taken = taken.len() < 4;
@@ -93,6 +117,7 @@ mod tests {
             is_taken
         });
         assert_eq!((&taken[..], kinds(&stuck)), (&expected[..4], expected[4..].to_vec()));
+        assert!(stuck.takes_order(), "two of three have left");
         add(Kind::CancelAll, 2);
         assert_eq!(kinds(&stuck).last(), Some(&(Kind::CancelAll, 2)), "the one before has left");
     }

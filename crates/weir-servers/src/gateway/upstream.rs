@@ -11,7 +11,7 @@ mod sender;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::HashMap;
 use weir_engine::{
     Lease,
     net::{Address, Stream},
@@ -39,7 +40,7 @@ use super::{
     backoff::Backoff,
     expiry::Untold,
     hops::Hop,
-    joining::{Joined, Joining},
+    joining::{Doubtful, Joined, Joining},
     ledger::{Ledger, Sending},
     signal::Signal,
     task::{MESSAGE_BYTES_MAX, pack_sequence, sent_key, session_key},
@@ -121,6 +122,10 @@ pub(super) enum Ended {
     Withheld,
     #[error("the exchange has the session that is known, and is asked for what comes next of it")]
     Proven,
+    #[error(
+        "the exchange may have begun its session anew, and is asked for the end of the one that is known"
+    )]
+    Doubtful,
 }
 
 /// One worker's session with one venue.
@@ -205,6 +210,10 @@ impl Upstream {
     /// What names the session in the record of an order.
     #[inline]
     pub(super) fn sent_key(&self) -> u32 {
+        #[cfg(test)]
+        if super::days::is_planted(super::days::Plant::VenueNotRecorded) {
+            return sent_key(self.key - self.venue as u32, self.epoch.get());
+        }
         sent_key(self.key, self.epoch.get())
     }
 
@@ -398,15 +407,15 @@ impl Upstream {
     #[inline]
     fn on_frame(&self, gateway: &Gateway, frame: Frame<'_>, now: Instant) -> Result<(), Ended> {
         let packet = ServerPacket::parse(frame)?;
-        if packet == ServerPacket::Heartbeat && self.is_up.get() {
-            self.refuse_stale(gateway);
+        if packet == ServerPacket::Heartbeat {
+            self.on_heartbeat(gateway)?;
         }
         let input = match self.rules.borrow_mut().as_mut() {
             Some(rules) => rules.on_packet(now.as_nanos(), packet)?,
             None => return Err(Ended::Closed),
         };
         match input {
-            ClientInput::Message { sequence, payload } => self.on_message(gateway, sequence, payload, now),
+            ClientInput::Message { sequence, payload } => self.on_message(gateway, sequence, payload, now)?,
             ClientInput::LoggedIn { next } => self.on_login(gateway, next, now)?,
             ClientInput::Refused(LoginReject::NotAuthorised) => return Err(Ended::NotAuthorised),
             ClientInput::Refused(LoginReject::SessionNotAvailable) => return Err(Ended::NotAvailable),
@@ -414,6 +423,26 @@ impl Upstream {
             ClientInput::Unsequenced(_) | ClientInput::Nothing => {}
         }
         Ok(())
+    }
+
+    /// The exchange has nothing else to say.
+    fn on_heartbeat(&self, gateway: &Gateway) -> Result<(), Ended> {
+        if self.is_up.get() {
+            self.refuse_stale(gateway);
+        }
+        self.prove(Joining::beaten)
+    }
+
+    /// What is heard is held against what is known of the session.
+    #[inline]
+    fn prove(&self, hear: impl FnOnce(&mut Joining) -> Result<(), Doubtful>) -> Result<(), Ended> {
+        let mut joining = self.joining.get();
+        if !joining.is_open() {
+            return Ok(());
+        }
+        let outcome = hear(&mut joining);
+        self.joining.set(joining);
+        outcome.map_err(|Doubtful| Ended::Doubtful)
     }
 
     /// Logged in: asks which number comes next. Orders are sent when that is answered.
@@ -444,7 +473,13 @@ impl Upstream {
     }
 
     #[inline]
-    fn on_message(&self, gateway: &Gateway, sequence: u64, payload: &[u8], now: Instant) {
+    fn on_message(
+        &self,
+        gateway: &Gateway,
+        sequence: u64,
+        payload: &[u8],
+        now: Instant,
+    ) -> Result<(), Ended> {
         let counters = &gateway.counters;
         counters.upstream_received.add(1);
         counters.taken.add(1);
@@ -453,23 +488,30 @@ impl Upstream {
         if sequence < self.next.get() {
             // Heard before, on an earlier connection.
             counters.passed.add(1);
-            return;
+            return Ok(());
         }
+        let decoded = Outbound::decode(payload);
+        let is_answer = decoded.as_ref().is_ok_and(|(message, _)| message.user_ref_num().is_some());
+        self.prove(|joining| joining.heard(sequence, is_answer))?;
         self.next.set(sequence + 1);
-        let Ok((message, _)) = Outbound::decode(payload) else {
+        let Ok((message, _)) = decoded else {
             counters.unmatched.add(1);
             counters.passed.add(1);
-            return;
+            return Ok(());
         };
         if let Outbound::AccountQueryResponse { next_user_ref_num, .. } = message {
             counters.passed.add(1);
             // In a session that is said again there are old answers, which come first.
             self.ledger.borrow_mut().raise_next(next_user_ref_num);
+            if self.joining.get().is_open() {
+                // It may be the answer of a session that is not the one that is known.
+                return Ok(());
+            }
             self.answer_due.set(None);
             if !self.is_up.get() {
                 self.come_up(gateway, now);
             }
-            return;
+            return Ok(());
         }
         if let Some(later) = self.stale.get()
             && message.user_ref_num().is_some_and(|number| number >= later)
@@ -479,7 +521,7 @@ impl Upstream {
         if sequence <= self.replay_until.get() && self.is_delivered(&message, sequence) {
             counters.replayed.add(1);
             counters.passed.add(1);
-            return;
+            return Ok(());
         }
         if payload.len() <= MESSAGE_BYTES_MAX {
             let mut place = [0; MESSAGE_BYTES_MAX];
@@ -492,6 +534,7 @@ impl Upstream {
             message.encode(&mut raw);
             self.pass_back(gateway, &message, &mut raw, sequence, now);
         }
+        Ok(())
     }
 
     #[inline]
@@ -564,6 +607,9 @@ impl Upstream {
         self.stream.borrow_mut().take();
         self.rules.borrow_mut().take();
         self.stale.take();
+        let mut joining = self.joining.get();
+        joining.left();
+        self.joining.set(joining);
         let mut waiting = self.waiting.borrow_mut();
         let (orders, lsn) = (waiting.orders, waiting.lsn);
         waiting.bytes.clear();

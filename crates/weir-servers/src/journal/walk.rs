@@ -59,7 +59,10 @@ pub(super) struct Window<'s, S: ?Sized> {
 impl<'s, S: Source + ?Sized> Window<'s, S> {
     /// On the first `end` bytes of a source; `memory` is what they are read into.
     pub(super) fn new(source: &'s S, end: u64, memory: &'s mut Vec<u8>) -> Self {
-        memory.resize(WINDOW_BYTES, 0);
+        let bytes = end.min(WINDOW_BYTES as u64) as usize;
+        if memory.len() < bytes {
+            memory.resize(bytes, 0);
+        }
         Self { source, end, memory, start: 0, filled: 0 }
     }
 

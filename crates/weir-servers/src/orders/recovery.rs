@@ -2,12 +2,13 @@
 //! lie. It does not matter how many workers there were.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     io,
     path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
+use foldhash::{HashMap, HashMapExt};
 use weir_proto::{
     ouch::{inbound_user_ref_num, outbound_user_ref_num},
     soup::Name,
@@ -283,7 +284,7 @@ impl Found {
 }
 
 /// Reads the journals of all workers and shows each record of a known account to `visit`: in order for each journal,
-/// one journal after the other. A torn tail is cleared.
+/// and in the order of their times together, as far as clocks tell. A torn tail is cleared.
 ///
 /// # Errors
 /// See [`OrdersRecoverError`].
@@ -298,10 +299,12 @@ pub fn recover(
     let Some((directory, _)) = config.active_journal() else { return Ok(recovery) };
     let names = config.names();
     let list = |source| OrdersRecoverError::List { directory: directory.clone(), source };
-    for worker in journal::workers_in(directory).map_err(list)? {
-        let recovered = journal::recover(directory, worker, &mut |record, position| {
-            recovery.take(&names, record, position, visit)
-        })?;
+    let workers = journal::workers_in(directory).map_err(list)?;
+    let is_answer = |kind| kind == records::SEQUENCED;
+    let all = journal::recover_all(directory, &workers, is_answer, &mut |record, position| {
+        recovery.take(&names, record, position, visit)
+    })?;
+    for (worker, recovered) in all {
         recovery.torn.extend(recovered.torn.as_ref().map(ToString::to_string));
         recovery.journals.get_mut().unwrap_or_else(PoisonError::into_inner).insert(worker, recovered);
     }

@@ -322,6 +322,28 @@ impl LocalOrders {
         Ok(Self { worker })
     }
 
+    /// Several workers of one server in one runtime. A client has to connect to the one it lives on.
+    #[cfg(test)]
+    pub(crate) async fn start_workers<M>(
+        orders: OrdersConfig,
+        recovery: Recovery,
+        make: M,
+        workers: usize,
+    ) -> io::Result<Vec<Self>>
+    where
+        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
+    {
+        let place = Place { workers, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
+        let shared = share(orders, place, recovery)?;
+        let mut all = Vec::new();
+        for number in 0..workers {
+            let worker = Worker::new(Arc::clone(&shared), number);
+            Rc::clone(&worker).begin(&make).await?;
+            all.push(Self { worker });
+        }
+        Ok(all)
+    }
+
     /// Serves one connection.
     pub fn serve(&self, stream: Stream) -> impl Future<Output = ()> + use<> {
         connection::serve(Rc::clone(&self.worker), stream)

@@ -3,7 +3,6 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
     future::poll_fn,
     io,
     os::fd::OwnedFd,
@@ -18,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::HashMap;
 use weir_engine::{
     handoff::HandoffCounters,
     mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox},

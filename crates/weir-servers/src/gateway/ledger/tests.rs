@@ -277,6 +277,7 @@ fn a_number_that_was_given_back_before_a_restart_is_not_given_back_again() {
     }
     // Ignored, because a later one was answered.
     ledger.restore_answer(AccountId(0), &accepted(3, b'L'));
+    ledger.sweep();
     assert_eq!((ledger.unanswered(), ledger.take_ignored()), (0, Vec::new()));
 }
 
@@ -459,8 +460,28 @@ fn what_a_journal_says_of_younger_orders_does_not_end_those_that_are_too_old_to_
     }
     ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
     ledger.restore_answer(AccountId(0), &accepted(4, b'L'));
+    ledger.sweep();
     assert_eq!((ledger.open(), ledger.unanswered()), (4, 1), "the third was answered, or is ignored");
     assert_eq!(told(&ledger.take_stale(&mut Vec::new())), [(2, None)]);
+}
+
+#[test]
+fn replaces_that_were_ignored_leave_their_places_while_a_journal_is_read() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    assert!(ledger.restore(1, origin(0, 1), &enter(1, 100), 1_000));
+    // Each is followed by an order that is over at once.
+    for number in (2..100).step_by(2) {
+        let answer = accepted(number + 1, b'D');
+        while !ledger.restore(number, origin(0, number), &replace(1, number, 50), 1_000)
+            || !ledger.restore(number + 1, origin(0, number + 1), &enter(number + 1, 100), 1_000)
+        {
+            // What is there is read again and again.
+            ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
+        }
+        ledger.restore_answer(AccountId(0), &answer);
+    }
+    ledger.sweep();
+    assert_eq!((ledger.open(), ledger.unanswered()), (1, 0));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weir_proto::ouch::{Canceled, Executed, Outbound, Rejected};
+use weir_proto::ouch::{Appendage, Canceled, Executed, Outbound, Rejected, Replace, Replaced};
 
 use super::*;
 use crate::gateway::{sample, task::sent_key};
@@ -29,8 +29,11 @@ fn recover(records: &[(u16, RecordKind<'_>)]) -> Recovered {
 }
 
 fn recover_at(records: &[(u16, RecordKind<'_>, u64)]) -> Recovered {
+    recover_within(LedgerLimits { open_max: 2, ..LedgerLimits::default() }, records)
+}
+
+fn recover_within(limits: LedgerLimits, records: &[(u16, RecordKind<'_>, u64)]) -> Recovered {
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
-    let limits = LedgerLimits { open_max: 2, ..LedgerLimits::default() };
     let nobody = |_: &str| None;
     let venues = [("A".to_owned(), limits)];
     let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
@@ -169,6 +172,128 @@ fn more_orders_than_have_room_are_restored_once_the_answers_are_read() {
     let ledger = &recovered.sessions[0].0;
     assert_eq!((ledger.open(), ledger.unanswered()), (2, 2));
     assert!(ledger.knows(ACCOUNT, 4) && ledger.knows(ACCOUNT, 5));
+}
+
+fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
+    let message = Replace {
+        original_user_ref_num,
+        user_ref_num,
+        quantity: 50,
+        price: 10_000,
+        time_in_force: b'0',
+        display: b'Y',
+        intermarket_sweep: b'N',
+        client_order_id: ClientOrderId([b' '; 14]),
+    };
+    let mut bytes = Vec::new();
+    Inbound::Replace(message, Appendage::EMPTY).encode(&mut bytes);
+    bytes
+}
+
+fn replaced(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
+    let message = Outbound::Replaced(Replaced {
+        timestamp_ns: 1,
+        original_user_ref_num,
+        user_ref_num,
+        side: b'B',
+        quantity: 50,
+        symbol: Symbol(*b"WEIR    "),
+        price: 10_000,
+        time_in_force: b'0',
+        display: b'Y',
+        order_reference: 1,
+        capacity: b'P',
+        intermarket_sweep: b'N',
+        cross_type: b'N',
+        order_state: b'L',
+        client_order_id: ClientOrderId([b' '; 14]),
+    });
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_young_replace_is_not_lost_by_a_later_answer_to_a_client_of_another_worker() {
+    // The second worker sends for both: for its own client, which replaces its order, and for one of the first worker.
+    let (own, other) = (ACCOUNT, AccountId(0));
+    let (first, second, third) = (enter(1), replace(1, 2), enter(7));
+    let (of_first, of_second, of_third) = (live(1), replaced(1, 2), accepted(7));
+    let sent =
+        |account, upstream, raw| (1, RecordKind::Sent { account, session: session_key(1, 0), upstream, raw });
+    let answer = |home: u16, account, sequence, message| {
+        let upstream_sequence = pack_sequence(session_key(1, 0), 0, sequence);
+        (home, RecordKind::Sequenced { account, sequence, upstream_sequence, message })
+    };
+    let session = (
+        1,
+        RecordKind::Application {
+            kind: RECORD_SESSION,
+            session: session_key(1, 0),
+            payload: b"\0DAY       ",
+        },
+    );
+    let of_sender = [
+        session,
+        sent(own, 1, &first),
+        answer(1, own, 1, &of_first),
+        sent(own, 2, &second),
+        sent(other, 3, &third),
+    ];
+    let told = [answer(1, own, 2, &of_second)];
+    let of_home = [answer(0, other, 3, &of_third)];
+    for is_told in [true, false] {
+        let told = if is_told { &told[..] } else { &[] };
+        let orders = [
+            [&of_home[..], &of_sender[..], told].concat(),
+            [&of_sender[..], told, &of_home[..]].concat(),
+            [&of_sender[..], &of_home[..], told].concat(),
+        ];
+        for records in orders {
+            let records: Vec<_> = records.iter().map(|(worker, kind)| (*worker, *kind, 0)).collect();
+            let mut recovered = recover_within(LedgerLimits::default(), &records);
+            let (ledger, resume) = &mut recovered.sessions[1];
+            assert!(ledger.knows(own, 2), "{is_told}");
+            assert_eq!((ledger.open(), ledger.unanswered()), if is_told { (1, 0) } else { (2, 1) });
+            assert_eq!(resume.next, if is_told { 3 } else { 2 }, "what was lost is asked for again");
+            if !is_told {
+                let mut raw = of_second.clone();
+                let message = Outbound::decode(&of_second).expect("a message").0;
+                let answer = ledger.answer(&message, &mut raw).expect("it is known");
+                assert_eq!((answer.origin.account, answer.origin.user_ref_num), (own, 2));
+                assert_eq!((ledger.open(), ledger.unanswered()), (1, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_that_a_home_has_lost_are_asked_for_again_also_when_routes_have_changed() {
+    let sent =
+        |account, upstream, raw| RecordKind::Sent { account, session: session_key(0, 0), upstream, raw };
+    let (of_other, of_own, answer) = (enter(1), enter(1), live(1));
+    let upstream_sequence = pack_sequence(session_key(0, 0), 0, 5);
+    let records = [
+        RecordKind::Application { kind: RECORD_SESSION, session: 0, payload: b"\0DAY       " },
+        sent(ACCOUNT, 1, &of_other),
+        sent(AccountId(0), 2, &of_own),
+        RecordKind::Sequenced { account: AccountId(0), sequence: 1, upstream_sequence, message: &answer },
+    ];
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let nobody = |_: &str| None;
+    let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
+    for kind in records {
+        recovering.take(&Record { worker: 0, t_ns: 0, kind });
+    }
+    // Each worker sends for its own clients now.
+    let recovered = recovering.finish(|worker, home| worker == home, false);
+    let resume = &recovered.sessions[0].1;
+    assert_eq!(
+        (resume.next, resume.heard),
+        (1, 5),
+        "the other worker's client may have had an answer before"
+    );
 }
 
 fn rejected(user_ref_num: u32, reason: u16) -> Vec<u8> {

@@ -64,7 +64,13 @@ impl Upstream {
         };
         let mut owed = Owed { through, reason, orders, expired: 0, queued, sent };
         if self.is_up.get() {
-            self.queue_cancels(account, first..=through.min(handed), &self.urgent, &mut owed);
+            #[cfg(test)]
+            let is_behind =
+                crate::gateway::days::is_planted(crate::gateway::days::Plant::CancelBehindJournal);
+            #[cfg(not(test))]
+            let is_behind = false;
+            let at_once = if is_behind { &self.waiting } else { &self.urgent };
+            self.queue_cancels(account, first..=through.min(handed), at_once, &mut owed);
             let later = first.max(self.handed_here.get().saturating_add(1))..=through;
             self.queue_cancels(account, later, &self.waiting, &mut owed);
             self.flush.raise();

@@ -284,6 +284,126 @@ fn a_session_that_keeps_its_name_is_questioned_also_where_other_clients_have_had
     });
 }
 
+/// Two workers, of whom the first sends for clients of both, so that after a restart everything is asked for again.
+fn start_shared(
+    driver: weir_engine::Driver,
+    venue: &Script,
+    folder: &Folder,
+) -> std::thread::JoinHandle<GatewayServer> {
+    let mut config = strict(4, venue.address(), folder);
+    config.route = Route::Modulo;
+    std::thread::spawn(move || gateway(driver, 2, config))
+}
+
+/// The first worker's session of a gateway that is started again: what else comes is let in to what it asks for, until
+/// that one asks for this.
+fn next_of_first(venue: &Script, others: &mut Vec<Scripted>, asked: (&str, u64)) -> Scripted {
+    loop {
+        let mut session = venue.accept();
+        if session.login.username.as_str() == "G00001" {
+            assert_eq!((session.login.session.as_str(), session.login.sequence), asked);
+            return session;
+        }
+        session.let_in("DAY", session.login.sequence);
+        session.answer_query(1);
+        others.push(session);
+    }
+}
+
+#[test]
+fn a_session_that_begins_anew_after_it_was_questioned_is_seen_before_anything_is_sent_in_it() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let starting = start_shared(driver, &venue, &folder);
+        let mut sessions = [venue.accept_session("DAY", 1, 1), venue.accept_session("DAY", 1, 1)];
+        sessions.sort_by_key(|session| session.login.username.as_str() != "G00001");
+        let first = starting.join().expect("it starts");
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100), order(2, 100)]);
+        let raws = [sessions[0].next(), sessions[0].next()];
+        sessions[0].accept_order(&raws[0]);
+        expect_accepted(&mut trader, 1);
+        drop(trader);
+        end_gateway(first);
+        drop(sessions);
+
+        let starting = start_shared(driver, &venue, &folder);
+        let mut others = Vec::new();
+        let mut session = next_of_first(&venue, &mut others, ("DAY", 3));
+        session.let_in("DAY", 3);
+        assert_eq!(session.try_next(), None, "it is the one that is known, and asked for less");
+        // Its journal is lost now.
+        let mut session = next_of_first(&venue, &mut others, ("DAY", 1));
+        session.let_in("DAY", 1);
+        session.answer_query(1);
+        session.beat();
+        session.beat();
+        assert_eq!(session.try_next(), None, "what has no answer is not sent again in another session");
+        next_of_first(&venue, &mut others, ("DAY", 3)).refuse(LoginReject::SessionNotAvailable);
+        let mut session = next_of_first(&venue, &mut others, ("", 0));
+        session.let_in("DAY", 2);
+        session.answer_query(1);
+        let second = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second, "C00001", 1);
+        expect_accepted(&mut trader, 1);
+        expect_expired(&mut trader, 1, 100);
+        expect_refused(&mut trader, 2);
+        trader.send(&[order(3, 100)]);
+        let raw = session.next();
+        assert_eq!(inbound_user_ref_num(&raw), Some(1));
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 3);
+        expect_nothing_more(&mut trader);
+        drop((trader, session, others));
+        end_gateway(second);
+    });
+}
+
+#[test]
+fn a_session_that_proves_itself_again_after_a_pause_goes_on() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let starting = start_shared(driver, &venue, &folder);
+        let mut sessions = [venue.accept_session("DAY", 1, 1), venue.accept_session("DAY", 1, 1)];
+        sessions.sort_by_key(|session| session.login.username.as_str() != "G00001");
+        let first = starting.join().expect("it starts");
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100), order(2, 100)]);
+        let raws = [sessions[0].next(), sessions[0].next()];
+        sessions[0].accept_order(&raws[0]);
+        expect_accepted(&mut trader, 1);
+        drop(trader);
+        end_gateway(first);
+        drop(sessions);
+
+        let starting = start_shared(driver, &venue, &folder);
+        let mut others = Vec::new();
+        for next in [1, 2] {
+            next_of_first(&venue, &mut others, ("DAY", 3)).let_in("DAY", 3);
+            let mut session = next_of_first(&venue, &mut others, ("DAY", next));
+            session.let_in("DAY", next);
+            if next == 1 {
+                session.answer_query(1);
+                session.beat();
+                session.beat();
+                continue;
+            }
+            session.accept_order(&raws[0]);
+            session.answer_query(2);
+            assert_eq!(session.next(), raws[1], "it has no answer, and is sent again");
+            session.accept_order(&raws[1]);
+            others.push(session);
+        }
+        let second = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second, "C00001", 1);
+        expect_accepted(&mut trader, 1);
+        expect_accepted(&mut trader, 2);
+        expect_nothing_more(&mut trader);
+        drop((trader, others));
+        end_gateway(second);
+    });
+}
+
 #[test]
 fn an_exchange_that_is_started_without_its_journal_has_begun_another_session() {
     for driver in drivers() {

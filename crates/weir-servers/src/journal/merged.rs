@@ -1,0 +1,242 @@
+//! The journals of all workers in one pass: what several have written is shown in the order of its times.
+//!
+//! Each journal is read by a thread of its own, which checks its records and copies them into batches; the caller's
+//! thread takes from each journal the record that is next. Times of one process come from one clock, and so an answer
+//! comes behind its question, whichever journal has it; of records with the same time those that answer nothing come
+//! first. Where a clock was set back the journals are mixed otherwise, but each is shown in its own order always.
+
+use std::{
+    ops::Range,
+    path::Path,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread,
+};
+
+use super::{Lsn, Position, RecordView, RecoverError, Recovered, recover, segment};
+
+/// Memory of records that are handed over at once, or one record more.
+const BATCH_BYTES: usize = 1 << 20;
+/// Batches of a journal that wait.
+const BATCHES_MAX: usize = 2;
+/// More journals are read one after another, because each that is open takes memory.
+const OPEN_MAX: usize = 32;
+
+/// A record without its payload, which lies in the batch.
+struct Copied {
+    kind: u8,
+    batch: u8,
+    ends_batch: bool,
+    worker: u16,
+    lsn: Lsn,
+    t_ns: u64,
+    session: u32,
+    payload: Range<usize>,
+    position: Position,
+}
+
+#[derive(Default)]
+struct Batch {
+    records: Vec<Copied>,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    fn add(&mut self, record: &RecordView<'_>, position: Position) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(record.payload);
+        let RecordView { kind, batch, ends_batch, worker, lsn, t_ns, session, .. } = *record;
+        let payload = start..self.bytes.len();
+        self.records.push(Copied { kind, batch, ends_batch, worker, lsn, t_ns, session, payload, position });
+    }
+
+    fn view(&self, at: usize) -> Option<(RecordView<'_>, Position)> {
+        let copied = self.records.get(at)?;
+        let Copied { kind, batch, ends_batch, worker, lsn, t_ns, session, position, .. } = *copied;
+        let payload = &self.bytes[copied.payload.clone()];
+        Some((RecordView { kind, batch, ends_batch, worker, lsn, t_ns, session, payload }, position))
+    }
+}
+
+/// A journal that is being read.
+struct Source {
+    batches: Receiver<Batch>,
+    batch: Batch,
+    at: usize,
+}
+
+impl Source {
+    /// The next record. `None`: there is no more, or the journal cannot be read.
+    fn next(&mut self) -> Option<(RecordView<'_>, Position)> {
+        if self.at == self.batch.records.len() {
+            (self.batch, self.at) = (self.batches.recv().ok()?, 0);
+        }
+        self.batch.view(self.at)
+    }
+}
+
+/// Shows every record of these workers' journals to `visit` and makes the journals ready to be continued, as
+/// [`recover`] does for one: each in its own order, and together in the order of their times. Of records with the same
+/// time come those first that `answers` does not say of their kind.
+///
+/// # Errors
+/// See [`RecoverError`]; `visit` ends it with a reason of its own.
+pub fn recover_all(
+    directory: &Path,
+    workers: &[u16],
+    answers: impl Fn(u8) -> bool,
+    visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
+) -> Result<Vec<(u16, Recovered)>, RecoverError> {
+    if workers.len() < 2 || workers.len() > OPEN_MAX {
+        let one = |worker: &u16| Ok((*worker, recover(directory, *worker, visit)?));
+        return workers.iter().map(one).collect();
+    }
+    thread::scope(|scope| {
+        let (mut sources, mut readers) = (Vec::new(), Vec::new());
+        for worker in workers.iter().copied() {
+            let (sender, batches) = sync_channel(BATCHES_MAX);
+            let reader = thread::Builder::new()
+                .name(format!("weir-recovery-{worker}"))
+                .spawn_scoped(scope, move || read(directory, worker, &sender));
+            let failed = |source| RecoverError::System {
+                path: directory.to_owned(),
+                doing: "start a thread to read it",
+                source,
+            };
+            readers.push((worker, reader.map_err(failed)?));
+            sources.push(Source { batches, batch: Batch::default(), at: 0 });
+        }
+        let merged = merge(directory, sources, answers, visit);
+        let mut all = Vec::with_capacity(readers.len());
+        for (worker, reader) in readers {
+            let recovered = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // What the visitor refused is the reason why a reader could not go on.
+            match (&merged, recovered) {
+                (Ok(()), recovered) => all.push((worker, recovered?)),
+                (Err(_), _) => {}
+            }
+        }
+        merged.map(|()| all)
+    })
+}
+
+/// Reads one journal. It ends early when nobody wants any more.
+fn read(directory: &Path, worker: u16, batches: &SyncSender<Batch>) -> Result<Recovered, RecoverError> {
+    let gone = || "the records of another journal cannot be used".to_owned();
+    let mut batch = Batch::default();
+    let recovered = recover(directory, worker, &mut |record, position| {
+        batch.add(&record, position);
+        if batch.bytes.len() + batch.records.len() * size_of::<Copied>() < BATCH_BYTES {
+            return Ok(());
+        }
+        batches.send(std::mem::take(&mut batch)).map_err(|_| gone())
+    })?;
+    // Who has gone has a reason that is told.
+    let _ = batches.send(batch);
+    Ok(recovered)
+}
+
+fn merge(
+    directory: &Path,
+    mut sources: Vec<Source>,
+    answers: impl Fn(u8) -> bool,
+    visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
+) -> Result<(), RecoverError> {
+    type Place = (u64, bool);
+    let place = |source: &mut Source| -> Option<Place> {
+        source.next().map(|(record, _)| (record.t_ns, answers(record.kind)))
+    };
+    let mut places: Vec<Option<Place>> = sources.iter_mut().map(place).collect();
+    // Where times go back in one journal, it waits for none: the others could not be told to be earlier.
+    while let Some((index, _)) =
+        places.iter().enumerate().filter_map(|(index, place)| Some((index, (*place)?))).min_by_key(|it| it.1)
+    {
+        let source = &mut sources[index];
+        if let Some((record, position)) = source.next() {
+            visit(record, position).map_err(|reason| RecoverError::Refused {
+                file: segment::path(directory, record.worker, position.segment),
+                offset: position.offset,
+                reason,
+            })?;
+        }
+        source.at += 1;
+        places[index] = place(source);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_engine::{Config, Driver, Runtime};
+
+    use super::*;
+    use crate::journal::{Journal, JournalConfig, Level};
+
+    const QUESTION: u8 = 1;
+    const ANSWER: u8 = 2;
+
+    /// A folder with journals of records of these kinds and times.
+    fn written(name: &str, journals: &[&[(u8, u64)]]) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("weir-merged-{}-{name}", std::process::id()));
+        // Of an earlier run.
+        let _ = std::fs::remove_dir_all(&folder);
+        Runtime::new(&Config::with_driver(Driver::Poll)).expect("every kernel has it").block_on(async {
+            for (worker, records) in (0..).zip(journals) {
+                let recovered = recover(&folder, worker, &mut |_, _| Ok(())).expect("it is new");
+                let config = JournalConfig {
+                    segment_bytes: 64 << 10,
+                    ..JournalConfig::new(folder.clone(), worker, Level::Os)
+                };
+                let journal = Journal::open(config, &recovered).await.expect("it is new");
+                journal.start();
+                for (kind, t_ns) in *records {
+                    journal.append(*kind, 0, *t_ns, &[b"what it says"]).expect("there is room");
+                }
+                journal.close().await;
+            }
+        });
+        folder
+    }
+
+    fn shown(folder: &Path, workers: &[u16]) -> Vec<(u16, Lsn)> {
+        let mut shown = Vec::new();
+        let all = recover_all(folder, workers, |kind| kind == ANSWER, &mut |record, _| {
+            assert_eq!(record.payload, b"what it says");
+            shown.push((record.worker, record.lsn));
+            Ok(())
+        });
+        assert_eq!(all.expect("they are right").len(), workers.len());
+        shown
+    }
+
+    #[test]
+    fn records_come_in_the_order_of_their_times_and_questions_before_answers() {
+        let folder = written(
+            "order",
+            &[
+                &[(QUESTION, 1), (ANSWER, 3), (ANSWER, 3), (QUESTION, 9)],
+                &[(QUESTION, 3), (ANSWER, 4), (QUESTION, 2), (ANSWER, 10)],
+                &[],
+            ],
+        );
+        let expected = [(0, 1), (1, 1), (0, 2), (0, 3), (1, 2), (1, 3), (0, 4), (1, 4)];
+        assert_eq!(shown(&folder, &[0, 1, 2]), expected);
+        std::fs::remove_dir_all(folder).expect("it is ours");
+    }
+
+    #[test]
+    fn many_batches_are_all_shown_and_a_refusal_names_its_record() {
+        let many: Vec<(u8, u64)> = (0..100_000).map(|number| (QUESTION, number)).collect();
+        let folder = written("many", &[&many, &many]);
+        let shown = shown(&folder, &[0, 1]);
+        let expected: Vec<(u16, Lsn)> = (1..=100_000).flat_map(|lsn| [(0, lsn), (1, lsn)]).collect();
+        assert!(shown == expected);
+        let mut count = 0;
+        let outcome = recover_all(&folder, &[0, 1], |_| false, &mut |_, _| {
+            count += 1;
+            if count == 3 { Err("it is the third".to_owned()) } else { Ok(()) }
+        });
+        let error = outcome.expect_err("it is refused").to_string();
+        assert!(error.contains("worker-00000-") && error.ends_with("it is the third"), "{error}");
+        std::fs::remove_dir_all(folder).expect("it is ours");
+    }
+}
