@@ -23,8 +23,8 @@
 //!
 //! What the specification leaves open is decided strictly, because a stream that is misread once is misread for
 //! ever: a frame without a type, one longer than allowed, an unknown type and a type of the other direction are
-//! [`ProtocolError`]s, and after an error the connection ends. Padding is read liberally: spaces and NULs on either side,
-//! since real clients justify their fields either way.
+//! [`ProtocolError`]s, and after an error the connection ends. Padding is read liberally: spaces and NULs on either
+//! side, since real clients justify their fields either way.
 //!
 //! ```
 //! use weir_proto::soup::{ClientPacket, Deframer, ServerInput, ServerSession, Timing};
