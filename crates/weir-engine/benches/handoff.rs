@@ -30,7 +30,7 @@ use io_uring::{IoUring, opcode, types::Fd};
 use rustix::event::EventfdFlags;
 use weir_engine::{
     Config, DriverChoice, Runtime,
-    handoff::{self, Lane, Options, Port, Strategy},
+    handoff::{self, Options, Port, Priority, Strategy},
     time::{self, monotonic},
 };
 use weir_sys::{affinity, usage};
@@ -395,7 +395,7 @@ async fn produce_task(port: Rc<Port<Message>>, pace: Pace, length: Duration) -> 
 }
 
 async fn push(port: &Port<Message>, message: Message) {
-    while port.push(0, Lane::Request, message).is_err() {
+    while port.push(0, Priority::Request, message).is_err() {
         port.room(0).await.expect("the consumer waits for the last message");
     }
 }

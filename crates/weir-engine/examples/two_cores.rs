@@ -7,7 +7,7 @@ use std::{error::Error, sync::mpsc, thread};
 
 use weir_engine::{
     Config, Runtime, StartError,
-    handoff::{self, Lane, Options, Port},
+    handoff::{self, Options, Port, Priority},
 };
 
 /// Questions and answers of this program: one type for both directions.
@@ -32,7 +32,7 @@ async fn work(port: &Port<Message>) {
                 Message::Result(_) | Message::End => return,
             };
             // A full queue gives the message back: that is the backpressure.
-            while let Err(back) = port.push(from, Lane::Response, answer) {
+            while let Err(back) = port.push(from, Priority::Response, answer) {
                 answer = back;
                 if port.room(from).await.is_err() {
                     return;
@@ -46,7 +46,7 @@ async fn work(port: &Port<Message>) {
 async fn ask(port: &Port<Message>) -> Result<u64, Box<dyn Error>> {
     let (mut asked, mut answered, mut sum) = (0, 0, 0);
     while answered < QUESTIONS {
-        while asked < QUESTIONS && port.push(WORKER, Lane::Request, Message::Square(asked)).is_ok() {
+        while asked < QUESTIONS && port.push(WORKER, Priority::Request, Message::Square(asked)).is_ok() {
             asked += 1;
         }
         port.ready().await;
@@ -56,7 +56,7 @@ async fn ask(port: &Port<Message>) -> Result<u64, Box<dyn Error>> {
             answered += 1;
         }
     }
-    port.push(WORKER, Lane::Request, Message::End).map_err(|_| "the worker takes nothing any more")?;
+    port.push(WORKER, Priority::Request, Message::End).map_err(|_| "the worker takes nothing any more")?;
     Ok(sum)
 }
 

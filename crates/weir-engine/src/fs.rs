@@ -53,7 +53,7 @@ use rustix::{
 use crate::{
     counters::Counters,
     driver::{
-        Mechanism, dispatch,
+        DriverOps, dispatch,
         files::{self, Answer, Outcome, Request, Stage},
     },
     outbound::Outgoing,

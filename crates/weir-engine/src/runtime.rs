@@ -20,7 +20,7 @@ use std::{
 use crate::{
     config::{Config, Driver},
     counters::Counters,
-    driver::{AnyDriver, Mechanism, Parts, StartError, Wait, dispatch},
+    driver::{AnyDriver, DriverOps, Parts, StartError, Wait, dispatch},
     remote::{self, Inbox, Remote},
     slots::{SlotId, Slots},
     task::{Finishing, JoinHandle, JoinState},
@@ -206,7 +206,7 @@ impl Core {
     }
 
     /// Runs `action` with the driver.
-    pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn Mechanism) -> R) -> R {
+    pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn DriverOps) -> R) -> R {
         dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver))
     }
 

@@ -27,7 +27,7 @@ use crate::{
     io_models,
     limits::{self, SMALLEST_EFFECT, instead},
     protocol::{self, Protocol},
-    table::{At, Entry, Fault, Table},
+    table::{At, Entry, FieldError, Table},
     validate,
 };
 
@@ -102,7 +102,7 @@ fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<St
         fail(line, error.message().trim_end().replace('\n', "; "))
     })?;
     let read = read(table, host_defaults);
-    let (study, places) = read.map_err(|fault| fail(line_of(text, fault.at), fault.error.to_string()))?;
+    let (study, places) = read.map_err(|error| fail(line_of(text, error.at), error.error.to_string()))?;
     validate::study(&study.spec).map_err(|error| {
         let at = places.of(&error).map(|at| line_of(text, at));
         fail(at.unwrap_or_else(|| line_of_table(text, &error.key)), error.to_string())
@@ -124,13 +124,13 @@ fn line_of_table(text: &str, key: &str) -> usize {
     found.map_or(1, |index| index + 1)
 }
 
-fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, arms::Places), Fault> {
+fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, arms::Places), FieldError> {
     let replaced = choose_variants(&mut table, host_defaults)?;
     let protocol = table.read("protocol", read_protocol)?.unwrap_or(protocol::ALL[0]);
     let name = table.required("name", |entry| {
         let at = entry.at;
         let name = entry.text()?;
-        limits::name("name", &name).map_err(|error| Fault { at, error })?;
+        limits::name("name", &name).map_err(|error| FieldError { at, error })?;
         Ok(name)
     })?;
     let title = table.read("title", published::text)?.unwrap_or_else(|| name.as_str().into());
@@ -199,7 +199,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
 fn choose_variants(
     table: &mut Table<'_>,
     host_defaults: &HostDefaults,
-) -> Result<Vec<arms::OfDriver>, Fault> {
+) -> Result<Vec<arms::OfDriver>, FieldError> {
     let mut replaced = Vec::new();
     if let Some(mut without) = table.read("without", Entry::table)? {
         for driver in protocol::DRIVERS {
@@ -225,38 +225,42 @@ fn choose_variants(
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let there =
                 if names.is_empty() { "it has one plan only".to_owned() } else { instead(asked, &names) };
-            return Err(Fault::new(plan_at, "plan", format!("the study has no plan {asked:?}; {there}")));
+            return Err(FieldError::new(
+                plan_at,
+                "plan",
+                format!("the study has no plan {asked:?}; {there}"),
+            ));
         }
     }
     Ok(replaced)
 }
 
-fn read_protocol(entry: Entry<'_>) -> Result<&'static dyn Protocol, Fault> {
+fn read_protocol(entry: Entry<'_>) -> Result<&'static dyn Protocol, FieldError> {
     let at = entry.at;
     protocol::named(&entry.text()?).at(at)
 }
 
-fn read_seed(entry: Entry<'_>) -> Result<u64, Fault> {
+fn read_seed(entry: Entry<'_>) -> Result<u64, FieldError> {
     let wrong = entry.wrong("a seed is a whole number, 0 or more".to_owned());
     u64::try_from(entry.number()?).map_err(|_| wrong)
 }
 
 /// A number in a range.
-fn fraction(entry: Entry<'_>, range: &std::ops::RangeInclusive<f64>) -> Result<f64, Fault> {
+fn fraction(entry: Entry<'_>, range: &std::ops::RangeInclusive<f64>) -> Result<f64, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let value = entry.fraction()?;
-    limits::within(&key, value, range).map_err(|error| Fault { at, error })?;
+    limits::within(&key, value, range).map_err(|error| FieldError { at, error })?;
     Ok(value)
 }
 
 /// A word that is one of those there are.
-fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, Fault> {
+fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let name = entry.text()?;
     if known.contains(&name.as_str()) {
         return Ok(name);
     }
-    Err(Fault::new(at, &key, format!("there is no {what} {name:?}; {}", instead(&name, known))))
+    Err(FieldError::new(at, &key, format!("there is no {what} {name:?}; {}", instead(&name, known))))
 }
 
 /// What a key means where it is none of this protocol's, or of this table.

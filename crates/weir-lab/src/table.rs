@@ -9,12 +9,12 @@ use crate::limits::{self, Level, SpecError};
 
 /// An error and where in the text it is.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct FieldError {
     pub(crate) at: usize,
     pub(crate) error: SpecError,
 }
 
-impl Fault {
+impl FieldError {
     pub(crate) fn new(at: usize, key: &str, message: String) -> Self {
         Self { at, error: SpecError::new(key, message) }
     }
@@ -22,12 +22,12 @@ impl Fault {
 
 /// Gives an error its place.
 pub(crate) trait At<T> {
-    fn at(self, at: usize) -> Result<T, Fault>;
+    fn at(self, at: usize) -> Result<T, FieldError>;
 }
 
 impl<T> At<T> for Result<T, SpecError> {
-    fn at(self, at: usize) -> Result<T, Fault> {
-        self.map_err(|error| Fault { at, error })
+    fn at(self, at: usize) -> Result<T, FieldError> {
+        self.map_err(|error| FieldError { at, error })
     }
 }
 
@@ -73,9 +73,9 @@ impl<'t> Table<'t> {
     }
 
     /// An error about the table itself.
-    pub(crate) fn wrong(&self, message: &str) -> Fault {
+    pub(crate) fn wrong(&self, message: &str) -> FieldError {
         let key = self.path.trim_end_matches('.');
-        Fault::new(self.at, key, message.to_owned())
+        FieldError::new(self.at, key, message.to_owned())
     }
 
     /// Whether the key is there.
@@ -103,8 +103,8 @@ impl<'t> Table<'t> {
     pub(crate) fn read<V>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(Entry<'t>) -> Result<V, Fault>,
-    ) -> Result<Option<V>, Fault> {
+        read: impl FnOnce(Entry<'t>) -> Result<V, FieldError>,
+    ) -> Result<Option<V>, FieldError> {
         self.take(key).map(read).transpose()
     }
 
@@ -112,14 +112,14 @@ impl<'t> Table<'t> {
     pub(crate) fn required<V>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(Entry<'t>) -> Result<V, Fault>,
-    ) -> Result<V, Fault> {
-        let missing = Fault::new(self.at, &self.key(key), "it must be given".to_owned());
+        read: impl FnOnce(Entry<'t>) -> Result<V, FieldError>,
+    ) -> Result<V, FieldError> {
+        let missing = FieldError::new(self.at, &self.key(key), "it must be given".to_owned());
         self.read(key, read)?.ok_or(missing)
     }
 
     /// The tables of a list such as `[[arm]]`, in order.
-    pub(crate) fn tables(&mut self, key: &'static str) -> Result<Vec<Table<'t>>, Fault> {
+    pub(crate) fn tables(&mut self, key: &'static str) -> Result<Vec<Table<'t>>, FieldError> {
         self.read(key, Entry::list)?.unwrap_or_default().into_iter().map(Entry::table).collect()
     }
 
@@ -143,12 +143,12 @@ impl<'t> Table<'t> {
     }
 
     /// Refuses what nobody took. `elsewhere` says what a key means where it is no key of this table.
-    pub(crate) fn finish(self, elsewhere: impl Fn(&str) -> Option<String>) -> Result<(), Fault> {
+    pub(crate) fn finish(self, elsewhere: impl Fn(&str) -> Option<String>) -> Result<(), FieldError> {
         let Some(key) = self.entries.keys().min_by_key(|key| key.span().start) else { return Ok(()) };
         let name = key.get_ref().as_ref();
         let message = elsewhere(name)
             .unwrap_or_else(|| format!("there is no such key; {}", limits::instead(name, &self.known)));
-        Err(Fault::new(key.span().start, &self.key(name), message))
+        Err(FieldError::new(key.span().start, &self.key(name), message))
     }
 }
 
@@ -162,16 +162,16 @@ pub(crate) struct Entry<'t> {
 
 impl<'t> Entry<'t> {
     /// An error about this value.
-    pub(crate) fn wrong(&self, message: String) -> Fault {
-        Fault::new(self.at, &self.key, message)
+    pub(crate) fn wrong(&self, message: String) -> FieldError {
+        FieldError::new(self.at, &self.key, message)
     }
 
-    fn is_none(&self, expected: &str) -> Fault {
+    fn is_none(&self, expected: &str) -> FieldError {
         self.wrong(format!("this is of type {}; write {expected}", self.value.type_str()))
     }
 
     /// A text in quotes.
-    pub(crate) fn text(self) -> Result<String, Fault> {
+    pub(crate) fn text(self) -> Result<String, FieldError> {
         match &self.value {
             DeValue::String(text) => Ok(text.to_string()),
             _ => Err(self.is_none("a text in quotes")),
@@ -179,7 +179,7 @@ impl<'t> Entry<'t> {
     }
 
     /// A text, or a whole number as a text.
-    pub(crate) fn word(self) -> Result<String, Fault> {
+    pub(crate) fn word(self) -> Result<String, FieldError> {
         match &self.value {
             DeValue::String(text) => Ok(text.to_string()),
             DeValue::Integer(_) => Ok(self.whole()?.to_string()),
@@ -187,14 +187,14 @@ impl<'t> Entry<'t> {
         }
     }
 
-    fn whole(&self) -> Result<i64, Fault> {
+    fn whole(&self) -> Result<i64, FieldError> {
         let DeValue::Integer(number) = &self.value else { return Err(self.is_none("a whole number")) };
         i64::from_str_radix(number.as_str(), number.radix())
             .map_err(|_| self.wrong(format!("{number} is more than any number here may be")))
     }
 
     /// A whole number.
-    pub(crate) fn number(self) -> Result<i64, Fault> {
+    pub(crate) fn number(self) -> Result<i64, FieldError> {
         self.whole()
     }
 
@@ -219,18 +219,18 @@ impl<'t> Entry<'t> {
     }
 
     /// A whole number in the range of a level.
-    pub(crate) fn level(self, level: Level) -> Result<u32, Fault> {
+    pub(crate) fn level(self, level: Level) -> Result<u32, FieldError> {
         limits::level_of(&self.key, level, self.whole()?).at(self.at)
     }
 
     /// A place of a CPU.
-    pub(crate) fn index(self) -> Result<usize, Fault> {
+    pub(crate) fn index(self) -> Result<usize, FieldError> {
         let number = self.whole()?;
         usize::try_from(number).map_err(|_| self.wrong(format!("{number} is no CPU")))
     }
 
     /// A number with or without a fraction.
-    pub(crate) fn fraction(self) -> Result<f64, Fault> {
+    pub(crate) fn fraction(self) -> Result<f64, FieldError> {
         let number = match &self.value {
             DeValue::Integer(_) => return Ok(self.whole()? as f64),
             DeValue::Float(number) => number.as_str().parse().ok(),
@@ -240,12 +240,12 @@ impl<'t> Entry<'t> {
     }
 
     /// Yes or no.
-    pub(crate) fn flag(self) -> Result<bool, Fault> {
+    pub(crate) fn flag(self) -> Result<bool, FieldError> {
         self.value.as_bool().ok_or_else(|| self.is_none("true or false"))
     }
 
     /// A list.
-    pub(crate) fn list(self) -> Result<Vec<Entry<'t>>, Fault> {
+    pub(crate) fn list(self) -> Result<Vec<Entry<'t>>, FieldError> {
         match self.value {
             DeValue::Array(values) => {
                 let one = |value: toml::Spanned<DeValue<'t>>| Entry {
@@ -260,7 +260,7 @@ impl<'t> Entry<'t> {
     }
 
     /// A list of at least one, or a single value without brackets.
-    pub(crate) fn one_or_many(self) -> Result<Vec<Entry<'t>>, Fault> {
+    pub(crate) fn one_or_many(self) -> Result<Vec<Entry<'t>>, FieldError> {
         if !self.is_list() {
             return Ok(vec![self]);
         }
@@ -270,17 +270,17 @@ impl<'t> Entry<'t> {
     }
 
     /// A list of words.
-    pub(crate) fn words(self) -> Result<Vec<String>, Fault> {
+    pub(crate) fn words(self) -> Result<Vec<String>, FieldError> {
         self.list()?.into_iter().map(Entry::word).collect()
     }
 
     /// A list of CPUs.
-    pub(crate) fn cpus(self) -> Result<Vec<usize>, Fault> {
+    pub(crate) fn cpus(self) -> Result<Vec<usize>, FieldError> {
         self.list()?.into_iter().map(Entry::index).collect()
     }
 
     /// A table.
-    pub(crate) fn table(self) -> Result<Table<'t>, Fault> {
+    pub(crate) fn table(self) -> Result<Table<'t>, FieldError> {
         match self.value {
             DeValue::Table(entries) => {
                 let (path, known) = (format!("{}.", self.key), Vec::new());
@@ -291,14 +291,14 @@ impl<'t> Entry<'t> {
     }
 
     /// A table whose keys anyone may choose, with words as values.
-    pub(crate) fn options(self) -> Result<BTreeMap<String, String>, Fault> {
+    pub(crate) fn options(self) -> Result<BTreeMap<String, String>, FieldError> {
         let mut table = self.table()?;
         let entries = table.keys().into_iter().filter_map(|name| Some((table.take_any(&name)?, name)));
         entries.map(|(entry, name)| Ok((name, entry.word()?))).collect()
     }
 
     /// A length of time such as `1s`, `400ms`, `3.5min` or `1h`.
-    pub(crate) fn length(self) -> Result<u64, Fault> {
+    pub(crate) fn length(self) -> Result<u64, FieldError> {
         let text = match &self.value {
             DeValue::String(text) => text.as_ref(),
             _ => return Err(self.is_none("a length of time like \"400ms\", \"1s\", \"3.5min\" or \"1h\"")),
@@ -311,7 +311,7 @@ impl<'t> Entry<'t> {
     }
 
     /// A number of bytes such as `64MiB` or `1GiB`.
-    pub(crate) fn size(self) -> Result<u64, Fault> {
+    pub(crate) fn size(self) -> Result<u64, FieldError> {
         let text = match &self.value {
             DeValue::String(text) => text.as_ref(),
             _ => return Err(self.is_none("a size like \"512MiB\" or \"4GiB\"")),
@@ -350,7 +350,7 @@ mod tests {
     fn values_of_another_type_are_told_with_what_is_expected() {
         let text = "number = \"x\"\nlength = 3\nsize = \"64MB\"\nflag = 1\nlist = 5\n";
         let mut table = Table::parse(text).expect("it is TOML");
-        let told = |fault: Fault| format!("{} {}", fault.at, fault.error);
+        let told = |error: FieldError| format!("{} {}", error.at, error.error);
         let mut entry = |key| table.take(key).expect("it is there");
         assert_eq!(
             told(entry("number").number().expect_err("a text")),
@@ -385,9 +385,9 @@ mod tests {
         let other = table.take("other").expect("it is there").table().expect("a table");
         table.replace(other);
         assert_eq!(table.take("depth").expect("it is there").number().ok(), Some(2));
-        let fault = table.finish(|_| None).expect_err("dpeth is left");
+        let error = table.finish(|_| None).expect_err("dpeth is left");
         assert_eq!(
-            (fault.at, fault.error.to_string().as_str()),
+            (error.at, error.error.to_string().as_str()),
             (28, "dpeth: there is no such key; did you mean depth?")
         );
     }

@@ -101,13 +101,13 @@ impl Connection {
         stream.read_exact(&mut payload)?;
         match start[2] {
             LOGIN_ACCEPTED => {
-                let accepted = LoginAccepted::parse(&payload).map_err(|fault| wrong(&fault.to_string()))?;
+                let accepted = LoginAccepted::parse(&payload).map_err(|error| wrong(&error.to_string()))?;
                 if accepted.next_sequence != 1 {
                     return Err(wrong("the stream does not begin with its first message"));
                 }
             }
             LOGIN_REJECTED => {
-                return LoginReject::parse(&payload).map(Err).map_err(|fault| wrong(&fault.to_string()));
+                return LoginReject::parse(&payload).map(Err).map_err(|error| wrong(&error.to_string()));
             }
             _ => return Err(wrong("a login is not answered with a login")),
         }
@@ -153,7 +153,7 @@ impl Connection {
         self.heard = now;
         let mut input = &buffer[..count];
         while let Some(frame) =
-            self.deframer.next(&mut input).map_err(|fault| format!("the gateway sent {fault}"))?
+            self.deframer.next(&mut input).map_err(|error| format!("the gateway sent {error}"))?
         {
             take(frame.kind, frame.payload)?;
         }

@@ -33,7 +33,7 @@ use rustix::{
 use socket2::SockRef;
 
 use super::{
-    Mechanism, Parts, Wait,
+    DriverOps, Parts, Wait,
     files::{self, Answer, Stage},
     output::{Outlet, Output},
     readiness::ACCEPT_RETRY,
@@ -502,7 +502,7 @@ fn set_limit(
     Ok(())
 }
 
-impl Mechanism for Blocking {
+impl DriverOps for Blocking {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
         let descriptor = socket::listen(address, options)?;
         self.insert(descriptor, true, None)

@@ -101,7 +101,7 @@ impl Wait {
 }
 
 /// An I/O model.
-pub(crate) trait Mechanism {
+pub(crate) trait DriverOps {
     /// Listens on an address.
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId>;
 

@@ -5,7 +5,7 @@
 //! which only works while it is empty; the producer that replaces `ARMED` by its node, and nobody else, must wake it.
 //! Queue and flag are one word, so no order of two words can be wrong and no fence is needed.
 //!
-//! Nodes are allocated once: each producer has `slots` of them for each lane to this consumer, and gets them back
+//! Nodes are allocated once: each producer has `slots` of them for each priority to this consumer, and gets them back
 //! through a word of the same form (`returned`), in which a producer without nodes leaves `STARVED` to be woken.
 //!
 //! Invariants: (1) there is one [`Sender`] for each producer and one [`Receiver`]; (2) a node is in exactly one place:
@@ -27,7 +27,7 @@ use std::{
 
 use crossbeam_utils::CachePadded;
 
-use super::Lane;
+use super::Priority;
 use crate::wake::AtomicWord;
 
 /// Nothing is in the chain.
@@ -47,9 +47,9 @@ struct Node<T, W> {
 /// What all sides share.
 struct Queue<T, W: AtomicWord> {
     head: CachePadded<W>,
-    /// For each producer and lane, the nodes on their way back.
+    /// For each producer and priority, the nodes on their way back.
     returned: Box<[CachePadded<W>]>,
-    /// Of the same order, `slots` for each producer and lane.
+    /// Of the same order, `slots` for each producer and priority.
     nodes: Box<[Node<T, W>]>,
     slots: u32,
 }
@@ -117,7 +117,7 @@ pub(super) struct Receiver<T, W: AtomicWord = AtomicU32> {
     queue: Arc<Queue<T, W>>,
     /// What was taken out of the queue, oldest first.
     lists: [VecDeque<u32>; 2],
-    /// Nodes to give back, by producer and lane: the newest, the oldest, how many.
+    /// Nodes to give back, by producer and priority: the newest, the oldest, how many.
     returning: Box<[Option<(u32, u32, u32)>]>,
     /// Producers that waited for nodes and have some now.
     owed: Vec<usize>,
@@ -156,12 +156,12 @@ pub(super) fn queue<T, W: AtomicWord>(producers: usize, slots: usize) -> (Vec<Se
 
 impl<T, W: AtomicWord> Sender<T, W> {
     /// Queues a message. `Ok(true)`: the consumer sleeps, and this side must wake it.
-    pub(super) fn push(&mut self, lane: Lane, message: T) -> Result<bool, T> {
-        let node = match self.free[lane.index()].pop() {
+    pub(super) fn push(&mut self, priority: Priority, message: T) -> Result<bool, T> {
+        let node = match self.free[priority.index()].pop() {
             Some(node) => node,
             None => {
-                self.reclaim(lane);
-                match self.free[lane.index()].pop() {
+                self.reclaim(priority);
+                match self.free[priority.index()].pop() {
                     Some(node) => node,
                     None => return Err(message),
                 }
@@ -172,14 +172,14 @@ impl<T, W: AtomicWord> Sender<T, W> {
         Ok(self.queue.attach(&self.queue.head, node, node))
     }
 
-    fn reclaim(&mut self, lane: Lane) {
-        let word = &self.queue.returned[self.from * 2 + lane.index()];
-        self.queue.take_all(word, &mut self.free[lane.index()]);
+    fn reclaim(&mut self, priority: Priority) {
+        let word = &self.queue.returned[self.from * 2 + priority.index()];
+        self.queue.take_all(word, &mut self.free[priority.index()]);
     }
 
     /// Asks the consumer to wake this side when there are nodes. False: there are some already.
-    pub(super) fn await_room(&mut self, lane: Lane) -> bool {
-        let word = &self.queue.returned[self.from * 2 + lane.index()];
+    pub(super) fn await_room(&mut self, priority: Priority) -> bool {
+        let word = &self.queue.returned[self.from * 2 + priority.index()];
         let relaxed = Ordering::Relaxed;
         match word.compare_exchange(EMPTY, WAITED_FOR, Ordering::AcqRel, relaxed) {
             Ok(_) | Err(WAITED_FOR) => true,
@@ -199,12 +199,12 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         self.batch = batch;
     }
 
-    /// The next message of a lane, and whose it is.
-    pub(super) fn pop(&mut self, lane: Lane) -> Option<(usize, T)> {
-        if self.lists[lane.index()].is_empty() {
+    /// The next message of a priority, and whose it is.
+    pub(super) fn pop(&mut self, priority: Priority) -> Option<(usize, T)> {
+        if self.lists[priority.index()].is_empty() {
             self.drain();
         }
-        let node = self.lists[lane.index()].pop_front()?;
+        let node = self.lists[priority.index()].pop_front()?;
         // SAFETY: invariant 2: a node of the lists holds a message; it leaves them here, so this is read once.
         let message = unsafe { (*self.queue.node(node).message.get()).assume_init_read() };
         let pool = (node / self.queue.slots) as usize;
@@ -246,12 +246,12 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         !self.lists.iter().all(VecDeque::is_empty)
     }
 
-    /// Whether a message of a lane is there. What is of the other lane is taken aside.
-    pub(super) fn has_some_of(&mut self, lane: Lane) -> bool {
-        if self.lists[lane.index()].is_empty() {
+    /// Whether a message of a priority is there. What is of the other priority is taken aside.
+    pub(super) fn has_some_of(&mut self, priority: Priority) -> bool {
+        if self.lists[priority.index()].is_empty() {
             self.drain();
         }
-        !self.lists[lane.index()].is_empty()
+        !self.lists[priority.index()].is_empty()
     }
 
     /// About to sleep. False: something has arrived.
@@ -289,16 +289,19 @@ mod tests {
     #[test]
     fn only_the_push_that_finds_the_consumer_asleep_wakes_it() {
         let (mut senders, mut receiver) = queue::<u32, AtomicU32>(2, 4);
-        assert_eq!(senders[0].push(Lane::Request, 1), Ok(false), "nobody sleeps");
+        assert_eq!(senders[0].push(Priority::Request, 1), Ok(false), "nobody sleeps");
         assert!(!receiver.arm(), "something is there");
-        assert_eq!(receiver.pop(Lane::Request), Some((0, 1)));
+        assert_eq!(receiver.pop(Priority::Request), Some((0, 1)));
         assert!(receiver.arm() && receiver.arm());
-        assert_eq!(senders[1].push(Lane::Response, 2), Ok(true));
-        assert_eq!(senders[0].push(Lane::Request, 3), Ok(false), "one wake for a sleep");
+        assert_eq!(senders[1].push(Priority::Response, 2), Ok(true));
+        assert_eq!(senders[0].push(Priority::Request, 3), Ok(false), "one wake for a sleep");
         assert!(!receiver.disarm(), "somebody pushed meanwhile");
-        assert_eq!((receiver.pop(Lane::Response), receiver.pop(Lane::Request)), (Some((1, 2)), Some((0, 3))));
+        assert_eq!(
+            (receiver.pop(Priority::Response), receiver.pop(Priority::Request)),
+            (Some((1, 2)), Some((0, 3)))
+        );
         assert!(receiver.arm() && receiver.disarm(), "nobody pushed meanwhile");
-        assert_eq!(senders[0].push(Lane::Request, 4), Ok(false));
+        assert_eq!(senders[0].push(Priority::Request, 4), Ok(false));
     }
 
     #[test]
@@ -306,17 +309,17 @@ mod tests {
         let (mut senders, mut receiver) = queue::<u32, AtomicU32>(1, 2);
         let sender = &mut senders[0];
         assert_eq!(
-            [1, 2, 3].map(|number| sender.push(Lane::Request, number)),
+            [1, 2, 3].map(|number| sender.push(Priority::Request, number)),
             [Ok(false), Ok(false), Err(3)]
         );
-        assert_eq!(sender.push(Lane::Response, 4), Ok(false), "the other lane has its own");
-        assert!(sender.await_room(Lane::Request));
-        assert_eq!(receiver.pop(Lane::Request), Some((0, 1)));
+        assert_eq!(sender.push(Priority::Response, 4), Ok(false), "the other priority has its own");
+        assert!(sender.await_room(Priority::Request));
+        assert_eq!(receiver.pop(Priority::Request), Some((0, 1)));
         let mut owed = Vec::new();
         receiver.settle(&mut owed);
         assert_eq!(owed, [0]);
-        assert!(!sender.await_room(Lane::Request));
-        assert_eq!(sender.push(Lane::Request, 3), Ok(false));
+        assert!(!sender.await_room(Priority::Request));
+        assert_eq!(sender.push(Priority::Request, 3), Ok(false));
     }
 
     #[test]
@@ -324,14 +327,14 @@ mod tests {
         let life = Arc::new(());
         let (mut senders, mut receiver) = queue::<Arc<()>, AtomicU32>(2, 8);
         for sender in &mut senders {
-            for lane in [Lane::Response, Lane::Request, Lane::Request] {
-                assert!(sender.push(lane, Arc::clone(&life)).is_ok());
+            for priority in [Priority::Response, Priority::Request, Priority::Request] {
+                assert!(sender.push(priority, Arc::clone(&life)).is_ok());
             }
         }
-        drop(receiver.pop(Lane::Request));
-        assert!(senders[0].push(Lane::Request, Arc::clone(&life)).is_ok());
+        drop(receiver.pop(Priority::Request));
+        assert!(senders[0].push(Priority::Request, Arc::clone(&life)).is_ok());
         drop(receiver);
-        assert!(senders[1].push(Lane::Response, Arc::clone(&life)).is_ok());
+        assert!(senders[1].push(Priority::Response, Arc::clone(&life)).is_ok());
         drop(senders);
         assert_eq!(Arc::strong_count(&life), 1);
     }
@@ -343,35 +346,35 @@ mod tests {
             let mut models: [VecDeque<(usize, usize)>; 2] = Default::default();
             let (mut outstanding, mut asleep, mut owed) = ([[0; 2]; 2], false, Vec::new());
             for (number, (step, choice)) in steps.into_iter().enumerate() {
-                let lane = if step % 2 == 0 { Lane::Response } else { Lane::Request };
+                let priority = if step % 2 == 0 { Priority::Response } else { Priority::Request };
                 match step {
                     0..4 => {
                         let from = usize::from(step / 2);
-                        let pushed = senders[from].push(lane, number);
+                        let pushed = senders[from].push(priority, number);
                         // Nodes come back in batches: a push may be refused earlier than the last one is used.
-                        prop_assert!(pushed.is_ok() || outstanding[from][lane.index()] >= slots);
+                        prop_assert!(pushed.is_ok() || outstanding[from][priority.index()] >= slots);
                         if let Ok(wakes) = pushed {
                             prop_assert_eq!(wakes, std::mem::take(&mut asleep));
-                            models[lane.index()].push_back((from, number));
-                            outstanding[from][lane.index()] += 1;
+                            models[priority.index()].push_back((from, number));
+                            outstanding[from][priority.index()] += 1;
                         }
                     }
                     4 => {
-                        let lane = if choice == 0 { Lane::Response } else { Lane::Request };
-                        prop_assert_eq!(receiver.pop(lane), models[lane.index()].pop_front());
+                        let priority = if choice == 0 { Priority::Response } else { Priority::Request };
+                        prop_assert_eq!(receiver.pop(priority), models[priority.index()].pop_front());
                     }
                     _ if choice == 0 => {
                         receiver.settle(&mut owed);
                         outstanding = Default::default();
-                        for (lane, model) in models.iter().enumerate() {
-                            model.iter().for_each(|(from, _)| outstanding[*from][lane] += 1);
+                        for (priority, model) in models.iter().enumerate() {
+                            model.iter().for_each(|(from, _)| outstanding[*from][priority] += 1);
                         }
                     }
                     _ => {
                         let is_empty = models.iter().all(VecDeque::is_empty);
                         prop_assert_eq!(receiver.has_some(), !is_empty);
-                        for lane in Lane::BOTH {
-                            prop_assert_eq!(receiver.has_some_of(lane), !models[lane.index()].is_empty());
+                        for priority in Priority::BOTH {
+                            prop_assert_eq!(receiver.has_some_of(priority), !models[priority.index()].is_empty());
                         }
                         receiver.drain();
                         prop_assert!(receiver.arm(), "everything was taken out");

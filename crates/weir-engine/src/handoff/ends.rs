@@ -1,11 +1,11 @@
 //! One worker's ends of all queues, whatever they are built from.
 
 use super::{
-    Lane, Options, Strategy, armed, locked,
+    Options, Priority, Strategy, armed, locked,
     ring::{self, ring},
 };
 
-/// The two lanes of a ring to or from one other worker; `None` in the place of the worker itself.
+/// The two priorities of a ring to or from one other worker; `None` in the place of the worker itself.
 type Peers<E> = Vec<Option<[E; 2]>>;
 
 /// Messages taken from one worker before the next one gets its turn.
@@ -15,20 +15,20 @@ const RUN_MAX: u32 = 64;
 pub(super) struct Mesh<T> {
     out: Peers<ring::Sender<T>>,
     inward: Peers<ring::Receiver<T>>,
-    /// By lane: whose turn it is, and how many messages of it were taken in a row.
+    /// By priority: whose turn it is, and how many messages of it were taken in a row.
     next: [(usize, u32); 2],
 }
 
 impl<T> Mesh<T> {
-    fn pop(&mut self, lane: Lane) -> Option<(usize, T)> {
+    fn pop(&mut self, priority: Priority) -> Option<(usize, T)> {
         let workers = self.inward.len();
-        let (mut from, mut run) = self.next[lane.index()];
+        let (mut from, mut run) = self.next[priority.index()];
         for _ in 0..workers {
             if run < RUN_MAX
                 && let Some(receivers) = &mut self.inward[from]
-                && let Some(message) = receivers[lane.index()].pop()
+                && let Some(message) = receivers[priority.index()].pop()
             {
-                self.next[lane.index()] = (from, run + 1);
+                self.next[priority.index()] = (from, run + 1);
                 return Some((from, message));
             }
             run = 0;
@@ -36,8 +36,8 @@ impl<T> Mesh<T> {
         }
         // The one whose run was over has not been asked.
         let receivers = self.inward[from].as_mut()?;
-        let message = receivers[lane.index()].pop()?;
-        self.next[lane.index()] = (from, 1);
+        let message = receivers[priority.index()].pop()?;
+        self.next[priority.index()] = (from, 1);
         Some((from, message))
     }
 
@@ -46,7 +46,7 @@ impl<T> Mesh<T> {
     }
 
     fn has_response(&mut self) -> bool {
-        self.inward.iter_mut().flatten().any(|receivers| receivers[Lane::Response.index()].has_some())
+        self.inward.iter_mut().flatten().any(|receivers| receivers[Priority::Response.index()].has_some())
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Ends<T> {
     Locked { out: Vec<Option<locked::Sender<T>>>, inward: locked::Receiver<T> },
     /// One armed queue for each worker.
     Armed { out: Vec<Option<armed::Sender<T>>>, inward: armed::Receiver<T> },
-    /// A ring for each ordered pair of workers and lane.
+    /// A ring for each ordered pair of workers and priority.
     Mesh(Mesh<T>),
 }
 
@@ -115,20 +115,20 @@ fn mesh<T>(workers: usize, slots: usize) -> Vec<Ends<T>> {
 impl<T> Ends<T> {
     /// Puts a message into the queue to another worker. `Ok(true)`: announce it now.
     #[inline]
-    pub(super) fn put(&mut self, to: usize, lane: Lane, message: T) -> Result<bool, T> {
+    pub(super) fn put(&mut self, to: usize, priority: Priority, message: T) -> Result<bool, T> {
         match self {
             Ends::Owner => Err(message),
             Ends::Locked { out, .. } => match &mut out[to] {
-                Some(sender) => sender.push(lane, message),
+                Some(sender) => sender.push(priority, message),
                 None => Err(message),
             },
             Ends::Armed { out, .. } => match &mut out[to] {
-                Some(sender) => sender.push(lane, message),
+                Some(sender) => sender.push(priority, message),
                 None => Err(message),
             },
             Ends::Mesh(mesh) => match &mut mesh.out[to] {
                 Some(senders) => {
-                    let sender = &mut senders[lane.index()];
+                    let sender = &mut senders[priority.index()];
                     let outcome = sender.push(message);
                     // A consumer that is awake need not wait for the end of the turn; one that sleeps is woken then.
                     if outcome.is_err() || sender.unpublished() >= EARLY {
@@ -156,25 +156,25 @@ impl<T> Ends<T> {
     }
 
     /// Asks to be woken when there is room again. False: there is some already.
-    pub(super) fn await_room(&mut self, to: usize, lane: Lane) -> bool {
+    pub(super) fn await_room(&mut self, to: usize, priority: Priority) -> bool {
         match self {
             Ends::Owner => true,
-            Ends::Locked { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(lane)),
-            Ends::Armed { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(lane)),
+            Ends::Locked { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(priority)),
+            Ends::Armed { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(priority)),
             Ends::Mesh(mesh) => {
-                mesh.out[to].as_mut().is_none_or(|senders| senders[lane.index()].await_room())
+                mesh.out[to].as_mut().is_none_or(|senders| senders[priority.index()].await_room())
             }
         }
     }
 
-    /// The next message of a lane, and whose it is.
+    /// The next message of a priority, and whose it is.
     #[inline]
-    pub(super) fn take(&mut self, lane: Lane) -> Option<(usize, T)> {
+    pub(super) fn take(&mut self, priority: Priority) -> Option<(usize, T)> {
         match self {
             Ends::Owner => None,
-            Ends::Locked { inward, .. } => inward.pop(lane),
-            Ends::Armed { inward, .. } => inward.pop(lane),
-            Ends::Mesh(mesh) => mesh.pop(lane),
+            Ends::Locked { inward, .. } => inward.pop(priority),
+            Ends::Armed { inward, .. } => inward.pop(priority),
+            Ends::Mesh(mesh) => mesh.pop(priority),
         }
     }
 
@@ -194,8 +194,8 @@ impl<T> Ends<T> {
     pub(super) fn has_response(&mut self) -> bool {
         match self {
             Ends::Owner => false,
-            Ends::Locked { inward, .. } => inward.has_some_of(Lane::Response),
-            Ends::Armed { inward, .. } => inward.has_some_of(Lane::Response),
+            Ends::Locked { inward, .. } => inward.has_some_of(Priority::Response),
+            Ends::Armed { inward, .. } => inward.has_some_of(Priority::Response),
             Ends::Mesh(mesh) => mesh.has_response(),
         }
     }

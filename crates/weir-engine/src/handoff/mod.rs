@@ -5,7 +5,7 @@
 //! handed to this one. Nothing blocks and nothing is allocated in steady state.
 //!
 //! ```no_run
-//! use weir_engine::{Config, Runtime, handoff::{self, Lane, Options}};
+//! use weir_engine::{Config, Runtime, handoff::{self, Priority, Options}};
 //!
 //! let mut ports = handoff::group::<u64>(2, &Options::default());
 //! let (other, own) = (ports.pop().expect("two"), ports.pop().expect("two"));
@@ -22,15 +22,16 @@
 //! });
 //! Runtime::new(&Config::default()).expect("a driver").block_on(async {
 //!     own.attach().expect("inside a runtime");
-//!     own.push(1, Lane::Request, 7).expect("there is room");
+//!     own.push(1, Priority::Request, 7).expect("there is room");
 //! });
 //! ```
 //!
 //! # Rules
-//! - Messages of one producer, one consumer and one lane arrive once and in the order pushed, whatever the strategy.
-//! - The response lane is taken before the request lane, so that work that is under way is finished before more begins.
+//! - Messages of one producer, one consumer and one priority arrive once and in the order pushed, whatever the
+//!   strategy.
+//! - Responses are taken before requests, so that work that is under way is finished before more begins.
 //! - A full queue never blocks. What does not fit waits in the producer's memory, up to [`Options::overflow_max`] for
-//!   each destination and lane, and moves on at the end of each turn; above that `push` gives the message back.
+//!   each destination and priority, and moves on at the end of each turn; above that `push` gives the message back.
 //!   [`Port::is_congested`] says that something waits: whoever reads requests from outside stops until [`Port::room`].
 //! - So that two workers never wait for each other: a worker whose response is given back takes no more requests until
 //!   there is room, but goes on with [`Port::take_response`]. Responses then always move, and with them everything.
@@ -154,9 +155,9 @@ pub struct Options {
     /// where workers reach the CPUs of the machine, because the one that spins then has the CPU that the producer
     /// needs. A time that is named is taken at its word. Either way only while messages are expected within it.
     pub spin: Duration,
-    /// Places of the queue between two workers, for each lane. Rings round it up to a power of two.
+    /// Places of the queue between two workers, for each priority. Rings round it up to a power of two.
     pub ring_slots: usize,
-    /// Messages that may wait with the producer for each destination and lane when the queue is full.
+    /// Messages that may wait with the producer for each destination and priority when the queue is full.
     pub overflow_max: usize,
 }
 
@@ -171,21 +172,21 @@ impl Default for Options {
 
 /// Which of the two queues to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum Priority {
     /// Something that came of a request: taken first.
     Response,
     /// Something new.
     Request,
 }
 
-impl Lane {
+impl Priority {
     /// Both, in the order in which they are taken.
-    pub const BOTH: [Lane; 2] = [Lane::Response, Lane::Request];
+    pub const BOTH: [Priority; 2] = [Priority::Response, Priority::Request];
 
     fn index(self) -> usize {
         match self {
-            Lane::Response => 0,
-            Lane::Request => 1,
+            Priority::Response => 0,
+            Priority::Request => 1,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, atomic::Ordering};
 use loom::sync::atomic::AtomicU32 as ModelWord;
 
 use super::{
-    Lane,
+    Priority,
     armed::{self, queue},
     ring::ring,
 };
@@ -141,7 +141,7 @@ fn armed<W: AtomicWord + Send + Sync + 'static>(size: Size) {
                 for number in 0..size.each {
                     written[producer as usize].store(number + 1, Ordering::Relaxed);
                     let message = producer * EACH_MAX + number;
-                    if sender.push(Lane::Request, message).expect("there are nodes") {
+                    if sender.push(Priority::Request, message).expect("there are nodes") {
                         consumer.unpark();
                     }
                 }
@@ -149,7 +149,7 @@ fn armed<W: AtomicWord + Send + Sync + 'static>(size: Size) {
         });
         let threads: Vec<_> = producers.collect();
         while !seen.is_all() {
-            while let Some((_, number)) = receiver.pop(Lane::Request) {
+            while let Some((_, number)) = receiver.pop(Priority::Request) {
                 seen.note(number);
             }
             if !seen.is_all() && receiver.arm() {
@@ -222,15 +222,15 @@ fn nodes<W: AtomicWord + Send + Sync + 'static>() {
     loom::model(|| {
         let (mut senders, mut receiver) = queue::<u32, W>(1, 1);
         let mut sender = senders.pop().expect("one producer");
-        assert!(sender.push(Lane::Request, 1).is_ok());
+        assert!(sender.push(Priority::Request, 1).is_ok());
         let producer = loom::thread::spawn(move || {
-            while sender.push(Lane::Request, 2).is_err() {
-                if sender.await_room(Lane::Request) {
+            while sender.push(Priority::Request, 2).is_err() {
+                if sender.await_room(Priority::Request) {
                     wait();
                 }
             }
         });
-        assert_eq!(receiver.pop(Lane::Request), Some((0, 1)));
+        assert_eq!(receiver.pop(Priority::Request), Some((0, 1)));
         let mut owed = Vec::new();
         receiver.settle(&mut owed);
         owed.iter().for_each(|_| producer.thread().unpark());
@@ -294,23 +294,25 @@ fn armed_for_responses<W: AtomicWord + Send + Sync + 'static>(late: bool) {
         let (mut senders, mut receiver) = queue::<u32, W>(1, 2);
         let mut sender = senders.pop().expect("one producer");
         let producer = loom::thread::spawn(move || {
-            for (lane, message) in [(Lane::Request, 1), (Lane::Response, 2), (Lane::Request, 3)] {
-                if sender.push(lane, message).expect("there are nodes") {
+            for (priority, message) in
+                [(Priority::Request, 1), (Priority::Response, 2), (Priority::Request, 3)]
+            {
+                if sender.push(priority, message).expect("there are nodes") {
                     consumer.unpark();
                 }
             }
         });
-        while !receiver.has_some_of(Lane::Response) {
+        while !receiver.has_some_of(Priority::Response) {
             receiver.drain();
-            let is_there = !late && receiver.has_some_of(Lane::Response);
+            let is_there = !late && receiver.has_some_of(Priority::Response);
             if !is_there && receiver.arm() {
                 wait();
                 receiver.disarm();
             }
         }
-        assert_eq!(receiver.pop(Lane::Response), Some((0, 2)));
+        assert_eq!(receiver.pop(Priority::Response), Some((0, 2)));
         producer.join().unwrap();
-        assert_eq!([(); 2].map(|()| receiver.pop(Lane::Request)), [Some((0, 1)), Some((0, 3))]);
+        assert_eq!([(); 2].map(|()| receiver.pop(Priority::Request)), [Some((0, 1)), Some((0, 3))]);
     });
 }
 

@@ -21,7 +21,7 @@ use std::{
 use crossbeam_utils::CachePadded;
 
 use super::{
-    HandoffCounters, Lane, Options, SPIN_DEFAULT, Strategy,
+    HandoffCounters, Options, Priority, SPIN_DEFAULT, Strategy,
     ends::{self, Ends},
     gaps::Gaps,
     waiting::{Ready, Room, Wanted},
@@ -258,11 +258,12 @@ impl<T> Port<T> {
     /// Hands a message to another worker. Never blocks.
     ///
     /// # Errors
-    /// The message, when as many wait for this destination and lane as [`Options::overflow_max`] allows; for a worker
-    /// that [has ended](Self::has_ended), the worker itself and one that does not exist, and with the strategy `owner`.
+    /// The message, when as many wait for this destination and priority as [`Options::overflow_max`] allows; for a
+    /// worker that [has ended](Self::has_ended), the worker itself and one that does not exist, and with the strategy
+    /// `owner`.
     #[inline]
-    pub fn push(&self, to: usize, lane: Lane, message: T) -> Result<(), T> {
-        self.state().push(&self.local.group, self.local.own, to, lane, message)
+    pub fn push(&self, to: usize, priority: Priority, message: T) -> Result<(), T> {
+        self.state().push(&self.local.group, self.local.own, to, priority, message)
     }
 
     /// Whether something waits here because the queue to that worker was full.
@@ -283,8 +284,8 @@ impl<T> Port<T> {
         Room::new(self, to)
     }
 
-    /// Waits until there is something to take, in either lane. One task at a time: a second one takes the first one's
-    /// place.
+    /// Waits until there is something to take, of either priority. One task at a time: a second one takes the first
+    /// one's place.
     pub fn ready(&self) -> Ready<'_, T> {
         Ready::new(self, Wanted::Anything)
     }
@@ -299,14 +300,14 @@ impl<T> Port<T> {
     pub fn take(&self) -> Option<(usize, T)> {
         let mut state = self.state();
         let state = &mut *state;
-        let taken = state.ends.take(Lane::Response).or_else(|| state.ends.take(Lane::Request));
+        let taken = state.ends.take(Priority::Response).or_else(|| state.ends.take(Priority::Request));
         state.note_taken(&self.local.group.counters[self.local.own], taken)
     }
 
     /// As [`Self::take`], responses only.
     pub fn take_response(&self) -> Option<(usize, T)> {
         let mut state = self.state();
-        let taken = state.ends.take(Lane::Response);
+        let taken = state.ends.take(Priority::Response);
         state.note_taken(&self.local.group.counters[self.local.own], taken)
     }
 
@@ -337,7 +338,7 @@ impl<T> Drop for Port<T> {
 
 impl<T> Destination<T> {
     pub(super) fn is_congested(&self) -> bool {
-        self.overflow.iter().any(|lane| !lane.is_empty())
+        self.overflow.iter().any(|priority| !priority.is_empty())
     }
 }
 
@@ -451,19 +452,26 @@ impl<T> State<T> {
     }
 
     #[inline]
-    fn push(&mut self, group: &Group, own: usize, to: usize, lane: Lane, message: T) -> Result<(), T> {
+    fn push(
+        &mut self,
+        group: &Group,
+        own: usize,
+        to: usize,
+        priority: Priority,
+        message: T,
+    ) -> Result<(), T> {
         let exists = to != own && to < self.destinations.len() && group.strategy != Strategy::Owner;
         if !exists || group.has_ended(to) {
             return Err(message);
         }
         self.begin_publishing(group, own);
-        let put = if self.destinations[to].overflow[lane.index()].is_empty() {
-            self.put(group, own, to, lane, message)
+        let put = if self.destinations[to].overflow[priority.index()].is_empty() {
+            self.put(group, own, to, priority, message)
         } else {
             Err(message)
         };
         if let Err(message) = put {
-            let overflow = &mut self.destinations[to].overflow[lane.index()];
+            let overflow = &mut self.destinations[to].overflow[priority.index()];
             if overflow.len() >= group.overflow_max {
                 return Err(message);
             }
@@ -482,8 +490,8 @@ impl<T> State<T> {
 
     /// Puts a message into the queue and announces it, if that is not left to the end of the turn.
     #[inline]
-    fn put(&mut self, group: &Group, own: usize, to: usize, lane: Lane, message: T) -> Result<(), T> {
-        let announce = self.ends.put(to, lane, message)?;
+    fn put(&mut self, group: &Group, own: usize, to: usize, priority: Priority, message: T) -> Result<(), T> {
+        let announce = self.ends.put(to, priority, message)?;
         if self.ends.are_published_later() {
             self.destinations[to].unannounced = true;
             self.look_after(to);
@@ -495,14 +503,14 @@ impl<T> State<T> {
         Ok(())
     }
 
-    /// Moves what waits for a destination into its queue. The lane in which something is left, if so.
-    fn move_overflow(&mut self, group: &Group, own: usize, to: usize) -> Option<Lane> {
+    /// Moves what waits for a destination into its queue. The priority in which something is left, if so.
+    fn move_overflow(&mut self, group: &Group, own: usize, to: usize) -> Option<Priority> {
         let mut stuck = None;
-        for lane in Lane::BOTH {
-            while let Some(message) = self.destinations[to].overflow[lane.index()].pop_front() {
-                if let Err(message) = self.put(group, own, to, lane, message) {
-                    self.destinations[to].overflow[lane.index()].push_front(message);
-                    stuck = stuck.or(Some(lane));
+        for priority in Priority::BOTH {
+            while let Some(message) = self.destinations[to].overflow[priority.index()].pop_front() {
+                if let Err(message) = self.put(group, own, to, priority, message) {
+                    self.destinations[to].overflow[priority.index()].push_front(message);
+                    stuck = stuck.or(Some(priority));
                     break;
                 }
             }
@@ -526,7 +534,7 @@ impl<T> State<T> {
         destination.pending = false;
         destination.unannounced = false;
         leftovers.wakers.append(&mut destination.waiters);
-        let waiting = destination.overflow.iter_mut().filter(|lane| !lane.is_empty());
+        let waiting = destination.overflow.iter_mut().filter(|priority| !priority.is_empty());
         leftovers.lost.extend(waiting.map(std::mem::take));
     }
 
@@ -551,10 +559,11 @@ impl<T> State<T> {
             if self.note_congested(group, own, to) {
                 continue;
             }
-            let lanes = Lane::BOTH.into_iter();
-            let mut waiting = lanes.filter(|lane| !self.destinations[to].overflow[lane.index()].is_empty());
+            let priorities = Priority::BOTH.into_iter();
+            let mut waiting =
+                priorities.filter(|priority| !self.destinations[to].overflow[priority.index()].is_empty());
             let ends = &mut self.ends;
-            if waiting.all(|lane| ends.await_room(to, lane)) {
+            if waiting.all(|priority| ends.await_room(to, priority)) {
                 self.pending.push(to);
                 return;
             }

@@ -59,8 +59,8 @@ fn what_cannot_be_attached_says_why() {
 #[test]
 fn nothing_is_pushed_to_oneself_to_nobody_or_by_an_owner() {
     let own = port(Strategy::Mesh);
-    assert_eq!([own.push(0, Lane::Request, 1), own.push(2, Lane::Request, 2)], [Err(1), Err(2)]);
-    assert_eq!(port(Strategy::Owner).push(1, Lane::Request, 3), Err(3));
+    assert_eq!([own.push(0, Priority::Request, 1), own.push(2, Priority::Request, 2)], [Err(1), Err(2)]);
+    assert_eq!(port(Strategy::Owner).push(1, Priority::Request, 3), Err(3));
     assert_eq!((own.worker(), own.workers(), own.strategy()), (0, 2, Strategy::Mesh));
     assert_eq!(own.counters().stats().pushed, 0);
 }
@@ -70,7 +70,7 @@ fn an_attached_port_is_used_on_its_thread_alone() {
     let port = port::<u8>(Strategy::Mesh);
     let runtime = runtime(Driver::Poll);
     runtime.block_on(async { port.attach().expect("inside a runtime") });
-    let used = std::thread::spawn(move || port.push(1, Lane::Request, 1)).join();
+    let used = std::thread::spawn(move || port.push(1, Priority::Request, 1)).join();
     assert!(used.is_err(), "it panics");
 }
 
@@ -79,8 +79,8 @@ fn the_stated_overflow_is_reached_and_not_passed_in_each_lane() {
     for strategy in [Strategy::Naive, Strategy::Edge, Strategy::Armed, Strategy::Mesh, Strategy::MsgRing] {
         let ports = group(2, &options(strategy));
         let port = &ports[0];
-        for lane in Lane::BOTH {
-            let room = (0..).take_while(|number| port.push(1, lane, *number).is_ok()).count();
+        for priority in Priority::BOTH {
+            let room = (0..).take_while(|number| port.push(1, priority, *number).is_ok()).count();
             // A locked queue is shared by its producers, of whom there is one.
             let slots = if matches!(strategy, Strategy::Naive | Strategy::Edge) { 8 } else { 4 };
             assert_eq!(room, slots + 3, "{strategy}");
@@ -102,8 +102,8 @@ fn messages_that_nobody_takes_are_dropped_once() {
         let life = Arc::new(());
         let ports = group(2, &options(strategy));
         for number in 0..9 {
-            let lane = if number % 2 == 0 { Lane::Response } else { Lane::Request };
-            drop(ports[0].push(1, lane, Arc::clone(&life)));
+            let priority = if number % 2 == 0 { Priority::Response } else { Priority::Request };
+            drop(ports[0].push(1, priority, Arc::clone(&life)));
         }
         drop(ports[1].take());
         drop(ports);
@@ -116,7 +116,7 @@ fn what_was_pushed_before_anybody_was_attached_is_found() {
     for strategy in [Strategy::Naive, Strategy::Edge, Strategy::Armed, Strategy::Mesh, Strategy::MeshSpin] {
         let mut ports = group(2, &options(strategy));
         let (other, own) = (ports.pop().expect("two"), ports.pop().expect("two"));
-        own.push(1, Lane::Request, 7).expect("there is room");
+        own.push(1, Priority::Request, 7).expect("there is room");
         own.flush();
         let taken = runtime(Driver::Poll).block_on(async {
             other.attach().expect("inside a runtime");
@@ -147,7 +147,7 @@ fn a_wake_that_was_lost_is_found_within_a_second_and_counted() {
     asleep(&counters, 0);
     {
         let mut state = own.state();
-        assert_eq!(state.ends.put(1, Lane::Request, 7), Ok(false));
+        assert_eq!(state.ends.put(1, Priority::Request, 7), Ok(false));
         state.ends.publish(1);
     }
     assert_eq!(consumer.join().expect("it is woken"), (Ok(()), Some((0, 7)), 1));
@@ -190,10 +190,10 @@ fn who_waits_for_room_towards_a_worker_that_ends_is_told_and_woken() {
             attached.recv().expect("it attaches");
             let told = runtime.block_on(async {
                 own.attach().expect("inside a runtime");
-                while own.push(1, Lane::Request, Arc::clone(&life)).is_ok() {}
+                while own.push(1, Priority::Request, Arc::clone(&life)).is_ok() {}
                 let told = time::timeout(Duration::from_secs(20), own.room(1)).await;
                 assert!(!own.is_congested(1) && own.has_ended(1), "{strategy}");
-                assert!(own.push(1, Lane::Response, Arc::clone(&life)).is_err(), "{strategy}");
+                assert!(own.push(1, Priority::Response, Arc::clone(&life)).is_err(), "{strategy}");
                 assert_eq!(own.room(1).await, Err(WorkerEnded(1)), "at once");
                 told
             });
@@ -212,12 +212,12 @@ fn what_waits_for_a_worker_that_has_ended_is_dropped_when_nobody_waits_for_room_
     let (other, second, first) = (ports.pop(), ports.pop().expect("three"), ports.pop().expect("three"));
     runtime(Driver::Poll).block_on(async {
         first.attach().expect("inside a runtime");
-        while first.push(2, Lane::Request, Arc::clone(&life)).is_ok() {}
+        while first.push(2, Priority::Request, Arc::clone(&life)).is_ok() {}
         drop(other);
         time::yield_now().await;
         // A ring of four stays where it is until its ends are dropped.
         assert_eq!(Arc::strong_count(&life), 1 + 4);
-        assert!(!first.has_ended(1) && first.push(1, Lane::Request, Arc::clone(&life)).is_ok());
+        assert!(!first.has_ended(1) && first.push(1, Priority::Request, Arc::clone(&life)).is_ok());
         drop(second);
         assert!(first.has_ended(1));
     });
@@ -271,7 +271,7 @@ fn a_message_to_a_sleeping_ring_is_not_left_behind_by_a_runtime_that_is_left() {
             theirs
         });
         let peers = receiving.collect();
-        own.push(1, Lane::Request, 7).expect("there is room");
+        own.push(1, Priority::Request, 7).expect("there is room");
         time::yield_now().await;
         peers
     });
@@ -287,7 +287,7 @@ fn who_waits_for_responses_is_not_woken_by_requests_and_is_by_a_response() {
         let mut ports = group(2, &options(strategy));
         let (other, own) = (ports.pop().expect("two"), ports.pop().expect("two"));
         // Before the other one is attached: it finds this by itself, and no wake is on its way.
-        own.push(1, Lane::Request, 1).expect("there is room");
+        own.push(1, Priority::Request, 1).expect("there is room");
         own.flush();
         let (tell, told) = mpsc::channel();
         let consumer = std::thread::spawn(move || {
@@ -303,7 +303,7 @@ fn who_waits_for_responses_is_not_woken_by_requests_and_is_by_a_response() {
         });
         let Ok(counters) = told.recv() else { continue };
         asleep(&counters, 0);
-        own.push(1, Lane::Response, 2).expect("there is room");
+        own.push(1, Priority::Response, 2).expect("there is room");
         own.flush();
         let (found, response, none, request, stats) =
             consumer.join().expect("it ends").expect("it has a runtime");
@@ -326,10 +326,10 @@ fn each_kind_of_waiting_has_its_own_place_and_its_own_end() {
             let (first, second) = (std::rc::Rc::clone(&other), std::rc::Rc::clone(&other));
             let anything = spawn(async move { first.ready().await });
             let response = spawn(async move { second.ready_response().await });
-            own.push(1, Lane::Request, 1).expect("there is room");
+            own.push(1, Priority::Request, 1).expect("there is room");
             time::sleep(Duration::from_millis(1)).await;
             assert!(anything.is_finished() && !response.is_finished(), "{strategy}");
-            own.push(1, Lane::Response, 2).expect("there is room");
+            own.push(1, Priority::Response, 2).expect("there is room");
             time::sleep(Duration::from_millis(1)).await;
             assert!(response.is_finished(), "{strategy}");
             assert_eq!([other.take(), other.take(), other.take()], [Some((0, 2)), Some((0, 1)), None]);
@@ -348,10 +348,10 @@ fn in_one_runtime_too_responses_are_taken_before_requests() {
             let taken = runtime(driver).block_on(async {
                 own.attach().expect("inside a runtime");
                 other.attach().expect("twice too");
-                own.push(1, Lane::Request, 1).expect("there is room");
-                own.push(1, Lane::Response, 2).expect("there is room");
-                own.push(1, Lane::Request, 3).expect("there is room");
-                own.push(1, Lane::Response, 4).expect("there is room");
+                own.push(1, Priority::Request, 1).expect("there is room");
+                own.push(1, Priority::Response, 2).expect("there is room");
+                own.push(1, Priority::Request, 3).expect("there is room");
+                own.push(1, Priority::Response, 4).expect("there is room");
                 other.ready().await;
                 let mut taken = vec![other.take_response()];
                 taken.extend((0..4).map(|_| other.take()));

@@ -4,7 +4,7 @@ use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 
 use super::{Address, Stream};
 use crate::{
-    driver::{BoundPath, ListenOptions, Mechanism, dispatch},
+    driver::{BoundPath, DriverOps, ListenOptions, dispatch},
     runtime::{self, Core},
     slots::SlotId,
 };

@@ -4,7 +4,7 @@ use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 
 use super::Address;
 use crate::{
-    driver::{Mechanism, dispatch},
+    driver::{DriverOps, dispatch},
     fs::File,
     outbound::Outgoing,
     pool::Lease,

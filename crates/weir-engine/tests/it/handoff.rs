@@ -16,7 +16,7 @@ use std::{
 
 use weir_engine::{
     Config, Driver, Runtime, StartError,
-    handoff::{self, HandoffCounters, Lane, Options, Port, Strategy},
+    handoff::{self, HandoffCounters, Options, Port, Priority, Strategy},
     spawn, time,
 };
 use weir_record::orders::HandoffStats;
@@ -108,22 +108,22 @@ fn options(strategy: Strategy, ring_slots: usize, overflow_max: usize) -> Option
 /// A message that shows a loss, a repetition and an inversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Numbered {
-    lane: Lane,
+    priority: Priority,
     number: u32,
     /// As large as a gateway's.
     filling: [u64; 12],
 }
 
 impl Numbered {
-    fn new(lane: Lane, number: u32) -> Self {
-        Self { lane, number, filling: [u64::from(number).wrapping_mul(0x9e37_79b9); 12] }
+    fn new(priority: Priority, number: u32) -> Self {
+        Self { priority, number, filling: [u64::from(number).wrapping_mul(0x9e37_79b9); 12] }
     }
 }
 
 /// Hands over, waiting for room where there is none.
 async fn push(port: &Port<Numbered>, to: usize, message: Numbered) {
     let mut message = message;
-    while let Err(refused) = port.push(to, message.lane, message) {
+    while let Err(refused) = port.push(to, message.priority, message) {
         message = refused;
         port.room(to).await.expect("the other worker waits for all of it");
     }
@@ -147,9 +147,9 @@ async fn exchange(port: Rc<Port<Numbered>>, each: u32) {
         let others = (0..sender.workers()).filter(|other| *other != sender.worker());
         let others: Vec<usize> = others.collect();
         for number in 0..each {
-            let lane = if number.is_multiple_of(3) { Lane::Response } else { Lane::Request };
+            let priority = if number.is_multiple_of(3) { Priority::Response } else { Priority::Request };
             for &other in &others {
-                push(&sender, other, Numbered::new(lane, number)).await;
+                push(&sender, other, Numbered::new(priority, number)).await;
             }
             if number % 40 == 0 {
                 time::yield_now().await;
@@ -162,10 +162,10 @@ async fn exchange(port: Rc<Port<Numbered>>, each: u32) {
     while received < expected {
         port.ready().await;
         while let Some((from, message)) = port.take() {
-            assert_eq!(message, Numbered::new(message.lane, message.number), "whole");
-            let last = &mut last[from][usize::from(message.lane == Lane::Request)];
-            let next = (last.map_or(0, |last| last + 1)..).find(|number| is_of(*number, message.lane));
-            assert_eq!(Some(message.number), next, "from {from} in its lane");
+            assert_eq!(message, Numbered::new(message.priority, message.number), "whole");
+            let last = &mut last[from][usize::from(message.priority == Priority::Request)];
+            let next = (last.map_or(0, |last| last + 1)..).find(|number| is_of(*number, message.priority));
+            assert_eq!(Some(message.number), next, "from {from} in its priority");
             *last = Some(message.number);
             received += 1;
         }
@@ -173,8 +173,8 @@ async fn exchange(port: Rc<Port<Numbered>>, each: u32) {
     sending.await;
 }
 
-fn is_of(number: u32, lane: Lane) -> bool {
-    number.is_multiple_of(3) == (lane == Lane::Response)
+fn is_of(number: u32, priority: Priority) -> bool {
+    number.is_multiple_of(3) == (priority == Priority::Response)
 }
 
 #[test]
@@ -194,7 +194,7 @@ async fn ask_and_answer(port: Rc<Port<Numbered>>, requests: u32) {
     let asker = Rc::clone(&port);
     let asking = spawn(async move {
         for number in 0..requests {
-            push(&asker, other, Numbered::new(Lane::Request, number)).await;
+            push(&asker, other, Numbered::new(Priority::Request, number)).await;
         }
     });
     let (mut answered, mut answers) = (0, 0);
@@ -207,18 +207,18 @@ async fn ask_and_answer(port: Rc<Port<Numbered>>, requests: u32) {
             room_or_response(&port, other).await;
         }
         loop {
-            refused = refused.take().and_then(|answer| port.push(other, Lane::Response, answer).err());
+            refused = refused.take().and_then(|answer| port.push(other, Priority::Response, answer).err());
             let taken = if refused.is_some() { port.take_response() } else { port.take() };
             let Some((_, message)) = taken else { break };
-            match message.lane {
-                Lane::Response => {
-                    assert_eq!(message, Numbered::new(Lane::Response, answers));
+            match message.priority {
+                Priority::Response => {
+                    assert_eq!(message, Numbered::new(Priority::Response, answers));
                     answers += 1;
                 }
-                Lane::Request => {
-                    assert_eq!(message, Numbered::new(Lane::Request, answered));
+                Priority::Request => {
+                    assert_eq!(message, Numbered::new(Priority::Request, answered));
                     answered += 1;
-                    refused = Some(Numbered::new(Lane::Response, message.number));
+                    refused = Some(Numbered::new(Priority::Response, message.number));
                 }
             }
         }
@@ -266,7 +266,7 @@ async fn fill(port: &Port<Numbered>, full: &Board, count: &AtomicU64) {
     loop {
         // A moment in which all that was pushed is in the queue, or waits.
         time::yield_now().await;
-        if port.push(1, Lane::Request, Numbered::new(Lane::Request, number)).is_err() {
+        if port.push(1, Priority::Request, Numbered::new(Priority::Request, number)).is_err() {
             break;
         }
         number += 1;
@@ -276,7 +276,7 @@ async fn fill(port: &Port<Numbered>, full: &Board, count: &AtomicU64) {
     full.post("full");
     port.room(1).await.expect("the other worker takes it");
     assert!(!port.is_congested(1));
-    push(port, 1, Numbered::new(Lane::Response, number)).await;
+    push(port, 1, Numbered::new(Priority::Response, number)).await;
     full.reached(2).await;
 }
 
@@ -286,12 +286,12 @@ async fn take_all(port: &Port<Numbered>, full: &Board, count: &AtomicU64) {
     while taken < expected || !last {
         port.ready().await;
         while let Some((_, message)) = port.take() {
-            match message.lane {
-                Lane::Request => {
+            match message.priority {
+                Priority::Request => {
                     assert_eq!(u64::from(message.number), taken);
                     taken += 1;
                 }
-                Lane::Response => last = true,
+                Priority::Response => last = true,
             }
         }
     }
@@ -341,7 +341,7 @@ async fn soak(port: Rc<Port<Numbered>>, each: u32, seed: u64) {
     let mut pauses = random.fork();
     let sending = spawn(async move {
         for number in 0..each {
-            push(&sender, other, Numbered::new(Lane::Request, number)).await;
+            push(&sender, other, Numbered::new(Priority::Request, number)).await;
             match random.between(0, 2_000) {
                 0 => time::sleep(Duration::from_micros(50)).await,
                 1..=600 => time::yield_now().await,
@@ -353,7 +353,7 @@ async fn soak(port: Rc<Port<Numbered>>, each: u32, seed: u64) {
     while next < each {
         port.ready().await;
         while let Some((_, message)) = port.take() {
-            assert_eq!(message, Numbered::new(Lane::Request, next));
+            assert_eq!(message, Numbered::new(Priority::Request, next));
             next += 1;
         }
         (0..pauses.between(0, 400)).for_each(|_| std::hint::spin_loop());

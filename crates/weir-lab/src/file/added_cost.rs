@@ -13,24 +13,24 @@ use super::{
 use crate::{
     limits::ADDED_COSTS_MAX,
     protocol::Factor,
-    table::{Entry, Fault, Table},
+    table::{Entry, FieldError, Table},
 };
 
 /// Reads the tables: each stands for one question, or for one in each level of a factor.
-pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<AddedCostSpec>, Fault> {
+pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<AddedCostSpec>, FieldError> {
     let mut found = Vec::new();
     for table in tables {
         let at = table.at();
         found.extend(one(table, known)?);
         if found.len() > ADDED_COSTS_MAX {
             let message = format!("the file asks {} of them; at most {ADDED_COSTS_MAX}", found.len());
-            return Err(Fault::new(at, "added_cost", message));
+            return Err(FieldError::new(at, "added_cost", message));
         }
     }
     Ok(found)
 }
 
-fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<AddedCostSpec>, Fault> {
+fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<AddedCostSpec>, FieldError> {
     let of = table.required("of", |entry| known.side(entry))?;
     let reference = table.required("reference", |entry| one_of(entry, "arm", &known.arm_names()))?;
     let metrics = table.required("metrics", metrics)?;
@@ -89,18 +89,18 @@ fn level(factor: &Factor, cell: &CellSpec) -> String {
     (factor.shown)(cell).or_else(usual).unwrap_or_default()
 }
 
-fn factor(entry: Entry<'_>, known: &Known<'_>) -> Result<&'static Factor, Fault> {
+fn factor(entry: Entry<'_>, known: &Known<'_>) -> Result<&'static Factor, FieldError> {
     let keys: Vec<&str> = known.protocol.factors().iter().map(|factor| factor.key).collect();
     let wrong = entry.wrong("it is no factor of this protocol".to_owned());
     let key = one_of(entry, "factor", &keys)?;
     known.protocol.factors().iter().find(|factor| factor.key == key).ok_or(wrong)
 }
 
-fn metrics(entry: Entry<'_>) -> Result<Vec<Metric>, Fault> {
+fn metrics(entry: Entry<'_>) -> Result<Vec<Metric>, FieldError> {
     entry.one_or_many()?.into_iter().map(metric).collect()
 }
 
-fn share(entry: Entry<'_>) -> Result<f64, Fault> {
+fn share(entry: Entry<'_>) -> Result<f64, FieldError> {
     let wrong = entry.wrong("write a share of the reference's cost, above 0 and at most 1".to_owned());
     entry.fraction().and_then(|share| if share > 0.0 && share <= 1.0 { Ok(share) } else { Err(wrong) })
 }

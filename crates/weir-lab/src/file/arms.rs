@@ -16,7 +16,7 @@ use crate::{
     host_defaults::{DriverFound, HostDefaults},
     limits::{self, SpecError, instead},
     protocol::{Machine, Protocol, Value},
-    table::{At, Entry, Fault, Table},
+    table::{At, Entry, FieldError, Table},
 };
 
 /// An arm as the file has it.
@@ -53,7 +53,7 @@ impl Places {
 
 /// Names and drivers of arms that another list takes the place of. One that was made the command of a build has its
 /// driver among the words.
-pub(super) fn of_drivers(tables: Vec<Table<'_>>) -> Result<Vec<OfDriver>, Fault> {
+pub(super) fn of_drivers(tables: Vec<Table<'_>>) -> Result<Vec<OfDriver>, FieldError> {
     let one = |mut arm: Table<'_>| {
         let name = arm.required("name", Entry::text)?;
         let words = arm.take("command").and_then(|command| command.words().ok()).unwrap_or_default();
@@ -68,7 +68,7 @@ pub(super) fn read(
     table: &mut Table<'_>,
     protocol: &'static dyn Protocol,
     machine: Machine<'_>,
-) -> Result<Vec<Arm>, Fault> {
+) -> Result<Vec<Arm>, FieldError> {
     let options = |table: &mut Table<'_>| {
         if protocol.generator().is_some() { table.read("load_options", Entry::options) } else { Ok(None) }
     };
@@ -92,12 +92,12 @@ pub(super) fn read(
 }
 
 /// A name that no arm before has.
-fn name(entry: Entry<'_>, earlier: &[Arm]) -> Result<String, Fault> {
+fn name(entry: Entry<'_>, earlier: &[Arm]) -> Result<String, FieldError> {
     let at = entry.at;
     let name = entry.text()?;
     limits::name("arm.name", &name).at(at)?;
     if earlier.iter().any(|arm| arm.spec.name == name) {
-        return Err(Fault::new(at, "arm.name", format!("two arms are named {name:?}")));
+        return Err(FieldError::new(at, "arm.name", format!("two arms are named {name:?}")));
     }
     Ok(name)
 }
@@ -106,7 +106,7 @@ fn only(
     entry: Entry<'_>,
     protocol: &dyn Protocol,
     machine: Machine<'_>,
-) -> Result<Vec<(usize, Vec<Value>)>, Fault> {
+) -> Result<Vec<(usize, Vec<Value>)>, FieldError> {
     let mut table = entry.table()?;
     let mut only = Vec::new();
     for (index, factor) in protocol.factors().iter().enumerate() {
@@ -132,7 +132,7 @@ impl Arm {
 }
 
 /// Puts arms and cells together: each cell has those that run in it, and they take turns where they can.
-pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Result<Places, Fault> {
+pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Result<Places, FieldError> {
     let names: Vec<&str> = arms.iter().map(|arm| arm.spec.name.as_str()).collect();
     let is_idle = |arm: &&Arm| drafts.cells.iter().all(|draft| !arm.runs_in(draft));
     let idle = arms.iter().filter(is_idle).map(|arm| arm.spec.name.clone()).collect();
@@ -140,7 +140,7 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
     for draft in drafts.cells {
         if let Some((at, unknown)) = draft.arms.iter().find(|(_, name)| !names.contains(&name.as_str())) {
             let message = format!("there is no arm {unknown:?}; {}", instead(unknown, &names));
-            return Err(Fault::new(*at, "cell.arms", message));
+            return Err(FieldError::new(*at, "cell.arms", message));
         }
         let beside: Vec<&str> = spec.neighbours.iter().map(|it| it.name.as_str()).collect();
         if let Some((at, unknown)) =
@@ -150,7 +150,7 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
                 true => format!("there is no neighbour {unknown:?}; write a [[neighbour]]"),
                 false => format!("there is no neighbour {unknown:?}; {}", instead(unknown, &beside)),
             };
-            return Err(Fault::new(*at, "cell.neighbours", message));
+            return Err(FieldError::new(*at, "cell.neighbours", message));
         }
         let own = arms.iter().filter(|arm| arm.runs_in(&draft));
         let own: Vec<String> = own.map(|arm| arm.spec.name.clone()).collect();
@@ -169,14 +169,14 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
     {
         let obstacle = alternation::obstacle(spec, cell).unwrap_or("every cell asks for whole trials");
         let message = format!("no arms take turns ({obstacle}); give `blocks` and a `window`");
-        return Err(Fault::new(at, key, message));
+        return Err(FieldError::new(at, key, message));
     }
     if let Some((at, key)) = drafts.blocks_at
         && spec.cells.iter().all(|cell| cell.alternation.is_some())
     {
         let rounds = key.replace("blocks", "rounds");
         let message = format!("the arms of every cell take turns; give `{rounds}`, or `alternate = false`");
-        return Err(Fault::new(at, key, message));
+        return Err(FieldError::new(at, key, message));
     }
     Ok(Places { all: arms.into_iter().map(|arm| (arm.spec.name, arm.at, arm.places)).collect(), idle })
 }
@@ -186,17 +186,17 @@ fn with_arms(cell: &CellSpec, own: &[String], all: usize) -> CellSpec {
     CellSpec { arms, ..cell.clone() }
 }
 
-fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), Fault> {
+fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), FieldError> {
     let Some(mut alternation) = alternation::suited(spec, &spec.cells[index]) else {
         let Some(at) = draft.turns.turns_at else { return Ok(()) };
         let cell = &spec.cells[index];
         let obstacle = alternation::obstacle(spec, cell).unwrap_or_default();
         let message = format!("the arms of {} cannot take turns: {obstacle}; give `blocks`", cell.id);
-        return Err(Fault::new(at, "cell.rounds", message));
+        return Err(FieldError::new(at, "cell.rounds", message));
     };
     if let Some(at) = draft.turns.blocks_at {
         let message = format!("the arms of {} take turns; give `rounds`", spec.cells[index].id);
-        return Err(Fault::new(at, "cell.blocks", message));
+        return Err(FieldError::new(at, "cell.blocks", message));
     }
     alternation.slice_ns = draft.turns.slice_ns.unwrap_or(alternation.slice_ns);
     alternation.permutations = draft.turns.permutations.unwrap_or(alternation.permutations);
@@ -214,7 +214,7 @@ pub(super) fn missing(
     replaced: &[OfDriver],
     left_out: &[String],
     host_defaults: &HostDefaults,
-) -> Result<Vec<MissingArm>, Fault> {
+) -> Result<Vec<MissingArm>, FieldError> {
     let told = |name: &str, found: &DriverFound| MissingArm {
         name: name.to_owned(),
         reason: found.detail.clone(),
@@ -233,7 +233,7 @@ pub(super) fn missing(
         let Some(found) = left_out else {
             let message = format!("{name} runs in no cell; look at its `where` and at the arms of the cells");
             let error = SpecError::new("arm.where", message).of_arm(name);
-            return Err(Fault { at: places.of(&error).unwrap_or(0), error });
+            return Err(FieldError { at: places.of(&error).unwrap_or(0), error });
         };
         missing.push(told(name, found));
         spec.arms.retain(|arm| arm.name != *name);

@@ -14,19 +14,19 @@ use super::{
 };
 use crate::{
     limits::CAUSES_MAX,
-    table::{Fault, Table},
+    table::{FieldError, Table},
 };
 
 /// Reads the tables. One whose arms this machine lacks has no place.
-pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<CauseSpec>, Fault> {
+pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<CauseSpec>, FieldError> {
     if let Some(table) = tables.get(CAUSES_MAX) {
         let message = format!("{} causes; at most {CAUSES_MAX} are allowed", tables.len());
-        return Err(Fault::new(table.at(), "cause", message));
+        return Err(FieldError::new(table.at(), "cause", message));
     }
     tables.into_iter().filter_map(|table| one(table, known).transpose()).collect()
 }
 
-fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Option<CauseSpec>, Fault> {
+fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Option<CauseSpec>, FieldError> {
     let of = table.required("of", |entry| known.side(entry))?;
     let (at, key) = (table.places().get("without").copied().unwrap_or(table.at()), table.key("without"));
     let without = table.required("without", |entry| one_of(entry, "arm", &known.arm_names()))?;
@@ -36,7 +36,7 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Option<CauseSpec>, Fau
     table.finish(|_| None)?;
     if metric.row().scale != Scale::Ratio {
         let message = "figures that may be zero have no ratio to give shares of".to_owned();
-        return Err(Fault::new(metric_at, &metric_key, message));
+        return Err(FieldError::new(metric_at, &metric_key, message));
     }
     let [arm] = of.arms.as_slice() else {
         return Err(of.wrong("name the one arm that has the switch: of = { arm = \"…\" }".to_owned()));
@@ -50,16 +50,16 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Option<CauseSpec>, Fau
     let switch = match differing(with, back).as_slice() {
         [program] if program == "argv.0" => {
             let message = format!("{without} is another program than {arm}, and no switch");
-            return Err(Fault::new(at, &key, message));
+            return Err(FieldError::new(at, &key, message));
         }
         [switch] => switch.clone(),
-        [] => return Err(Fault::new(at, &key, format!("{without} does not differ from {arm}"))),
+        [] => return Err(FieldError::new(at, &key, format!("{without} does not differ from {arm}"))),
         many => {
             let message = format!(
                 "{without} differs from {arm} in {}; a cause is one switch, with all else the same",
                 many.join(" and ")
             );
-            return Err(Fault::new(at, &key, message));
+            return Err(FieldError::new(at, &key, message));
         }
     };
     let places = known.places(&of)?;
@@ -67,7 +67,7 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Option<CauseSpec>, Fau
         places.into_iter().filter(|(_, cell)| cell.has_arm(&without)).map(|(_, cell)| cell.id.clone());
     let cells: Vec<String> = cells.collect();
     if cells.is_empty() && !known.lacks_cells {
-        return Err(Fault::new(at, &key, format!("{without} runs in no cell in which {arm} does")));
+        return Err(FieldError::new(at, &key, format!("{without} runs in no cell in which {arm} does")));
     }
     Ok(Some(CauseSpec { arm: arm.clone(), without, switch, cells, metric }))
 }

@@ -9,7 +9,7 @@ use super::{elsewhere, fraction, neighbours};
 use crate::{
     limits::{self, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, RATE_PER_SECOND, SHARE, instead},
     protocol::{self, Kind, Machine, Protocol, Setting, Value},
-    table::{At, Entry, Fault, Table},
+    table::{At, Entry, FieldError, Table},
 };
 
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -118,7 +118,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn read(table: &mut Table<'_>, protocol: &dyn Protocol) -> Result<Self, Fault> {
+    fn read(table: &mut Table<'_>, protocol: &dyn Protocol) -> Result<Self, FieldError> {
         let slice = |entry: Entry<'_>| {
             let at = entry.at;
             let slice_ns = entry.length()?;
@@ -181,11 +181,11 @@ struct File {
 }
 
 impl File {
-    fn read(table: &mut Table<'_>, protocol: &'static dyn Protocol) -> Result<Self, Fault> {
+    fn read(table: &mut Table<'_>, protocol: &'static dyn Protocol) -> Result<Self, FieldError> {
         let settings = Settings::read(table, protocol)?;
         if let (Some(at), [_, _, ..]) = (settings.turns_at, &settings.slices_ns[..]) {
             let message = "one length for all cells; several belong in a [[cell]]".to_owned();
-            return Err(Fault::new(at, "slice", message));
+            return Err(FieldError::new(at, "slice", message));
         }
         let exploratory_rounds = table.read("exploratory_rounds", |entry| entry.level(Level::Rounds))?;
         let exploratory_evidence_rounds = match protocol.generator() {
@@ -197,7 +197,7 @@ impl File {
         let place = |key: &&str| table.places().get(*key).copied();
         let turns_at = settings.turns_at.or_else(|| OF_EXPLORATORY_ROUNDS.iter().find_map(place));
         if let (Some(at), Some(false)) = (turns_at, settings.alternate) {
-            return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
+            return Err(FieldError::new(at, "alternate", NO_ROUNDS.to_owned()));
         }
         let load_workers = match protocol.generator() {
             Some(_) => table.read("load_workers", |entry| entry.level(Level::LoadWorkers))?,
@@ -344,7 +344,7 @@ pub(super) fn read(
     table: &mut Table<'_>,
     protocol: &'static dyn Protocol,
     machine: Machine<'_>,
-) -> Result<Drafts, Fault> {
+) -> Result<Drafts, FieldError> {
     let file = File::read(table, protocol)?;
     let places = table.places();
     let place = |key: &'static str| Some((*places.get(key)?, key));
@@ -380,11 +380,11 @@ pub(super) fn read(
     cells.extend(equal);
     let asks_for_more = file.settings.further_evidence(&places);
     if let Some((key, at)) = asks_for_more.filter(|_| cells.iter().all(|it| it.turns.evidence.is_none())) {
-        return Err(Fault::new(at, key, NO_EVIDENCE.to_owned()));
+        return Err(FieldError::new(at, key, NO_EVIDENCE.to_owned()));
     }
     if cells.len() > CELLS_MAX {
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", cells.len());
-        return Err(Fault::new(0, "factors", message));
+        return Err(FieldError::new(0, "factors", message));
     }
     Ok(Drafts { cells, blocks_at, rounds_at, left_out: levels.left_out })
 }
@@ -416,7 +416,7 @@ fn equal_rate(claim: &Draft, rate: LoadMode, file: &File) -> Draft {
 }
 
 /// The rates of `latency`.
-fn latency(entry: Entry<'_>) -> Result<Vec<LoadMode>, Fault> {
+fn latency(entry: Entry<'_>) -> Result<Vec<LoadMode>, FieldError> {
     let mut table = entry.table()?;
     let poisson = table.read("poisson", Entry::flag)?.unwrap_or(true);
     let mut rates = offered(&mut table, poisson)?;
@@ -428,8 +428,8 @@ fn latency(entry: Entry<'_>) -> Result<Vec<LoadMode>, Fault> {
 }
 
 /// Rates that are offered to every arm: shares of the smallest capacity, or so many messages a second.
-fn offered(table: &mut Table<'_>, poisson: bool) -> Result<Vec<LoadMode>, Fault> {
-    let rates = |entry: Entry<'_>, range| -> Result<Vec<f64>, Fault> {
+fn offered(table: &mut Table<'_>, poisson: bool) -> Result<Vec<LoadMode>, FieldError> {
+    let rates = |entry: Entry<'_>, range| -> Result<Vec<f64>, FieldError> {
         entry.one_or_many()?.into_iter().map(|entry| fraction(entry, range)).collect()
     };
     let shares = table.read("share", |entry| rates(entry, &SHARE))?;
@@ -437,7 +437,7 @@ fn offered(table: &mut Table<'_>, poisson: bool) -> Result<Vec<LoadMode>, Fault>
     let per_second = table.read("rate", |entry| Ok((entry.at, rates(entry, &RATE_PER_SECOND)?)))?;
     match (shares, per_second) {
         (Some(_), Some((at, _))) => {
-            Err(Fault::new(at, &rate_key, "give either `share` or `rate`".to_owned()))
+            Err(FieldError::new(at, &rate_key, "give either `share` or `rate`".to_owned()))
         }
         (Some(shares), None) => {
             Ok(shares.into_iter().map(|share| LoadMode::OpenShare { share, poisson }).collect())
@@ -459,7 +459,7 @@ struct Levels<'s> {
 
 impl Levels<'_> {
     /// The levels of every factor in a table, in the protocol's order; a factor that is not there has its default.
-    fn read(&mut self, table: &mut Table<'_>) -> Result<Vec<Shape>, Fault> {
+    fn read(&mut self, table: &mut Table<'_>) -> Result<Vec<Shape>, FieldError> {
         let mut all = Vec::new();
         for factor in self.protocol.factors() {
             let Some(entry) = table.take(factor.key) else {
@@ -477,14 +477,14 @@ impl Levels<'_> {
                 for level in found.into_iter().map(Some) {
                     if own.contains(&level) {
                         let level = level.map(|level| level.to_string()).unwrap_or_default();
-                        return Err(Fault::new(at, &key, format!("{level} occurs twice")));
+                        return Err(FieldError::new(at, &key, format!("{level} occurs twice")));
                     }
                     own.push(level);
                 }
             }
             // Cells with fewer CPUs than the server's side has, where it has one: there are none.
             if own.is_empty() && !matches!(factor.kind, Kind::ServerCpus) {
-                return Err(Fault::new(
+                return Err(FieldError::new(
                     at,
                     &key,
                     "none of these runs here; `weir doctor` says why".to_owned(),
@@ -510,12 +510,12 @@ fn combinations(levels: &[Shape]) -> Vec<Shape> {
     shapes
 }
 
-fn check_count(levels: &[Shape], at: usize) -> Result<(), Fault> {
+fn check_count(levels: &[Shape], at: usize) -> Result<(), FieldError> {
     let cells = levels.iter().fold(1_usize, |cells, own| cells.saturating_mul(own.len()));
     if cells <= CELLS_MAX {
         return Ok(());
     }
-    Err(Fault::new(at, "factors", format!("the factors make more than {CELLS_MAX} cells")))
+    Err(FieldError::new(at, "factors", format!("the factors make more than {CELLS_MAX} cells")))
 }
 
 /// The cells of `[factors]`.
@@ -525,13 +525,13 @@ fn matrix(
     file: &File,
     levels: &mut Levels<'_>,
     has_primary: bool,
-) -> Result<Vec<Draft>, Fault> {
+) -> Result<Vec<Draft>, FieldError> {
     let at = factors.at();
     let mut factors = factors.named("");
     let all = levels.read(&mut factors)?;
     factors.finish(|key| elsewhere(key, file.protocol))?;
     if all.iter().any(Vec::is_empty) {
-        return Err(Fault::new(at, "server_cpus", NO_FEWER_CPUS.to_owned()));
+        return Err(FieldError::new(at, "server_cpus", NO_FEWER_CPUS.to_owned()));
     }
     check_count(&all, at)?;
     let primary = match table.take("primary") {
@@ -580,19 +580,19 @@ fn bytes_in_flight(cell: &CellSpec) -> u64 {
 }
 
 /// Cells with more bytes in flight are left out; without the key none is, and one that has too many is refused.
-fn in_flight_max(entry: Entry<'_>) -> Result<u64, Fault> {
+fn in_flight_max(entry: Entry<'_>) -> Result<u64, FieldError> {
     let mib_max = BYTES_IN_FLIGHT_MAX >> 20;
     let (at, key) = (entry.at, entry.key.clone());
     let given = entry.number()?;
     let mib = u64::try_from(given).ok().filter(|mib| (1..=mib_max).contains(mib));
     mib.map(|mib| mib << 20).ok_or_else(|| {
-        Fault::new(at, &key, format!("{given} is out of range; it must be from 1 to {mib_max}"))
+        FieldError::new(at, &key, format!("{given} is out of range; it must be from 1 to {mib_max}"))
     })
 }
 
 /// The combination that is meant: each level must be one of its factor's, and a factor with a single one may be left
 /// out.
-fn pick(mut table: Table<'_>, protocol: &dyn Protocol, all: &[Shape]) -> Result<Shape, Fault> {
+fn pick(mut table: Table<'_>, protocol: &dyn Protocol, all: &[Shape]) -> Result<Shape, FieldError> {
     let mut shape = Vec::new();
     for (factor, levels) in protocol.factors().iter().zip(all) {
         let shown = |level: &Option<Value>| level.as_ref().map(Value::to_string).unwrap_or_default();
@@ -604,14 +604,14 @@ fn pick(mut table: Table<'_>, protocol: &dyn Protocol, all: &[Shape]) -> Result<
                 let found = levels.iter().find(|level| shown(level) == given);
                 shape.push(found.cloned().ok_or_else(|| {
                     let message = format!("{given} is not a level of the factor; there are {}", choices());
-                    Fault::new(at, &key, message)
+                    FieldError::new(at, &key, message)
                 })?);
             }
             // Of drivers, the first that runs here.
             None if levels.len() == 1 || factor.is_driver() => shape.push(levels[0].clone()),
             None => {
                 let message = format!("one level must be picked; there are {}", choices());
-                return Err(Fault::new(table.at(), &key, message));
+                return Err(FieldError::new(table.at(), &key, message));
             }
         }
     }
@@ -620,16 +620,16 @@ fn pick(mut table: Table<'_>, protocol: &dyn Protocol, all: &[Shape]) -> Result<
 }
 
 /// The cells of one `[[cell]]`: usually one, or one for each combination of the levels it lists.
-fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Result<Vec<Draft>, Fault> {
+fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Result<Vec<Draft>, FieldError> {
     let at = table.at();
     let role = table.read("role", role)?.unwrap_or(CellRole::Exploratory);
     let settings = Settings::read(&mut table, file.protocol)?;
     if let (Some(at), Some(false)) = (settings.turns_at, settings.alternate.or(file.settings.alternate)) {
-        return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
+        return Err(FieldError::new(at, "alternate", NO_ROUNDS.to_owned()));
     }
     let asks_for_more = settings.further_evidence(&table.places());
     if let Some((key, at)) = asks_for_more.filter(|_| settings.evidence_rounds.is_none()) {
-        return Err(Fault::new(at, &format!("cell.{key}"), NO_EVIDENCE.to_owned()));
+        return Err(FieldError::new(at, &format!("cell.{key}"), NO_EVIDENCE.to_owned()));
     }
     let arms = table.read("arms", |entry| {
         entry.list()?.into_iter().map(|entry| Ok((entry.at, entry.text()?))).collect()
@@ -640,7 +640,7 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     let loads = offered(&mut table, poisson.is_none_or(|(_, poisson)| poisson))?;
     if let Some((at, _)) = poisson.filter(|_| loads.is_empty()) {
         let message = "it belongs to a rate; give `share` or `rate`, or leave it out".to_owned();
-        return Err(Fault::new(at, "cell.poisson", message));
+        return Err(FieldError::new(at, "cell.poisson", message));
     }
     let loads: Vec<Option<LoadMode>> =
         if loads.is_empty() { vec![None] } else { loads.into_iter().map(Some).collect() };
@@ -667,18 +667,18 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     Ok(drafts)
 }
 
-fn evidence_slice(entry: Entry<'_>) -> Result<u64, Fault> {
+fn evidence_slice(entry: Entry<'_>) -> Result<u64, FieldError> {
     let at = entry.at;
     let slice_ns = entry.length()?;
     limits::evidence_slice_ns(slice_ns).at(at).map(|()| slice_ns)
 }
 
-fn role(entry: Entry<'_>) -> Result<CellRole, Fault> {
+fn role(entry: Entry<'_>) -> Result<CellRole, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let name = entry.text()?;
     let found = ROLES.iter().find(|(own, _)| *own == name);
     found.map(|(_, role)| *role).ok_or_else(|| {
         let names = ROLES.map(|(name, _)| name);
-        Fault::new(at, &key, format!("there is no role {name:?}; {}", instead(&name, &names)))
+        FieldError::new(at, &key, format!("there is no role {name:?}; {}", instead(&name, &names)))
     })
 }

@@ -13,7 +13,7 @@ use super::{elsewhere, one_of, threshold};
 use crate::{
     limits::{COMPARISONS_MAX, instead},
     protocol::{self, Factor, Machine, Protocol, Value},
-    table::{Entry, Fault, Table},
+    table::{Entry, FieldError, Table},
 };
 
 /// What comparisons may name.
@@ -36,7 +36,7 @@ pub(super) struct Tables<'t> {
 
 impl<'t> Tables<'t> {
     /// Takes them out.
-    pub(super) fn of(table: &mut Table<'t>) -> Result<Self, Fault> {
+    pub(super) fn of(table: &mut Table<'t>) -> Result<Self, FieldError> {
         Ok(Self {
             comparisons: table.tables("comparison")?,
             goals: table.tables("goal")?,
@@ -45,7 +45,7 @@ impl<'t> Tables<'t> {
     }
 
     /// Reads them.
-    pub(super) fn read(self, known: &Known<'_>) -> Result<Vec<ComparisonSpec>, Fault> {
+    pub(super) fn read(self, known: &Known<'_>) -> Result<Vec<ComparisonSpec>, FieldError> {
         let mut found = Vec::new();
         for table in self.comparisons {
             let at = table.at();
@@ -66,12 +66,12 @@ impl<'t> Tables<'t> {
     }
 }
 
-fn bounded(count: usize, at: usize) -> Result<(), Fault> {
+fn bounded(count: usize, at: usize) -> Result<(), FieldError> {
     if count <= COMPARISONS_MAX {
         return Ok(());
     }
     let message = format!("the file asks for more than {COMPARISONS_MAX} comparisons and goals");
-    Err(Fault::new(at, "comparison", message))
+    Err(FieldError::new(at, "comparison", message))
 }
 
 /// A side as the file has it.
@@ -87,8 +87,8 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    pub(super) fn wrong(&self, message: String) -> Fault {
-        Fault::new(self.at, &self.key, message)
+    pub(super) fn wrong(&self, message: String) -> FieldError {
+        FieldError::new(self.at, &self.key, message)
     }
 }
 
@@ -99,15 +99,19 @@ enum Bound {
 }
 
 impl Known<'_> {
-    fn comparison(&self, mut table: Table<'_>) -> Result<Vec<ComparisonSpec>, Fault> {
+    fn comparison(&self, mut table: Table<'_>) -> Result<Vec<ComparisonSpec>, FieldError> {
         let of = table.required("of", |entry| self.side(entry))?;
         let to = table.read("to", |entry| self.side(entry))?;
         let best = table.read("best_of", |entry| Ok((entry.at, self.arms(entry)?)))?;
         if let (Some((at, _)), Some(_)) = (&best, &to) {
-            return Err(Fault::new(*at, "comparison.best_of", "give either `to` or `best_of`".to_owned()));
+            return Err(FieldError::new(
+                *at,
+                "comparison.best_of",
+                "give either `to` or `best_of`".to_owned(),
+            ));
         }
         let metric = table.read("metric", metric)?;
-        let wrong = |message: String| Fault::new(table.at(), &table.key("metric"), message);
+        let wrong = |message: String| FieldError::new(table.at(), &table.key("metric"), message);
         let Some(above) = of.metric.or(metric) else { return Err(wrong("it must be given".to_owned())) };
         let below = to.as_ref().and_then(|to| to.metric).or(metric).unwrap_or(above);
         comparable(above, below).map_err(wrong)?;
@@ -139,11 +143,12 @@ impl Known<'_> {
     }
 
     /// A goal of figures by themselves.
-    fn goal(&self, mut table: Table<'_>) -> Result<Vec<ComparisonSpec>, Fault> {
+    fn goal(&self, mut table: Table<'_>) -> Result<Vec<ComparisonSpec>, FieldError> {
         let of = table.required("of", |entry| self.side(entry))?;
         let metric = table.read("metric", metric)?.or(of.metric);
-        let metric = metric
-            .ok_or_else(|| Fault::new(table.at(), &table.key("metric"), "it must be given".to_owned()))?;
+        let metric = metric.ok_or_else(|| {
+            FieldError::new(table.at(), &table.key("metric"), "it must be given".to_owned())
+        })?;
         let bound = bound(&mut table)?;
         let missing = table.wrong("give `at_most`, `at_least` or `within`");
         let alone = table.wrong("a figure by itself is slower than nothing; write a [[comparison]]");
@@ -173,12 +178,12 @@ impl Known<'_> {
         own.chain(self.absent.iter().copied()).collect()
     }
 
-    pub(super) fn arms(&self, entry: Entry<'_>) -> Result<Vec<String>, Fault> {
+    pub(super) fn arms(&self, entry: Entry<'_>) -> Result<Vec<String>, FieldError> {
         let names = self.arm_names();
         entry.one_or_many()?.into_iter().map(|entry| one_of(entry, "arm", &names)).collect()
     }
 
-    pub(super) fn side(&self, entry: Entry<'_>) -> Result<Chosen, Fault> {
+    pub(super) fn side(&self, entry: Entry<'_>) -> Result<Chosen, FieldError> {
         let (at, key) = (entry.at, entry.key.clone());
         let mut table = entry.table()?;
         let cell = |entry: Entry<'_>| {
@@ -215,7 +220,7 @@ impl Known<'_> {
 
     /// Arms and cells that `of` stands for. Where cells of both kinds of load have the levels, those in closed loop are
     /// meant; one at an offered rate is named by its identifier.
-    pub(super) fn places<'s>(&'s self, of: &Chosen) -> Result<Vec<(String, &'s CellSpec)>, Fault> {
+    pub(super) fn places<'s>(&'s self, of: &Chosen) -> Result<Vec<(String, &'s CellSpec)>, FieldError> {
         let mut cells = self.cells(of);
         if cells.iter().any(|cell| cell.load == LoadMode::Closed) {
             cells.retain(|cell| cell.load == LoadMode::Closed);
@@ -241,7 +246,7 @@ impl Known<'_> {
         &self,
         of: &Chosen,
         cells: &[&'s CellSpec],
-    ) -> Result<Vec<(String, &'s CellSpec)>, Fault> {
+    ) -> Result<Vec<(String, &'s CellSpec)>, FieldError> {
         if of.arms.is_empty() {
             return Err(of.wrong("name an arm: of = { arm = \"…\" }".to_owned()));
         }
@@ -259,7 +264,7 @@ impl Known<'_> {
     }
 
     /// The other sides: in the cell of `of`, except for the levels that `to` names.
-    fn others(&self, to: &Chosen, arm: &str, cell: &CellSpec) -> Result<Vec<(String, String)>, Fault> {
+    fn others(&self, to: &Chosen, arm: &str, cell: &CellSpec) -> Result<Vec<(String, String)>, FieldError> {
         let mut other = cell.clone();
         for (factor, levels) in &to.levels {
             let [level] = levels.as_slice() else {
@@ -294,7 +299,7 @@ impl Known<'_> {
         cell: &CellSpec,
         arms: Vec<String>,
         chosen: &Chosen,
-    ) -> Result<Vec<(String, String)>, Fault> {
+    ) -> Result<Vec<(String, String)>, FieldError> {
         let idle = arms.iter().find(|arm| !cell.has_arm(arm) && !self.absent.contains(&arm.as_str()));
         match idle {
             Some(arm) => Err(chosen.wrong(format!("{arm} does not run in {}", cell.id))),
@@ -312,7 +317,7 @@ fn has(cell: &CellSpec, factor: &Factor, levels: &[Value]) -> bool {
     })
 }
 
-pub(super) fn metric(entry: Entry<'_>) -> Result<Metric, Fault> {
+pub(super) fn metric(entry: Entry<'_>) -> Result<Metric, FieldError> {
     let names: Vec<&str> = METRICS.iter().map(|row| row.key).collect();
     let name = one_of(entry, "metric", &names)?;
     Ok(METRICS.iter().find(|row| row.key == name).map_or(Metric::Throughput, |row| row.metric))
@@ -331,7 +336,7 @@ fn comparable(of: Metric, to: Metric) -> Result<(), String> {
 const BOUNDS: [&str; 4] = ["at_most", "at_least", "within", "not_slower"];
 
 /// The one bound of a table, if it has one.
-fn bound(table: &mut Table<'_>) -> Result<Option<Bound>, Fault> {
+fn bound(table: &mut Table<'_>) -> Result<Option<Bound>, FieldError> {
     let given: Vec<&str> = BOUNDS.into_iter().filter(|key| table.has(key)).collect();
     if let [one, other, ..] = given[..] {
         return Err(table.wrong(&format!("give either `{one}` or `{other}`")));
@@ -355,7 +360,7 @@ fn bound(table: &mut Table<'_>) -> Result<Option<Bound>, Fault> {
     Ok(at_most.or(at_least).or(within).or(not_slower))
 }
 
-fn number(entry: Entry<'_>) -> Result<f64, Fault> {
+fn number(entry: Entry<'_>) -> Result<f64, FieldError> {
     let wrong = entry.wrong("it is no number that a figure could have".to_owned());
     entry.fraction().and_then(|number| if number.is_finite() { Ok(number) } else { Err(wrong) })
 }

@@ -4,11 +4,11 @@ use weir_record::spec::NeighbourSpec;
 
 use crate::{
     limits::{self, NEIGHBOURS_MAX},
-    table::{At, Entry, Fault, Table},
+    table::{At, Entry, FieldError, Table},
 };
 
 /// Reads the `[[neighbour]]` tables of a file.
-pub(super) fn read(tables: Vec<Table<'_>>) -> Result<Vec<NeighbourSpec>, Fault> {
+pub(super) fn read(tables: Vec<Table<'_>>) -> Result<Vec<NeighbourSpec>, FieldError> {
     let mut found: Vec<NeighbourSpec> = Vec::new();
     for mut table in tables {
         let at = table.at();
@@ -24,11 +24,11 @@ pub(super) fn read(tables: Vec<Table<'_>>) -> Result<Vec<NeighbourSpec>, Fault> 
         })?;
         table.finish(|_| None)?;
         if found.iter().any(|it| it.name == name) {
-            return Err(Fault::new(at, "neighbour.name", format!("two neighbours are named {name:?}")));
+            return Err(FieldError::new(at, "neighbour.name", format!("two neighbours are named {name:?}")));
         }
         if found.len() == NEIGHBOURS_MAX {
             let message = format!("a study has at most {NEIGHBOURS_MAX} neighbours");
-            return Err(Fault::new(at, "neighbour", message));
+            return Err(FieldError::new(at, "neighbour", message));
         }
         found.push(NeighbourSpec { name, argv });
     }
@@ -36,6 +36,6 @@ pub(super) fn read(tables: Vec<Table<'_>>) -> Result<Vec<NeighbourSpec>, Fault> 
 }
 
 /// The names that a cell gives, with their places.
-pub(super) fn of_cell(entry: Entry<'_>) -> Result<Vec<(usize, String)>, Fault> {
+pub(super) fn of_cell(entry: Entry<'_>) -> Result<Vec<(usize, String)>, FieldError> {
     entry.list()?.into_iter().map(|entry| Ok((entry.at, entry.text()?))).collect()
 }

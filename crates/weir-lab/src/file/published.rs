@@ -8,7 +8,7 @@ use weir_record::{
 use super::{comparisons, one_of};
 use crate::{
     limits::{PUBLISHED_RUN_FIGURES_MAX, PUBLISHED_RUNS_MAX, PUBLISHED_THREADS_MAX},
-    table::{Entry, Fault, Table},
+    table::{Entry, FieldError, Table},
 };
 
 /// Reads the claims of a file. Arms may be among those that this machine lacks; where it lacks cells too, claims beside
@@ -17,7 +17,7 @@ pub(super) fn read(
     tables: Vec<Table<'_>>,
     spec: &StudySpec,
     (absent, lacks_cells): (&[&str], bool),
-) -> Result<Vec<PublishedClaim>, Fault> {
+) -> Result<Vec<PublishedClaim>, FieldError> {
     let cells: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
     let own = spec.arms.iter().map(|arm| arm.name.as_str());
     let arms: Vec<&str> = own.chain(absent.iter().copied()).collect();
@@ -28,7 +28,7 @@ pub(super) fn read(
 }
 
 /// A claim, beside one of these cells where it is known which there are.
-fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<PublishedClaim, Fault> {
+fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<PublishedClaim, FieldError> {
     let cell = |entry: Entry<'_>| match cells {
         Some(cells) => one_of(entry, "cell", cells),
         None => entry.text(),
@@ -58,16 +58,16 @@ fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<
 pub(super) fn runs(
     tables: Vec<Table<'_>>,
     known: &comparisons::Known<'_>,
-) -> Result<Vec<PublishedRun>, Fault> {
+) -> Result<Vec<PublishedRun>, FieldError> {
     if let Some(table) = tables.get(PUBLISHED_RUNS_MAX) {
         let message = format!("{} runs; at most {PUBLISHED_RUNS_MAX} are allowed", tables.len());
-        return Err(Fault::new(table.at(), "published_run", message));
+        return Err(FieldError::new(table.at(), "published_run", message));
     }
     let runs = tables.into_iter().map(|table| run(table, known));
     runs.filter(|run| run.as_ref().map_or(true, |run| !run.cells.is_empty())).collect()
 }
 
-fn run(mut table: Table<'_>, known: &comparisons::Known<'_>) -> Result<PublishedRun, Fault> {
+fn run(mut table: Table<'_>, known: &comparisons::Known<'_>) -> Result<PublishedRun, FieldError> {
     let of = table.required("of", |entry| known.side(entry))?;
     let [arm] = of.arms.as_slice() else {
         return Err(of.wrong("name the one arm that does the same: of = { arm = \"…\" }".to_owned()));
@@ -86,7 +86,7 @@ fn run(mut table: Table<'_>, known: &comparisons::Known<'_>) -> Result<Published
 }
 
 /// Figures by metric, in the metric's unit.
-fn figures(entry: Entry<'_>) -> Result<Vec<(Metric, f64)>, Fault> {
+fn figures(entry: Entry<'_>) -> Result<Vec<(Metric, f64)>, FieldError> {
     let mut table = entry.table()?;
     let mut found = Vec::new();
     for row in METRICS {
@@ -104,7 +104,7 @@ fn figures(entry: Entry<'_>) -> Result<Vec<(Metric, f64)>, Fault> {
 }
 
 /// Switches a second of each thread: voluntary ones, involuntary ones.
-fn threads(entry: Entry<'_>) -> Result<Vec<(f64, f64)>, Fault> {
+fn threads(entry: Entry<'_>) -> Result<Vec<(f64, f64)>, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let pair = |entry: Entry<'_>| {
         let wrong = entry.wrong("write cswch/s and nvcswch/s of each thread: [[21_861, 4]]".to_owned());
@@ -118,12 +118,16 @@ fn threads(entry: Entry<'_>) -> Result<Vec<(f64, f64)>, Fault> {
     };
     let found: Vec<(f64, f64)> = entry.list()?.into_iter().map(pair).collect::<Result<_, _>>()?;
     if found.len() > PUBLISHED_THREADS_MAX {
-        return Err(Fault::new(at, &key, format!("at most {PUBLISHED_THREADS_MAX} threads are allowed")));
+        return Err(FieldError::new(
+            at,
+            &key,
+            format!("at most {PUBLISHED_THREADS_MAX} threads are allowed"),
+        ));
     }
     Ok(found)
 }
 
-fn cause(mut table: Table<'_>, arms: &[&str]) -> Result<Cause, Fault> {
+fn cause(mut table: Table<'_>, arms: &[&str]) -> Result<Cause, FieldError> {
     let arm = |entry: Entry<'_>| one_of(entry, "arm", arms);
     let cause = Cause { arm: table.required("arm", arm)?, baseline: table.required("baseline", arm)? };
     table.finish(|_| None)?;
@@ -131,7 +135,7 @@ fn cause(mut table: Table<'_>, arms: &[&str]) -> Result<Cause, Fault> {
 }
 
 /// A sentence: in English alone, or in several languages.
-pub(super) fn text(entry: Entry<'_>) -> Result<Text, Fault> {
+pub(super) fn text(entry: Entry<'_>) -> Result<Text, FieldError> {
     if entry.is_text() {
         return entry.text().map(Text::from);
     }
@@ -146,7 +150,7 @@ pub(super) fn text(entry: Entry<'_>) -> Result<Text, Fault> {
 }
 
 /// A ratio, or the two figures that it is of.
-fn ratio(entry: Entry<'_>) -> Result<f64, Fault> {
+fn ratio(entry: Entry<'_>) -> Result<f64, FieldError> {
     let wrong =
         entry.wrong("write one number above 0, or the two figures: [of the arm, of the baseline]".to_owned());
     let figures: Vec<f64> = if entry.is_list() {

@@ -5,14 +5,14 @@ use weir_record::overview::{PublishedRow, PublishedTable, TableName};
 use super::{comparisons::Known, one_of, published::text};
 use crate::{
     limits::{PUBLISHED_TABLE_ROWS_MAX, PUBLISHED_TABLES_MAX, instead},
-    table::{Entry, Fault, Table},
+    table::{Entry, FieldError, Table},
 };
 
 /// Reads the tables of a file. One whose cell this machine lacks has no place.
-pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<PublishedTable>, Fault> {
+pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<PublishedTable>, FieldError> {
     if let Some(table) = tables.get(PUBLISHED_TABLES_MAX) {
         let message = format!("{} tables; at most {PUBLISHED_TABLES_MAX} are allowed", tables.len());
-        return Err(Fault::new(table.at(), "published_table", message));
+        return Err(FieldError::new(table.at(), "published_table", message));
     }
     let mut found: Vec<PublishedTable> = Vec::new();
     for table in tables {
@@ -31,7 +31,7 @@ pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<Publ
     Ok(found)
 }
 
-fn read_one(mut table: Table<'_>, known: &Known<'_>) -> Result<PublishedTable, Fault> {
+fn read_one(mut table: Table<'_>, known: &Known<'_>) -> Result<PublishedTable, FieldError> {
     let name = table.required("table", name)?;
     let cell = |entry: Entry<'_>| {
         let cells: Vec<&str> = known.spec.cells.iter().map(|cell| cell.id.as_str()).collect();
@@ -58,14 +58,14 @@ fn read_one(mut table: Table<'_>, known: &Known<'_>) -> Result<PublishedTable, F
     Ok(found)
 }
 
-fn name(entry: Entry<'_>) -> Result<TableName, Fault> {
+fn name(entry: Entry<'_>) -> Result<TableName, FieldError> {
     let names = TableName::ALL.map(TableName::key);
     let key = one_of(entry, "table", &names)?;
     Ok(TableName::ALL.into_iter().find(|name| name.key() == key).unwrap_or(TableName::Overall))
 }
 
 /// Rows by level or by name: `{ 1 = [11_399, 11_494] }`, in rising or in the table's order.
-fn rows(entry: Entry<'_>, name: TableName, columns: usize) -> Result<Vec<PublishedRow>, Fault> {
+fn rows(entry: Entry<'_>, name: TableName, columns: usize) -> Result<Vec<PublishedRow>, FieldError> {
     let mut table = entry.table()?;
     let keys = table.keys();
     if keys.len() > PUBLISHED_TABLE_ROWS_MAX {
@@ -82,7 +82,7 @@ fn rows(entry: Entry<'_>, name: TableName, columns: usize) -> Result<Vec<Publish
 }
 
 /// Where a row stands: by its level, or by its name among those there are.
-fn place(entry: &Entry<'_>, key: &str, name: TableName) -> Result<u64, Fault> {
+fn place(entry: &Entry<'_>, key: &str, name: TableName) -> Result<u64, FieldError> {
     let Some(keys) = name.keys() else {
         let level = key
             .parse()
@@ -95,7 +95,7 @@ fn place(entry: &Entry<'_>, key: &str, name: TableName) -> Result<u64, Fault> {
 }
 
 /// A figure for each arm.
-fn figures(entry: Entry<'_>, columns: usize) -> Result<Vec<f64>, Fault> {
+fn figures(entry: Entry<'_>, columns: usize) -> Result<Vec<f64>, FieldError> {
     let wrong =
         entry.wrong(format!("write a figure for each of the {columns} arms, 0 or more: [293_805, 391_839]"));
     let figures: Vec<f64> = entry.list()?.into_iter().map(Entry::fraction).collect::<Result<_, _>>()?;

@@ -14,7 +14,7 @@ use crate::{
     host_defaults::HostDefaults,
     limits::{COMPARISONS_MAX, instead},
     protocol::{self, Machine},
-    table::{Entry, Fault},
+    table::{Entry, FieldError},
 };
 
 /// Metrics by the names people type.
@@ -26,10 +26,10 @@ const SHORT: [(&str, &str); 4] = [
 ];
 
 /// Reads one: a goal for each arm that is meant.
-pub(super) fn read(entry: Entry<'_>, known: &Known<'_>) -> Result<Vec<ComparisonSpec>, Fault> {
+pub(super) fn read(entry: Entry<'_>, known: &Known<'_>) -> Result<Vec<ComparisonSpec>, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let text = entry.text()?;
-    known.threshold(&text).map_err(|message| Fault::new(at, &key, format!("{text:?}: {message}")))
+    known.threshold(&text).map_err(|message| FieldError::new(at, &key, format!("{text:?}: {message}")))
 }
 
 /// The same of a study that is complete, for lines that are in no file.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     limits::{self, Level, SpecError, instead},
-    table::{At, Entry, Fault, Table},
+    table::{At, Entry, FieldError, Table},
 };
 
 /// Drivers an arm may name. `auto` is not among them: a study never leaves the choice open.
@@ -158,7 +158,7 @@ fn words(cell: &CellSpec, address: &str) -> Vec<String> {
 }
 
 /// A server on one of our drivers, or a command.
-pub(super) fn subject(arm: &mut Table<'_>) -> Result<Subject, Fault> {
+pub(super) fn subject(arm: &mut Table<'_>) -> Result<Subject, FieldError> {
     let driver = arm.take("driver");
     let command = arm.take("command");
     let has_words = arm.has("options") || arm.has("arguments");

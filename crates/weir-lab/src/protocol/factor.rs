@@ -7,7 +7,7 @@ use weir_record::spec::{CellSpec, LoadMode};
 use crate::{
     host_defaults::{HostDefaults, cpu_list},
     limits::{Level, SpecError},
-    table::{At, Entry, Fault},
+    table::{At, Entry, FieldError},
 };
 
 /// One above the highest number a CPU may have.
@@ -94,7 +94,7 @@ impl Factor {
     }
 
     /// The levels that one value of a file stands for: one, unless it is a name for several or for none.
-    pub(crate) fn read(&self, entry: Entry<'_>, machine: Machine<'_>) -> Result<Vec<Value>, Fault> {
+    pub(crate) fn read(&self, entry: Entry<'_>, machine: Machine<'_>) -> Result<Vec<Value>, FieldError> {
         let at = entry.at;
         type Read = fn(&str) -> Result<String, SpecError>;
         let word = |read: Read, entry: Entry<'_>| read(&entry.word()?).at(at);
@@ -121,7 +121,7 @@ impl Factor {
 
 const CPUS: &str = "it must name CPUs, such as \"1\", \"0,2\" or \"2-3\"";
 
-fn server_cpus(entry: Entry<'_>, all: &[usize]) -> Result<Vec<Value>, Fault> {
+fn server_cpus(entry: Entry<'_>, all: &[usize]) -> Result<Vec<Value>, FieldError> {
     let wrong = entry.wrong(format!("{CPUS}, \"fewer\" or \"all\""));
     let value = |cpus: &[usize]| Value::Word(Cow::Owned(cpu_list(cpus)));
     match entry.word()?.as_str() {
@@ -148,7 +148,7 @@ pub(super) fn cpus(text: &str) -> Option<Vec<usize>> {
     Some(found.into_iter().collect())
 }
 
-fn threads(entry: Entry<'_>, server_cpus: &[usize]) -> Result<Vec<Value>, Fault> {
+fn threads(entry: Entry<'_>, server_cpus: &[usize]) -> Result<Vec<Value>, FieldError> {
     let unknown = entry.wrong(
         "it is not known which CPUs the server's side has here; give server_cpus, or a number".to_owned(),
     );
@@ -165,7 +165,7 @@ fn threads(entry: Entry<'_>, server_cpus: &[usize]) -> Result<Vec<Value>, Fault>
             let below = doubled.take_while(|workers| *workers < cpus);
             Ok(below.chain([cpus]).map(Value::Number).collect())
         }
-        other => Err(Fault::new(at, &key, neither(other))),
+        other => Err(FieldError::new(at, &key, neither(other))),
     }
 }
 

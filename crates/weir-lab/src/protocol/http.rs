@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     limits::SpecError,
-    table::{Entry, Fault, Table},
+    table::{Entry, FieldError, Table},
 };
 
 /// Longest ramp-up, and longest timeout of a connection or a response.
@@ -107,7 +107,7 @@ impl Protocol for Http {
         cell.http = Some(HttpCell::default());
     }
 
-    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, FieldError> {
         type Set = fn(&mut HttpCell, u64);
         let keys: [(&str, Set); 3] = [
             ("ramp_up", |http, length_ns| http.ramp_up_ns = length_ns),

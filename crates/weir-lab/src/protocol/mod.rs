@@ -25,7 +25,7 @@ use crate::{
     host_defaults::HostDefaults,
     launch::TrialRequest,
     limits::{SpecError, instead},
-    table::{Fault, Table},
+    table::{FieldError, Table},
 };
 
 /// What a key of a file says of a cell.
@@ -49,7 +49,7 @@ pub(crate) trait Protocol: Sync {
     }
 
     /// Keys that a file may have for all of its cells, and a cell for itself.
-    fn settings(&self, _table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+    fn settings(&self, _table: &mut Table<'_>) -> Result<Vec<Setting>, FieldError> {
         Ok(Vec::new())
     }
 
@@ -88,7 +88,7 @@ pub(crate) trait Protocol: Sync {
     }
 
     /// What an arm runs, from its keys: a server, unless the protocol says otherwise.
-    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, FieldError> {
         echo::subject(arm)
     }
 

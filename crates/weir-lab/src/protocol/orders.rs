@@ -19,7 +19,7 @@ use crate::{
     host_defaults::HostDefaults,
     launch::TrialRequest,
     limits::{Level, SpecError, one_of},
-    table::{At, Entry, Fault, Table},
+    table::{At, Entry, FieldError, Table},
 };
 
 /// Ways of handing over that `--handoff` takes.
@@ -169,7 +169,7 @@ impl Protocol for Orders {
         cell.orders = Some(OrdersCell::default());
     }
 
-    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, FieldError> {
         let mut settings: Vec<Setting> = Vec::new();
         if let Some(total) = table.read("in_flight_total", |entry| entry.level(Level::InFlightTotal))? {
             settings.push(Box::new(move |cell| orders(cell).in_flight_total = Some(total)));
@@ -188,7 +188,7 @@ impl Protocol for Orders {
         Ok(settings)
     }
 
-    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, FieldError> {
         let one_of = |entry: Entry<'_>, known: &[&str]| {
             let (at, key) = (entry.at, entry.key.clone());
             let word = entry.text()?;

@@ -14,7 +14,7 @@ use super::{Factor, Kind, LoadWords, Protocol, Setting, Value, is_closed, start:
 use crate::{
     launch::TrialRequest,
     limits::{Level, SpecError, instead, level, one_of},
-    table::{At, Entry, Fault, Table},
+    table::{At, Entry, FieldError, Table},
 };
 
 /// Smallest and largest part of the data file that is used.
@@ -144,7 +144,7 @@ impl Protocol for Storage {
         300_000_000
     }
 
-    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, FieldError> {
         let mut settings: Vec<Setting> = Vec::new();
         let name = |entry: Entry<'_>| {
             let nameless = entry.wrong("the file has no name".to_owned());
@@ -185,7 +185,7 @@ impl Protocol for Storage {
         words
     }
 
-    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, FieldError> {
         let own_engine = arm.read("engine", |entry| {
             let (at, key) = (entry.at, entry.key.clone());
             engine(&key, &entry.text()?).at(at)
@@ -411,7 +411,7 @@ fn beyond_a_disk(completion: &CompletionMethod) -> Option<String> {
     }
 }
 
-fn completion(arm: &mut Table<'_>) -> Result<CompletionMethod, Fault> {
+fn completion(arm: &mut Table<'_>) -> Result<CompletionMethod, FieldError> {
     let default = CompletionMethod::default();
     let sleep = arm.read("sleep", |entry| {
         let at = entry.at;
@@ -475,7 +475,7 @@ fn sleep(name: &str) -> Result<SleepPrimitive, SpecError> {
 type Switch = fn(&mut StorageEngineOptions) -> &mut bool;
 
 /// Options of an engine as a file writes them.
-fn options(mut given: Table<'_>) -> Result<StorageEngineOptions, Fault> {
+fn options(mut given: Table<'_>) -> Result<StorageEngineOptions, FieldError> {
     let mut options = StorageEngineOptions::default();
     let switches: [(&str, Switch); 6] = [
         ("sqpoll", |it| &mut it.sqpoll),
@@ -504,12 +504,15 @@ fn options(mut given: Table<'_>) -> Result<StorageEngineOptions, Fault> {
 }
 
 /// What a word of an option means.
-fn meaning<V: Copy>(entry: Entry<'_>, meanings: &BTreeMap<&str, V>) -> Result<V, Fault> {
+fn meaning<V: Copy>(entry: Entry<'_>, meanings: &BTreeMap<&str, V>) -> Result<V, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let word = entry.text()?;
     let known: Vec<&str> = meanings.keys().copied().collect();
     one_of(&key, &word, &known).at(at)?;
-    meanings.get(word.as_str()).copied().ok_or_else(|| Fault::new(at, &key, "it has no meaning".to_owned()))
+    meanings
+        .get(word.as_str())
+        .copied()
+        .ok_or_else(|| FieldError::new(at, &key, "it has no meaning".to_owned()))
 }
 
 #[cfg(test)]

@@ -158,19 +158,19 @@ impl HttpSpec {
             let mut bytes = Vec::new();
             let refused = |field, reason: String| LoadError::Invalid { field, reason };
             let mut head = HeadWriter::request_of(&mut bytes, &self.method, &url.path, host).map_err(
-                |fault| match fault {
+                |error| match error {
                     EncodeError::Method => {
-                        refused("method", format!("{:?} is {fault}", self.method.escape_debug().to_string()))
+                        refused("method", format!("{:?} is {error}", self.method.escape_debug().to_string()))
                     }
-                    _ => refused("url", format!("{}: {fault}", url.text)),
+                    _ => refused("url", format!("{}: {error}", url.text)),
                 },
             )?;
             for (name, value) in self.fields() {
-                head.header(name, value).map_err(|fault| {
-                    refused("header", format!("{name}: {}", explain(name, &fault.to_string())))
+                head.header(name, value).map_err(|error| {
+                    refused("header", format!("{name}: {}", explain(name, &error.to_string())))
                 })?;
             }
-            head.finish(framing, after).map_err(|fault| refused("data", fault.to_string()))?;
+            head.finish(framing, after).map_err(|error| refused("data", error.to_string()))?;
             bytes.extend_from_slice(content.unwrap_or_default());
             requests.push(bytes);
         }
@@ -252,11 +252,11 @@ impl ProtocolSpec for HttpSpec {
 }
 
 /// Why a field that frames the request cannot be given.
-fn explain(name: &str, fault: &str) -> String {
+fn explain(name: &str, error: &str) -> String {
     match name.to_ascii_lowercase().as_str() {
         "connection" => "a connection for each request is asked for with --close".into(),
         "content-length" | "transfer-encoding" => "the length follows from the content given".into(),
-        _ => fault.to_owned(),
+        _ => error.to_owned(),
     }
 }
 

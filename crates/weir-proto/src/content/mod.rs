@@ -10,7 +10,7 @@
 //! assert_eq!(content.bytes().len(), content.len());
 //! assert_eq!(Content::Image.len(), 151_552);
 //! assert_eq!(Content::Html.media_type(), "text/html; charset=utf-8");
-//! # Ok::<(), weir_proto::content::ContentFault>(())
+//! # Ok::<(), weir_proto::content::ContentError>(())
 //! ```
 
 use std::{fmt, str::FromStr};
@@ -87,7 +87,7 @@ impl fmt::Display for Content {
 
 /// Why a text names no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ContentFault {
+pub enum ContentError {
     /// Neither a known name nor decimal digits.
     #[error("a content is `html`, `image` or a number of bytes")]
     Unknown,
@@ -97,19 +97,19 @@ pub enum ContentFault {
 }
 
 impl FromStr for Content {
-    type Err = ContentFault;
+    type Err = ContentError;
 
-    fn from_str(name: &str) -> Result<Self, ContentFault> {
+    fn from_str(name: &str) -> Result<Self, ContentError> {
         match name {
             "html" => Ok(Self::Html),
             "image" => Ok(Self::Image),
             _ if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Err(ContentFault::Unknown)
+                Err(ContentError::Unknown)
             }
             // Digits that are no number are too many of them.
             _ => match name.parse() {
                 Ok(bytes @ ..=CONTENT_BYTES_MAX) => Ok(Self::Bytes(bytes)),
-                _ => Err(ContentFault::TooLarge),
+                _ => Err(ContentError::TooLarge),
             },
         }
     }
@@ -153,10 +153,10 @@ mod tests {
             assert_eq!(content.to_string().parse(), Ok(content));
         }
         for name in ["", "HTML", " 64", "+64", "-1", "64k", "0x40", "1.5", "jpeg", "\u{663}"] {
-            assert_eq!(name.parse::<Content>(), Err(ContentFault::Unknown), "{name:?}");
+            assert_eq!(name.parse::<Content>(), Err(ContentError::Unknown), "{name:?}");
         }
         for name in ["16777217", "4294967296", "99999999999999999999999"] {
-            assert_eq!(name.parse::<Content>(), Err(ContentFault::TooLarge), "{name:?}");
+            assert_eq!(name.parse::<Content>(), Err(ContentError::TooLarge), "{name:?}");
         }
         assert_eq!(format!("[{:>6}]", Content::Html), "[  html]");
     }

@@ -13,7 +13,7 @@
 //! assert!(path.ends_with_slash());
 //! assert_eq!(target::query("/a?page=1"), Some("page=1"));
 //! assert!(target::decode("/a/%2e%2e/b", &mut buffer).is_err());
-//! # Ok::<(), target::TargetFault>(())
+//! # Ok::<(), target::TargetError>(())
 //! ```
 
 use thiserror::Error;
@@ -28,7 +28,7 @@ pub const SEGMENT_COUNT_MAX: usize = 64;
 
 /// Why a target is no path here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum TargetFault {
+pub enum TargetError {
     /// `*`, an authority, or anything else without a path.
     #[error("a target without a path")]
     NoPath,
@@ -49,7 +49,7 @@ pub enum TargetFault {
     TooLong,
 }
 
-impl TargetFault {
+impl TargetError {
     /// The status a server answers with.
     pub fn status(self) -> u16 {
         match self {
@@ -85,9 +85,9 @@ impl<'b> Path<'b> {
 }
 
 /// Decodes the path of a target in origin or absolute form into `buffer`, whose content is replaced.
-pub fn decode<'b>(target: &str, buffer: &'b mut Vec<u8>) -> Result<Path<'b>, TargetFault> {
+pub fn decode<'b>(target: &str, buffer: &'b mut Vec<u8>) -> Result<Path<'b>, TargetError> {
     buffer.clear();
-    let path = written_path(target).ok_or(TargetFault::NoPath)?;
+    let path = written_path(target).ok_or(TargetError::NoPath)?;
     let (mut count, mut ends_with_slash) = (0, true);
     for segment in path.split(|byte| *byte == b'/') {
         let before = buffer.len();
@@ -102,12 +102,12 @@ pub fn decode<'b>(target: &str, buffer: &'b mut Vec<u8>) -> Result<Path<'b>, Tar
                 buffer.truncate(before);
                 ends_with_slash = true;
             }
-            b".." => return Err(TargetFault::Parent),
-            name if name.len() > SEGMENT_BYTES_MAX => return Err(TargetFault::TooLong),
+            b".." => return Err(TargetError::Parent),
+            name if name.len() > SEGMENT_BYTES_MAX => return Err(TargetError::TooLong),
             _ => count += 1,
         }
         if count > SEGMENT_COUNT_MAX {
-            return Err(TargetFault::TooLong);
+            return Err(TargetError::TooLong);
         }
     }
     Ok(Path { joined: buffer, ends_with_slash })
@@ -125,22 +125,22 @@ fn written_path(target: &str) -> Option<&[u8]> {
     rest.split(|byte| *byte == b'?').next()
 }
 
-fn decode_segment(segment: &[u8], buffer: &mut Vec<u8>) -> Result<(), TargetFault> {
+fn decode_segment(segment: &[u8], buffer: &mut Vec<u8>) -> Result<(), TargetError> {
     let mut rest = segment;
     while let [first, behind @ ..] = rest {
         let mut byte = *first;
         rest = behind;
         if byte == b'%' {
-            let [high, low, behind @ ..] = rest else { return Err(TargetFault::Escape) };
+            let [high, low, behind @ ..] = rest else { return Err(TargetError::Escape) };
             let (Some(high), Some(low)) = (hex_value(*high), hex_value(*low)) else {
-                return Err(TargetFault::Escape);
+                return Err(TargetError::Escape);
             };
             byte = high << 4 | low;
             rest = behind;
         }
         match byte {
-            b'/' => return Err(TargetFault::EscapedSlash),
-            byte if byte.is_ascii_control() => return Err(TargetFault::ControlByte),
+            b'/' => return Err(TargetError::EscapedSlash),
+            byte if byte.is_ascii_control() => return Err(TargetError::ControlByte),
             byte => buffer.push(byte),
         }
     }
@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    fn read(target: &str) -> Result<(String, bool), TargetFault> {
+    fn read(target: &str) -> Result<(String, bool), TargetError> {
         let mut buffer = b"left from before".to_vec();
         let path = decode(target, &mut buffer)?;
         Ok((String::from_utf8_lossy(path.joined()).into_owned(), path.ends_with_slash()))
@@ -190,28 +190,28 @@ mod tests {
     #[test]
     fn what_could_lead_out_of_the_root_is_refused() {
         for (target, error) in [
-            ("", TargetFault::NoPath),
-            ("*", TargetFault::NoPath),
-            ("a", TargetFault::NoPath),
-            ("x:443", TargetFault::NoPath),
-            ("?q", TargetFault::NoPath),
-            ("http:///a", TargetFault::NoPath),
-            ("/..", TargetFault::Parent),
-            ("/a/../b", TargetFault::Parent),
-            ("/a/%2E%2e/b", TargetFault::Parent),
-            ("/a/.%2e", TargetFault::Parent),
-            ("http://x/..", TargetFault::Parent),
-            ("/a%2fb", TargetFault::EscapedSlash),
-            ("/..%2F..", TargetFault::EscapedSlash),
-            ("/a%00.html", TargetFault::ControlByte),
-            ("/a%0d%0aX:", TargetFault::ControlByte),
-            ("/a\0", TargetFault::ControlByte),
-            ("/%7f", TargetFault::ControlByte),
-            ("/%", TargetFault::Escape),
-            ("/%4", TargetFault::Escape),
-            ("/%4/1", TargetFault::Escape),
-            ("/%g1", TargetFault::Escape),
-            ("/%+1", TargetFault::Escape),
+            ("", TargetError::NoPath),
+            ("*", TargetError::NoPath),
+            ("a", TargetError::NoPath),
+            ("x:443", TargetError::NoPath),
+            ("?q", TargetError::NoPath),
+            ("http:///a", TargetError::NoPath),
+            ("/..", TargetError::Parent),
+            ("/a/../b", TargetError::Parent),
+            ("/a/%2E%2e/b", TargetError::Parent),
+            ("/a/.%2e", TargetError::Parent),
+            ("http://x/..", TargetError::Parent),
+            ("/a%2fb", TargetError::EscapedSlash),
+            ("/..%2F..", TargetError::EscapedSlash),
+            ("/a%00.html", TargetError::ControlByte),
+            ("/a%0d%0aX:", TargetError::ControlByte),
+            ("/a\0", TargetError::ControlByte),
+            ("/%7f", TargetError::ControlByte),
+            ("/%", TargetError::Escape),
+            ("/%4", TargetError::Escape),
+            ("/%4/1", TargetError::Escape),
+            ("/%g1", TargetError::Escape),
+            ("/%+1", TargetError::Escape),
         ] {
             assert_eq!(read(target), Err(error), "{target:?}");
             assert_eq!(error.status(), 400);
@@ -223,14 +223,14 @@ mod tests {
         let name = |bytes: usize| read(&format!("/{}%61", "a".repeat(bytes - 1))).map(|_| ());
         assert_eq!(
             (name(SEGMENT_BYTES_MAX), name(SEGMENT_BYTES_MAX + 1)),
-            (Ok(()), Err(TargetFault::TooLong))
+            (Ok(()), Err(TargetError::TooLong))
         );
         let deep = |count: usize| read(&"/a".repeat(count)).map(|_| ());
         assert_eq!(
             (deep(SEGMENT_COUNT_MAX), deep(SEGMENT_COUNT_MAX + 1)),
-            (Ok(()), Err(TargetFault::TooLong))
+            (Ok(()), Err(TargetError::TooLong))
         );
-        assert_eq!(TargetFault::TooLong.status(), 414);
+        assert_eq!(TargetError::TooLong.status(), 414);
     }
 
     fn name() -> impl Strategy<Value = Vec<u8>> {

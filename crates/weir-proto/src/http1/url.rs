@@ -4,12 +4,12 @@
 //! that says what to do. A fragment is dropped: it is never sent (RFC 9110, 7.1). No name is resolved.
 //!
 //! ```
-//! use weir_proto::http1::url::{Url, UrlFault};
+//! use weir_proto::http1::url::{Url, UrlError};
 //!
 //! let url: Url = "http://[::1]:8088/a?b#c".parse()?;
 //! assert_eq!((url.host(), url.port(), url.target(), url.authority()), ("::1", 8088, "/a?b", "[::1]:8088"));
-//! assert_eq!("https://weir.example/".parse::<Url>(), Err(UrlFault::Https));
-//! # Ok::<(), UrlFault>(())
+//! assert_eq!("https://weir.example/".parse::<Url>(), Err(UrlError::Https));
+//! # Ok::<(), UrlError>(())
 //! ```
 
 use std::{fmt, str::FromStr};
@@ -63,7 +63,7 @@ impl fmt::Display for Url {
 
 /// Why a text is no URL for a client here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum UrlFault {
+pub enum UrlError {
     /// There is no `://`.
     #[error("no scheme: write http:// in front")]
     SchemeMissing,
@@ -91,30 +91,30 @@ pub enum UrlFault {
 }
 
 impl FromStr for Url {
-    type Err = UrlFault;
+    type Err = UrlError;
 
-    fn from_str(text: &str) -> Result<Self, UrlFault> {
+    fn from_str(text: &str) -> Result<Self, UrlError> {
         if text.len() > URL_BYTES_MAX {
-            return Err(UrlFault::TooLong);
+            return Err(UrlError::TooLong);
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(UrlFault::Character);
+            return Err(UrlError::Character);
         }
-        let (scheme, rest) = text.split_once("://").ok_or(UrlFault::SchemeMissing)?;
+        let (scheme, rest) = text.split_once("://").ok_or(UrlError::SchemeMissing)?;
         match scheme.to_ascii_lowercase().as_str() {
             "http" => {}
-            "https" => return Err(UrlFault::Https),
-            "h2" | "h2c" | "http2" => return Err(UrlFault::Http2),
-            _ => return Err(UrlFault::Scheme),
+            "https" => return Err(UrlError::Https),
+            "h2" | "h2c" | "http2" => return Err(UrlError::Http2),
+            _ => return Err(UrlError::Scheme),
         }
         let rest = rest.split_once('#').map_or(rest, |(sent, _)| sent);
         let (written, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if written.contains('@') {
-            return Err(UrlFault::User);
+            return Err(UrlError::User);
         }
-        let found = authority::parse(written.as_bytes()).ok_or(UrlFault::Authority)?;
+        let found = authority::parse(written.as_bytes()).ok_or(UrlError::Authority)?;
         if found.host.is_empty() || found.port == Some(0) {
-            return Err(UrlFault::Authority);
+            return Err(UrlError::Authority);
         }
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Self {
@@ -156,45 +156,45 @@ mod tests {
     #[test]
     fn what_cannot_be_honoured_is_refused_by_name() {
         for (text, error) in [
-            ("", UrlFault::SchemeMissing),
-            ("localhost:8088/", UrlFault::SchemeMissing),
-            ("http:/x", UrlFault::SchemeMissing),
-            ("https://x/", UrlFault::Https),
-            ("HTTPS://x/", UrlFault::Https),
-            ("h2c://x/", UrlFault::Http2),
-            ("h2://x/", UrlFault::Http2),
-            ("ftp://x/", UrlFault::Scheme),
-            ("://x/", UrlFault::Scheme),
-            ("http://user:word@x/", UrlFault::User),
-            ("http://", UrlFault::Authority),
-            ("http:///a", UrlFault::Authority),
-            ("http://:80/", UrlFault::Authority),
-            ("http://x:0/", UrlFault::Authority),
-            ("http://x:65536/", UrlFault::Authority),
-            ("http://::1/", UrlFault::Authority),
-            ("http://[::1/", UrlFault::Authority),
-            ("http://[::1%25lo]/", UrlFault::Authority),
-            ("http://x\\y/", UrlFault::Authority),
-            ("http://x/a b", UrlFault::Character),
-            ("http://x/\r\nHost:y", UrlFault::Character),
-            ("http://\u{fc}.example/", UrlFault::Character),
+            ("", UrlError::SchemeMissing),
+            ("localhost:8088/", UrlError::SchemeMissing),
+            ("http:/x", UrlError::SchemeMissing),
+            ("https://x/", UrlError::Https),
+            ("HTTPS://x/", UrlError::Https),
+            ("h2c://x/", UrlError::Http2),
+            ("h2://x/", UrlError::Http2),
+            ("ftp://x/", UrlError::Scheme),
+            ("://x/", UrlError::Scheme),
+            ("http://user:word@x/", UrlError::User),
+            ("http://", UrlError::Authority),
+            ("http:///a", UrlError::Authority),
+            ("http://:80/", UrlError::Authority),
+            ("http://x:0/", UrlError::Authority),
+            ("http://x:65536/", UrlError::Authority),
+            ("http://::1/", UrlError::Authority),
+            ("http://[::1/", UrlError::Authority),
+            ("http://[::1%25lo]/", UrlError::Authority),
+            ("http://x\\y/", UrlError::Authority),
+            ("http://x/a b", UrlError::Character),
+            ("http://x/\r\nHost:y", UrlError::Character),
+            ("http://\u{fc}.example/", UrlError::Character),
         ] {
             assert_eq!(text.parse::<Url>(), Err(error), "{text:?}");
         }
         let long =
             |bytes: usize| format!("http://x/{}", "a".repeat(bytes - "http://x/".len())).parse::<Url>();
         assert!(long(URL_BYTES_MAX).is_ok());
-        assert_eq!(long(URL_BYTES_MAX + 1), Err(UrlFault::TooLong));
+        assert_eq!(long(URL_BYTES_MAX + 1), Err(UrlError::TooLong));
     }
 
     #[test]
     fn refusals_say_what_to_do() {
         assert_eq!(
-            UrlFault::Https.to_string(),
+            UrlError::Https.to_string(),
             "https is not spoken here: there is no TLS; use an http:// URL"
         );
         assert_eq!(
-            UrlFault::Http2.to_string(),
+            UrlError::Http2.to_string(),
             "HTTP/2 is not spoken here: use an http:// URL, which means HTTP/1.1"
         );
     }

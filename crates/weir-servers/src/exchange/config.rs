@@ -68,7 +68,7 @@ struct Account {
 }
 
 /// What is wrong, and where in the text.
-struct Fault {
+struct FieldError {
     at: usize,
     message: String,
 }
@@ -83,13 +83,13 @@ pub fn parse(text: &str) -> Result<ExchangeConfig, ExchangeConfigError> {
         line: error.span().map_or(1, |span| line_of(span.start)),
         message: error.message().trim_end().replace('\n', "; "),
     })?;
-    resolve(file).map_err(|fault| ExchangeConfigError { line: line_of(fault.at), message: fault.message })
+    resolve(file).map_err(|error| ExchangeConfigError { line: line_of(error.at), message: error.message })
 }
 
-fn resolve(file: File) -> Result<ExchangeConfig, Fault> {
-    let fault = |at, message| Err(Fault { at, message });
+fn resolve(file: File) -> Result<ExchangeConfig, FieldError> {
+    let error = |at, message| Err(FieldError { at, message });
     if file.account.is_empty() || file.account.len() > ACCOUNTS_MAX {
-        return fault(
+        return error(
             0,
             format!("there are {} accounts; 1 to {ACCOUNTS_MAX} are possible", file.account.len()),
         );
@@ -100,14 +100,14 @@ fn resolve(file: File) -> Result<ExchangeConfig, Fault> {
         let (at, text) = (account.name.span().start, account.name.get_ref());
         let name: Name<6> = match text.parse() {
             Ok(name) if name != Name::BLANK => name,
-            _ => return fault(at, format!("name {text:?}: a login name has 1 to 6 printable characters")),
+            _ => return error(at, format!("name {text:?}: a login name has 1 to 6 printable characters")),
         };
         if !known.insert(name.folded()) {
-            return fault(at, format!("name {text:?} is there twice; case does not tell names apart"));
+            return error(at, format!("name {text:?} is there twice; case does not tell names apart"));
         }
         if !is_password_hash(account.password_hash.get_ref()) {
             let message = "password_hash is no Argon2id hash in the PHC form: $argon2id$v=19$m=...";
-            return fault(account.password_hash.span().start, message.into());
+            return error(account.password_hash.span().start, message.into());
         }
         accounts.push(AccountConfig {
             name,
@@ -130,13 +130,13 @@ fn resolve(file: File) -> Result<ExchangeConfig, Fault> {
     })
 }
 
-fn parsed<T>(key: &str, text: Option<Spanned<String>>) -> Result<Option<T>, Fault>
+fn parsed<T>(key: &str, text: Option<Spanned<String>>) -> Result<Option<T>, FieldError>
 where
     T: std::str::FromStr,
     T::Err: std::fmt::Display,
 {
     let Some(text) = text else { return Ok(None) };
-    let wrong = |error: T::Err| Fault { at: text.span().start, message: format!("{key}: {error}") };
+    let wrong = |error: T::Err| FieldError { at: text.span().start, message: format!("{key}: {error}") };
     text.get_ref().parse().map(Some).map_err(wrong)
 }
 

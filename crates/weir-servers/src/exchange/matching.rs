@@ -19,7 +19,7 @@ use std::{
 };
 
 use weir_engine::{
-    handoff::{Lane, Port},
+    handoff::{Port, Priority},
     time::{self, Instant},
 };
 use weir_proto::ouch::{Appendage, Canceled, Inbound, Outbound, Symbol, codes::cancel_reason, reject_reason};
@@ -31,7 +31,8 @@ use super::{
 };
 use crate::{
     journal::{BATCH_BYTES_DEFAULT, WAITING_FACTOR_MAX},
-    orders::{Application, Hub, Notify, Waiting, until_draining},
+    notify::Notify,
+    orders::{Application, SessionStore, Waiting, until_draining},
 };
 
 /// Orders of one worker's accounts that may be live at a time.
@@ -78,10 +79,10 @@ pub(super) enum Crossing {
 }
 
 impl Crossing {
-    fn lane(&self) -> Lane {
+    fn lane(&self) -> Priority {
         match self {
-            Crossing::Message { .. } | Crossing::Disconnected { .. } | Crossing::Ping => Lane::Request,
-            Crossing::Answer { .. } | Crossing::Done { .. } | Crossing::Pong => Lane::Response,
+            Crossing::Message { .. } | Crossing::Disconnected { .. } | Crossing::Ping => Priority::Request,
+            Crossing::Answer { .. } | Crossing::Done { .. } | Crossing::Pong => Priority::Response,
         }
     }
 }
@@ -127,12 +128,12 @@ struct Flight {
 struct Undelivered([VecDeque<(usize, Crossing)>; 2]);
 
 impl Undelivered {
-    fn of(&mut self, lane: Lane) -> &mut VecDeque<(usize, Crossing)> {
-        &mut self.0[usize::from(lane == Lane::Response)]
+    fn of(&mut self, lane: Priority) -> &mut VecDeque<(usize, Crossing)> {
+        &mut self.0[usize::from(lane == Priority::Response)]
     }
 
-    fn first(&self, lane: Lane) -> Option<&(usize, Crossing)> {
-        self.0[usize::from(lane == Lane::Response)].front()
+    fn first(&self, lane: Priority) -> Option<&(usize, Crossing)> {
+        self.0[usize::from(lane == Priority::Response)].front()
     }
 
     fn is_empty(&self) -> bool {
@@ -141,7 +142,7 @@ impl Undelivered {
 }
 
 struct Market {
-    hub: Rc<Hub>,
+    store: Rc<SessionStore>,
     /// To the other workers.
     port: Port<Crossing>,
     venue: RefCell<MatchingVenue>,
@@ -160,14 +161,14 @@ struct Market {
 impl MatchExchange {
     /// Starts the worker's part, and cancels orders that were live when the process was killed: the books are empty.
     pub(super) fn start(
-        hub: Rc<Hub>,
+        store: Rc<SessionStore>,
         port: Port<Crossing>,
         stage: Arc<Stage>,
         first: First,
         lost: &LiveOrders,
     ) -> std::io::Result<Rc<Self>> {
         let config = MatchingConfig {
-            accounts_max: hub.account_count(),
+            accounts_max: store.account_count(),
             orders_max: LIVE_MAX,
             reference_first: first.reference,
             match_first: first.match_number,
@@ -175,25 +176,25 @@ impl MatchExchange {
         };
         port.attach().map_err(std::io::Error::other)?;
         if port.workers() > 1 {
-            hub.add_handoff(port.counters());
+            store.add_handoff(port.counters());
         }
         let mut lost: Vec<_> =
-            lost.iter().filter(|(account, ..)| hub.home_of(*account) == hub.worker()).collect();
+            lost.iter().filter(|(account, ..)| store.home_of(*account) == store.worker()).collect();
         lost.sort_unstable_by_key(|(account, number, _)| (account.0, *number));
         let market = Rc::new(Market {
             port,
             venue: RefCell::new(MatchingVenue::new(&config)),
             live: RefCell::default(),
-            flights: RefCell::new(vec![Flight::default(); hub.account_count()]),
+            flights: RefCell::new(vec![Flight::default(); store.account_count()]),
             landed: Notify::default(),
             undelivered: RefCell::default(),
             undelivered_changed: Notify::default(),
             pongs: Cell::new(0),
             stage,
-            hub,
+            store,
         });
         if !lost.is_empty() {
-            weir_engine::try_spawn(cancel_lost(Rc::clone(&market.hub), lost))?;
+            weir_engine::try_spawn(cancel_lost(Rc::clone(&market.store), lost))?;
         }
         if market.port.workers() > 1 {
             weir_engine::try_spawn(Rc::clone(&market).take_crossings())?;
@@ -202,13 +203,13 @@ impl MatchExchange {
     }
 }
 
-async fn cancel_lost(hub: Rc<Hub>, lost: Vec<(AccountId, u32, u32)>) {
+async fn cancel_lost(store: Rc<SessionStore>, lost: Vec<(AccountId, u32, u32)>) {
     for (account, user_ref_num, quantity) in lost {
-        while hub.is_congested() && !hub.is_failed() {
-            hub.room().await;
+        while store.is_congested() && !store.is_failed() {
+            store.room().await;
         }
-        let timestamp_ns = hub.time_of_day_ns(hub.now());
-        hub.emit_message(
+        let timestamp_ns = store.time_of_day_ns(store.now());
+        store.emit_message(
             account,
             &Outbound::Canceled(Canceled {
                 timestamp_ns,
@@ -243,7 +244,7 @@ impl Application for MatchExchange {
 
     fn on_disconnect(&self, account: AccountId) {
         let market = &*self.0;
-        if !market.hub.account(account).cancel_on_disconnect {
+        if !market.store.account(account).cancel_on_disconnect {
             return;
         }
         if market.is_held(account) {
@@ -312,7 +313,7 @@ impl Market {
             Way::Book(worker) if worker != self.port.worker() => {
                 flight.worker = worker;
                 flight.messages += 1;
-                self.hub.counters().add_handed_off(1);
+                self.store.counters().add_handed_off(1);
                 self.cross(worker, Crossing::Message { account, message });
             }
             Way::Book(_) => {
@@ -323,7 +324,7 @@ impl Market {
             Way::Refusal => {
                 if let Inbound::Enter(enter, _) = message {
                     let (number, reason) = (enter.user_ref_num, reject_reason::PROCESSING_ERROR);
-                    self.hub.reject(account, number, reason, enter.client_order_id);
+                    self.store.reject(account, number, reason, enter.client_order_id);
                 }
             }
         }
@@ -378,7 +379,7 @@ impl Market {
             }
             Inbound::Replace(replace, _) => {
                 let Some(original) = live.find(account, replace.original_user_ref_num) else {
-                    self.hub.give_back(account, replace.user_ref_num);
+                    self.store.give_back(account, replace.user_ref_num);
                     return None;
                 };
                 live.enter(account, replace.user_ref_num, Live { shares: replace.quantity, ..original });
@@ -399,7 +400,7 @@ impl Market {
     /// Applies a message to a book of this worker's. Returns the number of a replace that was ignored in a way that
     /// does not use it up.
     fn trade(&self, account: AccountId, message: &Inbound<'_>) -> Option<u32> {
-        let now_ns = self.hub.time_of_day_ns(self.hub.now());
+        let now_ns = self.store.time_of_day_ns(self.store.now());
         let mut emit = |account: AccountId, message: &Outbound| self.answer(account, *message);
         match (self.venue.borrow_mut().handle(now_ns, account, message, &mut emit), message) {
             (Handled::NotConsumed, Inbound::Replace(replace, _)) => Some(replace.user_ref_num),
@@ -409,23 +410,23 @@ impl Market {
 
     fn give_back(&self, account: AccountId, number: u32) {
         self.live.borrow_mut().remove(account, number);
-        self.hub.give_back(account, number);
+        self.store.give_back(account, number);
     }
 
     fn cancel_orders(&self, account: AccountId) {
-        let now_ns = self.hub.time_of_day_ns(self.hub.tick());
+        let now_ns = self.store.time_of_day_ns(self.store.tick());
         let mut cancelled = 0;
         let mut emit = |account: AccountId, message: &Outbound| {
             cancelled += 1;
             self.answer(account, *message);
         };
         self.venue.borrow_mut().disconnected(now_ns, account, &mut emit);
-        self.hub.counters().add_cancels_on_disconnect(cancelled);
+        self.store.counters().add_cancels_on_disconnect(cancelled);
     }
 
     /// Something that a book says to an account.
     fn answer(&self, account: AccountId, message: Outbound) {
-        let home = self.hub.home_of(account);
+        let home = self.store.home_of(account);
         if home == self.port.worker() {
             self.tell(account, &message);
         } else {
@@ -436,10 +437,10 @@ impl Market {
     /// An answer has reached the worker of its account.
     fn tell(&self, account: AccountId, message: &Outbound) {
         if let Outbound::Rejected(rejected) = message {
-            self.hub.counters().count_reject(rejected.reason);
+            self.store.counters().count_reject(rejected.reason);
         }
         self.live.borrow_mut().note(account, message);
-        self.hub.emit_message(account, message);
+        self.store.emit_message(account, message);
     }
 
     /// Hands something over; what finds no room waits here, and everything of its lane that comes later waits behind
@@ -463,7 +464,7 @@ impl Market {
         if undelivered.is_empty() {
             return;
         }
-        for lane in Lane::BOTH {
+        for lane in Priority::BOTH {
             let waiting = undelivered.of(lane);
             while let Some((worker, crossing)) = waiting.front() {
                 // A worker that has ended needs to be told nothing.
@@ -482,7 +483,7 @@ impl Market {
     /// The worker that the first undelivered response or request is for.
     fn waits_for(&self) -> Option<usize> {
         let undelivered = self.undelivered.borrow();
-        let first = undelivered.first(Lane::Response).or_else(|| undelivered.first(Lane::Request));
+        let first = undelivered.first(Priority::Response).or_else(|| undelivered.first(Priority::Request));
         first.map(|(worker, _)| *worker)
     }
 
@@ -490,18 +491,18 @@ impl Market {
     async fn take_crossings(self: Rc<Self>) {
         loop {
             self.deliver();
-            self.hub.tick();
+            self.store.tick();
             let mut taken = 0;
-            while taken < SHARE_MAX && !self.hub.is_congested() {
+            while taken < SHARE_MAX && !self.store.is_congested() {
                 // Who cannot hand over its answers takes no more work, but always takes answers: they need nothing
                 // but the journal, which makes room without anybody's help, so that no circle of workers can wait.
-                let is_delivered = self.undelivered.borrow().first(Lane::Response).is_none();
+                let is_delivered = self.undelivered.borrow().first(Priority::Response).is_none();
                 let next = if is_delivered { self.port.take() } else { self.port.take_response() };
                 let Some((from, crossing)) = next else { break };
                 self.take(from, crossing);
                 taken += 1;
             }
-            if self.hub.is_congested() && !until_draining(self.hub.room()).await {
+            if self.store.is_congested() && !until_draining(self.store.room()).await {
                 return;
             }
             let waits_for = self.waits_for();
@@ -518,7 +519,7 @@ impl Market {
     /// nothing.
     async fn something(&self, waits_for: Option<usize>) {
         // Who cannot hand over its answers leaves requests standing.
-        let is_delivered = self.undelivered.borrow().first(Lane::Response).is_none();
+        let is_delivered = self.undelivered.borrow().first(Priority::Response).is_none();
         let mut ready = pin!(if is_delivered { self.port.ready() } else { self.port.ready_response() });
         let mut room = pin!(async {
             match waits_for {

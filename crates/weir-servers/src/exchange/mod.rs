@@ -25,7 +25,7 @@ use weir_engine::{
 use weir_proto::ouch::Outbound;
 
 use crate::orders::{
-    self, Application, Hub, OrdersConfig, OrdersRecoverError, OrdersServer, RecordKind, Recovery,
+    self, Application, OrdersConfig, OrdersRecoverError, OrdersServer, RecordKind, Recovery, SessionStore,
 };
 
 pub use config::{ExchangeConfig, ExchangeConfigError, parse};
@@ -143,7 +143,7 @@ pub fn start_recovered(
     match mode {
         Mode::EchoAccept => {
             let given_max = given.reference_max();
-            let make = move |hub| echo(hub, given_max);
+            let make = move |store| echo(store, given_max);
             OrdersServer::start_recovered(server, orders, recovery, make)
         }
         Mode::Match => {
@@ -157,12 +157,12 @@ pub fn start_recovered(
 ///
 /// # Errors
 /// None: it cannot fail.
-pub fn echo_accept(hub: Rc<Hub>) -> io::Result<Rc<dyn Application>> {
-    echo(hub, 0)
+pub fn echo_accept(store: Rc<SessionStore>) -> io::Result<Rc<dyn Application>> {
+    echo(store, 0)
 }
 
-fn echo(hub: Rc<Hub>, given_max: u64) -> io::Result<Rc<dyn Application>> {
-    Ok(Rc::new(echo::EchoExchange::new(hub, given_max)))
+fn echo(store: Rc<SessionStore>, given_max: u64) -> io::Result<Rc<dyn Application>> {
+    Ok(Rc::new(echo::EchoExchange::new(store, given_max)))
 }
 
 /// Makes the applications of so many workers in mode `match`.
@@ -170,16 +170,16 @@ fn market(
     workers: usize,
     lost: LiveOrders,
     given: GivenNumbers,
-) -> impl Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static {
+) -> impl Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static {
     let options = handoff::Options { strategy: Strategy::Mesh, ..handoff::Options::default() };
     let ports = handoff::group(workers, &options).into_iter().map(Some).collect::<Vec<_>>();
     let (ports, stage, lost) = (Arc::new(Mutex::new(ports)), Arc::new(Stage::default()), Arc::new(lost));
-    move |hub| {
+    move |store| {
         let mut ports = ports.lock().unwrap_or_else(PoisonError::into_inner);
-        let port = ports.get_mut(hub.worker()).and_then(Option::take);
+        let port = ports.get_mut(store.worker()).and_then(Option::take);
         let port = port.ok_or_else(|| io::Error::other("each worker has its part of the market once"))?;
-        let first = given.first(hub.worker());
-        Ok(MatchExchange::start(hub, port, Arc::clone(&stage), first, &lost)?)
+        let first = given.first(store.worker());
+        Ok(MatchExchange::start(store, port, Arc::clone(&stage), first, &lost)?)
     }
 }
 
@@ -187,7 +187,9 @@ fn market(
 ///
 /// # Errors
 /// When no task can be had.
-pub fn match_alone(recovered: &Recovered) -> impl Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + use<> {
+pub fn match_alone(
+    recovered: &Recovered,
+) -> impl Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + use<> {
     market(1, recovered.lost.clone(), recovered.given.clone())
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use weir_engine::{
     JoinHandle,
-    handoff::{Lane, Port},
+    handoff::{Port, Priority},
     spawn, spawn_last,
     time::{self, Instant, yield_now},
 };
@@ -32,16 +32,16 @@ use super::{
     counters::{GatewayCounters, total},
     hops::{Hop, Hops},
     notices::{Begun, Notices},
+    overflow::Overflow,
     recovery::symbol_of,
-    signal::Waiters,
     stamp,
-    stuck::Stuck,
     task::{Kind, MESSAGE_BYTES_MAX, Refusal, Task},
     upstream::{self, Ended, Upstream},
 };
+use crate::notify::Notify;
 use crate::{
     journal::Lsn,
-    orders::{Application, Hub, RECORD_KIND_APPLICATION, Waiting},
+    orders::{Application, RECORD_KIND_APPLICATION, SessionStore, Waiting},
 };
 
 /// Journal record: an upstream session was joined.
@@ -119,7 +119,7 @@ impl Common {
 /// One worker of the gateway.
 pub(super) struct Gateway {
     this: Weak<Gateway>,
-    pub(super) hub: Rc<Hub>,
+    pub(super) store: Rc<SessionStore>,
     pub(super) counters: Arc<GatewayCounters>,
     hops: Arc<Hops>,
     pub(super) common: Arc<Common>,
@@ -127,11 +127,11 @@ pub(super) struct Gateway {
     pub(super) upstreams: Vec<Rc<Upstream>>,
     port: Port<Task>,
     /// By worker: what the port did not take.
-    stuck: Vec<Stuck>,
+    overflow: Vec<Overflow>,
     /// Answers are among that.
     is_behind: Cell<bool>,
     pub(super) checks: RefCell<Checks>,
-    waiters: Waiters,
+    waiters: Notify,
     /// Answers emitted since the last receive began.
     answered: Cell<u64>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
@@ -150,21 +150,21 @@ pub(super) struct Parts {
 }
 
 impl Gateway {
-    pub(super) fn new(hub: Rc<Hub>, parts: Parts) -> Rc<Self> {
-        let (worker, accounts) = (hub.worker(), hub.account_count());
+    pub(super) fn new(store: Rc<SessionStore>, parts: Parts) -> Rc<Self> {
+        let (worker, accounts) = (store.worker(), store.account_count());
         Rc::new_cyclic(|this| Self {
             this: this.clone(),
-            hub,
+            store,
             counters: parts.counters,
             hops: parts.hops,
-            stuck: (0..parts.common.workers).map(|_| Stuck::new(accounts)).collect(),
+            overflow: (0..parts.common.workers).map(|_| Overflow::new(accounts)).collect(),
             is_behind: Cell::new(false),
             common: parts.common,
             worker,
             upstreams: parts.upstreams.into_iter().map(Rc::new).collect(),
             port: parts.port,
             checks: RefCell::new(parts.checks),
-            waiters: Waiters::default(),
+            waiters: Notify::default(),
             answered: Cell::new(0),
             tasks: RefCell::default(),
             is_draining: Cell::new(false),
@@ -223,7 +223,7 @@ impl Gateway {
 
     /// Whether an account's orders are cancelled because the gateway drains: none may come behind that.
     fn is_leaving(&self, account: AccountId) -> bool {
-        self.is_draining.get() && self.hub.account(account).cancel_on_disconnect
+        self.is_draining.get() && self.store.account(account).cancel_on_disconnect
     }
 
     /// What a message of a client has to pass before it is routed.
@@ -235,7 +235,7 @@ impl Gateway {
             }
             let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
             if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
-                self.hub.disconnect(account);
+                self.store.disconnect(account);
             }
             outcome?;
         }
@@ -252,11 +252,11 @@ impl Gateway {
             Task::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
         task.received_ns = origin.received_ns;
         task.handed_ns = origin.received_ns;
-        if !self.stuck[worker].takes_order() {
+        if !self.overflow[worker].takes_order() {
             return Err(reject_reason::PROCESSING_ERROR);
         }
-        self.hub.log_inbound(origin.account, raw);
-        if self.hub.is_failed() {
+        self.store.log_inbound(origin.account, raw);
+        if self.store.is_failed() {
             // What is not known after a restart is not sent.
             return Err(reject_reason::DESTINATION_CLOSED);
         }
@@ -279,7 +279,7 @@ impl Gateway {
         let upstream = &self.upstreams[venue];
         let log = |number: u32| {
             self.name_venues();
-            self.hub.log_sent(origin.account, raw, upstream.sent_key(), number)
+            self.store.log_sent(origin.account, raw, upstream.sent_key(), number)
         };
         if !upstream.send(*origin, raw, log)? {
             self.come_to_nothing(origin, raw);
@@ -307,7 +307,7 @@ impl Gateway {
     }
 
     fn give_back_here(&self, account: AccountId, number: u32) {
-        self.hub.give_back(account, number);
+        self.store.give_back(account, number);
         self.checks.borrow_mut().risk.forget_replacement(account, number);
     }
 
@@ -334,7 +334,7 @@ impl Gateway {
     /// An upstream session was joined: after a restart it is asked for by name.
     pub(super) fn log_session(&self, key: u32, epoch: u8, session: &Name<10>) {
         self.name_venues();
-        self.hub.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
+        self.store.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
     }
 
     /// Before the first record that names a session: what its number of a venue stands for. A configuration may change
@@ -344,13 +344,13 @@ impl Gateway {
         if !self.are_venues_named.replace(true) {
             // Names are text, which is always data.
             let names = serde_json::to_vec(&self.common.venues_recorded).unwrap_or_default();
-            self.hub.log(RECORD_VENUES, 0, &[&names]);
+            self.store.log(RECORD_VENUES, 0, &[&names]);
         }
     }
 
     /// Whether the journal has a record already.
     pub(super) fn is_kept(&self, lsn: Lsn) -> bool {
-        !self.has_failed() && self.hub.journal().is_none_or(|journal| journal.durable() >= lsn)
+        !self.has_failed() && self.store.journal().is_none_or(|journal| journal.durable() >= lsn)
     }
 
     /// Waits until the journal has a record. False: it never will.
@@ -359,7 +359,7 @@ impl Gateway {
             // A record that found no room has no number that could be waited for, although the journal goes on.
             return false;
         }
-        let is_durable = match self.hub.journal() {
+        let is_durable = match self.store.journal() {
             Some(journal) if journal.durable() < lsn => journal.committed(lsn).await.is_ok(),
             _ => true,
         };
@@ -368,7 +368,7 @@ impl Gateway {
 
     /// Whether this worker cannot journal any more; other threads see it from now on.
     pub(super) fn has_failed(&self) -> bool {
-        let has_failed = self.hub.is_failed();
+        let has_failed = self.store.is_failed();
         if has_failed {
             self.counters.has_failed.set(1);
         }
@@ -397,11 +397,11 @@ impl Gateway {
         self.counters.passed.add(1);
         let Refusal { user_ref_num, reason, client_order_id } = refusal;
         if reason == CANCEL_REJECT {
-            let timestamp_ns = self.hub.time_of_day_ns(self.hub.now());
+            let timestamp_ns = self.store.time_of_day_ns(self.store.now());
             let message = Outbound::CancelReject(CancelReject { timestamp_ns, user_ref_num });
-            self.hub.emit_message(account, &message);
+            self.store.emit_message(account, &message);
         } else {
-            self.hub.reject(account, user_ref_num, reason, client_order_id);
+            self.store.reject(account, user_ref_num, reason, client_order_id);
             let mut checks = self.checks.borrow_mut();
             if checks.is_limited {
                 // What it would have been worth does not count any more.
@@ -439,7 +439,7 @@ impl Gateway {
         if upstream_sequence != 0 {
             self.name_venues();
         }
-        self.hub.emit(account, &[raw], upstream_sequence);
+        self.store.emit(account, &[raw], upstream_sequence);
         self.counters.passed.add(1);
         let mut checks = self.checks.borrow_mut();
         if checks.is_limited {
@@ -449,7 +449,7 @@ impl Gateway {
 
     /// Answers go first, and nothing is lost: what finds no room waits here.
     fn push(&self, worker: usize, task: Task) {
-        let stuck = &self.stuck[worker];
+        let stuck = &self.overflow[worker];
         let task = if stuck.is_empty() {
             let Err(task) = self.port.push(worker, task.kind.lane(), task) else { return };
             task
@@ -461,7 +461,7 @@ impl Gateway {
             return;
         }
         stuck.add(task);
-        if task.kind.lane() == Lane::Response {
+        if task.kind.lane() == Priority::Response {
             self.fall_behind();
         }
     }
@@ -484,13 +484,13 @@ impl Gateway {
 
     /// Whether something waits for a worker that takes less than there is.
     fn is_congested(&self, worker: usize) -> bool {
-        !self.stuck[worker].is_empty() || self.port.is_congested(worker)
+        !self.overflow[worker].is_empty() || self.port.is_congested(worker)
     }
 
     /// Waits until nothing waits for that worker any more.
     async fn room(&self, worker: usize) {
         while self.is_congested(worker) {
-            self.waiters.wait(|| self.stuck[worker].is_empty()).await;
+            self.waiters.until(|| self.overflow[worker].is_empty()).await;
             // Fails when that worker has ended: then nothing waits for it any more.
             let _ = self.port.room(worker).await;
         }
@@ -517,15 +517,15 @@ impl Gateway {
 
     /// Waits until the journal has room. One that has failed gets none, and nothing is kept in it either.
     async fn journal_room(&self) {
-        while !self.has_failed() && self.hub.is_congested() {
-            self.hub.room().await;
+        while !self.has_failed() && self.store.is_congested() {
+            self.store.room().await;
         }
     }
 
     /// Whether every order has its answer, and every one that is to be cancelled is, or nothing will come of that in
     /// this process.
     fn is_settled(&self) -> bool {
-        let has_failed = self.hub.is_failed();
+        let has_failed = self.store.is_failed();
         let is_over =
             |upstream: &Rc<Upstream>| (has_failed || upstream.is_idle()) && !upstream.has_cancels_open();
         self.upstreams.iter().all(|upstream| !upstream.is_up() || is_over(upstream))
@@ -554,7 +554,7 @@ impl Gateway {
 
     /// Tells the clients that wait for room.
     fn tell_room(&self) {
-        self.waiters.wake_all();
+        self.waiters.notify();
         for worker in self.others() {
             self.push(worker, Task::bare(Kind::Room, 0));
         }
@@ -573,7 +573,7 @@ impl Gateway {
                 let origin = Origin { account, user_ref_num, home, received_ns: task.received_ns };
                 if let Err(reason) = self.allow(account, raw).and_then(|()| self.send_up(&origin, raw)) {
                     // Orders behind this one may be sent: without a record of its own it would pass for sent too.
-                    self.hub.log_refused(account, raw, reason);
+                    self.store.log_refused(account, raw, reason);
                     self.refuse(&origin, raw, reason);
                 }
             }
@@ -592,13 +592,13 @@ impl Gateway {
                 }
             }
             Kind::CancelAll => self.cancel_of_disconnected(account),
-            Kind::Room => self.waiters.wake_all(),
+            Kind::Room => self.waiters.notify(),
         }
     }
 
     /// What an order that another worker has admitted has to pass here.
     fn allow(&self, account: AccountId, raw: &[u8]) -> Result<(), u16> {
-        if self.hub.is_failed() {
+        if self.store.is_failed() {
             // It would wait for the journal for ever.
             return Err(reject_reason::DESTINATION_CLOSED);
         }
@@ -627,7 +627,7 @@ impl Gateway {
     /// Cancels what an account has open at this worker's sessions, because its client is not connected.
     pub(super) fn cancel_of_disconnected(&self, account: AccountId) {
         let count = self.cancel_here(Some(account), cancel_reason::SYSTEM);
-        self.hub.counters().add_cancels_on_disconnect(count);
+        self.store.counters().add_cancels_on_disconnect(count);
     }
 
     /// An order of an earlier start that was never sent: its client is told so.
@@ -665,7 +665,7 @@ impl Application for Gateway {
         if self.common.hop_times
             && let Some(id) = message.client_order_id()
             && let Some(sent_ns) = stamp::read(&id)
-            && let Some(passed_ns) = self.hub.time_of_day_ns(now).checked_sub(sent_ns)
+            && let Some(passed_ns) = self.store.time_of_day_ns(now).checked_sub(sent_ns)
         {
             self.hops.record(Hop::ClientToGateway, passed_ns);
         }
@@ -681,7 +681,7 @@ impl Application for Gateway {
             }
         });
         if let Err(reason) = outcome {
-            self.hub.log_refused(account, raw, reason);
+            self.store.log_refused(account, raw, reason);
             self.refuse(&origin, raw, reason);
         }
     }
@@ -698,12 +698,12 @@ impl Application for Gateway {
             if sender != gateway.worker {
                 gateway.room(sender).await;
             }
-            gateway.waiters.wait(|| !gateway.is_behind_at(sender)).await;
+            gateway.waiters.until(|| !gateway.is_behind_at(sender)).await;
         })
     }
 
     fn on_disconnect(&self, account: AccountId) {
-        if !self.hub.account(account).cancel_on_disconnect || self.is_draining.get() {
+        if !self.store.account(account).cancel_on_disconnect || self.is_draining.get() {
             return;
         }
         let sender = self.sender_of(account);
@@ -723,7 +723,7 @@ impl Application for Gateway {
     /// accounts: any may have sent their orders, and in a drain nothing is handed over reliably.
     fn on_drain(&self) {
         self.is_draining.set(true);
-        for account in 0..self.hub.account_count() {
+        for account in 0..self.store.account_count() {
             let account = AccountId(account as u32);
             if self.is_leaving(account) {
                 self.cancel_of_disconnected(account);
@@ -747,7 +747,7 @@ impl Application for Gateway {
 
 /// Hands over what found no room at one worker, for as long as this one runs.
 async fn unstick(gateway: Rc<Gateway>, worker: usize) {
-    let stuck = &gateway.stuck[worker];
+    let stuck = &gateway.overflow[worker];
     loop {
         stuck.added.raised().await;
         while !stuck.is_empty() {
@@ -757,10 +757,10 @@ async fn unstick(gateway: Rc<Gateway>, worker: usize) {
                 Err(_) => stuck.clear(),
             }
         }
-        if gateway.stuck.iter().all(Stuck::is_empty) {
+        if gateway.overflow.iter().all(Overflow::is_empty) {
             gateway.catch_up();
         }
-        gateway.waiters.wake_all();
+        gateway.waiters.notify();
     }
 }
 
@@ -768,7 +768,7 @@ async fn unstick(gateway: Rc<Gateway>, worker: usize) {
 async fn take_tasks(gateway: Rc<Gateway>) {
     loop {
         gateway.port.ready().await;
-        let now = gateway.hub.tick();
+        let now = gateway.store.tick();
         let mut taken = 0;
         while taken < TAKES_MAX
             && let Some((from, task)) = gateway.port.take()

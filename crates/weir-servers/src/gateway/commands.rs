@@ -24,9 +24,9 @@ use weir_trading::{AccountId, RiskLimits};
 use super::{
     application::{Gateway, RECORD_CONTROL},
     limits::Limits,
-    signal::Signal,
 };
 use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
+use crate::notify::Signal;
 
 /// Commands that may wait for a worker, and changes that may wait for its journal.
 pub(super) const WAITING_MAX: usize = 64;
@@ -358,7 +358,7 @@ async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &
             Command::Journal(payload) => {
                 let mut list = written.list.borrow_mut();
                 if list.len() < WAITING_MAX {
-                    list.push_back((gateway.hub.log(RECORD_CONTROL, 0, &[&payload]), answer));
+                    list.push_back((gateway.store.log(RECORD_CONTROL, 0, &[&payload]), answer));
                     written.added.raise();
                     continue;
                 }

@@ -178,7 +178,7 @@ pub fn parse(
         let line = error.span().map_or(1, |span| line_of(text, span.start));
         fail(line, error.message().trim_end().replace('\n', "; "))
     })?;
-    file.resolve(environment).map_err(|fault| fail(line_of(text, fault.at), fault.message))
+    file.resolve(environment).map_err(|error| fail(line_of(text, error.at), error.message))
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -282,20 +282,20 @@ struct Account {
 }
 
 /// What is wrong, and where in the text.
-struct Fault {
+struct FieldError {
     at: usize,
     message: String,
 }
 
-fn fault<T>(at: usize, message: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault { at, message: message.into() })
+fn invalid<T>(at: usize, message: impl Into<String>) -> Result<T, FieldError> {
+    Err(FieldError { at, message: message.into() })
 }
 
 impl File {
     fn resolve(
         self,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(GatewayConfig, Listeners), Fault> {
+    ) -> Result<(GatewayConfig, Listeners), FieldError> {
         let venues = venues(self.venue, environment)?;
         let (accounts, account_limits) = accounts(self.account)?;
         let limits = match self.limits {
@@ -331,53 +331,56 @@ impl File {
 }
 
 impl Listen {
-    fn resolve(self) -> Result<Listeners, Fault> {
+    fn resolve(self) -> Result<Listeners, FieldError> {
         let metrics = parsed::<SocketAddr>("metrics", self.metrics.as_ref())?;
         if let (Some(address), Some(place)) = (metrics, &self.metrics)
             && !address.ip().is_loopback()
         {
-            return fault(place.span().start, format!("metrics {address} is not on the loopback interface"));
+            return invalid(
+                place.span().start,
+                format!("metrics {address} is not on the loopback interface"),
+            );
         }
         if let Some(orders) = &self.orders {
             let at = orders.span().start;
             Address::resolve(orders.get_ref())
-                .map_err(|error| Fault { at, message: format!("orders: {error}") })?;
+                .map_err(|error| FieldError { at, message: format!("orders: {error}") })?;
         }
         Ok(Listeners { orders: self.orders.map(Spanned::into_inner), control: self.control, metrics })
     }
 }
 
 impl Handoff {
-    fn resolve(self) -> Result<handoff::Options, Fault> {
+    fn resolve(self) -> Result<handoff::Options, FieldError> {
         let strategy = parsed::<Strategy>("strategy", self.strategy.as_ref())?.unwrap_or_default();
         let spin = self.spin_us.as_ref().map_or(0, |spin| *spin.get_ref());
         if let (Some(place), true) = (&self.spin_us, strategy != Strategy::MeshSpin) {
-            return fault(place.span().start, "spin_us: only the strategy \"mesh-spin\" spins");
+            return invalid(place.span().start, "spin_us: only the strategy \"mesh-spin\" spins");
         }
         Ok(handoff::Options { strategy, spin: Duration::from_micros(spin), ..handoff::Options::default() })
     }
 }
 
 impl Journal {
-    fn resolve(self) -> Result<(PathBuf, Level), Fault> {
+    fn resolve(self) -> Result<(PathBuf, Level), FieldError> {
         let level = parsed("level", self.level.as_ref())?.unwrap_or(Level::Disk);
         Ok((self.directory, level))
     }
 }
 
-fn parsed<T: std::str::FromStr>(key: &str, text: Option<&Spanned<String>>) -> Result<Option<T>, Fault>
+fn parsed<T: std::str::FromStr>(key: &str, text: Option<&Spanned<String>>) -> Result<Option<T>, FieldError>
 where
     T::Err: std::fmt::Display,
 {
     let Some(text) = text else { return Ok(None) };
     match text.get_ref().parse() {
         Ok(value) => Ok(Some(value)),
-        Err(error) => fault(text.span().start, format!("{key}: {error}")),
+        Err(error) => invalid(text.span().start, format!("{key}: {error}")),
     }
 }
 
-fn named<const N: usize>(key: &str, text: &Spanned<String>) -> Result<Name<N>, Fault> {
-    let wrong = || Fault {
+fn named<const N: usize>(key: &str, text: &Spanned<String>) -> Result<Name<N>, FieldError> {
+    let wrong = || FieldError {
         at: text.span().start,
         message: format!("{key} {:?}: write 1 to {N} printable ASCII characters", text.get_ref()),
     };
@@ -385,22 +388,25 @@ fn named<const N: usize>(key: &str, text: &Spanned<String>) -> Result<Name<N>, F
     if name.is_blank() { Err(wrong()) } else { Ok(name) }
 }
 
-fn checked_limits(limits: Spanned<Limits>) -> Result<Limits, Fault> {
+fn checked_limits(limits: Spanned<Limits>) -> Result<Limits, FieldError> {
     let at = limits.span().start;
     let limits = limits.into_inner();
-    limits.resolve().map_err(|message| Fault { at, message: format!("limits: {message}") })?;
+    limits.resolve().map_err(|message| FieldError { at, message: format!("limits: {message}") })?;
     Ok(limits)
 }
 
-fn venue_named(venues: &[VenueConfig], name: &Spanned<String>) -> Result<usize, Fault> {
+fn venue_named(venues: &[VenueConfig], name: &Spanned<String>) -> Result<usize, FieldError> {
     let place = venues.iter().position(|venue| venue.name == *name.get_ref());
-    place.ok_or_else(|| Fault {
+    place.ok_or_else(|| FieldError {
         at: name.span().start,
         message: format!("there is no venue {:?} in this file", name.get_ref()),
     })
 }
 
-fn symbols(tables: Vec<Spanned<Symbols>>, venues: &[VenueConfig]) -> Result<Vec<(Symbol, usize)>, Fault> {
+fn symbols(
+    tables: Vec<Spanned<Symbols>>,
+    venues: &[VenueConfig],
+) -> Result<Vec<(Symbol, usize)>, FieldError> {
     let mut routes = std::collections::HashMap::new();
     let mut all = Vec::new();
     for table in tables {
@@ -408,9 +414,9 @@ fn symbols(tables: Vec<Spanned<Symbols>>, venues: &[VenueConfig]) -> Result<Vec<
         let venue = venue_named(venues, &table.venue)?;
         let at = table.names.span().start;
         for text in table.names.get_ref() {
-            let symbol = symbol(text).map_err(|message| Fault { at, message })?;
+            let symbol = symbol(text).map_err(|message| FieldError { at, message })?;
             if routes.insert(symbol, venue).is_some() {
-                return fault(at, format!("the symbol {text:?} has two routes"));
+                return invalid(at, format!("the symbol {text:?} has two routes"));
             }
             all.push((symbol, venue));
         }
@@ -421,19 +427,19 @@ fn symbols(tables: Vec<Spanned<Symbols>>, venues: &[VenueConfig]) -> Result<Vec<
 fn venues(
     tables: Vec<Spanned<Venue>>,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<VenueConfig>, Fault> {
+) -> Result<Vec<VenueConfig>, FieldError> {
     if tables.is_empty() {
-        return fault(0, "there is no [[venue]]: a gateway needs an exchange to send orders to");
+        return invalid(0, "there is no [[venue]]: a gateway needs an exchange to send orders to");
     }
     if tables.len() > VENUES_MAX {
-        return fault(0, format!("there are more than {VENUES_MAX} venues"));
+        return invalid(0, format!("there are more than {VENUES_MAX} venues"));
     }
     let mut venues: Vec<VenueConfig> = Vec::new();
     for table in tables {
         let at = table.span().start;
         let venue = table.into_inner().resolve(at, environment)?;
         if venues.iter().any(|other| other.name == venue.name) {
-            return fault(at, format!("there are two venues {:?}", venue.name));
+            return invalid(at, format!("there are two venues {:?}", venue.name));
         }
         venues.push(venue);
     }
@@ -441,10 +447,14 @@ fn venues(
 }
 
 impl Venue {
-    fn resolve(self, at: usize, environment: &dyn Fn(&str) -> Option<String>) -> Result<VenueConfig, Fault> {
+    fn resolve(
+        self,
+        at: usize,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<VenueConfig, FieldError> {
         let address = match Address::resolve(self.address.get_ref()) {
             Ok(address) => address,
-            Err(error) => return fault(self.address.span().start, format!("address: {error}")),
+            Err(error) => return invalid(self.address.span().start, format!("address: {error}")),
         };
         let usernames = self.usernames(at)?;
         let password = self.password(at, environment)?;
@@ -461,7 +471,7 @@ impl Venue {
                 "forget-oldest" => WhenFull::ForgetOldest,
                 other => {
                     let message = format!("when_full: {other:?} is not known; use reject or forget-oldest");
-                    return fault(when_full.span().start, message);
+                    return invalid(when_full.span().start, message);
                 }
             };
         }
@@ -473,12 +483,12 @@ impl Venue {
             timing.silence_ns = within("silence_ms", silence, 1000, 60_000)? * 1_000_000;
         }
         if self.name.get_ref().is_empty() || self.name.get_ref().chars().any(char::is_control) {
-            return fault(self.name.span().start, "name: a venue needs a name of printable characters");
+            return invalid(self.name.span().start, "name: a venue needs a name of printable characters");
         }
         Ok(VenueConfig { name: self.name.into_inner(), address, usernames, password, limits, timing })
     }
 
-    fn usernames(&self, at: usize) -> Result<Vec<Name<6>>, Fault> {
+    fn usernames(&self, at: usize) -> Result<Vec<Name<6>>, FieldError> {
         match (&self.usernames, &self.username_prefix) {
             (Some(names), None) => {
                 let at = names.span().start;
@@ -487,12 +497,12 @@ impl Venue {
                     let name = text.parse::<Name<6>>().unwrap_or_default();
                     if name.is_blank() || all.contains(&name) {
                         let message = format!("usernames: {text:?} is empty, too long or there already");
-                        return fault(at, message);
+                        return invalid(at, message);
                     }
                     all.push(name);
                 }
                 if all.is_empty() {
-                    return fault(at, "usernames: the list is empty; it needs one for each worker");
+                    return invalid(at, "usernames: the list is empty; it needs one for each worker");
                 }
                 Ok(all)
             }
@@ -500,29 +510,35 @@ impl Venue {
                 let text = prefix.get_ref();
                 if text.len() > 3 || !text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
                     let message = "username_prefix: write up to 3 letters; a number for each worker follows";
-                    return fault(prefix.span().start, message);
+                    return invalid(prefix.span().start, message);
                 }
                 Ok((1..=WORKERS_MAX).map(|number| numbered(text, number)).collect())
             }
-            _ => fault(at, "a venue needs either usernames, one for each worker, or username_prefix"),
+            _ => invalid(at, "a venue needs either usernames, one for each worker, or username_prefix"),
         }
     }
 
-    fn password(&self, at: usize, environment: &dyn Fn(&str) -> Option<String>) -> Result<Name<10>, Fault> {
+    fn password(
+        &self,
+        at: usize,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Name<10>, FieldError> {
         let (text, at) = match (&self.password, &self.password_env) {
             (Some(password), None) => (password.get_ref().0.clone(), password.span().start),
             (None, Some(variable)) => {
                 let at = variable.span().start;
                 let Some(text) = environment(variable.get_ref()) else {
                     let message = format!("password_env: {} is not set", variable.get_ref());
-                    return fault(at, message);
+                    return invalid(at, message);
                 };
                 (text, at)
             }
-            _ => return fault(at, "a venue needs either password or password_env"),
+            _ => return invalid(at, "a venue needs either password or password_env"),
         };
-        text.parse()
-            .map_err(|_| Fault { at, message: "password: write up to 10 printable ASCII characters".into() })
+        text.parse().map_err(|_| FieldError {
+            at,
+            message: "password: write up to 10 printable ASCII characters".into(),
+        })
     }
 }
 
@@ -531,22 +547,22 @@ fn within<N: PartialOrd + Copy + std::fmt::Display>(
     value: &Spanned<N>,
     lowest: N,
     highest: N,
-) -> Result<N, Fault> {
+) -> Result<N, FieldError> {
     let number = *value.get_ref();
     if (lowest..=highest).contains(&number) {
         return Ok(number);
     }
-    fault(value.span().start, format!("{key}: {number} must be from {lowest} to {highest}"))
+    invalid(value.span().start, format!("{key}: {number} must be from {lowest} to {highest}"))
 }
 
 type Accounts = (Vec<AccountConfig>, Vec<Option<Limits>>);
 
-fn accounts(tables: Vec<Spanned<Account>>) -> Result<Accounts, Fault> {
+fn accounts(tables: Vec<Spanned<Account>>) -> Result<Accounts, FieldError> {
     if tables.is_empty() {
-        return fault(0, "there is no [[account]]: nobody could log in");
+        return invalid(0, "there is no [[account]]: nobody could log in");
     }
     if tables.len() > crate::orders::ACCOUNTS_MAX {
-        return fault(0, format!("there are more than {} accounts", crate::orders::ACCOUNTS_MAX));
+        return invalid(0, format!("there are more than {} accounts", crate::orders::ACCOUNTS_MAX));
     }
     let mut names = std::collections::HashSet::new();
     let (mut accounts, mut account_limits) = (Vec::new(), Vec::new());
@@ -555,11 +571,11 @@ fn accounts(tables: Vec<Spanned<Account>>) -> Result<Accounts, Fault> {
         let name: Name<6> = named("name", &account.name)?;
         if !names.insert(name.folded()) {
             let message = format!("there are two accounts {:?}; case does not matter", name.as_str());
-            return fault(account.name.span().start, message);
+            return invalid(account.name.span().start, message);
         }
         if !is_password_hash(account.password_hash.get_ref()) {
             let message = "password_hash: this is no Argon2id hash; `weir ctl hash-password` makes one";
-            return fault(account.password_hash.span().start, message);
+            return invalid(account.password_hash.span().start, message);
         }
         accounts.push(AccountConfig {
             name,

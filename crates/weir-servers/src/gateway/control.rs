@@ -89,13 +89,13 @@ pub struct Answer {
     pub upstreams: Option<Vec<UpstreamStatus>>,
     /// Accounts that have sent what is no message, or one that is not supported.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub faults: Option<Vec<Fault>>,
+    pub protocol_errors: Option<Vec<ProtocolErrors>>,
 }
 
 /// What a client sent that could not be taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Fault {
+pub struct ProtocolErrors {
     /// Account.
     pub account: String,
     /// What was wrong, as in the counters of protocol errors.
@@ -308,16 +308,16 @@ fn perform(control: &GatewayControl, request: Request) -> Answer {
             session: Some(control.orders().session().to_string()),
             sessions: Some(control.node_stats().sessions),
             upstreams: Some(control.upstreams()),
-            faults: Some(faults(control)),
+            protocol_errors: Some(protocol_errors(control)),
             ..done
         }),
     };
     outcome.unwrap_or_else(refused)
 }
 
-fn faults(control: &GatewayControl) -> Vec<Fault> {
-    let all = control.orders().faults().into_iter();
-    all.map(|(account, kind, count)| Fault { account, kind: kind.to_owned(), count }).collect()
+fn protocol_errors(control: &GatewayControl) -> Vec<ProtocolErrors> {
+    let all = control.orders().protocol_errors().into_iter();
+    all.map(|(account, kind, count)| ProtocolErrors { account, kind: kind.to_owned(), count }).collect()
 }
 
 #[cfg(test)]

@@ -79,13 +79,13 @@ impl Gateway {
         if !self.can_tell(expiry) {
             return;
         }
-        let now = self.hub.now();
+        let now = self.store.now();
         let mut raw = Vec::new();
-        expiry.message(self.hub.time_of_day_ns(now)).encode(&mut raw);
+        expiry.message(self.store.time_of_day_ns(now)).encode(&mut raw);
         self.counters.taken.add(1);
         self.counters.expired.add(1);
         if expiry.left.is_none() {
-            self.hub.counters().count_reject(DESTINATION_CLOSED);
+            self.store.counters().count_reject(DESTINATION_CLOSED);
         }
         self.reply(&expiry.origin, &raw, upstream_sequence, now);
     }

@@ -50,17 +50,17 @@ pub(super) struct Doubtful;
 
 /// What an accepted login means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joined {
+pub(super) enum LoginOutcome {
     /// The session goes on where it was.
-    On,
+    Continued,
     /// It is the session that is known: what comes next is to be asked for.
     Proven,
     /// The session goes on, and so many messages of it cannot be had.
-    Without(u64),
+    Gap(u64),
     /// The session is there and has come farther: what comes next is to be asked for again.
-    Looked,
+    Probed,
     /// It is another session, although it may have the same name.
-    Anew,
+    NewSession,
 }
 
 impl Joining {
@@ -134,19 +134,19 @@ impl Joining {
         (session, next): (Name<10>, u64),
         now_ns: u64,
         patience_ns: u64,
-    ) -> Joined {
+    ) -> LoginOutcome {
         let is_look = std::mem::take(&mut self.is_look);
         let since_ns = self.withheld_since_ns.take();
         let expected = known.filter(|(name, _)| name.eq_ignore_case(&session)).map(|(_, expected)| expected);
         let joined = match (self.proof, expected) {
-            (_, None) => Joined::Anew,
+            (_, None) => LoginOutcome::NewSession,
             (Proof::Questioned { heard, beats_max }, Some(_)) if next > heard => {
                 self.proof = Proof::Awaited { heard, beats_max, is_joined: false, beats: 0 };
-                return Joined::Proven;
+                return LoginOutcome::Proven;
             }
-            (Proof::Questioned { .. }, Some(_)) => Joined::Anew,
+            (Proof::Questioned { .. }, Some(_)) => LoginOutcome::NewSession,
             // A look says how far the session has come, and any other login what was asked for.
-            (Proof::Awaited { heard, .. }, Some(_)) if is_look && next <= heard => Joined::Anew,
+            (Proof::Awaited { heard, .. }, Some(_)) if is_look && next <= heard => LoginOutcome::NewSession,
             (_, Some(expected)) => self.continued(
                 next.checked_sub(expected),
                 is_look,
@@ -155,11 +155,15 @@ impl Joining {
             ),
         };
         match (joined, &mut self.proof) {
-            (Joined::Anew, proof) => *proof = Proof::Given,
-            (Joined::On | Joined::Without(_), Proof::Awaited { heard, .. }) if next > *heard => {
+            (LoginOutcome::NewSession, proof) => *proof = Proof::Given,
+            (LoginOutcome::Continued | LoginOutcome::Gap(_), Proof::Awaited { heard, .. })
+                if next > *heard =>
+            {
                 self.proof = Proof::Given
             }
-            (Joined::On | Joined::Without(_), Proof::Awaited { is_joined, .. }) => *is_joined = true,
+            (LoginOutcome::Continued | LoginOutcome::Gap(_), Proof::Awaited { is_joined, .. }) => {
+                *is_joined = true
+            }
             _ => {}
         }
         joined
@@ -172,18 +176,18 @@ impl Joining {
         is_look: bool,
         since_ns: u64,
         (now_ns, patience_ns): (u64, u64),
-    ) -> Joined {
+    ) -> LoginOutcome {
         match missing {
             // Of its own messages it has fewer than we have heard.
-            None => Joined::Anew,
-            Some(0) => Joined::On,
-            Some(missing) if !is_look => Joined::Without(missing),
+            None => LoginOutcome::NewSession,
+            Some(0) => LoginOutcome::Continued,
+            Some(missing) if !is_look => LoginOutcome::Gap(missing),
             Some(missing) => {
                 if now_ns.saturating_sub(since_ns) > patience_ns {
-                    return Joined::Without(missing);
+                    return LoginOutcome::Gap(missing);
                 }
                 self.withheld_since_ns = Some(since_ns);
-                Joined::Looked
+                LoginOutcome::Probed
             }
         }
     }
@@ -214,9 +218,9 @@ mod tests {
         }
         // The seat gets free just when it looks, long after the first refusal.
         joining.refused();
-        assert_eq!(joining.accepted(known(7), (day(), 9), 1_000, PATIENCE_NS), Joined::Looked);
+        assert_eq!(joining.accepted(known(7), (day(), 9), 1_000, PATIENCE_NS), LoginOutcome::Probed);
         assert_eq!(joining.wanted(Some(day()), 7), (day(), 7));
-        assert_eq!(joining.accepted(known(7), (day(), 7), 1_001, PATIENCE_NS), Joined::On);
+        assert_eq!(joining.accepted(known(7), (day(), 7), 1_001, PATIENCE_NS), LoginOutcome::Continued);
     }
 
     #[test]
@@ -224,17 +228,17 @@ mod tests {
         let mut joining = Joining::default();
         for now_ns in [0, 10, 20, 30] {
             joining.refused();
-            assert_eq!(joining.accepted(known(7), (day(), 9), now_ns, PATIENCE_NS), Joined::Looked);
+            assert_eq!(joining.accepted(known(7), (day(), 9), now_ns, PATIENCE_NS), LoginOutcome::Probed);
         }
         // Somebody else was there meanwhile: the time begins anew.
         joining.refused();
         joining.refused();
         for now_ns in [40, 70] {
             joining.refused();
-            assert_eq!(joining.accepted(known(7), (day(), 9), now_ns, PATIENCE_NS), Joined::Looked);
+            assert_eq!(joining.accepted(known(7), (day(), 9), now_ns, PATIENCE_NS), LoginOutcome::Probed);
         }
         joining.refused();
-        assert_eq!(joining.accepted(known(7), (day(), 9), 71, PATIENCE_NS), Joined::Without(2));
+        assert_eq!(joining.accepted(known(7), (day(), 9), 71, PATIENCE_NS), LoginOutcome::Gap(2));
         assert_eq!(joining.wanted(Some(day()), 9), (day(), 9));
     }
 
@@ -242,19 +246,19 @@ mod tests {
     fn who_knows_nothing_asks_for_nothing() {
         assert_eq!(Joining::after(0, 0).wanted(None, 0), (Name::default(), 0));
         let accepted = Joining::after(0, 0).accepted(None, (day(), 7), 0, PATIENCE_NS);
-        assert_eq!(accepted, Joined::Anew);
+        assert_eq!(accepted, LoginOutcome::NewSession);
     }
 
     #[test]
     fn a_session_has_to_have_come_as_far_as_any_client_knows_before_it_is_asked_for_less() {
         let name = "NEXT".parse().expect("a name");
         for (found, is_look, joined) in [
-            ((day(), 10), false, Joined::Proven),
-            ((day(), 10), true, Joined::Proven),
-            ((day(), 12), true, Joined::Proven),
-            ((day(), 9), true, Joined::Anew),
-            ((day(), 1), true, Joined::Anew),
-            ((name, 10), true, Joined::Anew),
+            ((day(), 10), false, LoginOutcome::Proven),
+            ((day(), 10), true, LoginOutcome::Proven),
+            ((day(), 12), true, LoginOutcome::Proven),
+            ((day(), 9), true, LoginOutcome::NewSession),
+            ((day(), 1), true, LoginOutcome::NewSession),
+            ((name, 10), true, LoginOutcome::NewSession),
         ] {
             let mut joining = Joining::after(1, 9);
             assert_eq!(joining.wanted(Some(day()), 1), (day(), 10));
@@ -264,19 +268,22 @@ mod tests {
             }
             assert_eq!(joining.accepted(known(1), found, 0, PATIENCE_NS), joined, "{found:?}");
             assert_eq!(joining.wanted(Some(day()), 1), (day(), 1), "that is known now");
-            assert_eq!(joining.is_open(), joined == Joined::Proven);
+            assert_eq!(joining.is_open(), joined == LoginOutcome::Proven);
         }
         assert_eq!(Joining::after(10, 9).wanted(Some(day()), 10), (day(), 10));
-        assert_eq!(Joining::after(10, 9).accepted(known(10), (day(), 10), 0, PATIENCE_NS), Joined::On);
+        assert_eq!(
+            Joining::after(10, 9).accepted(known(10), (day(), 10), 0, PATIENCE_NS),
+            LoginOutcome::Continued
+        );
     }
 
     /// It has proved itself by having the tenth message, and was let in to the first one.
     fn let_in_to_the_first() -> Joining {
         let mut joining = Joining::after(1, 9);
-        assert_eq!(joining.accepted(known(1), (day(), 10), 0, PATIENCE_NS), Joined::Proven);
+        assert_eq!(joining.accepted(known(1), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Proven);
         joining.left();
         assert_eq!(joining.wanted(Some(day()), 1), (day(), 1));
-        assert_eq!(joining.accepted(known(1), (day(), 1), 0, PATIENCE_NS), Joined::On);
+        assert_eq!(joining.accepted(known(1), (day(), 1), 0, PATIENCE_NS), LoginOutcome::Continued);
         assert!(joining.is_open(), "a session that has begun since has a first message too");
         joining
     }
@@ -304,7 +311,7 @@ mod tests {
         joining.left();
         assert_eq!(joining.wanted(Some(day()), 2), (day(), 10));
         joining.refused();
-        assert_eq!(joining.accepted(known(2), (day(), 2), 0, PATIENCE_NS), Joined::Anew);
+        assert_eq!(joining.accepted(known(2), (day(), 2), 0, PATIENCE_NS), LoginOutcome::NewSession);
         assert!(!joining.is_open());
     }
 
@@ -316,9 +323,9 @@ mod tests {
             assert_eq!(joining.beaten(), Err(Doubtful));
             joining.left();
             assert_eq!(joining.wanted(Some(day()), 1), (day(), 10));
-            assert_eq!(joining.accepted(known(1), (day(), 10), 0, PATIENCE_NS), Joined::Proven);
+            assert_eq!(joining.accepted(known(1), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Proven);
             joining.left();
-            assert_eq!(joining.accepted(known(1), (day(), 1), 0, PATIENCE_NS), Joined::On);
+            assert_eq!(joining.accepted(known(1), (day(), 1), 0, PATIENCE_NS), LoginOutcome::Continued);
         }
         (1..=9).for_each(|sequence| assert_eq!(joining.heard(sequence, true), Ok(())));
         assert!(!joining.is_open());
@@ -333,18 +340,20 @@ mod tests {
 
     #[test]
     fn a_session_that_was_lost_before_it_was_let_in_to_less_is_seen_by_a_look() {
-        for (found, joined) in [(9, Joined::Anew), (10, Joined::Looked), (1, Joined::Anew)] {
+        for (found, joined) in
+            [(9, LoginOutcome::NewSession), (10, LoginOutcome::Probed), (1, LoginOutcome::NewSession)]
+        {
             let mut joining = Joining::after(2, 9);
-            assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), Joined::Proven);
+            assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Proven);
             joining.left();
             joining.refused();
             assert_eq!(joining.accepted(known(2), (day(), found), 0, PATIENCE_NS), joined, "{found}");
-            assert_eq!(joining.is_open(), joined == Joined::Looked);
+            assert_eq!(joining.is_open(), joined == LoginOutcome::Probed);
         }
         // What it does not give any more is missing, and it has come far enough.
         let mut joining = Joining::after(2, 9);
-        assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), Joined::Proven);
-        assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), Joined::Without(8));
+        assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Proven);
+        assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Gap(8));
         assert!(!joining.is_open());
     }
 
@@ -357,12 +366,16 @@ mod tests {
                 if is_look {
                     joining.refused();
                 }
-                assert_eq!(joining.accepted(known(7), found, 0, PATIENCE_NS), Joined::Anew, "{found:?}");
+                assert_eq!(
+                    joining.accepted(known(7), found, 0, PATIENCE_NS),
+                    LoginOutcome::NewSession,
+                    "{found:?}"
+                );
             }
         }
         let same = "day".parse().expect("a name");
-        assert_eq!(Joining::default().accepted(known(7), (same, 7), 0, PATIENCE_NS), Joined::On);
-        assert_eq!(Joining::default().accepted(None, (day(), 7), 0, PATIENCE_NS), Joined::Anew);
-        assert_eq!(Joining::default().accepted(known(7), (day(), 8), 0, PATIENCE_NS), Joined::Without(1));
+        assert_eq!(Joining::default().accepted(known(7), (same, 7), 0, PATIENCE_NS), LoginOutcome::Continued);
+        assert_eq!(Joining::default().accepted(None, (day(), 7), 0, PATIENCE_NS), LoginOutcome::NewSession);
+        assert_eq!(Joining::default().accepted(known(7), (day(), 8), 0, PATIENCE_NS), LoginOutcome::Gap(1));
     }
 }

@@ -39,16 +39,16 @@ mod recovery;
 #[cfg(test)]
 mod sample;
 mod server;
-mod signal;
+
+mod overflow;
 mod stamp;
 mod stranded;
-mod stuck;
 mod task;
 mod upstream;
 
 pub use config::{ConfigError, GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
-    Answer, ControlPath, ControlSocket, Fault, KillError, Request, UpstreamStatus, VenueCancels,
+    Answer, ControlPath, ControlSocket, KillError, ProtocolErrors, Request, UpstreamStatus, VenueCancels,
 };
 pub use ledger::LedgerLimits;
 pub use limits::Limits;

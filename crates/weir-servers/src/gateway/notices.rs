@@ -72,7 +72,7 @@ impl Gateway {
     pub(super) fn notice(&self, upstream: &Upstream, what: &str) {
         let (common, worker) = (&self.common, self.worker);
         let line = || format!("venue {}, worker {worker}: {what}", common.venues[upstream.venue]);
-        common.notices.tell(upstream.index, self.hub.now().as_nanos(), line);
+        common.notices.tell(upstream.index, self.store.now().as_nanos(), line);
     }
 
     /// Shows which session of an exchange there is, and how many orders expired if it is another than before.

@@ -46,7 +46,10 @@ use super::{
 use crate::{
     journal::Level,
     metrics::{DRAINING, JOURNAL_FAILED},
-    orders::{AccountConfig, Hub, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery, recover},
+    orders::{
+        AccountConfig, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery, SessionStore,
+        recover,
+    },
 };
 
 /// Symbols that have a reference price.
@@ -215,17 +218,17 @@ impl Prepared {
     /// What the sessions begin with, and what makes the part of each worker, once.
     pub(super) fn into_parts(
         self,
-    ) -> (Recovery, impl Fn(Rc<Hub>) -> io::Result<Rc<Gateway>> + Clone + Send + 'static) {
+    ) -> (Recovery, impl Fn(Rc<SessionStore>) -> io::Result<Rc<Gateway>> + Clone + Send + 'static) {
         let Self { shared, seats, recovery } = self;
         let seats = Arc::new(Mutex::new(seats));
-        let make = move |hub: Rc<Hub>| {
+        let make = move |store: Rc<SessionStore>| {
             let seat = seats
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .get_mut(hub.worker())
+                .get_mut(store.worker())
                 .and_then(Option::take)
                 .ok_or_else(|| io::Error::other("the worker has begun before"))?;
-            take_seat(&shared, hub, seat)
+            take_seat(&shared, store, seat)
         };
         (recovery, make)
     }
@@ -245,7 +248,8 @@ impl GatewayServer {
             .map_err(|source| ServeError::Worker { worker: 0, source })?;
         let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
-        let orders = OrdersServer::start_recovered(server, orders, recovery, move |hub| Ok(make(hub)? as _))?;
+        let orders =
+            OrdersServer::start_recovered(server, orders, recovery, move |store| Ok(make(store)? as _))?;
         let control = GatewayControl { orders: orders.control(), shared };
         Ok(Self { orders, control })
     }
@@ -315,7 +319,8 @@ impl LocalGateway {
         let prepared = Prepared::new(1, config, Moment { wall_ns: now_ns, engine_ns: now_ns })?;
         let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
-        let orders = LocalOrders::start_recovered(orders, recovery, move |hub| Ok(make(hub)? as _)).await?;
+        let orders =
+            LocalOrders::start_recovered(orders, recovery, move |store| Ok(make(store)? as _)).await?;
         Ok(Self { orders, shared })
     }
 
@@ -446,9 +451,9 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
 }
 
 /// Makes a worker's part and starts it.
-fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<Gateway>> {
+fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result<Rc<Gateway>> {
     let Seat { port, sessions, asked, unsent, expired, risk } = seat;
-    let (worker, config) = (hub.worker(), &shared.config);
+    let (worker, config) = (store.worker(), &shared.config);
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
     }
@@ -470,7 +475,7 @@ fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<Gateway
         port,
         checks: checks(&shared.commander.controls(), config.accounts.len(), risk),
     };
-    let gateway = Gateway::new(hub, parts);
+    let gateway = Gateway::new(store, parts);
     for (account, refusal) in unsent {
         gateway.refuse_unsent(account, refusal);
     }

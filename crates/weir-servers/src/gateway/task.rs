@@ -1,7 +1,7 @@
 //! What one worker hands to another: a value of 128 bytes that travels through the rings as it is, without memory of
 //! its own.
 
-use weir_engine::handoff::Lane;
+use weir_engine::handoff::Priority;
 use weir_proto::ouch::ClientOrderId;
 
 use super::config::{VENUES_MAX, WORKERS_MAX};
@@ -30,10 +30,10 @@ pub(super) enum Kind {
 impl Kind {
     /// Answers overtake requests, so that what is under way comes to an end. A cancel of everything comes behind the
     /// orders it is about.
-    pub(super) fn lane(self) -> Lane {
+    pub(super) fn lane(self) -> Priority {
         match self {
-            Kind::Order | Kind::CancelAll => Lane::Request,
-            Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => Lane::Response,
+            Kind::Order | Kind::CancelAll => Priority::Request,
+            Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => Priority::Response,
         }
     }
 }

@@ -40,14 +40,14 @@ use super::{
     backoff::Backoff,
     expiry::Untold,
     hops::Hop,
-    joining::{Doubtful, Joined, Joining},
+    joining::{Doubtful, Joining, LoginOutcome},
     ledger::{Ledger, Sending},
-    signal::Signal,
     task::{MESSAGE_BYTES_MAX, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
+use crate::notify::Signal;
 
-use cancels::Owed;
+use cancels::PendingMassCancel;
 use sender::Waiting;
 pub(super) use sender::send;
 
@@ -165,7 +165,7 @@ pub(super) struct Upstream {
     lsn: Cell<Lsn>,
     /// By account, whose orders are to be cancelled until none of these is open: a cancel may be lost with the
     /// connection. No account stands for all.
-    cancels_owed: RefCell<BTreeMap<Option<AccountId>, Owed>>,
+    mass_cancels: RefCell<BTreeMap<Option<AccountId>, PendingMassCancel>>,
     /// Orders that have ended here, of which clients are to be told.
     untold: Untold,
     /// Orders were too old to be sent again when the session came up: see `refuse_stale`. An answer to this number, or
@@ -200,7 +200,7 @@ impl Upstream {
             replay_until: Cell::new(resume.delivered.values().copied().max().unwrap_or(0)),
             delivered: resume.delivered,
             lsn: Cell::new(0),
-            cancels_owed: RefCell::default(),
+            mass_cancels: RefCell::default(),
             untold: Untold::default(),
             stale: Cell::default(),
             flush: Signal::default(),
@@ -324,7 +324,7 @@ impl Upstream {
         loop {
             match next(stream, timer.as_mut()).await {
                 Happened::Received(Ok(Some(lease))) => {
-                    let now = gateway.hub.tick();
+                    let now = gateway.store.tick();
                     if let Err(ended) = self.take_in(gateway, &mut deframer, &lease, now) {
                         return ended;
                     }
@@ -454,14 +454,14 @@ impl Upstream {
         let joined = joining.accepted(known, (session, next), now.as_nanos(), patience_ns);
         self.joining.set(joining);
         match joined {
-            Joined::On => {}
-            Joined::Without(messages) => {
+            LoginOutcome::Continued => {}
+            LoginOutcome::Gap(messages) => {
                 gateway.counters.missed.add(messages);
                 self.next.set(next);
             }
-            Joined::Proven => return Err(Ended::Proven),
-            Joined::Looked => return Err(Ended::Withheld),
-            Joined::Anew => self.begin_anew(gateway, session, next),
+            LoginOutcome::Proven => return Err(Ended::Proven),
+            LoginOutcome::Probed => return Err(Ended::Withheld),
+            LoginOutcome::NewSession => self.begin_anew(gateway, session, next),
         }
         gateway.show_session(self, session, None);
         let mut query = Vec::new();
@@ -483,7 +483,7 @@ impl Upstream {
         let counters = &gateway.counters;
         counters.upstream_received.add(1);
         counters.taken.add(1);
-        gateway.hub.counters().add_received(1);
+        gateway.store.counters().add_received(1);
         self.await_numbers();
         if sequence < self.next.get() {
             // Heard before, on an earlier connection.

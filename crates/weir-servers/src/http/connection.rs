@@ -17,7 +17,7 @@ use super::{
     admission::Admitted,
     config::{Body, Timeouts},
     counters::Refusal,
-    files::{Answer, Asked, FileFault, FileReply, Unopened},
+    files::{Answer, Asked, FileError, FileReply, Unopened},
     input::Input,
     replies::{COPIED_BYTES_MAX, Form, Head, Replies, write_head, write_refusal},
     served::FileSlice,
@@ -283,7 +283,7 @@ impl Connection {
     /// The connection has failed, which is the client's affair, unless the engine missed the end of a file.
     fn failed(&self, error: &io::Error) -> Ending {
         if error.kind() == io::ErrorKind::UnexpectedEof {
-            self.count_refusal(Refusal::File(FileFault::Shrunk));
+            self.count_refusal(Refusal::File(FileError::Shrunk));
             self.worker.distrust_files();
         }
         Ending::Gone
@@ -531,7 +531,7 @@ impl Connection {
 
     /// Writes the head of a file's reply, and gives what follows it.
     fn answer_with_file(&mut self, answer: Answer, form: Form, replies: &Replies) -> Behind {
-        if let Some(error) = answer.fault {
+        if let Some(error) = answer.error {
             self.count_refusal(Refusal::File(error));
         }
         let worker = Rc::clone(&self.worker);

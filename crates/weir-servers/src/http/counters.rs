@@ -10,7 +10,7 @@ use std::{
 
 use weir_proto::http1::ParseError;
 
-use super::{files::FileFault, kept::FileCacheCounts};
+use super::{files::FileError, kept::FileCacheCounts};
 
 /// Why a request was not answered as asked, or a connection not served on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Refusal {
     /// The client had as many connections as one may have.
     TooManyOfClient,
     /// There was no file to answer with; the connection goes on.
-    File(FileFault),
+    File(FileError),
 }
 
 impl Refusal {

@@ -19,7 +19,7 @@ use weir_proto::http1::{
     encode::{AfterMessage, Framing, reason},
     encoding::{Coding, Preferences},
     range::{ContentRange, Selection, select},
-    target::{self, TargetFault},
+    target::{self, TargetError},
 };
 
 use super::{
@@ -87,7 +87,7 @@ impl Root {
     /// Opens a file; if descriptors have run out, at the price of those that are kept.
     async fn open_file(&self, path: &[u8], kept: Option<&Rc<KeptFiles>>) -> io::Result<File> {
         match self.folder.open_file(path).await {
-            Err(error) if FileFault::of(&error) == FileFault::Exhausted => {
+            Err(error) if FileError::of(&error) == FileError::Exhausted => {
                 if kept.is_some_and(|kept| kept.close_all()) {
                     self.folder.open_file(path).await
                 } else {
@@ -108,10 +108,10 @@ pub(super) fn name(
     target: &str,
     headers: Headers<'_>,
     buffer: &mut Vec<u8>,
-) -> Result<bool, FileFault> {
-    let path = target::decode(target, buffer).map_err(FileFault::Target)?;
+) -> Result<bool, FileError> {
+    let path = target::decode(target, buffer).map_err(FileError::Target)?;
     if !root.shows_dotfiles && is_hidden(path) {
-        return Err(FileFault::Hidden);
+        return Err(FileError::Hidden);
     }
     let names_folder = path.ends_with_slash();
     if names_folder {
@@ -168,7 +168,7 @@ impl Unopened {
         kept: Option<&Rc<KeptFiles>>,
         config: &HttpConfig,
     ) -> Box<Answer> {
-        Box::new(self.find(root, kept, config).await.unwrap_or_else(Answer::of_fault))
+        Box::new(self.find(root, kept, config).await.unwrap_or_else(Answer::of_error))
     }
 
     async fn find(
@@ -176,23 +176,23 @@ impl Unopened {
         root: &Root,
         kept: Option<&Rc<KeptFiles>>,
         config: &HttpConfig,
-    ) -> Result<Answer, FileFault> {
+    ) -> Result<Answer, FileError> {
         let looked_at = config.clock.now();
-        let fault = |error: io::Error| FileFault::of(&error);
+        let failed = |error: io::Error| FileError::of(&error);
         let (path, codings) = split_codings(&self.name);
-        let file = root.open_file(path, kept).await.map_err(fault)?;
-        let metadata = file.metadata().await.map_err(fault)?;
+        let file = root.open_file(path, kept).await.map_err(failed)?;
+        let metadata = file.metadata().await.map_err(failed)?;
         if metadata.is_folder && !self.names_folder {
             return Ok(Answer::redirect(path));
         }
         if !metadata.is_file {
-            return Err(FileFault::Missing);
+            return Err(FileError::Missing);
         }
         let (file, metadata, coding) = match root.open_encoded(path, codings, &metadata, kept).await {
             Some((file, metadata, coding)) => (file, metadata, Some(coding)),
             None => (file, metadata, None),
         };
-        let content = Content::of(&file, &metadata, kept.is_some()).await.map_err(fault)?;
+        let content = Content::of(&file, &metadata, kept.is_some()).await.map_err(failed)?;
         let now_seconds = config.clock.wall().as_secs().min(date::SECONDS_MAX);
         let form = StoredForm { coding, is_one_of_several: root.serves_precompressed };
         let served = Served::new(path, &metadata, form, content, now_seconds, &config.headers);
@@ -240,9 +240,9 @@ impl Asked<'_> {
 
 /// Why a file is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileFault {
+pub enum FileError {
     /// The target is no path below a root.
-    Target(TargetFault),
+    Target(TargetError),
     /// Nothing is there, or nothing that has content.
     Missing,
     /// Its path has a name that begins with a dot. Whether it is there was not looked at.
@@ -261,42 +261,42 @@ pub enum FileFault {
     Shrunk,
 }
 
-impl FileFault {
+impl FileError {
     fn of(error: &io::Error) -> Self {
         match Errno::from_io_error(error).unwrap_or(Errno::IO) {
-            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO => FileFault::Missing,
-            Errno::ACCESS | Errno::PERM => FileFault::Forbidden,
-            Errno::XDEV => FileFault::LinkOutside,
-            Errno::LOOP => FileFault::LinkRefused,
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => FileFault::Exhausted,
-            _ => FileFault::Failed,
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO => FileError::Missing,
+            Errno::ACCESS | Errno::PERM => FileError::Forbidden,
+            Errno::XDEV => FileError::LinkOutside,
+            Errno::LOOP => FileError::LinkRefused,
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => FileError::Exhausted,
+            _ => FileError::Failed,
         }
     }
 
     pub(super) fn status(self) -> Option<u16> {
         match self {
-            FileFault::Target(fault) => Some(fault.status()),
-            FileFault::Missing | FileFault::Hidden => Some(404),
-            FileFault::Forbidden | FileFault::LinkOutside | FileFault::LinkRefused => Some(403),
-            FileFault::Exhausted => Some(503),
-            FileFault::Failed => Some(500),
-            FileFault::Shrunk => None,
+            FileError::Target(error) => Some(error.status()),
+            FileError::Missing | FileError::Hidden => Some(404),
+            FileError::Forbidden | FileError::LinkOutside | FileError::LinkRefused => Some(403),
+            FileError::Exhausted => Some(503),
+            FileError::Failed => Some(500),
+            FileError::Shrunk => None,
         }
     }
 }
 
-impl fmt::Display for FileFault {
+impl fmt::Display for FileError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            FileFault::Target(fault) => return fault.fmt(formatter),
-            FileFault::Missing => "no such file",
-            FileFault::Hidden => "a name that begins with a dot",
-            FileFault::Forbidden => "a file that may not be read",
-            FileFault::LinkOutside => "a symbolic link that is absolute or leads out of the root",
-            FileFault::LinkRefused => "a symbolic link that leads in a circle and is not followed",
-            FileFault::Exhausted => "no descriptor or memory for a file",
-            FileFault::Failed => "the file system failed",
-            FileFault::Shrunk => "a file that became shorter while it was sent",
+            FileError::Target(error) => return error.fmt(formatter),
+            FileError::Missing => "no such file",
+            FileError::Hidden => "a name that begins with a dot",
+            FileError::Forbidden => "a file that may not be read",
+            FileError::LinkOutside => "a symbolic link that is absolute or leads out of the root",
+            FileError::LinkRefused => "a symbolic link that leads in a circle and is not followed",
+            FileError::Exhausted => "no descriptor or memory for a file",
+            FileError::Failed => "the file system failed",
+            FileError::Shrunk => "a file that became shorter while it was sent",
         })
     }
 }
@@ -305,7 +305,7 @@ impl fmt::Display for FileFault {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    pub(super) fault: Option<FileFault>,
+    pub(super) error: Option<FileError>,
     /// Content behind the head, except for HEAD.
     pub(super) content_bytes: u64,
     pub(super) part: Option<FileSlice>,
@@ -324,7 +324,7 @@ impl Answer {
     pub(super) fn whole(file: &Served, now_seconds: u64) -> Self {
         Self {
             status: 200,
-            fault: None,
+            error: None,
             media_type: file.media_type,
             // A clock that was set back makes no file younger than its reply.
             modified: Some(date::format(file.modified_seconds.min(now_seconds))),
@@ -380,7 +380,7 @@ impl Answer {
         let text = format!("{status} {}: {sentence}\n", reason(status));
         Self {
             status,
-            fault: None,
+            error: None,
             content_bytes: text.len() as u64,
             part: None,
             text,
@@ -393,9 +393,9 @@ impl Answer {
         }
     }
 
-    pub(super) fn of_fault(fault: FileFault) -> Self {
-        let status = fault.status().unwrap_or(500);
-        Self { fault: Some(fault), ..Self::of_text(status, &fault.to_string()) }
+    pub(super) fn of_error(error: FileError) -> Self {
+        let status = error.status().unwrap_or(500);
+        Self { error: Some(error), ..Self::of_text(status, &error.to_string()) }
     }
 
     /// To the folder's own name, so that relative links lead where they should. Written anew from the decoded path:

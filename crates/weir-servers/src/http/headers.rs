@@ -27,7 +27,7 @@ const OURS: [&str; 9] = [
 
 /// Why a line is no field that can be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum HeaderFault {
+pub enum HeaderError {
     /// There is no colon.
     #[error("has no colon")]
     NoColon,
@@ -59,28 +59,28 @@ impl ReplyHeaders {
     ///
     /// # Errors
     /// When a reply with it would be no reply, or another one.
-    pub fn add(&mut self, line: &str) -> Result<(), HeaderFault> {
-        let (name, value) = line.split_once(':').ok_or(HeaderFault::NoColon)?;
+    pub fn add(&mut self, line: &str) -> Result<(), HeaderError> {
+        let (name, value) = line.split_once(':').ok_or(HeaderError::NoColon)?;
         let value = value.trim_matches([' ', '\t']);
-        check_header(name, value.as_bytes()).map_err(|fault| match fault {
-            EncodeError::HeaderName => HeaderFault::Name,
-            EncodeError::FramingHeader => HeaderFault::Framing,
-            _ => HeaderFault::Value,
+        check_header(name, value.as_bytes()).map_err(|error| match error {
+            EncodeError::HeaderName => HeaderError::Name,
+            EncodeError::FramingHeader => HeaderError::Framing,
+            _ => HeaderError::Value,
         })?;
         let is_one_of = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
         if is_one_of(&FRAMING) {
-            return Err(HeaderFault::Framing);
+            return Err(HeaderError::Framing);
         }
         if is_one_of(&OURS) {
-            return Err(HeaderFault::Ours);
+            return Err(HeaderError::Ours);
         }
         if !value.is_ascii() {
-            return Err(HeaderFault::Value);
+            return Err(HeaderError::Value);
         }
         let bytes: usize = self.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         let more = name.len() + value.len() + 4;
         if self.fields.len() == HEADERS_MAX || bytes + more > HEADERS_BYTES_MAX {
-            return Err(HeaderFault::TooMany);
+            return Err(HeaderError::TooMany);
         }
         self.fields.push((name.into(), value.into()));
         Ok(())
@@ -108,24 +108,24 @@ mod tests {
 
     #[test]
     fn what_would_make_another_reply_is_refused() {
-        for (line, fault) in [
-            ("Cache-Control", HeaderFault::NoColon),
-            (": a", HeaderFault::Name),
-            ("A b: c", HeaderFault::Name),
-            ("A : b", HeaderFault::Name),
-            ("A: b\r\nContent-Length: 0", HeaderFault::Value),
-            ("A: \0", HeaderFault::Value),
-            ("A: \u{e9}", HeaderFault::Value),
-            ("content-length: 1", HeaderFault::Framing),
-            ("Transfer-Encoding: chunked", HeaderFault::Framing),
-            ("CONNECTION: close", HeaderFault::Framing),
-            ("Upgrade: h2c", HeaderFault::Framing),
-            ("Trailer: A", HeaderFault::Framing),
-            ("Date: now", HeaderFault::Ours),
-            ("etag: \"a\"", HeaderFault::Ours),
-            ("Content-Encoding: gzip", HeaderFault::Ours),
+        for (line, error) in [
+            ("Cache-Control", HeaderError::NoColon),
+            (": a", HeaderError::Name),
+            ("A b: c", HeaderError::Name),
+            ("A : b", HeaderError::Name),
+            ("A: b\r\nContent-Length: 0", HeaderError::Value),
+            ("A: \0", HeaderError::Value),
+            ("A: \u{e9}", HeaderError::Value),
+            ("content-length: 1", HeaderError::Framing),
+            ("Transfer-Encoding: chunked", HeaderError::Framing),
+            ("CONNECTION: close", HeaderError::Framing),
+            ("Upgrade: h2c", HeaderError::Framing),
+            ("Trailer: A", HeaderError::Framing),
+            ("Date: now", HeaderError::Ours),
+            ("etag: \"a\"", HeaderError::Ours),
+            ("Content-Encoding: gzip", HeaderError::Ours),
         ] {
-            assert_eq!(ReplyHeaders::default().add(line), Err(fault), "{line:?}");
+            assert_eq!(ReplyHeaders::default().add(line), Err(error), "{line:?}");
         }
     }
 
@@ -133,11 +133,11 @@ mod tests {
     fn there_is_a_limit_to_their_number_and_to_their_bytes() {
         let mut many = ReplyHeaders::default();
         (0..HEADERS_MAX).for_each(|_| assert_eq!(many.add("A: b"), Ok(())));
-        assert_eq!(many.add("A: b"), Err(HeaderFault::TooMany));
+        assert_eq!(many.add("A: b"), Err(HeaderError::TooMany));
         let mut large = ReplyHeaders::default();
         let fits = format!("A: {}", "b".repeat(HEADERS_BYTES_MAX - 5));
-        assert_eq!(large.add(&format!("{fits}b")), Err(HeaderFault::TooMany));
+        assert_eq!(large.add(&format!("{fits}b")), Err(HeaderError::TooMany));
         assert_eq!(large.add(&fits), Ok(()));
-        assert_eq!(large.add("A:"), Err(HeaderFault::TooMany));
+        assert_eq!(large.add("A:"), Err(HeaderError::TooMany));
     }
 }

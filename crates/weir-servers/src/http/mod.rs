@@ -65,8 +65,8 @@ pub use config::{
     Body, CONNECTIONS_MAX, Clock, FileCache, HttpConfig, HttpLogs, LargeContent, LogFormat, Timeouts,
 };
 pub use counters::{HttpCounters, Refusal};
-pub use files::{FileFault, FileIo, Root};
-pub use headers::{HeaderFault, ReplyHeaders};
+pub use files::{FileError, FileIo, Root};
+pub use headers::{HeaderError, ReplyHeaders};
 pub use kept::FileCacheCounts;
 
 use worker::{Shared, Worker};

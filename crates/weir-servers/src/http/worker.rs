@@ -19,7 +19,7 @@ use super::{
     admission::Admission,
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
-    files::{Answer, Asked, FileFault, FileReply, Root, Unopened, name},
+    files::{Answer, Asked, FileError, FileReply, Root, Unopened, name},
     kept::KeptFiles,
     log::AccessLog,
     replies::Replies,
@@ -168,7 +168,7 @@ impl Worker {
     pub(super) fn look_up(&self, root: &Root, target: &str, asked: &Asked<'_>, now: Instant) -> FileReply {
         let mut path = self.path.take();
         let reply = match name(root, target, asked.headers, &mut path) {
-            Err(fault) => FileReply::Answer(Box::new(Answer::of_fault(fault))),
+            Err(error) => FileReply::Answer(Box::new(Answer::of_error(error))),
             Ok(names_folder) => match self.kept.as_ref().and_then(|kept| kept.find(&path, now)) {
                 Some(file) if asked.is_plain() => FileReply::Plain(file),
                 Some(file) => FileReply::Answer(Box::new(Answer::of(&file, asked))),
@@ -183,7 +183,7 @@ impl Worker {
     pub(super) async fn open(&self, unopened: &Unopened) -> Box<Answer> {
         let config = &self.shared.config;
         let Body::Files { root, .. } = &config.body else {
-            return Box::new(Answer::of_fault(FileFault::Missing));
+            return Box::new(Answer::of_error(FileError::Missing));
         };
         unopened.answer(root, self.kept.as_ref(), config).await
     }

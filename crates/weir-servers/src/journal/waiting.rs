@@ -1,8 +1,8 @@
-//! Who waits for a journal, and how its task is told that there is work. One thread only.
+//! Who waits for a journal. One thread only.
 
 use std::{
     cell::{Cell, RefCell},
-    task::{Context, Poll, Waker},
+    task::Waker,
 };
 
 /// Wakers, each with the number it waits for.
@@ -52,33 +52,6 @@ impl WaitList {
     }
 }
 
-/// Rung by whoever brings work; heard by one task.
-#[derive(Default)]
-pub(super) struct Bell {
-    is_rung: Cell<bool>,
-    listener: Cell<Option<Waker>>,
-}
-
-impl Bell {
-    #[inline]
-    pub(super) fn ring(&self) {
-        if !self.is_rung.replace(true)
-            && let Some(listener) = self.listener.take()
-        {
-            listener.wake();
-        }
-    }
-
-    /// Ready once for any number of rings.
-    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<()> {
-        if self.is_rung.replace(false) {
-            return Poll::Ready(());
-        }
-        self.listener.set(Some(context.waker().clone()));
-        Poll::Pending
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -119,20 +92,5 @@ mod tests {
         assert_eq!(counts[0].0.load(Relaxed), 1);
         assert!(counts[1].0.load(Relaxed) >= 1);
         assert!(list.entries.borrow().is_empty());
-    }
-
-    #[test]
-    fn a_ring_before_and_a_ring_after_are_both_heard() {
-        let bell = Bell::default();
-        let count = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&count));
-        let context = Context::from_waker(&waker);
-        bell.ring();
-        bell.ring();
-        assert!(bell.poll(&context).is_ready());
-        assert!(bell.poll(&context).is_pending());
-        bell.ring();
-        assert_eq!(count.0.load(Relaxed), 1);
-        assert!(bell.poll(&context).is_ready());
     }
 }

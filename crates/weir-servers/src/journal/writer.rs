@@ -21,8 +21,9 @@ use super::{
     record::RECORD_BYTES_MAX,
     recover::{Place, Tail},
     segment,
-    waiting::{Bell, Seat, WaitList},
+    waiting::{Seat, WaitList},
 };
+use crate::notify::Signal;
 
 /// Called after each commit.
 type Callback = Rc<dyn Fn(Lsn)>;
@@ -49,7 +50,7 @@ pub struct Journal {
     waiting_for_room: WaitList,
     waiting_for_failure: WaitList,
     callbacks: RefCell<Vec<Callback>>,
-    bell: Rc<Bell>,
+    work: Rc<Signal>,
     counters: Arc<JournalCounters>,
 }
 
@@ -68,7 +69,7 @@ impl fmt::Debug for Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         // Its task finds that it is gone.
-        self.bell.ring();
+        self.work.raise();
     }
 }
 
@@ -132,7 +133,7 @@ impl Journal {
             waiting_for_room: WaitList::default(),
             waiting_for_failure: WaitList::default(),
             callbacks: RefCell::default(),
-            bell: Rc::default(),
+            work: Rc::default(),
             counters: Arc::new(JournalCounters::new(config.level, durable)),
         }))
     }
@@ -143,7 +144,7 @@ impl Journal {
         if self.disk.is_none() || self.is_started.replace(true) {
             return;
         }
-        let task = commit_for_ever(Rc::downgrade(self), Rc::clone(&self.bell));
+        let task = commit_for_ever(Rc::downgrade(self), Rc::clone(&self.work));
         if let Err(source) = weir_engine::try_spawn(task) {
             let file = self.disk.as_ref().map(|disk| disk.directory().to_owned()).unwrap_or_default();
             self.fail(Failure { file, doing: "spawn the task that commits", source });
@@ -172,7 +173,7 @@ impl Journal {
         }
         self.check()?;
         let taken = self.pending.borrow_mut().append(kind, session, t_ns, parts)?;
-        self.bell.ring();
+        self.work.raise();
         Ok(taken)
     }
 
@@ -261,7 +262,7 @@ impl Journal {
         if !self.is_started.get() {
             self.commit_waiting().await;
         }
-        self.bell.ring();
+        self.work.raise();
         // The error is the caller's to ask for.
         let _ = self.committed(self.last()).await;
         if let Some(disk) = &self.disk {
@@ -357,9 +358,9 @@ impl Journal {
 }
 
 /// The task of a journal. It does not keep the journal alive while nothing is to be done.
-async fn commit_for_ever(journal: Weak<Journal>, bell: Rc<Bell>) {
+async fn commit_for_ever(journal: Weak<Journal>, work: Rc<Signal>) {
     loop {
-        poll_fn(|context| bell.poll(context)).await;
+        work.raised().await;
         let Some(journal) = journal.upgrade() else { return };
         journal.commit_waiting().await;
         if journal.is_closed.get() || journal.is_failed() {

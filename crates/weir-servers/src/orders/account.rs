@@ -11,10 +11,11 @@ use super::{
     allowance::Allowance,
     counters::AccountCells,
     recovery::Recovery,
-    session::{Notify, Session},
-    tail::{Mark, Tail},
+    retransmit::{Mark, RetransmitBuffer},
+    session::Session,
 };
 use crate::journal::Position;
+use crate::notify::Notify;
 
 /// Messages between two entries of the index: how many have to be read to find one.
 pub(super) const INDEX_EVERY: u64 = 64;
@@ -36,7 +37,7 @@ pub(super) struct Slot {
 /// The stream of an account and who receives it.
 #[derive(Debug)]
 pub(super) struct Account {
-    pub(super) tail: Tail,
+    pub(super) retransmit: RetransmitBuffer,
     /// Behind the last message that may be sent.
     pub(super) durable: Mark,
     pub(super) index: Index,
@@ -46,13 +47,13 @@ pub(super) struct Account {
 impl Slot {
     pub(super) fn new(account: AccountId, recovery: &Recovery) -> Self {
         let found = recovery.account(account);
-        let tail = Tail::new(found.sequence + 1);
+        let retransmit = RetransmitBuffer::new(found.sequence + 1);
         Self {
             account,
             numbers: Cell::new(UserRefNums::new(found.user_ref_num)),
             state: RefCell::new(Account {
-                durable: tail.end(),
-                tail,
+                durable: retransmit.end(),
+                retransmit,
                 index: recovery.index(account),
                 session: None,
             }),
@@ -64,7 +65,7 @@ impl Slot {
 
     /// Shows other threads what recovery has found.
     pub(super) fn show(&self, cells: &AccountCells) {
-        let last = self.state.borrow().tail.end().sequence - 1;
+        let last = self.state.borrow().retransmit.end().sequence - 1;
         cells.sequence_last.set(last);
         cells.sequence_sent.set(last);
         cells.user_ref_num.set(self.numbers.get().last().into());

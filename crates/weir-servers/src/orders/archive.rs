@@ -3,7 +3,7 @@
 use weir_proto::soup::{SEQUENCED, encode_frame};
 use weir_trading::AccountId;
 
-use super::{hub::Hub, records};
+use super::{records, store::SessionStore};
 use crate::journal::{JournalChunk, Position};
 
 /// What is read of a journal at a time. Frames are shorter than their records, so a piece of them is no longer.
@@ -39,20 +39,20 @@ impl Cursor {
 /// of records it has, whoever's they are. There may be none of this account's among them and more behind them: between
 /// two entries of its index may lie any number of others'. `None`: what the index promises is not there.
 pub(super) async fn read(
-    hub: &Hub,
+    store: &SessionStore,
     account: AccountId,
     cursor: &mut Cursor,
     piece: &mut Vec<u8>,
 ) -> Option<u64> {
-    let (name, generation) = (hub.account(account).name, hub.shared.generation);
+    let (name, generation) = (store.account(account).name, store.shared.generation);
     let place = match cursor.place {
         Some(place) if cursor.sequence < place.until => place,
         _ => {
-            let (entry, until) = hub.slot(account).state.borrow().index.find(cursor.sequence)?;
+            let (entry, until) = store.slot(account).state.borrow().index.find(cursor.sequence)?;
             Place { worker: entry.worker, position: entry.position, until }
         }
     };
-    let chunk = read_chunk(hub, place).await?;
+    let chunk = read_chunk(store, place).await?;
     // It begins in the next segment when this one has no more records. Without a record there is nothing to go on from.
     let (_, start) = chunk.records().next()?;
     for (record, _) in chunk.records() {
@@ -69,10 +69,10 @@ pub(super) async fn read(
     Some(chunk.next().offset - start.offset)
 }
 
-async fn read_chunk(hub: &Hub, place: Place) -> Option<JournalChunk> {
-    if usize::from(place.worker) == hub.worker() {
-        return hub.journal()?.read(place.position, READ_BYTES).await.ok();
+async fn read_chunk(store: &SessionStore, place: Place) -> Option<JournalChunk> {
+    if usize::from(place.worker) == store.worker() {
+        return store.journal()?.read(place.position, READ_BYTES).await.ok();
     }
     // Of a worker that this account lived on at an earlier start, when there were more or fewer of them.
-    hub.reader(place.worker)?.read(place.position, READ_BYTES).await.ok()
+    store.reader(place.worker)?.read(place.position, READ_BYTES).await.ok()
 }

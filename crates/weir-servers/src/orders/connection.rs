@@ -28,9 +28,9 @@ use super::{
     account::Slot,
     admission,
     counters::AccountCells,
-    hub::Hub,
     login,
     session::{End, Next, Session},
+    store::SessionStore,
     worker::{Arrival, Worker},
 };
 use crate::deadline::Deadline;
@@ -57,30 +57,30 @@ const DRAIN_LOOK: Duration = Duration::from_millis(1);
 
 /// Serves a connection that has just been accepted.
 pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
-    let hub = worker.hub().await;
-    let began = hub.tick();
-    let Some((stream, address)) = introduce(&hub, stream) else { return };
-    let permit = match hub.shared.admission.admit(address) {
+    let store = worker.store().await;
+    let began = store.tick();
+    let Some((stream, address)) = introduce(&store, stream) else { return };
+    let permit = match store.shared.admission.admit(address) {
         Ok(permit) => permit,
-        Err(crowded) => return hub.counters().count_login(crowded.label()),
+        Err(crowded) => return store.counters().count_login(crowded.label()),
     };
-    let Some(arrival) = greet(&hub, stream, address, began).await else { return };
+    let Some(arrival) = greet(&store, stream, address, began).await else { return };
     drop(permit);
-    let home = hub.home_of(arrival.account);
-    if home == hub.worker() {
-        join(hub, arrival).await;
+    let home = store.home_of(arrival.account);
+    if home == store.worker() {
+        join(store, arrival).await;
     } else {
         // A connection that fails while it moves is one that has ended.
         let Ok(arrival) = arrival.pack().await else { return };
-        if !hub.shared.send(home, arrival) {
-            hub.counters().count_login("home_busy");
+        if !store.shared.send(home, arrival) {
+            store.counters().count_login("home_busy");
         }
     }
 }
 
 /// Where the connection comes from. Its socket gets the send buffer of an order session.
-fn introduce(hub: &Hub, stream: Stream) -> Option<(Stream, Option<IpAddr>)> {
-    if hub.shared.is_local {
+fn introduce(store: &SessionStore, stream: Stream) -> Option<(Stream, Option<IpAddr>)> {
+    if store.shared.is_local {
         return Some((stream, None));
     }
     let socket = stream.into_descriptor().ok()?;
@@ -92,12 +92,12 @@ fn introduce(hub: &Hub, stream: Stream) -> Option<(Stream, Option<IpAddr>)> {
 
 /// Waits for the login and verifies it. `None`: the connection is over.
 async fn greet(
-    hub: &Hub,
+    store: &SessionStore,
     stream: Stream,
     address: Option<IpAddr>,
     began: Instant,
 ) -> Option<Arrival<Stream>> {
-    let config = &hub.shared.config;
+    let config = &store.shared.config;
     let mut rules = ServerSession::new(began.as_nanos(), config.timing);
     let mut deframer = Deframer::new(config.payload_bytes_max);
     let until = Instant::from_nanos(rules.deadline_ns());
@@ -107,31 +107,31 @@ async fn greet(
             Some(Ok(Some(lease))) => lease,
             Some(Ok(None) | Err(_)) => return None,
             None => {
-                hub.counters().count_login("no_login");
+                store.counters().count_login("no_login");
                 return None;
             }
         };
-        match first_login(&mut deframer, &mut rules, &lease, hub.tick()) {
+        match first_login(&mut deframer, &mut rules, &lease, store.tick()) {
             Ok(Some((login, consumed))) => break (login, lease[consumed..].to_vec()),
             Ok(None) => {}
             Err(error) => {
-                hub.counters().count_protocol_error(error.kind());
+                store.counters().count_protocol_error(error.kind());
                 return None;
             }
         }
     };
-    let came = hub.now();
-    let account = hub.account_named(&login.username);
+    let came = store.now();
+    let account = store.account_named(&login.username);
     // A name that nobody has takes as long as one that somebody has.
     let hash = config.accounts.get(account.map_or(0, |account| account.0 as usize))?.password_hash.clone();
-    let verdict = match &hub.shared.verifier {
+    let verdict = match &store.shared.verifier {
         Some(verifier) => deadline.until(until, verifier.verify(address, hash, login.password)).await,
         None => Some(Ok(login::verify(&hash, &login.password))),
     };
     let label = match (verdict, account) {
         (Some(Ok(true)), Some(account)) => return Some(Arrival { socket: stream, account, login, rest }),
         (Some(Ok(_)), _) => {
-            hub.counters().count_login("not_authorised");
+            store.counters().count_login("not_authorised");
             time::sleep_until(came + REFUSAL_DELAY).await;
             refuse(stream, LoginReject::NotAuthorised).await;
             return None;
@@ -139,7 +139,7 @@ async fn greet(
         (Some(Err(login::Busy)), _) => "verifier_busy",
         (None, _) => "verification_late",
     };
-    hub.counters().count_login(label);
+    store.counters().count_login(label);
     None
 }
 
@@ -180,59 +180,59 @@ async fn linger(stream: &Stream) {
 }
 
 /// Lets a client whose password was right into its account, on the account's home, and serves it to its end.
-pub(super) async fn join(hub: Rc<Hub>, arrival: Arrival<Stream>) {
+pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     let Arrival { socket: stream, account, login, rest } = arrival;
-    let slot = hub.slot(account);
-    let next = match place(&hub, slot, &login).await {
+    let slot = store.slot(account);
+    let next = match place(&store, slot, &login).await {
         Ok(next) => next,
         Err(label) => {
-            hub.counters().count_login(label);
+            store.counters().count_login(label);
             return refuse(stream, LoginReject::SessionNotAvailable).await;
         }
     };
-    let Some(application) = hub.application() else { return };
-    let now = hub.tick();
+    let Some(application) = store.application() else { return };
+    let now = store.tick();
     let next_sequence = match next {
-        Next::Tail(mark) => mark.sequence,
-        Next::Archive(sequence) => sequence,
+        Next::Buffered(mark) => mark.sequence,
+        Next::Journal(sequence) => sequence,
     };
     let mut frame = Vec::new();
-    LoginAccepted { session: hub.shared.session, next_sequence }.encode(&mut frame);
-    let mut rules = ServerSession::new(now.as_nanos(), hub.shared.config.timing);
+    LoginAccepted { session: store.shared.session, next_sequence }.encode(&mut frame);
+    let mut rules = ServerSession::new(now.as_nanos(), store.shared.config.timing);
     rules.accepted(now.as_nanos(), login.heartbeat_timeout_ms);
     let session = Session::new(stream, rules, next);
-    enter(&hub, slot, &session, &frame, now);
+    enter(&store, slot, &session, &frame, now);
     application.on_login(account);
     let mut connection = Connection {
-        deframer: Deframer::new(hub.shared.config.payload_bytes_max),
+        deframer: Deframer::new(store.shared.config.payload_bytes_max),
         deadline: Deadline::new(),
         rest,
         is_held_back: false,
         account,
-        hub: Rc::clone(&hub),
+        store: Rc::clone(&store),
         application: Rc::clone(&application),
         session: Rc::clone(&session),
     };
     let mut ending = connection.run().await;
     drop(connection);
     match ending {
-        Ending::Drained => ending = finish(&hub, slot, &session).await,
-        Ending::CutOff(CutOff::JournalFailed) => tell_failure(&hub, &session).await,
+        Ending::Drained => ending = finish(&store, slot, &session).await,
+        Ending::CutOff(CutOff::JournalFailed) => tell_failure(&store, &session).await,
         _ => {}
     }
     let is_told = match ending {
         Ending::Broken(label) => {
-            hub.shared.faults.note(account, label);
-            tell_fault(&hub, &session, label)
+            store.shared.protocol_errors.note(account, label);
+            tell_fault(&store, &session, label)
         }
         _ => false,
     };
     // Where what is cancelled now is told at once, the journal gets that account by account.
-    while application.emits_on_disconnect() && hub.is_congested() {
-        hub.room().await;
+    while application.emits_on_disconnect() && store.is_congested() {
+        store.room().await;
     }
-    leave(&hub, slot);
-    count_ending(&hub, ending);
+    leave(&store, slot);
+    count_ending(&store, ending);
     application.on_disconnect(account);
     if is_told {
         linger(&session.stream).await;
@@ -241,23 +241,23 @@ pub(super) async fn join(hub: Rc<Hub>, arrival: Arrival<Stream>) {
 }
 
 /// Where in its stream the client goes on; otherwise why it cannot.
-async fn place(hub: &Hub, slot: &Slot, login: &LoginRequest) -> Result<Next, &'static str> {
-    if !login.session.is_blank() && !login.session.eq_ignore_case(&hub.shared.session) {
+async fn place(store: &SessionStore, slot: &Slot, login: &LoginRequest) -> Result<Next, &'static str> {
+    if !login.session.is_blank() && !login.session.eq_ignore_case(&store.shared.session) {
         return Err("other_session");
     }
-    vacate(hub, slot).await?;
-    if hub.draining.get() || hub.is_failed() {
+    vacate(store, slot).await?;
+    if store.draining.get() || store.is_failed() {
         return Err("closed");
     }
     let state = slot.state.borrow();
-    let end = state.tail.end();
+    let end = state.retransmit.end();
     match login.sequence {
-        0 => Ok(Next::Tail(end)),
+        0 => Ok(Next::Buffered(end)),
         sequence if sequence > end.sequence => Err("sequence_too_high"),
-        sequence => match state.tail.find(sequence) {
-            Some(mark) => Ok(Next::Tail(mark)),
-            None if hub.journal().is_some() && state.index.find(sequence).is_some() => {
-                Ok(Next::Archive(sequence))
+        sequence => match state.retransmit.find(sequence) {
+            Some(mark) => Ok(Next::Buffered(mark)),
+            None if store.journal().is_some() && state.index.find(sequence).is_some() => {
+                Ok(Next::Journal(sequence))
             }
             None => Err("sequence_gone"),
         },
@@ -265,12 +265,12 @@ async fn place(hub: &Hub, slot: &Slot, login: &LoginRequest) -> Result<Next, &'s
 }
 
 /// Waits until the account has no connection, where a second one may take the place of the first.
-async fn vacate(hub: &Hub, slot: &Slot) -> Result<(), &'static str> {
-    let until = time::now() + Duration::from_nanos(hub.shared.config.timing.login_ns);
+async fn vacate(store: &SessionStore, slot: &Slot) -> Result<(), &'static str> {
+    let until = time::now() + Duration::from_nanos(store.shared.config.timing.login_ns);
     let mut deadline = Deadline::new();
     loop {
         let Some(session) = slot.state.borrow().session.clone() else { return Ok(()) };
-        if !hub.account(slot.account).takeover {
+        if !store.account(slot.account).takeover {
             return Err("occupied");
         }
         session.end(End::CutOff(CutOff::TakenOver));
@@ -283,58 +283,58 @@ async fn vacate(hub: &Hub, slot: &Slot) -> Result<(), &'static str> {
 }
 
 /// The account has a connection from now on.
-fn enter(hub: &Hub, slot: &Slot, session: &Rc<Session>, accepted: &[u8], now: Instant) {
-    let cells = &hub.shared.cells[slot.account.0 as usize];
-    let counters = hub.counters();
+fn enter(store: &SessionStore, slot: &Slot, session: &Rc<Session>, accepted: &[u8], now: Instant) {
+    let cells = &store.shared.cells[slot.account.0 as usize];
+    let counters = store.counters();
     counters.count_login("accepted");
     counters.sessions_open.add(1);
-    hub.sessions_open.set(hub.sessions_open.get() + 1);
+    store.sessions_open.set(store.sessions_open.get() + 1);
     cells.state.set(AccountCells::LIVE);
     // Nothing is queued yet: there is room.
     session.push(accepted, now);
     let state = &mut *slot.state.borrow_mut();
     state.session = Some(Rc::clone(session));
     let is_behind = match session.next() {
-        Next::Tail(mark) => {
+        Next::Buffered(mark) => {
             cells.sequence_sent.set(mark.sequence - 1);
             mark.sequence < state.durable.sequence
         }
-        Next::Archive(sequence) => {
+        Next::Journal(sequence) => {
             cells.sequence_sent.set(sequence - 1);
             true
         }
     };
     if is_behind {
-        hub.fall_behind(slot, session);
+        store.fall_behind(slot, session);
     } else {
         session.catch_up();
     }
 }
 
 /// The account has no connection any more.
-fn leave(hub: &Hub, slot: &Slot) {
+fn leave(store: &SessionStore, slot: &Slot) {
     slot.state.borrow_mut().session = None;
-    let cells = &hub.shared.cells[slot.account.0 as usize];
+    let cells = &store.shared.cells[slot.account.0 as usize];
     cells.state.set(AccountCells::AWAY);
     cells.queued_bytes.set(0);
-    hub.counters().sessions_open.subtract(1);
-    hub.sessions_open.set(hub.sessions_open.get() - 1);
+    store.counters().sessions_open.subtract(1);
+    store.sessions_open.set(store.sessions_open.get() - 1);
     slot.vacated.notify();
-    hub.session_left.notify();
+    store.session_left.notify();
 }
 
-fn count_ending(hub: &Hub, ending: Ending) {
+fn count_ending(store: &SessionStore, ending: Ending) {
     match ending {
-        Ending::Silent => hub.counters().heartbeat_timeouts.add(1),
-        Ending::CutOff(CutOff::Slow) => hub.counters().slow_consumers.add(1),
-        Ending::Broken(label) => hub.counters().count_protocol_error(label),
+        Ending::Silent => store.counters().heartbeat_timeouts.add(1),
+        Ending::CutOff(CutOff::Slow) => store.counters().slow_consumers.add(1),
+        Ending::Broken(label) => store.counters().count_protocol_error(label),
         Ending::Gone | Ending::Drained | Ending::CutOff(_) => {}
     }
 }
 
 /// In a drain: sends what there is for the client, and that the session is over if it is.
-async fn finish(hub: &Hub, slot: &Slot, session: &Rc<Session>) -> Ending {
-    let until = time::now() + hub.shared.drain_limit;
+async fn finish(store: &SessionStore, slot: &Slot, session: &Rc<Session>) -> Ending {
+    let until = time::now() + store.shared.drain_limit;
     loop {
         if let Some(End::CutOff(reason)) = session.asked_to_end() {
             return Ending::CutOff(reason);
@@ -342,10 +342,10 @@ async fn finish(hub: &Hub, slot: &Slot, session: &Rc<Session>) -> Ending {
         let has_everything = {
             let state = slot.state.borrow();
             session.is_live()
-                && state.durable == state.tail.end()
-                && session.next() == Next::Tail(state.tail.end())
+                && state.durable == state.retransmit.end()
+                && session.next() == Next::Buffered(state.retransmit.end())
         };
-        if hub.settled.get() && has_everything {
+        if store.settled.get() && has_everything {
             break;
         }
         if time::now() >= until {
@@ -353,27 +353,27 @@ async fn finish(hub: &Hub, slot: &Slot, session: &Rc<Session>) -> Ending {
         }
         time::sleep(DRAIN_LOOK).await;
     }
-    if !hub.is_over.get() || session.push(&END_OF_SESSION_FRAME, hub.tick()) {
+    if !store.is_over.get() || session.push(&END_OF_SESSION_FRAME, store.tick()) {
         linger(&session.stream).await;
     }
     Ending::Drained
 }
 
 /// The journal has failed: says so to a client that has everything it may be sent. That acknowledges nothing.
-async fn tell_failure(hub: &Hub, session: &Session) {
+async fn tell_failure(store: &SessionStore, session: &Session) {
     let mut frame = Vec::new();
     encode_frame(DEBUG, JOURNAL_FAILED, &mut frame);
-    if session.is_live() && session.push(&frame, hub.tick()) {
+    if session.is_live() && session.push(&frame, store.tick()) {
         linger(&session.stream).await;
     }
 }
 
 /// Says to a client that broke the protocol how it did, unless it has to hear other things first. That acknowledges
 /// nothing.
-fn tell_fault(hub: &Hub, session: &Session, label: &str) -> bool {
+fn tell_fault(store: &SessionStore, session: &Session, label: &str) -> bool {
     let mut frame = Vec::new();
     encode_frame(DEBUG, format!("this connection is ended: {label}").as_bytes(), &mut frame);
-    session.is_live() && session.push(&frame, hub.tick())
+    session.is_live() && session.push(&frame, store.tick())
 }
 
 /// How a connection ended.
@@ -400,7 +400,7 @@ enum Taken {
 
 /// The receiving side of a connection that is logged in.
 struct Connection {
-    hub: Rc<Hub>,
+    store: Rc<SessionStore>,
     application: Rc<dyn Application>,
     account: AccountId,
     session: Rc<Session>,
@@ -437,13 +437,13 @@ impl Connection {
 
     /// Waits until the application and the journal can take more.
     async fn allowed(&mut self) -> Result<(), Ending> {
-        if !self.hub.is_failed() && self.is_allowed() {
+        if !self.store.is_failed() && self.is_allowed() {
             return Ok(());
         }
         self.is_held_back = true;
         let outcome = self.held_back().await;
         self.is_held_back = false;
-        self.excuse(self.hub.tick());
+        self.excuse(self.store.tick());
         outcome
     }
 
@@ -455,11 +455,11 @@ impl Connection {
 
     async fn held_back(&mut self) -> Result<(), Ending> {
         loop {
-            if self.hub.is_failed() {
+            if self.store.is_failed() {
                 return Err(Ending::CutOff(CutOff::JournalFailed));
             }
-            if self.hub.is_congested() {
-                self.wait(self.hub.room()).await?;
+            if self.store.is_congested() {
+                self.wait(self.store.room()).await?;
             } else if self.application.is_ready(self.account) {
                 return Ok(());
             } else {
@@ -474,7 +474,7 @@ impl Connection {
 
     #[inline]
     fn is_allowed(&self) -> bool {
-        !self.hub.is_congested() && self.application.is_ready(self.account)
+        !self.store.is_congested() && self.application.is_ready(self.account)
     }
 
     /// Waits for something; heartbeats go on, and the end of the connection is seen.
@@ -504,13 +504,13 @@ impl Connection {
 
     /// The timer has fired: about once a second.
     fn on_time(&mut self) -> Result<(), Ending> {
-        let now = self.hub.tick();
-        if self.hub.is_failed() {
+        let now = self.store.tick();
+        if self.store.is_failed() {
             return Err(Ending::CutOff(CutOff::JournalFailed));
         }
         // Whether it takes what is sent is seen by a task that waits for that.
         if self.session.is_live() && self.session.has_unflushed() && !self.session.look_flushed() {
-            self.hub.fall_behind(self.hub.slot(self.account), &self.session);
+            self.store.fall_behind(self.store.slot(self.account), &self.session);
         }
         let due = self.session.rules.borrow_mut().on_time(now.as_nanos());
         match due {
@@ -525,7 +525,7 @@ impl Connection {
     }
 
     fn take_lease(&mut self, lease: Lease) -> Option<Ending> {
-        let now = self.hub.tick();
+        let now = self.store.tick();
         match self.take(&lease, now) {
             Taken::All => None,
             Taken::Part(taken) => {
@@ -538,7 +538,7 @@ impl Connection {
     }
 
     fn take_rest(&mut self) -> Option<Ending> {
-        let now = self.hub.tick();
+        let now = self.store.tick();
         let mut rest = std::mem::take(&mut self.rest);
         match self.take(&rest, now) {
             Taken::All => None,
@@ -563,7 +563,7 @@ impl Connection {
             };
             match input {
                 Ok(ServerInput::Message(raw)) => {
-                    if let Err(label) = message(&self.hub, &*self.application, self.account, raw, now) {
+                    if let Err(label) = message(&self.store, &*self.application, self.account, raw, now) {
                         return Taken::End(Ending::Broken(label));
                     }
                 }
@@ -591,18 +591,18 @@ enum Event<T> {
 /// Hands one message to the application, unless its number says that it came before. An error: it is no message.
 #[inline]
 fn message(
-    hub: &Hub,
+    store: &SessionStore,
     application: &dyn Application,
     account: AccountId,
     raw: &[u8],
     now: Instant,
 ) -> Result<(), &'static str> {
-    let counters = hub.counters();
+    let counters = store.counters();
     counters.received.add(1);
     let message = match Inbound::decode(raw) {
         Ok(message) => message,
         Err(error) if error.kind == DecodeErrorKind::Unsupported => {
-            refuse_unsupported(hub, account, raw, error.label());
+            refuse_unsupported(store, account, raw, error.label());
             return Ok(());
         }
         Err(error) => return Err(error.label()),
@@ -616,18 +616,18 @@ fn message(
             return Ok(());
         }
         Inbound::AccountQuery => {
-            hub.answer_query(hub.slot(account));
+            store.answer_query(store.slot(account));
             return Ok(());
         }
     };
-    match hub.judge(hub.slot(account), number) {
+    match store.judge(store.slot(account), number) {
         NumberVerdict::New => {
             counters.orders.add(1);
             application.on_message(account, message, raw, now);
         }
         NumberVerdict::Retransmission => counters.duplicates_ignored.add(1),
         NumberVerdict::Exhausted => {
-            hub.reject(account, number, reject_reason::PROCESSING_ERROR, client_order_id);
+            store.reject(account, number, reject_reason::PROCESSING_ERROR, client_order_id);
         }
     }
     Ok(())
@@ -635,14 +635,14 @@ fn message(
 
 /// A message of the protocol that nothing here does: it is refused like an order, under the number it brings.
 #[cold]
-fn refuse_unsupported(hub: &Hub, account: AccountId, raw: &[u8], label: &'static str) {
-    hub.shared.faults.note(account, label);
+fn refuse_unsupported(store: &SessionStore, account: AccountId, raw: &[u8], label: &'static str) {
+    store.shared.protocol_errors.note(account, label);
     let number = raw[1..].first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
-    match hub.judge(hub.slot(account), number) {
+    match store.judge(store.slot(account), number) {
         NumberVerdict::New | NumberVerdict::Exhausted => {
-            hub.reject(account, number, reject_reason::OTHER, ClientOrderId([b' '; 14]));
+            store.reject(account, number, reject_reason::OTHER, ClientOrderId([b' '; 14]));
         }
-        NumberVerdict::Retransmission => hub.counters().duplicates_ignored.add(1),
+        NumberVerdict::Retransmission => store.counters().duplicates_ignored.add(1),
     }
 }
 

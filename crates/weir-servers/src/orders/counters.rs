@@ -136,25 +136,25 @@ impl NodeCounters {
     }
 }
 
-/// Entries of [`Faults`]; more are counted by kind only.
-const FAULTS_MAX: usize = 256;
+/// Entries of [`ProtocolErrors`]; more are counted by kind only.
+const PROTOCOL_ERRORS_MAX: usize = 256;
 
 /// Which accounts have sent what is no message, or one that is not supported, and how often: rare, so behind a lock.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Mutex<BTreeMap<(AccountId, &'static str), u64>>);
+pub(super) struct ProtocolErrors(Mutex<BTreeMap<(AccountId, &'static str), u64>>);
 
-impl Faults {
+impl ProtocolErrors {
     pub(super) fn note(&self, account: AccountId, kind: &'static str) {
-        let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if faults.len() < FAULTS_MAX || faults.contains_key(&(account, kind)) {
-            *faults.entry((account, kind)).or_default() += 1;
+        let mut errors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if errors.len() < PROTOCOL_ERRORS_MAX || errors.contains_key(&(account, kind)) {
+            *errors.entry((account, kind)).or_default() += 1;
         }
     }
 
     /// By account and kind.
     pub(super) fn list(&self) -> Vec<(AccountId, &'static str, u64)> {
-        let faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        faults.iter().map(|((account, kind), count)| (*account, *kind, *count)).collect()
+        let errors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        errors.iter().map(|((account, kind), count)| (*account, *kind, *count)).collect()
     }
 }
 
@@ -191,12 +191,12 @@ mod tests {
 
     #[test]
     fn faults_are_kept_by_account_and_kind_up_to_a_maximum() {
-        let faults = Faults::default();
+        let errors = ProtocolErrors::default();
         for account in (0..1000).chain([3]) {
-            faults.note(AccountId(account), "ouch_length");
+            errors.note(AccountId(account), "ouch_length");
         }
-        let list = faults.list();
-        assert_eq!((list.len(), list[3]), (FAULTS_MAX, (AccountId(3), "ouch_length", 2)));
+        let list = errors.list();
+        assert_eq!((list.len(), list[3]), (PROTOCOL_ERRORS_MAX, (AccountId(3), "ouch_length", 2)));
     }
 
     #[test]

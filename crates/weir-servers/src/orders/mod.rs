@@ -4,15 +4,15 @@
 //! worker: its place in the configuration modulo the number of workers. A connection logs in on the worker that
 //! accepted it and moves to the home of its account, so that everything an account has is written by one thread and
 //! nothing is locked. What the messages mean is the [`Application`]'s affair; what is sent, kept and sent again is the
-//! [`Hub`]'s.
+//! [`SessionStore`]'s.
 //!
 //! ```no_run
 //! use std::rc::Rc;
 //! use weir_engine::{Config, serve::ServerConfig};
-//! use weir_servers::orders::{Application, Hub, OrdersConfig, OrdersServer, demo_accounts};
+//! use weir_servers::orders::{Application, SessionStore, OrdersConfig, OrdersServer, demo_accounts};
 //!
-//! fn application(hub: Rc<Hub>) -> std::io::Result<Rc<dyn Application>> {
-//! #   let _ = hub;
+//! fn application(store: Rc<SessionStore>) -> std::io::Result<Rc<dyn Application>> {
+//! #   let _ = store;
 //!     // …
 //! #   Err(std::io::Error::other("an example"))
 //! }
@@ -52,14 +52,14 @@ mod clock;
 mod config;
 mod connection;
 mod counters;
-mod hub;
 mod login;
 mod pump;
 mod records;
 mod recovery;
+mod retransmit;
 mod server;
 mod session;
-mod tail;
+mod store;
 mod worker;
 
 use std::{future::Future, pin::Pin};
@@ -70,14 +70,15 @@ use weir_trading::AccountId;
 
 pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo_accounts};
 pub use counters::NodeCounters;
-pub use hub::Hub;
 pub use login::{hash_password, is_password_hash};
 pub use recovery::{AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover};
 pub use server::{LocalOrders, OrdersControl, OrdersServer};
-pub(crate) use session::Notify;
+pub use store::SessionStore;
+
 pub(crate) use worker::until_draining;
 
-/// Kinds of journal records from here on are the application's own ([`Hub::log`]); those below are of this module.
+/// Kinds of journal records from here on are the application's own ([`SessionStore::log`]); those below are this
+/// module's.
 pub const RECORD_KIND_APPLICATION: u8 = 64;
 
 /// A future that an application gives out.
@@ -108,7 +109,7 @@ pub trait Application: 'static {
     }
 
     /// A client's connection has ended, for whatever reason. Whether its orders are to be cancelled is
-    /// [`AccountConfig::cancel_on_disconnect`], see [`Hub::account`].
+    /// [`AccountConfig::cancel_on_disconnect`], see [`SessionStore::account`].
     fn on_disconnect(&self, account: AccountId) {
         let _ = account;
     }
@@ -135,7 +136,7 @@ pub enum CutOff {
     TakenOver,
     /// The client did not take what was sent.
     Slow,
-    /// The application does not want it any more ([`Hub::disconnect`]).
+    /// The application does not want it any more ([`SessionStore::disconnect`]).
     Unwanted,
     /// The journal has failed: nothing can be acknowledged any more.
     JournalFailed,

@@ -13,8 +13,8 @@ use super::{
     allowance::Rate,
     archive::{self, Cursor},
     counters::AccountCells,
-    hub::{Hub, REPLAYS_MAX},
     session::{End, Next, Session},
+    store::{REPLAYS_MAX, SessionStore},
 };
 use crate::deadline::Deadline;
 
@@ -25,16 +25,16 @@ pub(super) const PIECE_BYTES: usize = 32 << 10;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// One of the reads from the journal that are under way; dropping it lets the next one begin.
-struct Replay<'h>(&'h Hub);
+struct Replay<'h>(&'h SessionStore);
 
 impl<'h> Replay<'h> {
     /// Behind those who wait already.
-    async fn begin(hub: &'h Hub) -> Self {
+    async fn begin(store: &'h SessionStore) -> Self {
         // Who has just given a turn back would take it again before those who were woken by that have run.
         time::yield_now().await;
-        hub.replay_ended.until(|| hub.replays.get() < REPLAYS_MAX).await;
-        hub.replays.set(hub.replays.get() + 1);
-        Self(hub)
+        store.replay_ended.until(|| store.replays.get() < REPLAYS_MAX).await;
+        store.replays.set(store.replays.get() + 1);
+        Self(store)
     }
 }
 
@@ -46,8 +46,8 @@ impl Drop for Replay<'_> {
 }
 
 /// Sends until the connection has got everything, is broken or is to end.
-pub(super) async fn run(hub: Rc<Hub>, account: AccountId, session: Rc<Session>) {
-    let config = &hub.shared.config;
+pub(super) async fn run(store: Rc<SessionStore>, account: AccountId, session: Rc<Session>) {
+    let config = &store.shared.config;
     // Until it has got everything that was there when it logged in.
     let stall = if session.has_caught_up() { config.stall } else { config.stall_replay };
     let mut deadline = Deadline::new();
@@ -64,22 +64,22 @@ pub(super) async fn run(hub: Rc<Hub>, account: AccountId, session: Rc<Session>) 
             None => return session.end(End::CutOff(CutOff::Slow)),
         }
         piece.clear();
-        let Some(messages) = gather(&hub, account, &session, &mut reading, &mut piece).await else {
-            hub.counters().count_protocol_error("journal_unreadable");
+        let Some(messages) = gather(&store, account, &session, &mut reading, &mut piece).await else {
+            store.counters().count_protocol_error("journal_unreadable");
             return session.end(End::CutOff(CutOff::JournalFailed));
         };
         if piece.is_empty() {
-            return catch_up(&hub, account, &session);
+            return catch_up(&store, account, &session);
         }
         // The queue is empty: there is room.
-        if !session.push_piece(&piece, hub.tick()) {
+        if !session.push_piece(&piece, store.tick()) {
             return;
         }
         let sent = match session.next() {
-            Next::Tail(mark) => mark.sequence - 1,
-            Next::Archive(sequence) => sequence - 1,
+            Next::Buffered(mark) => mark.sequence - 1,
+            Next::Journal(sequence) => sequence - 1,
         };
-        hub.count_sent(hub.slot(account), messages, sent);
+        store.count_sent(store.slot(account), messages, sent);
     }
 }
 
@@ -103,38 +103,38 @@ async fn flush(stream: &Stream, stall: Duration, deadline: &mut Deadline) -> Opt
 }
 
 /// The connection has everything there is: from now on each message goes to it as it comes.
-fn catch_up(hub: &Hub, account: AccountId, session: &Session) {
+fn catch_up(store: &SessionStore, account: AccountId, session: &Session) {
     session.catch_up();
-    let slot = hub.slot(account);
+    let slot = store.slot(account);
     let state = &mut *slot.state.borrow_mut();
     // What was kept for it has been sent.
     let keep = state.kept_from();
-    state.tail.trim(hub.shared.config.retained_bytes_max, keep);
-    let cells = &hub.shared.cells[account.0 as usize];
+    state.retransmit.trim(store.shared.config.retained_bytes_max, keep);
+    let cells = &store.shared.cells[account.0 as usize];
     cells.queued_bytes.set(0);
     cells.state.set(AccountCells::LIVE);
 }
 
-fn replay_rate(hub: &Hub) -> Rate {
-    let config = &hub.shared.config;
+fn replay_rate(store: &SessionStore) -> Rate {
+    let config = &store.shared.config;
     Rate { bytes_per_second: config.replay_bytes_per_second, burst_bytes: config.replay_burst_bytes }
 }
 
 /// Collects the next messages and says how many; none: there are none. `None`: they cannot be read.
 async fn gather(
-    hub: &Hub,
+    store: &SessionStore,
     account: AccountId,
     session: &Session,
     reading: &mut Option<Cursor>,
     piece: &mut Vec<u8>,
 ) -> Option<u64> {
-    if let Next::Archive(sequence) = session.next() {
-        let found = hub.slot(account).state.borrow().tail.find(sequence);
+    if let Next::Journal(sequence) = session.next() {
+        let found = store.slot(account).state.borrow().retransmit.find(sequence);
         let Some(mark) = found else {
             let cursor = reading.get_or_insert_with(|| Cursor::before(sequence));
             // A chunk without a message of the account is not the end of them.
             while piece.is_empty() {
-                read_chunk(hub, account, cursor, piece).await?;
+                read_chunk(store, account, cursor, piece).await?;
             }
             session.set_next_in_archive(cursor.sequence());
             return Some(cursor.sequence() - sequence);
@@ -142,13 +142,13 @@ async fn gather(
         *reading = None;
         session.set_next(mark);
     }
-    let state = hub.slot(account).state.borrow();
+    let state = store.slot(account).state.borrow();
     let next = session.next_in_tail()?;
     if next.sequence >= state.durable.sequence {
         return Some(0);
     }
-    let to = state.tail.advance(next, state.durable, PIECE_BYTES);
-    let (first, second) = state.tail.between(next, to);
+    let to = state.retransmit.advance(next, state.durable, PIECE_BYTES);
+    let (first, second) = state.retransmit.between(next, to);
     piece.extend_from_slice(first);
     piece.extend_from_slice(second);
     session.set_next(to);
@@ -156,12 +156,17 @@ async fn gather(
 }
 
 /// Reads one chunk of a journal when the account may have more read and it is its turn.
-async fn read_chunk(hub: &Hub, account: AccountId, cursor: &mut Cursor, piece: &mut Vec<u8>) -> Option<()> {
-    let (allowance, rate) = (&hub.slot(account).allowance, replay_rate(hub));
+async fn read_chunk(
+    store: &SessionStore,
+    account: AccountId,
+    cursor: &mut Cursor,
+    piece: &mut Vec<u8>,
+) -> Option<()> {
+    let (allowance, rate) = (&store.slot(account).allowance, replay_rate(store));
     time::sleep_until(allowance.next_at(rate)).await;
     // For one chunk: neither a client that takes its time nor one whose messages are far apart keeps others waiting.
-    let _turn = Replay::begin(hub).await;
-    let bytes = archive::read(hub, account, cursor, piece).await?;
-    allowance.spend(hub.tick(), bytes, rate);
+    let _turn = Replay::begin(store).await;
+    let bytes = archive::read(store, account, cursor, piece).await?;
+    allowance.spend(store.tick(), bytes, rate);
     Some(())
 }

@@ -58,12 +58,12 @@ pub enum RecordKind<'a> {
         account: AccountId,
         /// Its number.
         sequence: u64,
-        /// What [`Hub::emit`](super::Hub::emit) was given.
+        /// What [`SessionStore::emit`](super::SessionStore::emit) was given.
         upstream_sequence: u64,
         /// The message.
         message: &'a [u8],
     },
-    /// A message of a client ([`Hub::log_inbound`](super::Hub::log_inbound)).
+    /// A message of a client ([`SessionStore::log_inbound`](super::SessionStore::log_inbound)).
     Inbound {
         /// Whose.
         account: AccountId,
@@ -72,7 +72,7 @@ pub enum RecordKind<'a> {
         /// The message.
         raw: &'a [u8],
     },
-    /// A message of a client that was sent on ([`Hub::log_sent`](super::Hub::log_sent)).
+    /// A message of a client that was sent on ([`SessionStore::log_sent`](super::SessionStore::log_sent)).
     Sent {
         /// Whose.
         account: AccountId,
@@ -83,7 +83,7 @@ pub enum RecordKind<'a> {
         /// The message.
         raw: &'a [u8],
     },
-    /// A message of a client that was refused ([`Hub::log_refused`](super::Hub::log_refused)).
+    /// A message of a client that was refused ([`SessionStore::log_refused`](super::SessionStore::log_refused)).
     Refused {
         /// Whose.
         account: AccountId,
@@ -92,7 +92,7 @@ pub enum RecordKind<'a> {
         /// The message.
         raw: &'a [u8],
     },
-    /// Something of the application's own ([`Hub::log`](super::Hub::log)).
+    /// Something of the application's own ([`SessionStore::log`](super::SessionStore::log)).
     Application {
         /// Its kind.
         kind: u8,

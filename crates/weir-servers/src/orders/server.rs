@@ -23,7 +23,7 @@ use weir_record::orders::{JournalStats, NodeStats, SESSIONS_LISTED_MAX, SessionS
 use weir_trading::AccountId;
 
 use super::{
-    Application, Hub, OrdersConfig, OrdersRecoverError, Recovery,
+    Application, OrdersConfig, OrdersRecoverError, Recovery, SessionStore,
     config::ACCOUNTS_MAX,
     connection, recover,
     worker::{Place, Shared, Worker},
@@ -53,7 +53,7 @@ impl OrdersServer {
     /// answers at once. A journal that cannot be used and an application that cannot be made are errors of the worker.
     pub fn start<M>(server: ServerConfig, orders: OrdersConfig, make: M) -> Result<Self, ServeError>
     where
-        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
+        M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
     {
         let recovery = recover(&orders, &mut |_| {}).map_err(unusable)?;
         Self::start_recovered(server, orders, recovery, make)
@@ -70,7 +70,7 @@ impl OrdersServer {
         make: M,
     ) -> Result<Self, ServeError>
     where
-        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
+        M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
     {
         // The sessions take one half of the time, what is left of their connections the other.
         let drain_limit = server.drain_limit / 2;
@@ -182,10 +182,10 @@ impl OrdersControl {
     }
 
     /// Accounts that have sent what is no message, or one that is not supported: their names, the kind, and how often.
-    pub fn faults(&self) -> Vec<(String, &'static str, u64)> {
+    pub fn protocol_errors(&self) -> Vec<(String, &'static str, u64)> {
         let name = |account: AccountId| self.shared.config.accounts[account.0 as usize].name.to_string();
-        let faults = self.shared.faults.list().into_iter();
-        faults.map(|(account, kind, count)| (name(account), kind, count)).collect()
+        let errors = self.shared.protocol_errors.list().into_iter();
+        errors.map(|(account, kind, count)| (name(account), kind, count)).collect()
     }
 
     /// Name of the session that clients can join.
@@ -227,7 +227,7 @@ impl OrdersControl {
         let this = self.clone();
         let drain = move || {
             this.shared.tell_drain();
-            this.shared.gate.wait(this.shared.workers, this.shared.drain_limit);
+            this.shared.barrier.wait(this.shared.workers, this.shared.drain_limit);
             this.server.drain();
         };
         if thread::Builder::new().name("weir-drain".into()).spawn(drain).is_err() {
@@ -302,7 +302,7 @@ impl LocalOrders {
     /// Those of the configuration, the journal and the application.
     pub async fn start<M>(orders: OrdersConfig, make: M) -> io::Result<Self>
     where
-        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
+        M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
         let recovery = recover(&orders, &mut |_| {}).map_err(io::Error::other)?;
         Self::start_recovered(orders, recovery, make).await
@@ -314,7 +314,7 @@ impl LocalOrders {
     /// As [`Self::start`].
     pub async fn start_recovered<M>(orders: OrdersConfig, recovery: Recovery, make: M) -> io::Result<Self>
     where
-        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
+        M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
         let place = Place { workers: 1, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
         let worker = Worker::new(share(orders, place, recovery)?, 0);
@@ -331,7 +331,7 @@ impl LocalOrders {
         workers: usize,
     ) -> io::Result<Vec<Self>>
     where
-        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
+        M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
         let place = Place { workers, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
         let shared = share(orders, place, recovery)?;

@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    future::{Future, poll_fn},
+    future::Future,
     pin::pin,
     rc::Rc,
     task::{Context, Poll, Waker},
@@ -12,43 +12,12 @@ use weir_engine::{JoinHandle, net::Stream, time::Instant, try_spawn};
 use weir_proto::soup::ServerSession;
 use weir_trading::AccountId;
 
-use super::{CutOff, connection::on_grid, hub::Hub, pump, tail::Mark};
+use super::{CutOff, connection::on_grid, pump, retransmit::Mark, store::SessionStore};
+use crate::notify::Notify;
 
 /// Bytes given to a connection before it is asked whether the kernel has taken them. More wait in the account's stream:
 /// so they are known to wait.
 pub(super) const UNFLUSHED_BYTES_MAX: usize = 32 << 10;
-
-/// Tasks that wait for something to have happened. As many as there are connections.
-#[derive(Debug, Default)]
-pub(crate) struct Notify(RefCell<Vec<Waker>>);
-
-impl Notify {
-    /// Leaves a waker for the next time.
-    pub(crate) fn register(&self, waker: &Waker) {
-        let mut wakers = self.0.borrow_mut();
-        if !wakers.iter().any(|known| known.will_wake(waker)) {
-            wakers.push(waker.clone());
-        }
-    }
-
-    /// Wakes whoever waits.
-    pub(crate) fn notify(&self) {
-        let wakers = self.0.take();
-        wakers.into_iter().for_each(Waker::wake);
-    }
-
-    /// Waits until something holds, looking whenever this is notified.
-    pub(crate) async fn until(&self, holds: impl Fn() -> bool) {
-        poll_fn(|context| {
-            if holds() {
-                return Poll::Ready(());
-            }
-            self.register(context.waker());
-            Poll::Pending
-        })
-        .await;
-    }
-}
 
 /// Why a connection is to end, as somebody else than its client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +39,9 @@ enum Flow {
 /// The next message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    Tail(Mark),
+    Buffered(Mark),
     /// Not in memory any more: it is read from a journal.
-    Archive(u64),
+    Journal(u64),
 }
 
 /// A connection that is logged in.
@@ -142,18 +111,18 @@ impl Session {
     #[inline]
     pub(super) fn next_in_tail(&self) -> Option<Mark> {
         match self.next.get() {
-            Next::Tail(mark) => Some(mark),
-            Next::Archive(_) => None,
+            Next::Buffered(mark) => Some(mark),
+            Next::Journal(_) => None,
         }
     }
 
     #[inline]
     pub(super) fn set_next(&self, mark: Mark) {
-        self.next.set(Next::Tail(mark));
+        self.next.set(Next::Buffered(mark));
     }
 
     pub(super) fn set_next_in_archive(&self, sequence: u64) {
-        self.next.set(Next::Archive(sequence));
+        self.next.set(Next::Journal(sequence));
     }
 
     /// Puts bytes into the output queue if that has room. False: it has none, or the connection is broken, which its
@@ -228,11 +197,11 @@ impl Session {
     }
 
     /// Leaves sending to a task of its own until everything is sent.
-    pub(super) fn fall_behind(self: &Rc<Self>, hub: &Rc<Hub>, account: AccountId) {
+    pub(super) fn fall_behind(self: &Rc<Self>, store: &Rc<SessionStore>, account: AccountId) {
         if self.flow.replace(Flow::Behind) == Flow::Behind {
             return;
         }
-        match try_spawn(pump::run(Rc::clone(hub), account, Rc::clone(self))) {
+        match try_spawn(pump::run(Rc::clone(store), account, Rc::clone(self))) {
             Ok(task) => *self.pump.borrow_mut() = Some(task),
             // No task can be had: it is let go, like one that does not read.
             Err(_) => self.end(End::CutOff(CutOff::Slow)),

@@ -30,14 +30,15 @@ use weir_proto::soup::{LoginRequest, Name};
 use weir_trading::AccountId;
 
 use super::{
-    Application, Hub, NodeCounters, OrdersConfig, Recovery,
+    Application, NodeCounters, OrdersConfig, Recovery, SessionStore,
     admission::Admission,
     connection,
-    counters::{AccountCells, Faults},
+    counters::{AccountCells, ProtocolErrors},
     login::{VERIFIER_THREADS, Verifier, WAITING_MAX},
     records,
-    session::{End, Notify},
+    session::End,
 };
+use crate::notify::Notify;
 use crate::{
     deadline::Deadline,
     journal::{Journal, JournalConfig, JournalCounters, faults::Operation},
@@ -76,19 +77,19 @@ impl Arrival<OwnedFd> {
 
 /// What is sent to a worker.
 #[derive(Debug)]
-pub(super) enum Letter {
+pub(super) enum Command {
     Arrival(Box<Arrival<OwnedFd>>),
     Drain,
 }
 
 /// How many workers have ended their sessions.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(super) struct Barrier {
     ended: Mutex<usize>,
     changed: Condvar,
 }
 
-impl Gate {
+impl Barrier {
     fn pass(&self) {
         *self.lock() += 1;
         self.changed.notify_all();
@@ -122,13 +123,13 @@ pub(super) struct Shared {
     pub(super) admission: Arc<Admission>,
     pub(super) counters: Vec<Arc<NodeCounters>>,
     pub(super) cells: Vec<AccountCells>,
-    pub(super) gate: Gate,
+    pub(super) barrier: Barrier,
     /// The drain ends the session, for somebody wants that.
     pub(super) ends_session: AtomicBool,
-    pub(super) faults: Faults,
+    pub(super) protocol_errors: ProtocolErrors,
     names: HashMap<Name<6>, AccountId>,
-    letters: Vec<MailboxSender<Letter>>,
-    boxes: Mutex<Vec<Option<MailboxReceiver<Letter>>>>,
+    commands: Vec<MailboxSender<Command>>,
+    inboxes: Mutex<Vec<Option<MailboxReceiver<Command>>>>,
     journals: Mutex<Vec<Arc<JournalCounters>>>,
     handoffs: Mutex<Vec<Arc<HandoffCounters>>>,
 }
@@ -151,7 +152,7 @@ impl Shared {
     /// # Errors
     /// When no thread can be had for verifying passwords.
     pub(super) fn new(config: OrdersConfig, place: Place, recovery: Recovery) -> io::Result<Arc<Self>> {
-        let (letters, boxes) =
+        let (commands, inboxes) =
             (0..place.workers).map(|_| mailbox(ARRIVALS_MAX)).unzip::<_, _, Vec<_>, Vec<_>>();
         let verifier =
             if place.is_local { None } else { Some(Verifier::start(VERIFIER_THREADS, WAITING_MAX)?) };
@@ -167,12 +168,12 @@ impl Shared {
             admission: Admission::new(config.unauthenticated_max, config.unauthenticated_per_address_max),
             counters: (0..place.workers).map(|_| Arc::default()).collect(),
             cells: config.accounts.iter().map(|_| AccountCells::default()).collect(),
-            gate: Gate::default(),
+            barrier: Barrier::default(),
             ends_session: AtomicBool::new(false),
-            faults: Faults::default(),
+            protocol_errors: ProtocolErrors::default(),
             names: config.names(),
-            letters,
-            boxes: Mutex::new(boxes.into_iter().map(Some).collect()),
+            commands,
+            inboxes: Mutex::new(inboxes.into_iter().map(Some).collect()),
             journals: Mutex::default(),
             handoffs: Mutex::default(),
             recovery,
@@ -190,15 +191,15 @@ impl Shared {
 
     /// Sends a connection to its home. False: that one cannot take it now, and the connection is closed.
     pub(super) fn send(&self, home: usize, arrival: Arrival<OwnedFd>) -> bool {
-        self.letters[home].try_send(Letter::Arrival(Box::new(arrival))).is_ok()
+        self.commands[home].try_send(Command::Arrival(Box::new(arrival))).is_ok()
     }
 
     /// Tells every worker to end its sessions.
     pub(super) fn tell_drain(&self) {
         let until = time::monotonic() + self.drain_limit;
-        for letters in &self.letters {
-            // A full box is emptied within a turn, unless its worker hangs; one that is closed needs no letter.
-            while let Err(SendError::Full(_)) = letters.try_send(Letter::Drain)
+        for commands in &self.commands {
+            // A full box is emptied within a turn, unless its worker hangs; one that is closed needs no command.
+            while let Err(SendError::Full(_)) = commands.try_send(Command::Drain)
                 && time::monotonic() < until
             {
                 thread::yield_now();
@@ -226,9 +227,9 @@ impl Shared {
         self.handoffs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn take_box(&self, worker: usize) -> Option<MailboxReceiver<Letter>> {
-        let mut boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
-        boxes.get_mut(worker).and_then(Option::take)
+    fn take_inbox(&self, worker: usize) -> Option<MailboxReceiver<Command>> {
+        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.get_mut(worker).and_then(Option::take)
     }
 }
 
@@ -249,7 +250,7 @@ fn session_name(first: &Name<10>, ended: u16) -> Name<10> {
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     number: usize,
-    hub: RefCell<Option<Rc<Hub>>>,
+    store: RefCell<Option<Rc<SessionStore>>>,
     application: RefCell<Option<Rc<dyn Application>>>,
     has_begun: Notify,
     is_over: Cell<bool>,
@@ -260,7 +261,7 @@ impl Worker {
         Rc::new(Self {
             shared,
             number,
-            hub: RefCell::default(),
+            store: RefCell::default(),
             application: RefCell::default(),
             has_begun: Notify::default(),
             is_over: Cell::new(false),
@@ -268,9 +269,9 @@ impl Worker {
     }
 
     /// The worker's accounts, once they are there.
-    pub(super) async fn hub(&self) -> Rc<Hub> {
-        poll_fn(|context| match &*self.hub.borrow() {
-            Some(hub) => Poll::Ready(Rc::clone(hub)),
+    pub(super) async fn store(&self) -> Rc<SessionStore> {
+        poll_fn(|context| match &*self.store.borrow() {
+            Some(store) => Poll::Ready(Rc::clone(store)),
             None => {
                 self.has_begun.register(context.waker());
                 Poll::Pending
@@ -282,24 +283,24 @@ impl Worker {
     /// Opens the journal, makes the application, and goes on with connections from elsewhere.
     pub(super) async fn begin<M>(self: Rc<Self>, make: M) -> io::Result<()>
     where
-        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
+        M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
         let journal = self.open_journal().await?;
-        let hub = Hub::new(Arc::clone(&self.shared), self.number, journal.clone());
+        let store = SessionStore::new(Arc::clone(&self.shared), self.number, journal.clone());
         if let (Some(journal), Some(ended)) = (&journal, self.shared.recovery.ended()) {
             journal
-                .append(records::ENDED, 0, hub.epoch_ns(), &[&ended.to_le_bytes()])
+                .append(records::ENDED, 0, store.epoch_ns(), &[&ended.to_le_bytes()])
                 .map_err(io::Error::other)?;
         }
-        let application = make(Rc::clone(&hub))?;
-        hub.set_application(&application);
+        let application = make(Rc::clone(&store))?;
+        store.set_application(&application);
         *self.application.borrow_mut() = Some(application);
         if let Some(journal) = &journal {
             // What the application had to say of earlier starts comes before anything that is new, on every disk.
             journal.committed(journal.last()).await.map_err(io::Error::other)?;
         }
         if let Some(journal) = journal {
-            let failing = Rc::clone(&hub);
+            let failing = Rc::clone(&store);
             spawn(async move {
                 if until_draining(async { _ = journal.failed().await }).await {
                     failing.fail();
@@ -310,11 +311,11 @@ impl Worker {
         if let Some(on_panic) = self.shared.config.on_panic.filter(|_| !self.shared.is_local) {
             spawn(watch_for_panic(on_panic));
         }
-        let Some(letters) = self.shared.take_box(self.number) else {
+        let Some(commands) = self.shared.take_inbox(self.number) else {
             return Err(io::Error::other("the worker has begun before"));
         };
-        spawn(Rc::clone(&self).take_letters(letters));
-        *self.hub.borrow_mut() = Some(hub);
+        spawn(Rc::clone(&self).run_commands(commands));
+        *self.store.borrow_mut() = Some(store);
         self.has_begun.notify();
         Ok(())
     }
@@ -340,22 +341,22 @@ impl Worker {
         Ok(Some(journal))
     }
 
-    async fn take_letters(self: Rc<Self>, mut letters: MailboxReceiver<Letter>) {
-        let hub = self.hub().await;
+    async fn run_commands(self: Rc<Self>, mut commands: MailboxReceiver<Command>) {
+        let store = self.store().await;
         loop {
-            let mut letter = None;
-            let is_letter = until_draining(async { letter = letters.recv().await }).await;
-            match letter.filter(|_| is_letter) {
-                Some(Letter::Arrival(arrival)) => {
+            let mut command = None;
+            let is_command = until_draining(async { command = commands.recv().await }).await;
+            match command.filter(|_| is_command) {
+                Some(Command::Arrival(arrival)) => {
                     if let Ok(arrival) = arrival.unpack() {
                         // Fails only at the limit of tasks: then the connection is closed, which the client sees.
-                        let _ = try_spawn(connection::join(Rc::clone(&hub), arrival));
+                        let _ = try_spawn(connection::join(Rc::clone(&store), arrival));
                     }
                 }
-                Some(Letter::Drain) | None => break,
+                Some(Command::Drain) | None => break,
             }
         }
-        drop(hub);
+        drop(store);
         self.drain().await;
     }
 
@@ -365,15 +366,15 @@ impl Worker {
         if self.is_over.replace(true) {
             return;
         }
-        let hub = self.hub().await;
+        let store = self.store().await;
         let until = time::now() + self.shared.drain_limit;
         let mut deadline = Deadline::new();
-        hub.draining.set(true);
-        let application = hub.application();
+        store.draining.set(true);
+        let application = store.application();
         if let Some(application) = &application {
             application.on_drain();
         }
-        for slot in hub.slots() {
+        for slot in store.slots() {
             if let Some(session) = &slot.state.borrow().session {
                 session.end(End::Drained);
             }
@@ -381,28 +382,28 @@ impl Worker {
         if let Some(application) = &application {
             deadline.until(until, application.settled()).await;
         }
-        let has_ended = deadline.until(until, self.end_session(&hub)).await;
-        hub.is_over.set(has_ended.unwrap_or(false));
-        hub.settled.set(true);
-        let all_left = hub.session_left.until(|| hub.sessions_open.get() == 0);
+        let has_ended = deadline.until(until, self.end_session(&store)).await;
+        store.is_over.set(has_ended.unwrap_or(false));
+        store.settled.set(true);
+        let all_left = store.session_left.until(|| store.sessions_open.get() == 0);
         deadline.until(until, all_left).await;
-        if let Some(journal) = hub.journal() {
+        if let Some(journal) = store.journal() {
             deadline.until(until, journal.close()).await;
         }
         drop(self.application.take());
-        self.shared.gate.pass();
+        self.shared.barrier.pass();
     }
 
     /// Whether the session is over with this drain. Clients are told so when the journal has it, and not before.
-    async fn end_session(&self, hub: &Hub) -> bool {
+    async fn end_session(&self, store: &SessionStore) -> bool {
         // Nothing of it is left for the next start.
-        let Some(journal) = hub.journal() else { return true };
+        let Some(journal) = store.journal() else { return true };
         // What a journal that has failed holds can be asked for after a restart.
         if !self.shared.ends_session.load(Ordering::Relaxed) || self.shared.has_failed() {
             return false;
         }
         let ended = self.shared.generation.to_le_bytes();
-        match journal.append(records::ENDED, 0, hub.epoch_ns(), &[&ended]) {
+        match journal.append(records::ENDED, 0, store.epoch_ns(), &[&ended]) {
             Ok((lsn, _)) => journal.committed(lsn).await.is_ok(),
             Err(_) => false,
         }
@@ -456,9 +457,9 @@ mod tests {
         let place = Place { workers: 2, is_local: true, drain_limit: Duration::from_millis(5) };
         let config = OrdersConfig::new(crate::orders::demo_accounts(1));
         let shared = Shared::new(config, place, Recovery::default()).expect("no threads are asked for");
-        while shared.letters[0].try_send(Letter::Drain).is_ok() {}
+        while shared.commands[0].try_send(Command::Drain).is_ok() {}
         shared.tell_drain();
-        let mut letters = shared.take_box(1).expect("nobody has taken it");
-        assert!(matches!(letters.try_recv(), Some(Letter::Drain)), "the others are told");
+        let mut commands = shared.take_inbox(1).expect("nobody has taken it");
+        assert!(matches!(commands.try_recv(), Some(Command::Drain)), "the others are told");
     }
 }

@@ -13,7 +13,7 @@ use rustix::{
 };
 use weir_engine::Driver;
 use weir_proto::http1::Method;
-use weir_servers::http::{FileCache, FileFault, FileIo, HttpLogs, Refusal};
+use weir_servers::http::{FileCache, FileError, FileIo, HttpLogs, Refusal};
 
 use crate::{
     client::{Client, Response, get},
@@ -288,7 +288,7 @@ fn a_kept_file_that_became_shorter_ends_one_connection_and_is_looked_at_anew() {
                     assert!(reply.status == 200 && reply.content == old[..100_000], "{driver}");
                 });
             let Some(served) = served else { continue };
-            let shrunk = (Refusal::File(FileFault::Shrunk), 1);
+            let shrunk = (Refusal::File(FileError::Shrunk), 1);
             assert_eq!(served.http.counters().refusals(), [shrunk], "{driver}, {io:?}");
         }
     }

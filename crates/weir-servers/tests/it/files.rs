@@ -10,7 +10,7 @@ use std::{
 
 use weir_engine::Driver;
 use weir_proto::http1::Method;
-use weir_servers::http::{Body, FileCache, FileFault, FileIo, HttpConfig, HttpLogs, Refusal, Root};
+use weir_servers::http::{Body, FileCache, FileError, FileIo, HttpConfig, HttpLogs, Refusal, Root};
 
 use crate::{
     client::{Response, get},
@@ -202,9 +202,9 @@ fn nothing_outside_the_root_is_served_and_what_is_missing_ends_nothing() {
         });
         let Some(served) = served else { continue };
         let refusals = served.http.counters().refusals();
-        assert!(refusals.contains(&(Refusal::File(FileFault::Missing), 8)), "{refusals:?}");
-        assert!(refusals.contains(&(Refusal::File(FileFault::LinkOutside), 4)), "{refusals:?}");
-        assert!(refusals.contains(&(Refusal::File(FileFault::LinkRefused), 1)), "{refusals:?}");
+        assert!(refusals.contains(&(Refusal::File(FileError::Missing), 8)), "{refusals:?}");
+        assert!(refusals.contains(&(Refusal::File(FileError::LinkOutside), 4)), "{refusals:?}");
+        assert!(refusals.contains(&(Refusal::File(FileError::LinkRefused), 1)), "{refusals:?}");
     }
 }
 
@@ -392,7 +392,7 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection_and_is_counted() {
                 assert_eq!(other.ask(Method::Get, get("/a.txt")).await.content, b"0123456789");
             });
             let Some(served) = served else { continue };
-            let shrunk = (Refusal::File(FileFault::Shrunk), 1);
+            let shrunk = (Refusal::File(FileError::Shrunk), 1);
             assert_eq!(served.http.counters().refusals(), [shrunk], "{driver}, {io:?}");
         }
     }

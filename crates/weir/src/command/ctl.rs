@@ -166,15 +166,15 @@ fn sessions(answer: &Answer) -> Vec<String> {
         }
         lines.push(line);
     }
-    for fault in answer.faults.iter().flatten() {
-        lines.push(format!("{} has sent what is not taken: {} ({})", fault.account, fault.kind, fault.count));
+    for error in answer.protocol_errors.iter().flatten() {
+        lines.push(format!("{} has sent what is not taken: {} ({})", error.account, error.kind, error.count));
     }
     lines
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_servers::gateway::{Fault, UpstreamStatus, VenueCancels};
+    use weir_servers::gateway::{ProtocolErrors, UpstreamStatus, VenueCancels};
 
     use super::*;
 
@@ -215,7 +215,11 @@ mod tests {
             ok: true,
             session: Some("WEIRGW0001".into()),
             upstreams: Some(vec![upstream(None, 0), upstream(Some("DAY2"), 1)]),
-            faults: Some(vec![Fault { account: "C00001".into(), kind: "ouch_length".into(), count: 2 }]),
+            protocol_errors: Some(vec![ProtocolErrors {
+                account: "C00001".into(),
+                kind: "ouch_length".into(),
+                count: 2,
+            }]),
             ..Answer::default()
         };
         let told = text(&Request::Sessions, &answer);

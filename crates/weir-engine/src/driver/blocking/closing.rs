@@ -8,7 +8,7 @@ use super::{Blocking, Socket};
 use crate::{
     counters::Counters,
     driver::{
-        Mechanism,
+        DriverOps,
         socket::{self, StoredError},
     },
     slots::SlotId,

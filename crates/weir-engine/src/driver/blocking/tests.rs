@@ -18,7 +18,7 @@ use super::{Blocking, REFUSAL_PAUSE_MAX, REFUSALS_MAX};
 use crate::{
     Config, Driver, Runtime,
     counters::Counters,
-    driver::{ListenOptions, Mechanism, Parts, Wait},
+    driver::{DriverOps, ListenOptions, Parts, Wait},
     net::{Address, Listener, Stream},
     time::{monotonic, sleep, timeout},
 };

@@ -8,8 +8,8 @@ use std::task::{Poll, Waker};
 use super::{Answer, Request, try_now};
 use crate::{
     counters::Counters,
-    line::{Line, Ticket},
     pool::Pool,
+    semaphore::{FairSemaphore, Waiter},
     slots::{SlotId, Slots},
 };
 
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) enum Stage {
     New(Request),
     /// In the line.
-    Waiting(Request, Ticket),
+    Waiting(Request, Waiter),
     /// The driver has it.
     Begun(SlotId),
     /// The answer was given.
@@ -73,7 +73,7 @@ struct Operation<T> {
 #[derive(Debug)]
 pub(crate) struct Operations<T> {
     slots: Slots<Operation<T>>,
-    line: Line,
+    permits: FairSemaphore,
     /// Begun and not over.
     in_flight: usize,
 }
@@ -82,14 +82,14 @@ impl<T> Operations<T> {
     /// At most `maximum` are in flight at a time.
     pub(crate) fn new(maximum: usize) -> Self {
         // Answers that nobody has taken yet belong to futures, as their requests did: the tasks bound them.
-        Self { slots: Slots::new(usize::MAX), line: Line::new(maximum), in_flight: 0 }
+        Self { slots: Slots::new(usize::MAX), permits: FairSemaphore::new(maximum), in_flight: 0 }
     }
 
     /// What a future that is polled has to do.
     pub(crate) fn poll(&mut self, stage: &mut Stage, waker: &Waker) -> Step {
         match std::mem::replace(stage, Stage::Over) {
             Stage::New(request) => self.enter(stage, request, None, waker),
-            Stage::Waiting(request, ticket) => self.enter(stage, request, Some(ticket), waker),
+            Stage::Waiting(request, waiter) => self.enter(stage, request, Some(waiter), waker),
             Stage::Begun(id) => self.look(stage, id, waker),
             Stage::Over => Step::Pending,
         }
@@ -99,12 +99,12 @@ impl<T> Operations<T> {
         &mut self,
         stage: &mut Stage,
         request: Request,
-        mut ticket: Option<Ticket>,
+        mut waiter: Option<Waiter>,
         waker: &Waker,
     ) -> Step {
-        match (self.line.poll_enter(&mut ticket, waker), ticket) {
-            (Poll::Pending, Some(ticket)) => {
-                *stage = Stage::Waiting(request, ticket);
+        match (self.permits.poll_acquire(&mut waiter, waker), waiter) {
+            (Poll::Pending, Some(waiter)) => {
+                *stage = Stage::Waiting(request, waiter);
                 Step::Pending
             }
             (Poll::Pending | Poll::Ready(()), _) => Step::Admitted(request),
@@ -160,13 +160,13 @@ impl<T> Operations<T> {
             Lifecycle::Over(_) => return,
         }
         self.in_flight -= 1;
-        self.line.leave();
+        self.permits.release();
     }
 
     /// The future is dropped.
     pub(crate) fn forget(&mut self, stage: &mut Stage) {
         match std::mem::replace(stage, Stage::Over) {
-            Stage::Waiting(_, ticket) => self.line.give_up(ticket),
+            Stage::Waiting(_, waiter) => self.permits.give_up(waiter),
             Stage::Begun(id) => {
                 let Some(operation) = self.slots.get_mut(id) else { return };
                 if let Lifecycle::Over(_) = operation.lifecycle {

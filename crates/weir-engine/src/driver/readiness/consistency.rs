@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Backend, Interest, Kernel, Kind, Readiness, Socket, endpoint::BufferTurn, token};
-use crate::{driver::Mechanism, slots::SlotId};
+use crate::{driver::DriverOps, slots::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(crate) fn kernel(&self) -> &K {

@@ -21,7 +21,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    Mechanism, Parts, Wait,
+    DriverOps, Parts, Wait,
     files::{Answer, Outcome, Stage},
     output::Outlet,
     socket::{self, AcceptFailure, ListenOptions, Reserve},
@@ -302,7 +302,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     }
 }
 
-impl<B: Backend<K>, K: Kernel> Mechanism for Readiness<B, K> {
+impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
         let listener = self.kernel.listen(address, options, &self.parts.counters)?;
         self.insert(listener, Kind::Listener { exclusive: options.exclusive })

@@ -25,7 +25,7 @@ use crate::{
     call_clock::CallClock,
     config::{Config, Driver, DriverChoice, EpollOptions, KernelMask},
     counters::Counters,
-    driver::{Mechanism, Parts, Wait, epoll::Epoll},
+    driver::{DriverOps, Parts, Wait, epoll::Epoll},
     net::{Address, Listener, Stream},
     spawn,
     time::{sleep, timeout, yield_now},

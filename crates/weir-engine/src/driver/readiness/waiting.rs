@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Backend, Kernel, Kind, Readiness, endpoint::BufferTurn};
-use crate::{driver::Mechanism, slots::SlotId};
+use crate::{driver::DriverOps, slots::SlotId};
 
 /// Sockets that an error lists.
 const LISTED_MAX: usize = 16;

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::{Arm, Kind, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
     driver::{
-        Mechanism,
+        DriverOps,
         socket::{self, DRAIN_LOOK, StoredError},
     },
     slots::SlotId,

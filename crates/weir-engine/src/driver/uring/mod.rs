@@ -28,7 +28,7 @@ use socket2::SockAddr;
 use weir_record::kernel::KernelFeature;
 
 use super::{
-    Doorbell, Mechanism, Parts, Wait,
+    Doorbell, DriverOps, Parts, Wait,
     files::{Answer, Operations, Stage},
     output::{Outlet, Output},
     socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
@@ -479,7 +479,7 @@ impl Uring {
     }
 }
 
-impl Mechanism for Uring {
+impl DriverOps for Uring {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
         let descriptor = socket::listen(address, options)?;
         self.insert(descriptor, SocketKind::Listener)

@@ -16,7 +16,7 @@ use crate::{
     Runtime,
     config::{Config, Driver, KernelMask},
     counters::Counters,
-    driver::{Doorbell, Mechanism, Parts, Wait},
+    driver::{Doorbell, DriverOps, Parts, Wait},
     net::Stream,
     slots::SlotId,
     spawn,
@@ -72,7 +72,7 @@ fn read_all(peer: &mut UnixStream) -> Vec<u8> {
 }
 
 fn send(driver: &mut Uring, id: SlotId, bytes: &'static [u8]) {
-    Mechanism::push(driver, id, bytes.into()).expect("it is open");
+    DriverOps::push(driver, id, bytes.into()).expect("it is open");
 }
 
 fn queued(driver: &Uring, id: SlotId) -> usize {

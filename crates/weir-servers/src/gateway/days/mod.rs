@@ -238,8 +238,8 @@ impl Day {
         let shared = Arc::clone(&prepared.shared);
         let (recovery, make) = prepared.into_parts();
         let gateways = RefCell::new(Vec::new());
-        let keep = |hub| {
-            let gateway = make(hub)?;
+        let keep = |store| {
+            let gateway = make(store)?;
             gateways.borrow_mut().push(Rc::clone(&gateway));
             Ok(gateway as _)
         };
@@ -406,7 +406,7 @@ fn kill(world: &World, account: Option<u32>, on: bool) {
         }
     }
     let payload = serde_json::to_vec(&change).expect("it is text");
-    world.gateways[0].hub.log(RECORD_CONTROL, 0, &[&payload]);
+    world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);
 }
 
 fn first_seed() -> Option<u64> {

@@ -15,7 +15,7 @@ use crate::gateway::{application::Gateway, commands::Cancels, ledger::Ledger};
 
 /// Cancels of the orders of an account, or of all.
 #[derive(Debug)]
-pub(super) struct Owed {
+pub(super) struct PendingMassCancel {
     /// Of orders up to this number.
     through: u32,
     /// What clients are told; to the exchange each is a cancel like any other.
@@ -28,7 +28,7 @@ pub(super) struct Owed {
     sent: Rc<Cell<u64>>,
 }
 
-impl Owed {
+impl PendingMassCancel {
     /// The exchange has begun another session, and numbers begin again.
     pub(super) fn leave_orders(&mut self) {
         self.through = 0;
@@ -50,7 +50,7 @@ impl Upstream {
         let handed = self.handed.get();
         let through = if has_failed { handed } else { self.ledger.borrow().last_number() };
         let orders = self.ledger.borrow().count_open(account, through);
-        let mut all = self.cancels_owed.borrow_mut();
+        let mut all = self.mass_cancels.borrow_mut();
         let earlier = all.remove(&account);
         if orders == 0 {
             return 0;
@@ -62,7 +62,7 @@ impl Upstream {
             }
             _ => (0, 0, Rc::default()),
         };
-        let mut owed = Owed { through, reason, orders, expired: 0, queued, sent };
+        let mut owed = PendingMassCancel { through, reason, orders, expired: 0, queued, sent };
         if self.is_up.get() {
             #[cfg(test)]
             let is_behind =
@@ -84,7 +84,7 @@ impl Upstream {
         account: Option<AccountId>,
         numbers: RangeInclusive<u32>,
         to: &RefCell<Waiting>,
-        owed: &mut Owed,
+        owed: &mut PendingMassCancel,
     ) {
         let to = &mut *to.borrow_mut();
         let count = self.ledger.borrow().cancel_all(account, numbers, &mut to.bytes);
@@ -97,17 +97,17 @@ impl Upstream {
 
     /// What has become of the last cancels of an account's orders, or of all orders.
     pub(in crate::gateway) fn cancels_of(&self, account: Option<AccountId>) -> Cancels {
-        let all = self.cancels_owed.borrow();
+        let all = self.mass_cancels.borrow();
         let Some(owed) = all.get(&account) else { return Cancels::default() };
-        let Owed { orders, expired, .. } = *owed;
+        let PendingMassCancel { orders, expired, .. } = *owed;
         let open = self.ledger.borrow().count_open(account, owed.through).min(orders);
         Cancels { orders, sent: owed.sent.get().min(orders), open, expired: expired.min(orders - open) }
     }
 
     /// Orders end here: of those that we have cancelled it is counted, because no exchange has confirmed it.
     pub(super) fn end_here<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
-        let (mut all, mut ledger) = (self.cancels_owed.borrow_mut(), self.ledger.borrow_mut());
-        let count = |ledger: &Ledger, account: Option<AccountId>, owed: &Owed| {
+        let (mut all, mut ledger) = (self.mass_cancels.borrow_mut(), self.ledger.borrow_mut());
+        let count = |ledger: &Ledger, account: Option<AccountId>, owed: &PendingMassCancel| {
             ledger.count_open(account, owed.through).min(owed.orders)
         };
         let open: Vec<u64> = all.iter().map(|(account, owed)| count(&ledger, *account, owed)).collect();
@@ -121,7 +121,7 @@ impl Upstream {
     /// Whether an order is open that we have cancelled.
     pub(in crate::gateway) fn has_cancels_open(&self) -> bool {
         let ledger = self.ledger.borrow();
-        self.cancels_owed.borrow().iter().any(|(account, owed)| ledger.has_open(*account, owed.through))
+        self.mass_cancels.borrow().iter().any(|(account, owed)| ledger.has_open(*account, owed.through))
     }
 
     /// On a new connection: behind the orders they are about, and at once too where these have to wait, with what
@@ -133,7 +133,7 @@ impl Upstream {
             let mut urgent = self.urgent.borrow_mut();
             urgent.messages += self.ledger.borrow().resend_cancels(handed, &mut urgent.bytes);
         }
-        for (account, owed) in self.cancels_owed.borrow_mut().iter_mut() {
+        for (account, owed) in self.mass_cancels.borrow_mut().iter_mut() {
             (owed.queued, owed.sent) = (0, Rc::default());
             if must_wait {
                 self.queue_cancels(*account, 0..=owed.through.min(handed), &self.urgent, owed);
@@ -144,7 +144,7 @@ impl Upstream {
 
     /// Why an order was cancelled that the exchange says its user cancelled, if that was us.
     pub(super) fn reason_of(&self, canceled: &Canceled, account: AccountId) -> Option<u8> {
-        let owed = self.cancels_owed.borrow();
+        let owed = self.mass_cancels.borrow();
         if canceled.reason != cancel_reason::USER || owed.is_empty() {
             return None;
         }

@@ -3,7 +3,7 @@
 
 use weir_proto::soup::Name;
 
-use super::{Upstream, cancels::Owed};
+use super::{Upstream, cancels::PendingMassCancel};
 use crate::gateway::{application::Gateway, expiry::Expiry, ledger::Ledger, task::pack_sequence};
 
 impl Upstream {
@@ -38,7 +38,7 @@ impl Upstream {
         self.handed.set(0);
         self.handed_here.set(0);
         let expiries = self.end_here(Ledger::begin_anew);
-        self.cancels_owed.borrow_mut().values_mut().for_each(Owed::leave_orders);
+        self.mass_cancels.borrow_mut().values_mut().for_each(PendingMassCancel::leave_orders);
         expiries
     }
 

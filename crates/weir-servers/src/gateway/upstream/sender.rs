@@ -273,7 +273,7 @@ async fn hand_over(gateway: &Gateway, upstream: &Upstream, batch: &Waiting) {
         sent.set(sent.get() + count);
     }
     gateway.counters.upstream_sent.add(batch.messages);
-    gateway.hub.counters().add_sent(batch.messages);
+    gateway.store.counters().add_sent(batch.messages);
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::{Behind, CONTENT_WINDOW_BYTES, Connection, Form, Pause};
 use crate::http::{
     config::Body,
     counters::Refusal,
-    files::{FileFault, FileIo, Unopened},
+    files::{FileError, FileIo, Unopened},
     replies::Replies,
     served::FileSlice,
 };
@@ -139,8 +139,8 @@ impl Connection {
                     }
                     // The head has promised more than there is: an early end is the only way to say so.
                     outcome => {
-                        let fault = if outcome.is_ok() { FileFault::Shrunk } else { FileFault::Failed };
-                        self.count_refusal(Refusal::File(fault));
+                        let error = if outcome.is_ok() { FileError::Shrunk } else { FileError::Failed };
+                        self.count_refusal(Refusal::File(error));
                         self.worker.distrust_files();
                         return false;
                     }

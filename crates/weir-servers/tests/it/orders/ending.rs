@@ -15,7 +15,7 @@ use weir_proto::{
 };
 use weir_servers::{
     journal::Level,
-    orders::{AccountConfig, Application, Hub, OrdersConfig, OrdersServer},
+    orders::{AccountConfig, Application, OrdersConfig, OrdersServer, SessionStore},
 };
 use weir_trading::AccountId;
 
@@ -193,7 +193,7 @@ fn a_worker_that_panics_raises_the_alarm() {
     let listen = "127.0.0.1:0".parse().expect("an address");
     let server_config =
         ServerConfig { workers: 2, ..ServerConfig::new(Config::with_driver(Driver::Poll), listen) };
-    let make = |_: Rc<Hub>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Panics)) };
+    let make = |_: Rc<SessionStore>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Panics)) };
     let server = OrdersServer::start(server_config, orders, make).expect("it runs everywhere");
     now(async {
         let mut client = Client::connect(server.address(), false).await;
@@ -209,7 +209,7 @@ fn a_worker_that_panics_raises_the_alarm() {
 }
 
 /// Says more at once than any journal lets wait.
-struct Floods(Rc<Hub>);
+struct Floods(Rc<SessionStore>);
 
 impl Application for Floods {
     fn on_message(&self, account: AccountId, _: Inbound<'_>, _: &[u8], _: Instant) {
@@ -225,7 +225,8 @@ impl Application for Floods {
 fn a_message_that_the_journal_does_not_take_ends_everybody_and_is_seen_from_outside() {
     let folder = Folder::new("flood");
     let orders = OrdersConfig { journal_segment_bytes: 64 << 20, ..journaled(&folder, Level::Os, 2) };
-    let make = |hub: Rc<Hub>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Floods(hub))) };
+    let make =
+        |store: Rc<SessionStore>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Floods(store))) };
     on_sim_serving(Config::with_driver(Driver::Sim), orders, make, async |network| {
         let (mut other, mut client) = (network.enter("C00002").await, network.enter("C00001").await);
         assert!(!network.stats().journal.expect("there is one").failed);
@@ -246,7 +247,7 @@ fn a_message_that_the_journal_does_not_take_ends_everybody_and_is_seen_from_outs
 fn the_blocking_driver_is_refused_with_its_reason() {
     let listen = "127.0.0.1:0".parse().expect("an address");
     let server_config = ServerConfig::new(Config::with_driver(Driver::Blocking), listen);
-    let make = |_: Rc<Hub>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Panics)) };
+    let make = |_: Rc<SessionStore>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Panics)) };
     let error = OrdersServer::start(server_config, config(1), make).expect_err("it cannot").to_string();
     assert!(error.contains("blocking") && error.contains("two operations"), "{error}");
 }

@@ -11,7 +11,7 @@ use weir_engine::{
 use weir_record::{engine::EngineStats, orders::NodeStats};
 use weir_servers::{
     exchange::{self, Mode},
-    orders::{Application, Hub, LocalOrders, OrdersConfig, OrdersControl, demo_accounts},
+    orders::{Application, LocalOrders, OrdersConfig, OrdersControl, SessionStore, demo_accounts},
 };
 
 use super::client::Client;
@@ -236,7 +236,7 @@ pub fn on_sim_with(engine: Config, config: OrdersConfig, script: impl AsyncFn(&N
 pub fn on_sim_serving(
     engine: Config,
     config: OrdersConfig,
-    make: impl Fn(Rc<Hub>) -> std::io::Result<Rc<dyn Application>>,
+    make: impl Fn(Rc<SessionStore>) -> std::io::Result<Rc<dyn Application>>,
     script: impl AsyncFn(&Network),
 ) {
     println!("sim");

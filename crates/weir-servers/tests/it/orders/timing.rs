@@ -16,7 +16,7 @@ use weir_proto::{
 };
 use weir_servers::{
     journal::Level,
-    orders::{Application, Hub, OrdersConfig, Waiting},
+    orders::{Application, OrdersConfig, SessionStore, Waiting},
 };
 use weir_trading::AccountId;
 
@@ -343,13 +343,13 @@ fn clients_that_read_their_replay_slowly_keep_nobody_else_from_theirs() {
 
 /// Takes nothing of anybody until some time has passed, and then answers.
 struct HoldsBack {
-    hub: Rc<Hub>,
+    store: Rc<SessionStore>,
     until: Instant,
 }
 
 impl Application for HoldsBack {
     fn on_message(&self, account: AccountId, _: Inbound<'_>, _: &[u8], _: Instant) {
-        self.hub.emit(account, &[b"taken"], 0);
+        self.store.emit(account, &[b"taken"], 0);
     }
 
     fn is_ready(&self, _: AccountId) -> bool {
@@ -363,8 +363,8 @@ impl Application for HoldsBack {
 
 #[test]
 fn a_client_that_is_held_back_is_not_taken_for_a_silent_one() {
-    let make = |hub: Rc<Hub>| -> std::io::Result<Rc<dyn Application>> {
-        Ok(Rc::new(HoldsBack { hub, until: now() + seconds(40) }))
+    let make = |store: Rc<SessionStore>| -> std::io::Result<Rc<dyn Application>> {
+        Ok(Rc::new(HoldsBack { store, until: now() + seconds(40) }))
     };
     on_sim_serving(Config::with_driver(Driver::Sim), config(1), make, async |network| {
         let mut client = network.enter("C00001").await;

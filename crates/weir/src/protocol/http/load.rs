@@ -93,7 +93,7 @@ fn usage(text: String) -> anyhow::Error {
 
 fn urls(texts: &[String]) -> Result<Vec<(String, Url)>> {
     let read = |text: &String| {
-        let url = text.parse::<Url>().map_err(|fault| usage(format!("{text}: {fault}")))?;
+        let url = text.parse::<Url>().map_err(|error| usage(format!("{text}: {error}")))?;
         Ok((text.clone(), url))
     };
     texts.iter().map(read).collect()

@@ -143,9 +143,9 @@ fn file_cache(arguments: &ServeHttp) -> Result<FileCache> {
 fn headers(lines: &[String]) -> Result<ReplyHeaders> {
     let mut headers = ReplyHeaders::default();
     for line in lines {
-        headers.add(line).map_err(|fault| {
+        headers.add(line).map_err(|error| {
             UsageError(format!(
-                "--header {line:?} {fault}; write 'Name: value', as in 'Cache-Control: max-age=60'"
+                "--header {line:?} {error}; write 'Name: value', as in 'Cache-Control: max-age=60'"
             ))
         })?;
     }

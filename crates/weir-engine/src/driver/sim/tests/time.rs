@@ -126,7 +126,7 @@ fn tasks_that_wait_for_each_other_are_reported_too() {
 
 #[test]
 fn a_message_from_another_thread_is_taken_before_a_deadlock_is_called() {
-    use crate::driver::{Mechanism, Parts, Wait, sim};
+    use crate::driver::{DriverOps, Parts, Wait, sim};
     let wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
     let wake = std::sync::Arc::new(wake);
     let parts = Parts::new(&config(options(1)), Default::default(), std::sync::Arc::clone(&wake));

@@ -19,18 +19,19 @@ use super::{
     account::{Account, Slot},
     clock::Clock,
     records,
-    session::{End, Notify, Session},
-    tail::Mark,
+    retransmit::Mark,
+    session::{End, Session},
     worker::Shared,
 };
 use crate::journal::{Journal, JournalReader, Lsn};
+use crate::notify::Notify;
 
 /// Reads of old messages that one worker has under way at a time; more wait for their turn.
 pub(super) const REPLAYS_MAX: usize = 8;
 
 /// One worker's accounts, seen by its application and its connections.
-pub struct Hub {
-    me: Weak<Hub>,
+pub struct SessionStore {
+    me: Weak<SessionStore>,
     pub(super) shared: Arc<Shared>,
     worker: usize,
     /// By account; those of other workers are empty.
@@ -67,17 +68,17 @@ pub struct Hub {
 struct Undurable {
     lsn: Lsn,
     account: AccountId,
-    /// Number of the message behind it, and where that begins in the tail.
+    /// Number of the message behind it, and where that begins in the buffer.
     end: Mark,
 }
 
-impl std::fmt::Debug for Hub {
+impl std::fmt::Debug for SessionStore {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Hub").field("worker", &self.worker).finish_non_exhaustive()
+        formatter.debug_struct("SessionStore").field("worker", &self.worker).finish_non_exhaustive()
     }
 }
 
-impl Hub {
+impl SessionStore {
     /// The accounts of one worker as recovery has found them.
     pub(super) fn new(shared: Arc<Shared>, worker: usize, journal: Option<Rc<Journal>>) -> Rc<Self> {
         let slots = (0..shared.config.accounts.len())
@@ -90,7 +91,7 @@ impl Hub {
         for slot in slots.iter().flatten() {
             slot.show(&shared.cells[slot.account.0 as usize]);
         }
-        let hub = Rc::new_cyclic(|me| Self {
+        let store = Rc::new_cyclic(|me| Self {
             me: me.clone(),
             worker,
             slots,
@@ -112,15 +113,15 @@ impl Hub {
             replay_ended: Notify::default(),
             session_left: Notify::default(),
         });
-        if let Some(journal) = &hub.journal {
-            let weak = Rc::downgrade(&hub);
+        if let Some(journal) = &store.journal {
+            let weak = Rc::downgrade(&store);
             journal.on_durable(Box::new(move |durable| {
-                if let Some(hub) = weak.upgrade() {
-                    hub.on_durable(durable);
+                if let Some(store) = weak.upgrade() {
+                    store.on_durable(durable);
                 }
             }));
         }
-        hub
+        store
     }
 
     /// Appends one message to the stream of an account, which must be one of this worker's. It is sent when it is
@@ -323,7 +324,7 @@ impl Hub {
     }
 
     /// Shared ownership of this.
-    pub(super) fn strong(&self) -> Option<Rc<Hub>> {
+    pub(super) fn strong(&self) -> Option<Rc<SessionStore>> {
         self.me.upgrade()
     }
 
@@ -381,9 +382,9 @@ impl Hub {
         }
         let slot = self.slot(account);
         let state = &mut *slot.state.borrow_mut();
-        let sequence = state.tail.end().sequence;
-        state.tail.push(frame);
-        let end = state.tail.end();
+        let sequence = state.retransmit.end().sequence;
+        state.retransmit.push(frame);
+        let end = state.retransmit.end();
         self.shared.cells[account.0 as usize].sequence_last.set(sequence);
         if self.journal.is_none() {
             state.durable = end;
@@ -406,7 +407,7 @@ impl Hub {
             }
         }
         let keep = state.kept_from();
-        state.tail.trim(self.shared.config.retained_bytes_max, keep);
+        state.retransmit.trim(self.shared.config.retained_bytes_max, keep);
     }
 
     fn journal_append(&self, kind: u8, session: u32, parts: &[&[u8]]) -> Lsn {
@@ -488,7 +489,7 @@ impl Hub {
             return;
         }
         let messages = state.durable.sequence - next.sequence;
-        let (first, second) = state.tail.between(next, state.durable);
+        let (first, second) = state.retransmit.between(next, state.durable);
         if session.push_both(first, second, self.now()) {
             session.set_next(state.durable);
             self.count_sent(slot, messages, state.durable.sequence - 1);
@@ -500,8 +501,8 @@ impl Hub {
     /// Hands a connection that does not take what is sent to a task of its own, which waits for it.
     pub(super) fn fall_behind(&self, slot: &Slot, session: &Rc<Session>) {
         self.shared.cells[slot.account.0 as usize].state.set(super::counters::AccountCells::REPLAYING);
-        let Some(hub) = self.strong() else { return };
-        session.fall_behind(&hub, slot.account);
+        let Some(store) = self.strong() else { return };
+        session.fall_behind(&store, slot.account);
     }
 
     /// Cuts a connection off for which too much waits.

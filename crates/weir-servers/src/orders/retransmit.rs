@@ -25,13 +25,13 @@ const STRIDE_BYTES: u64 = 4 << 10;
 pub(super) struct Mark {
     /// Number of the message behind it.
     pub(super) sequence: u64,
-    /// Bytes of all frames before it, since the beginning of this tail.
+    /// Bytes of all frames before it, since the beginning of this buffer.
     pub(super) offset: u64,
 }
 
 /// The last messages of a stream.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct RetransmitBuffer {
     frames: VecDeque<u8>,
     start: Mark,
     end: Mark,
@@ -39,7 +39,7 @@ pub(super) struct Tail {
     places: VecDeque<Mark>,
 }
 
-impl Tail {
+impl RetransmitBuffer {
     /// Empty; the next message has this number.
     pub(super) fn new(next: u64) -> Self {
         let mark = Mark { sequence: next, offset: 0 };
@@ -178,8 +178,8 @@ mod tests {
         bytes
     }
 
-    fn all(tail: &Tail, from: Mark, to: Mark) -> Vec<u8> {
-        let (first, second) = tail.between(from, to);
+    fn all(buffer: &RetransmitBuffer, from: Mark, to: Mark) -> Vec<u8> {
+        let (first, second) = buffer.between(from, to);
         [first, second].concat()
     }
 
@@ -190,45 +190,45 @@ mod tests {
             bytes_max in 0_usize..30_000,
             kept in 0_u64..200,
         ) {
-            let mut tail = Tail::new(1);
+            let mut buffer = RetransmitBuffer::new(1);
             let mut frames = Vec::new();
             for (number, length) in lengths.iter().enumerate() {
                 let frame = frame(&vec![number as u8; *length]);
-                tail.push(&frame);
+                buffer.push(&frame);
                 frames.push(frame);
                 // What is not sent yet stays.
-                let nearest = if kept > tail.start().sequence { tail.end() } else { tail.start() };
-                let keep = tail.find(kept.max(1)).unwrap_or(nearest);
-                tail.trim(bytes_max, keep);
-                prop_assert!(tail.start().sequence <= keep.sequence);
+                let nearest = if kept > buffer.start().sequence { buffer.end() } else { buffer.start() };
+                let keep = buffer.find(kept.max(1)).unwrap_or(nearest);
+                buffer.trim(bytes_max, keep);
+                prop_assert!(buffer.start().sequence <= keep.sequence);
             }
-            let (start, end) = (tail.start(), tail.end());
+            let (start, end) = (buffer.start(), buffer.end());
             prop_assert_eq!(end.sequence, frames.len() as u64 + 1);
             for sequence in start.sequence..=end.sequence {
-                let mark = tail.find(sequence).expect("it is held");
-                prop_assert_eq!(all(&tail, mark, end), frames[sequence as usize - 1..].concat());
-                let next = tail.advance(mark, end, 1000);
+                let mark = buffer.find(sequence).expect("it is held");
+                prop_assert_eq!(all(&buffer, mark, end), frames[sequence as usize - 1..].concat());
+                let next = buffer.advance(mark, end, 1000);
                 prop_assert!(next.sequence > mark.sequence || mark == end);
                 prop_assert!(next.offset - mark.offset <= 1000 || next.sequence == mark.sequence + 1);
             }
-            prop_assert_eq!(tail.find(end.sequence + 1), None);
-            prop_assert_eq!(tail.find(start.sequence.wrapping_sub(1)).is_none(), true);
+            prop_assert_eq!(buffer.find(end.sequence + 1), None);
+            prop_assert_eq!(buffer.find(start.sequence.wrapping_sub(1)).is_none(), true);
         }
     }
 
     #[test]
     fn memory_follows_what_is_held() {
         let message = frame(&[b'x'; 64]);
-        let mut tail = Tail::new(1);
-        let start = tail.start();
-        while tail.end().offset < 4 << 20 {
-            tail.push(&message);
-            tail.trim(64 << 10, start);
+        let mut buffer = RetransmitBuffer::new(1);
+        let start = buffer.start();
+        while buffer.end().offset < 4 << 20 {
+            buffer.push(&message);
+            buffer.trim(64 << 10, start);
         }
-        assert!(tail.capacity_bytes() <= 5 << 20, "{}", tail.capacity_bytes());
-        assert_eq!(tail.start().sequence, 1, "all of it is still to be sent");
-        tail.trim(64 << 10, tail.end());
-        assert!(tail.end().offset - tail.start().offset <= 64 << 10);
-        assert!(tail.capacity_bytes() <= 160 << 10, "{}", tail.capacity_bytes());
+        assert!(buffer.capacity_bytes() <= 5 << 20, "{}", buffer.capacity_bytes());
+        assert_eq!(buffer.start().sequence, 1, "all of it is still to be sent");
+        buffer.trim(64 << 10, buffer.end());
+        assert!(buffer.end().offset - buffer.start().offset <= 64 << 10);
+        assert!(buffer.capacity_bytes() <= 160 << 10, "{}", buffer.capacity_bytes());
     }
 }

@@ -5,10 +5,8 @@ use std::{
     collections::{HashSet, VecDeque},
 };
 
-use super::{
-    signal::Signal,
-    task::{Kind, Task},
-};
+use super::task::{Kind, Task};
+use crate::notify::Signal;
 
 /// What the port to another worker did not take, in order.
 ///
@@ -17,7 +15,7 @@ use super::{
 /// (`Gateway::fall_behind`). So its maximum is: one order for each account, of which more are refused; a cancel of
 /// everything for each of these and for each account; and answers, none of which may be lost, as many as one receive
 /// of each upstream session has and one to each order that was on its way here.
-pub(super) struct Stuck {
+pub(super) struct Overflow {
     orders_max: usize,
     orders: Cell<usize>,
     tasks: RefCell<VecDeque<Task>>,
@@ -27,7 +25,7 @@ pub(super) struct Stuck {
     pub(super) added: Signal,
 }
 
-impl Stuck {
+impl Overflow {
     /// For the clients of so many accounts.
     pub(super) fn new(accounts: usize) -> Self {
         Self {
@@ -93,13 +91,13 @@ impl Stuck {
 mod tests {
     use super::*;
 
-    fn kinds(stuck: &Stuck) -> Vec<(Kind, u32)> {
+    fn kinds(stuck: &Overflow) -> Vec<(Kind, u32)> {
         stuck.tasks.borrow().iter().map(|task| (task.kind, task.account)).collect()
     }
 
     #[test]
     fn what_is_stuck_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
-        let stuck = Stuck::new(2);
+        let stuck = Overflow::new(2);
         let add = |kind: Kind, account: u32| stuck.add(Task::bare(kind, account));
         assert!(stuck.takes_order());
         for account in [1, 2, 1] {

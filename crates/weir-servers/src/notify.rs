@@ -1,4 +1,4 @@
-//! Waking a task of the same worker.
+//! Waking tasks of the same worker: a [`Signal`] for one, a [`Notify`] for as many as wait.
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,7 +9,7 @@ use std::{
 /// Something one task waits for and others of its worker announce. Announcing it again before it is taken costs
 /// nothing.
 #[derive(Debug, Default)]
-pub(super) struct Signal {
+pub(crate) struct Signal {
     is_raised: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -17,21 +17,21 @@ pub(super) struct Signal {
 impl Signal {
     /// Announces it.
     #[inline]
-    pub(super) fn raise(&self) {
+    pub(crate) fn raise(&self) {
         if !self.is_raised.replace(true) {
             self.wake();
         }
     }
 
     /// Wakes the task without announcing anything: what it waits for beside may have changed.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
     }
 
     /// Takes the announcement, or leaves a waker.
-    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<()> {
         if self.is_raised.replace(false) {
             return Poll::Ready(());
         }
@@ -40,7 +40,7 @@ impl Signal {
     }
 
     /// Leaves a waker.
-    pub(super) fn register(&self, context: &Context<'_>) {
+    pub(crate) fn register(&self, context: &Context<'_>) {
         let mut waker = self.waker.borrow_mut();
         if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             *waker = Some(context.waker().clone());
@@ -48,42 +48,48 @@ impl Signal {
     }
 
     /// Waits for it.
-    pub(super) async fn raised(&self) {
+    pub(crate) async fn raised(&self) {
         poll_fn(|context| self.poll(context)).await;
     }
 }
 
-/// Tasks that wait for room.
+/// Tasks that wait for something to have happened. As many as there are connections.
 #[derive(Debug, Default)]
-pub(super) struct Waiters {
-    wakers: RefCell<Vec<Waker>>,
-}
+pub(crate) struct Notify(RefCell<Vec<Waker>>);
 
-impl Waiters {
-    /// Waits until `is_over` holds; it is asked again after each [`Self::wake_all`].
-    pub(super) async fn wait(&self, is_over: impl Fn() -> bool) {
+impl Notify {
+    /// Leaves a waker for the next time.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let mut wakers = self.0.borrow_mut();
+        if !wakers.iter().any(|known| known.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
+    }
+
+    /// Wakes whoever waits.
+    pub(crate) fn notify(&self) {
+        // Not borrowed while they are woken: what a waker does is not ours to know.
+        let wakers = self.0.take();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until something holds, looking whenever this is notified.
+    pub(crate) async fn until(&self, holds: impl Fn() -> bool) {
         poll_fn(|context| {
-            if is_over() {
+            if holds() {
                 return Poll::Ready(());
             }
-            let mut wakers = self.wakers.borrow_mut();
-            if !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-                wakers.push(context.waker().clone());
-            }
+            self.register(context.waker());
             Poll::Pending
         })
         .await;
-    }
-
-    /// Something has changed.
-    pub(super) fn wake_all(&self) {
-        let wakers = std::mem::take(&mut *self.wakers.borrow_mut());
-        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use weir_engine::{Config, Driver, Runtime, spawn, time::yield_now};
 
     use super::*;
@@ -95,11 +101,11 @@ mod tests {
     #[test]
     fn a_signal_raised_twice_before_it_is_taken_is_one() {
         run(async {
-            let signal = std::rc::Rc::new(Signal::default());
+            let signal = Rc::new(Signal::default());
             signal.raise();
             signal.raise();
             signal.raised().await;
-            let other = std::rc::Rc::clone(&signal);
+            let other = Rc::clone(&signal);
             let waiting = spawn(async move { other.raised().await });
             yield_now().await;
             assert!(!waiting.is_finished());
@@ -109,18 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_room_goes_on_when_there_is_some() {
+    fn who_waits_goes_on_when_it_holds() {
         run(async {
-            let waiters = std::rc::Rc::new(Waiters::default());
-            let room = std::rc::Rc::new(Cell::new(false));
-            let (there, seen) = (std::rc::Rc::clone(&waiters), std::rc::Rc::clone(&room));
-            let waiting = spawn(async move { there.wait(|| seen.get()).await });
+            let notify = Rc::new(Notify::default());
+            let room = Rc::new(Cell::new(false));
+            let (there, seen) = (Rc::clone(&notify), Rc::clone(&room));
+            let waiting = spawn(async move { there.until(|| seen.get()).await });
             yield_now().await;
-            waiters.wake_all();
+            notify.notify();
             yield_now().await;
-            assert!(!waiting.is_finished(), "there was no room yet");
+            assert!(!waiting.is_finished(), "it does not hold yet");
             room.set(true);
-            waiters.wake_all();
+            notify.notify();
             waiting.await;
         });
     }

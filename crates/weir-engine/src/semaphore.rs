@@ -1,0 +1,173 @@
+//! A semaphore that is fair: first come, first served, and nobody waits for a permit that is free.
+//!
+//! Pure but for the wakers it calls. A permit that becomes free is handed to the first who waits and to nobody else:
+//! who comes later cannot take it, and who gives up after that passes it on.
+//!
+//! Invariant: nobody waits while a permit is free.
+
+use std::{
+    collections::VecDeque,
+    task::{Poll, Waker},
+};
+
+/// Who waits for a permit, in the order they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Waiter(u64);
+
+/// Permits, and who waits for one.
+#[derive(Debug)]
+pub(crate) struct FairSemaphore {
+    free: usize,
+    /// In the order they came.
+    waiting: VecDeque<(Waiter, Waker)>,
+    next: u64,
+}
+
+impl FairSemaphore {
+    /// With so many permits; with at least one, because nobody would ever get one of none.
+    pub(crate) fn new(permits: usize) -> Self {
+        Self { free: permits.max(1), waiting: VecDeque::new(), next: 0 }
+    }
+
+    /// Takes a permit, or waits in line for one; who waits already takes the permit that was handed over for it.
+    pub(crate) fn poll_acquire(&mut self, waiter: &mut Option<Waiter>, waker: &Waker) -> Poll<()> {
+        if let Some(own) = *waiter {
+            return match self.position(own) {
+                Some(position) => {
+                    self.waiting[position].1.clone_from(waker);
+                    Poll::Pending
+                }
+                None => {
+                    *waiter = None;
+                    Poll::Ready(())
+                }
+            };
+        }
+        if self.free > 0 {
+            self.free -= 1;
+            return Poll::Ready(());
+        }
+        let own = Waiter(self.next);
+        self.next += 1;
+        self.waiting.push_back((own, waker.clone()));
+        *waiter = Some(own);
+        Poll::Pending
+    }
+
+    /// Gives a permit back.
+    pub(crate) fn release(&mut self) {
+        match self.waiting.pop_front() {
+            Some((_, waker)) => waker.wake(),
+            None => self.free += 1,
+        }
+    }
+
+    /// This one waits no more.
+    pub(crate) fn give_up(&mut self, waiter: Waiter) {
+        match self.position(waiter) {
+            Some(position) => drop(self.waiting.remove(position)),
+            // A permit was handed over that nobody will take.
+            None => self.release(),
+        }
+    }
+
+    /// Where a waiter stands; `None` once a permit was handed over for it.
+    fn position(&self, waiter: Waiter) -> Option<usize> {
+        self.waiting.binary_search_by_key(&waiter, |(waiter, _)| *waiter).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    };
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Count(AtomicUsize);
+
+    impl std::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn acquire(semaphore: &mut FairSemaphore, waiter: &mut Option<Waiter>) -> bool {
+        semaphore.poll_acquire(waiter, Waker::noop()).is_ready()
+    }
+
+    #[test]
+    fn a_permit_goes_to_the_first_in_line_and_not_to_who_comes_later() {
+        let mut semaphore = FairSemaphore::new(1);
+        let (mut inside, mut first, mut second, mut late) = (None, None, None, None);
+        assert!(acquire(&mut semaphore, &mut inside));
+        let woken = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(semaphore.poll_acquire(&mut first, &waker).is_pending());
+        assert!(!acquire(&mut semaphore, &mut second));
+        semaphore.release();
+        assert_eq!(woken.0.load(SeqCst), 1);
+        assert!(!acquire(&mut semaphore, &mut late), "the permit is the first one's");
+        assert!(acquire(&mut semaphore, &mut first));
+        semaphore.release();
+        assert!(!acquire(&mut semaphore, &mut late) && acquire(&mut semaphore, &mut second));
+    }
+
+    #[test]
+    fn who_gives_up_a_permit_that_was_handed_over_passes_it_on() {
+        let mut semaphore = FairSemaphore::new(1);
+        let (mut inside, mut first, mut second) = (None, None, None);
+        assert!(acquire(&mut semaphore, &mut inside));
+        assert!(!acquire(&mut semaphore, &mut first) && !acquire(&mut semaphore, &mut second));
+        semaphore.release();
+        semaphore.give_up(first.expect("it has a waiter"));
+        assert!(acquire(&mut semaphore, &mut second));
+    }
+
+    proptest! {
+        #[test]
+        fn permits_are_neither_lost_nor_handed_out_twice(
+            permits in 1usize..4,
+            steps in prop::collection::vec((0u8..4, any::<prop::sample::Index>()), 0..200),
+        ) {
+            let mut semaphore = FairSemaphore::new(permits);
+            let mut waiting: Vec<Option<Waiter>> = Vec::new();
+            let mut inside = 0;
+            for (kind, choice) in steps {
+                match kind {
+                    0 => {
+                        let mut waiter = None;
+                        if acquire(&mut semaphore, &mut waiter) { inside += 1 } else { waiting.push(waiter) }
+                    }
+                    1 if !waiting.is_empty() => {
+                        let at = choice.index(waiting.len());
+                        if acquire(&mut semaphore, &mut waiting[at]) {
+                            waiting.remove(at);
+                            inside += 1;
+                        }
+                    }
+                    2 if !waiting.is_empty() => {
+                        let waiter = waiting.remove(choice.index(waiting.len()));
+                        semaphore.give_up(waiter.expect("it waits"));
+                    }
+                    3 if inside > 0 => {
+                        inside -= 1;
+                        semaphore.release();
+                    }
+                    _ => {}
+                }
+                prop_assert!(inside <= permits);
+                prop_assert!(semaphore.free == 0 || semaphore.waiting.is_empty());
+            }
+            for waiter in waiting {
+                semaphore.give_up(waiter.expect("it waits"));
+            }
+            (0..inside).for_each(|_| semaphore.release());
+            prop_assert_eq!(semaphore.free, permits);
+        }
+    }
+}
