@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
 use crate::{counters::Counter, time::monotonic};
 

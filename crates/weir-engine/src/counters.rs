@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
 use crate::call_clock::CallClock;
 

@@ -67,7 +67,4 @@ pub use pool::Lease;
 pub use remote::{Remote, RemoteError};
 pub use runtime::{Runtime, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use task::JoinHandle;
-pub use weir_record::{
-    engine::{EngineStats, ServerStats},
-    orders::HandoffStats,
-};
+pub use weir_engine_types::{EngineStats, HandoffStats};

@@ -45,7 +45,7 @@ use std::{
 };
 
 use failures::Failures;
-use weir_record::engine::{EngineStats, ServerStats};
+use weir_engine_types::EngineStats;
 
 use crate::{
     config::{Config, Driver},
@@ -374,6 +374,15 @@ impl Server {
     }
 }
 
+/// What a server counted since it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerStats {
+    /// Sum over all workers.
+    pub total: EngineStats,
+    /// One entry for each worker, in their order.
+    pub workers: Vec<EngineStats>,
+}
+
 /// Counters and drain of a running server, for any thread.
 #[derive(Clone, Debug)]
 pub struct ServerControl {
@@ -391,7 +400,7 @@ impl ServerControl {
         }
         let mut total = EngineStats::default();
         workers.iter().for_each(|worker| total.merge(worker));
-        ServerStats { driver: self.driver.name().into(), total, workers, node: None, files: None }
+        ServerStats { total, workers }
     }
 
     /// Switches the clock that tells how long the workers are outside of the kernel's calls

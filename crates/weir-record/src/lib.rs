@@ -20,7 +20,6 @@ pub mod goal;
 pub mod grid;
 pub mod guidance;
 pub mod http;
-pub mod kernel;
 pub mod latency;
 pub mod latency_map;
 pub mod load;
@@ -38,6 +37,8 @@ pub mod study;
 pub mod threads;
 pub mod trial;
 pub mod verdict;
+
+pub use weir_engine_types::kernel;
 
 /// The stable name of a variant without arguments, as it stands in the records.
 pub fn stable_name(variant: &impl serde::Serialize) -> String {

@@ -67,7 +67,7 @@ impl StatsSocket {
                 CLOCK_OFF => control.time_calls(false),
                 _ => {}
             }
-            let mut stats = control.stats();
+            let mut stats = of_server(&control);
             if let Some(node) = &node {
                 node(&mut stats);
             }
@@ -78,6 +78,18 @@ impl StatsSocket {
     fn answer_by(self, answers: Answers) -> io::Result<()> {
         let accept = move || accept(&self.listener, &answers);
         thread::Builder::new().name("weir-stats".into()).spawn(accept).map(drop)
+    }
+}
+
+/// The engine's counters as a record, with nothing beside them.
+pub(crate) fn of_server(control: &ServerControl) -> ServerStats {
+    let engine = control.stats();
+    ServerStats {
+        driver: control.driver().name().into(),
+        total: engine.total,
+        workers: engine.workers,
+        node: None,
+        files: None,
     }
 }
 

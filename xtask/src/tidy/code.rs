@@ -54,8 +54,15 @@ const UNSAFE_PLACES: &[UnsafePlace] = &[
 ];
 
 /// Crates that do no I/O and read no clock.
-const PURE_CRATES: &[&str] =
-    &["crates/weir-proto/", "crates/weir-record/", "crates/weir-stats/", "crates/weir-report/"];
+const PURE_CRATES: &[&str] = &[
+    "crates/weir-engine-types/",
+    "crates/weir-judge/",
+    "crates/weir-proto/",
+    "crates/weir-record/",
+    "crates/weir-report/",
+    "crates/weir-stats/",
+    "crates/weir-trading/",
+];
 
 /// What a pure crate must not name.
 const IMPURE: &[&str] = &[

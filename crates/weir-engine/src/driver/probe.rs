@@ -5,7 +5,7 @@
 
 use std::{fmt, io, rc::Rc, time::Duration};
 
-use weir_record::kernel::KernelVersion;
+use weir_engine_types::kernel::KernelVersion;
 
 use crate::{
     config::{Config, Driver, DriverChoice},

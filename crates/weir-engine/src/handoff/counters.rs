@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_record::orders::HandoffStats;
+use weir_engine_types::HandoffStats;
 
 use super::Strategy;
 use crate::counters::Counter;

@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
 use super::{CUTTING, DRAINING, Failures, SERVING, ServerConfig, Shared, lock, pin};
 use crate::{

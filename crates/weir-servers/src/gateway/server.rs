@@ -526,7 +526,7 @@ impl GatewayControl {
 
     /// The engine's counters.
     pub fn server_stats(&self) -> ServerStats {
-        self.orders.server().stats()
+        crate::stats::of_server(self.orders.server())
     }
 
     /// The sessions underneath.

@@ -25,7 +25,7 @@ use std::{
 use io_uring::{opcode, squeue::Entry, types::Fd};
 use rustix::{io::Errno, net::RecvFlags};
 use socket2::SockAddr;
-use weir_record::kernel::KernelFeature;
+use weir_engine_types::kernel::KernelFeature;
 
 use super::{
     Doorbell, DriverOps, Parts, Wait,

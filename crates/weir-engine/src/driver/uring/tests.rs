@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{event::EventfdFlags, io::Errno};
-use weir_record::kernel::KernelFeature;
+use weir_engine_types::kernel::KernelFeature;
 
 use super::{Arm, Uring, ring::Completion};
 use crate::{

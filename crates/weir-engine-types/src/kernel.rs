@@ -7,12 +7,13 @@
 
 use std::{fmt, str::FromStr};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// The first two numbers of a kernel's release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "records",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(into = "String", try_from = "String")
+)]
 pub struct KernelVersion {
     /// The 6 of 6.12.
     pub major: u16,
