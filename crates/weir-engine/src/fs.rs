@@ -54,14 +54,14 @@ use crate::{
     counters::Counters,
     driver::{
         DriverOps, dispatch,
-        files::{self, Answer, Outcome, Request, Stage},
+        files::{self, FileOperation, FileResult, Outcome, Request},
     },
-    outbound::Outgoing,
     pool::Lease,
     runtime::{self, Core},
+    send_queue::SendBuf,
 };
 
-pub use crate::outbound::FilePart;
+pub use crate::send_queue::FilePart;
 
 /// Most bytes of one read.
 pub const READ_BYTES_MAX: usize = 16 << 20;
@@ -119,10 +119,10 @@ pub struct Metadata {
 
 /// Bytes read from a file. They can be sent on without a copy.
 #[derive(Debug)]
-pub struct FileBytes(Place);
+pub struct FileBytes(Backing);
 
 #[derive(Debug)]
-enum Place {
+enum Backing {
     Pooled(Lease),
     Heap(Vec<u8>),
 }
@@ -131,29 +131,29 @@ impl FileBytes {
     /// The bytes in memory of the caller's own; a copy if they are in a buffer of the engine's.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
-            Place::Pooled(lease) => lease.to_vec(),
-            Place::Heap(bytes) => bytes,
+            Backing::Pooled(lease) => lease.to_vec(),
+            Backing::Heap(bytes) => bytes,
         }
     }
 }
 
 impl From<Lease> for FileBytes {
     fn from(lease: Lease) -> Self {
-        Self(Place::Pooled(lease))
+        Self(Backing::Pooled(lease))
     }
 }
 
 impl From<Vec<u8>> for FileBytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Place::Heap(bytes))
+        Self(Backing::Heap(bytes))
     }
 }
 
-impl From<FileBytes> for Outgoing {
+impl From<FileBytes> for SendBuf {
     fn from(bytes: FileBytes) -> Self {
         match bytes.0 {
-            Place::Pooled(lease) => lease.into(),
-            Place::Heap(bytes) => bytes.into(),
+            Backing::Pooled(lease) => lease.into(),
+            Backing::Heap(bytes) => bytes.into(),
         }
     }
 }
@@ -163,8 +163,8 @@ impl Deref for FileBytes {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Place::Pooled(lease) => lease,
-            Place::Heap(bytes) => bytes,
+            Backing::Pooled(lease) => lease,
+            Backing::Heap(bytes) => bytes,
         }
     }
 }
@@ -212,7 +212,7 @@ impl File {
     }
 
     async fn perform_open(core: Rc<Core>, request: Request) -> io::Result<Self> {
-        match Operation::new(&core, request).await? {
+        match FileFuture::new(&core, request).await? {
             Outcome::Opened(descriptor) => Ok(Self { core, descriptor: Some(Arc::new(descriptor)) }),
             other => unreachable!("an open was answered by {other:?}"),
         }
@@ -256,7 +256,7 @@ impl File {
             return Ok(Vec::new().into());
         }
         let request = Request::Read { file: Arc::clone(self.descriptor()), offset, length };
-        match Operation::new(&self.core, request).await? {
+        match FileFuture::new(&self.core, request).await? {
             Outcome::Read(bytes) => Ok(bytes),
             other => unreachable!("a read was answered by {other:?}"),
         }
@@ -272,7 +272,7 @@ impl File {
             return Ok(bytes);
         }
         let request = Request::Write { file: Arc::clone(self.descriptor()), offset, bytes };
-        match Operation::new(&self.core, request).await? {
+        match FileFuture::new(&self.core, request).await? {
             Outcome::Written(bytes) => Ok(bytes),
             other => unreachable!("a write was answered by {other:?}"),
         }
@@ -296,7 +296,7 @@ impl File {
 
     async fn sync(&self, data_only: bool) -> io::Result<()> {
         let request = Request::Sync { file: Arc::clone(self.descriptor()), data_only };
-        Operation::new(&self.core, request).await.map(drop)
+        FileFuture::new(&self.core, request).await.map(drop)
     }
 
     /// Length, time of the last change, and which file it is.
@@ -415,32 +415,32 @@ fn check(offset: u64, length: u64) -> io::Result<()> {
 }
 
 /// Waits for one operation.
-struct Operation<'a> {
+struct FileFuture<'a> {
     core: &'a Rc<Core>,
-    stage: Stage,
+    operation: FileOperation,
 }
 
-impl<'a> Operation<'a> {
+impl<'a> FileFuture<'a> {
     fn new(core: &'a Rc<Core>, request: Request) -> Self {
-        Self { core, stage: Stage::New(request) }
+        Self { core, operation: FileOperation::New(request) }
     }
 }
 
-impl Future for Operation<'_> {
-    type Output = Answer;
+impl Future for FileFuture<'_> {
+    type Output = FileResult;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FileResult> {
         let this = &mut *self;
         dispatch!(&mut *this.core.driver.borrow_mut(), driver => {
-            driver.poll_file(&mut this.stage, context.waker())
+            driver.poll_file(&mut this.operation, context.waker())
         })
     }
 }
 
-impl Drop for Operation<'_> {
+impl Drop for FileFuture<'_> {
     fn drop(&mut self) {
-        if let Stage::Waiting(..) | Stage::Begun(_) = self.stage {
-            self.core.with_driver(|driver| driver.forget_file(&mut self.stage));
+        if let FileOperation::Waiting(..) | FileOperation::Begun(_) = self.operation {
+            self.core.with_driver(|driver| driver.forget_file(&mut self.operation));
         }
     }
 }

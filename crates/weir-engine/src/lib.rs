@@ -42,14 +42,14 @@ pub mod guide;
 pub mod handoff;
 pub mod mailbox;
 pub mod net;
-mod outbound;
 mod pool;
 mod remote;
 mod runtime;
 mod semaphore;
+mod send_queue;
 pub mod serve;
 mod short;
-mod slots;
+mod slab;
 mod task;
 pub mod time;
 mod timer;
@@ -62,10 +62,10 @@ pub use config::{
 };
 pub use counters::Counters;
 pub use driver::{DriverReport, Refusal, StartError, probe};
-pub use outbound::Outgoing;
 pub use pool::Lease;
 pub use remote::{Remote, RemoteError};
 pub use runtime::{Runtime, draining, is_draining, spawn, spawn_last, try_spawn};
+pub use send_queue::SendBuf;
 pub use task::JoinHandle;
 pub use weir_record::{
     engine::{EngineStats, ServerStats},

@@ -20,9 +20,9 @@ use std::{
 use crate::{
     config::{Config, Driver},
     counters::Counters,
-    driver::{AnyDriver, DriverOps, Parts, StartError, Wait, dispatch},
+    driver::{AnyDriver, DriverOps, DriverParts, StartError, Wait, dispatch},
     remote::{self, Inbox, Remote},
-    slots::{SlotId, Slots},
+    slab::{Slab, SlotId},
     task::{Finishing, JoinHandle, JoinState},
     time::{Instant, monotonic},
     timer::{TimerId, TimerWheel},
@@ -32,7 +32,7 @@ use crate::{
 mod ports;
 
 use ports::Ports;
-pub(crate) use ports::{Attached, Sight};
+pub(crate) use ports::{PollReason, TurnHook};
 
 type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -61,13 +61,13 @@ pub(crate) struct Core {
     number: u16,
     pub(crate) kind: Driver,
     pub(crate) driver: RefCell<AnyDriver>,
-    tasks: RefCell<Slots<Task>>,
+    tasks: RefCell<Slab<Task>>,
     ready: RefCell<VecDeque<SlotId>>,
     /// As `ready`, for tasks that have their turn behind those.
     ready_last: RefCell<VecDeque<SlotId>>,
     main_ready: Cell<bool>,
     wheel: RefCell<TimerWheel>,
-    timers: RefCell<Slots<TimerEntry>>,
+    timers: RefCell<Slab<TimerEntry>>,
     /// Wakers of the timers that fire in one turn; kept for its memory.
     due: Cell<Vec<Waker>>,
     pub(crate) counters: Arc<Counters>,
@@ -179,7 +179,7 @@ impl Core {
         let counters = Arc::new(Counters::default());
         let inbox = Inbox::new(config.limits.remote_queue_max, Arc::clone(&counters))?;
         let wake: Arc<OwnedFd> = Arc::clone(inbox.eventfd());
-        let parts = Parts::new(config, Arc::clone(&counters), wake);
+        let parts = DriverParts::new(config, Arc::clone(&counters), wake);
         let woken = Rc::clone(&parts.woken);
         let driver = AnyDriver::start(kind, parts)?;
         let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
@@ -188,12 +188,12 @@ impl Core {
             number: remote::register(&inbox)?,
             kind,
             driver: RefCell::new(driver),
-            tasks: RefCell::new(Slots::new(config.limits.tasks_max.min(INDEX_MAIN as usize))),
+            tasks: RefCell::new(Slab::new(config.limits.tasks_max.min(INDEX_MAIN as usize))),
             ready: RefCell::new(VecDeque::new()),
             ready_last: RefCell::new(VecDeque::new()),
             main_ready: Cell::new(false),
             wheel: RefCell::new(TimerWheel::with_max(now.as_nanos(), timers_max)),
-            timers: RefCell::new(Slots::new(config.limits.timers_max)),
+            timers: RefCell::new(Slab::new(config.limits.timers_max)),
             due: Cell::default(),
             counters,
             inbox,

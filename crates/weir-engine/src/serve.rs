@@ -181,13 +181,13 @@ pub struct Server {
     address: Address,
     path: Option<BoundPath>,
     driver: Driver,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     /// Each ends with the number of connections it has cut.
     threads: Vec<thread::JoinHandle<usize>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     remotes: Mutex<Vec<Remote>>,
     counters: Mutex<Vec<Arc<Counters>>>,
     /// How far the end has come: [`SERVING`], [`DRAINING`], [`CUTTING`].
@@ -244,7 +244,7 @@ impl Server {
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             remotes: Mutex::default(),
             counters: Mutex::default(),
             stage: AtomicU8::new(SERVING),
@@ -378,7 +378,7 @@ impl Server {
 #[derive(Clone, Debug)]
 pub struct ServerControl {
     driver: Driver,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 impl ServerControl {
@@ -417,7 +417,7 @@ impl ServerControl {
     }
 }
 
-impl Shared {
+impl ServerState {
     fn drain(&self) {
         if self.stage.fetch_max(DRAINING, Ordering::SeqCst) != SERVING {
             return;
@@ -483,7 +483,7 @@ struct Worker<W, H> {
     number: usize,
     config: ServerConfig,
     listener: Option<OwnedFd>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     on_worker: W,
     handler: H,
 }

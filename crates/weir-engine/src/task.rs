@@ -10,7 +10,7 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use crate::{runtime::Core, slots::SlotId};
+use crate::{runtime::Core, slab::SlotId};
 
 #[derive(Debug)]
 struct Inner<T> {

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     runtime::{self, Core},
-    slots::SlotId,
+    slab::SlotId,
     timer::TimerId,
 };
 

@@ -11,7 +11,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use crate::{
     remote, runtime,
-    slots::{GENERATION_MASK, SlotId},
+    slab::{GENERATION_MASK, SlotId},
 };
 
 const _: () = assert!(size_of::<usize>() == 8, "wakers carry 64 bits: 16 runtime, 24 generation, 24 index");

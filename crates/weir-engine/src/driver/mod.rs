@@ -37,14 +37,14 @@ use crate::{
     config::{Config, Driver},
     counters::Counters,
     driver::{
-        files::{Answer, Stage},
-        output::Outlet,
+        files::{FileOperation, FileResult},
         readiness::{Linux, Readiness},
+        send_state::SendAccess,
     },
     net::Address,
-    outbound::Outgoing,
     pool::{Lease, Pool, PoolShape},
-    slots::SlotId,
+    send_queue::SendBuf,
+    slab::SlotId,
     time::Instant,
 };
 
@@ -52,11 +52,11 @@ mod blocking;
 mod epoll;
 pub(crate) mod files;
 mod helpers;
-mod output;
 mod poll;
 mod probe;
 mod readiness;
 mod select;
+mod send_state;
 mod sim;
 mod socket;
 mod unix_path;
@@ -137,14 +137,14 @@ pub(crate) trait DriverOps {
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
 
     /// Where a stream's output is queued.
-    fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>>;
+    fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>>;
 
     /// Queues bytes.
     #[inline]
-    fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
-        let outlet = self.outlet(stream).ok_or_else(socket::gone)?;
-        if outlet.output.push(outlet.error, bytes)? {
-            outlet.dirty.push(stream);
+    fn push(&mut self, stream: SlotId, bytes: SendBuf) -> io::Result<()> {
+        let access = self.send_access(stream).ok_or_else(socket::gone)?;
+        if access.send.push(access.error, bytes)? {
+            access.dirty.push(stream);
         }
         Ok(())
     }
@@ -152,9 +152,9 @@ pub(crate) trait DriverOps {
     /// Queues a copy of bytes.
     #[inline]
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
-        let outlet = self.outlet(stream).ok_or_else(socket::gone)?;
-        if outlet.output.push_copy(outlet.error, bytes, outlet.pool)? {
-            outlet.dirty.push(stream);
+        let access = self.send_access(stream).ok_or_else(socket::gone)?;
+        if access.send.push_copy(access.error, bytes, access.pool)? {
+            access.dirty.push(stream);
         }
         Ok(())
     }
@@ -162,12 +162,12 @@ pub(crate) trait DriverOps {
     /// Queues a copy of bytes if there is room now. False: there is none.
     #[inline]
     fn try_push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<bool> {
-        let outlet = self.outlet(stream).ok_or_else(socket::gone)?;
-        if outlet.error.is_none() && outlet.output.queue.len() > outlet.limit_bytes {
+        let access = self.send_access(stream).ok_or_else(socket::gone)?;
+        if access.error.is_none() && access.send.queue.len() > access.limit_bytes {
             return Ok(false);
         }
-        if outlet.output.push_copy(outlet.error, bytes, outlet.pool)? {
-            outlet.dirty.push(stream);
+        if access.send.push_copy(access.error, bytes, access.pool)? {
+            access.dirty.push(stream);
         }
         Ok(true)
     }
@@ -177,7 +177,7 @@ pub(crate) trait DriverOps {
     fn poll_push(
         &mut self,
         stream: SlotId,
-        bytes: &mut Option<Outgoing>,
+        bytes: &mut Option<SendBuf>,
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
         match self.poll_room(stream, waker) {
@@ -203,18 +203,18 @@ pub(crate) trait DriverOps {
 
     /// Sends the end of the stream after everything that is queued.
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
-        let outlet = self.outlet(stream).ok_or_else(socket::gone)?;
-        if outlet.output.end() {
-            outlet.dirty.push(stream);
+        let access = self.send_access(stream).ok_or_else(socket::gone)?;
+        if access.send.end() {
+            access.dirty.push(stream);
         }
         Ok(())
     }
 
     /// Begins an operation on a file when there is room for it, and waits for its answer.
-    fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer>;
+    fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult>;
 
     /// The future of an operation on a file is dropped.
-    fn forget_file(&mut self, stage: &mut Stage);
+    fn forget_file(&mut self, operation: &mut FileOperation);
 
     /// The handle of a file is gone. It is closed when no operation and no queue has it any more.
     fn close_file(&mut self, file: Arc<OwnedFd>) {
@@ -318,7 +318,7 @@ impl Doorbell {
 }
 
 /// What every driver is built from.
-pub(crate) struct Parts {
+pub(crate) struct DriverParts {
     pub(crate) config: Config,
     pub(crate) counters: Arc<Counters>,
     pub(crate) receive_pool: Rc<Pool>,
@@ -329,7 +329,7 @@ pub(crate) struct Parts {
     pub(crate) woken: Rc<Cell<bool>>,
 }
 
-impl Parts {
+impl DriverParts {
     pub(crate) fn new(config: &Config, counters: Arc<Counters>, wake: Arc<OwnedFd>) -> Self {
         let limits = &config.limits;
         let receive = PoolShape {
@@ -381,7 +381,7 @@ pub(crate) use dispatch;
 
 impl AnyDriver {
     /// Starts the driver, or says why the kernel does not let us.
-    pub(crate) fn start(driver: Driver, parts: Parts) -> io::Result<Self> {
+    pub(crate) fn start(driver: Driver, parts: DriverParts) -> io::Result<Self> {
         Ok(match driver {
             Driver::Uring => AnyDriver::Uring(Box::new(uring::Uring::new(parts)?)),
             Driver::Epoll => {

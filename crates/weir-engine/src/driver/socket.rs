@@ -17,7 +17,7 @@ use super::{files::FILE_ENDED, unix_path};
 use crate::{
     counters::Counters,
     net::Address,
-    outbound::{Front, Outbound},
+    send_queue::{Front, SendQueue},
 };
 
 /// Chunks gathered into one send.
@@ -139,7 +139,7 @@ pub(crate) struct Sent {
 
 /// Sends the bytes at the front of a queue, as far as the next file, in one call.
 #[inline]
-pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &Outbound, flags: SendFlags) -> Result<Sent, Errno> {
+pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &SendQueue, flags: SendFlags) -> Result<Sent, Errno> {
     let flags = flags | SendFlags::NOSIGNAL;
     let send = |bytes: &[u8]| rustix::net::send(socket, bytes, flags);
     pass_bytes(queue, send, |slices, more| {
@@ -151,7 +151,7 @@ pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &Outbound, flags: SendFl
 /// Hands the bytes at the front of a queue to one of two calls: a single piece to `send`, several to `send_slices`.
 #[inline]
 pub(crate) fn pass_bytes(
-    queue: &Outbound,
+    queue: &SendQueue,
     send: impl FnOnce(&[u8]) -> Result<usize, Errno>,
     send_slices: impl FnOnce(&[IoSlice<'_>], bool) -> Result<usize, Errno>,
 ) -> Result<Sent, Errno> {

@@ -6,7 +6,7 @@ use super::{Address, Stream};
 use crate::{
     driver::{BoundPath, DriverOps, ListenOptions, dispatch},
     runtime::{self, Core},
-    slots::SlotId,
+    slab::SlotId,
 };
 
 /// Accepts connections on an address. Dropping it closes the address; a Unix path it made is removed.

@@ -6,10 +6,10 @@ use super::Address;
 use crate::{
     driver::{DriverOps, dispatch},
     fs::File,
-    outbound::Outgoing,
     pool::Lease,
     runtime::{self, Core},
-    slots::SlotId,
+    send_queue::SendBuf,
+    slab::SlotId,
 };
 
 /// A connection: received bytes come as leases, sent bytes go into a queue.
@@ -102,7 +102,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the connection failed with. An error of these very bytes shows at a later call or at `flush`.
-    pub async fn send(&self, bytes: impl Into<Outgoing>) -> io::Result<()> {
+    pub async fn send(&self, bytes: impl Into<SendBuf>) -> io::Result<()> {
         let mut bytes = Some(bytes.into());
         poll_fn(|context| {
             dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
@@ -163,7 +163,7 @@ impl Stream {
     /// io_uring a send counts whole until it is over. 0 when the connection is gone.
     pub fn queued_bytes(&self) -> usize {
         dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
-            driver.outlet(self.slot).map_or(0, |outlet| outlet.output.queue.len())
+            driver.send_access(self.slot).map_or(0, |access| access.send.queue.len())
         })
     }
 

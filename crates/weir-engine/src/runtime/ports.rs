@@ -24,7 +24,7 @@ const SPIN_LOOKS: u32 = 64;
 
 /// Why a port looks at what has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum PollReason {
     /// In the course of a turn.
     Turn,
     /// After a sleep that nobody's announcement ended.
@@ -32,13 +32,13 @@ pub(crate) enum Sight {
 }
 
 /// One worker's port, as its runtime sees it.
-pub(crate) trait Attached {
+pub(crate) trait TurnHook {
     /// The tasks of this turn have run: gives room back, publishes what was pushed, wakes who sleeps. `in_turn`: the
     /// driver's turn follows, and what is submitted to it leaves.
     fn end_turn(&self, core: &Core, in_turn: bool);
 
     /// Wakes the task that waits for arrivals if there are some. True: it was woken.
-    fn look(&self, core: &Core, sight: Sight) -> bool;
+    fn look(&self, core: &Core, reason: PollReason) -> bool;
 
     /// About to sleep: from now on an arrival must wake. False: something has arrived.
     fn arm(&self) -> bool;
@@ -60,7 +60,7 @@ pub(crate) trait Attached {
 #[derive(Default)]
 pub(super) struct Ports {
     any: Cell<bool>,
-    list: RefCell<Vec<Box<dyn Attached>>>,
+    list: RefCell<Vec<Box<dyn TurnHook>>>,
 }
 
 impl Ports {
@@ -69,18 +69,18 @@ impl Ports {
         self.any.get()
     }
 
-    fn all(&self, mut condition: impl FnMut(&dyn Attached) -> bool) -> bool {
+    fn all(&self, mut condition: impl FnMut(&dyn TurnHook) -> bool) -> bool {
         self.list.borrow().iter().all(|port| condition(&**port))
     }
 
-    fn each(&self, mut action: impl FnMut(&dyn Attached)) {
+    fn each(&self, mut action: impl FnMut(&dyn TurnHook)) {
         self.list.borrow().iter().for_each(|port| action(&**port));
     }
 }
 
 impl Core {
     /// Gives a port its part in every turn.
-    pub(crate) fn attach_port(&self, port: Box<dyn Attached>) {
+    pub(crate) fn attach_port(&self, port: Box<dyn TurnHook>) {
         self.ports.list.borrow_mut().push(port);
         self.ports.any.set(true);
     }
@@ -100,9 +100,9 @@ impl Core {
     }
 
     /// True: some task was woken for what has arrived.
-    fn look_at_ports(&self, sight: Sight) -> bool {
+    fn look_at_ports(&self, reason: PollReason) -> bool {
         let mut woken = false;
-        self.ports.each(|port| woken |= port.look(self, sight));
+        self.ports.each(|port| woken |= port.look(self, reason));
         woken
     }
 
@@ -121,7 +121,7 @@ impl Core {
     /// As `turn`, with ports.
     pub(super) fn turn_with_ports(&self) -> io::Result<()> {
         self.end_of_turn(true);
-        self.look_at_ports(Sight::Turn);
+        self.look_at_ports(PollReason::Turn);
         let mut wait = self.wait();
         if wait != Wait::No {
             self.spin_at_ports(wait)?;
@@ -139,7 +139,7 @@ impl Core {
         if armed {
             self.ports.each(|port| port.disarm());
         }
-        self.look_at_ports(if sleeps && !announced { Sight::Unannounced } else { Sight::Turn });
+        self.look_at_ports(if sleeps && !announced { PollReason::Unannounced } else { PollReason::Turn });
         self.take_remote();
         self.fire_timers();
         if sleeps && self.woken.get() && !self.has_ready() {
@@ -171,7 +171,7 @@ impl Core {
                 return Ok(());
             }
             for _ in 0..SPIN_LOOKS {
-                if self.look_at_ports(Sight::Turn) {
+                if self.look_at_ports(PollReason::Turn) {
                     return Ok(());
                 }
                 std::hint::spin_loop();

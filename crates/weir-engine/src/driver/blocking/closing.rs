@@ -11,7 +11,7 @@ use crate::{
         DriverOps,
         socket::{self, StoredError},
     },
-    slots::SlotId,
+    slab::SlotId,
     time::{Instant, monotonic},
 };
 
@@ -35,7 +35,7 @@ impl Blocking {
         let bytes_max = self.parts.config.limits.turn_bytes_max;
         let is_done = if socket.error.is_some() {
             true
-        } else if socket.output.queue.is_empty() {
+        } else if socket.send.queue.is_empty() {
             !ends_in_order || !socket.discard(bytes_max, &self.parts.counters)
         } else {
             false

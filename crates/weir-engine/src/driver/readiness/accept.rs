@@ -3,7 +3,7 @@
 use std::{io, task::Waker};
 
 use super::{ACCEPT_RETRY, Backend, Kernel, Kind, Readiness};
-use crate::{driver::socket, slots::SlotId};
+use crate::{driver::socket, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Takes an accepted connection in, or closes it because there is no room.

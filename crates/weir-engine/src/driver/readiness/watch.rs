@@ -5,7 +5,7 @@ use std::io;
 use rustix::io::Errno;
 
 use super::{Backend, Interest, Kernel, Kind, Readiness, token};
-use crate::{counters::Counters, driver::socket, slots::SlotId};
+use crate::{counters::Counters, driver::socket, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Makes sure that the backend reports what the socket waits for.
@@ -48,7 +48,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if self.backend.is_edge_triggered() || !socket.watched {
             return;
         }
-        if ended && (socket.output.queue.is_empty() || socket.output.dirty) {
+        if ended && (socket.send.queue.is_empty() || socket.send.dirty) {
             // Errors are reported whatever the interest says: stop watching until somebody asks, or until what is to
             // be sent was tried again and finds no room.
             unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config::SimOptions,
     driver::readiness::{Interest, Ready},
-    slots::SlotId,
+    slab::SlotId,
     time::Instant,
 };
 

@@ -127,7 +127,7 @@ impl Side {
     }
 
     /// Room for `count` bytes starts its way back to this sender; true when an event must be planned for it.
-    pub(super) fn give_back(&mut self, count: usize) -> bool {
+    pub(super) fn release(&mut self, count: usize) -> bool {
         self.returning += count;
         self.plan_room()
     }

@@ -11,7 +11,7 @@ use crate::{
         readiness::ACCEPT_RETRY,
         socket::{self, AcceptFailure},
     },
-    slots::SlotId,
+    slab::SlotId,
     time::monotonic,
 };
 
@@ -127,7 +127,7 @@ impl Uring {
             socket.fail(Errno::from_raw_os_error(-result), &self.parts.counters);
         } else {
             self.parts.counters.connects.increment();
-            socket.output.wake();
+            socket.send.wake();
         }
     }
 }

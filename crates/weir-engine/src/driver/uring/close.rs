@@ -10,7 +10,7 @@ use crate::{
         DriverOps,
         socket::{self, DRAIN_LOOK, StoredError},
     },
-    slots::SlotId,
+    slab::SlotId,
     time::{Instant, monotonic},
 };
 
@@ -37,7 +37,7 @@ impl Uring {
     pub(super) fn finish_closing(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let failed = socket.error.is_some();
-        if !failed && (socket.sending > 0 || !socket.output.queue.is_empty()) {
+        if !failed && (socket.sending > 0 || !socket.send.queue.is_empty()) {
             return;
         }
         if self.draining.is_some() && socket.kind == SocketKind::Stream && !socket.end_of_stream && !failed {

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Longer than a busy machine takes for an event that is there already. Only a kernel that misses it takes that long.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Whether receives may stay armed. False also when it could not be tried; the next one that asks tries again.
 pub(super) fn are_told() -> bool {
@@ -76,7 +76,7 @@ fn is_told(runtime: &Runtime, ours: OwnedFd, go: impl FnOnce() -> io::Result<()>
         sleep(Duration::from_micros(100)).await;
         go()?;
         let to_the_end = async { while let Ok(Some(_)) = stream.recv().await {} };
-        Ok(timeout(PATIENCE, to_the_end).await.is_ok())
+        Ok(timeout(PROBE_TIMEOUT, to_the_end).await.is_ok())
     })
 }
 

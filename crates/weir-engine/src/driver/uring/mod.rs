@@ -28,9 +28,9 @@ use socket2::SockAddr;
 use weir_record::kernel::KernelFeature;
 
 use super::{
-    Doorbell, DriverOps, Parts, Wait,
-    files::{Answer, Operations, Stage},
-    output::{Outlet, Output},
+    Doorbell, DriverOps, DriverParts, Wait,
+    files::{FileOperation, FileResult, Operations},
+    send_state::{SendAccess, SendState},
     socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
 };
 use crate::{
@@ -39,7 +39,7 @@ use crate::{
     net::Address,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
-    slots::{SlotId, Slots},
+    slab::{Slab, SlotId},
     time::{Instant, monotonic},
 };
 
@@ -57,7 +57,7 @@ mod send;
 mod tests;
 
 use buffers::Buffers;
-use files::Flight;
+use files::Submitted;
 use message::Unsent;
 use ring::{Completion, Ring};
 
@@ -191,7 +191,7 @@ struct Socket {
     /// The turn in which a receive first asked for it.
     rest_since: Option<u64>,
     receive_waiter: Option<Waker>,
-    output: Output,
+    send: SendState,
     /// Bytes of the send in flight; zero: none. One while the front of the queue is a file that waits for room.
     sending: u32,
     /// What is in flight is that wait.
@@ -231,7 +231,7 @@ impl Socket {
             has_rest: false,
             rest_since: None,
             receive_waiter: None,
-            output: Output::default(),
+            send: SendState::default(),
             sending: 0,
             awaits_room: false,
             tried: false,
@@ -253,14 +253,14 @@ impl Socket {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
         }
-        if !self.output.queue.is_empty() {
+        if !self.send.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd(), counters);
         }
         if self.sending == 0 {
-            self.output.queue.clear();
+            self.send.queue.clear();
         }
         self.wake_receiver();
-        self.output.wake();
+        self.send.wake();
     }
 
     /// Puts an arrival behind what waits for the handler. A small one joins the buffer before it, so that a slow
@@ -295,10 +295,10 @@ impl Socket {
 /// The driver.
 pub(crate) struct Uring {
     ring: Ring,
-    parts: Parts,
+    parts: DriverParts,
     buffers: Buffers,
-    sockets: Slots<Socket>,
-    files: Operations<Flight>,
+    sockets: Slab<Socket>,
+    files: Operations<Submitted>,
     /// Files that the ring has been told to close.
     files_closing: usize,
     /// Whom this ring has sent messages to, each once: at most one for each other runtime.
@@ -375,7 +375,7 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
 }
 
 impl Uring {
-    pub(crate) fn new(parts: Parts) -> io::Result<Self> {
+    pub(crate) fn new(parts: DriverParts) -> io::Result<Self> {
         let masked = parts.config.masked;
         let ring = Ring::new(&parts.config.uring, masked)?;
         let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool));
@@ -389,7 +389,7 @@ impl Uring {
             provided,
             ring,
             buffers,
-            sockets: Slots::new(parts.config.limits.sockets_max),
+            sockets: Slab::new(parts.config.limits.sockets_max),
             files: Operations::new(parts.config.limits.file_operations_max),
             files_closing: 0,
             doorbells: Vec::new(),
@@ -497,7 +497,7 @@ impl DriverOps for Uring {
 
     fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
         let socket = self.sockets.get(id).ok_or_else(socket::gone)?;
-        if socket.operations > 0 || !socket.output.queue.is_empty() {
+        if socket.operations > 0 || !socket.send.queue.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "operations are in flight on this stream",
@@ -557,7 +557,7 @@ impl DriverOps for Uring {
         if socket.kind == SocketKind::Stream {
             return Poll::Ready(Ok(()));
         }
-        socket.output.waiter = Some(waker.clone());
+        socket.send.waiter = Some(waker.clone());
         Poll::Pending
     }
 
@@ -605,26 +605,26 @@ impl DriverOps for Uring {
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        if self.sockets.get(stream).is_some_and(|socket| socket.output.end_wanted) {
+        if self.sockets.get(stream).is_some_and(|socket| socket.send.end_wanted) {
             // The end of the stream counts as something to send.
             self.submit_send(stream);
         }
         self.poll_output(stream, 0, 0, waker)
     }
 
-    fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>> {
-        let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
+    fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>> {
+        let Socket { send, error, .. } = self.sockets.get_mut(stream)?;
         let limit_bytes = self.parts.config.limits.output_high_water_bytes;
         let (dirty, pool) = (&mut self.dirty, &self.parts.send_pool);
-        Some(Outlet { output, error: *error, limit_bytes, dirty, pool })
+        Some(SendAccess { send, error: *error, limit_bytes, dirty, pool })
     }
 
-    fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
-        self.poll_operation(stage, waker)
+    fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
+        self.poll_operation(operation, waker)
     }
 
-    fn forget_file(&mut self, stage: &mut Stage) {
-        self.files.forget(stage);
+    fn forget_file(&mut self, operation: &mut FileOperation) {
+        self.files.forget(operation);
     }
 
     fn close_file(&mut self, file: Arc<OwnedFd>) {
@@ -634,14 +634,14 @@ impl DriverOps for Uring {
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.receive_waiter = None;
-        socket.output.waiter = None;
+        socket.send.waiter = None;
         socket.inbound.clear();
         socket.inbound_bytes = 0;
         socket.accepted.clear();
         // A move that was given up: what still arrives may have to be thrown away.
         socket.detaching = false;
         socket.closing = true;
-        if !socket.output.queue.is_empty() {
+        if !socket.send.queue.is_empty() {
             self.linger(id);
             self.mark_dirty(id);
         }
@@ -665,7 +665,7 @@ impl DriverOps for Uring {
     fn flush(&mut self) {
         while let Some(id) = self.dirty.pop() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.output.dirty = false;
+                socket.send.dirty = false;
             }
             self.submit_send(id);
         }
@@ -781,7 +781,7 @@ impl Drop for Uring {
         self.ring_for_unsent();
         if self.cancel_and_reap() > 0 {
             // The kernel may still write to this memory: it stays, for ever (invariant 3).
-            std::mem::forget(std::mem::replace(&mut self.sockets, Slots::new(0)));
+            std::mem::forget(std::mem::replace(&mut self.sockets, Slab::new(0)));
             std::mem::forget(std::mem::replace(&mut self.files, Operations::new(0)));
             std::mem::forget(std::rc::Rc::clone(&self.parts.receive_pool));
             std::mem::forget(std::rc::Rc::clone(&self.parts.send_pool));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{SocketKind, Uring};
-use crate::{driver::socket, slots::SlotId};
+use crate::{driver::socket, slab::SlotId};
 
 impl Uring {
     /// Cancels the receive, waits for its last completion, and gives the socket back with what has arrived. A
@@ -17,7 +17,7 @@ impl Uring {
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
-        if socket.kind != SocketKind::Stream || socket.sending > 0 || !socket.output.queue.is_empty() {
+        if socket.kind != SocketKind::Stream || socket.sending > 0 || !socket.send.queue.is_empty() {
             let reason = "the stream still has something to send";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::ResourceBusy, reason)));
         }

@@ -16,7 +16,7 @@ use crate::{
 
 /// Bytes handed to a send. Everything that owns its bytes at a stable address can be sent without a copy.
 #[derive(Debug)]
-pub enum Outgoing {
+pub enum SendBuf {
     /// A received buffer, sent back or passed on as it is.
     Lease(Lease),
     /// Bytes of the caller's own making.
@@ -29,31 +29,31 @@ pub enum Outgoing {
     File(FilePart),
 }
 
-impl Outgoing {
+impl SendBuf {
     /// The bytes, where there are any in memory.
     #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
-            Outgoing::Lease(lease) => lease,
-            Outgoing::Owned(bytes) => bytes,
-            Outgoing::Shared(bytes) => bytes,
-            Outgoing::Static(bytes) => bytes,
-            Outgoing::File(_) => &[],
+            SendBuf::Lease(lease) => lease,
+            SendBuf::Owned(bytes) => bytes,
+            SendBuf::Shared(bytes) => bytes,
+            SendBuf::Static(bytes) => bytes,
+            SendBuf::File(_) => &[],
         }
     }
 
     /// Copies a lease to the heap, so that its buffer goes back.
     #[cold]
     pub(crate) fn release_lease(&mut self) {
-        if let Outgoing::Lease(lease) = self {
-            *self = Outgoing::Owned(lease[..].into());
+        if let SendBuf::Lease(lease) = self {
+            *self = SendBuf::Owned(lease[..].into());
         }
     }
 
     #[inline]
     fn len(&self) -> usize {
         match self {
-            Outgoing::File(part) => part.length,
+            SendBuf::File(part) => part.length,
             bytes => bytes.bytes().len(),
         }
     }
@@ -119,58 +119,58 @@ pub(crate) struct Gathered {
     pub(crate) file_follows: bool,
 }
 
-impl From<FilePart> for Outgoing {
+impl From<FilePart> for SendBuf {
     fn from(part: FilePart) -> Self {
-        Outgoing::File(part)
+        SendBuf::File(part)
     }
 }
 
-impl From<Lease> for Outgoing {
+impl From<Lease> for SendBuf {
     fn from(lease: Lease) -> Self {
-        Outgoing::Lease(lease)
+        SendBuf::Lease(lease)
     }
 }
 
-impl From<Vec<u8>> for Outgoing {
+impl From<Vec<u8>> for SendBuf {
     fn from(bytes: Vec<u8>) -> Self {
-        Outgoing::Owned(bytes.into_boxed_slice())
+        SendBuf::Owned(bytes.into_boxed_slice())
     }
 }
 
-impl From<Box<[u8]>> for Outgoing {
+impl From<Box<[u8]>> for SendBuf {
     fn from(bytes: Box<[u8]>) -> Self {
-        Outgoing::Owned(bytes)
+        SendBuf::Owned(bytes)
     }
 }
 
-impl From<Rc<[u8]>> for Outgoing {
+impl From<Rc<[u8]>> for SendBuf {
     fn from(bytes: Rc<[u8]>) -> Self {
-        Outgoing::Shared(bytes)
+        SendBuf::Shared(bytes)
     }
 }
 
-impl From<&'static [u8]> for Outgoing {
+impl From<&'static [u8]> for SendBuf {
     fn from(bytes: &'static [u8]) -> Self {
-        Outgoing::Static(bytes)
+        SendBuf::Static(bytes)
     }
 }
 
-impl<const N: usize> From<&'static [u8; N]> for Outgoing {
+impl<const N: usize> From<&'static [u8; N]> for SendBuf {
     fn from(bytes: &'static [u8; N]) -> Self {
-        Outgoing::Static(bytes)
+        SendBuf::Static(bytes)
     }
 }
 
 #[derive(Debug)]
 struct Chunk {
-    bytes: Outgoing,
+    bytes: SendBuf,
     /// A send buffer of ours that more may be appended to, as long as nothing of it is in flight.
     open: bool,
 }
 
 /// The queue.
 #[derive(Debug, Default)]
-pub(crate) struct Outbound {
+pub(crate) struct SendQueue {
     chunks: ShortQueue<Chunk>,
     /// Bytes of the front chunk that are already sent.
     sent_of_front: usize,
@@ -178,7 +178,7 @@ pub(crate) struct Outbound {
     bytes: usize,
 }
 
-impl Outbound {
+impl SendQueue {
     /// Bytes still to send.
     pub(crate) fn len(&self) -> usize {
         self.bytes
@@ -190,7 +190,7 @@ impl Outbound {
 
     /// Appends a chunk; empty ones are dropped.
     #[inline]
-    pub(crate) fn push(&mut self, bytes: Outgoing) {
+    pub(crate) fn push(&mut self, bytes: SendBuf) {
         let length = bytes.len();
         if length > 0 {
             self.bytes += length;
@@ -202,17 +202,17 @@ impl Outbound {
     /// new buffers of `pool`, else (the pool is exhausted) onto the heap.
     pub(crate) fn push_copy(&mut self, mut bytes: &[u8], pool: &Rc<Pool>) {
         self.bytes += bytes.len();
-        if let Some(Chunk { bytes: Outgoing::Lease(lease), open: true }) = self.chunks.back_mut() {
+        if let Some(Chunk { bytes: SendBuf::Lease(lease), open: true }) = self.chunks.back_mut() {
             bytes = &bytes[lease.append(bytes)..];
         }
         while !bytes.is_empty() {
             let Some(buffer) = pool.take(pool.class_for(bytes.len())) else {
-                self.chunks.push_back(Chunk { bytes: Outgoing::Owned(bytes.into()), open: false });
+                self.chunks.push_back(Chunk { bytes: SendBuf::Owned(bytes.into()), open: false });
                 return;
             };
             let mut lease = buffer.lease(0);
             bytes = &bytes[lease.append(bytes)..];
-            self.chunks.push_back(Chunk { bytes: Outgoing::Lease(lease), open: true });
+            self.chunks.push_back(Chunk { bytes: SendBuf::Lease(lease), open: true });
         }
     }
 
@@ -229,7 +229,7 @@ impl Outbound {
     pub(crate) fn front(&self) -> Option<Front<'_>> {
         let chunk = self.chunks.front()?;
         Some(match &chunk.bytes {
-            Outgoing::File(part) => Front::File(FileRange {
+            SendBuf::File(part) => Front::File(FileRange {
                 file: &part.file,
                 offset: part.offset + self.sent_of_front as u64,
                 length: part.length - self.sent_of_front,
@@ -240,13 +240,13 @@ impl Outbound {
 
     /// Puts the next bytes of the file at the front, as somebody has read them, in the place of that part of it.
     pub(crate) fn place_front(&mut self, bytes: Box<[u8]>) {
-        let Some(Chunk { bytes: Outgoing::File(part), .. }) = self.chunks.front_mut() else { return };
+        let Some(Chunk { bytes: SendBuf::File(part), .. }) = self.chunks.front_mut() else { return };
         let done = std::mem::take(&mut self.sent_of_front) + bytes.len();
         debug_assert!(done <= part.length, "more was read than is to be sent");
         part.offset += done as u64;
         part.length = part.length.saturating_sub(done);
         let is_rest = part.length == 0;
-        let piece = Chunk { bytes: Outgoing::Owned(bytes), open: false };
+        let piece = Chunk { bytes: SendBuf::Owned(bytes), open: false };
         if is_rest {
             self.chunks.pop_front();
         }
@@ -261,7 +261,7 @@ impl Outbound {
 
     /// Whether one of the next `chunks_max` chunks is a file.
     pub(crate) fn leads_to_file(&self, chunks_max: usize) -> bool {
-        self.chunks.iter().take(chunks_max).any(|chunk| matches!(chunk.bytes, Outgoing::File(_)))
+        self.chunks.iter().take(chunks_max).any(|chunk| matches!(chunk.bytes, SendBuf::File(_)))
     }
 
     /// Fills `slices` with the next chunks, as far as the next file.
@@ -269,7 +269,7 @@ impl Outbound {
         let mut skip = self.sent_of_front;
         let mut count = 0;
         for (slice, chunk) in slices.iter_mut().zip(self.chunks.iter()) {
-            if let Outgoing::File(_) = chunk.bytes {
+            if let SendBuf::File(_) = chunk.bytes {
                 return Gathered { count, file_follows: true };
             }
             *slice = IoSlice::new(&chunk.bytes.bytes()[skip..]);
@@ -304,10 +304,10 @@ impl Outbound {
     /// queue may be in flight. Bounded by the connection's high-water mark plus one message.
     pub(crate) fn release_leases(&mut self) {
         for (position, chunk) in self.chunks.iter_mut().enumerate() {
-            if let Outgoing::Lease(lease) = &chunk.bytes {
+            if let SendBuf::Lease(lease) = &chunk.bytes {
                 let done = if position == 0 { self.sent_of_front } else { 0 };
                 let rest: Box<[u8]> = lease[done..].into();
-                chunk.bytes = Outgoing::Owned(rest);
+                chunk.bytes = SendBuf::Owned(rest);
                 chunk.open = false;
                 if position == 0 {
                     self.sent_of_front = 0;
@@ -363,7 +363,7 @@ mod tests {
     }
 
     /// What one send of at most `limit` bytes takes off the front, as a driver does it.
-    fn next(queue: &Outbound, limit: usize, gather: bool) -> Vec<u8> {
+    fn next(queue: &SendQueue, limit: usize, gather: bool) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); 3];
         let mut available: Vec<u8> = match queue.front() {
             Some(Front::File(range)) => file_bytes(range.offset, range.length),
@@ -382,14 +382,14 @@ mod tests {
     #[test]
     fn what_is_gathered_ends_before_a_file_and_says_so() {
         let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").expect("it is everywhere")));
-        let mut queue = Outbound::default();
+        let mut queue = SendQueue::default();
         queue.push(b"head".into());
         queue.push(FilePart::new(Arc::clone(&file), 5, 100).into());
         queue.push(b"tail".into());
         queue.push(FilePart::new(file, 0, 0).into());
         assert_eq!(queue.len(), 108, "an empty part is no chunk");
         assert!(queue.leads_to_file(2) && !queue.leads_to_file(1));
-        let gather = |queue: &Outbound| {
+        let gather = |queue: &SendQueue| {
             let gathered = queue.gather(&mut [IoSlice::new(&[]); 4]);
             (gathered.count, gathered.file_follows)
         };
@@ -425,7 +425,7 @@ mod tests {
         fn the_bytes_leave_in_order_whatever_happens(script in steps(), gather in any::<bool>()) {
             let pool = Pool::new(PoolShape { bytes: Some(128), count: Some(4), class_bytes_max: 1 << 20 });
             let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").expect("it is everywhere")));
-            let mut queue = Outbound::default();
+            let mut queue = SendQueue::default();
             let (mut expected, mut sent) = (Vec::new(), Vec::new());
             for step in script {
                 match step {

@@ -43,12 +43,12 @@ impl<T> Ord for Entry<T> {
 
 /// The events to come.
 #[derive(Debug)]
-pub(super) struct Agenda<T> {
+pub(super) struct EventQueue<T> {
     entries: BinaryHeap<Reverse<Entry<T>>>,
     serial: u64,
 }
 
-impl<T> Agenda<T> {
+impl<T> EventQueue<T> {
     pub(super) fn new() -> Self {
         Self { entries: BinaryHeap::new(), serial: 0 }
     }
@@ -79,13 +79,13 @@ mod tests {
 
     #[test]
     fn events_come_in_order_of_time_then_of_chance_then_of_planning() {
-        let mut agenda = Agenda::new();
+        let mut events = EventQueue::new();
         let at = Instant::from_nanos;
         for (time, tie, name) in [(9, 0, 'e'), (5, 7, 'd'), (5, 2, 'b'), (5, 2, 'c'), (1, 9, 'a')] {
-            agenda.plan(at(time), tie, name);
+            events.plan(at(time), tie, name);
         }
-        let due: String = std::iter::from_fn(|| agenda.pop_due(at(5))).collect();
+        let due: String = std::iter::from_fn(|| events.pop_due(at(5))).collect();
         assert_eq!(due, "abcd");
-        assert_eq!(agenda.next_at(), Some(at(9)));
+        assert_eq!(events.next_at(), Some(at(9)));
     }
 }

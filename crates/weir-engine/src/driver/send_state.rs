@@ -10,15 +10,15 @@ use std::{
 
 use super::socket::StoredError;
 use crate::{
-    outbound::{Outbound, Outgoing},
     pool::Pool,
-    slots::SlotId,
+    send_queue::{SendBuf, SendQueue},
+    slab::SlotId,
 };
 
 /// The sending side of one stream.
 #[derive(Debug, Default)]
-pub(crate) struct Output {
-    pub(crate) queue: Outbound,
+pub(crate) struct SendState {
+    pub(crate) queue: SendQueue,
     /// Is on the driver's list of sockets to flush.
     pub(crate) dirty: bool,
     /// The end of our direction is to be sent after what is queued.
@@ -31,8 +31,8 @@ pub(crate) struct Output {
 }
 
 /// One stream's sending side, with what queueing needs of its driver.
-pub(crate) struct Outlet<'a> {
-    pub(crate) output: &'a mut Output,
+pub(crate) struct SendAccess<'a> {
+    pub(crate) send: &'a mut SendState,
     /// What the connection failed with.
     pub(crate) error: Option<StoredError>,
     /// While more is queued, senders wait.
@@ -43,13 +43,13 @@ pub(crate) struct Outlet<'a> {
     pub(crate) pool: &'a Rc<Pool>,
 }
 
-impl Output {
+impl SendState {
     /// Queues bytes. True: the socket is new to the driver's list.
     ///
     /// # Errors
     /// What the connection failed with; that its end was queued before.
     #[inline]
-    pub(crate) fn push(&mut self, error: Option<StoredError>, bytes: Outgoing) -> io::Result<bool> {
+    pub(crate) fn push(&mut self, error: Option<StoredError>, bytes: SendBuf) -> io::Result<bool> {
         self.check(error)?;
         self.queue.push(bytes);
         Ok(self.mark_dirty())
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn an_end_that_is_asked_for_again_before_it_is_sent_is_still_sent_once() {
-        let mut output = Output::default();
-        output.end();
+        let mut state = SendState::default();
+        state.end();
         // As after a shutdown that was given up because the peer does not read.
-        output.end();
-        assert!(std::mem::take(&mut output.end_wanted), "not sent yet");
-        output.end();
-        assert!(!output.end_wanted, "sent already");
+        state.end();
+        assert!(std::mem::take(&mut state.end_wanted), "not sent yet");
+        state.end();
+        assert!(!state.end_wanted, "sent already");
     }
 }
