@@ -18,13 +18,13 @@ use std::{
 };
 
 use crate::{
+    clock::{Instant, monotonic},
     config::{Config, Driver},
     counters::Counters,
     driver::{AnyDriver, DriverOps, DriverParts, StartError, Wait, dispatch},
     remote::{self, Inbox, Remote},
     slab::{Slab, SlotId},
     task::{Finishing, JoinHandle, JoinState},
-    time::{Instant, monotonic},
     timer::{TimerId, TimerWheel},
     waker::{INDEX_MAIN, TaskName},
 };

@@ -22,6 +22,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir-engine",
         &[
             "config",
+            "clock",
             "pool",
             "short",
             "send_queue",

@@ -40,12 +40,12 @@ use super::{
     socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
 };
 use crate::{
+    clock::{Instant, monotonic},
     counters::Counters,
     net::Address,
     pool::{Lease, SizeChoice},
     send_queue::Front,
     slab::{Slab, SlotId},
-    time::{Instant, monotonic},
 };
 
 /// Longest a receive blocks before the thread looks whether another one wants something of it, and from then on waits

@@ -34,6 +34,7 @@ use std::{
 };
 
 use crate::{
+    clock::Instant,
     config::{Config, Driver},
     counters::Counters,
     driver::{
@@ -45,7 +46,6 @@ use crate::{
     pool::{Lease, Pool, PoolShape},
     send_queue::SendBuf,
     slab::SlotId,
-    time::Instant,
 };
 
 mod blocking;

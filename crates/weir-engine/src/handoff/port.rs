@@ -27,11 +27,11 @@ use super::{
     waiting::{Ready, Room, Wanted},
 };
 use crate::{
+    clock::monotonic,
     config::Driver,
     driver::{Doorbell, StartError},
     remote::Inbox,
     runtime::{self, Core, PollReason, TurnHook},
-    time::monotonic,
 };
 
 /// How a worker is reached, once it is attached.

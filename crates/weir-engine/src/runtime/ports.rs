@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::Core;
-use crate::{driver::Wait, time::monotonic};
+use crate::{clock::monotonic, driver::Wait};
 
 /// Longest sleep while a port is attached.
 const LOOK: Duration = Duration::from_secs(1);

@@ -6,13 +6,13 @@ use rustix::{io::Errno, net::RecvFlags};
 
 use super::{Blocking, Socket};
 use crate::{
+    clock::{Instant, monotonic},
     counters::Counters,
     driver::{
         DriverOps,
         socket::{self, StoredError},
     },
     slab::SlotId,
-    time::{Instant, monotonic},
 };
 
 impl Blocking {

@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use super::Blocking;
-use crate::{counters::Counters, slab::SlotId, time::monotonic};
+use crate::{clock::monotonic, counters::Counters, slab::SlotId};
 
 impl Blocking {
     /// Nothing to wait for but time, another thread's wake-up, and the sockets that linger.

@@ -155,7 +155,7 @@ mod tests {
     use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
 
     use super::*;
-    use crate::{send_queue::FilePart, time::monotonic};
+    use crate::{clock::monotonic, send_queue::FilePart};
 
     #[test]
     fn what_goes_with_sending_a_file_is_not_in_the_time_of_the_call() {

@@ -16,6 +16,7 @@ use rustix::{
 };
 
 use crate::{
+    clock::{Instant, monotonic},
     counters::Counters,
     driver::{
         DriverParts,
@@ -25,7 +26,6 @@ use crate::{
     },
     net::Address,
     send_queue::FileRange,
-    time::{Instant, monotonic},
 };
 
 /// A kernel with non-blocking sockets. An error of a call is the kernel's; what becomes of it is not decided here.

@@ -27,10 +27,10 @@ use super::{
     socket::{self, AcceptFailure, ListenOptions, Reserve},
 };
 use crate::{
+    clock::Instant,
     net::Address,
     pool::Lease,
     slab::{Slab, SlotId},
-    time::Instant,
 };
 
 mod accept;

@@ -5,7 +5,7 @@ use std::{
     collections::BinaryHeap,
 };
 
-use crate::time::Instant;
+use crate::clock::Instant;
 
 #[derive(Debug)]
 struct Entry<T> {

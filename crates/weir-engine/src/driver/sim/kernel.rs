@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::{descriptors::Object, machine::Machine};
 use crate::{
+    clock::Instant,
     counters::Counters,
     driver::{
         DriverParts,
@@ -23,7 +24,6 @@ use crate::{
     net::Address,
     pool::Pool,
     send_queue::FileRange,
-    time::Instant,
 };
 
 /// The one machine, for the kernel's calls, the readiness call and every open socket.

@@ -16,10 +16,10 @@ use super::{
     side::Side,
 };
 use crate::{
+    clock::Instant,
     config::SimOptions,
     net::Address,
     slab::{Slab, SlotId},
-    time::Instant,
 };
 
 /// Virtual time at the start. Not zero, so that programs may look back from their first moment.

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io::IoSlice};
 use rustix::io::Errno;
 
 use super::network::{Owner, State};
-use crate::{net::Address, time::Instant};
+use crate::{clock::Instant, net::Address};
 
 /// One end.
 #[derive(Debug, Default)]

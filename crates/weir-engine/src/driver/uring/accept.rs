@@ -7,12 +7,12 @@ use rustix::io::Errno;
 
 use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, SocketKind, Uring, ring::Completion};
 use crate::{
+    clock::monotonic,
     driver::{
         readiness::ACCEPT_RETRY,
         socket::{self, AcceptFailure},
     },
     slab::SlotId,
-    time::monotonic,
 };
 
 impl Uring {

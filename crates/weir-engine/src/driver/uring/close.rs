@@ -6,12 +6,12 @@ use rustix::io::Errno;
 
 use super::{Arm, Kind, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
+    clock::{Instant, monotonic},
     driver::{
         DriverOps,
         socket::{self, DRAIN_LOOK, StoredError},
     },
     slab::SlotId,
-    time::{Instant, monotonic},
 };
 
 impl Uring {

@@ -34,13 +34,13 @@ use super::{
     socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
 };
 use crate::{
+    clock::{Instant, monotonic},
     config::{Config, ReceiveMode},
     counters::Counters,
     net::Address,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
     slab::{Slab, SlotId},
-    time::{Instant, monotonic},
 };
 
 mod accept;

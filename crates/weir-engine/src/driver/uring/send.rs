@@ -21,6 +21,7 @@ use rustix::{io::Errno, net::SendFlags};
 
 use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Uring};
 use crate::{
+    clock::monotonic,
     counters::Counters,
     driver::{
         files::{self, Pause},
@@ -28,7 +29,6 @@ use crate::{
     },
     send_queue::{Front, SendQueue},
     slab::SlotId,
-    time::monotonic,
 };
 
 /// A gathered send, described for the kernel.
