@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use weir_record::engine::EngineStats;
 
-use crate::{clock::monotonic, counters::Counter};
+use crate::{clock::monotonic, counter::Counter};
 
 /// The clock of one runtime.
 #[derive(Debug, Default)]

@@ -36,6 +36,7 @@
 mod call_clock;
 mod clock;
 mod config;
+mod counter;
 mod counters;
 mod driver;
 pub mod fs;

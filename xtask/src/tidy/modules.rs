@@ -30,8 +30,11 @@ const ORDERS: &[(&str, &[&str])] = &[
             "semaphore",
             "wake",
             "timer",
+            "counter",
+            "call_clock",
+            "counters",
             // A circle that is being opened.
-            "call_clock counters driver fs net remote runtime task time waker",
+            "driver fs net remote runtime task time waker",
             "mailbox",
             "handoff",
             "serve",
