@@ -33,6 +33,7 @@
 //!
 //! The [guide] tells how to write a program on it: limits, cancellation, backpressure, tests, the choice of a driver.
 
+mod address;
 mod call_clock;
 mod clock;
 mod config;

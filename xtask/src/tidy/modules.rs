@@ -23,6 +23,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         &[
             "config",
             "clock",
+            "address",
             "pool",
             "short",
             "send_queue",

@@ -40,9 +40,9 @@ use super::{
     socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
 };
 use crate::{
+    address::Address,
     clock::{Instant, monotonic},
     counters::Counters,
-    net::Address,
     pool::{Lease, SizeChoice},
     send_queue::Front,
     slab::{Slab, SlotId},

@@ -34,6 +34,7 @@ use std::{
 };
 
 use crate::{
+    address::Address,
     clock::Instant,
     config::{Config, Driver},
     counters::Counters,
@@ -42,7 +43,6 @@ use crate::{
         readiness::{Linux, Readiness},
         send_state::SendAccess,
     },
-    net::Address,
     pool::{Lease, Pool, PoolShape},
     send_queue::SendBuf,
     slab::SlotId,

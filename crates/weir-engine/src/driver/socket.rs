@@ -15,8 +15,8 @@ use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{files::FILE_ENDED, unix_path};
 use crate::{
+    address::Address,
     counters::Counters,
-    net::Address,
     send_queue::{Front, SendQueue},
 };
 

@@ -16,6 +16,7 @@ use rustix::{
 };
 
 use crate::{
+    address::Address,
     clock::{Instant, monotonic},
     counters::Counters,
     driver::{
@@ -24,7 +25,6 @@ use crate::{
         helpers::Helpers,
         socket::{self, ListenOptions},
     },
-    net::Address,
     send_queue::FileRange,
 };
 

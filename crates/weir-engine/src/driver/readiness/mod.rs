@@ -27,8 +27,8 @@ use super::{
     socket::{self, AcceptFailure, ListenOptions, Reserve},
 };
 use crate::{
+    address::Address,
     clock::Instant,
-    net::Address,
     pool::Lease,
     slab::{Slab, SlotId},
 };

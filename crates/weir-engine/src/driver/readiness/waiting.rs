@@ -48,7 +48,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     fn describe(&self, id: SlotId) -> String {
         let name = |address: io::Result<_>| {
-            address.map_or_else(|_| "unnamed".to_owned(), |address: crate::net::Address| address.to_string())
+            address
+                .map_or_else(|_| "unnamed".to_owned(), |address: crate::address::Address| address.to_string())
         };
         match self.sockets.get(id).map(|socket| socket.kind) {
             Some(Kind::Listener { .. }) => format!("listener {}", name(self.local_address(id))),

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::{descriptors::Object, machine::Machine};
 use crate::{
+    address::Address,
     clock::Instant,
     counters::Counters,
     driver::{
@@ -21,7 +22,6 @@ use crate::{
         readiness::{Files, Kernel},
         socket::ListenOptions,
     },
-    net::Address,
     pool::Pool,
     send_queue::FileRange,
 };

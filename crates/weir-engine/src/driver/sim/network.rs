@@ -16,9 +16,9 @@ use super::{
     side::Side,
 };
 use crate::{
+    address::Address,
     clock::Instant,
     config::SimOptions,
-    net::Address,
     slab::{Slab, SlotId},
 };
 

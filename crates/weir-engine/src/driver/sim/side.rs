@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io::IoSlice};
 use rustix::io::Errno;
 
 use super::network::{Owner, State};
-use crate::{clock::Instant, net::Address};
+use crate::{address::Address, clock::Instant};
 
 /// One end.
 #[derive(Debug, Default)]

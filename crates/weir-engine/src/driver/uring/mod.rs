@@ -34,10 +34,10 @@ use super::{
     socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
 };
 use crate::{
+    address::Address,
     clock::{Instant, monotonic},
     config::{Config, ReceiveMode},
     counters::Counters,
-    net::Address,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
     slab::{Slab, SlotId},
