@@ -35,7 +35,6 @@ use std::{
     fmt,
     future::Future,
     io,
-    ops::Deref,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::Path,
     pin::Pin,
@@ -56,12 +55,10 @@ use crate::{
         DriverOps, dispatch,
         files::{self, FileOperation, FileResult, Outcome, Request},
     },
-    pool::Lease,
     runtime::{self, Core},
-    send_queue::SendBuf,
 };
 
-pub use crate::send_queue::FilePart;
+pub use crate::{file_bytes::FileBytes, send_queue::FilePart};
 
 /// Most bytes of one read.
 pub const READ_BYTES_MAX: usize = 16 << 20;
@@ -115,64 +112,6 @@ pub struct Metadata {
     pub inode: u64,
     /// Number of the file system.
     pub device: u64,
-}
-
-/// Bytes read from a file. They can be sent on without a copy.
-#[derive(Debug)]
-pub struct FileBytes(Backing);
-
-#[derive(Debug)]
-enum Backing {
-    Pooled(Lease),
-    Heap(Vec<u8>),
-}
-
-impl FileBytes {
-    /// The bytes in memory of the caller's own; a copy if they are in a buffer of the engine's.
-    pub fn into_vec(self) -> Vec<u8> {
-        match self.0 {
-            Backing::Pooled(lease) => lease.to_vec(),
-            Backing::Heap(bytes) => bytes,
-        }
-    }
-}
-
-impl From<Lease> for FileBytes {
-    fn from(lease: Lease) -> Self {
-        Self(Backing::Pooled(lease))
-    }
-}
-
-impl From<Vec<u8>> for FileBytes {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(Backing::Heap(bytes))
-    }
-}
-
-impl From<FileBytes> for SendBuf {
-    fn from(bytes: FileBytes) -> Self {
-        match bytes.0 {
-            Backing::Pooled(lease) => lease.into(),
-            Backing::Heap(bytes) => bytes.into(),
-        }
-    }
-}
-
-impl Deref for FileBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Backing::Pooled(lease) => lease,
-            Backing::Heap(bytes) => bytes,
-        }
-    }
-}
-
-impl AsRef<[u8]> for FileBytes {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
 }
 
 /// An open file.

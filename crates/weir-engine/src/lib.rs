@@ -40,6 +40,7 @@ mod config;
 mod counter;
 mod counters;
 mod driver;
+mod file_bytes;
 pub mod fs;
 pub mod guide;
 pub mod handoff;

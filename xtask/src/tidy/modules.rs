@@ -27,6 +27,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "pool",
             "short",
             "send_queue",
+            "file_bytes",
             "slab",
             "semaphore",
             "wake",

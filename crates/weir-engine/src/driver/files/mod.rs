@@ -21,7 +21,7 @@ use rustix::{
 
 use crate::{
     counters::Counters,
-    fs::FileBytes,
+    file_bytes::FileBytes,
     pool::{Buffer, CLASS_BYTES, Pool},
 };
 
