@@ -39,6 +39,7 @@ mod clock;
 mod config;
 mod counter;
 mod counters;
+mod doorbell;
 mod driver;
 mod file_bytes;
 pub mod fs;

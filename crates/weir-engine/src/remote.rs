@@ -16,7 +16,7 @@ use std::{
 use crossbeam_queue::ArrayQueue;
 use rustix::event::EventfdFlags;
 
-use crate::{counters::Counters, driver::Doorbell, slab::SlotId, wake::WakeFlag, waker::TaskName};
+use crate::{counters::Counters, doorbell::Doorbell, slab::SlotId, wake::WakeFlag, waker::TaskName};
 
 /// Work for a runtime's own thread.
 pub(crate) type Call = Box<dyn FnOnce() + Send>;

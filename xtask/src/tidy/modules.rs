@@ -35,6 +35,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "counter",
             "call_clock",
             "counters",
+            "doorbell",
             // A circle that is being opened.
             "driver fs net remote runtime task time waker",
             "mailbox",

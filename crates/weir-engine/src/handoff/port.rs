@@ -29,7 +29,8 @@ use super::{
 use crate::{
     clock::monotonic,
     config::Driver,
-    driver::{Doorbell, StartError},
+    doorbell::Doorbell,
+    driver::StartError,
     remote::Inbox,
     runtime::{self, Core, PollReason, TurnHook},
 };

@@ -28,7 +28,7 @@ use socket2::SockAddr;
 use weir_record::kernel::KernelFeature;
 
 use super::{
-    Doorbell, DriverOps, DriverParts, Wait,
+    DriverOps, DriverParts, Wait,
     files::{FileOperation, FileResult, Operations},
     send_state::{SendAccess, SendState},
     socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
@@ -38,6 +38,7 @@ use crate::{
     clock::{Instant, monotonic},
     config::{Config, ReceiveMode},
     counters::Counters,
+    doorbell::Doorbell,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
     slab::{Slab, SlotId},
