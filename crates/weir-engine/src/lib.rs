@@ -45,6 +45,7 @@ mod file_bytes;
 pub mod fs;
 pub mod guide;
 pub mod handoff;
+mod inbox;
 pub mod mailbox;
 pub mod net;
 mod pool;

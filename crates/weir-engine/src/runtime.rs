@@ -22,7 +22,8 @@ use crate::{
     config::{Config, Driver},
     counters::Counters,
     driver::{AnyDriver, DriverOps, DriverParts, StartError, Wait, dispatch},
-    remote::{self, Inbox, Remote},
+    inbox::{self, Inbox},
+    remote::Remote,
     slab::{Slab, SlotId},
     task::{Finishing, JoinHandle, JoinState},
     timer::{TimerId, TimerWheel},
@@ -185,7 +186,7 @@ impl Core {
         let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
         let timers_max = u32::try_from(config.limits.timers_max).unwrap_or(u32::MAX);
         Ok(Rc::new(Self {
-            number: remote::register(&inbox)?,
+            number: inbox::register(&inbox)?,
             kind,
             driver: RefCell::new(driver),
             tasks: RefCell::new(Slab::new(config.limits.tasks_max.min(INDEX_MAIN as usize))),
@@ -596,7 +597,7 @@ impl Drop for Runtime {
         }
         self.core.flush();
         self.core.close_ports();
-        remote::unregister(self.core.number);
+        inbox::unregister(self.core.number);
         self.core.inbox.drop_calls();
         drop(entered);
     }

@@ -10,7 +10,7 @@
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use crate::{
-    remote, runtime,
+    inbox, runtime,
     slab::{GENERATION_MASK, SlotId},
 };
 
@@ -58,7 +58,7 @@ static VTABLE: RawWakerVTable = RawWakerVTable::new(|data| raw(data.addr()), wak
 fn wake(data: *const ()) {
     let name = TaskName::from_bits(data.addr());
     if !runtime::wake_local(name) {
-        remote::wake(name);
+        inbox::wake(name.runtime, name.slot);
     }
 }
 

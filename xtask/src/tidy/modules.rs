@@ -36,6 +36,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "call_clock",
             "counters",
             "doorbell",
+            "inbox",
             // A circle that is being opened.
             "driver fs net remote runtime task time waker",
             "mailbox",

@@ -31,7 +31,7 @@ use crate::{
     config::Driver,
     doorbell::Doorbell,
     driver::StartError,
-    remote::Inbox,
+    inbox::Inbox,
     runtime::{self, Core, PollReason, TurnHook},
 };
 
