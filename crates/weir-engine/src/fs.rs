@@ -55,7 +55,7 @@ use crate::{
         DriverOps, dispatch,
         files::{self, FileOperation, FileResult, Outcome, Request},
     },
-    runtime::{self, Core},
+    executor::{self, Core},
 };
 
 pub use crate::{file_bytes::FileBytes, send_queue::FilePart};
@@ -144,7 +144,7 @@ impl File {
     /// # Errors
     /// As [`Self::open`].
     pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> io::Result<Self> {
-        let core = runtime::current()?;
+        let core = executor::current()?;
         let path = path_of(path.as_ref().as_os_str().as_bytes())?;
         let mode = if options.create { Mode::from_raw_mode(options.mode) } else { Mode::empty() };
         Self::perform_open(core, Request::Open { below: None, path, flags: options.flags(), mode }).await
@@ -162,7 +162,7 @@ impl File {
     /// # Errors
     /// Being outside a runtime.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
-        Ok(Self { core: runtime::current()?, descriptor: Some(Arc::new(descriptor)) })
+        Ok(Self { core: executor::current()?, descriptor: Some(Arc::new(descriptor)) })
     }
 
     /// The file that a part is of, which stays open for as long as either is there.
@@ -170,7 +170,7 @@ impl File {
     /// # Errors
     /// Being outside a runtime.
     pub fn of_part(part: &FilePart) -> io::Result<Self> {
-        Ok(Self { core: runtime::current()?, descriptor: Some(Arc::clone(part.file())) })
+        Ok(Self { core: executor::current()?, descriptor: Some(Arc::clone(part.file())) })
     }
 
     fn descriptor(&self) -> &Arc<OwnedFd> {
@@ -329,7 +329,7 @@ impl Folder {
     pub async fn open_file(&self, path: &[u8]) -> io::Result<File> {
         let (below, path) = (Some(Arc::clone(&self.descriptor)), path_of(path)?);
         let request = Request::Open { below, path, flags: READ_WITHOUT_WAITING, mode: Mode::empty() };
-        File::perform_open(runtime::current()?, request).await
+        File::perform_open(executor::current()?, request).await
     }
 }
 

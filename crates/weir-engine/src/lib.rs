@@ -41,6 +41,7 @@ mod counter;
 mod counters;
 mod doorbell;
 mod driver;
+mod executor;
 mod file_bytes;
 pub mod fs;
 pub mod guide;
@@ -56,11 +57,9 @@ mod send_queue;
 pub mod serve;
 mod short;
 mod slab;
-mod task;
 pub mod time;
 mod timer;
 mod wake;
-mod waker;
 
 pub use config::{
     BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,
@@ -68,11 +67,11 @@ pub use config::{
 };
 pub use counters::Counters;
 pub use driver::{DriverReport, Refusal, StartError, probe};
+pub use executor::{JoinHandle, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use pool::Lease;
 pub use remote::{Remote, RemoteError};
-pub use runtime::{Runtime, draining, is_draining, spawn, spawn_last, try_spawn};
+pub use runtime::Runtime;
 pub use send_queue::SendBuf;
-pub use task::JoinHandle;
 pub use weir_record::{
     engine::{EngineStats, ServerStats},
     orders::HandoffStats,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{inbox::Inbox, runtime};
+use crate::{executor, inbox::Inbox};
 
 pub use crate::inbox::RemoteError;
 
@@ -43,7 +43,7 @@ impl Remote {
     {
         self.call(move || {
             // Fails only at the task limit, which a caller on another thread cannot be told any more.
-            let _ = runtime::try_spawn(make());
+            let _ = executor::try_spawn(make());
         })
     }
 }

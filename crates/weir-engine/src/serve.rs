@@ -51,9 +51,10 @@ use crate::{
     config::{Config, Driver},
     counters::Counters,
     driver::{BoundPath, ListenOptions, StartError, open_listener},
+    executor,
     net::{Address, Listener, Stream},
     remote::Remote,
-    runtime::{self, Runtime},
+    runtime::Runtime,
     time,
 };
 
@@ -518,7 +519,7 @@ where
             let _ = ready.send(Ok(()));
             match listener {
                 Some(listener) => self.accept(listener).await,
-                None => runtime::draining().await,
+                None => executor::draining().await,
             }
         });
         runtime.drain(self.shared.drain_limit)
@@ -542,9 +543,9 @@ where
                 Ok(stream) => stream,
                 // One connection too many is closed; the others and the server go on.
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
-                Err(_) if runtime::is_draining() => return,
+                Err(_) if executor::is_draining() => return,
                 Err(error) => match failures.pause(time::now()) {
-                    Some(pause) if time::timeout(pause, runtime::draining()).await.is_err() => continue,
+                    Some(pause) if time::timeout(pause, executor::draining()).await.is_err() => continue,
                     Some(_) => return,
                     None => return self.shared.give_up(self.number, &error),
                 },
@@ -579,7 +580,7 @@ where
 
 /// Runs a handler beside all others. At the limit of tasks its connection is closed, which the peer sees.
 fn serve(handler: impl Future<Output = ()> + 'static) {
-    if runtime::try_spawn(handler).is_err() {
-        runtime::with_current(|core| core.counters.accepts_refused.increment());
+    if executor::try_spawn(handler).is_err() {
+        executor::with_current(|core| core.counters.accepts_refused.increment());
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    runtime::{self, Core},
+    executor::{self, Core},
     slab::SlotId,
     timer::TimerId,
 };
@@ -18,7 +18,7 @@ pub use crate::clock::{Instant, monotonic};
 
 /// The time now: of the current runtime, or of the kernel's monotonic clock outside one.
 pub fn now() -> Instant {
-    runtime::with_current(|core| core.now()).unwrap_or_else(monotonic)
+    executor::with_current(|core| core.now()).unwrap_or_else(monotonic)
 }
 
 /// Waits for a duration.
@@ -62,7 +62,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        let outcome = runtime::with_current(|core| {
+        let outcome = executor::with_current(|core| {
             if !std::ptr::eq(this.core.as_ptr(), Rc::as_ptr(core)) {
                 this.disarm();
                 this.core = Rc::downgrade(core);

@@ -28,7 +28,7 @@ const UNSAFE_PLACES: &[UnsafePlace] = &[
         reason: "the receive pool hands its memory to the kernel and takes it back",
     },
     UnsafePlace {
-        path: "crates/weir-engine/src/waker.rs",
+        path: "crates/weir-engine/src/executor/waker.rs",
         reason: "a waker is a hand-made table of functions",
     },
     UnsafePlace {

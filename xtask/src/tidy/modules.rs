@@ -38,7 +38,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "doorbell",
             "inbox",
             // A circle that is being opened.
-            "driver fs net remote runtime task time waker",
+            "driver executor fs net remote runtime time",
             "mailbox",
             "handoff",
             "serve",

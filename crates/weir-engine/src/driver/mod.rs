@@ -63,7 +63,7 @@ mod socket;
 mod unix_path;
 mod uring;
 
-pub(crate) use probe::start_runtime;
+pub(crate) use probe::start_executor;
 pub use probe::{DriverReport, Refusal, StartError, probe};
 pub use socket::ListenOptions;
 pub(crate) use socket::open_listener;

@@ -3,13 +3,13 @@
 //! A driver passes when a byte crosses a real socket pair through it; version numbers are not consulted, because
 //! distributions move features between versions and sandboxes take them away.
 
-use std::{fmt, io, rc::Rc, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use weir_record::kernel::KernelVersion;
 
 use crate::{
     config::{Config, Driver, DriverChoice},
-    runtime::Core,
+    executor::Executor,
 };
 
 /// A driver that cannot run here, with the reason and the remedy.
@@ -129,10 +129,8 @@ impl DriverReport {
 const AUTO: [Driver; 3] = [Driver::Uring, Driver::Epoll, Driver::Poll];
 
 /// Starts the configured driver, or the first of `auto`'s.
-pub(crate) fn start_runtime(
-    config: &Config,
-    start: impl Fn(Driver) -> io::Result<Rc<Core>>,
-) -> Result<Rc<Core>, StartError> {
+pub(crate) fn start_executor(config: &Config) -> Result<Executor, StartError> {
+    let start = |driver| Executor::start(config, driver);
     let refused = |driver: Driver, error: io::Error| StartError::Refused {
         driver,
         refusal: Refusal::of(driver, &error),
@@ -151,7 +149,7 @@ pub(crate) fn start_runtime(
             let mut reasons = Vec::new();
             for driver in AUTO {
                 match smoke_test(config, driver).and_then(|()| start(driver)) {
-                    Ok(core) => return Ok(core),
+                    Ok(executor) => return Ok(executor),
                     Err(error) => reasons.push(refused(driver, error).to_string()),
                 }
             }

@@ -31,8 +31,8 @@ use crate::{
     config::Driver,
     doorbell::Doorbell,
     driver::StartError,
+    executor::{self, Core, PollReason, TurnHook},
     inbox::Inbox,
-    runtime::{self, Core, PollReason, TurnHook},
 };
 
 /// How a worker is reached, once it is attached.
@@ -196,7 +196,7 @@ impl<T: Send + 'static> Port<T> {
         let local = &self.local;
         let outside =
             |_| StartError::Nothing("a port is attached inside a runtime, and there is none".into());
-        let core = runtime::current().map_err(outside)?;
+        let core = executor::current().map_err(outside)?;
         let unable = |reason: String| StartError::Unable { driver: core.kind, reason };
         if core.kind == Driver::Blocking {
             let reason = "it has one task a thread, and none that could take what other workers hand over";

@@ -5,9 +5,9 @@ use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 use super::Address;
 use crate::{
     driver::{DriverOps, dispatch},
+    executor::{self, Core},
     fs::File,
     pool::Lease,
-    runtime::{self, Core},
     send_queue::SendBuf,
     slab::SlotId,
 };
@@ -44,7 +44,7 @@ impl Stream {
     /// # Errors
     /// Those of `connect(2)`; being outside a runtime.
     pub async fn connect(address: &Address) -> io::Result<Self> {
-        let core = runtime::current()?;
+        let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.connect(address))?;
         let stream = Self::new(core, slot);
         poll_fn(|context| {
@@ -58,7 +58,7 @@ impl Stream {
 
     /// Takes over a connected socket.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
-        let core = runtime::current()?;
+        let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.adopt_stream(descriptor))?;
         Ok(Self::new(core, slot))
     }

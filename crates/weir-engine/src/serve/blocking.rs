@@ -28,8 +28,9 @@ use super::{CUTTING, DRAINING, Failures, SERVING, ServerConfig, ServerState, loc
 use crate::{
     config::Config,
     counters::Counters,
+    executor,
     net::{Listener, Stream},
-    runtime::{self, Runtime},
+    runtime::Runtime,
     slab::{Slab, SlotId},
     time,
 };
@@ -207,9 +208,9 @@ impl Ending {
             }
             match self.stage.load(Ordering::SeqCst) {
                 SERVING => {}
-                DRAINING => runtime::drain_current(),
+                DRAINING => executor::drain_current(),
                 _ => {
-                    runtime::with_current(|core| core.with_driver(|driver| driver.abort_all()));
+                    executor::with_current(|core| core.with_driver(|driver| driver.abort_all()));
                     return Poll::Ready(());
                 }
             }
@@ -421,7 +422,7 @@ impl Drop for ConnectionThread<'_> {
 
 /// Whether sockets of this thread's runtime are open, those that linger too.
 fn has_sockets() -> bool {
-    runtime::with_current(|core| core.with_driver(|driver| driver.sockets() > 0)) == Some(true)
+    executor::with_current(|core| core.with_driver(|driver| driver.sockets() > 0)) == Some(true)
 }
 
 /// Waits for the threads; cuts their sockets at the deadline. Returns how many connections that concerns.

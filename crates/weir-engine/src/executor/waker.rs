@@ -10,7 +10,7 @@
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use crate::{
-    inbox, runtime,
+    inbox,
     slab::{GENERATION_MASK, SlotId},
 };
 
@@ -57,7 +57,7 @@ static VTABLE: RawWakerVTable = RawWakerVTable::new(|data| raw(data.addr()), wak
 
 fn wake(data: *const ()) {
     let name = TaskName::from_bits(data.addr());
-    if !runtime::wake_local(name) {
+    if !super::wake_local(name) {
         inbox::wake(name.runtime, name.slot);
     }
 }

@@ -10,7 +10,8 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use crate::{runtime::Core, slab::SlotId};
+use super::Core;
+use crate::slab::SlotId;
 
 #[derive(Debug)]
 struct Inner<T> {
