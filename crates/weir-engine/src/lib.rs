@@ -41,6 +41,7 @@ mod counter;
 mod counters;
 mod doorbell;
 mod driver;
+mod endings;
 mod executor;
 mod file_bytes;
 pub mod fs;
@@ -50,6 +51,7 @@ mod inbox;
 pub mod mailbox;
 pub mod net;
 mod pool;
+mod probe;
 mod remote;
 mod runtime;
 mod semaphore;
@@ -66,9 +68,9 @@ pub use config::{
     SimOptions, UringOptions,
 };
 pub use counters::Counters;
-pub use driver::{DriverReport, Refusal, StartError, probe};
 pub use executor::{JoinHandle, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use pool::Lease;
+pub use probe::{DriverReport, Refusal, StartError, probe};
 pub use remote::{Remote, RemoteError};
 pub use runtime::Runtime;
 pub use send_queue::SendBuf;

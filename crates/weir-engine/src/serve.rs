@@ -50,9 +50,10 @@ use weir_record::engine::{EngineStats, ServerStats};
 use crate::{
     config::{Config, Driver},
     counters::Counters,
-    driver::{BoundPath, ListenOptions, StartError, open_listener},
+    driver::{BoundPath, ListenOptions, open_listener},
     executor,
     net::{Address, Listener, Stream},
+    probe::StartError,
     remote::Remote,
     runtime::Runtime,
     time,

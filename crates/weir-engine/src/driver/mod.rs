@@ -54,7 +54,6 @@ mod epoll;
 pub(crate) mod files;
 mod helpers;
 mod poll;
-mod probe;
 mod readiness;
 mod select;
 mod send_state;
@@ -63,8 +62,6 @@ mod socket;
 mod unix_path;
 mod uring;
 
-pub(crate) use probe::start_executor;
-pub use probe::{DriverReport, Refusal, StartError, probe};
 pub use socket::ListenOptions;
 pub(crate) use socket::open_listener;
 pub(crate) use unix_path::BoundPath;
@@ -352,6 +349,18 @@ impl AnyDriver {
             }
             Driver::Blocking => AnyDriver::Blocking(Box::new(blocking::Blocking::new(parts)?)),
             Driver::Sim => AnyDriver::Sim(Box::new(sim::start(parts)?)),
+        })
+    }
+
+    /// What the kernel grants a driver with this configuration, as stable names.
+    pub(crate) fn granted(driver: Driver, config: &Config) -> io::Result<Vec<&'static str>> {
+        Ok(match driver {
+            Driver::Uring => uring::granted(config)?,
+            Driver::Epoll => vec!["edge-triggered", "registered-once"],
+            Driver::Poll => vec!["level-triggered", "whole-list-in-every-call"],
+            Driver::Select => vec!["level-triggered", "descriptors-below-1024"],
+            Driver::Blocking => vec!["one-thread-a-connection"],
+            Driver::Sim => vec!["virtual-time"],
         })
     }
 }

@@ -1,9 +1,9 @@
 //! io_uring: operations are submitted together with the wait for their completions, in one system call a turn.
 //!
-//! Receives are multishot where the kernel tells every end to those (`endings`) and take provided buffers; the buffer
-//! is chosen when data is there, so an idle connection holds none. Each connection has at most one send in flight, so
-//! bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its socket, and
-//! a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
+//! Receives are multishot where the kernel tells every end to those (`crate::endings`) and take provided buffers; the
+//! buffer is chosen when data is there, so an idle connection holds none. Each connection has at most one send in
+//! flight, so bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its
+//! socket, and a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
 //!
 //! Operations on files go to the ring too, and files are closed by it.
 //!
@@ -47,7 +47,6 @@ use crate::{
 mod accept;
 mod buffers;
 mod close;
-mod endings;
 mod files;
 mod message;
 mod moving;
@@ -348,17 +347,14 @@ fn has_input(socket: &Socket, counters: &Counters) -> bool {
     matches!(counters.clock.call(look), Ok((_, 1..)))
 }
 
-/// Whether receives are to stay armed where the kernel can do that at all.
+/// Whether receives are to stay armed where the kernel can do that at all. Whether it tells every end to those is tried
+/// above the drivers; where nobody has, they do not.
 fn wants_multishot(config: &Config) -> bool {
-    !config.masked.hides(KernelFeature::MultishotReceive)
-        && match config.uring.receive {
-            ReceiveMode::Auto => endings::are_told(),
-            ReceiveMode::Multishot => true,
-            ReceiveMode::Single => false,
-        }
+    let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
+    !is_hidden && config.uring.receive == ReceiveMode::Multishot
 }
 
-/// What the kernel grants a driver with this configuration, in words.
+/// What the kernel grants a driver with this configuration, as stable names.
 pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
     let ring = Ring::new(&config.uring, config.masked)?;
     let granted = ring.granted;

@@ -19,6 +19,7 @@ use crate::{
     doorbell::Doorbell,
     driver::{DriverOps, DriverParts, Wait},
     net::Stream,
+    probe::resolved,
     slab::SlotId,
     spawn,
     time::{monotonic, timeout, yield_now},
@@ -37,7 +38,8 @@ fn small_driver(counters: &Arc<Counters>) -> Option<Uring> {
 
 fn driver_with(config: &Config, counters: &Arc<Counters>) -> Option<Uring> {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    Uring::new(DriverParts::new(config, Arc::clone(counters), Arc::new(wake))).ok()
+    let config = resolved(config, Driver::Uring);
+    Uring::new(DriverParts::new(&config, Arc::clone(counters), Arc::new(wake))).ok()
 }
 
 fn look(driver: &mut Uring) {

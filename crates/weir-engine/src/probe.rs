@@ -5,11 +5,14 @@
 
 use std::{fmt, io, time::Duration};
 
-use weir_record::kernel::KernelVersion;
+use weir_record::kernel::{KernelFeature, KernelVersion};
 
 use crate::{
-    config::{Config, Driver, DriverChoice},
+    config::{Config, Driver, DriverChoice, ReceiveMode},
+    driver::AnyDriver,
+    endings,
     executor::Executor,
+    net::Stream,
 };
 
 /// A driver that cannot run here, with the reason and the remedy.
@@ -129,8 +132,8 @@ impl DriverReport {
 const AUTO: [Driver; 3] = [Driver::Uring, Driver::Epoll, Driver::Poll];
 
 /// Starts the configured driver, or the first of `auto`'s.
-pub(crate) fn start_executor(config: &Config) -> Result<Executor, StartError> {
-    let start = |driver| Executor::start(config, driver);
+pub(crate) fn start(config: &Config) -> Result<Executor, StartError> {
+    let start = |driver| Executor::start(&resolved(config, driver), driver);
     let refused = |driver: Driver, error: io::Error| StartError::Refused {
         driver,
         refusal: Refusal::of(driver, &error),
@@ -158,6 +161,17 @@ pub(crate) fn start_executor(config: &Config) -> Result<Executor, StartError> {
     }
 }
 
+/// The configuration with everything decided that depends on this kernel and that a driver cannot find out itself.
+pub(crate) fn resolved(config: &Config, driver: Driver) -> Config {
+    let mut config = config.clone();
+    let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
+    if driver == Driver::Uring && config.uring.receive == ReceiveMode::Auto && !is_hidden {
+        let is_safe = endings::are_told();
+        config.uring.receive = if is_safe { ReceiveMode::Multishot } else { ReceiveMode::Single };
+    }
+    config
+}
+
 /// The version of this kernel, where its release begins with one.
 fn running_kernel() -> Option<KernelVersion> {
     KernelVersion::of_release(&rustix::system::uname().release().to_string_lossy())
@@ -177,15 +191,15 @@ fn smoke_test(config: &Config, driver: Driver) -> io::Result<()> {
 
 fn smoke_test_here(config: &Config) -> io::Result<()> {
     use std::io::{Read, Write};
-    let runtime = crate::Runtime::new(config).map_err(|error| match error {
+    let executor = start(config).map_err(|error| match error {
         StartError::Refused { refusal, .. } => io::Error::other(refusal),
         other => io::Error::other(other.to_string()),
     })?;
     let (ours, mut theirs) = std::os::unix::net::UnixStream::pair()?;
     theirs.set_read_timeout(Some(Duration::from_secs(5)))?;
     theirs.write_all(b"w")?;
-    let outcome = runtime.block_on(async {
-        let stream = crate::net::Stream::from_descriptor(ours.into())?;
+    let outcome = executor.block_on(async {
+        let stream = Stream::from_descriptor(ours.into())?;
         let received = stream.recv().await?;
         let lease = received.ok_or(io::ErrorKind::UnexpectedEof)?;
         stream.send(lease).await?;
@@ -203,9 +217,8 @@ pub fn probe(config: &Config) -> Vec<DriverReport> {
     let report = |driver| match smoke_test(config, driver) {
         Ok(()) => DriverReport { driver, granted: granted(config, driver), refusal: None },
         Err(error) => {
-            let started =
-                crate::Runtime::new(&Config { driver: DriverChoice::Named(driver), ..config.clone() });
-            let refusal = match started {
+            let named = Config { driver: DriverChoice::Named(driver), ..config.clone() };
+            let refusal = match start(&named) {
                 Err(StartError::Refused { refusal, .. }) => refusal,
                 _ => Refusal::Other(error.to_string()),
             };
@@ -217,14 +230,7 @@ pub fn probe(config: &Config) -> Vec<DriverReport> {
 
 /// What the kernel granted the driver.
 fn granted(config: &Config, driver: Driver) -> Vec<&'static str> {
-    match driver {
-        Driver::Uring => super::uring::granted(config).unwrap_or_default(),
-        Driver::Epoll => vec!["edge-triggered", "registered-once"],
-        Driver::Poll => vec!["level-triggered", "whole-list-in-every-call"],
-        Driver::Select => vec!["level-triggered", "descriptors-below-1024"],
-        Driver::Blocking => vec!["one-thread-a-connection"],
-        Driver::Sim => vec!["virtual-time"],
-    }
+    AnyDriver::granted(driver, &resolved(config, driver)).unwrap_or_default()
 }
 
 impl fmt::Display for DriverReport {

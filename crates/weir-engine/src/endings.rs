@@ -9,20 +9,18 @@
 use std::{
     io::{self, Write},
     net::{TcpListener, TcpStream},
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    os::{fd::OwnedFd, unix::net::UnixStream},
     sync::OnceLock,
     thread,
     time::Duration,
 };
 
+use socket2::SockRef;
+
 use crate::{
-    Config, Driver, Runtime,
-    config::ReceiveMode,
-    counters::Counters,
-    driver::socket,
+    config::{Config, Driver, ReceiveMode},
+    driver::AnyDriver,
+    executor::Executor,
     net::Stream,
     time::{sleep, timeout},
 };
@@ -31,7 +29,7 @@ use crate::{
 const PROBE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Whether receives may stay armed. False also when it could not be tried; the next one that asks tries again.
-pub(super) fn are_told() -> bool {
+pub(crate) fn are_told() -> bool {
     static ARE_TOLD: OnceLock<bool> = OnceLock::new();
     if let Some(are_told) = ARE_TOLD.get() {
         return *are_told;
@@ -47,18 +45,18 @@ pub(super) fn are_told() -> bool {
 fn try_all() -> io::Result<bool> {
     let mut config = Config::with_driver(Driver::Uring);
     config.uring.receive = ReceiveMode::Multishot;
-    if !super::granted(&config)?.contains(&"deferred-task-run") {
+    if !AnyDriver::granted(Driver::Uring, &config)?.contains(&"deferred-task-run") {
         // Receives run on the way out of any call here (6.0), so both events cannot be brought together.
         return Ok(false);
     }
-    let runtime = Runtime::new(&config).map_err(io::Error::other)?;
+    let executor = Executor::start(&config, Driver::Uring)?;
     let (ours, mut theirs) = UnixStream::pair()?;
-    let ends = is_told(&runtime, ours.into(), || theirs.write_all(b"e").map(|()| drop(theirs)))?;
+    let ends = is_told(&executor, ours.into(), || theirs.write_all(b"e").map(|()| drop(theirs)))?;
     // Where there is no TCP, none of its resets can be missed.
     let Ok((ours, mut theirs)) = tcp_pair() else { return Ok(ends) };
-    let resets = is_told(&runtime, ours.into(), || {
+    let resets = is_told(&executor, ours.into(), || {
         theirs.write_all(b"r")?;
-        socket::reset_on_close(theirs.as_fd(), &Counters::default());
+        SockRef::from(&theirs).set_linger(Some(Duration::ZERO))?;
         drop(theirs);
         Ok(())
     })?;
@@ -67,8 +65,8 @@ fn try_all() -> io::Result<bool> {
 
 /// Whether the end of a connection is told whose peer says its last and goes while a receive is in flight and this
 /// thread is not in the kernel.
-fn is_told(runtime: &Runtime, ours: OwnedFd, go: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
-    runtime.block_on(async {
+fn is_told(executor: &Executor, ours: OwnedFd, go: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
+    executor.block_on(async {
         let stream = Stream::from_descriptor(ours)?;
         let begun = timeout(Duration::ZERO, stream.recv()).await;
         debug_assert!(begun.is_err(), "nothing has been sent");
@@ -94,14 +92,14 @@ mod tests {
     fn an_end_is_told_where_receives_do_not_stay_armed_and_a_silent_one_is_missed() {
         let mut config = Config::with_driver(Driver::Uring);
         config.uring.receive = ReceiveMode::Single;
-        let Ok(runtime) = Runtime::new(&config) else { return };
+        let Ok(executor) = Executor::start(&config, Driver::Uring) else { return };
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
         let go = || {
             drop(theirs);
             Ok(())
         };
-        assert!(is_told(&runtime, ours.into(), go).expect("it can be tried"));
+        assert!(is_told(&executor, ours.into(), go).expect("it can be tried"));
         let (ours, _theirs) = UnixStream::pair().expect("a socket pair");
-        assert!(!is_told(&runtime, ours.into(), || Ok(())).expect("it can be tried"));
+        assert!(!is_told(&executor, ours.into(), || Ok(())).expect("it can be tried"));
     }
 }
