@@ -62,7 +62,6 @@ mod http;
 mod orders;
 pub mod payload;
 
-mod bench;
 mod close_backoff;
 mod connection;
 mod connection_notes;
@@ -72,10 +71,11 @@ mod failure;
 mod limits;
 mod progress;
 mod run;
-mod shared;
+mod slice_worker;
 mod spin;
 mod warmup;
 mod worker;
+mod worker_state;
 
 mod slices;
 

@@ -6,12 +6,12 @@ use weir_engine::net::Address;
 use weir_record::load::LoadReport;
 
 use crate::{
-    bench::Bench,
     error::LoadError,
     gather::Gather,
     recorder::{Sections, WindowBounds},
+    slice_worker::SliceWorker,
     spec::LoadSpec,
-    worker::{Carried, Ends, Outcome, Stage},
+    worker::{Carried, Ends, Outcome, RunContext},
 };
 
 /// A protocol and what is asked of it, made from its specification: [`EchoSpec`](crate::EchoSpec),
@@ -62,7 +62,7 @@ pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
     }
 
     /// Adds a part of its own to the report of everything else.
-    fn add_part(&self, _report: &mut LoadReport, _load: &LoadSpec, _gather: &Gather, _ends: &Ends<'_>) {}
+    fn add_section(&self, _report: &mut LoadReport, _load: &LoadSpec, _gather: &Gather, _ends: &Ends<'_>) {}
 
     /// Has its workload carry a load: `post.carry::<W>()`.
     fn carry(&self, post: Post<'_>) -> Option<Outcome>;
@@ -100,17 +100,17 @@ impl Facts {
 
 /// Where a workload is carried: in a run of its own, or in the slices of several servers.
 pub(crate) enum Post<'a> {
-    Run(Stage<'a>),
-    Slices(Bench<'a>),
+    Run(RunContext<'a>),
+    Slices(SliceWorker<'a>),
 }
 
 impl Post<'_> {
     /// Carries a workload to its end. Slices hand their outcomes over one by one.
     pub(crate) fn carry<W: Carried>(&self) -> Option<Outcome> {
         match self {
-            Self::Run(stage) => stage.perform::<W>(),
-            Self::Slices(bench) => {
-                bench.work::<W>();
+            Self::Run(context) => context.perform::<W>(),
+            Self::Slices(worker) => {
+                worker.work::<W>();
                 None
             }
         }

@@ -98,7 +98,7 @@ pub(crate) fn build(
         orders: None,
         storage: None,
     };
-    spec.protocol.0.add_part(&mut report, spec, &gather, parts);
+    spec.protocol.0.add_section(&mut report, spec, &gather, parts);
     report
 }
 

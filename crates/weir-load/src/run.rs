@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// How often the coordinator looks whether it was asked to stop.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time for all workers to hear of the common beginning.
 const LEAD: Duration = Duration::from_millis(2);
 /// How long after its end a bucket of the warm-up is looked at: workers look up every 10 ms.
@@ -285,7 +285,7 @@ impl Coordinator<'_> {
         let (mut waiting, mut opened) = (self.spec.workers, 0);
         let (mut failures, mut failure_last) = (FailureCounts::default(), None);
         while waiting > 0 {
-            match inbox.recv_timeout(LOOK) {
+            match inbox.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Ready { worker, driver, thread }) => {
                     self.driver = driver;
                     self.threads[worker] = thread;
@@ -359,7 +359,7 @@ impl Coordinator<'_> {
             if now_ns >= until_ns {
                 return Waited::Reached;
             }
-            thread::sleep(LOOK.min(Duration::from_nanos(until_ns - now_ns)));
+            thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(until_ns - now_ns)));
         }
     }
 

@@ -21,7 +21,7 @@ const RATE_ERROR_MAX: f64 = 0.05;
 const STANDARD_ERRORS: f64 = 2.0;
 
 /// The HTTP part of a report, from everything else in it, what responses said, and how many failures there were.
-pub(crate) fn part(
+pub(crate) fn section(
     http: &HttpSpec,
     report: &LoadReport,
     spec: &LoadSpec,

@@ -238,11 +238,11 @@ impl ProtocolSpec for HttpSpec {
         Ok(Arc::new(HttpCommon::new(self, load, bounds)?))
     }
 
-    fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+    fn add_section(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
         let common: Option<&HttpCommon> = ends.common();
         report.message_bytes = common.map_or(0, |common| common.standards.content_bytes());
         if let Some(responses) = gather.section() {
-            report.http = Some(outcome::part(self, report, load, (responses, gather.window.errors), ends));
+            report.http = Some(outcome::section(self, report, load, (responses, gather.window.errors), ends));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{spec::LoadSpec, worker::Ends};
 const STAMPS_PER_IMPLAUSIBLE: u64 = 1000;
 
 /// The orders' part of a report.
-pub(crate) fn part(
+pub(crate) fn section(
     orders: &OrdersSpec,
     load: &LoadSpec,
     notes: &OrderNotes,

@@ -254,8 +254,8 @@ impl ProtocolSpec for OrdersSpec {
         }
     }
 
-    fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
-        report.orders = gather.section().map(|notes| outcome::part(self, load, notes, ends));
+    fn add_section(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+        report.orders = gather.section().map(|notes| outcome::section(self, load, notes, ends));
     }
 
     fn carry(&self, post: Post<'_>) -> Option<Outcome> {

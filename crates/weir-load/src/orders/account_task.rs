@@ -14,16 +14,17 @@ use crate::{
     connection::Connection,
     failure::Failure,
     open,
-    recorder::Flight,
-    shared::{Pauses, Shared},
+    recorder::PendingMessage,
     slot::{ConnectionSlot, Trigger},
+    worker_state::{Pauses, WorkerState},
     workload::End,
 };
 
 /// One account, from its first connection to the end of the run.
-pub(crate) async fn run_slot(shared: Rc<Shared<Orders>>, slot: ConnectionSlot<Orders>) {
+pub(crate) async fn run_slot(shared: Rc<WorkerState<Orders>>, slot: ConnectionSlot<Orders>) {
     let ConnectionSlot { place, connected, begin_at, trigger, .. } = slot;
-    let mut account = Account { shared, place, trigger, carried: VecDeque::new(), pauses: Pauses::default() };
+    let mut account =
+        AccountTask { shared, place, trigger, carried: VecDeque::new(), pauses: Pauses::default() };
     sleep_until(begin_at).await;
     // Before the beginning a connection is logged in as well.
     if let Some(connected) = connected {
@@ -41,16 +42,16 @@ pub(crate) async fn run_slot(shared: Rc<Shared<Orders>>, slot: ConnectionSlot<Or
     }
 }
 
-struct Account {
-    shared: Rc<Shared<Orders>>,
+struct AccountTask {
+    shared: Rc<WorkerState<Orders>>,
     place: usize,
     trigger: Trigger<Orders>,
     /// In flight although there is no connection: it was dropped on purpose.
-    carried: VecDeque<Flight>,
+    carried: VecDeque<PendingMessage>,
     pauses: Pauses,
 }
 
-impl Account {
+impl AccountTask {
     /// Whether there is anything left to do.
     fn goes_on(&self) -> bool {
         let may_start = !self.shared.is_exhausted() && self.shared.workload.quota(self.place).get() > 0;
@@ -75,7 +76,7 @@ impl Account {
             let Err(failure) = self.log_in(&connection).await else { return Some(connection) };
             if self.is_patient(began) {
                 // The server has not noticed yet that we had left.
-                self.carried = connection.take_flights();
+                self.carried = connection.take_pending();
                 abort(connection);
                 self.pauses.pause().await;
                 continue;
@@ -133,15 +134,15 @@ impl Account {
     async fn trade(&mut self, connection: Rc<Connection<Orders>>) -> bool {
         let shared = &self.shared;
         let orders = &shared.workload;
-        orders.set_lane(self.place, Some(Rc::clone(&connection)));
-        let outcome = match (&self.trigger, orders.ring()) {
-            (_, Some(ring)) => Err(round_robin::exchange(shared, ring, &connection).await),
+        orders.set_connection(self.place, Some(Rc::clone(&connection)));
+        let outcome = match (&self.trigger, orders.round_robin()) {
+            (_, Some(round_robin)) => Err(round_robin::exchange(shared, round_robin, &connection).await),
             (Trigger::Closed { think, .. }, None) => {
                 closed::exchange(shared, &connection, *think, orders.quota(self.place)).await
             }
             (Trigger::Open { open, place }, None) => open::exchange(shared, open, *place, &connection).await,
         };
-        orders.set_lane(self.place, None);
+        orders.set_connection(self.place, None);
         let Err(end) = outcome else { return false };
         if connection.completed() > 0 {
             self.pauses.reset();
@@ -154,7 +155,7 @@ impl Account {
                 self.pauses.pause().await;
             }
             End::Closing | End::Closed => {
-                self.carried = connection.take_flights();
+                self.carried = connection.take_pending();
                 orders.session(self.place).borrow_mut().leave();
                 abort(connection);
                 round_robin::go_on(shared).await;

@@ -22,11 +22,14 @@ use crate::{
     open::OpenLoop,
     protocol::{Common, Post},
     recorder::{Outbox, WindowBounds},
-    shared::{Connected, Shared},
     slot::{ConnectionSlot, Trigger},
     spec::{Arrivals, LoadSpec},
     spin::SpinGate,
-    worker::{self, Carried, LOOK, LOOKS_PER_GATE, Outcome, Plan, Published, thread_delay_ns, thread_number},
+    worker::{
+        self, Carried, Outcome, POLL_INTERVAL, POLLS_PER_SPIN_CHECK, Plan, Published, thread_delay_ns,
+        thread_number,
+    },
+    worker_state::{Connected, WorkerState},
     workload::Workload,
 };
 
@@ -57,7 +60,7 @@ impl<'a> Target<'a> {
 
 /// One thing to do.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct SliceTask {
     pub(crate) target: usize,
     pub(crate) origin_ns: u64,
     pub(crate) arrivals: Arrivals,
@@ -73,7 +76,7 @@ pub(crate) struct Order {
 pub(crate) enum Event {
     /// Its connections were tried.
     Started(Started),
-    /// An order was carried out.
+    /// A task was carried out.
     Done(Box<Done>),
     /// It cannot go on.
     Failed(LoadError),
@@ -98,8 +101,8 @@ pub(crate) struct Done {
     pub(crate) outcome: Outcome,
 }
 
-/// Runs a worker until its orders end.
-pub(crate) fn run(number: u32, targets: &[Target<'_>], orders: &Receiver<Order>, events: &Sender<Event>) {
+/// Runs a worker until its tasks end.
+pub(crate) fn run(number: u32, targets: &[Target<'_>], tasks: &Receiver<SliceTask>, events: &Sender<Event>) {
     let Some(first) = targets.first() else { return };
     let runtime = match worker::start(&session_plan(first, number), targets.len()) {
         Ok(runtime) => runtime,
@@ -109,8 +112,8 @@ pub(crate) fn run(number: u32, targets: &[Target<'_>], orders: &Receiver<Order>,
             return;
         }
     };
-    let bench = Bench { number, targets, runtime: &runtime, orders, events };
-    first.spec.protocol.0.carry(Post::Slices(bench));
+    let worker = SliceWorker { number, targets, runtime: &runtime, tasks, events };
+    first.spec.protocol.0.carry(Post::Slices(worker));
 }
 
 fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
@@ -125,17 +128,17 @@ fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
     }
 }
 
-/// A worker that is ready for orders.
-pub(crate) struct Bench<'a> {
+/// A worker that is ready for tasks.
+pub(crate) struct SliceWorker<'a> {
     number: u32,
     targets: &'a [Target<'a>],
     runtime: &'a Runtime,
-    orders: &'a Receiver<Order>,
+    tasks: &'a Receiver<SliceTask>,
     events: &'a Sender<Event>,
 }
 
 /// A server as one worker sees it.
-struct Side<'a, W: Workload> {
+struct TargetState<'a, W: Workload> {
     plan: Plan<'a>,
     workload: Rc<W>,
     connector: Rc<Connector>,
@@ -143,9 +146,9 @@ struct Side<'a, W: Workload> {
     parked: Vec<Option<Connected>>,
 }
 
-impl Bench<'_> {
+impl SliceWorker<'_> {
     pub(crate) fn work<W: Carried>(&self) {
-        let mut sides = Vec::with_capacity(self.targets.len());
+        let mut targets = Vec::with_capacity(self.targets.len());
         let mut connections = Vec::with_capacity(self.targets.len());
         for target in self.targets {
             let plan = session_plan(target, self.number);
@@ -154,7 +157,7 @@ impl Bench<'_> {
             let opened = self.runtime.block_on(worker::open_connections(&plan, &connector, &workload));
             let count = opened.connections.iter().flatten().count();
             connections.push((u32::try_from(count).unwrap_or(u32::MAX), opened.failure_last));
-            sides.push(Side { plan, workload, connector, parked: opened.connections });
+            targets.push(TargetState { plan, workload, connector, parked: opened.connections });
         }
         let started = Started {
             worker: self.number as usize,
@@ -164,8 +167,8 @@ impl Bench<'_> {
         };
         let mut listens = self.events.send(Event::Started(started)).is_ok();
         while listens {
-            let Ok(order) = self.orders.recv() else { return };
-            let done = self.runtime.block_on(carry_out(&mut sides[order.target], &order));
+            let Ok(task) = self.tasks.recv() else { return };
+            let done = self.runtime.block_on(carry_out(&mut targets[task.target], &task));
             listens = self.events.send(Event::Done(Box::new(done))).is_ok();
         }
     }
@@ -199,26 +202,26 @@ impl Working {
     }
 }
 
-/// Carries out one order. Connections on which nothing is in flight at its end are parked for the next.
-async fn carry_out<W: Carried>(side: &mut Side<'_, W>, order: &Order) -> Done {
-    let spec = LoadSpec { arrivals: order.arrivals, seed: order.seed, ..side.plan.spec.clone() };
-    let plan = Plan { spec: &spec, ..side.plan.clone() };
+/// Carries out one task. Connections on which nothing is in flight at its end are parked for the next.
+async fn carry_out<W: Carried>(target: &mut TargetState<'_, W>, task: &SliceTask) -> Done {
+    let spec = LoadSpec { arrivals: task.arrivals, seed: task.seed, ..target.plan.spec.clone() };
+    let plan = Plan { spec: &spec, ..target.plan.clone() };
     let places = plan.connections();
-    let reopened = side.parked[..places].iter().filter(|connected| connected.is_none()).count();
+    let reopened = target.parked[..places].iter().filter(|connected| connected.is_none()).count();
     let shared = {
-        let (workload, connector) = (Rc::clone(&side.workload), Rc::clone(&side.connector));
-        let mut shared = worker::share(&plan, workload, connector, order.origin_ns);
+        let (workload, connector) = (Rc::clone(&target.workload), Rc::clone(&target.connector));
+        let mut shared = worker::share(&plan, workload, connector, task.origin_ns);
         shared.parking = Some(RefCell::new(std::iter::repeat_with(|| None).take(places).collect()));
         Rc::new(shared)
     };
-    let open_loop = worker::open_loop(&plan, order.origin_ns).map(Rc::new);
+    let open_loop = worker::open_loop(&plan, task.origin_ns).map(Rc::new);
     let working = Rc::new(Working { places: Cell::new(places), waiter: RefCell::new(None) });
     for place in 0..places {
         let slot = ConnectionSlot {
             place,
-            connected: side.parked[place].take(),
-            begin_at: plan.begin_at(order.origin_ns, place),
-            trigger: trigger(order, open_loop.as_ref(), place),
+            connected: target.parked[place].take(),
+            begin_at: plan.begin_at(task.origin_ns, place),
+            trigger: trigger(task, open_loop.as_ref(), place),
             is_single: false,
         };
         let (shared, working) = (Rc::clone(&shared), Rc::clone(&working));
@@ -231,16 +234,16 @@ async fn carry_out<W: Carried>(side: &mut Side<'_, W>, order: &Order) -> Done {
         let (open, shared) = (Rc::clone(open), Rc::clone(&shared));
         spawn(async move { open.dispatch(&shared).await });
     }
-    attend(&shared, open_loop.as_deref(), &working, order).await;
-    leave(side, &shared, open_loop.as_deref(), order, reopened)
+    attend(&shared, open_loop.as_deref(), &working, task).await;
+    leave(target, &shared, open_loop.as_deref(), task, reopened)
 }
 
-fn trigger<W: Workload>(order: &Order, open_loop: Option<&Rc<OpenLoop<W>>>, place: usize) -> Trigger<W> {
+fn trigger<W: Workload>(task: &SliceTask, open_loop: Option<&Rc<OpenLoop<W>>>, place: usize) -> Trigger<W> {
     match open_loop {
         Some(open) => Trigger::Open { open: Rc::clone(open), place },
-        None => match order.arrivals {
+        None => match task.arrivals {
             Arrivals::Closed { think } => {
-                let quota = Cell::new(order.messages_each.map_or(u64::MAX, u64::from));
+                let quota = Cell::new(task.messages_each.map_or(u64::MAX, u64::from));
                 Trigger::Closed { think, quota }
             }
             Arrivals::Open { .. } => unreachable!("an open loop has its schedule"),
@@ -250,22 +253,21 @@ fn trigger<W: Workload>(order: &Order, open_loop: Option<&Rc<OpenLoop<W>>>, plac
 
 /// Waits until every place has stopped, or for too long.
 async fn attend<W: Workload>(
-    shared: &Shared<W>,
+    shared: &WorkerState<W>,
     open_loop: Option<&OpenLoop<W>>,
     working: &Working,
-    order: &Order,
+    task: &SliceTask,
 ) {
-    let deadline_ns =
-        order.origin_ns.saturating_add(u64::try_from(order.limit.as_nanos()).unwrap_or(u64::MAX));
+    let deadline_ns = task.origin_ns.saturating_add(u64::try_from(task.limit.as_nanos()).unwrap_or(u64::MAX));
     let mut gate = SpinGate::default();
-    let mut looks = 0;
-    while timeout(LOOK, working.end()).await.is_err() && now().as_nanos() < deadline_ns {
+    let mut polls = 0;
+    while timeout(POLL_INTERVAL, working.end()).await.is_err() && now().as_nanos() < deadline_ns {
         let Some(open) = open_loop else { continue };
-        if looks % LOOKS_PER_GATE == 0 {
+        if polls % POLLS_PER_SPIN_CHECK == 0 {
             let delay = thread_delay_ns();
             open.allow_spin(delay.is_some_and(|delay| gate.poll(monotonic().as_nanos(), delay)));
         }
-        looks += 1;
+        polls += 1;
         if !shared.is_running() {
             open.dismiss();
         }
@@ -275,22 +277,22 @@ async fn attend<W: Workload>(
 }
 
 fn leave<W: Workload>(
-    side: &mut Side<'_, W>,
-    shared: &Shared<W>,
+    target: &mut TargetState<'_, W>,
+    shared: &WorkerState<W>,
     open_loop: Option<&OpenLoop<W>>,
-    order: &Order,
+    task: &SliceTask,
     reopened: usize,
 ) -> Done {
     if let Some(parking) = &shared.parking {
         for (place, connected) in parking.borrow_mut().iter_mut().enumerate() {
-            side.parked[place] = connected.take();
+            target.parked[place] = connected.take();
         }
     }
-    let missed_starts = open_loop.map_or(0, |open| open.pass_over(order.origin_ns, shared.bounds.stop_ns()));
+    let missed_starts = open_loop.map_or(0, |open| open.pass_over(task.origin_ns, shared.bounds.stop_ns()));
     let mut recorder = shared.recorder.borrow_mut();
     let leftover = recorder.finish(now().as_nanos());
     Done {
-        worker: side.plan.worker as usize,
+        worker: target.plan.worker as usize,
         messages: recorder.completed(),
         completed_ns: recorder.completed_ns(),
         reopened: u32::try_from(reopened).unwrap_or(u32::MAX),

@@ -13,7 +13,7 @@ use crate::{
     close_backoff::CloseBackoff,
     connector::Connector,
     failure::Failure,
-    recorder::{Flight, Recorder, WindowBounds},
+    recorder::{PendingMessage, Recorder, WindowBounds},
     workload::Workload,
 };
 
@@ -25,7 +25,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// State of one worker.
-pub(crate) struct Shared<W: Workload> {
+pub(crate) struct WorkerState<W: Workload> {
     pub(crate) workload: Rc<W>,
     pub(crate) connector: Rc<Connector>,
     pub(crate) depth: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Shared<W: Workload> {
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) close_backoff: RefCell<CloseBackoff>,
     /// Connections whose end is waited for.
-    pub(crate) parting: Cell<usize>,
+    pub(crate) awaiting_close: Cell<usize>,
     /// Messages that may still be started.
     pub(crate) budget: Cell<u64>,
     /// Number of the next connection; every connection ever opened has its own.
@@ -50,7 +50,7 @@ pub(crate) struct Shared<W: Workload> {
 /// Where connections wait for the next load, by place.
 pub(crate) type Parking = RefCell<Vec<Option<Connected>>>;
 
-impl<W: Workload> Shared<W> {
+impl<W: Workload> WorkerState<W> {
     /// Whether the run goes on.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
@@ -76,10 +76,10 @@ impl<W: Workload> Shared<W> {
 
     /// Notes a message that starts.
     #[inline]
-    pub(crate) fn started(&self, flight: Flight) {
+    pub(crate) fn started(&self, pending: PendingMessage) {
         let mut recorder = self.recorder.borrow_mut();
-        recorder.advance(flight.started_ns);
-        recorder.started(flight);
+        recorder.advance(pending.started_ns);
+        recorder.started(pending);
         self.workload.started(&mut recorder);
     }
 
