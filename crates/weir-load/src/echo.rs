@@ -15,9 +15,8 @@ use crate::{
     error::{LoadError, invalid, within},
     failure::{Class, Failure, Stage},
     payload::{Codec, PayloadPool, Verifier},
-    protocol::{Facts, Post, ProtocolSpec},
-    spec::{LoadSpec, MESSAGE_BYTES_MAX},
-    worker::{Carried, Outcome, Plan},
+    spec::{Facts, LoadSpec, MESSAGE_BYTES_MAX, ProtocolSpec},
+    worker::{Carried, Plan},
     workload::{Accepted, End, Notes, Workload},
 };
 
@@ -58,10 +57,6 @@ impl ProtocolSpec for EchoSpec {
             has_slices: !self.connection_per_message,
             ..Facts::plain(self.message_bytes)
         }
-    }
-
-    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
-        post.carry::<Echo>()
     }
 }
 

@@ -11,8 +11,8 @@ use weir_record::{
 use crate::{
     gather::Gather,
     little::littles_law,
+    outcome::Ends,
     spec::{Arrivals, LoadSpec},
-    worker::Ends,
 };
 
 /// Missing more than one start in this many is more than what the end of a window cuts off.

@@ -23,17 +23,18 @@ use weir_record::{
 };
 
 use crate::{
+    carry::carry,
     edges::{ThreadTimes, WindowEdges},
     error::LoadError,
     gather::Gather,
     limits::{Pinned, ensure_limits},
+    outcome::{Common, Ends, Outcome},
     progress::{Phase, Progress, Ticker},
-    protocol::Common,
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     spec::LoadSpec,
     warmup::{self, Warmup},
-    worker::{self, Ends, Event, Outcome, Plan, Published, thread_number},
+    worker::{self, Event, Plan, Published, thread_number},
 };
 
 /// How often the coordinator looks whether it was asked to stop.
@@ -130,7 +131,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
             let events = events.clone();
             let handle = thread::Builder::new()
                 .name(format!("weir-load-{worker}"))
-                .spawn_scoped(scope, move || worker::run(&plan, &events, &begun))
+                .spawn_scoped(scope, move || worker::run(&plan, &events, &begun, |context| carry(context)))
                 .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
             self.members.push(Member { handle, begin, published });
         }

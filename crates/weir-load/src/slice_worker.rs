@@ -20,13 +20,13 @@ use crate::{
     connector::Connector,
     error::{LoadError, invalid},
     open::OpenLoop,
-    protocol::{Common, Post},
+    outcome::{Common, Outcome},
     recorder::{Outbox, WindowBounds},
     slot::{ConnectionSlot, Trigger},
-    spec::{Arrivals, LoadSpec},
+    spec::{Arrivals, LoadSpec, Protocol},
     spin::SpinGate,
     worker::{
-        self, Carried, Outcome, POLL_INTERVAL, POLLS_PER_SPIN_CHECK, Plan, Published, thread_delay_ns,
+        self, Carried, Carrier, POLL_INTERVAL, POLLS_PER_SPIN_CHECK, Plan, Published, thread_delay_ns,
         thread_number,
     },
     worker_state::{Connected, WorkerState},
@@ -101,8 +101,14 @@ pub(crate) struct Done {
     pub(crate) outcome: Outcome,
 }
 
-/// Runs a worker until its tasks end.
-pub(crate) fn run(number: u32, targets: &[Target<'_>], tasks: &Receiver<SliceTask>, events: &Sender<Event>) {
+/// Runs a worker until its tasks end. `carry` knows the workload.
+pub(crate) fn run(
+    number: u32,
+    targets: &[Target<'_>],
+    tasks: &Receiver<SliceTask>,
+    events: &Sender<Event>,
+    carry: impl FnOnce(&SliceWorker<'_>),
+) {
     let Some(first) = targets.first() else { return };
     let runtime = match worker::start(&session_plan(first, number), targets.len()) {
         Ok(runtime) => runtime,
@@ -112,8 +118,7 @@ pub(crate) fn run(number: u32, targets: &[Target<'_>], tasks: &Receiver<SliceTas
             return;
         }
     };
-    let worker = SliceWorker { number, targets, runtime: &runtime, tasks, events };
-    first.spec.protocol.0.carry(Post::Slices(worker));
+    carry(&SliceWorker { number, first, targets, runtime: &runtime, tasks, events });
 }
 
 fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
@@ -131,6 +136,8 @@ fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
 /// A worker that is ready for tasks.
 pub(crate) struct SliceWorker<'a> {
     number: u32,
+    /// One of the targets, which are all of one protocol.
+    first: &'a Target<'a>,
     targets: &'a [Target<'a>],
     runtime: &'a Runtime,
     tasks: &'a Receiver<SliceTask>,
@@ -146,8 +153,15 @@ struct TargetState<'a, W: Workload> {
     parked: Vec<Option<Connected>>,
 }
 
-impl SliceWorker<'_> {
-    pub(crate) fn work<W: Carried>(&self) {
+impl Carrier for SliceWorker<'_> {
+    /// The outcomes of slices are handed over one by one.
+    type Outcome = ();
+
+    fn protocol(&self) -> &Protocol {
+        &self.first.spec.protocol
+    }
+
+    fn carry<W: Carried>(&self) {
         let mut targets = Vec::with_capacity(self.targets.len());
         let mut connections = Vec::with_capacity(self.targets.len());
         for target in self.targets {

@@ -22,14 +22,15 @@ use weir_record::{
 };
 
 use crate::{
+    carry::carry,
     edges::ThreadTimes,
     error::{LoadError, invalid},
     gather::Gather,
     limits::{Pinned, ensure_limits},
+    outcome::{Ends, Outcome},
     report::{self, Measured},
     slice_worker::{self, Done, Event, SliceTask, Started, Target},
     spec::{Arrivals, LoadSpec},
-    worker::{Ends, Outcome},
 };
 
 /// Most servers in one session.
@@ -79,7 +80,9 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
             let (events, targets) = (events.clone(), targets.clone());
             thread::Builder::new()
                 .name(format!("weir-load-{number}"))
-                .spawn_scoped(scope, move || slice_worker::run(number, &targets, &received, &events))
+                .spawn_scoped(scope, move || {
+                    slice_worker::run(number, &targets, &received, &events, |worker| carry(worker))
+                })
                 .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
             tasks.push(task);
         }

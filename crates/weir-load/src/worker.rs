@@ -5,7 +5,6 @@
 //! Whatever is in flight then has a short time to come back, so that servers see an orderly end.
 
 use std::{
-    any::Any,
     cell::{Cell, RefCell},
     rc::Rc,
     sync::{
@@ -29,17 +28,16 @@ use crate::{
     close_backoff::CloseBackoff,
     closed,
     connection::Connection,
-    connection_notes::ConnectionNotes,
     connector::Connector,
     error::LoadError,
     failure,
     open::{self, OpenLoop},
+    outcome::{Common, Outcome},
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
-    protocol::{Common, Post},
-    recorder::{FirstFailure, Leftover, Outbox, Recorder, WindowBounds},
+    recorder::{FirstFailure, Outbox, Recorder, WindowBounds},
     single::run_per_request,
     slot::{ConnectionSlot, Trigger},
-    spec::{Arrivals, LoadSpec},
+    spec::{Arrivals, LoadSpec, Protocol},
     spin::SpinGate,
     worker_state::{Connected, Pauses, WorkerState},
     workload::{End, Workload},
@@ -66,6 +64,18 @@ pub(crate) struct Plan<'a> {
     pub(crate) published: Arc<Published>,
     /// What all workers share for the protocol.
     pub(crate) common: Common,
+}
+
+/// Who carries a workload, whichever it is: a run of its own, or the slices of several servers.
+pub(crate) trait Carrier {
+    /// What is left of it.
+    type Outcome;
+
+    /// The protocol whose workload it is.
+    fn protocol(&self) -> &Protocol;
+
+    /// Carries the workload to its end.
+    fn carry<W: Carried>(&self) -> Self::Outcome;
 }
 
 /// A workload that workers carry.
@@ -114,40 +124,6 @@ pub(crate) enum Event {
     Failed(LoadError),
 }
 
-/// What a worker leaves behind.
-#[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) leftover: Leftover,
-    pub(crate) missed_starts: u64,
-    /// Messages completed since the beginning.
-    pub(crate) completed: u64,
-    pub(crate) failure_first: Option<FirstFailure>,
-    /// Where what becomes of connections is kept.
-    pub(crate) connections: Option<ConnectionNotes>,
-    /// What only the protocol counted.
-    pub(crate) totals: Option<Box<dyn Any + Send>>,
-}
-
-/// What is known when every thread has ended.
-pub(crate) struct Ends<'a> {
-    /// The workers'.
-    pub(crate) outcomes: &'a [Outcome],
-    /// What they shared.
-    pub(crate) common: Common,
-}
-
-impl Ends<'_> {
-    /// What only the protocol counted, of each worker.
-    pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
-        self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
-    }
-
-    /// What the workers shared, if it is of this kind.
-    pub(crate) fn common<T: 'static>(&self) -> Option<&T> {
-        self.common.downcast_ref()
-    }
-}
-
 /// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
 #[derive(Default)]
 pub(crate) struct Opened {
@@ -157,8 +133,14 @@ pub(crate) struct Opened {
     pub(crate) failure_last: Option<String>,
 }
 
-/// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none.
-pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>) -> Option<Outcome> {
+/// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none. `carry`
+/// knows the workload.
+pub(crate) fn run(
+    plan: &Plan<'_>,
+    events: &Sender<Event>,
+    begin: &Receiver<u64>,
+    carry: impl FnOnce(&RunContext<'_>) -> Option<Outcome>,
+) -> Option<Outcome> {
     let runtime = match start(plan, 1) {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -173,8 +155,7 @@ pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>
         thread: thread_number(),
     };
     events.send(ready).ok()?;
-    let context = RunContext { plan, runtime: &runtime, events, begin };
-    let outcome = plan.spec.protocol.0.carry(Post::Run(context));
+    let outcome = carry(&RunContext { plan, runtime: &runtime, events, begin });
     plan.published.cpu_ns.store(thread_cpu_ns().unwrap_or(0), Ordering::Release);
     outcome
 }
@@ -187,9 +168,15 @@ pub(crate) struct RunContext<'a> {
     begin: &'a Receiver<u64>,
 }
 
-impl RunContext<'_> {
+impl Carrier for RunContext<'_> {
+    type Outcome = Option<Outcome>;
+
+    fn protocol(&self) -> &Protocol {
+        &self.plan.spec.protocol
+    }
+
     /// Opens the connections, waits for the common beginning, and carries the load.
-    pub(crate) fn perform<W: Carried>(&self) -> Option<Outcome> {
+    fn carry<W: Carried>(&self) -> Option<Outcome> {
         let RunContext { plan, runtime, .. } = self;
         let workload = Rc::new(plan.workload::<W>());
         let connector = Rc::new(plan.connector());

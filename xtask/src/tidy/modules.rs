@@ -127,6 +127,8 @@ const ORDERS: &[(&str, &[&str])] = &[
             "connection_notes",
             "recorder",
             "gather",
+            "outcome",
+            "spec",
             "connector",
             "workload",
             "worker_state",
@@ -135,15 +137,16 @@ const ORDERS: &[(&str, &[&str])] = &[
             "open",
             "slot",
             "single",
-            // A specification holds its protocol, which has it carried.
-            "spec protocol worker slice_worker",
+            "worker",
+            "slice_worker",
+            // The protocols.
+            "*",
+            "carry",
             "limits",
             "edges",
             "report",
             "run",
             "slices",
-            // The protocols.
-            "*",
         ],
     ),
     (

@@ -11,7 +11,7 @@ use super::{
     spec::HttpSpec,
     workload::is_redirect,
 };
-use crate::{connection_notes::ConnectionNotes, spec::LoadSpec, worker::Ends};
+use crate::{connection_notes::ConnectionNotes, outcome::Ends, spec::LoadSpec};
 
 /// Fewer whole seconds than this show too little of how a rate varies.
 const SECONDS_MIN: usize = 5;

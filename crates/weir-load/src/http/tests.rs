@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     failure::{Class, Failure},
-    protocol::ProtocolSpec,
     recorder::{IntervalNotes, Outbox, PendingMessage, Recorder, WindowBounds},
+    spec::ProtocolSpec,
     workload::{Accepted, End, Loss, Notes, Workload},
 };
 

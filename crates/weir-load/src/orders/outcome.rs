@@ -7,7 +7,7 @@ use super::{
     notes::{OrderNotes, OrderTotals, RequestKind},
     spec::OrdersSpec,
 };
-use crate::{spec::LoadSpec, worker::Ends};
+use crate::{outcome::Ends, spec::LoadSpec};
 
 /// More time stamps than one in so many that lie outside their order's way mean that the peer has another clock. Some
 /// may, when a clock is set meanwhile.

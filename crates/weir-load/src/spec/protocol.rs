@@ -1,17 +1,17 @@
-//! The seam between a load and what it sends: a protocol says what is asked of it, and which workload carries that.
+//! The seam between a load and what it sends: what a protocol is asked, and what a load has to know of it. Which
+//! workload carries that is listed in `crate::carry`.
 
 use std::{any::Any, fmt, net::IpAddr, sync::Arc};
 
 use weir_engine::net::Address;
 use weir_record::load::LoadReport;
 
+use super::LoadSpec;
 use crate::{
     error::LoadError,
     gather::Gather,
+    outcome::{Common, Ends},
     recorder::{Sections, WindowBounds},
-    slice_worker::SliceWorker,
-    spec::LoadSpec,
-    worker::{Carried, Ends, Outcome, RunContext},
 };
 
 /// A protocol and what is asked of it, made from its specification: [`EchoSpec`](crate::EchoSpec),
@@ -63,13 +63,7 @@ pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
 
     /// Adds a part of its own to the report of everything else.
     fn add_section(&self, _report: &mut LoadReport, _load: &LoadSpec, _gather: &Gather, _ends: &Ends<'_>) {}
-
-    /// Has its workload carry a load: `post.carry::<W>()`.
-    fn carry(&self, post: Post<'_>) -> Option<Outcome>;
 }
-
-/// What the workers of a load share for its protocol alone, of a type that only the protocol knows.
-pub(crate) type Common = Arc<dyn Any + Send + Sync>;
 
 /// What a load has to know of a protocol.
 pub(crate) struct Facts {
@@ -94,25 +88,6 @@ impl Facts {
             connection_per_message: false,
             sections: Sections::default(),
             has_slices: true,
-        }
-    }
-}
-
-/// Where a workload is carried: in a run of its own, or in the slices of several servers.
-pub(crate) enum Post<'a> {
-    Run(RunContext<'a>),
-    Slices(SliceWorker<'a>),
-}
-
-impl Post<'_> {
-    /// Carries a workload to its end. Slices hand their outcomes over one by one.
-    pub(crate) fn carry<W: Carried>(&self) -> Option<Outcome> {
-        match self {
-            Self::Run(context) => context.perform::<W>(),
-            Self::Slices(worker) => {
-                worker.work::<W>();
-                None
-            }
         }
     }
 }
