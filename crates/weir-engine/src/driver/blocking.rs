@@ -34,10 +34,10 @@ use socket2::SockRef;
 
 use super::{
     DriverOps, DriverParts, Wait,
+    error::{self, ACCEPT_RETRY, AcceptFailure, StoredError},
     files::{self, FileOperation, FileResult},
-    readiness::ACCEPT_RETRY,
     send_state::{SendAccess, SendState},
-    socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
+    socket::{self, ListenOptions, Reserve},
 };
 use crate::{
     address::Address,
@@ -186,7 +186,7 @@ impl Blocking {
             discarding: false,
         };
         let limit = self.parts.config.limits.sockets_max;
-        let id = self.sockets.insert(socket).map_err(|_| socket::too_many(limit))?;
+        let id = self.sockets.insert(socket).map_err(|_| error::too_many(limit))?;
         if connected && !is_listener {
             self.parts.counters.connections_open.increment();
         }
@@ -272,7 +272,7 @@ impl Blocking {
 
     /// Waits until at most `limit_bytes` are queued; each send that did not take everything wakes.
     fn poll_output(&mut self, id: SlotId, limit_bytes: usize, waker: &Waker) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         socket.send.poll_at_most(socket.error, limit_bytes, limit_bytes, waker)
     }
 
@@ -339,7 +339,7 @@ impl Blocking {
                 self.reserve.note(descriptor.as_raw_fd());
                 socket.accepted = Some(descriptor);
             }
-            Err(error) => match socket::accept_failure(error) {
+            Err(error) => match error::accept_failure(error) {
                 AcceptFailure::Empty | AcceptFailure::Again => {}
                 AcceptFailure::Starved => self.starve(),
                 AcceptFailure::Unforeseen => {
@@ -519,7 +519,7 @@ impl DriverOps for Blocking {
     }
 
     fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
-        let socket = self.sockets.remove(id).ok_or_else(socket::gone)?;
+        let socket = self.sockets.remove(id).ok_or_else(error::gone)?;
         if !socket.is_listener {
             self.parts.counters.connections_open.decrement();
         }
@@ -527,7 +527,7 @@ impl DriverOps for Blocking {
     }
 
     fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
@@ -545,13 +545,13 @@ impl DriverOps for Blocking {
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining {
-            return Poll::Ready(Err(socket::draining()));
+            return Poll::Ready(Err(error::draining()));
         }
-        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
         if let Some(descriptor) = socket.accepted.take() {
             self.displaced = None;
             let admitted = self.insert(descriptor, false, None);
-            return Poll::Ready(admitted.map_err(|error| socket::refuse(&self.parts.counters, error)));
+            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
         }
         if let Some(error) = socket.error.take() {
             // The next call tries again.
@@ -566,7 +566,7 @@ impl DriverOps for Blocking {
     }
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(error::gone())) };
         match socket.error {
             None if !socket.connected => self.wait_for(stream, BlockedOn::Connect, waker),
             outcome => {
@@ -577,7 +577,7 @@ impl DriverOps for Blocking {
     }
 
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(lease) = socket.received.take() {
             self.displaced = None;
             return Poll::Ready(Ok(Some(lease)));
@@ -593,7 +593,7 @@ impl DriverOps for Blocking {
             return Poll::Ready(Err(error.into()));
         }
         if self.draining && self.receive(stream, Some(Duration::ZERO)) {
-            let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+            let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
             return Poll::Ready(match (socket.received.take(), socket.error) {
                 (None, Some(error)) => Err(error.into()),
                 (lease, _) => Ok(lease),
@@ -604,7 +604,7 @@ impl DriverOps for Blocking {
 
     fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let high_water = self.parts.config.limits.output_high_water_bytes;
-        let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(error::gone())) };
         if socket.send.queue.len() > high_water && !socket.stuck {
             self.write(stream, CALL_WAIT_MAX);
         }
@@ -729,13 +729,13 @@ impl DriverOps for Blocking {
     }
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(socket).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         socket::local_address(socket.descriptor.as_fd())
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(stream).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         socket::peer_address(socket.descriptor.as_fd())
     }

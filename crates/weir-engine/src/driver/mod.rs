@@ -51,6 +51,7 @@ use crate::{
 
 mod blocking;
 mod epoll;
+mod error;
 pub(crate) mod files;
 mod helpers;
 mod poll;
@@ -140,7 +141,7 @@ pub(crate) trait DriverOps {
     /// Queues bytes.
     #[inline]
     fn push(&mut self, stream: SlotId, bytes: SendBuf) -> io::Result<()> {
-        let access = self.send_access(stream).ok_or_else(socket::gone)?;
+        let access = self.send_access(stream).ok_or_else(error::gone)?;
         if access.send.push(access.error, bytes)? {
             access.dirty.push(stream);
         }
@@ -150,7 +151,7 @@ pub(crate) trait DriverOps {
     /// Queues a copy of bytes.
     #[inline]
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
-        let access = self.send_access(stream).ok_or_else(socket::gone)?;
+        let access = self.send_access(stream).ok_or_else(error::gone)?;
         if access.send.push_copy(access.error, bytes, access.pool)? {
             access.dirty.push(stream);
         }
@@ -160,7 +161,7 @@ pub(crate) trait DriverOps {
     /// Queues a copy of bytes if there is room now. False: there is none.
     #[inline]
     fn try_push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<bool> {
-        let access = self.send_access(stream).ok_or_else(socket::gone)?;
+        let access = self.send_access(stream).ok_or_else(error::gone)?;
         if access.error.is_none() && access.send.queue.len() > access.limit_bytes {
             return Ok(false);
         }
@@ -201,7 +202,7 @@ pub(crate) trait DriverOps {
 
     /// Sends the end of the stream after everything that is queued.
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
-        let access = self.send_access(stream).ok_or_else(socket::gone)?;
+        let access = self.send_access(stream).ok_or_else(error::gone)?;
         if access.send.end() {
             access.dirty.push(stream);
         }

@@ -8,7 +8,7 @@ use std::{
     task::{Poll, Waker},
 };
 
-use super::socket::StoredError;
+use super::error::StoredError;
 use crate::{
     pool::Pool,
     send_queue::{SendBuf, SendQueue},

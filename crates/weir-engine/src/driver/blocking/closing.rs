@@ -8,10 +8,7 @@ use super::{Blocking, Socket};
 use crate::{
     clock::{Instant, monotonic},
     counters::Counters,
-    driver::{
-        DriverOps,
-        socket::{self, StoredError},
-    },
+    driver::{DriverOps, error::StoredError, socket},
     slab::SlotId,
 };
 

@@ -15,12 +15,9 @@ use rustix::{
 use super::read;
 use crate::{
     counters::Counters,
+    driver::error::FILE_ENDED,
     send_queue::{FileRange, Front, SendQueue},
 };
-
-/// What a connection fails with when a file ends before the length that was asked for: what is left of a promise to
-/// the peer cannot be kept, and nothing else may be sent instead. No call on a socket fails with this number.
-pub(crate) const FILE_ENDED: Errno = Errno::NODATA;
 
 /// Bytes read at a time where `sendfile` is not possible.
 const PIECE_BYTES_MAX: usize = 64 << 10;

@@ -7,10 +7,7 @@ use rustix::io::Errno;
 use super::{Interest, Kernel};
 use crate::{
     counters::Counters,
-    driver::{
-        send_state::SendState,
-        socket::{self, StoredError},
-    },
+    driver::{error::StoredError, send_state::SendState, socket},
     pool::SizeChoice,
 };
 

@@ -22,9 +22,10 @@ use rustix::io::Errno;
 
 use super::{
     DriverOps, DriverParts, Wait,
+    error::{self, AcceptFailure},
     files::{FileOperation, FileResult, Outcome},
     send_state::SendAccess,
-    socket::{self, AcceptFailure, ListenOptions, Reserve},
+    socket::{ListenOptions, Reserve},
 };
 use crate::{
     address::Address,
@@ -65,9 +66,6 @@ const FILE_READ_BYTES_MIN: usize = 1 << 10;
 
 /// Connections one listener may accept in one turn before others get theirs.
 const TURN_ACCEPTS_MAX: usize = 64;
-
-/// Accepting is tried again this long after descriptors ran out.
-pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// A send for which the kernel had no memory is tried again after this time.
 const SEND_RETRY: Duration = Duration::from_millis(1);
@@ -145,7 +143,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     fn insert(&mut self, descriptor: K::Socket, kind: Kind) -> io::Result<SlotId> {
         let limit = self.parts.config.limits.sockets_max;
-        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| socket::too_many(limit))?;
+        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| error::too_many(limit))?;
         if kind == Kind::Stream {
             self.parts.counters.connections_open.increment();
         }
@@ -154,7 +152,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     /// Forgets a socket without closing it.
     fn take_out(&mut self, id: SlotId) -> io::Result<K::Socket> {
-        let removed = self.sockets.remove(id).ok_or_else(socket::gone)?;
+        let removed = self.sockets.remove(id).ok_or_else(error::gone)?;
         if removed.watched {
             unwatch(&mut self.backend, &removed.descriptor, &self.parts.counters);
         }
@@ -325,7 +323,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
-        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
@@ -335,11 +333,11 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining {
-            return Poll::Ready(Err(socket::draining()));
+            return Poll::Ready(Err(error::draining()));
         }
         loop {
             let Some(socket) = self.sockets.get_mut(listener) else {
-                return Poll::Ready(Err(socket::gone()));
+                return Poll::Ready(Err(error::gone()));
             };
             if !socket.readable {
                 return self.wait_readable(listener, waker);
@@ -366,7 +364,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
                 Ok(descriptor) => return Poll::Ready(self.admit(descriptor)),
                 Err(error) => error,
             };
-            match socket::accept_failure(error) {
+            match error::accept_failure(error) {
                 AcceptFailure::Empty => socket.readable = false,
                 AcceptFailure::Again => {}
                 AcceptFailure::Starved => {
@@ -391,7 +389,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if !socket.writable {
             socket.send.waiter = Some(waker.clone());
             return match self.watch_or_fail(stream, false, true) {
@@ -412,7 +410,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let turn = self.turn;
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error
             && !socket.has_rest
         {
@@ -580,13 +578,13 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(socket).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         self.kernel.local_address(&socket.descriptor)
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(stream).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         self.kernel.peer_address(&socket.descriptor)
     }

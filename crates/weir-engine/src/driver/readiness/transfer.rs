@@ -15,6 +15,7 @@ use super::{
 use crate::{
     counters::Counters,
     driver::{
+        error,
         files::{self, Pause},
         socket::{self, DRAIN_LOOK, Sent},
     },
@@ -188,7 +189,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// One receive into a pooled buffer.
     pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let classes = self.classes;
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         // Who comes new waits behind those who wait already.
         let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
         let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
@@ -254,7 +255,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     }
 
     pub(super) fn wait_readable<T>(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<T>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         socket.wait_to_receive(waker);
         if socket.watched && (socket.interest.read || self.backend.is_edge_triggered()) {
             return Poll::Pending;
@@ -273,7 +274,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         target: usize,
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(error::gone())) };
         if socket.error.is_none() && socket.send.queue.len() > limit {
             let has_had_its_share = socket.send_turn == self.turn
                 && socket.send_turn_bytes >= self.parts.config.limits.turn_bytes_max;
@@ -284,7 +285,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             }
             self.write_out_of_order(id);
         }
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         socket.send.poll_at_most(socket.error, limit, target, waker)
     }
 }

@@ -9,8 +9,8 @@ use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, SocketKind, Uring, ring::Completi
 use crate::{
     clock::monotonic,
     driver::{
-        readiness::ACCEPT_RETRY,
-        socket::{self, AcceptFailure},
+        error::{self, ACCEPT_RETRY, AcceptFailure},
+        socket,
     },
     slab::SlotId,
 };
@@ -80,7 +80,7 @@ impl Uring {
             return;
         }
         let error = Errno::from_raw_os_error(-completion.result);
-        match socket::accept_failure(error) {
+        match error::accept_failure(error) {
             _ if error == Errno::CANCELED => self.arm_accept(id),
             AcceptFailure::Empty => self.await_arrival(id),
             AcceptFailure::Again => self.arm_accept(id),

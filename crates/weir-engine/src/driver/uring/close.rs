@@ -9,7 +9,8 @@ use crate::{
     clock::{Instant, monotonic},
     driver::{
         DriverOps,
-        socket::{self, DRAIN_LOOK, StoredError},
+        error::StoredError,
+        socket::{self, DRAIN_LOOK},
     },
     slab::SlotId,
 };

@@ -29,9 +29,10 @@ use weir_record::kernel::KernelFeature;
 
 use super::{
     DriverOps, DriverParts, Wait,
+    error::{self, StoredError},
     files::{FileOperation, FileResult, Operations},
     send_state::{SendAccess, SendState},
-    socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
+    socket::{self, ListenOptions, Reserve, SLICES_MAX},
 };
 use crate::{
     address::Address,
@@ -433,7 +434,7 @@ impl Uring {
 
     fn insert(&mut self, descriptor: OwnedFd, kind: SocketKind) -> io::Result<SlotId> {
         let limit = self.parts.config.limits.sockets_max;
-        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| socket::too_many(limit))?;
+        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| error::too_many(limit))?;
         if kind == SocketKind::Stream {
             self.parts.counters.connections_open.increment();
         }
@@ -493,14 +494,14 @@ impl DriverOps for Uring {
     }
 
     fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
-        let socket = self.sockets.get(id).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(id).ok_or_else(error::gone)?;
         if socket.operations > 0 || !socket.send.queue.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "operations are in flight on this stream",
             ));
         }
-        let removed = self.sockets.remove(id).ok_or_else(socket::gone)?;
+        let removed = self.sockets.remove(id).ok_or_else(error::gone)?;
         if removed.kind == SocketKind::Stream {
             self.parts.counters.connections_open.decrement();
         }
@@ -513,13 +514,13 @@ impl DriverOps for Uring {
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining.is_some() {
-            return Poll::Ready(Err(socket::draining()));
+            return Poll::Ready(Err(error::draining()));
         }
-        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
         if let Some(descriptor) = socket.accepted.pop_front() {
             self.arm_accept(listener);
             let admitted = self.insert(descriptor, SocketKind::Stream);
-            return Poll::Ready(admitted.map_err(|error| socket::refuse(&self.parts.counters, error)));
+            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
         }
         if let Some(error) = socket.error.take() {
             // The next call tries again.
@@ -547,7 +548,7 @@ impl DriverOps for Uring {
     }
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
@@ -560,7 +561,7 @@ impl DriverOps for Uring {
 
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(lease) = socket.inbound.pop_front() {
             socket.inbound_bytes -= lease.capacity();
             if socket.arm == Arm::Idle && socket.inbound_bytes <= low_water && self.multishot {
@@ -748,13 +749,13 @@ impl DriverOps for Uring {
     }
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(socket).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         socket::local_address(socket.descriptor.as_fd())
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(stream).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         socket::peer_address(socket.descriptor.as_fd())
     }

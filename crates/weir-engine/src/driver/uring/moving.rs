@@ -7,13 +7,13 @@ use std::{
 };
 
 use super::{SocketKind, Uring};
-use crate::{driver::socket, slab::SlotId};
+use crate::{driver::error, slab::SlotId};
 
 impl Uring {
     /// Cancels the receive, waits for its last completion, and gives the socket back with what has arrived. A
     /// cancelled receive takes no bytes out of the socket that it does not deliver, so nothing is lost in between.
     pub(super) fn poll_moved(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
@@ -27,7 +27,7 @@ impl Uring {
             self.stop_receive(id);
             return Poll::Pending;
         }
-        let Some(mut removed) = self.sockets.remove(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(mut removed) = self.sockets.remove(id) else { return Poll::Ready(Err(error::gone())) };
         self.parts.counters.connections_open.decrement();
         let mut received = Vec::new();
         while let Some(lease) = removed.inbound.pop_front() {

@@ -24,6 +24,7 @@ use crate::{
     clock::monotonic,
     counters::Counters,
     driver::{
+        error,
         files::{self, Pause},
         socket,
     },
@@ -261,7 +262,7 @@ impl Uring {
         target: usize,
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         let outcome = socket.send.poll_at_most(socket.error, limit, target, waker);
         if outcome.is_pending() && socket.send.mark_dirty() {
             self.dirty.push(id);
