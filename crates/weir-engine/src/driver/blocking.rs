@@ -33,7 +33,7 @@ use rustix::{
 use socket2::SockRef;
 
 use super::{
-    DriverOps, DriverParts, Wait,
+    contract::{DriverOps, DriverParts, Wait},
     error::{self, ACCEPT_RETRY, AcceptFailure, StoredError},
     files::{self, FileOperation, FileResult},
     send_state::{SendAccess, SendState},

@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::{
-    DriverParts,
+    contract::DriverParts,
     files::{FileOperation, FileResult, Operations, Outcome, Request, Step, perform},
 };
 use crate::{counters::Counters, slab::SlotId};

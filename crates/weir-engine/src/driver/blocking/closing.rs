@@ -8,7 +8,7 @@ use super::{Blocking, Socket};
 use crate::{
     clock::{Instant, monotonic},
     counters::Counters,
-    driver::{DriverOps, error::StoredError, socket},
+    driver::{contract::DriverOps, error::StoredError, socket},
     slab::SlotId,
 };
 

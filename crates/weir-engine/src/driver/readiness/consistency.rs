@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Backend, Interest, Kernel, Kind, Readiness, Socket, endpoint::BufferTurn, token};
-use crate::{driver::DriverOps, slab::SlotId};
+use crate::{driver::contract::DriverOps, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(crate) fn kernel(&self) -> &K {

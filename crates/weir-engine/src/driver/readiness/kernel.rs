@@ -20,7 +20,7 @@ use crate::{
     clock::{Instant, monotonic},
     counters::Counters,
     driver::{
-        DriverParts,
+        contract::DriverParts,
         files::{self, FileOperation, FileResult},
         helpers::Helpers,
         socket::{self, ListenOptions},

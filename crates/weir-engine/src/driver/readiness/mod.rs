@@ -21,7 +21,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    DriverOps, DriverParts, Wait,
+    contract::{DriverOps, DriverParts, Wait},
     error::{self, AcceptFailure},
     files::{FileOperation, FileResult, Outcome},
     send_state::SendAccess,

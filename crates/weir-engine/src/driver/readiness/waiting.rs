@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Backend, Kernel, Kind, Readiness, endpoint::BufferTurn};
-use crate::{driver::DriverOps, slab::SlotId};
+use crate::{driver::contract::DriverOps, slab::SlotId};
 
 /// Sockets that an error lists.
 const LISTED_MAX: usize = 16;

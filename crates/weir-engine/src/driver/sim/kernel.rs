@@ -17,7 +17,7 @@ use crate::{
     clock::Instant,
     counters::Counters,
     driver::{
-        DriverParts,
+        contract::DriverParts,
         files::{FileOperation, FileResult, Operations, Step, perform_here, read_part},
         readiness::{Files, Kernel},
         socket::ListenOptions,

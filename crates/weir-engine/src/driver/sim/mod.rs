@@ -13,7 +13,7 @@
 
 use std::{cell::RefCell, io, rc::Rc, sync::Arc};
 
-use super::{DriverParts, readiness::Readiness};
+use super::{contract::DriverParts, readiness::Readiness};
 
 mod descriptors;
 mod event_queue;

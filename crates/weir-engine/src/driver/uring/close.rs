@@ -8,7 +8,7 @@ use super::{Arm, Kind, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
     clock::{Instant, monotonic},
     driver::{
-        DriverOps,
+        contract::DriverOps,
         error::StoredError,
         socket::{self, DRAIN_LOOK},
     },

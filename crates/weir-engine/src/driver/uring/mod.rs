@@ -28,7 +28,7 @@ use socket2::SockAddr;
 use weir_record::kernel::KernelFeature;
 
 use super::{
-    DriverOps, DriverParts, Wait,
+    contract::{DriverOps, DriverParts, Wait},
     error::{self, StoredError},
     files::{FileOperation, FileResult, Operations},
     send_state::{SendAccess, SendState},
