@@ -23,17 +23,19 @@ use crate::{
     driver::{AnyDriver, DriverOps, DriverParts, Wait, dispatch},
     inbox::{self, Inbox},
     slab::{Slab, SlotId},
-    timer::{TimerId, TimerWheel},
+    timer::TimerWheel,
 };
 
 mod ports;
 mod task;
+mod timers;
 mod waker;
 
 use ports::Ports;
 pub(crate) use ports::{PollReason, TurnHook};
 pub use task::JoinHandle;
 use task::{Finishing, JoinState};
+use timers::TimerEntry;
 use waker::{INDEX_MAIN, TaskName};
 
 type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
@@ -51,11 +53,6 @@ enum Rank {
     Common,
     /// Behind all others.
     Last,
-}
-
-struct TimerEntry {
-    waker: Waker,
-    fired: bool,
 }
 
 /// Everything a runtime owns. Streams and listeners keep it alive.
@@ -348,26 +345,6 @@ impl Core {
         }
     }
 
-    fn fire_timers(&self) {
-        if self.wheel.borrow().is_empty() {
-            return;
-        }
-        let now = self.now().as_nanos();
-        // Wakers are called when no table is borrowed: what they do is not ours to know.
-        let mut due = self.due.take();
-        let mut timers = self.timers.borrow_mut();
-        self.wheel.borrow_mut().expire(now, |key| {
-            if let Some(entry) = timers.get_mut(timer_slot(key)) {
-                entry.fired = true;
-                due.push(entry.waker.clone());
-            }
-        });
-        drop(timers);
-        self.counters.timers_fired.add(due.len() as u64);
-        due.drain(..).for_each(Waker::wake);
-        self.due.set(due);
-    }
-
     /// How long the next wait may be.
     fn wait(&self) -> Wait {
         if self.has_ready() || !self.inbox.is_empty() {
@@ -424,42 +401,6 @@ impl Core {
         Ok(())
     }
 
-    pub(crate) fn poll_timer(
-        &self,
-        deadline: Instant,
-        timer: &mut Option<(SlotId, TimerId)>,
-        waker: &Waker,
-    ) -> Poll<()> {
-        if let Some((slot, _)) = *timer {
-            let mut timers = self.timers.borrow_mut();
-            let Some(entry) = timers.get_mut(slot) else { return Poll::Ready(()) };
-            if entry.fired {
-                timers.remove(slot);
-                *timer = None;
-                return Poll::Ready(());
-            }
-            entry.waker.clone_from(waker);
-            return Poll::Pending;
-        }
-        if deadline <= self.now() {
-            return Poll::Ready(());
-        }
-        let entry = TimerEntry { waker: waker.clone(), fired: false };
-        let Ok(slot) = self.timers.borrow_mut().insert(entry) else {
-            panic!("the runtime's limit of timers is reached");
-        };
-        match self.wheel.borrow_mut().insert(deadline.as_nanos(), timer_key(slot)) {
-            Ok(id) => *timer = Some((slot, id)),
-            Err(error) => panic!("{error}"),
-        }
-        Poll::Pending
-    }
-
-    pub(crate) fn remove_timer(&self, (slot, id): (SlotId, TimerId)) {
-        self.wheel.borrow_mut().remove(id);
-        self.timers.borrow_mut().remove(slot);
-    }
-
     pub(crate) fn drain(&self) {
         if !self.draining.replace(true) {
             self.with_driver(|driver| driver.drain());
@@ -478,14 +419,6 @@ impl Core {
         slots.into_iter().for_each(|slot| self.wake(slot));
         self.main_ready.set(true);
     }
-}
-
-fn timer_key(slot: SlotId) -> u64 {
-    u64::from(slot.generation) << 32 | u64::from(slot.index)
-}
-
-fn timer_slot(key: u64) -> SlotId {
-    SlotId { index: key as u32, generation: (key >> 32) as u32 }
 }
 
 /// Sets the current runtime for the length of a `block_on`.
