@@ -21,6 +21,7 @@ mod load_orders;
 mod metrics;
 mod mistakes;
 mod observe;
+mod order_cycles;
 mod order_kill;
 mod orders_limits;
 mod refused;
