@@ -131,6 +131,10 @@ impl ArmSpec {
     /// Whether both run one command line with different programs that are two builds of one: of the same file name, or
     /// said to be held against each other. nginx and another server may well be started alike.
     pub fn is_other_build_of(&self, other: &Self) -> bool {
+        if let (Subject::Gateway(one), Subject::Gateway(two)) = (&self.subject, &other.subject) {
+            let as_other = GatewaySubject { program: two.program.clone(), ..one.clone() };
+            return one.program != two.program && as_other == *two;
+        }
         let (Subject::Command { argv: one }, Subject::Command { argv: two }) =
             (&self.subject, &other.subject)
         else {
@@ -214,7 +218,8 @@ impl Subject {
         match self {
             Self::Command { argv } => argv.first().map(String::as_str),
             Self::Fio { program, .. } => Some(program),
-            Self::Weir { .. } | Self::Gateway(_) | Self::Storage(_) => None,
+            Self::Gateway(gateway) => gateway.program.as_deref(),
+            Self::Weir { .. } | Self::Storage(_) => None,
         }
     }
 }
@@ -239,6 +244,9 @@ pub struct GatewaySubject {
     /// Further words of `weir serve gateway`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
+    /// Another build of `weir` that is the gateway; absent means the one that runs the study.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// How `weir storage run` does the job of a cell.

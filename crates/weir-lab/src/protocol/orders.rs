@@ -210,6 +210,7 @@ impl Protocol for Orders {
             workers: arm.read("workers", |entry| entry.level(Level::Workers))?,
             options: arm.read("options", Entry::options)?.unwrap_or_default(),
             arguments,
+            program: arm.read("program", Entry::text)?,
         }))
     }
 
@@ -241,8 +242,8 @@ impl Protocol for Orders {
         };
         let exchange = exchange_words(request, subject, cell);
         let gateway = gateway_words(request, subject, cell);
-        [("exchange", exchange), ("gateway", gateway)]
-            .map(|(name, words)| ServerStart { name, program: Program::Weir, words })
+        [("exchange", exchange, None), ("gateway", gateway, subject.program.clone())]
+            .map(|(name, words, build)| ServerStart { name, program: Program::Weir, words, build })
             .into()
     }
 
@@ -262,7 +263,8 @@ impl Protocol for Orders {
 
     fn runs(&self, subject: &Subject) -> Vec<String> {
         let Subject::Gateway(gateway) = subject else { return Vec::new() };
-        let mut words = vec![format!("--handoff {} --route {}", gateway.handoff, gateway.route)];
+        let mut words: Vec<String> = gateway.program.iter().cloned().collect();
+        words.push(format!("--handoff {} --route {}", gateway.handoff, gateway.route));
         words.extend(gateway.driver.iter().map(|driver| format!("--driver {driver}")));
         words.extend(gateway.workers.iter().map(|workers| format!("--workers {workers}")));
         words.extend(super::shown_options(&gateway.options));

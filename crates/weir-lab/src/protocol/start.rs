@@ -21,6 +21,8 @@ pub(crate) struct ServerStart {
     pub(crate) program: Program,
     /// Its command line.
     pub(crate) words: Vec<String>,
+    /// Another build of `weir` that is started, if it is not the one that runs.
+    pub(crate) build: Option<String>,
 }
 
 /// Whose program a server is, and so how it says that it is ready.
@@ -50,7 +52,7 @@ pub(super) fn single(
         Subject::Command { argv } => (Program::Foreign, argv.clone()),
         Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => return Vec::new(),
     };
-    vec![ServerStart { name: "server", program, words }]
+    vec![ServerStart { name: "server", program, words, build: None }]
 }
 
 /// What every server of Weir's is told.
