@@ -19,16 +19,13 @@ use weir_engine::{
     time::{self, Instant, yield_now},
 };
 use weir_proto::{
-    ouch::{
-        CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, codes::cancel_reason, reject_reason,
-    },
+    ouch::{CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason},
     soup::Name,
 };
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
     checks::Checks,
-    commands::Cancels,
     counters::{GatewayCounters, total},
     hops::{Hop, Hops},
     notices::{Begun, Notices},
@@ -118,7 +115,7 @@ impl Common {
 
 /// One worker of the gateway.
 pub(super) struct Gateway {
-    this: Weak<Gateway>,
+    pub(super) this: Weak<Gateway>,
     pub(super) store: Rc<SessionStore>,
     pub(super) counters: Arc<GatewayCounters>,
     hops: Arc<Hops>,
@@ -528,7 +525,9 @@ impl Gateway {
         let has_failed = self.store.is_failed();
         let is_over =
             |upstream: &Rc<Upstream>| (has_failed || upstream.is_idle()) && !upstream.has_cancels_open();
-        self.upstreams.iter().all(|upstream| !upstream.is_up() || is_over(upstream))
+        let is_settled =
+            |upstream: &Rc<Upstream>| !upstream.has_untold() && (!upstream.is_up() || is_over(upstream));
+        self.upstreams.iter().all(is_settled)
     }
 
     /// Whether that holds for every worker, and no answer is on its way from one to another.
@@ -607,27 +606,6 @@ impl Gateway {
             Some(b'O' | b'U') => self.checks.borrow().kills(account),
             _ => Ok(()),
         }
-    }
-
-    /// Cancels what an account has open at this worker's sessions, or what all have, because of a kill switch.
-    pub(super) fn cancel_killed(&self, account: Option<AccountId>) -> u64 {
-        self.cancel_here(account, cancel_reason::SUPERVISORY)
-    }
-
-    fn cancel_here(&self, account: Option<AccountId>, reason: u8) -> u64 {
-        let has_failed = self.has_failed();
-        self.upstreams.iter().map(|upstream| upstream.cancel_all(account, reason, has_failed)).sum()
-    }
-
-    /// What has become of the last cancels of an account's orders here, or of all orders, by venue.
-    pub(super) fn cancels_of(&self, account: Option<AccountId>) -> Vec<Cancels> {
-        self.upstreams.iter().map(|upstream| upstream.cancels_of(account)).collect()
-    }
-
-    /// Cancels what an account has open at this worker's sessions, because its client is not connected.
-    pub(super) fn cancel_of_disconnected(&self, account: AccountId) {
-        let count = self.cancel_here(Some(account), cancel_reason::SYSTEM);
-        self.store.counters().add_cancels_on_disconnect(count);
     }
 
     /// An order of an earlier start that was never sent: its client is told so.

@@ -9,9 +9,10 @@
 //! no number, so nothing says that they were handled. They name what an order shall come to, not by how much it
 //! changes, and may be said twice: the last one of each order is sent again too, as long as the order lives.
 //!
-//! An order ends here, and not by a word of the exchange, in three cases: the exchange has begun another session, what
-//! was not answered is too old to be sent again, or an operator gave it up. Its client is told ([`Expiry`]), and should
-//! the exchange have it all the same, it is cancelled there.
+//! An order ends here, and not by a word of the exchange, in these cases: the exchange has begun another session; what
+//! was not answered is not sent again, because it is too old or is to be cancelled; it is to be cancelled and was never
+//! sent; or an operator gave it up. Its client is told ([`Expiry`]), and should the exchange have it all the same, it
+//! is cancelled there.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -21,7 +22,7 @@ use std::{
 use weir_proto::{
     ouch::{
         Cancel, Inbound, Outbound, inbound_user_ref_num, original_user_ref_num,
-        outbound_original_user_ref_num, outbound_user_ref_num, set_inbound_user_ref_num,
+        outbound_original_user_ref_num, outbound_user_ref_num, reject_reason, set_inbound_user_ref_num,
         set_original_user_ref_num, set_outbound_original_user_ref_num, set_outbound_user_ref_num,
     },
     soup,
@@ -85,6 +86,9 @@ struct Unanswered {
     /// It may be sent again until then; 0 for not any more.
     resend_until_ns: u64,
     number: u32,
+    account: AccountId,
+    /// Why it is refused, should it end here.
+    refusal: u16,
     length: u8,
     /// A journal has the answer, and this goes with the next [`Ledger::sweep`].
     is_answered: bool,
@@ -131,8 +135,8 @@ pub(super) struct Ledger {
     limits: LedgerLimits,
     translation: Translation,
     unanswered: VecDeque<Unanswered>,
-    /// By number: what was too old to be sent again and has no answer still. An answer to a later number says nothing
-    /// about these. Whenever something is sent again, no more than are open.
+    /// By number: what is not sent again, because it is too old or is to be cancelled, and has no answer still. An
+    /// answer to a later number says nothing about these. Whenever something is sent again, no more than are open.
     skipped: BTreeMap<u32, Unanswered>,
     /// By number of an order. Of orders that are open, and of some that were forgotten.
     passed: HashMap<u32, About>,
@@ -215,7 +219,8 @@ impl Ledger {
         let place = self.unanswered.binary_search_by_key(&number, |sent| sent.number);
         let sent = place.map_or_else(|_| self.skipped.get(&number), |place| self.unanswered.get(place));
         let id = sent.and_then(|sent| Inbound::decode(sent.message()).ok()?.client_order_id());
-        Expiry::new(origin, self.translation.shares_of(number), id)
+        let refusal = sent.map_or(reject_reason::DESTINATION_CLOSED, |sent| sent.refusal);
+        Expiry::new(origin, self.translation.shares_of(number), id).refused_with(refusal)
     }
 
     /// Ends one client's order. `None`: it is not open here.
@@ -232,7 +237,7 @@ impl Ledger {
         self.keep_used();
     }
 
-    /// Ends what has no answer and was too old to be sent again, and appends cancels of that.
+    /// Ends what has no answer and was not sent again, and appends cancels of that.
     pub(super) fn take_stale(&mut self, cancels: &mut Vec<u8>) -> Vec<Expiry> {
         let stale: Vec<u32> = self.skipped.keys().copied().collect();
         let expiry = |number: &u32| Some(self.expiry(*number, self.translation.origin_of(*number)?));
@@ -242,15 +247,48 @@ impl Ledger {
         expiries
     }
 
-    /// Ends the orders with these numbers, which rise.
+    /// Ends the orders of an account, or of all accounts, with numbers above this one. No connection has had them, so
+    /// the exchange does not either.
+    pub(super) fn withdraw(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> Vec<Expiry> {
+        let open = self.open_among(account, 0..=u32::MAX);
+        let numbers: Vec<u32> = open.filter(|number| *number > above).collect();
+        let expiry = |number: &u32| {
+            Some(self.expiry(*number, self.translation.origin_of(*number)?).refused_with(refusal))
+        };
+        let expiries = numbers.iter().filter_map(expiry).collect();
+        self.end_all(&numbers);
+        // Also those that were forgotten before they were sent.
+        let is_kept = |sent: &Unanswered| sent.number <= above || account.is_some_and(|of| of != sent.account);
+        self.unanswered.retain(is_kept);
+        expiries
+    }
+
+    /// Sets aside what has no answer of an account's orders, or of all, with numbers above this one: it is not sent
+    /// again. Says whether that is anything.
+    pub(super) fn withhold(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> bool {
+        let is_it = |sent: &Unanswered| sent.number > above && account.is_none_or(|of| of == sent.account);
+        self.set_aside(|sent| is_it(sent).then_some(refusal))
+    }
+
+    /// Whether an order waits to be sent or for its answer, and is not set aside.
+    pub(super) fn awaits(&self, number: u32) -> bool {
+        self.unanswered.binary_search_by_key(&number, |sent| sent.number).is_ok()
+    }
+
+    /// Ends the orders with these numbers, which rise, and remembers that the exchange may have them.
     fn end_here(&mut self, numbers: &[u32]) {
+        self.end_all(numbers);
+        self.given_up.extend(numbers);
+        let surplus = self.given_up.len().saturating_sub(self.limits.open_max);
+        self.given_up.drain(..surplus);
+    }
+
+    /// Ends the orders with these numbers, which rise.
+    fn end_all(&mut self, numbers: &[u32]) {
         // A replacement before what it would replace: it does not end unheard with that.
         numbers.iter().rev().for_each(|number| self.translation.finish(*number));
         self.forget(numbers);
         self.bury_orphans();
-        self.given_up.extend(numbers);
-        let surplus = self.given_up.len().saturating_sub(self.limits.open_max);
-        self.given_up.drain(..surplus);
     }
 
     /// Appends cancels of the orders that ended here alone, should the exchange have them all the same. Says how many.
@@ -345,6 +383,8 @@ impl Ledger {
             sent_ns: 0,
             resend_until_ns,
             number,
+            account: origin.account,
+            refusal: reject_reason::DESTINATION_CLOSED,
             length,
             is_answered: false,
             message: kept,
@@ -471,27 +511,43 @@ impl Ledger {
         }
     }
 
-    /// Whether anything without an answer was too old to be sent again.
+    /// Whether anything without an answer was not sent again.
     pub(super) fn has_stale(&self) -> bool {
         !self.skipped.is_empty()
     }
 
-    /// Sets aside what is too old now to be sent again.
-    fn skip_stale(&mut self, now_ns: u64) {
-        let is_stale = |sent: &Unanswered| sent.resend_until_ns < now_ns;
-        if self.unanswered.iter().any(is_stale) {
-            let (stale, rest): (VecDeque<_>, _) = self.unanswered.drain(..).partition(is_stale);
-            self.unanswered = rest;
-            self.skipped.extend(stale.into_iter().map(|sent| (sent.number, sent)));
+    /// Sets aside what is not to be sent again; `refusal` gives the reason for which it is refused then. Says whether
+    /// that is anything.
+    fn set_aside(&mut self, refusal: impl Fn(&Unanswered) -> Option<u16>) -> bool {
+        let is_any = self.unanswered.iter().any(|sent| refusal(sent).is_some());
+        let all = if is_any { std::mem::take(&mut self.unanswered) } else { VecDeque::new() };
+        for mut sent in all {
+            let Some(reason) = refusal(&sent) else {
+                self.unanswered.push_back(sent);
+                continue;
+            };
+            (sent.refusal, sent.resend_until_ns) = (reason, 0);
+            self.skipped.insert(sent.number, sent);
         }
         // Of one that was forgotten nobody is to be told.
         self.skipped.retain(|number, _| self.translation.origin_of(*number).is_some());
+        is_any
     }
 
     /// Appends every message that has no answer and is not too old for that, or never has one, as it was sent, in
-    /// order. Says how many there are.
-    pub(super) fn resend(&mut self, now_ns: u64, out: &mut Vec<u8>) -> u64 {
-        self.skip_stale(now_ns);
+    /// order. Says how many there are. `withheld` gives the reason for which an order is refused instead, should the
+    /// exchange not have it: it is one that is to be cancelled.
+    pub(super) fn resend(
+        &mut self,
+        now_ns: u64,
+        withheld: impl Fn(u32, AccountId) -> Option<u16>,
+        out: &mut Vec<u8>,
+    ) -> u64 {
+        self.set_aside(|sent| {
+            let is_stale = sent.resend_until_ns < now_ns;
+            let stale = is_stale.then_some(reject_reason::DESTINATION_CLOSED);
+            withheld(sent.number, sent.account).or(stale)
+        });
         let of_open = self.passed.iter().filter(|(number, _)| self.translation.origin_of(**number).is_some());
         let mut passed: Vec<&Passed> =
             of_open.flat_map(|(_, about)| [&about.cancel, &about.change]).flatten().collect();

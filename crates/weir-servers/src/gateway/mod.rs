@@ -20,6 +20,7 @@
 
 mod application;
 mod backoff;
+mod cancelling;
 mod checks;
 mod commands;
 mod config;
