@@ -4,7 +4,8 @@
 //! Only new orders and replacements are checked. **Cancels and modifications are not**: whatever an account is not
 //! allowed any more, it may always get out. The rates come first, so that a refused order uses them too. A
 //! replacement does not say what it is about; that is known of orders that passed these checks while a limit that
-//! needs it was set, and what is not known is not held against it.
+//! needs it was set, and what is not known is not held against it. But where a value is limited, what is at any price
+//! and has no reference price is refused: it may be worth anything.
 //!
 //! Exposure is the value of an account's live orders plus that of what it executed since the state was made, and of
 //! both as much from before as it was given ([`RiskState::restore`], [`RiskState::restore_executed`]); rates and
@@ -108,10 +109,11 @@ impl Account {
         if self.port.take(now_ns, rate) { Ok(()) } else { Err(reject_reason::RISK_PORT_MESSAGE_RATE) }
     }
 
-    /// Whether so much more stays within the maximum.
-    fn check_exposure(&self, max: Option<u64>, more: u64) -> Result<(), u16> {
-        let after = self.exposure.saturating_add(more);
-        if max.is_some_and(|max| after > max) { Err(reject_reason::RISK_AGGREGATE_EXPOSURE) } else { Ok(()) }
+    /// Whether so much more stays within the maximum; nobody knows how much `None` is.
+    fn check_exposure(&self, max: Option<u64>, more: Option<u64>) -> Result<(), u16> {
+        let after = more.map(|more| self.exposure.saturating_add(more));
+        let is_beyond = |max: u64| after.is_none_or(|after| after > max);
+        if max.is_some_and(is_beyond) { Err(reject_reason::RISK_AGGREGATE_EXPOSURE) } else { Ok(()) }
     }
 }
 
@@ -301,8 +303,9 @@ impl RiskState {
             return state.check_exposure(limits.exposure_max, asked.value());
         };
         let original = replace.original_user_ref_num;
-        let more = self.open.more_with(account, original, asked.value()).unwrap_or_default();
-        if more > 0 {
+        let value = asked.value();
+        let more = value.map(|value| self.open.more_with(account, original, value).unwrap_or_default());
+        if more != Some(0) {
             state.check_exposure(limits.exposure_max, more)?;
         }
         if limits.needs_orders() {
@@ -320,7 +323,7 @@ fn of_enter(account: AccountId, enter: &Enter, reference: Option<u64>) -> OpenOr
         account,
         user_ref_num: enter.user_ref_num,
         symbol: enter.symbol,
-        price: Asked::by_enter(enter, reference).price_counted(),
+        price: Asked::by_enter(enter, reference).price_counted().unwrap_or(0),
         leaves: enter.quantity,
     }
 }
@@ -330,7 +333,7 @@ fn of_replace(account: AccountId, replace: &Replace, symbol: Symbol, reference: 
         account,
         user_ref_num: replace.user_ref_num,
         symbol,
-        price: Asked::by_replace(replace, Some(symbol), reference).price_counted(),
+        price: Asked::by_replace(replace, Some(symbol), reference).price_counted().unwrap_or(0),
         leaves: replace.quantity,
     }
 }

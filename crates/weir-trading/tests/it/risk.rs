@@ -172,6 +172,32 @@ fn single_orders_are_limited_in_shares_value_and_symbol() {
 }
 
 #[test]
+fn an_order_at_any_price_without_a_reference_is_refused_where_its_value_is_limited() {
+    const MARKET: u64 = 0x7FFF_FFFF;
+    let notional = RiskLimits { notional_max: Some(50 * HUNDRED), ..Default::default() };
+    let exposure = RiskLimits { exposure_max: Some(50 * HUNDRED), ..Default::default() };
+    for (limits, reason) in
+        [(notional, reject_reason::NOTIONAL_EXCEEDED), (exposure, reject_reason::RISK_AGGREGATE_EXPOSURE)]
+    {
+        let references = Arc::new(References::new(16));
+        let mut state = state_with(limits, &references);
+        let refused = Err(reason);
+        assert_eq!(state.check(0, ONE, &buy(1, 1, HUNDRED)), Ok(()));
+        assert_eq!(state.check(0, ONE, &buy(2, 999_999, MARKET)), refused);
+        assert_eq!(state.check(0, ONE, &buy(3, 1, 2_000_000_000)), refused, "any price has two forms");
+        assert_eq!(state.check(0, ONE, &replace(1, 4, 1, MARKET)), refused);
+        assert_eq!(state.check(0, ONE, &replace(77, 5, 1, MARKET)), refused, "what it is about is not known");
+        assert!(references.set(WEIR, HUNDRED));
+        assert_eq!(state.check(0, ONE, &buy(6, 49, MARKET)), Ok(()));
+        assert_eq!(state.check(0, ONE, &buy(7, 51, MARKET)), refused);
+        state.set_limits(RiskLimits { shares_max: Some(10), ..Default::default() });
+        let mut other = enter(8, b'B', 10, MARKET);
+        other.symbol = DAM;
+        assert_eq!(state.check(0, ONE, &order(other)), Ok(()), "no value is limited");
+    }
+}
+
+#[test]
 fn limits_change_between_two_messages_and_may_be_an_accounts_own() {
     let mut state = state(RiskLimits::default());
     assert_eq!(state.check(0, ONE, &buy(1, 100, HUNDRED)), Ok(()));
@@ -296,7 +322,9 @@ fn an_order_has_a_maximum_of_replacements_that_are_not_answered() {
 fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
     for seed in seeds(4) {
         let limits = RiskLimits { exposure_max: Some(u64::MAX), ..Default::default() };
-        let mut state = state(limits);
+        let references = Arc::new(References::new(16));
+        assert!([WEIR, DAM].into_iter().all(|symbol| references.set(symbol, HUNDRED)));
+        let mut state = state_with(limits, &references);
         let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 4, ..Default::default() });
         let mut messages = Messages::new(seed, 4, 100, false);
         let mut sink = Sink::default();
@@ -304,8 +332,12 @@ fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
         for step in 0..20_000 {
             let (account, message) = messages.next();
             let account = AccountId(account);
-            state.check(step, account, &message).expect("nothing is refused");
-            venue.handle(step, account, &message, &mut sink);
+            if state.check(step, account, &message).is_ok() {
+                venue.handle(step, account, &message, &mut sink);
+            } else {
+                // At any price, and instead of an order that is not known.
+                assert!(matches!(message, Inbound::Replace(..)), "{message:?}");
+            }
             if step == 19_999 {
                 (0..4).for_each(|account| venue.disconnected(step, AccountId(account), &mut sink));
             }
