@@ -416,6 +416,17 @@ impl Ledger {
         true
     }
 
+    /// A journal says that this was sent about an order, in the client's numbers. Nothing says that it has arrived.
+    pub(super) fn restore_passed(&mut self, account: AccountId, raw: &[u8]) {
+        let client = inbound_user_ref_num(raw).filter(|_| raw.len() <= MESSAGE_BYTES_MAX);
+        let number = client.and_then(|client| self.translation.upstream_of(account, client));
+        if let (Some(number), Some(b'X' | b'M')) = (number, raw.first()) {
+            let mut raw = raw.to_vec();
+            set_inbound_user_ref_num(&mut raw, number);
+            self.note_passed(number, &raw);
+        }
+    }
+
     /// A journal says that the client has this answer; its numbers are the client's.
     pub(super) fn restore_answer(&mut self, account: AccountId, raw: &[u8]) {
         let upstream = |client: Option<u32>| self.translation.upstream_of(account, client?);

@@ -26,8 +26,9 @@ use super::{
 };
 use crate::orders::{Record, RecordKind};
 
-/// An order that was sent, as its journal has it.
+/// What was sent, as its journal has it: an order, or a message about one.
 struct Sent {
+    /// That of the order, upstream.
     number: u32,
     origin: Origin,
     raw: Vec<u8>,
@@ -89,7 +90,7 @@ struct Unsent {
 /// One upstream session as the journals have it.
 struct Session {
     ledger: Ledger,
-    /// Orders for which it has no room until answers to those before them are read, in order.
+    /// Orders for which it has no room until answers to those before them are read, and what follows them, in order.
     later: VecDeque<Sent>,
     resume: Resume,
     /// By epoch and journal: up to which message of this session it has the answers for its clients.
@@ -109,9 +110,15 @@ impl Session {
         }
     }
 
-    /// Gives orders to the ledger as long as it has room, each with the answers that were read before it.
+    /// Gives orders to the ledger as long as it has room, each with the answers that were read before it, and what
+    /// their clients have sent about them.
     fn catch_up(&mut self, early: &mut Answers) {
         while let Some(Sent { number, origin, raw, resend_until_ns }) = self.later.front() {
+            if new_number(raw).is_none() {
+                self.ledger.restore_passed(origin.account, raw);
+                self.later.pop_front();
+                continue;
+            }
             if !self.ledger.restore(*number, *origin, raw, *resend_until_ns) {
                 return;
             }
@@ -399,10 +406,12 @@ impl<'c> Recovering<'c> {
 
     fn sent(&mut self, session: (Place, u8), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
         let ((place, epoch), (account, number)) = (session, order);
-        let Some(user_ref_num) = new_number(raw) else { return };
-        let last = self.last_sent.entry(account).or_default();
-        *last = user_ref_num.max(*last);
-        self.positions.sent((account.0, user_ref_num), raw);
+        let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
+        if new_number(raw).is_some() {
+            let last = self.last_sent.entry(account).or_default();
+            *last = user_ref_num.max(*last);
+            self.positions.sent((account.0, user_ref_num), raw);
+        }
         let home = (account.0 as usize % self.workers) as u16;
         let origin = Origin { account, user_ref_num, home, received_ns: 0 };
         let resend_until_ns = self.now.resend_until_ns(t_ns, self.limits_of(place.1).resend_age_max_ns);

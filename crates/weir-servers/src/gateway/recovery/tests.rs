@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use weir_proto::ouch::{Appendage, Canceled, Executed, Outbound, Rejected, Replace, Replaced};
+use weir_proto::ouch::{
+    Appendage, Cancel, Canceled, Executed, Modify, Outbound, Rejected, Replace, Replaced,
+};
 
 use super::*;
 use crate::gateway::{sample, task::sent_key};
@@ -93,6 +95,44 @@ fn what_an_account_has_open_and_executed_and_the_last_price_outlive_the_gateway(
         assert_eq!(recovered.open, [order(1, 50), order(2, 100)]);
         assert_eq!(recovered.executed[&ACCOUNT], 40 * 9_000 + 10 * 8_000);
         assert_eq!(recovered.prices, [(Symbol(*b"WEIR    "), 8_000)]);
+    }
+}
+
+#[test]
+fn a_cancel_of_a_client_is_said_again_after_a_restart_as_long_as_its_order_lives() {
+    let about = |message: Inbound<'_>| {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        bytes
+    };
+    let cancel = |user_ref_num, quantity| about(Inbound::Cancel(Cancel { user_ref_num, quantity }));
+    let change = about(Inbound::Modify(Modify { user_ref_num: 1, side: b'B', quantity: 70 }));
+    let (order, other) = (enter(1), enter(2));
+    let cancels = [cancel(1, 80), cancel(1, 50), cancel(1, 60), cancel(77, 0)];
+    let (accepted, gone) = (live(1), canceled(1));
+    let sent =
+        |upstream, raw| RecordKind::Sent { account: ACCOUNT, session: session_key(0, 0), upstream, raw };
+    let answer = |sequence: u64, message| {
+        let upstream_sequence = pack_sequence(session_key(0, 0), 0, sequence);
+        (1, RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message })
+    };
+    let mut of_sender = vec![(0, sent(70, &order[..]))];
+    of_sender.extend(cancels.iter().map(|raw| (0, sent(70, &raw[..]))));
+    of_sender.extend([(0, sent(70, &change[..])), (0, sent(71, &other[..]))]);
+    let modified = about(Inbound::Modify(Modify { user_ref_num: 70, side: b'B', quantity: 70 }));
+    let mut again = Vec::new();
+    for raw in [&cancel(70, 50), &modified] {
+        weir_proto::soup::encode_frame(weir_proto::soup::UNSEQUENCED, raw, &mut again);
+    }
+    let ended = [answer(1, &accepted), answer(2, &gone)];
+    for (of_home, count, again) in [(&ended[..1], 3, &again[..]), (&ended[..], 1, &[][..])] {
+        for records in [[&of_sender[..], of_home].concat(), [of_home, &of_sender[..]].concat()] {
+            let mut recovered = recover(&records);
+            let mut out = Vec::new();
+            assert_eq!(recovered.sessions[0].0.resend(0, |_, _| None, &mut out), count);
+            assert!(out.starts_with(again), "the cancel that leaves least, and the change");
+            assert_eq!(out.len(), again.len() + 3 + other.len(), "and the order without an answer");
+        }
     }
 }
 
