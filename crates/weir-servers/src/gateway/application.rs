@@ -48,6 +48,9 @@ pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
 /// Journal record: names of the venues, in the order of their numbers in the records behind it.
 pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
 
+/// Journal record: an exchange has said something about a trade of an order that nobody here knows any more.
+pub(super) const RECORD_STRAY: u8 = RECORD_KIND_APPLICATION + 3;
+
 /// Tasks taken before others of the worker get their turn.
 const TAKES_MAX: usize = 512;
 
@@ -332,6 +335,12 @@ impl Gateway {
     pub(super) fn log_session(&self, key: u32, epoch: u8, session: &Name<10>) {
         self.name_venues();
         self.store.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
+    }
+
+    /// A message of an exchange has no addressee, and somebody may have to settle what it says.
+    pub(super) fn log_stray(&self, session: u32, sequence: u64, raw: &[u8]) {
+        self.name_venues();
+        self.store.log(RECORD_STRAY, session, &[&sequence.to_le_bytes(), raw]);
     }
 
     /// Before the first record that names a session: what its number of a venue stands for. A configuration may change

@@ -29,7 +29,7 @@ use weir_proto::{
 };
 use weir_trading::{AccountId, Origin, Translation, WhenFull};
 
-use super::{expiry::Expiry, task::MESSAGE_BYTES_MAX};
+use super::{expiry::Expiry, owners::Owners, task::MESSAGE_BYTES_MAX};
 
 /// Bounds of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub(super) struct Answer {
     pub(super) origin: Origin,
     /// When its order was handed to the connection, if this is its first answer and the time is known; else zero.
     pub(super) sent_ns: u64,
-    /// It is an execution of more shares than the order had left.
+    /// It is an execution of more shares than the order had left, which may be none.
     pub(super) is_overfill: bool,
 }
 
@@ -134,6 +134,8 @@ struct About {
 pub(super) struct Ledger {
     limits: LedgerLimits,
     translation: Translation,
+    /// Also of orders that are over.
+    owners: Owners,
     unanswered: VecDeque<Unanswered>,
     /// By number: what is not sent again, because it is too old or is to be cancelled, and has no answer still. An
     /// answer to a later number says nothing about these. Whenever something is sent again, no more than are open.
@@ -161,6 +163,7 @@ impl Ledger {
     pub(super) fn new(next: u32, limits: LedgerLimits) -> Self {
         Self {
             translation: Translation::with_policy(next, limits.open_max, limits.when_full),
+            owners: Owners::default(),
             unanswered: VecDeque::with_capacity(limits.unanswered_max.min(1 << 16)),
             skipped: BTreeMap::new(),
             passed: HashMap::new(),
@@ -203,7 +206,9 @@ impl Ledger {
     pub(super) fn begin_anew(&mut self) -> Vec<Expiry> {
         let expiries = self.expiries();
         let given_up = self.translation.all_open_orders().map(|(number, _)| number).collect();
-        *self = Self { given_up, is_new: true, ..Self::new(1, self.limits) };
+        // An exchange that has lost the end of its session alone knows some of them.
+        let owners = std::mem::take(&mut self.owners);
+        *self = Self { given_up, owners, is_new: true, ..Self::new(1, self.limits) };
         expiries
     }
 
@@ -297,9 +302,9 @@ impl Ledger {
         self.given_up.len() as u64
     }
 
-    /// Whose an open order is.
+    /// Whose an order is or was.
     pub(super) fn account_of(&self, number: u32) -> Option<AccountId> {
-        self.translation.origin_of(number).map(|origin| origin.account)
+        self.translation.origin_of(number).or_else(|| self.owners.of(number)).map(|origin| origin.account)
     }
 
     /// Whether this client's order is open here.
@@ -334,6 +339,7 @@ impl Ledger {
             (Some(b'O' | b'U'), _) => {
                 let assigned = self.translation.assign_replacement(origin, concerned.unwrap_or(0));
                 let Ok(number) = assigned else { return Sending::Full };
+                self.owners.note(number, &origin);
                 self.bury_orphans();
                 let message = frame(raw, out);
                 self.note(number, &origin, concerned, &mut out[message..]);
@@ -407,6 +413,7 @@ impl Ledger {
             self.sweep();
             return self.restore(number, origin, raw, resend_until_ns);
         }
+        self.owners.note(number, &origin);
         self.bury_orphans();
         self.keep_used();
         self.note(number, &origin, original, &mut raw.to_vec());
@@ -489,8 +496,8 @@ impl Ledger {
         self.ignored.clear();
     }
 
-    /// Takes an answer and puts the client's numbers into it. `None`: it concerns no order known here. `message` is
-    /// what `raw` means.
+    /// Takes an answer and puts the client's numbers into it. `None`: it concerns no order known here. Of an order that
+    /// is over only what concerns its trades is an answer. `message` is what `raw` means.
     pub(super) fn answer(&mut self, message: &Outbound, raw: &mut [u8]) -> Option<Answer> {
         let original = match message {
             Outbound::Replaced(replaced) => self.translation.origin_of(replaced.original_user_ref_num),
@@ -506,7 +513,13 @@ impl Ledger {
         let sent_ns = self.acknowledge(message.user_ref_num()?);
         let origin = self.translation.settle(message);
         self.bury(message);
-        let origin = origin?;
+        let is_late = origin.is_none();
+        let origin = origin.or_else(|| self.owners.of(traded_order(message)?))?;
+        // One that was forgotten is not known to be over.
+        let is_overfill = is_overfill
+            || is_late
+                && self.limits.when_full == WhenFull::Refuse
+                && matches!(message, Outbound::Executed(_));
         set_outbound_user_ref_num(raw, origin.user_ref_num);
         // An original that is not known any more has no number the client would recognise.
         set_outbound_original_user_ref_num(raw, original.map_or(0, |original| original.user_ref_num));
@@ -708,6 +721,15 @@ impl Ledger {
         let is_open = |number: u32| self.translation.origin_of(number).is_some();
         let original = original_user_ref_num(sent.message());
         sent.resend_until_ns == 0 && is_open(sent.number) && original.is_none_or(is_open)
+    }
+}
+
+/// The order whose trade a message is about.
+pub(super) fn traded_order(message: &Outbound) -> Option<u32> {
+    match message {
+        Outbound::Executed(executed) => Some(executed.user_ref_num),
+        Outbound::BrokenTrade(broken) => Some(broken.user_ref_num),
+        _ => None,
     }
 }
 

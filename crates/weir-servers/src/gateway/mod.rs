@@ -35,6 +35,7 @@ mod ledger;
 mod limits;
 mod metrics;
 mod notices;
+mod owners;
 mod positions;
 mod recovery;
 #[cfg(test)]

@@ -41,7 +41,7 @@ use super::{
     expiry::Untold,
     hops::Hop,
     joining::{Doubtful, Joining, LoginOutcome},
-    ledger::{Ledger, Sending},
+    ledger::{Ledger, Sending, traded_order},
     task::{MESSAGE_BYTES_MAX, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
@@ -557,6 +557,9 @@ impl Upstream {
         let Some(answer) = answer else {
             gateway.counters.unmatched.add(u64::from(message.user_ref_num().is_some()));
             gateway.counters.passed.add(1);
+            if let Some(number) = traded_order(message) {
+                self.keep_stray(gateway, number, raw, sequence);
+            }
             return;
         };
         if answer.is_overfill {
@@ -576,11 +579,22 @@ impl Upstream {
         gateway.deliver(&answer.origin, raw, pack_sequence(self.key, self.epoch.get(), sequence), now);
     }
 
+    /// A trade, or the end of one, of an order that nobody here knows any more. Somebody has to settle that.
+    #[cold]
+    fn keep_stray(&self, gateway: &Gateway, number: u32, raw: &[u8], sequence: u64) {
+        gateway.log_stray(self.sent_key(), sequence, raw);
+        let what = format!(
+            "message {sequence} of the exchange is about a trade of its order {number}, which is not known here; the \
+             journal has it, and no client does"
+        );
+        gateway.notice(self, &what);
+    }
+
     /// Whether the client had this answer before the gateway was started again.
     #[cold]
     fn is_delivered(&self, message: &Outbound, sequence: u64) -> bool {
         let account = message.user_ref_num().and_then(|number| self.ledger.borrow().account_of(number));
-        // Of an order that is over, everything was delivered: its end was.
+        // Of an order so old that nobody knows whose it was, everything was delivered.
         account.is_none_or(|account| self.delivered.get(&account).is_some_and(|until| sequence <= *until))
     }
 

@@ -194,7 +194,7 @@ impl RiskState {
 
     /// Follows what the venue says to an account, in the account's own numbers.
     pub fn follow(&mut self, account: AccountId, message: &Outbound) {
-        if self.open.is_empty() {
+        if self.open.is_empty() && !matches!(message, Outbound::Executed(_)) {
             return;
         }
         let change = self.open.follow(account, message);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_proto::ouch::{Canceled, Enter, Inbound, Outbound, Replaced, reject_reason};
+use weir_proto::ouch::{Canceled, Enter, Executed, Inbound, Outbound, Replaced, reject_reason};
 use weir_trading::{
     AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, References, RiskConfig, RiskLimits,
     RiskState, Venue,
@@ -350,6 +350,26 @@ fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
         }
         assert_eq!([0, 1, 2, 3].map(|account| state.exposure(AccountId(account))), executed, "seed {seed}");
     }
+}
+
+#[test]
+fn what_is_executed_of_an_order_that_is_over_counts_too() {
+    let mut state = state(RiskLimits { exposure_max: Some(100 * HUNDRED), ..Default::default() });
+    let executed = |quantity| {
+        Outbound::Executed(Executed {
+            timestamp_ns: 0,
+            user_ref_num: 1,
+            quantity,
+            price: HUNDRED,
+            liquidity: b'A',
+            match_number: 1,
+        })
+    };
+    assert_eq!(state.check(0, ONE, &buy(1, 60, HUNDRED)), Ok(()));
+    state.follow(ONE, &executed(60));
+    state.follow(ONE, &executed(30));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 90);
+    assert!(state.check(0, ONE, &buy(2, 11, HUNDRED)).is_err());
 }
 
 #[test]

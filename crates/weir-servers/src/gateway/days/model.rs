@@ -97,6 +97,8 @@ struct Heard {
     has_expired: bool,
     /// The gateway has refused it by itself.
     is_refused: bool,
+    /// Trades after the gateway had ended it by itself: a venue that could not be reached may have them.
+    late: BTreeSet<u64>,
 }
 
 fn heard(client: &Client) -> Result<BTreeMap<u32, Heard>, String> {
@@ -120,7 +122,11 @@ fn heard(client: &Client) -> Result<BTreeMap<u32, Heard>, String> {
                 order.is_refused = rejected.reason == reject_reason::DESTINATION_CLOSED;
             }
             Outbound::Executed(executed) => {
-                order.left -= i64::from(executed.quantity);
+                if order.has_expired || order.is_refused {
+                    order.late.insert(executed.match_number);
+                } else {
+                    order.left -= i64::from(executed.quantity);
+                }
                 *order.fills.entry((executed.quantity, executed.match_number)).or_default() += 1;
             }
             Outbound::Canceled(canceled) => {
@@ -209,9 +215,9 @@ fn check_exposure(truth: &Truth, clients: &[Client], exposure_max: f64) -> Resul
     let mut told: BTreeSet<(String, u64)> = BTreeSet::new();
     for client in clients {
         for (number, order) in heard(client)? {
-            told.extend(
-                order.fills.keys().map(|(_, number_of)| (format!("{}-{number}", client.account), *number_of)),
-            );
+            // What the gateway had ended counted for nothing any more.
+            let in_time = order.fills.keys().filter(|(_, number_of)| !order.late.contains(number_of));
+            told.extend(in_time.map(|(_, number_of)| (format!("{}-{number}", client.account), *number_of)));
         }
     }
     let mut events: Vec<_> = truth.events.iter().collect();

@@ -573,3 +573,36 @@ fn what_is_to_be_cancelled_is_not_sent_again_and_is_refused_for_its_own_reason()
     assert_eq!([53, 54].map(|number| ledger.awaits(number)), [true, false]);
     assert!(answer(&mut ledger, accepted(54, b'L')).is_some(), "an answer finds it all the same");
 }
+
+/// What an exchange says when it takes a trade back.
+fn broken(user_ref_num: u32) -> Vec<u8> {
+    let mut bytes = vec![b' '; 36];
+    bytes[0] = b'B';
+    bytes[9..13].copy_from_slice(&user_ref_num.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn what_concerns_a_trade_has_its_addressee_also_when_the_order_is_over() {
+    let mut ledger = busy(LIMITS);
+    let of = |ledger: &mut Ledger, raw| {
+        answer(ledger, raw).map(|(answer, _)| (answer.origin.user_ref_num, answer.is_overfill))
+    };
+    // The first one was over at once.
+    assert_eq!(of(&mut ledger, reduced(b'E', 50, 10)), Some((1, true)));
+    assert_eq!(of(&mut ledger, broken(50)), Some((1, false)));
+    assert_eq!(of(&mut ledger, reduced(b'C', 50, 10)), None, "nothing is left to be told");
+    assert_eq!(of(&mut ledger, reduced(b'E', 49, 10)), None, "nobody's");
+    assert_eq!((ledger.account_of(50), ledger.account_of(49)), (Some(AccountId(0)), None));
+    ledger.begin_anew();
+    assert_eq!(of(&mut ledger, reduced(b'E', 52, 10)), Some((3, true)), "the exchange has it all the same");
+    let mut ledger = Ledger::new(1, LedgerLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
+    for number in 1..=5 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut Vec::new());
+    }
+    assert_eq!(of(&mut ledger, reduced(b'E', 1, 10)), Some((1, false)), "forgotten is not over");
+    let mut ledger = Ledger::new(1, LIMITS);
+    assert!(ledger.restore(70, origin(0, 1), &enter(1, 100), 1_000));
+    ledger.restore_answer(AccountId(0), &accepted(1, b'D'));
+    assert_eq!(of(&mut ledger, broken(70)), Some((1, false)), "also after a restart");
+}
