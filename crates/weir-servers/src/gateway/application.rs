@@ -19,7 +19,7 @@ use weir_engine::{
     time::{self, Instant, yield_now},
 };
 use weir_proto::{
-    ouch::{CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason},
+    ouch::{Cancel, CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason},
     soup::Name,
 };
 use weir_trading::{AccountId, Origin, References};
@@ -606,11 +606,11 @@ impl Gateway {
 
     /// What an order that another worker has admitted has to pass here.
     fn allow(&self, account: AccountId, raw: &[u8]) -> Result<(), u16> {
-        if self.store.is_failed() {
-            // It would wait for the journal for ever.
-            return Err(reject_reason::DESTINATION_CLOSED);
-        }
         match raw.first() {
+            // It waits for no journal where its order has left.
+            Some(&Cancel::KIND) => Ok(()),
+            // It would wait for the journal for ever.
+            _ if self.store.is_failed() => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') if self.is_leaving(account) => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') => self.checks.borrow().kills(account),
             _ => Ok(()),
