@@ -263,7 +263,8 @@ impl Ledger {
         let expiries = numbers.iter().filter_map(expiry).collect();
         self.end_all(&numbers);
         // Also those that were forgotten before they were sent.
-        let is_kept = |sent: &Unanswered| sent.number <= above || account.is_some_and(|of| of != sent.account);
+        let is_kept =
+            |sent: &Unanswered| sent.number <= above || account.is_some_and(|of| of != sent.account);
         self.unanswered.retain(is_kept);
         expiries
     }
@@ -316,6 +317,12 @@ impl Ledger {
     pub(super) fn open_orders(&self) -> impl Iterator<Item = (Origin, Option<u32>)> {
         let orders = self.translation.all_open_orders();
         orders.map(|(number, origin)| (origin, self.translation.shares_of(number)))
+    }
+
+    /// The order that one is to replace, as long as the exchange has said nothing of that, by the client's numbers.
+    pub(super) fn original_of(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
+        let number = self.translation.upstream_of(account, user_ref_num)?;
+        self.translation.original_of(number).map(|origin| origin.user_ref_num)
     }
 
     /// Whether an open order is of a client of another worker than this one.

@@ -19,7 +19,7 @@ use super::{
     config::VENUES_MAX,
     expiry::Expiry,
     ledger::{Ledger, LedgerLimits},
-    positions::Positions,
+    positions::{Executed, Positions},
     stranded::{Stranded, Why},
     task::{Refusal, of_sent_key, of_session_key, pack_sequence, session_key, unpack_sequence},
     upstream::Resume,
@@ -165,6 +165,17 @@ impl Session {
         self.resume.heard = if is_new { 0 } else { self.kept.values().copied().max().unwrap_or(0) };
     }
 
+    /// The open orders, with what they ask for.
+    fn open(&self, asked: &HashMap<Key, Restored>) -> Vec<(AccountId, Restored)> {
+        let restored = |(origin, shares): (Origin, Option<u32>)| {
+            let Origin { account, user_ref_num, .. } = origin;
+            let asked = asked.get(&(account.0, user_ref_num))?;
+            let original = self.ledger.original_of(account, user_ref_num);
+            Some((account, Restored { shares: shares.unwrap_or(asked.shares), original, ..*asked }))
+        };
+        self.ledger.open_orders().filter_map(restored).collect()
+    }
+
     /// The open orders that cannot go on, for a reason that is told.
     fn stranded(&self, venue: &str, why: impl Fn(Key) -> Option<Why>) -> Vec<Stranded> {
         let stranded = |(origin, _): (Origin, Option<u32>)| {
@@ -244,8 +255,8 @@ pub(super) struct Recovered {
     pub(super) unsent: Vec<(AccountId, Refusal)>,
     /// Orders that are open, or may be.
     pub(super) open: Vec<(AccountId, Restored)>,
-    /// What each account has executed, in ten-thousandths of the currency.
-    pub(super) executed: HashMap<AccountId, u64>,
+    /// What each account has executed.
+    pub(super) executed: HashMap<AccountId, Executed>,
     /// The price of each symbol's last trade.
     pub(super) prices: Vec<(Symbol, u64)>,
     /// Open orders that cannot go on with this configuration.
@@ -305,7 +316,7 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Refused { account, reason, raw } => self.refused(account, reason, raw),
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
-                self.positions.told(record.t_ns, account, message);
+                self.positions.told((record.t_ns, record.generation), account, message);
                 self.sequenced(record.worker, account, upstream_sequence, message);
             }
             RecordKind::Sent { account, session, upstream, raw } => {
@@ -515,10 +526,8 @@ impl<'c> Recovering<'c> {
             stranded.extend(found);
         }
         let mut open = Vec::new();
-        for (origin, shares) in sessions.values().flat_map(|session| session.ledger.open_orders()) {
-            let asked = asked.get(&(origin.account.0, origin.user_ref_num));
-            let left = asked.map(|asked| Restored { shares: shares.unwrap_or(asked.shares), ..*asked });
-            open.extend(left.map(|left| (origin.account, left)));
+        for session in sessions.values() {
+            open.extend(session.open(asked));
         }
         sessions.retain(|(worker, venue), _| *worker < workers && *venue < limits.len());
         let refusal = |((account, user_ref_num), unsent): (Key, Unsent)| {

@@ -28,7 +28,7 @@ pub(super) struct OpenOrder {
 }
 
 impl OpenOrder {
-    fn value(&self) -> u64 {
+    pub(super) fn value(&self) -> u64 {
         value(self.price, self.leaves)
     }
 }
@@ -153,7 +153,12 @@ impl OpenOrders {
                     price,
                     leaves: replaced.quantity,
                 };
-                self.replace(original, order)
+                let change = self.replace(original, order);
+                if replaced.order_state != b'D' {
+                    return change;
+                }
+                let end = self.end(account, replaced.user_ref_num);
+                Change { more: change.more + end.more, less: change.less + end.less, traded: None }
             }
             _ => Change::default(),
         }

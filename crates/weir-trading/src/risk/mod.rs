@@ -80,6 +80,9 @@ pub struct Restored {
     pub price: u64,
     /// Shares that may still execute.
     pub shares: u32,
+    /// Of a replacement that the venue has not answered: the account's number of the order it is to replace. That order
+    /// is to be restored before.
+    pub original: Option<u32>,
 }
 
 /// One account, made when it is first checked against a limit.
@@ -166,20 +169,24 @@ impl RiskState {
         }
     }
 
-    /// Takes in an order that passed before this state was made and is open, without checking it.
+    /// Takes in an order that passed before this state was made and is open, without checking it. Where there is no room
+    /// to follow it, it counts for good: no limit is passed because of that.
     pub fn restore(&mut self, account: AccountId, order: &Restored) {
         let Some(place) = self.accounts.get_mut(account.index()) else { return };
-        if self.open.is_full() {
-            return;
-        }
         let reference = self.references.get(order.symbol);
-        let more = self.open.insert(OpenOrder {
+        let open = OpenOrder {
             account,
             user_ref_num: order.user_ref_num,
             symbol: order.symbol,
             price: if admit::is_market(order.price) { reference.unwrap_or(0) } else { order.price },
             leaves: order.shares,
-        });
+        };
+        let chained = order.original.and_then(|original| self.open.insert_replacement(original, open));
+        let more = match chained {
+            Some(more) => more,
+            None if self.open.is_full() => open.value(),
+            None => self.open.insert(open),
+        };
         let state = place.get_or_insert_with(|| Box::new(Account::new()));
         state.exposure = state.exposure.saturating_add(more);
     }

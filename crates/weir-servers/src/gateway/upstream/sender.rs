@@ -493,7 +493,11 @@ mod tests {
         assert_eq!(session.cancel_all(None, b'S', false), 5);
         assert_eq!(session.cancels_of(None), Cancels { orders: 5, sent: 0, open: 3, expired: 2 });
         assert_eq!((leave(&session), orders_left(&session), untold(&session)), (3, Vec::new(), vec![4, 5]));
-        assert_eq!(session.stale.get(), Some(6), "whether the exchange has them, it says before anything later");
+        assert_eq!(
+            session.stale.get(),
+            Some(6),
+            "whether the exchange has them, it says before anything later"
+        );
     }
 
     #[test]
