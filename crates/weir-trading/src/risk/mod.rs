@@ -169,8 +169,8 @@ impl RiskState {
         }
     }
 
-    /// Takes in an order that passed before this state was made and is open, without checking it. Where there is no room
-    /// to follow it, it counts for good: no limit is passed because of that.
+    /// Takes in an order that passed before this state was made and is open, without checking it. Where there is no
+    /// room to follow it, it counts for good: no limit is passed because of that.
     pub fn restore(&mut self, account: AccountId, order: &Restored) {
         let Some(place) = self.accounts.get_mut(account.index()) else { return };
         let reference = self.references.get(order.symbol);
