@@ -11,7 +11,7 @@ use weir_proto::{
     soup::LoginReject,
 };
 use weir_servers::{
-    gateway::{ControlSocket, GatewayConfig},
+    gateway::{ControlSocket, GatewayConfig, LedgerLimits},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -429,6 +429,43 @@ fn orders_that_wait_for_the_disk_do_not_leave_when_it_goes_on_with_the_switch_on
             }
         }
         assert!(refused.ends_with(&(count + 2..=last).collect::<Vec<_>>()), "{refused:?}");
+        assert_eq!(control.kill(None, false), Ok(Vec::new()));
+        trader.send(&[order(last + 1, 77)]);
+        let raw = session.next();
+        let Ok(Inbound::Enter(enter, _)) = Inbound::decode(&raw) else { panic!("{raw:?} is no order") };
+        assert_eq!(enter.quantity, 77, "none of those that waited has left before");
+        drop(trader);
+        end_gateway(gateway);
+    }
+}
+
+#[test]
+fn orders_that_an_exchange_does_not_read_do_not_leave_when_it_does_with_the_switch_on() {
+    const CHUNK: u32 = 1000;
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = Script::new();
+        let mut config = GatewayConfig::demo(1, venue.address());
+        // What waits is limited by its bytes alone.
+        config.venues[0].limits =
+            LedgerLimits { open_max: 1 << 18, unanswered_max: 1 << 18, ..LedgerLimits::default() };
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let control = gateway.control();
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let mut last = 0;
+        while control.node_stats().rejects.is_empty() {
+            trader.send(&(last + 1..=last + CHUNK).map(|number| order(number, 100)).collect::<Vec<_>>());
+            last += CHUNK;
+            eventually("they are taken in", || control.node_stats().orders >= u64::from(last));
+        }
+        let cancels = control.kill(None, true).expect("there is nothing to be kept").remove(0);
+        // As many as wait before one is refused, but for what the connection has.
+        assert!(cancels.expired >= (256 << 10) / 50, "{cancels:?}");
+        let left = cancels.orders - cancels.expired;
+        (0..left).for_each(|_| assert_eq!(session.next()[0], b'O'));
+        (0..left).for_each(|_| assert_eq!(session.next()[0], b'X'));
         assert_eq!(control.kill(None, false), Ok(Vec::new()));
         trader.send(&[order(last + 1, 77)]);
         let raw = session.next();
