@@ -19,16 +19,13 @@ use weir_engine::{
     time::{self, Instant, yield_now},
 };
 use weir_proto::{
-    ouch::{
-        CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, codes::cancel_reason, reject_reason,
-    },
+    ouch::{Cancel, CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason},
     soup::Name,
 };
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
     checks::Checks,
-    commands::Cancels,
     counters::{GatewayCounters, total},
     hops::{Hop, Hops},
     notices::{Begun, Notices},
@@ -50,6 +47,9 @@ pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
 pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
 /// Journal record: names of the venues, in the order of their numbers in the records behind it.
 pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
+
+/// Journal record: an exchange has said something about a trade of an order that nobody here knows any more.
+pub(super) const RECORD_STRAY: u8 = RECORD_KIND_APPLICATION + 3;
 
 /// Tasks taken before others of the worker get their turn.
 const TAKES_MAX: usize = 512;
@@ -118,7 +118,7 @@ impl Common {
 
 /// One worker of the gateway.
 pub(super) struct Gateway {
-    this: Weak<Gateway>,
+    pub(super) this: Weak<Gateway>,
     pub(super) store: Rc<SessionStore>,
     pub(super) counters: Arc<GatewayCounters>,
     hops: Arc<Hops>,
@@ -337,6 +337,12 @@ impl Gateway {
         self.store.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
     }
 
+    /// A message of an exchange has no addressee, and somebody may have to settle what it says.
+    pub(super) fn log_stray(&self, session: u32, sequence: u64, raw: &[u8]) {
+        self.name_venues();
+        self.store.log(RECORD_STRAY, session, &[&sequence.to_le_bytes(), raw]);
+    }
+
     /// Before the first record that names a session: what its number of a venue stands for. A configuration may change
     /// their order.
     #[inline]
@@ -528,7 +534,9 @@ impl Gateway {
         let has_failed = self.store.is_failed();
         let is_over =
             |upstream: &Rc<Upstream>| (has_failed || upstream.is_idle()) && !upstream.has_cancels_open();
-        self.upstreams.iter().all(|upstream| !upstream.is_up() || is_over(upstream))
+        let is_settled =
+            |upstream: &Rc<Upstream>| !upstream.has_untold() && (!upstream.is_up() || is_over(upstream));
+        self.upstreams.iter().all(is_settled)
     }
 
     /// Whether that holds for every worker, and no answer is on its way from one to another.
@@ -598,36 +606,15 @@ impl Gateway {
 
     /// What an order that another worker has admitted has to pass here.
     fn allow(&self, account: AccountId, raw: &[u8]) -> Result<(), u16> {
-        if self.store.is_failed() {
-            // It would wait for the journal for ever.
-            return Err(reject_reason::DESTINATION_CLOSED);
-        }
         match raw.first() {
+            // It waits for no journal where its order has left.
+            Some(&Cancel::KIND) => Ok(()),
+            // It would wait for the journal for ever.
+            _ if self.store.is_failed() => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') if self.is_leaving(account) => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') => self.checks.borrow().kills(account),
             _ => Ok(()),
         }
-    }
-
-    /// Cancels what an account has open at this worker's sessions, or what all have, because of a kill switch.
-    pub(super) fn cancel_killed(&self, account: Option<AccountId>) -> u64 {
-        self.cancel_here(account, cancel_reason::SUPERVISORY)
-    }
-
-    fn cancel_here(&self, account: Option<AccountId>, reason: u8) -> u64 {
-        let has_failed = self.has_failed();
-        self.upstreams.iter().map(|upstream| upstream.cancel_all(account, reason, has_failed)).sum()
-    }
-
-    /// What has become of the last cancels of an account's orders here, or of all orders, by venue.
-    pub(super) fn cancels_of(&self, account: Option<AccountId>) -> Vec<Cancels> {
-        self.upstreams.iter().map(|upstream| upstream.cancels_of(account)).collect()
-    }
-
-    /// Cancels what an account has open at this worker's sessions, because its client is not connected.
-    pub(super) fn cancel_of_disconnected(&self, account: AccountId) {
-        let count = self.cancel_here(Some(account), cancel_reason::SYSTEM);
-        self.store.counters().add_cancels_on_disconnect(count);
     }
 
     /// An order of an earlier start that was never sent: its client is told so.

@@ -116,8 +116,8 @@ pub struct VenueCancels {
     pub sent: u64,
     /// Orders that are over, as the exchange says.
     pub confirmed: u64,
-    /// Orders that are over without a word of the exchange, because it has begun another session or they were too old
-    /// to be sent again.
+    /// Orders that are over without a word of the exchange: they had not left, were too old to be sent again, or it has
+    /// begun another session.
     pub expired: u64,
 }
 

@@ -20,6 +20,7 @@
 
 mod application;
 mod backoff;
+mod cancelling;
 mod checks;
 mod commands;
 mod config;
@@ -34,6 +35,7 @@ mod ledger;
 mod limits;
 mod metrics;
 mod notices;
+mod owners;
 mod positions;
 mod recovery;
 #[cfg(test)]

@@ -38,6 +38,7 @@ use super::{
     limits::Limits,
     metrics::Facts,
     notices::{Begun, Notices},
+    positions::Executed,
     recovery::{Moment, Recovered, Recovering},
     stranded,
     task::{Refusal, Task},
@@ -185,7 +186,8 @@ impl Prepared {
                     .to_owned(),
             ));
         }
-        let risk = restored_risk(workers, config.accounts.len(), &common.references, &recovered);
+        let of_session = (&recovered, recovery.generation());
+        let risk = restored_risk(workers, config.accounts.len(), &common.references, of_session);
         let ports = handoff::group::<Task>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
@@ -387,31 +389,40 @@ pub(super) fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     }
 }
 
-/// What the checks of each worker begin with: what accounts have open and have executed whose limits need it.
+/// What the checks of each worker begin with: what accounts have open and have executed whose limits need it. What was
+/// executed before the session with the clients of this generation counts for nothing any more.
 fn restored_risk(
     workers: usize,
     accounts: usize,
     references: &Arc<References>,
-    recovered: &Recovered,
+    (recovered, generation): (&Recovered, u16),
 ) -> Vec<RiskState> {
     for (symbol, price) in &recovered.prices {
         // As many as there is room for.
         let _ = references.set(*symbol, *price);
     }
-    let mut risk: Vec<RiskState> = (0..workers).map(|_| new_risk(accounts, references)).collect();
-    #[cfg(test)]
-    if super::days::is_planted(super::days::Plant::ExposureNotRebuilt) {
-        return risk;
-    }
     let is_followed = |account: AccountId| {
         let limits = recovered.controls.limits_of(Some(account)).resolve();
         limits.is_ok_and(|limits| limits.needs_orders())
     };
+    let mut open = vec![Vec::new(); workers];
     for (account, order) in recovered.open.iter().filter(|(account, _)| is_followed(*account)) {
-        risk[account.0 as usize % workers].restore(*account, order);
+        open[account.0 as usize % workers].push((*account, *order));
     }
-    for (account, value) in recovered.executed.iter().filter(|(account, _)| is_followed(**account)) {
-        risk[account.0 as usize % workers].restore_executed(*account, *value);
+    let risk_of = |orders: &Vec<_>| new_risk(accounts, orders.len(), references);
+    let mut risk: Vec<RiskState> = open.iter().map(risk_of).collect();
+    #[cfg(test)]
+    if super::days::is_planted(super::days::Plant::ExposureNotRebuilt) {
+        return risk;
+    }
+    for (risk, orders) in risk.iter_mut().zip(&open) {
+        orders.iter().for_each(|(account, order)| risk.restore(*account, order));
+    }
+    let is_counted = |(account, executed): &(&AccountId, &Executed)| {
+        executed.generation == generation && is_followed(**account)
+    };
+    for (account, executed) in recovered.executed.iter().filter(is_counted) {
+        risk[account.0 as usize % workers].restore_executed(*account, executed.value);
     }
     risk
 }

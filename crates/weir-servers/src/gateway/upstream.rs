@@ -1,9 +1,9 @@
 //! One upstream session: the connection to an exchange, its login, its heartbeats, and what happens when it is lost.
 //!
 //! Two tasks: one receives and watches the clock, one sends. Clients' messages collect in a buffer; the sender takes
-//! all of it, waits until the journal has what it names, and hands it over in one piece. Logins, heartbeats and cancels
-//! of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in their
-//! places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
+//! all of it, waits until the journal has what it names, and hands it over, in pieces if it is much. Logins, heartbeats
+//! and cancels of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in
+//! their places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
 
 mod cancels;
 mod expiring;
@@ -41,7 +41,7 @@ use super::{
     expiry::Untold,
     hops::Hop,
     joining::{Doubtful, Joining, LoginOutcome},
-    ledger::{Ledger, Sending},
+    ledger::{Ledger, Sending, traded_order},
     task::{MESSAGE_BYTES_MAX, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
@@ -167,10 +167,12 @@ pub(super) struct Upstream {
     /// connection. No account stands for all.
     mass_cancels: RefCell<BTreeMap<Option<AccountId>, PendingMassCancel>>,
     /// Orders that have ended here, of which clients are to be told.
-    untold: Untold,
-    /// Orders were too old to be sent again when the session came up: see `refuse_stale`. An answer to this number, or
-    /// a later one, shows that it is time.
+    pub(super) untold: Untold,
+    /// Orders were not sent again, because they were too old or are to be cancelled: see `refuse_stale`. An answer to
+    /// this number, or a later one, shows that it is time.
     stale: Cell<Option<u32>>,
+    /// Orders up to this number that wait to be sent may be over, and are not sent then.
+    taken_back: Cell<u32>,
     flush: Signal,
 }
 
@@ -203,6 +205,7 @@ impl Upstream {
             mass_cancels: RefCell::default(),
             untold: Untold::default(),
             stale: Cell::default(),
+            taken_back: Cell::new(0),
             flush: Signal::default(),
         }
     }
@@ -268,6 +271,11 @@ impl Upstream {
     pub(super) fn is_idle(&self) -> bool {
         let waits = |waiting: &RefCell<Waiting>| waiting.borrow().messages > 0;
         self.ledger.borrow().unanswered() == 0 && !waits(&self.waiting) && !waits(&self.urgent)
+    }
+
+    /// Whether clients are to be told that orders have ended here.
+    pub(super) fn has_untold(&self) -> bool {
+        !self.untold.borrow().is_empty()
     }
 
     /// Says good-bye and lets the connection go.
@@ -549,6 +557,9 @@ impl Upstream {
         let Some(answer) = answer else {
             gateway.counters.unmatched.add(u64::from(message.user_ref_num().is_some()));
             gateway.counters.passed.add(1);
+            if let Some(number) = traded_order(message) {
+                self.keep_stray(gateway, number, raw, sequence);
+            }
             return;
         };
         if answer.is_overfill {
@@ -568,11 +579,22 @@ impl Upstream {
         gateway.deliver(&answer.origin, raw, pack_sequence(self.key, self.epoch.get(), sequence), now);
     }
 
+    /// A trade, or the end of one, of an order that nobody here knows any more. Somebody has to settle that.
+    #[cold]
+    fn keep_stray(&self, gateway: &Gateway, number: u32, raw: &[u8], sequence: u64) {
+        gateway.log_stray(self.sent_key(), sequence, raw);
+        let what = format!(
+            "message {sequence} of the exchange is about a trade of its order {number}, which is not known here; the \
+             journal has it, and no client does"
+        );
+        gateway.notice(self, &what);
+    }
+
     /// Whether the client had this answer before the gateway was started again.
     #[cold]
     fn is_delivered(&self, message: &Outbound, sequence: u64) -> bool {
         let account = message.user_ref_num().and_then(|number| self.ledger.borrow().account_of(number));
-        // Of an order that is over, everything was delivered: its end was.
+        // Of an order so old that nobody knows whose it was, everything was delivered.
         account.is_none_or(|account| self.delivered.get(&account).is_some_and(|until| sequence <= *until))
     }
 
@@ -583,7 +605,8 @@ impl Upstream {
             let mut urgent = self.urgent.borrow_mut();
             // Before anything else, and whatever the journal does: their clients were told that they are over.
             urgent.messages += ledger.cancel_given_up(&mut urgent.bytes);
-            let again = ledger.resend(now.as_nanos(), &mut waiting.bytes);
+            let withheld = |number, account| self.withheld(number, account);
+            let again = ledger.resend(now.as_nanos(), withheld, &mut waiting.bytes);
             self.stale.set(ledger.has_stale().then_some(ledger.last_number().saturating_add(1)));
             waiting.messages += again;
             waiting.through = ledger.last_number();
@@ -618,6 +641,7 @@ impl Upstream {
         *self.urgent.borrow_mut() = Waiting::default();
         self.answer_due.set(None);
         self.handed_here.set(0);
+        self.taken_back.set(0);
         self.flush.wake();
         let was_up = self.is_up.replace(false);
         gateway.show(self);

@@ -1,5 +1,5 @@
 //! Orders of an upstream session that end without a word of the exchange: when it has begun another session, and when
-//! they are too old to be sent again.
+//! they are not sent again.
 
 use weir_proto::soup::Name;
 
@@ -37,18 +37,19 @@ impl Upstream {
     pub(super) fn leave_orders(&self) -> Vec<Expiry> {
         self.handed.set(0);
         self.handed_here.set(0);
+        self.taken_back.set(0);
         let expiries = self.end_here(Ledger::begin_anew);
         self.mass_cancels.borrow_mut().values_mut().for_each(PendingMassCancel::leave_orders);
         expiries
     }
 
     /// These orders of a session have ended here: clients are told as soon as there is room.
-    fn expire(&self, expiries: Vec<Expiry>, epoch: u8) {
+    pub(super) fn expire(&self, expiries: Vec<Expiry>, epoch: u8) {
         let session = pack_sequence(self.key, epoch, 0);
         self.untold.borrow_mut().extend(expiries.into_iter().map(|expiry| (session, expiry)));
     }
 
-    /// Refuses what was too old to be sent again and has no answer. Among what the exchange had to say when the session
+    /// Refuses what was not sent again and has no answer. Among what the exchange had to say when the session
     /// came up may be the answers still, and nothing says where that ends. Two things show that it has: an answer to a
     /// number that was given later, and a heartbeat, for which there has to be nothing else to be sent.
     #[cold]
@@ -67,7 +68,9 @@ impl Upstream {
         ignored.iter().for_each(|origin| gateway.give_back(origin));
         let refused = stale.iter().filter(|expiry| gateway.can_tell(expiry)).count();
         if refused > 0 {
-            let what = format!("{refused} orders were too old to be sent again, and are refused");
+            let what = format!(
+                "{refused} orders were too old or are to be cancelled, and are refused instead of sent again"
+            );
             gateway.notice(self, &what);
         }
         self.expire(stale, self.epoch.get());
