@@ -6,7 +6,7 @@ use std::{
     collections::HashMap,
     rc::{Rc, Weak},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -36,7 +36,7 @@ use super::{
     recovery::symbol_of,
     stamp,
     task::{Kind, MESSAGE_BYTES_MAX, Refusal, Task},
-    upstream::{self, Ended, Upstream},
+    upstream::{self, Upstream},
 };
 use crate::notify::Notify;
 use crate::{
@@ -634,28 +634,6 @@ impl Gateway {
     pub(super) fn refuse_unsent(&self, account: AccountId, refusal: Refusal) {
         self.counters.taken.add(1);
         self.tell(account, refusal);
-    }
-
-    /// Shows whether orders can be sent by a session.
-    pub(super) fn show(&self, upstream: &Upstream) {
-        let was_open = self.common.open[upstream.index].swap(upstream.is_up(), Ordering::Relaxed);
-        match (was_open, upstream.is_up()) {
-            (false, true) => self.counters.upstreams_open.add(1),
-            (true, false) => {
-                self.counters.upstreams_open.set(self.counters.upstreams_open.get() - 1);
-                self.counters.upstreams_lost.add(1);
-            }
-            _ => {}
-        }
-    }
-
-    /// Keeps for people why a session is not there.
-    pub(super) fn tell_trouble(&self, upstream: &Upstream, ended: &Ended) {
-        let text = format!("venue {}, worker {}: {ended}", self.common.venues[upstream.venue], self.worker);
-        let mut troubles = self.common.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = troubles.get_mut(upstream.index) {
-            *place = Some(text);
-        }
     }
 }
 

@@ -168,7 +168,7 @@ impl Prepared {
             return Err(invalid(stranded::refusal(&recovered.stranded, &config)));
         }
         if !recovered.stranded.is_empty() {
-            common.notices.say(stranded::notice(&recovered.stranded, &config));
+            common.notices.lines().leave(stranded::notice(&recovered.stranded, &config));
         }
         if recovered.venues.len() > VENUES_MAX {
             return Err(invalid(format!(
@@ -215,6 +215,12 @@ impl Prepared {
         Ok(Self { shared, seats, recovery })
     }
 
+    /// What the sessions underneath are asked to be; what they have to tell people comes with what the gateway has.
+    fn orders_config(&self) -> OrdersConfig {
+        let lines = self.shared.common.notices.lines().clone();
+        OrdersConfig { lines, ..orders_config(&self.shared.config) }
+    }
+
     /// What the sessions begin with, and what makes the part of each worker, once.
     pub(super) fn into_parts(
         self,
@@ -246,7 +252,7 @@ impl GatewayServer {
         let now = Moment { wall_ns: wall.as_nanos() as u64, engine_ns };
         let prepared = Prepared::new(server.workers, config, now)
             .map_err(|source| ServeError::Worker { worker: 0, source })?;
-        let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
+        let (orders, shared) = (prepared.orders_config(), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
         let orders =
             OrdersServer::start_recovered(server, orders, recovery, move |store| Ok(make(store)? as _))?;
@@ -317,7 +323,7 @@ impl LocalGateway {
         // On the simulator both clocks are one.
         let now_ns = time::now().as_nanos();
         let prepared = Prepared::new(1, config, Moment { wall_ns: now_ns, engine_ns: now_ns })?;
-        let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
+        let (orders, shared) = (prepared.orders_config(), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
         let orders =
             LocalOrders::start_recovered(orders, recovery, move |store| Ok(make(store)? as _)).await?;
@@ -630,10 +636,10 @@ impl GatewayControl {
         self.shared.commander.change_limits(id, account, |limits| limits.with(changes))
     }
 
-    /// Lines that people should see, as they come up: sessions that exchanges have begun anew and the like. They are
-    /// few, and whoever does not take them loses some. Once.
+    /// Lines that people should see, as they come up: sessions with exchanges that are lost and the like. They are few,
+    /// and whoever does not take them loses some. Once.
     pub fn notices(&self) -> Option<Receiver<String>> {
-        self.shared.common.notices.take()
+        self.orders.lines()
     }
 
     /// Starts draining: the session with clients can be joined again after the next start.
@@ -665,6 +671,8 @@ impl GatewayControl {
             upstream_received: count(|counters| &counters.upstream_received),
             upstream_sent: count(|counters| &counters.upstream_sent),
             unmatched: count(|counters| &counters.unmatched),
+            malformed: count(|counters| &counters.malformed),
+            lines_left_out: count(|counters| &counters.lines_left_out),
             without_order: count(|counters| &counters.without_order),
             too_long: count(|counters| &counters.too_long),
             resent: count(|counters| &counters.resent),

@@ -42,6 +42,7 @@ use super::{
     hops::Hop,
     joining::{Doubtful, Joining, LoginOutcome},
     ledger::{Ledger, Sending},
+    notices::NoticeKind,
     task::{MESSAGE_BYTES_MAX, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
@@ -457,6 +458,7 @@ impl Upstream {
             LoginOutcome::Continued => {}
             LoginOutcome::Gap(messages) => {
                 gateway.counters.missed.add(messages);
+                gateway.tell_gap(self, messages, (session, next));
                 self.next.set(next);
             }
             LoginOutcome::Proven => return Err(Ended::Proven),
@@ -495,8 +497,9 @@ impl Upstream {
         self.prove(|joining| joining.heard(sequence, is_answer))?;
         self.next.set(sequence + 1);
         let Ok((message, _)) = decoded else {
-            counters.unmatched.add(1);
+            counters.malformed.add(1);
             counters.passed.add(1);
+            gateway.tell_malformed(self, sequence, payload);
             return Ok(());
         };
         if let Outbound::AccountQueryResponse { next_user_ref_num, .. } = message {
@@ -549,12 +552,14 @@ impl Upstream {
         let Some(answer) = answer else {
             gateway.counters.unmatched.add(u64::from(message.user_ref_num().is_some()));
             gateway.counters.passed.add(1);
+            gateway.tell_unknown(self, message);
             return;
         };
         if answer.is_overfill {
             // What was traded was traded, whatever went wrong: the client is told, and so are people.
             gateway.counters.overfills.add(1);
-            gateway.notice(self, "the exchange has executed more shares of an order than were left of it");
+            let what = format_args!("the exchange has executed more shares of an order than were left of it");
+            gateway.notice(self, NoticeKind::Overfill, what);
         }
         if answer.sent_ns > 0 {
             gateway.record(Hop::Upstream, now.as_nanos().saturating_sub(answer.sent_ns));
@@ -598,6 +603,7 @@ impl Upstream {
         gateway.counters.resent.add(again);
         self.is_up.set(true);
         gateway.show(self);
+        gateway.tell_up(self, again);
         self.flush.raise();
     }
 
@@ -630,7 +636,8 @@ pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
     let mut backoff = Backoff::new(time::now().as_nanos() ^ (upstream.index as u64) << 32);
     loop {
         let ended = upstream.attempt(&gateway).await;
-        if upstream.go_down(&gateway) {
+        let was_up = upstream.go_down(&gateway);
+        if was_up {
             backoff.reset();
         }
         // What the end of the connection has left.
@@ -640,7 +647,7 @@ pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
             joining.refused();
             upstream.joining.set(joining);
         }
-        gateway.tell_trouble(&upstream, &ended);
+        gateway.tell_trouble(&upstream, &ended, was_up);
         time::sleep(backoff.next()).await;
     }
 }

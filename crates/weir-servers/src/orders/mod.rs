@@ -52,6 +52,7 @@ mod clock;
 mod config;
 mod connection;
 mod counters;
+mod lines;
 mod login;
 mod pump;
 mod records;
@@ -70,6 +71,7 @@ use weir_trading::AccountId;
 
 pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo_accounts};
 pub use counters::NodeCounters;
+pub use lines::Lines;
 pub use login::{hash_password, is_password_hash};
 pub use recovery::{AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover};
 pub use server::{LocalOrders, OrdersControl, OrdersServer};

@@ -22,6 +22,7 @@ mod metrics;
 mod mistakes;
 mod observe;
 mod order_kill;
+mod order_notices;
 mod orders_limits;
 mod refused;
 mod serve;

@@ -4,7 +4,9 @@
 use weir_proto::soup::Name;
 
 use super::{Upstream, cancels::PendingMassCancel};
-use crate::gateway::{application::Gateway, expiry::Expiry, ledger::Ledger, task::pack_sequence};
+use crate::gateway::{
+    application::Gateway, expiry::Expiry, ledger::Ledger, notices::NoticeKind, task::pack_sequence,
+};
 
 impl Upstream {
     /// The exchange has begun another session than the one that is known, if any is. What it said in it before concerns
@@ -25,12 +27,15 @@ impl Upstream {
         let is_all = expired == expiries.len();
         self.expire(expiries, epoch);
         gateway.show_session(self, session, Some(expired as u64));
-        let mut what =
-            format!("the exchange has begun session {session} after {before}; {expired} orders expired");
-        if !is_all {
-            what.push_str(", and others do when the gateway is started again: a journal has failed");
-        }
-        gateway.notice(self, &what);
+        let rest = if is_all {
+            ""
+        } else {
+            ", and others do when the gateway is started again: a journal has failed"
+        };
+        let what = format_args!(
+            "the exchange has begun session {session} after {before}; {expired} orders expired{rest}"
+        );
+        gateway.notice(self, NoticeKind::Anew, what);
     }
 
     /// No order goes on in the next session, whose numbers begin again.
@@ -67,8 +72,8 @@ impl Upstream {
         ignored.iter().for_each(|origin| gateway.give_back(origin));
         let refused = stale.iter().filter(|expiry| gateway.can_tell(expiry)).count();
         if refused > 0 {
-            let what = format!("{refused} orders were too old to be sent again, and are refused");
-            gateway.notice(self, &what);
+            let what = format_args!("{refused} orders were too old to be sent again, and are refused");
+            gateway.notice(self, NoticeKind::Stale, what);
         }
         self.expire(stale, self.epoch.get());
     }

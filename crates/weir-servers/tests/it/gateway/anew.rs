@@ -12,8 +12,8 @@ use weir_servers::{exchange::Mode, gateway::GatewayServer};
 use weir_trading::Route;
 
 use super::rig::{
-    Folder, PATIENCE, Script, Scripted, Trader, beside_each_other, drivers, end_exchange, end_gateway,
-    eventually, exchange_in, gateway, loopback, order, strict,
+    Folder, Script, Scripted, Trader, beside_each_other, drivers, end_exchange, end_gateway, eventually,
+    exchange_in, gateway, line_with, loopback, order, strict,
 };
 
 /// The client is told that what was left of its order has expired.
@@ -97,8 +97,7 @@ fn orders_of_a_session_that_is_over_expire_and_the_next_one_begins_with_the_firs
         expect_expired(&mut trader, 1, 100);
         expect_expired(&mut trader, 2, 60);
         expect_refused(&mut trader, 3);
-        let line = notices.recv_timeout(PATIENCE).expect("people are told");
-        assert!(line.contains(&format!("session {name} after FIRST; 3 orders expired")), "{line}");
+        line_with(&notices, &format!("session {name} after FIRST; 3 orders expired"));
         let upstream = gateway.control().upstreams().remove(0);
         assert_eq!(upstream.session.as_deref(), Some(name));
         assert_eq!((upstream.times_begun_anew, upstream.orders_expired), (1, 3));
@@ -451,8 +450,7 @@ fn an_execution_of_more_shares_than_were_left_is_passed_on_and_told() {
             match_number: 1,
         }));
         assert!(matches!(trader.next(), Outbound::Executed(executed) if executed.quantity == 150));
-        let line = notices.recv_timeout(PATIENCE).expect("people are told");
-        assert!(line.contains("more shares of an order than were left"), "{line}");
+        line_with(&notices, "more shares of an order than were left");
         end_gateway(gateway);
     });
 }

@@ -70,7 +70,7 @@ fn is_healthy(address: SocketAddr) -> bool {
     false
 }
 
-fn health_page(gateway: &GatewayServer) -> SocketAddr {
+pub fn health_page(gateway: &GatewayServer) -> SocketAddr {
     let port = MetricsPort::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let address = port.address().expect("it has one");
     port.answer(Arc::new(gateway.control())).expect("a thread");

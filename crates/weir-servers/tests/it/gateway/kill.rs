@@ -21,8 +21,8 @@ use weir_trading::Route;
 use super::{
     changes::{ask, rejected},
     rig::{
-        Folder, PATIENCE, Script, Scripted, Trader, cancel, cancels, drivers, end_exchange, end_gateway,
-        eventually, exchange, gateway, loopback, order, strict,
+        Folder, Script, Scripted, Trader, cancel, cancels, drivers, end_exchange, end_gateway,
+        eventually, exchange, gateway, line_with, loopback, order, strict,
     },
 };
 
@@ -271,8 +271,7 @@ fn with_a_failed_journal_a_clients_cancel_is_said_again_and_nothing_is_said_to_h
         session.let_in("DAY", 3);
         session.answer_query(42);
         assert_eq!(next_cancel(&mut session), 41);
-        let line = notices.recv_timeout(PATIENCE).expect("people are told");
-        assert!(line.contains("0 orders expired, and others do when the gateway is started again"), "{line}");
+        line_with(&notices, "0 orders expired, and others do when the gateway is started again");
         assert_eq!(control.node_stats().orders_expired, 0, "nobody was told");
         drop(trader);
         end_gateway(gateway);
