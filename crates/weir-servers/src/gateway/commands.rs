@@ -19,11 +19,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_engine::mailbox::{MailboxReceiver, MailboxSender};
+use weir_proto::ouch::Symbol;
 use weir_trading::{AccountId, RiskLimits};
 
 use super::{
     application::{Gateway, RECORD_CONTROL},
     limits::Limits,
+    references::{Prices, resolve},
 };
 use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
 use crate::notify::Signal;
@@ -46,6 +48,8 @@ pub(super) enum Change {
     Kill { account: Option<String>, on: bool },
     /// The limits of an account, or those of all that have none of their own.
     Limits { account: Option<String>, limits: Limits },
+    /// Reference prices of these symbols.
+    References { prices: Prices },
 }
 
 impl Change {
@@ -54,6 +58,7 @@ impl Change {
         let command = match self {
             Self::Limits { limits, .. } => Command::Limits(account, limits.resolve()?),
             Self::Kill { on, .. } => Command::Kill(account, *on),
+            Self::References { prices } => Command::References(resolve(prices)?),
         };
         let payload = serde_json::to_vec(self).map_err(|error| error.to_string())?;
         if payload.len() > CHANGE_BYTES_MAX {
@@ -85,6 +90,8 @@ impl Controls {
                     *place = Some(limits.clone());
                 }
             }
+            // They move with every trade, in a table of their own.
+            (Change::References { .. }, _) => {}
         }
     }
 
@@ -106,6 +113,8 @@ pub(super) enum Command {
     Cancels(Option<AccountId>),
     /// See [`Change::Limits`].
     Limits(Option<AccountId>, RiskLimits),
+    /// See [`Change::References`].
+    References(Vec<(Symbol, u64)>),
 }
 
 /// What has become of the cancels of a kill switch at one venue.
@@ -179,7 +188,9 @@ impl Commander {
     pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Result<(), String> {
         match change {
             Change::Kill { on: true, .. } => self.engage(account, change).1,
-            Change::Kill { .. } | Change::Limits { .. } => self.keep(&lock(&self.changing), account, change),
+            Change::Kill { .. } | Change::Limits { .. } | Change::References { .. } => {
+                self.keep(&lock(&self.changing), account, change)
+            }
         }
     }
 
@@ -376,6 +387,14 @@ async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &
             Command::Cancels(account) => Ok(gateway.cancels_of(account)),
             Command::Limits(account, limits) => {
                 gateway.checks.borrow_mut().set_limits(account, limits);
+                Ok(Vec::new())
+            }
+            Command::References(prices) => {
+                // The table is the same for all.
+                if gateway.worker == 0 {
+                    // There is room: a place was kept for each.
+                    prices.iter().for_each(|(symbol, price)| _ = gateway.common.references.set(*symbol, *price));
+                }
                 Ok(Vec::new())
             }
         };

@@ -1,6 +1,7 @@
 //! The control socket: a Unix socket that only its owner may open. One line of JSON asks, one line of JSON answers.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt, fs,
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},
@@ -41,6 +42,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set: Option<serde_json::Map<String, serde_json::Value>>,
     },
+    /// Show the prices from which the distance of an order is measured, and set some first if `set` says so.
+    References {
+        /// Symbols with their prices in units of the currency; `null` takes one away. The answer has these alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        set: Option<BTreeMap<String, Option<f64>>>,
+    },
     /// Turn a kill switch on or off.
     Kill {
         /// Account; absent: everybody.
@@ -72,6 +79,9 @@ pub struct Answer {
     /// The limits that count now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Reference prices by symbol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub references: Option<BTreeMap<String, f64>>,
     /// Kill switches that are on: accounts, and `*` for everybody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed: Option<Vec<String>>,
@@ -285,6 +295,15 @@ fn perform(control: &GatewayControl, request: Request) -> Answer {
             changed.and_then(|()| {
                 let limits = control.limits(account.as_deref())?;
                 Ok(Answer { limits: Some(limits), killed: Some(control.killed()), ..done })
+            })
+        }
+        Request::References { set } => {
+            let named = set.as_ref().map(|set| set.keys().cloned().collect::<BTreeSet<String>>());
+            let is_asked = |symbol: &String| named.as_ref().is_none_or(|named| named.contains(symbol));
+            set.map_or(Ok(()), |set| control.set_references(set)).map(|()| {
+                let mut references = control.references();
+                references.retain(|symbol, _| is_asked(symbol));
+                Answer { references: Some(references), ..done }
             })
         }
         Request::Kill { account, on } => {

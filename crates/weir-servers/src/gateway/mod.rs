@@ -36,6 +36,7 @@ mod metrics;
 mod notices;
 mod positions;
 mod recovery;
+mod references;
 #[cfg(test)]
 mod sample;
 mod server;

@@ -5,7 +5,10 @@ use foldhash::HashMap;
 use weir_proto::ouch::{Inbound, Outbound, Symbol};
 use weir_trading::{AccountId, Restored};
 
-use super::recovery::Key;
+use super::{
+    recovery::Key,
+    references::{Prices, resolve},
+};
 
 /// Collects it.
 #[derive(Default)]
@@ -14,7 +17,7 @@ pub(super) struct Positions {
     pub(super) asked: HashMap<Key, Restored>,
     /// The last trade of orders whose records were not read yet: when it was, and its price.
     early_trades: HashMap<Key, (u64, u64)>,
-    /// The same by symbol.
+    /// The same by symbol, and the prices that were set; 0 where one was taken away.
     trades: HashMap<Symbol, (u64, u64)>,
     /// What each account has executed.
     pub(super) executed: HashMap<AccountId, u64>,
@@ -34,6 +37,14 @@ impl Positions {
         self.asked.insert(key, Restored { user_ref_num: key.1, symbol, price, shares });
         if let Some(trade) = self.early_trades.remove(&key) {
             self.note_trade(symbol, trade);
+        }
+    }
+
+    /// Somebody has set prices, which go before trades of earlier times.
+    pub(super) fn priced(&mut self, t_ns: u64, prices: &Prices) {
+        // They were right when they were set.
+        for (symbol, price) in resolve(prices).unwrap_or_default() {
+            self.note_trade(symbol, (t_ns, price));
         }
     }
 
@@ -58,7 +69,7 @@ impl Positions {
         }
     }
 
-    /// The price of each symbol's last trade.
+    /// The price of each symbol's last trade, or the one that was set since; 0 where it was taken away.
     pub(super) fn prices(&self) -> Vec<(Symbol, u64)> {
         self.trades.iter().map(|(symbol, (_, price))| (*symbol, *price)).collect()
     }

@@ -239,7 +239,7 @@ pub(super) struct Recovered {
     pub(super) open: Vec<(AccountId, Restored)>,
     /// What each account has executed, in ten-thousandths of the currency.
     pub(super) executed: HashMap<AccountId, u64>,
-    /// The price of each symbol's last trade.
+    /// See [`Positions::prices`].
     pub(super) prices: Vec<(Symbol, u64)>,
     /// Open orders that cannot go on with this configuration.
     pub(super) stranded: Vec<Stranded>,
@@ -325,7 +325,7 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Application { kind: RECORD_CONTROL, payload, .. } => {
                 if let Ok(change) = serde_json::from_slice::<Change>(payload) {
-                    self.change(&change);
+                    self.change(record.t_ns, &change);
                 }
             }
             RecordKind::Application { .. } => {}
@@ -456,8 +456,11 @@ impl<'c> Recovering<'c> {
         of_place.chain(self.sessions.get(&place)).any(|session| !session.later.is_empty())
     }
 
-    fn change(&mut self, change: &Change) {
-        let (Change::Kill { account: name, .. } | Change::Limits { account: name, .. }) = change;
+    fn change(&mut self, t_ns: u64, change: &Change) {
+        let name = match change {
+            Change::Kill { account: name, .. } | Change::Limits { account: name, .. } => name,
+            Change::References { prices } => return self.positions.priced(t_ns, prices),
+        };
         let account = name.as_deref().map(self.accounts);
         // An account that is not configured any more has nothing to be changed.
         if account != Some(None) {

@@ -1,6 +1,7 @@
 //! Starting a gateway, and looking at it from other threads.
 
 use std::{
+    collections::BTreeMap,
     io,
     rc::Rc,
     sync::{
@@ -39,7 +40,7 @@ use super::{
     metrics::Facts,
     notices::{Begun, Notices},
     recovery::{Moment, Recovered, Recovering},
-    stranded,
+    references, stranded,
     task::{Refusal, Task},
     upstream::{Login, Place, Resume, Upstream},
 };
@@ -51,9 +52,6 @@ use crate::{
         recover,
     },
 };
-
-/// Symbols that have a reference price.
-const REFERENCES_MAX: usize = 16_384;
 
 /// How often the starter looks whether the upstream sessions are there.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -444,7 +442,7 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
         settled: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         counters: (0..workers).map(|_| Arc::default()).collect(),
         open: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
-        references: Arc::new(References::new(REFERENCES_MAX)),
+        references: Arc::new(references::table(&config.references)),
         troubles: Mutex::new(vec![None; sessions]),
         begun: Mutex::new(vec![Begun::default(); sessions]),
         notices: Notices::new(sessions),
@@ -634,6 +632,21 @@ impl GatewayControl {
     ) -> Result<(), String> {
         let id = account.map(|name| self.account(name)).transpose()?;
         self.shared.commander.change_limits(id, account, |limits| limits.with(changes))
+    }
+
+    /// The symbols that have a reference price, in units of the currency.
+    pub fn references(&self) -> BTreeMap<String, f64> {
+        let all = self.shared.common.references.all().into_iter();
+        all.map(|(symbol, price)| (symbol.to_string(), references::units(price))).collect()
+    }
+
+    /// Sets reference prices of symbols, in units of the currency, or takes them away. They hold until the next trade.
+    ///
+    /// # Errors
+    /// In words: no symbol, no price, no room for more symbols, or the change cannot be kept.
+    pub fn set_references(&self, prices: BTreeMap<String, Option<f64>>) -> Result<(), String> {
+        references::reserve(&self.shared.common.references, &references::resolve(&prices)?)?;
+        self.shared.commander.change(None, &Change::References { prices })
     }
 
     /// Lines that people should see, as they come up: sessions with exchanges that are lost and the like. They are few,

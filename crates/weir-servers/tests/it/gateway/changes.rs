@@ -1,6 +1,7 @@
 //! Changes while a gateway runs, through its control socket, and what operators read.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     os::unix::{fs::PermissionsExt, net::UnixStream},
@@ -10,13 +11,14 @@ use std::{
 
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
-    gateway::{Answer, ControlSocket, GatewayConfig},
+    gateway::{Answer, ControlSocket, GatewayConfig, Limits},
     journal::Level,
     metrics::MetricsPort,
 };
 
 use super::rig::{
-    Folder, Trader, cancels, drivers, end_exchange, end_gateway, exchange, gateway, loopback, order,
+    Folder, Trader, cancels, drivers, end_exchange, end_gateway, exchange, gateway, loopback, order, strict,
+    symbol,
 };
 
 pub fn ask(path: &Path, line: &str) -> Answer {
@@ -90,6 +92,69 @@ fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
         assert_eq!(rejected(&mut trader), (6, reject_reason::SHARES_EXCEED_THRESHOLD));
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 7));
         drop(trader);
+        end_gateway(second);
+        end_exchange(venue);
+    }
+}
+
+#[test]
+fn reference_prices_hold_at_once_on_all_workers_and_after_a_restart() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let config = || {
+            let limits = Limits { fat_finger_percent: Some(10.0), ..Limits::default() };
+            // Every order of the test asks for a price of 1.
+            let references = vec![(symbol("WEIR"), 20_000)];
+            GatewayConfig { limits, references, ..strict(2, venue.address().clone(), &folder) }
+        };
+        let path = folder.0.join("control.sock");
+        let first = gateway(driver, 2, config());
+        let open = ControlSocket::bind(&path).expect("the path is free").answer(first.control());
+        let mut traders = ["C00001", "C00002"].map(|name| Trader::login(&first, name, 1));
+        let mut number = 0;
+        let mut expect = |traders: &mut [Trader; 2], is_taken: bool| {
+            number += 1;
+            for trader in traders {
+                trader.send(&[order(number, 100)]);
+                match trader.next() {
+                    Outbound::Accepted(accepted) => assert_eq!((accepted.user_ref_num, is_taken), (number, true)),
+                    Outbound::Rejected(rejected) => {
+                        let told = (rejected.user_ref_num, rejected.reason, is_taken);
+                        assert_eq!(told, (number, reject_reason::RISK_FAT_FINGER, false));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        expect(&mut traders, false);
+        let answer = ask(&path, r#"{"command":"references","set":{"WEIR":1.05,"BRIDGE":12.5}}"#);
+        let prices = BTreeMap::from([("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.05)]);
+        assert_eq!((answer.ok, answer.references), (true, Some(prices)), "{:?}", answer.error);
+        expect(&mut traders, true);
+        let answer = ask(&path, r#"{"command":"references","set":{"WEIR":null}}"#);
+        assert_eq!((answer.ok, answer.references), (true, Some(BTreeMap::new())));
+        expect(&mut traders, true);
+        for (wrong, word) in [(r#"{"WEIR":0}"#, "WEIR: price: 0"), (r#"{"TOOLONGSYMBOL":1}"#, "TOOLONG")] {
+            let answer = ask(&path, &format!(r#"{{"command":"references","set":{wrong}}}"#));
+            assert!(!answer.ok && answer.error.is_some_and(|error| error.contains(word)), "{wrong}");
+        }
+        let answer = ask(&path, r#"{"command":"references","set":{"WEIR":1.2}}"#);
+        assert!(answer.ok, "{answer:?}");
+        expect(&mut traders, false);
+        drop((traders, open));
+        end_gateway(first);
+
+        // What was set goes before the file.
+        let second = gateway(driver, 2, config());
+        let prices = [("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.2)];
+        assert_eq!(second.control().references(), BTreeMap::from(prices));
+        let mut traders = ["C00001", "C00002"].map(|name| Trader::login(&second, name, 0));
+        expect(&mut traders, false);
+        let last = BTreeMap::from([("WEIR".to_owned(), Some(1.0))]);
+        assert_eq!(second.control().set_references(last), Ok(()));
+        expect(&mut traders, true);
+        drop(traders);
         end_gateway(second);
         end_exchange(venue);
     }
