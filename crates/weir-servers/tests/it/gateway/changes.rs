@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use weir_engine::Driver;
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
     gateway::{Answer, ControlSocket, GatewayConfig, Limits},
@@ -158,6 +159,27 @@ fn reference_prices_hold_at_once_on_all_workers_and_after_a_restart() {
         end_gateway(second);
         end_exchange(venue);
     }
+}
+
+#[test]
+fn callers_who_say_nothing_do_not_shut_a_kill_switch_out() {
+    let driver = Driver::Poll;
+    let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+    let path = folder.0.join("control.sock");
+    let gateway = gateway(driver, 1, GatewayConfig::demo(1, venue.address().clone()));
+    let open = ControlSocket::bind(&path).expect("the path is free").answer(gateway.control());
+    // Some say nothing at all, some do not come to an end, and some were answered before.
+    let mut silent: Vec<UnixStream> =
+        (0..100).map(|_| UnixStream::connect(&path).expect("it listens")).collect();
+    for caller in silent.iter_mut().step_by(2) {
+        // Those that have made room are closed.
+        let _ = caller.write_all(b"{\"command\":");
+    }
+    let answer = ask(&path, r#"{"command":"kill","account":null,"on":true}"#);
+    assert_eq!((answer.ok, answer.killed), (true, Some(vec!["*".to_owned()])));
+    drop((silent, open));
+    end_gateway(gateway);
+    end_exchange(venue);
 }
 
 pub fn get(address: SocketAddr, target: &str) -> String {
