@@ -27,21 +27,22 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
+    bounds,
     checks::Checks,
     commands::Cancels,
     counters::{GatewayCounters, total},
     hops::{Hop, Hops},
     notices::{Begun, Notices},
-    overflow::Overflow,
     recovery::symbol_of,
     stamp,
     task::{Kind, MESSAGE_BYTES_MAX, Refusal, Task},
     upstream::{self, Upstream},
 };
-use crate::notify::Notify;
 use crate::{
     journal::Lsn,
+    notify::{Notify, Signal},
     orders::{Application, RECORD_KIND_APPLICATION, SessionStore, Waiting},
+    overflow::{Bounds, Handed, Overflow},
 };
 
 /// Journal record: an upstream session was joined.
@@ -126,8 +127,12 @@ pub(super) struct Gateway {
     pub(super) worker: usize,
     pub(super) upstreams: Vec<Rc<Upstream>>,
     port: Port<Task>,
-    /// By worker: what the port did not take.
-    overflow: Vec<Overflow>,
+    /// By worker: what the port did not take. While some is there no more is received of the exchanges
+    /// ([`Gateway::after_receive`]), of the clients whose orders go to that worker ([`Gateway::is_congested`]), and,
+    /// when answers are among it, of those whose orders are sent here ([`Gateway::fall_behind`]).
+    overflow: Vec<Overflow<Task>>,
+    /// By worker: there is something of that.
+    stuck: Vec<Signal>,
     /// Answers are among that.
     is_behind: Cell<bool>,
     pub(super) checks: RefCell<Checks>,
@@ -146,18 +151,21 @@ pub(super) struct Parts {
     pub(super) hops: Arc<Hops>,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) port: Port<Task>,
+    /// Of what the port does not take.
+    pub(super) bounds: Bounds,
     pub(super) checks: Checks,
 }
 
 impl Gateway {
     pub(super) fn new(store: Rc<SessionStore>, parts: Parts) -> Rc<Self> {
-        let (worker, accounts) = (store.worker(), store.account_count());
+        let worker = store.worker();
         Rc::new_cyclic(|this| Self {
             this: this.clone(),
             store,
             counters: parts.counters,
             hops: parts.hops,
-            overflow: (0..parts.common.workers).map(|_| Overflow::new(accounts)).collect(),
+            overflow: (0..parts.common.workers).map(|_| Overflow::new(parts.bounds)).collect(),
+            stuck: (0..parts.common.workers).map(|_| Signal::default()).collect(),
             is_behind: Cell::new(false),
             common: parts.common,
             worker,
@@ -252,7 +260,7 @@ impl Gateway {
             Task::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
         task.received_ns = origin.received_ns;
         task.handed_ns = origin.received_ns;
-        if !self.overflow[worker].takes_order() {
+        if !self.overflow[worker].takes_message() {
             return Err(reject_reason::PROCESSING_ERROR);
         }
         self.store.log_inbound(origin.account, raw);
@@ -449,9 +457,9 @@ impl Gateway {
 
     /// Answers go first, and nothing is lost: what finds no room waits here.
     fn push(&self, worker: usize, task: Task) {
-        let stuck = &self.overflow[worker];
-        let task = if stuck.is_empty() {
-            let Err(task) = self.port.push(worker, task.kind.lane(), task) else { return };
+        let (overflow, lane) = (&self.overflow[worker], task.role().lane());
+        let task = if overflow.count(lane) == 0 {
+            let Err(task) = self.port.push(worker, lane, task) else { return };
             task
         } else {
             task
@@ -460,8 +468,9 @@ impl Gateway {
             // An answer to an order of an earlier start with another route: nobody would ever take it.
             return;
         }
-        stuck.add(task);
-        if task.kind.lane() == Priority::Response {
+        overflow.add(task);
+        self.stuck[worker].raise();
+        if lane == Priority::Response {
             self.fall_behind();
         }
     }
@@ -480,6 +489,14 @@ impl Gateway {
             self.common.behind[self.worker].store(false, Ordering::Relaxed);
             self.tell_room();
         }
+    }
+
+    /// Whether so many answers are stuck that no exchange may say anything more.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        let most = bounds::ANSWERS_MAX * self.upstreams.len();
+        let is_full = |worker: usize| self.overflow[worker].count(Priority::Response) >= most;
+        self.is_behind.get() && self.others().any(is_full)
     }
 
     /// Whether something waits for a worker that takes less than there is.
@@ -727,10 +744,10 @@ impl Application for Gateway {
 async fn unstick(gateway: Rc<Gateway>, worker: usize) {
     let stuck = &gateway.overflow[worker];
     loop {
-        stuck.added.raised().await;
+        gateway.stuck[worker].raised().await;
         while !stuck.is_empty() {
             match gateway.port.room(worker).await {
-                Ok(()) => stuck.hand_over(|task| gateway.port.push(worker, task.kind.lane(), task).is_ok()),
+                Ok(()) => stuck.hand_over(|task| gateway.port.push(worker, task.role().lane(), task).is_ok()),
                 // A worker that has ended needs to be told nothing.
                 Err(_) => stuck.clear(),
             }

@@ -15,7 +15,7 @@ use weir_trading::Origin;
 use super::application::Gateway;
 
 /// So many are told before it is asked whether the journal and the other workers have room.
-const SHARE_MAX: usize = 256;
+pub(super) const SHARE_MAX: usize = 256;
 
 /// An order that has ended here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,6 +28,7 @@ use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
     application::{Common, Gateway, Parts, Symbols},
+    bounds,
     checks::{Checks, new_risk},
     commands::{Asked, Cancels, Change, Commander, Controls, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
@@ -477,6 +478,7 @@ fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result
         hops: Arc::clone(&shared.hops[worker]),
         upstreams: upstreams.collect(),
         port,
+        bounds: bounds::of(config, shared.common.workers),
         checks: checks(&shared.commander.controls(), config.accounts.len(), risk),
     };
     let gateway = Gateway::new(store, parts);

@@ -117,6 +117,8 @@ pub(super) enum Ended {
     NoNumbers,
     #[error("the exchange was silent")]
     Silent,
+    #[error("another worker does not take the answers, and they are asked for again")]
+    Behind,
     #[error("the exchange did not answer the login")]
     NoLogin,
     #[error("the exchange does not give what comes next of its session, or somebody was logged in")]
@@ -482,6 +484,9 @@ impl Upstream {
         payload: &[u8],
         now: Instant,
     ) -> Result<(), Ended> {
+        if gateway.is_full() {
+            return Err(Ended::Behind);
+        }
         let counters = &gateway.counters;
         counters.upstream_received.add(1);
         counters.taken.add(1);
