@@ -116,6 +116,7 @@ async fn greet(
             Ok(None) => {}
             Err(error) => {
                 store.counters().count_protocol_error(error.kind());
+                deadline.until(until, say_last(&stream, &fault(error.kind()))).await;
                 return None;
             }
         }
@@ -164,8 +165,12 @@ fn first_login(
 async fn refuse(stream: Stream, reason: LoginReject) {
     let mut frame = Vec::new();
     reason.encode(&mut frame);
-    if stream.send_slice(&frame).await.is_ok() {
-        linger(&stream).await;
+    say_last(&stream, &frame).await;
+}
+
+async fn say_last(stream: &Stream, frame: &[u8]) {
+    if stream.send_slice(frame).await.is_ok() {
+        linger(stream).await;
     }
 }
 
@@ -371,9 +376,14 @@ async fn tell_failure(store: &SessionStore, session: &Session) {
 /// Says to a client that broke the protocol how it did, unless it has to hear other things first. That acknowledges
 /// nothing.
 fn tell_fault(store: &SessionStore, session: &Session, label: &str) -> bool {
+    session.is_live() && session.push(&fault(label), store.tick())
+}
+
+/// Says how the protocol was broken.
+fn fault(label: &str) -> Vec<u8> {
     let mut frame = Vec::new();
     encode_frame(DEBUG, format!("this connection is ended: {label}").as_bytes(), &mut frame);
-    session.is_live() && session.push(&frame, store.tick())
+    frame
 }
 
 /// How a connection ended.
