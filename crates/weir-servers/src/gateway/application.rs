@@ -681,6 +681,14 @@ impl Application for Gateway {
         }
     }
 
+    fn on_other(&self, account: AccountId, now: Instant) -> Result<(), u16> {
+        let outcome = self.checks.borrow_mut().risk.count(now.as_nanos(), account);
+        if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
+            self.store.disconnect(account);
+        }
+        outcome
+    }
+
     fn is_ready(&self, account: AccountId) -> bool {
         let sender = self.sender_of(account);
         !self.is_behind_at(sender) && (sender == self.worker || !self.is_congested(sender))

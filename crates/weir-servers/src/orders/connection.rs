@@ -612,7 +612,8 @@ fn message(
     let message = match Inbound::decode(raw) {
         Ok(message) => message,
         Err(error) if error.kind == DecodeErrorKind::Unsupported => {
-            refuse_unsupported(store, account, raw, error.label());
+            store.shared.protocol_errors.note(account, error.label());
+            refuse_unsupported(store, application, account, raw, now);
             return Ok(());
         }
         Err(error) => return Err(error.label()),
@@ -626,6 +627,8 @@ fn message(
             return Ok(());
         }
         Inbound::AccountQuery => {
+            // Who does not know its numbers can do nothing else.
+            let _ = application.on_other(account, now);
             store.answer_query(store.slot(account));
             return Ok(());
         }
@@ -645,12 +648,18 @@ fn message(
 
 /// A message of the protocol that nothing here does: it is refused like an order, under the number it brings.
 #[cold]
-fn refuse_unsupported(store: &SessionStore, account: AccountId, raw: &[u8], label: &'static str) {
-    store.shared.protocol_errors.note(account, label);
+fn refuse_unsupported(
+    store: &SessionStore,
+    application: &dyn Application,
+    account: AccountId,
+    raw: &[u8],
+    now: Instant,
+) {
     let number = raw[1..].first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
     match store.judge(store.slot(account), number) {
         NumberVerdict::New | NumberVerdict::Exhausted => {
-            store.reject(account, number, reject_reason::OTHER, ClientOrderId([b' '; 14]));
+            let reason = application.on_other(account, now).err().unwrap_or(reject_reason::OTHER);
+            store.reject(account, number, reason, ClientOrderId([b' '; 14]));
         }
         NumberVerdict::Retransmission => store.counters().duplicates_ignored.add(1),
     }

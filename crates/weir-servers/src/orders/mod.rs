@@ -93,6 +93,13 @@ pub trait Application: 'static {
     /// account queries are answered before. `raw` is the whole message as it came, `now` the time of its receive.
     fn on_message(&self, account: AccountId, message: ouch::Inbound<'_>, raw: &[u8], now: Instant);
 
+    /// A message of a client that is dealt with before it comes here: an account query, which is answered whatever this
+    /// says, or one that is not supported, which is refused with this reason if there is one.
+    fn on_other(&self, account: AccountId, now: Instant) -> Result<(), u16> {
+        let _ = (account, now);
+        Ok(())
+    }
+
     /// Whether more may be read from this client. Asked before each message.
     fn is_ready(&self, account: AccountId) -> bool {
         let _ = account;

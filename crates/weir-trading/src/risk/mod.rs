@@ -164,6 +164,18 @@ impl RiskState {
         }
     }
 
+    /// Counts a message that asks for no order and costs as much against the rate of the account; if it is one too
+    /// many, the reason of the reject.
+    pub fn count(&mut self, now_ns: u64, account: AccountId) -> Result<(), u16> {
+        let rate = self.limits_of(account).port_rate;
+        match (rate, self.accounts.get_mut(account.index())) {
+            (Some(_), Some(place)) => {
+                place.get_or_insert_with(|| Box::new(Account::new())).take(now_ns, rate)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes in an order that passed before this state was made and is open, without checking it.
     pub fn restore(&mut self, account: AccountId, order: &Restored) {
         let Some(place) = self.accounts.get_mut(account.index()) else { return };
