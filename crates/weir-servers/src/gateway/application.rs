@@ -1,6 +1,8 @@
 //! One worker of the gateway: an order comes from a client's session and leaves by the upstream session of its route,
 //! an answer comes back the same way. Everything here runs on one thread and waits for nothing.
 
+mod crossing;
+
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
@@ -14,7 +16,7 @@ use std::{
 
 use weir_engine::{
     JoinHandle,
-    handoff::{Port, Priority},
+    handoff::Port,
     spawn, spawn_last,
     time::{self, Instant, yield_now},
 };
@@ -27,7 +29,6 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
-    bounds,
     checks::Checks,
     commands::Cancels,
     counters::{GatewayCounters, total},
@@ -42,8 +43,10 @@ use crate::{
     journal::Lsn,
     notify::{Notify, Signal},
     orders::{Application, RECORD_KIND_APPLICATION, SessionStore, Waiting},
-    overflow::{Bounds, Handed, Overflow},
+    overflow::{Bounds, Overflow},
 };
+
+use crossing::unstick;
 
 /// Journal record: an upstream session was joined.
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
@@ -455,64 +458,6 @@ impl Gateway {
         }
     }
 
-    /// Answers go first, and nothing is lost: what finds no room waits here.
-    fn push(&self, worker: usize, task: Task) {
-        let (overflow, lane) = (&self.overflow[worker], task.role().lane());
-        let task = if overflow.count(lane) == 0 {
-            let Err(task) = self.port.push(worker, lane, task) else { return };
-            task
-        } else {
-            task
-        };
-        if !self.common.hands_off {
-            // An answer to an order of an earlier start with another route: nobody would ever take it.
-            return;
-        }
-        overflow.add(task);
-        self.stuck[worker].raise();
-        if lane == Priority::Response {
-            self.fall_behind();
-        }
-    }
-
-    /// Answers are stuck: nobody sends here until they are on their way, or there would be more and more of them. What
-    /// was sent before is taken all the same, because two workers that did not would wait for each other.
-    fn fall_behind(&self) {
-        if !self.is_behind.replace(true) {
-            self.common.behind[self.worker].store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Nothing is stuck any more.
-    fn catch_up(&self) {
-        if self.is_behind.replace(false) {
-            self.common.behind[self.worker].store(false, Ordering::Relaxed);
-            self.tell_room();
-        }
-    }
-
-    /// Whether so many answers are stuck that no exchange may say anything more.
-    #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        let most = bounds::ANSWERS_MAX * self.upstreams.len();
-        let is_full = |worker: usize| self.overflow[worker].count(Priority::Response) >= most;
-        self.is_behind.get() && self.others().any(is_full)
-    }
-
-    /// Whether something waits for a worker that takes less than there is.
-    fn is_congested(&self, worker: usize) -> bool {
-        !self.overflow[worker].is_empty() || self.port.is_congested(worker)
-    }
-
-    /// Waits until nothing waits for that worker any more.
-    async fn room(&self, worker: usize) {
-        while self.is_congested(worker) {
-            self.waiters.until(|| self.overflow[worker].is_empty()).await;
-            // Fails when that worker has ended: then nothing waits for it any more.
-            let _ = self.port.room(worker).await;
-        }
-    }
-
     /// What was received is dealt with: waits where something behind is slower.
     pub(super) async fn after_receive(&self, upstream: &Upstream, now: Instant) {
         let answered = self.answered.replace(0);
@@ -566,14 +511,6 @@ impl Gateway {
             };
             self.counters.open_orders.set(sum(super::ledger::Ledger::open));
             self.counters.unanswered.set(sum(super::ledger::Ledger::unanswered));
-        }
-    }
-
-    /// Tells the clients that wait for room.
-    fn tell_room(&self) {
-        self.waiters.notify();
-        for worker in self.others() {
-            self.push(worker, Task::bare(Kind::Room, 0));
         }
     }
 
@@ -745,25 +682,6 @@ impl Application for Gateway {
             gateway.tasks.take().into_iter().for_each(JoinHandle::abort);
             gateway.upstreams.iter().for_each(|upstream| upstream.leave());
         })
-    }
-}
-
-/// Hands over what found no room at one worker, for as long as this one runs.
-async fn unstick(gateway: Rc<Gateway>, worker: usize) {
-    let stuck = &gateway.overflow[worker];
-    loop {
-        gateway.stuck[worker].raised().await;
-        while !stuck.is_empty() {
-            match gateway.port.room(worker).await {
-                Ok(()) => stuck.hand_over(|task| gateway.port.push(worker, task.role().lane(), task).is_ok()),
-                // A worker that has ended needs to be told nothing.
-                Err(_) => stuck.clear(),
-            }
-        }
-        if gateway.overflow.iter().all(Overflow::is_empty) {
-            gateway.catch_up();
-        }
-        gateway.waiters.notify();
     }
 }
 
