@@ -654,6 +654,11 @@ impl Application for Gateway {
         }
     }
 
+    /// Other threads see it at once.
+    fn on_journal_failed(&self) {
+        self.counters.has_failed.set(1);
+    }
+
     /// Cancels go to exchanges, and wait for no journal.
     fn emits_on_disconnect(&self) -> bool {
         false

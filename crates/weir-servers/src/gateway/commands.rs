@@ -10,7 +10,7 @@ use std::{
     pin::pin,
     rc::Rc,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
@@ -24,6 +24,7 @@ use weir_trading::{AccountId, RiskLimits};
 
 use super::{
     application::{Gateway, RECORD_CONTROL},
+    counters::GatewayCounters,
     limits::Limits,
     references::{Prices, resolve},
 };
@@ -170,13 +171,26 @@ pub(super) struct Commander {
     /// it: the switch that is turned off as soon as that is journaled.
     releasing: Mutex<Option<Switch>>,
     workers: Vec<MailboxSender<Asked>>,
+    /// By worker: whether its journal has failed. None is known of where this is empty.
+    counters: Vec<Arc<GatewayCounters>>,
     patience: Duration,
 }
 
 impl Commander {
     pub(super) fn new(controls: Controls, workers: Vec<MailboxSender<Asked>>) -> Self {
         let (changing, releasing) = (Mutex::new(()), Mutex::new(None));
-        Self { controls: Mutex::new(controls), changing, releasing, workers, patience: PATIENCE }
+        let (controls, counters) = (Mutex::new(controls), Vec::new());
+        Self { controls, changing, releasing, workers, counters, patience: PATIENCE }
+    }
+
+    /// Has changes kept by the first worker whose journal works, as far as these know.
+    pub(super) fn with_counters(self, counters: Vec<Arc<GatewayCounters>>) -> Self {
+        Self { counters, ..self }
+    }
+
+    /// The worker whose journal keeps the next change. Recovery reads all journals in the order of time.
+    fn keeper(&self) -> usize {
+        self.counters.iter().position(|counters| counters.has_failed.get() == 0).unwrap_or(0)
     }
 
     /// Held for a moment only.
@@ -222,7 +236,7 @@ impl Commander {
             let mut releasing = lock(&self.releasing);
             // Who turns it off and has not come to that yet was here before.
             releasing.take_if(|switch| *switch == Switch(account));
-            let sent = (self.send_all(&command), self.send(0, Command::Journal(payload)));
+            let sent = (self.send_all(&command), self.send(self.keeper(), Command::Journal(payload)));
             // What is shown has been sent.
             self.controls().apply(account, change);
             sent
@@ -267,7 +281,7 @@ impl Commander {
         let journaled = {
             let mut releasing = lock(&self.releasing);
             *releasing = released;
-            self.send(0, Command::Journal(payload))
+            self.send(self.keeper(), Command::Journal(payload))
         };
         let not_followed = |reason| format!("the change does not hold: {reason}");
         self.journaled(journaled, Instant::now() + self.patience).map_err(not_followed)?;
@@ -369,6 +383,8 @@ async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &
             Command::Journal(payload) => {
                 let mut list = written.list.borrow_mut();
                 if list.len() < WAITING_MAX {
+                    // Recovery goes by the time, and this worker may have slept for long.
+                    gateway.store.tick();
                     list.push_back((gateway.store.log(RECORD_CONTROL, 0, &[&payload]), answer));
                     written.added.raise();
                     continue;
@@ -393,7 +409,9 @@ async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &
                 // The table is the same for all.
                 if gateway.worker == 0 {
                     // There is room: a place was kept for each.
-                    prices.iter().for_each(|(symbol, price)| _ = gateway.common.references.set(*symbol, *price));
+                    prices
+                        .iter()
+                        .for_each(|(symbol, price)| _ = gateway.common.references.set(*symbol, *price));
                 }
                 Ok(Vec::new())
             }
@@ -421,8 +439,6 @@ async fn confirm(gateway: &Gateway, written: &Written) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use weir_engine::{Config, Driver, Runtime, mailbox::mailbox};
 
     use super::*;

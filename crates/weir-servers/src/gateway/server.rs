@@ -189,11 +189,12 @@ impl Prepared {
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
         let venues = config.venues.len();
+        let counters = common.counters.clone();
         let shared = Arc::new(Shared {
             common: Arc::new(common),
             hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
             handoff,
-            commander: Commander::new(recovered.controls, senders),
+            commander: Commander::new(recovered.controls, senders).with_counters(counters),
             config,
         });
         let mut sessions = recovered.sessions.into_iter();

@@ -128,6 +128,9 @@ pub trait Application: 'static {
         true
     }
 
+    /// The worker's journal has failed: nothing that is emitted from now on is sent.
+    fn on_journal_failed(&self) {}
+
     /// The server drains: no more messages of clients will come. Tasks of the application have to end soon.
     fn on_drain(&self) {}
 

@@ -530,6 +530,9 @@ impl SessionStore {
         if let Some(journal) = &self.journal {
             journal.counters().failed();
         }
+        if let Some(application) = self.application() {
+            application.on_journal_failed();
+        }
         for slot in self.slots() {
             // The connection of an account that is being written to looks for itself.
             if let Ok(state) = slot.state.try_borrow()

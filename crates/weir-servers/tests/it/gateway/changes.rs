@@ -6,20 +6,26 @@ use std::{
     net::{SocketAddr, TcpStream},
     os::unix::{fs::PermissionsExt, net::UnixStream},
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
 };
 
 use weir_engine::Driver;
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
     gateway::{Answer, ControlSocket, GatewayConfig, Limits},
-    journal::Level,
+    journal::{
+        Level,
+        faults::{Operation, Verdict},
+    },
     metrics::MetricsPort,
 };
 
 use super::rig::{
-    Folder, Trader, cancels, drivers, end_exchange, end_gateway, exchange, gateway, loopback, order, strict,
-    symbol,
+    Folder, Trader, cancels, drivers, end_exchange, end_gateway, eventually, exchange, gateway, loopback,
+    order, strict, symbol,
 };
 
 pub fn ask(path: &Path, line: &str) -> Answer {
@@ -119,7 +125,9 @@ fn reference_prices_hold_at_once_on_all_workers_and_after_a_restart() {
             for trader in traders {
                 trader.send(&[order(number, 100)]);
                 match trader.next() {
-                    Outbound::Accepted(accepted) => assert_eq!((accepted.user_ref_num, is_taken), (number, true)),
+                    Outbound::Accepted(accepted) => {
+                        assert_eq!((accepted.user_ref_num, is_taken), (number, true))
+                    }
                     Outbound::Rejected(rejected) => {
                         let told = (rejected.user_ref_num, rejected.reason, is_taken);
                         assert_eq!(told, (number, reject_reason::RISK_FAT_FINGER, false));
@@ -182,6 +190,43 @@ fn callers_who_say_nothing_do_not_shut_a_kill_switch_out() {
     end_exchange(venue);
 }
 
+static IS_FIRST_LOST: AtomicBool = AtomicBool::new(false);
+
+fn lose_first(worker: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } if worker == 0 && IS_FIRST_LOST.load(SeqCst) => {
+            Verdict::Refuse(std::io::Error::from_raw_os_error(5))
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn a_kill_switch_is_kept_by_a_journal_that_works() {
+    for driver in drivers() {
+        println!("{driver}");
+        IS_FIRST_LOST.store(false, SeqCst);
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let works = strict(2, venue.address().clone(), &folder);
+        let first = gateway(driver, 2, GatewayConfig { journal_faults: Some(lose_first), ..works.clone() });
+        let control = first.control();
+        assert_eq!(control.kill(Some("C00002"), true), Ok(Vec::new()));
+        IS_FIRST_LOST.store(true, SeqCst);
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        eventually("the first journal has failed", || control.health().is_err());
+        assert_eq!(control.kill(Some("C00002"), false), Ok(Vec::new()));
+        assert_eq!(control.kill(None, true), Ok(Vec::new()));
+        drop(trader);
+        end_gateway(first);
+
+        let second = gateway(driver, 2, works);
+        assert_eq!(second.control().killed(), ["*"]);
+        end_gateway(second);
+        end_exchange(venue);
+    }
+}
+
 pub fn get(address: SocketAddr, target: &str) -> String {
     ask_host(address, target, &address.to_string())
 }
@@ -231,9 +276,7 @@ fn metrics_and_health_are_served_beside() {
         assert!(get(address, "not a target").starts_with("HTTP/1.1 400 "));
         drop(trader);
         end_exchange(venue);
-        super::rig::eventually("it is not healthy any more", || {
-            get(address, "/healthz").starts_with("HTTP/1.1 503 ")
-        });
+        eventually("it is not healthy any more", || get(address, "/healthz").starts_with("HTTP/1.1 503 "));
         end_gateway(gateway);
     }
 }
