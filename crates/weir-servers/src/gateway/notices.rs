@@ -6,7 +6,7 @@ use std::{
     fmt,
     sync::{
         PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -17,12 +17,10 @@ use super::{
     application::Gateway,
     upstream::{Ended, Upstream},
 };
-use crate::orders::Lines;
+use crate::orders::{Budget, Lines};
 
-/// Between two lines of one kind about one upstream session.
-const EVERY_NS: u64 = 1_000_000_000;
-/// … that it still cannot be had.
-const FAILING_EVERY_NS: u64 = 60 * EVERY_NS;
+/// Between two lines that an upstream session still cannot be had.
+const FAILING_EVERY_NS: u64 = 60 * Budget::EVERY_NS;
 
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +51,8 @@ impl NoticeKind {
     const COUNT: usize = Self::Malformed as usize + 1;
 
     fn every_ns(self) -> u64 {
-        if self == Self::Failing { FAILING_EVERY_NS } else { EVERY_NS }
+        if self == Self::Failing { FAILING_EVERY_NS } else { Budget::EVERY_NS }
     }
-}
-
-/// When the next line of a kind may be left, and how many were left out since the last one.
-#[derive(Debug, Default)]
-struct Budget {
-    next_ns: AtomicU64,
-    left_out: AtomicU64,
 }
 
 /// Where lines are left. What concerns a session is called by its worker only.
@@ -91,17 +82,7 @@ impl Notices {
     /// Leaves a line about an upstream session, unless there was one of its kind just before. False: there is none.
     fn tell(&self, session: usize, kind: NoticeKind, now_ns: u64, line: impl FnOnce() -> String) -> bool {
         let Some(budget) = self.budgets.get(session).map(|kinds| &kinds[kind as usize]) else { return false };
-        if now_ns < budget.next_ns.load(Ordering::Relaxed) {
-            budget.left_out.fetch_add(1, Ordering::Relaxed);
-            return false;
-        }
-        budget.next_ns.store(now_ns.saturating_add(kind.every_ns()), Ordering::Relaxed);
-        let mut line = line();
-        let left_out = budget.left_out.swap(0, Ordering::Relaxed);
-        if left_out > 0 {
-            line.push_str(&format!("; {left_out} lines like this one were left out before"));
-        }
-        self.lines.leave(line)
+        budget.tell(&self.lines, (now_ns, kind.every_ns()), line)
     }
 
     /// The session is not there, or is again. Says whether people were told that it is not.
@@ -109,7 +90,7 @@ impl Notices {
         let Some(missed) = self.is_missed.get(session) else { return false };
         if !is_missed {
             // When it is lost the next time that is news at once.
-            self.budgets[session][NoticeKind::Failing as usize].next_ns.store(0, Ordering::Relaxed);
+            self.budgets[session][NoticeKind::Failing as usize].renew();
         }
         missed.swap(is_missed, Ordering::Relaxed)
     }
@@ -244,11 +225,11 @@ mod tests {
         let lines = notices.lines().take().expect("nobody has it");
         let told = [
             (0, NoticeKind::Lost, 5),
-            (0, NoticeKind::Lost, 5 + EVERY_NS - 1),
-            (0, NoticeKind::Lost, 5 + EVERY_NS - 1),
+            (0, NoticeKind::Lost, 5 + Budget::EVERY_NS - 1),
+            (0, NoticeKind::Lost, 5 + Budget::EVERY_NS - 1),
             (0, NoticeKind::Anew, 6),
             (1, NoticeKind::Lost, 6),
-            (0, NoticeKind::Lost, 5 + EVERY_NS),
+            (0, NoticeKind::Lost, 5 + Budget::EVERY_NS),
             (2, NoticeKind::Lost, 7),
         ]
         .map(|(session, kind, now_ns)| {

@@ -227,7 +227,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     }
     let is_told = match ending {
         Ending::Broken(label) => {
-            store.shared.protocol_errors.note(account, label);
+            store.note_fault(account, label);
             tell_fault(&store, &session, label)
         }
         _ => false,

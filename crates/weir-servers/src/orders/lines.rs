@@ -8,7 +8,7 @@ use std::sync::{
 };
 
 /// Lines that may wait to be printed.
-pub(crate) const LINES_WAITING_MAX: usize = 64;
+const LINES_WAITING_MAX: usize = 64;
 
 /// Where the workers of a server leave lines. A clone leaves them in the same place.
 #[derive(Clone, Debug)]
@@ -48,6 +48,43 @@ impl Lines {
     /// The other end; once.
     pub(crate) fn take(&self) -> Option<Receiver<String>> {
         self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// When the next line of a kind may be left, and how many were left out since the last one. Used by one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Budget {
+    next_ns: AtomicU64,
+    left_out: AtomicU64,
+}
+
+impl Budget {
+    /// Between two lines of a kind, mostly.
+    pub(crate) const EVERY_NS: u64 = 1_000_000_000;
+
+    /// Leaves a line, unless there was one just before. False: it is left out, or lost.
+    pub(crate) fn tell(
+        &self,
+        lines: &Lines,
+        (now_ns, every_ns): (u64, u64),
+        line: impl FnOnce() -> String,
+    ) -> bool {
+        if now_ns < self.next_ns.load(Ordering::Relaxed) {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        self.next_ns.store(now_ns.saturating_add(every_ns), Ordering::Relaxed);
+        let mut line = line();
+        let left_out = self.left_out.swap(0, Ordering::Relaxed);
+        if left_out > 0 {
+            line.push_str(&format!("; {left_out} lines like this one were left out before"));
+        }
+        lines.leave(line)
+    }
+
+    /// The next line may be left at once.
+    pub(crate) fn renew(&self) {
+        self.next_ns.store(0, Ordering::Relaxed);
     }
 }
 

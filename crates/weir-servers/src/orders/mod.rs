@@ -77,6 +77,7 @@ pub use recovery::{AccountRecovery, OrdersRecoverError, Record, RecordKind, Reco
 pub use server::{LocalOrders, OrdersControl, OrdersServer};
 pub use store::SessionStore;
 
+pub(crate) use lines::Budget;
 pub(crate) use worker::until_draining;
 
 /// Kinds of journal records from here on are the application's own ([`SessionStore::log`]); those below are this

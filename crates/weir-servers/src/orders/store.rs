@@ -18,6 +18,7 @@ use super::{
     AccountConfig, Application, CutOff, NodeCounters, RECORD_KIND_APPLICATION, Recovery, Waiting,
     account::{Account, Slot},
     clock::Clock,
+    lines::Budget,
     records,
     retransmit::Mark,
     session::{End, Session},
@@ -49,6 +50,8 @@ pub struct SessionStore {
     undurable: RefCell<VecDeque<Undurable>>,
     /// Memory of the accounts that one commit concerns.
     touched: Cell<Vec<AccountId>>,
+    /// Lines about clients that broke the protocol.
+    faults: Budget,
     /// Nothing can be acknowledged any more.
     failed: Cell<bool>,
     pub(super) draining: Cell<bool>,
@@ -104,6 +107,7 @@ impl SessionStore {
             frame: Cell::default(),
             undurable: RefCell::default(),
             touched: Cell::default(),
+            faults: Budget::default(),
             failed: Cell::new(false),
             draining: Cell::new(false),
             settled: Cell::new(false),
@@ -541,6 +545,16 @@ impl SessionStore {
                 session.end(End::CutOff(CutOff::JournalFailed));
             }
         }
+    }
+
+    /// A client broke the protocol: it is counted, and people are told.
+    #[cold]
+    pub(super) fn note_fault(&self, account: AccountId, label: &'static str) {
+        self.shared.protocol_errors.note(account, label);
+        let name = &self.account(account).name;
+        let line = || format!("worker {}: {name} broke the protocol and is cut off: {label}", self.worker);
+        let times = (self.now().as_nanos(), Budget::EVERY_NS);
+        self.faults.tell(&self.shared.config.lines, times, line);
     }
 
     #[cold]

@@ -26,7 +26,7 @@ use super::{
     faults::health_page,
     rig::{
         Folder, Script, Scripted, Trader, beside_each_other, drivers, end_exchange, end_gateway, eventually,
-        gateway, line_with, loopback, order, server, strict,
+        gateway, line_with, order, server, strict,
     },
 };
 
@@ -114,11 +114,28 @@ fn what_an_exchange_says_that_reaches_no_client_is_told() {
         assert!(line.contains("40 shares of order 9, which is not open (trade 77)"), "{line}");
         session.say_raw(b"?");
         let line = line_with(&lines, "passed over");
-        assert!(line.contains("message 3 of the exchange") && line.contains("unknown message type"), "{line}");
+        assert!(
+            line.contains("message 3 of the exchange") && line.contains("unknown message type"),
+            "{line}"
+        );
         let page = get(health_page(&gateway), "/metrics");
         for found in ["weir_answers_unmatched_total 1", "weir_upstream_malformed_total 1"] {
             assert!(page.lines().any(|line| line == found), "{found} is not in\n{page}");
         }
+        end_gateway(gateway);
+    });
+}
+
+#[test]
+fn a_client_that_breaks_the_protocol_is_told_of() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let (gateway, session, lines) = start(driver, &venue, strict(1, venue.address(), &folder));
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send_raw(b"?");
+        let line = line_with(&lines, "C00001");
+        assert_eq!(line, "worker 0: C00001 broke the protocol and is cut off: ouch_unknown_type");
+        drop((trader, session));
         end_gateway(gateway);
     });
 }
@@ -159,7 +176,7 @@ fn a_journal_that_fails_is_told_with_its_file_and_why_by_a_gateway_and_by_an_exc
         let told = exchange.control().lines().expect("nobody has them");
         let mut trader = Trader::login(&gateway, "C00001", 1);
         let login = Trader::login_at(exchange.address(), "", "C00001", 1);
-        let mut client = login.expect("it is answered").unwrap_or_else(|_| panic!("it is let in"));
+        let mut client = login.expect("it is answered").unwrap_or_else(|_| panic!("it is not let in"));
         IS_FULL.store(true, SeqCst);
         trader.send(&[order(1, 100)]);
         client.send(&[order(1, 100)]);

@@ -83,7 +83,7 @@ fn what_is_refused_as_not_supported_and_account_queries_use_the_rate_up() {
         let mut refusals = Vec::new();
         for number in 1..=4_u32 {
             // A mass cancel.
-            let raw = [b"C", &number.to_be_bytes()[..], b"FIRM", b"WEIR    ", &[0, 0]].concat();
+            let raw = [&b"C"[..], &number.to_be_bytes(), b"FIRM", b"WEIR    ", &[0, 0]].concat();
             let mut frame = Vec::new();
             encode_frame(UNSEQUENCED, &raw, &mut frame);
             client.write(frame).await;
