@@ -58,6 +58,13 @@ pub(crate) const WAITING_SHARE_MAX: f64 = 0.005;
 /// Waiting shorter than this says nothing about what an arm does while it waits.
 const WAITING_MIN: Duration = Duration::from_millis(50);
 
+/// Longest wait until servers have taken the connections that were opened to them: the kernel opens one before its
+/// server hears of it. An arm that works while it waits never rests.
+const REST_MAX: Duration = Duration::from_millis(50);
+
+/// Between two looks, which is more than the clock of a running thread lags.
+const REST_LOOK: Duration = Duration::from_millis(5);
+
 /// Runs a round in the launcher's place.
 pub(super) struct Round<'a> {
     pub(super) weir: &'a Path,
@@ -91,6 +98,8 @@ struct Arm {
     /// Held until the server is gone.
     _files: Option<TrialFiles>,
     pid: u32,
+    /// The process that cleans up after a foreign server, which goes on while the others are stopped.
+    supervisor: Option<u32>,
     /// From the last answer until its threads make no further call.
     settle: Duration,
     stats: Option<StatsClient>,
@@ -165,6 +174,7 @@ impl Round<'_> {
             Ok(generator) => generator,
             Err(error) => return error.into_reports(arms, &there, reports),
         };
+        begin_waiting(arms);
         let before = Edge::read(std::process::id()).ok();
         for (permutation, order) in (0_u32..).zip(self.request.orders) {
             let turns =
@@ -267,10 +277,10 @@ impl Round<'_> {
 
     /// An arm's turn begins: some messages, after which its connections are there and warm.
     fn prime(&self, generator: &mut Generator, arm: &mut Arm, target: usize) -> Result<Waited, Broken> {
-        let (cpu_ns, length) = arm.enter();
+        let waited = arm.enter();
         let messages_each = self.request.alternation.prime_messages;
         let primed = generator.done(self, SliceCommand::Prime { target: number(target), messages_each })?;
-        Ok(Waited { cpu_ns, length, reopened: primed.reopened })
+        Ok(Waited { reopened: primed.reopened, ..waited })
     }
 
     fn run_slice(
@@ -300,6 +310,8 @@ struct SliceEdge {
 struct Waited {
     cpu_ns: u64,
     length: Duration,
+    /// Whether it was stopped meanwhile.
+    stopped: bool,
     /// Connections that had to be opened again.
     reopened: u32,
 }
@@ -327,9 +339,30 @@ impl Ran {
             generator_cpu_ns: counts.generator_cpu_ns,
             waiting_cpu_ns: waited.cpu_ns,
             waiting_ns: u64::try_from(waited.length.as_nanos()).unwrap_or(u64::MAX),
+            stopped: waited.stopped,
             errors: counts.failures.errors(),
             reopened: waited.reopened,
         }
+    }
+}
+
+/// Arms wait from here on: what they did to start and to take their connections is no part of it, or most of them would
+/// pass for arms that work while they wait.
+fn begin_waiting(arms: &mut [Arm]) {
+    let mut arms: Vec<&mut Arm> = arms.iter_mut().filter(|arm| arm.failure.is_none()).collect();
+    let used = |arms: &[&mut Arm]| -> u64 { arms.iter().map(|arm| family_cpu_ns(arm.pid)).sum() };
+    let deadline = Instant::now() + REST_MAX;
+    let mut before = used(&arms);
+    while Instant::now() < deadline {
+        sleep(REST_LOOK);
+        let now = used(&arms);
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    for arm in &mut arms {
+        arm.left = (family_cpu_ns(arm.pid), Instant::now());
     }
 }
 
@@ -344,11 +377,12 @@ fn taken_each(before: Option<u64>, servers: usize) -> Option<u64> {
 
 impl Arm {
     fn of(server: Server, files: TrialFiles, driver: Option<&str>) -> Self {
-        let pid = server.observed_pid();
+        let (pid, supervisor) = (server.observed_pid(), server.supervisor());
         let stats = server.stats_socket.as_deref().and_then(|name| StatsClient::connect(name).ok());
         let left = (family_cpu_ns(pid), Instant::now());
         let settle = if driver == Some("blocking") { SETTLE_BLOCKING } else { SETTLE };
-        Self { server: Some(server), _files: Some(files), pid, settle, stats, left, ..Self::empty() }
+        let server = Some(server);
+        Self { server, _files: Some(files), pid, supervisor, settle, stats, left, ..Self::empty() }
     }
 
     fn failed(failure: TrialFailure) -> Self {
@@ -360,6 +394,7 @@ impl Arm {
             server: None,
             _files: None,
             pid: 0,
+            supervisor: None,
             settle: SETTLE,
             stats: None,
             failure: None,
@@ -375,9 +410,14 @@ impl Arm {
     }
 
     /// Its turn begins: what it used while it waited, and how long that was.
-    fn enter(&mut self) -> (u64, Duration) {
+    fn enter(&mut self) -> Waited {
         let (cpu_ns, at) = self.left;
-        let waited = (family_cpu_ns(self.pid).saturating_sub(cpu_ns), at.elapsed());
+        let waited = Waited {
+            cpu_ns: family_cpu_ns(self.pid).saturating_sub(cpu_ns),
+            length: at.elapsed(),
+            stopped: self.is_stopped,
+            reopened: 0,
+        };
         self.go_on();
         waited
     }
@@ -387,7 +427,7 @@ impl Arm {
         let share = waited.cpu_ns as f64 / waited.length.as_nanos().max(1) as f64;
         self.works_while_waiting |= waited.length >= WAITING_MIN && share > WAITING_SHARE_MAX;
         if self.works_while_waiting {
-            stopping::stop(self.pid);
+            stopping::stop(self.pid, self.supervisor);
             self.is_stopped = true;
         }
         // Read when it is stopped: of a thread that is on a CPU the clock lags.
@@ -396,7 +436,7 @@ impl Arm {
 
     fn go_on(&mut self) {
         if std::mem::take(&mut self.is_stopped) {
-            stopping::go_on(self.pid);
+            stopping::go_on(self.pid, self.supervisor);
         }
     }
 

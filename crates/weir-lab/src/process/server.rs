@@ -179,6 +179,12 @@ impl Server {
         }
     }
 
+    /// The process of ours above a foreign server. It ends what is below it when this process is gone, and must
+    /// therefore never be stopped.
+    pub(crate) fn supervisor(&self) -> Option<u32> {
+        (self.program == Program::Foreign).then(|| self.group.pid())
+    }
+
     /// Itself, and all that stand behind it.
     pub(super) fn chain(&self) -> impl Iterator<Item = &Self> {
         iter::successors(Some(self), |server| server.behind.as_deref())

@@ -52,7 +52,7 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 22] = [
+    let tests: [(&str, fn()); 25] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
@@ -75,6 +75,11 @@ fn main() {
             a_generator_that_fails_in_a_slice_costs_the_round,
         ),
         ("an arm that works while it waits is stopped", an_arm_that_works_while_it_waits_is_stopped),
+        ("an arm that worked to start is let", an_arm_that_worked_to_start_is_let),
+        (
+            "a supervisor goes on while what is below it is stopped",
+            a_supervisor_goes_on_while_what_is_below_it_is_stopped,
+        ),
         ("an interrupted round leaves nothing", an_interrupted_round_leaves_nothing),
         (
             "a killed laboratory leaves nothing but its store",
@@ -83,6 +88,10 @@ fn main() {
         (
             "a laboratory killed while arms are stopped leaves nothing but its store",
             a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store,
+        ),
+        (
+            "a laboratory killed while an orphan is stopped leaves nothing but its store",
+            a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store,
         ),
     ];
     say(&format!("seed {SEED}"));
@@ -399,8 +408,34 @@ fn an_arm_that_works_while_it_waits_is_stopped() {
     let last = slices(1).last().expect("three slices");
     let used = |slice: &SliceRecord| slice.waiting_cpu_ns as f64 / slice.waiting_ns.max(1) as f64;
     assert!(used(&slices(1)[0]) > 0.05, "it spun while the others were started: {:?}", slices(1)[0]);
-    assert!(used(last) < 0.05, "it was stopped: {last:?}");
-    assert!(slices(0).iter().all(|slice| used(slice) < 0.05), "{:?}", slices(0));
+    assert!(last.stopped && used(last) < 0.05, "it was stopped: {last:?}");
+    assert!(!slices(1)[0].stopped, "nobody knew yet: {:?}", slices(1)[0]);
+    assert!(slices(0).iter().all(|slice| !slice.stopped && used(slice) < 0.05), "{:?}", slices(0));
+}
+
+/// What it did before its connections were there is not what it does while it waits.
+fn an_arm_that_worked_to_start_is_let() {
+    for arm in round_of("works-to-start", roles::LATE, Duration::from_millis(60)) {
+        let slices = arm.expect("it was loaded").slices;
+        assert!(slices.iter().all(|slice| !slice.stopped), "{slices:?}");
+    }
+}
+
+/// Where a server left processes behind, the arm is everything below its supervisor.
+fn a_supervisor_goes_on_while_what_is_below_it_is_stopped() {
+    let spec = foreign(&["listen-with-spinner", "{port}"]);
+    let (interrupt, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (outcome, stopped) = thread::scope(|scope| {
+        let looked = scope.spawn(|| leftovers::stopped_until(&over));
+        let outcome = round_with(&spec, Duration::from_millis(60), &interrupt);
+        over.store(true, Ordering::Relaxed);
+        (outcome, looked.join().expect("it only looks"))
+    });
+    let arms = outcome.expect("the session goes on").arms;
+    let slices = &arms[1].as_ref().expect("it was loaded").slices;
+    assert!(slices.last().expect("three slices").stopped, "{slices:?}");
+    assert!(stopped.iter().any(|command| command.ends_with("spin ")), "{stopped:?}");
+    assert!(stopped.iter().all(|command| !command.contains(" supervise ")), "{stopped:?}");
 }
 
 fn an_interrupted_round_leaves_nothing() {
@@ -422,6 +457,11 @@ fn a_killed_laboratory_leaves_nothing_but_its_store() {
 
 fn a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store() {
     let stopped = kill_laboratories("laboratory-in-turns", 400);
+    assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
+}
+
+fn a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store() {
+    let stopped = kill_laboratories("laboratory-of-orphans", 400);
     assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
 }
 
