@@ -12,8 +12,9 @@
 //!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
 //!    Holm's correction. Exploratory cells claim nothing. The baseline against itself is a check beside, and no second
 //!    test.
-//! 4. A verdict on server CPU stands only if machine CPU, and both arms at one equal rate, are known not to go the
-//!    other way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
+//! 4. A verdict on server CPU stands only if machine CPU, server CPU with waiting included, and both arms at one equal
+//!    rate, are known not to go the other way by more than the margin (`equal_rate`). No verdict comes from an unfinished
+//!    schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
 //!    two other arms is set beside a comparison of these two, in its cell and in the open-loop cells of the same shape.
 //!    The noise floor is always that of the first arm, the only one that runs twice in a block.
@@ -255,6 +256,7 @@ fn draft(
     let compared_by = Compared { arm, baseline, first, row };
     let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, compared_by);
     let units = units_of(cell);
+    let is_cpu = row.metric == Metric::ServerCpuPerMessage;
     let comparison = Comparison {
         cell_id: cell.spec.id.clone(),
         arm: arm.to_owned(),
@@ -270,6 +272,8 @@ fn draft(
         notes: [
             (cell.state == Some(TrialState::Far)).then_some(Finding::FarState),
             without_placebo(spec, arm, baseline),
+            stopped(cell, baseline).filter(|_| is_cpu),
+            stopped(cell, arm).filter(|_| is_cpu),
         ]
         .into_iter()
         .flatten()
@@ -487,8 +491,9 @@ pub(crate) fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> F
 const UNITS_WANTED_MAX: f64 = 100_000.0;
 
 /// Holds each verdict on server CPU against what could contradict it: the CPU of the whole machine, because on loopback
-/// a server carries work of the generator's; and both arms at one equal rate, because a closed loop gives each arm
-/// another load. Where the generator was the limit an equal rate must have been measured.
+/// a server carries work of the generator's; that with waiting included, where arms took turns; and both arms at one
+/// equal rate, because a closed loop gives each arm another load. Where the generator was the limit an equal rate must
+/// have been measured.
 fn confirm_server_cpu(
     spec: &StudySpec,
     cells: &[CellTrials<'_>],
@@ -506,8 +511,9 @@ fn confirm_server_cpu(
             let (one, two) = (&draft.comparison, &other.comparison);
             two.metric == metric && (&two.arm, &two.baseline) == (&one.arm, &one.baseline)
         };
-        let own_cell = drafts.iter().filter(|other| other.cell == draft.cell);
-        let machine = own_cell.filter(|other| same(other, Metric::MachineCpuPerMessage));
+        let own_cell = |metric: Metric| {
+            drafts.iter().filter(move |other| other.cell == draft.cell && same(other, metric))
+        };
         let shape = cells[draft.cell].spec;
         let at_rate = drafts.iter().filter(|other| same(other, Metric::ServerCpuPerMessage));
         let effect = |other: &Draft| other.effect.filter(|_| other.is_open());
@@ -520,8 +526,12 @@ fn confirm_server_cpu(
         let most_rounds = equal_rate::most_rounds(&rates);
         let claim = equal_rate::Claim::of(&comparisons[index], spec.equivalence_margin);
         let needs_rate = !draft.bounds.is_empty() && rates.is_empty();
+        let machine = own_cell(Metric::MachineCpuPerMessage)
+            .map(|other| claim.held_against(Witness::MachineCpu, effect(other).as_ref()));
+        // Stores of before waiting was recorded have none.
+        let waiting = own_cell(Metric::ServerCpuWithWaiting).filter_map(effect);
         let held: Vec<equal_rate::Held> = machine
-            .map(|other| claim.held_against(Witness::MachineCpu, effect(other).as_ref()))
+            .chain(waiting.map(|other| claim.held_against(Witness::WaitingCpu, Some(&other))))
             .chain(rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds)))
             .chain(needs_rate.then(equal_rate::without_rate))
             .collect();
@@ -561,6 +571,23 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
             comparison.notes.push(Finding::AlsoSyscalls { arm, baseline, kind });
         }
     }
+}
+
+/// Names an arm that was stopped between its slices, so that it took nothing from the others.
+fn stopped(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
+    let (mut runs, mut shares) = (0, Vec::new());
+    for trial in cell.of_arm(arm).filter(|trial| !trial.slices.is_empty()) {
+        runs += 1;
+        if trial.slices.iter().any(|slice| slice.stopped) {
+            shares.extend(trial.waiting_share());
+        }
+    }
+    Some(Finding::StoppedBetweenSlices {
+        arm: arm.to_owned(),
+        share: median(&shares)?,
+        stopped: u32::try_from(shares.len()).unwrap_or(u32::MAX),
+        runs,
+    })
 }
 
 /// A schedule that is not finished decides nothing: who looks at every moment until a difference shows will see one.

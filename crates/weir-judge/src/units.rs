@@ -167,14 +167,15 @@ fn round_value(
         return value(row, (row.read)(arm)?, (row.read)(first)?, (row.read)(second)?);
     };
     let of = |trial: &TrialRecord, permutation: u32| {
-        trial.slices.iter().find(|slice| slice.permutation == permutation).and_then(figure)
+        let slice = trial.slices.iter().find(|slice| slice.permutation == permutation)?;
+        figure(slice, trial)
     };
     let values: Vec<Value> = arm
         .slices
         .iter()
         .filter_map(|slice| {
             let number = slice.permutation;
-            value(row, figure(slice)?, of(first, number)?, of(second, number)?)
+            value(row, figure(slice, arm)?, of(first, number)?, of(second, number)?)
         })
         .collect();
     let over = |part: fn(&Value) -> f64| median(&values.iter().map(part).collect::<Vec<_>>());
@@ -249,7 +250,7 @@ fn figure_of(trial: &TrialRecord, row: &MetricRow) -> Option<f64> {
         Scale::Difference { .. } => figure,
     };
     let figures: Vec<f64> = match row.read_slice.filter(|_| !trial.slices.is_empty()) {
-        Some(of_slice) => trial.slices.iter().filter_map(of_slice).collect(),
+        Some(of_slice) => trial.slices.iter().filter_map(|slice| of_slice(slice, trial)).collect(),
         None => (row.read)(trial).into_iter().collect(),
     };
     let figures: Vec<f64> = figures.into_iter().filter(|figure| row.has(*figure)).map(scaled).collect();

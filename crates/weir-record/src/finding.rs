@@ -323,6 +323,17 @@ findings! {
     }
     /// A cell was compared in the far state.
     FarState = "far-state"
+    /// An arm worked while it waited, and was stopped between its slices.
+    StoppedBetweenSlices = "stopped-between-slices" {
+        /// Arm.
+        arm: String,
+        /// What part of a CPU it used before it was; the median of these rounds.
+        share: f64,
+        /// Runs in which it was.
+        stopped: u32,
+        /// Its runs.
+        runs: u32,
+    }
     /// Nothing was measured.
     NothingMeasured = "nothing-measured"
     /// One round or block has a value and no interval.

@@ -203,6 +203,8 @@ pub struct FailedTrial {
 pub enum Witness {
     /// CPU of the whole machine.
     MachineCpu,
+    /// Server CPU with what the servers use while they wait.
+    WaitingCpu,
     /// Both arms at one rate.
     EqualRate {
         /// The rate.

@@ -113,6 +113,16 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：负载生成器的 p99 发送滞后为响应时间中位数的 {share}",
             )
         }
+        Finding::StoppedBetweenSlices { arm, share, stopped, runs } => {
+            let share = percent(*share);
+            told!(
+                language,
+                "{arm} used {share} of a CPU while it waited and was stopped between its slices in {stopped} of {runs} \
+                 runs",
+                "{arm}: 기다리는 동안 CPU 하나의 {share}를 써서 실행 {runs}회 중 {stopped}회는 슬라이스 사이에 정지시킴",
+                "{arm}：等待时占用一个 CPU 的 {share}，{runs} 次运行中有 {stopped} 次在时间片之间被暂停",
+            )
+        }
         Finding::LowerBound { arm, per_second, kind } => {
             let rate = format!("{} {}", format::grouped(*per_second), rate(language, *kind));
             told!(
@@ -220,6 +230,9 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
 fn witness_name(language: Language, witness: Witness) -> String {
     match witness {
         Witness::MachineCpu => language.choose(["machine CPU", "전체 머신 CPU", "整机 CPU"]).to_owned(),
+        Witness::WaitingCpu => {
+            language.choose(["with waiting included", "대기를 포함하면", "含等待时"]).to_owned()
+        }
         Witness::EqualRate { per_second } => {
             let rate = format::rate(per_second);
             told!(language, "at an equal rate of {rate}", "같은 부하율 {rate}에서", "在相同速率 {rate} 下")

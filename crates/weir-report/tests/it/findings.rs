@@ -172,6 +172,10 @@ fn of_comparisons() -> Vec<Example> {
     vec![
         (Finding::Oversubscribed { threads: 5, cpus: 2 }, vec!["5", "2"]),
         (Finding::FarState, vec![]),
+        (
+            Finding::StoppedBetweenSlices { arm: arm(), share: 0.973, stopped: 11, runs: 88 },
+            vec!["my arm", "97.3 %", "11", "88"],
+        ),
         (Finding::NothingMeasured, vec![]),
         (Finding::OneUnit { unit: UnitKind::Pair }, vec!["1"]),
         (Finding::NoPairLeft, vec![]),
