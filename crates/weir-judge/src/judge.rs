@@ -272,6 +272,7 @@ fn draft(
         notes: [
             (cell.state == Some(TrialState::Far)).then_some(Finding::FarState),
             without_placebo(spec, arm, baseline),
+            whole_trials(spec, cell.spec),
             stopped(cell, baseline).filter(|_| is_cpu),
             stopped(cell, arm).filter(|_| is_cpu),
         ]
@@ -571,6 +572,12 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
             comparison.notes.push(Finding::AlsoSyscalls { arm, baseline, kind });
         }
     }
+}
+
+/// Why the arms of a cell were measured whole, one after the other.
+fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding> {
+    let whole = spec.whole_trials.iter().find(|it| it.cell_id == cell.id && cell.alternation.is_none())?;
+    Some(Finding::WholeTrials { why: whole.why })
 }
 
 /// Names an arm that was stopped between its slices, so that it took nothing from the others.

@@ -64,6 +64,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         neighbours: Vec::new(),
         io_models: Vec::new(),
         missing_cells: Vec::new(),
+        whole_trials: Vec::new(),
     }
 }
 

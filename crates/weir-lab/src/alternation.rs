@@ -4,7 +4,10 @@
 //! which is slow, falls out of their ratio. That is the default wherever it can be done; whole trials in blocks remain
 //! for what cannot, and the report names why.
 
-use weir_record::spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec};
+use weir_record::{
+    finding::NoTurns,
+    spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec, WholeTrials},
+};
 
 use crate::protocol;
 
@@ -33,7 +36,7 @@ const MESSAGE_NS: u64 = 6_000;
 const MESSAGE_NS_PER_KIB: u64 = 180;
 
 /// Why the arms of a cell cannot take turns; `None` when they can.
-pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
+pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<NoTurns> {
     let arms: Vec<&ArmSpec> = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).collect();
     let runs = arms.len() as u64 + 1;
     let protocol = protocol::of(cell);
@@ -42,11 +45,11 @@ pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
         return Some(obstacle);
     }
     if arms.windows(2).any(|two| two[0].load_options != two[1].load_options) {
-        return Some("the arms are loaded by generators with different options");
+        return Some(NoTurns::LoadOptions);
     }
     let connections = u64::from(cell.connections) + u64::from(cell.idle_connections);
     if runs * connections > CONNECTIONS_MAX {
-        return Some("connections to all arms together are more than one generator may hold");
+        return Some(NoTurns::Connections);
     }
     None
 }
@@ -78,6 +81,15 @@ pub fn apply(spec: &mut StudySpec) {
     for index in 0..spec.cells.len() {
         spec.cells[index].alternation = suited(spec, &spec.cells[index]);
     }
+}
+
+/// Notes which cells are measured in whole trials, and why.
+pub(crate) fn note_whole_trials(spec: &mut StudySpec) {
+    let whole = spec.cells.iter().filter(|cell| cell.alternation.is_none()).map(|cell| WholeTrials {
+        cell_id: cell.id.clone(),
+        why: obstacle(spec, cell).unwrap_or(NoTurns::Asked),
+    });
+    spec.whole_trials = whole.collect();
 }
 
 /// Longest a round should take: its slices, and starting and stopping the servers.
@@ -113,7 +125,7 @@ mod tests {
     use super::*;
     use weir_judge::sample::study;
 
-    fn first(change: impl FnOnce(&mut StudySpec)) -> (Option<&'static str>, Option<Alternation>) {
+    fn first(change: impl FnOnce(&mut StudySpec)) -> (Option<NoTurns>, Option<Alternation>) {
         let mut spec = study(&["epoll", "uring"], 8, 1);
         change(&mut spec);
         (obstacle(&spec, &spec.cells[0]), suited(&spec, &spec.cells[0]))
@@ -135,21 +147,36 @@ mod tests {
 
     #[test]
     fn what_cannot_take_turns_says_why() {
-        let reason = |change: fn(&mut StudySpec)| first(change).0.unwrap_or_default();
-        assert!(reason(|spec| spec.cells[0].connections = 6_000).contains("one generator"));
+        let reason = |change: fn(&mut StudySpec)| first(change).0;
+        assert_eq!(reason(|spec| spec.cells[0].connections = 6_000), Some(NoTurns::Connections));
         let close = |spec: &mut StudySpec| {
             spec.cells[0].http = Some(HttpCell { close: true, ..HttpCell::default() });
         };
-        assert!(reason(close).contains("for each request"));
+        assert_eq!(reason(close), Some(NoTurns::ConnectionEach));
         let options = |spec: &mut StudySpec| {
             spec.arms[1].load_options = BTreeMap::from([("spin-us".to_owned(), "5".to_owned())]);
         };
-        assert!(reason(options).contains("options"));
+        assert_eq!(reason(options), Some(NoTurns::LoadOptions));
         let fixed = |spec: &mut StudySpec| {
             spec.arms[1].subject =
                 weir_record::spec::Subject::Command { argv: vec!["server".to_owned(), "8080".to_owned()] };
         };
-        assert!(reason(fixed).contains("{port}"));
+        assert_eq!(reason(fixed), Some(NoTurns::NoPort));
+    }
+
+    #[test]
+    fn cells_in_whole_trials_are_noted_with_their_reason() {
+        let mut spec = study(&["epoll", "uring"], 8, 1);
+        note_whole_trials(&mut spec);
+        let noted = WholeTrials { cell_id: spec.cells[0].id.clone(), why: NoTurns::Asked };
+        assert_eq!(spec.whole_trials, [noted.clone()]);
+        spec.cells[0].close = true;
+        note_whole_trials(&mut spec);
+        assert_eq!(spec.whole_trials, [WholeTrials { why: NoTurns::ConnectionEach, ..noted }]);
+        spec.cells[0].close = false;
+        apply(&mut spec);
+        note_whole_trials(&mut spec);
+        assert_eq!(spec.whole_trials, []);
     }
 
     #[test]

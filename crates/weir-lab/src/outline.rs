@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use weir_record::{
-    finding::Finding,
-    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec},
+    finding::{Finding, NoTurns},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, WholeTrials},
     storage::StorageDevice,
 };
 
@@ -181,12 +181,12 @@ fn evidence(turns: &Alternation) -> String {
 
 /// Why arms do not take turns, with the cells in which they do not.
 fn whole_trials(spec: &StudySpec, out: &mut String) {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for cell in spec.cells.iter().filter(|cell| cell.alternation.is_none()) {
-        let reason = alternation::obstacle(spec, cell).unwrap_or("the study asks for whole trials");
-        match reasons.iter_mut().find(|(own, _)| *own == reason) {
-            Some((_, cells)) => cells.push(&cell.id),
-            None => reasons.push((reason, vec![&cell.id])),
+    let mut reasons: Vec<(NoTurns, Vec<&str>)> = Vec::new();
+    let is_there = |it: &&WholeTrials| spec.cells.iter().any(|cell| cell.id == it.cell_id);
+    for WholeTrials { cell_id, why } in spec.whole_trials.iter().filter(is_there) {
+        match reasons.iter_mut().find(|(own, _)| own == why) {
+            Some((_, cells)) => cells.push(cell_id),
+            None => reasons.push((*why, vec![cell_id])),
         }
     }
     if reasons.is_empty() {
@@ -195,7 +195,8 @@ fn whole_trials(spec: &StudySpec, out: &mut String) {
     out.push_str("\nwhole trials instead of turns\n");
     for (reason, cells) in reasons {
         let cells = if cells.len() == spec.cells.len() { "every cell".to_owned() } else { cells.join(", ") };
-        let _ = writeln!(out, "  {reason}: {cells}");
+        let [why, ..] = reason.words();
+        let _ = writeln!(out, "  {why}: {cells}");
     }
 }
 

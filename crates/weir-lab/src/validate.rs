@@ -92,7 +92,8 @@ fn neighbours(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
 fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
     let Some(alternation) = &cell.alternation else { return Ok(()) };
     if let Some(obstacle) = alternation::obstacle(spec, cell) {
-        let message = format!("the arms of {} cannot take turns: {obstacle}", cell.id);
+        let [why, ..] = obstacle.words();
+        let message = format!("the arms of {} cannot take turns: {why}", cell.id);
         return Err(SpecError::new("alternate", message));
     }
     limits::slice_ns(alternation.slice_ns)?;

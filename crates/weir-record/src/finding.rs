@@ -323,6 +323,11 @@ findings! {
     }
     /// A cell was compared in the far state.
     FarState = "far-state"
+    /// The arms of a cell do not take turns.
+    WholeTrials = "whole-trials" {
+        /// Why not.
+        why: NoTurns,
+    }
     /// An arm worked while it waited, and was stopped between its slices.
     StoppedBetweenSlices = "stopped-between-slices" {
         /// Arm.

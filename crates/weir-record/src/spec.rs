@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     added_cost::AddedCostSpec,
     cause::CauseSpec,
-    finding::Finding,
+    finding::{Finding, NoTurns},
     goal::ComparisonSpec,
     kernel::{AS_ON_KERNEL, KernelVersion},
     machine::FindingState,
@@ -66,6 +66,9 @@ pub struct StudySpec {
     /// Cells that this machine cannot run, and that are not among `cells` for that reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_cells: Vec<MissingCell>,
+    /// Cells whose arms do not take turns; empty in studies that were made before it was noted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole_trials: Vec<WholeTrials>,
 }
 
 impl StudySpec {
@@ -98,6 +101,15 @@ impl StudySpec {
     pub fn is_storage(&self) -> bool {
         self.cells.iter().any(|cell| cell.storage.is_some())
     }
+}
+
+/// A cell in which each arm is measured whole, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WholeTrials {
+    /// Its identifier.
+    pub cell_id: String,
+    /// Why its arms do not take turns.
+    pub why: NoTurns,
 }
 
 /// A cell that a study does without.

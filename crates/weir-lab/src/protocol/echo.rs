@@ -1,6 +1,9 @@
 //! Messages that come back as they are, and the arms that serve connections, which HTTP has too.
 
-use weir_record::spec::{ArmSpec, CellSpec, StudySpec, Subject};
+use weir_record::{
+    finding::NoTurns,
+    spec::{ArmSpec, CellSpec, StudySpec, Subject},
+};
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Value, connected,
@@ -132,8 +135,8 @@ impl Protocol for Echo {
         ]
     }
 
-    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
-        cell.close.then_some("a connection for each message leaves work in the kernel for whoever comes next")
+    fn obstacle(&self, cell: &CellSpec) -> Option<NoTurns> {
+        cell.close.then_some(NoTurns::ConnectionEach)
     }
 
     fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {
@@ -199,10 +202,9 @@ pub(super) fn runs(subject: &Subject) -> Vec<String> {
 }
 
 /// Why such an arm cannot be up together with others.
-pub(super) fn obstacle_of_arm(arm: &ArmSpec) -> Option<&'static str> {
+pub(super) fn obstacle_of_arm(arm: &ArmSpec) -> Option<NoTurns> {
     let Subject::Command { argv } = &arm.subject else { return None };
-    (!limits::names_port(argv))
-        .then_some("a server whose command names no {port} cannot stand beside a second of its kind")
+    (!limits::names_port(argv)).then_some(NoTurns::NoPort)
 }
 
 /// Every arm serves connections, and as many as its driver can name.

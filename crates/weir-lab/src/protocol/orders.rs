@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use weir_record::{
+    finding::NoTurns,
     gateway::ChainTotals,
     orders::NodeStats,
     spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject},
@@ -279,8 +280,8 @@ impl Protocol for Orders {
         (cell.load != load_of(cell)?.mode).then(|| load_shown(&cell.load))
     }
 
-    fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
-        Some("a gateway has an exchange behind it, and sessions that go on")
+    fn obstacle(&self, _cell: &CellSpec) -> Option<NoTurns> {
+        Some(NoTurns::Gateway)
     }
 
     fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {

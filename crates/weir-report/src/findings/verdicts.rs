@@ -113,6 +113,15 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：负载生成器的 p99 发送滞后为响应时间中位数的 {share}",
             )
         }
+        Finding::WholeTrials { why } => {
+            let why = language.choose(why.words());
+            told!(
+                language,
+                "measured in whole trials, without turns: {why}",
+                "번갈아 실행하지 않고 전체 시행으로 측정함: {why}",
+                "未轮流运行，以完整试验测量：{why}",
+            )
+        }
         Finding::StoppedBetweenSlices { arm, share, stopped, runs } => {
             let share = percent(*share);
             told!(

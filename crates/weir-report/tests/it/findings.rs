@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     finding::{
-        ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind,
+        ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, NoTurns,
         OrderEffect, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
@@ -172,6 +172,7 @@ fn of_comparisons() -> Vec<Example> {
     vec![
         (Finding::Oversubscribed { threads: 5, cpus: 2 }, vec!["5", "2"]),
         (Finding::FarState, vec![]),
+        (Finding::WholeTrials { why: NoTurns::Writes }, vec![]),
         (
             Finding::StoppedBetweenSlices { arm: arm(), share: 0.973, stopped: 11, runs: 88 },
             vec!["my arm", "97.3 %", "11", "88"],

@@ -92,6 +92,7 @@ fn spec() -> StudySpec {
         neighbours: Vec::new(),
         io_models: Vec::new(),
         missing_cells: Vec::new(),
+        whole_trials: Vec::new(),
     }
 }
 

@@ -75,6 +75,7 @@ pub fn study() -> NewStudy {
         neighbours: Vec::new(),
         io_models: Vec::new(),
         missing_cells: Vec::new(),
+        whole_trials: Vec::new(),
     };
     NewStudy {
         spec,
