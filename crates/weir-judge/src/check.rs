@@ -13,7 +13,7 @@ use weir_record::{
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
-    drift, evidence,
+    components, drift, evidence,
     exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
     exclusion_balance,
     gate::{Gate, TrialState},
@@ -57,6 +57,7 @@ pub(crate) fn all(
     ];
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
+    checks.extend(components::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));
     if spec.is_orders() {

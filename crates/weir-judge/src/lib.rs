@@ -28,6 +28,7 @@ mod attribution;
 mod cause;
 mod cell_trials;
 mod check;
+mod components;
 mod connection_costs;
 mod drift;
 mod equal_rate;

@@ -275,6 +275,11 @@ findings! {
         /// Largest change that passes where it is more than noise.
         change_max: f64,
     }
+    /// What rounds of the primary cell scatter by, and what would do best in the same time.
+    RoundComponents = "round-components" {
+        /// Each arm against its baseline.
+        arms: Vec<RoundComponents>,
+    }
     /// Whether the kernel's programs that observe saw everything.
     ProgramsComplete = "programs-complete" {
         /// Events at which one could not run, because it ran on that CPU already.

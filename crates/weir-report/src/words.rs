@@ -552,6 +552,7 @@ words! {
     CheckOverflow: "no completion queue overflow" | "완료 큐 넘침 없음" | "完成队列无溢出";
     CheckExclusions: "noise set all arms aside alike" | "노이즈로 인한 제외가 비교 대상마다 고름" | "各方案被噪声剔除的程度相当";
     CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "时间片不受先前运行影响";
+    CheckComponents: "what rounds scatter by is known" | "라운드가 흩어지는 원인이 확인됨" | "轮次离散的来源已知";
     CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
@@ -688,6 +689,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "machine-states" => Some(Word::CheckStates),
         "programs-complete" => Some(Word::CheckPrograms),
         "slice-order" => Some(Word::CheckSliceOrder),
+        "round-components" => Some(Word::CheckComponents),
         "exclusions-balanced" => Some(Word::CheckExclusions),
         "steal" => Some(Word::CheckSteal),
         "foreign-cpu" => Some(Word::CheckForeign),

@@ -45,6 +45,25 @@ pub enum SlicePlace {
     },
 }
 
+/// Where the values of an arm's rounds scatter, as standard deviations of a round's logarithm of the ratio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundComponents {
+    /// Arm.
+    pub arm: String,
+    /// From what its permutations do.
+    pub within: f64,
+    /// From round to round beyond that.
+    pub between: f64,
+    /// Permutations of a round.
+    pub permutations: u32,
+    /// Rounds that have several.
+    pub rounds: u32,
+    /// Permutations that narrow the interval most in the same time, by Kalibera and Jones's rule.
+    pub permutations_best: u32,
+    /// Rounds that there is time for then.
+    pub rounds_best: u32,
+}
+
 /// What is sent and counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -1,6 +1,8 @@
 //! What checks of a study's validity found.
 
-use weir_record::finding::{ArmExclusions, Finding, OrderEffect, SlicePlace, Stopped, UnitKind};
+use weir_record::finding::{
+    ArmExclusions, Finding, OrderEffect, RoundComponents, SlicePlace, Stopped, UnitKind,
+};
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
 use crate::{
@@ -277,6 +279,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "基线自身每条消息 CPU 的变化：{effects}；超出噪声时至多允许 {limit}",
             )
         }
+        Finding::RoundComponents { .. } => components(language, finding)?,
         _ => return None,
     })
 }
@@ -324,6 +327,31 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
          {cpus_max}개. 번갈아 실행한 대상의 비율에는 영향 없음",
         "后半轮次与前半相比：{baseline}，其他进程占用的 CPU 由 {first} 个变为 {second} 个；允许至多 {limit} 与 {cpus_max} 个 CPU；\
          轮流运行的方案之间的比值不受影响",
+    ))
+}
+
+/// What rounds scatter by.
+fn components(language: Language, finding: &Finding) -> Option<String> {
+    let Finding::RoundComponents { arms } = finding else { return None };
+    let one = |of: &RoundComponents| {
+        let RoundComponents { arm, permutations, rounds, permutations_best, rounds_best, .. } = of;
+        let (within, between) = (percent(of.within), percent(of.between));
+        told!(
+            language,
+            "{arm} {within} within and {between} between {rounds} rounds of {permutations} permutations, in whose time \
+             {rounds_best} rounds of {permutations_best} would do best",
+            "{arm} 라운드 안 {within}, 라운드 간 {between}(순열 {permutations}개씩 {rounds}회). 같은 시간이면 순열 \
+             {permutations_best}개씩 {rounds_best}회가 최선",
+            "{arm} 轮内 {within}、轮间 {between}（{rounds} 轮，每轮 {permutations} 个排列），同样时间内以 {rounds_best} 轮、每轮 \
+             {permutations_best} 个排列为最佳",
+        )
+    };
+    let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.semicolon());
+    Some(told!(
+        language,
+        "standard deviation of a round's ratio: {arms}",
+        "라운드 비율의 표준편차: {arms}",
+        "每轮比值的标准差：{arms}",
     ))
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weir_record::{
     finding::{
         ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, NoTurns,
-        OrderEffect, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        OrderEffect, RoundComponents, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -144,6 +144,20 @@ fn of_the_baseline() -> Vec<Example> {
         (
             Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
+        ),
+        (
+            Finding::RoundComponents {
+                arms: vec![RoundComponents {
+                    arm: arm(),
+                    within: 0.013,
+                    between: 0.029,
+                    permutations: 8,
+                    rounds: 44,
+                    permutations_best: 5,
+                    rounds_best: 61,
+                }],
+            },
+            vec!["my arm", "1.3 %", "2.9 %", "8", "44", "5", "61"],
         ),
         (
             Finding::ExclusionsByArm {
