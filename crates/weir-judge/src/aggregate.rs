@@ -15,7 +15,7 @@ use weir_record::{
 use crate::{
     cell_trials::CellTrials,
     gate::Gate,
-    histogram::{merged, quantile_ns},
+    histogram::{is_held, merged, quantile_ns},
     obstacle,
 };
 
@@ -35,7 +35,15 @@ fn aggregate(gate: &Gate, cell: &CellTrials<'_>, arm: &str) -> Option<Aggregate>
     if loads.is_empty() {
         return None;
     }
+    let whole = loads.iter().filter(|load| load.failures.errors() == 0);
+    let is_rare = |quantile: f64| {
+        cell.spec.alternation.is_some()
+            && whole.clone().any(|load| !is_held(load.response.count, quantile))
+    };
     let row = |statistic: Statistic| {
+        if quantile_of(statistic).is_some_and(is_rare) {
+            return None;
+        }
         let value = of_loads(statistic, &loads)?;
         let each: Vec<f64> = loads.iter().filter_map(|load| of_loads(statistic, &[*load])).collect();
         let is_sum = matches!(statistic, Statistic::Samples | Statistic::Errors);
@@ -67,6 +75,17 @@ fn errors(cell: &CellTrials<'_>, arm: &str) -> Option<f64> {
     (failed + right > 0).then(|| failed as f64 / (failed + right) as f64)
 }
 
+/// The quantile that it is, where it is one.
+fn quantile_of(statistic: Statistic) -> Option<f64> {
+    match statistic {
+        Statistic::Median => Some(0.5),
+        Statistic::P90 => Some(0.9),
+        Statistic::P95 => Some(0.95),
+        Statistic::P99 => Some(0.99),
+        _ => None,
+    }
+}
+
 /// A figure of several reports as one; `None` where there are too few samples for it, or no whole second.
 fn of_loads(statistic: Statistic, loads: &[&LoadReport]) -> Option<f64> {
     let histogram = || merged(loads.iter().map(|load| load.response.histogram_v2_base64.as_str())).ok();
@@ -77,10 +96,9 @@ fn of_loads(statistic: Statistic, loads: &[&LoadReport]) -> Option<f64> {
     match statistic {
         Statistic::Samples => known(|it| it.len() as f64),
         Statistic::Mean => known(|it| it.mean()),
-        Statistic::Median => quantile(0.5),
-        Statistic::P90 => quantile(0.9),
-        Statistic::P95 => quantile(0.95),
-        Statistic::P99 => quantile(0.99),
+        Statistic::Median | Statistic::P90 | Statistic::P95 | Statistic::P99 => {
+            quantile(quantile_of(statistic)?)
+        }
         Statistic::Max => known(|it| it.max() as f64),
         Statistic::Deviation => known(|it| it.stdev()),
         Statistic::Errors => None,

@@ -91,6 +91,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "equal_rate",
             "progress",
             "slice_order",
+            "components",
             "drift",
             "exclusion_balance",
             "listening",
