@@ -1,5 +1,5 @@
-//! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`, `http`,
-//! `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`,
+//! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`), what was measured (`engine`, `load`,
+//! `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`,
 //! `verdict`, `study`, `account`, `added_cost`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
@@ -29,6 +29,7 @@ pub mod metric;
 pub mod observation;
 pub mod orders;
 pub mod overview;
+pub mod protocol;
 pub mod run_pair;
 pub mod slices;
 pub mod spec;

@@ -86,21 +86,6 @@ impl StudySpec {
     pub fn baseline_of<'a>(&'a self, arm: &'a ArmSpec) -> &'a str {
         arm.baseline.as_deref().unwrap_or(&self.arms[0].name)
     }
-
-    /// Whether its messages are HTTP requests and their responses. A study has one protocol.
-    pub fn is_http(&self) -> bool {
-        self.cells.iter().any(|cell| cell.http.is_some())
-    }
-
-    /// Whether its messages are orders that go through a gateway to an exchange.
-    pub fn is_orders(&self) -> bool {
-        self.cells.iter().any(|cell| cell.orders.is_some())
-    }
-
-    /// Whether its messages are operations on a disk.
-    pub fn is_storage(&self) -> bool {
-        self.cells.iter().any(|cell| cell.storage.is_some())
-    }
 }
 
 /// A cell in which each arm is measured whole, one after the other.

@@ -1,6 +1,7 @@
 //! What the words mean: one term and one paragraph each, per language.
 
 use weir_record::{
+    finding::MessageKind,
     metric::{METRICS, Metric},
     verdict::Verdict,
 };
@@ -20,11 +21,11 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         let name = format!("{} {}", words::verdict_sign(verdict), verdict_words(view, verdict));
         (name, view.language.choose(of_verdict(verdict)).replace("{smallest}", &smallest))
     });
-    let own: &[Term] = match view {
-        _ if view.is_http => &REQUEST_TERMS,
-        _ if view.is_storage => &STORAGE_TERMS,
-        _ if view.is_orders => &ORDER_TERMS,
-        _ => &[],
+    let own: &[Term] = match view.kind() {
+        MessageKind::Message => &[],
+        MessageKind::Request => &REQUEST_TERMS,
+        MessageKind::Operation => &STORAGE_TERMS,
+        MessageKind::Order => &ORDER_TERMS,
     };
     // A disk is asked at once; there is no second clock, and no engine of ours.
     let of_servers = [Of::Word(Word::ServiceTime), Of::Word(Word::Syscalls)];

@@ -26,8 +26,6 @@ pub(crate) struct View<'a> {
     pub cells: Vec<&'a str>,
     /// Names of all arms, as planned, then any only the results know; the position decides the colour.
     pub arms: Vec<&'a str>,
-    /// Its messages are HTTP requests.
-    pub is_http: bool,
     /// Its messages are operations on a disk.
     pub is_storage: bool,
     /// Its messages are orders.
@@ -50,18 +48,17 @@ impl<'a> View<'a> {
             language,
             cells: distinct(planned_cells.chain(found_cells).chain(compared_cells)),
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
-            is_http: result.spec.is_http(),
             is_storage: result.spec.is_storage(),
             is_orders: result.spec.is_orders(),
         }
     }
 
     pub(crate) fn word(&self, word: Word) -> &'static str {
-        let word = match self {
-            _ if self.is_http => words::of_requests(word),
-            _ if self.is_storage => words::of_operations(word),
-            _ if self.is_orders => words::of_orders(word),
-            _ => word,
+        let word = match self.kind() {
+            MessageKind::Message => word,
+            MessageKind::Request => words::of_requests(word),
+            MessageKind::Operation => words::of_operations(word),
+            MessageKind::Order => words::of_orders(word),
         };
         word.text(self.language)
     }

@@ -82,17 +82,12 @@ pub enum MessageKind {
 impl MessageKind {
     /// What is counted in a cell.
     pub fn of_cell(cell: &CellSpec) -> Self {
-        match cell.protocol() {
-            "storage" => Self::Operation,
-            "http" => Self::Request,
-            "orders" => Self::Order,
-            _ => Self::Message,
-        }
+        cell.protocol_row().kind
     }
 
     /// What is counted in a study.
     pub fn of_study(spec: &StudySpec) -> Self {
-        spec.cells.first().map_or_else(Self::default, Self::of_cell)
+        spec.protocol_row().kind
     }
 }
 
