@@ -25,7 +25,7 @@ use weir_record::{finding::Finding, spec::StudySpec, study::MissingArm};
 use crate::{
     host_defaults::{DriverFound, HostDefaults},
     io_models,
-    limits::{self, SMALLEST_EFFECT, instead},
+    limits::{self, EQUIVALENCE_MARGIN, instead},
     protocol::{self, Protocol},
     table::{At, Entry, FieldError, Table},
     validate,
@@ -145,7 +145,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         server_cpus: Vec::new(),
         load_cpus: Vec::new(),
         equivalence_margin: table
-            .read("equivalence_margin", |entry| fraction(entry, &SMALLEST_EFFECT))?
+            .read("equivalence_margin", |entry| fraction(entry, &EQUIVALENCE_MARGIN))?
             .unwrap_or(MARGIN),
         time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
         published: Vec::new(),

@@ -58,7 +58,7 @@ pub const WARMUP_NS: RangeInclusive<u64> = 0..=60_000_000_000;
 pub const TIME_CAP_NS: RangeInclusive<u64> = 1_000_000_000..=86_400_000_000_000;
 
 /// Smallest and largest equivalence margin.
-pub const SMALLEST_EFFECT: RangeInclusive<f64> = 0.001..=1.0;
+pub const EQUIVALENCE_MARGIN: RangeInclusive<f64> = 0.001..=1.0;
 
 /// Smallest and largest share of a capacity that is offered in open loop; at all of it queues grow without end.
 pub const SHARE: RangeInclusive<f64> = 0.01..=0.95;

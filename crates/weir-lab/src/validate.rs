@@ -16,7 +16,7 @@ use crate::{
     alternation,
     limits::{
         self, ARMS_MAX, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, PUBLISHED_MAX, RATE_PER_SECOND, SHARE,
-        SMALLEST_EFFECT, SpecError, TIME_CAP_NS, WARMUP_NS, WINDOW_NS, instead, level, within,
+        EQUIVALENCE_MARGIN, SpecError, TIME_CAP_NS, WARMUP_NS, WINDOW_NS, instead, level, within,
     },
     protocol,
 };
@@ -28,7 +28,7 @@ const DEVIATIONS_MAX: f64 = 3.0;
 /// Checks a whole study.
 pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     limits::name("name", &spec.name)?;
-    within("equivalence_margin", spec.equivalence_margin, &SMALLEST_EFFECT)?;
+    within("equivalence_margin", spec.equivalence_margin, &EQUIVALENCE_MARGIN)?;
     if !TIME_CAP_NS.contains(&spec.time_cap_ns) {
         return Err(SpecError::new("time_cap", "it must be from 1s to 24h".to_owned()));
     }

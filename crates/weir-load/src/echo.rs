@@ -14,7 +14,7 @@ use weir_engine::net::{Address, Stream};
 use crate::{
     error::{LoadError, invalid, within},
     failure::{Class, Failure, Stage},
-    payload::{Codec, Tape, Verifier},
+    payload::{Codec, PayloadPool, Verifier},
     protocol::{Facts, Post, ProtocolSpec},
     spec::{LoadSpec, MESSAGE_BYTES_MAX},
     worker::{Carried, Outcome, Plan},
@@ -67,7 +67,7 @@ impl ProtocolSpec for EchoSpec {
 
 /// The messages of one worker.
 pub(crate) struct Echo {
-    tape: Rc<Tape>,
+    pool: Rc<PayloadPool>,
     /// The small message being written.
     scratch: RefCell<Vec<u8>>,
     large: RefCell<LargeMessages>,
@@ -78,7 +78,7 @@ impl Carried for Echo {
 
     fn of(plan: &Plan<'_>, spec: &EchoSpec) -> Self {
         Self {
-            tape: Rc::new(Tape::new(plan.spec.seed, spec.message_bytes)),
+            pool: Rc::new(PayloadPool::new(plan.spec.seed, spec.message_bytes)),
             scratch: RefCell::new(Vec::new()),
             large: RefCell::default(),
         }
@@ -91,7 +91,7 @@ impl Workload for Echo {
     const CLOSES_FIRST: bool = true;
 
     fn open(&self, _place: usize, connection: u32, _connect_ns: u64) -> Verifier {
-        Verifier::new(Codec::new(Rc::clone(&self.tape), connection))
+        Verifier::new(Codec::new(Rc::clone(&self.pool), connection))
     }
 
     #[inline]
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn large_messages_use_memory_again_that_is_free_and_keep_little() {
-        let codec = |message_bytes| Codec::new(Rc::new(Tape::new(7, message_bytes)), 3);
+        let codec = |message_bytes| Codec::new(Rc::new(PayloadPool::new(7, message_bytes)), 3);
         let expected = |codec: &Codec, sequence| {
             let mut bytes = Vec::new();
             codec.append(sequence, &mut bytes);

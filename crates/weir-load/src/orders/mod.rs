@@ -1,7 +1,7 @@
 //! The orders workload: sessions that log in over SoupBinTCP and trade in OUCH, and everything that is checked about
 //! what comes back.
 //!
-//! [`spec`] says what is asked for. [`tape`] makes every order from the seed and writes its send time into it,
+//! [`spec`] says what is asked for. [`generator`] makes every order from the seed and writes its send time into it,
 //! [`blotter`] keeps what a client knows of its orders and balances their shares, [`trader`] chooses the next request
 //! of an account and judges every message, [`session`] is the account's connection: login, replay, sequence.
 //! [`workload`] joins them to the generator, [`keep`] keeps an account connected and busy, [`ring`] passes what may be

@@ -177,7 +177,7 @@ impl Carried for Orders {
 
     fn of(plan: &Plan<'_>, spec: &OrdersSpec) -> Self {
         let (load, places) = (plan.spec, plan.connections());
-        let tape = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
+        let generator = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
         let kept = (KEPT_TOGETHER / places.max(1)).max(4 * load.depth as usize).clamp(KEPT_MIN, KEPT_MAX);
         let session = |place: usize| {
             let number = place as u32 * load.workers + plan.worker;
@@ -188,7 +188,7 @@ impl Carried for Orders {
                 resume: spec.resume,
                 reconnect_every: spec.reconnect_every,
             };
-            let trader = Trader::new(Rc::clone(&tape), number, spec.mix, kept);
+            let trader = Trader::new(Rc::clone(&generator), number, spec.mix, kept);
             Rc::new(RefCell::new(Session::new(manners, trader)))
         };
         Self {
