@@ -37,7 +37,7 @@ use weir_record::{
     verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
 };
 use weir_stats::{
-    decide::{ALPHA, Direction, Estimate, Reading, UNITS_MIN, decide, estimate},
+    decide::{ALPHA, Direction, Estimate, Reading, UNITS_MIN, decide, estimate, estimate_unpaired},
     holm::holm,
     order::median,
 };
@@ -257,24 +257,28 @@ fn draft(
     let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, compared_by);
     let units = units_of(cell);
     let is_cpu = row.metric == Metric::ServerCpuPerMessage;
+    let (by_state, interaction) = match row.scale {
+        // A trial whose state was not read would count in both.
+        Scale::Ratio if cell.trials.iter().all(|trial| has_reading(trial)) => {
+            by_state(|state| units_of(&cell.in_state(state)))
+        }
+        Scale::Ratio | Scale::Difference { .. } => (Vec::new(), None),
+    };
     let comparison = Comparison {
         cell_id: cell.spec.id.clone(),
         arm: arm.to_owned(),
         baseline: baseline.to_owned(),
         ratio_all_pairs: median(&units::of_pairs(&pairs.all, row).log_ratios()).map(f64::exp),
-        by_state: match row.scale {
-            // A trial whose state was not read would count in both.
-            Scale::Ratio if cell.trials.iter().all(|trial| has_reading(trial)) => {
-                by_state(|state| units_of(&cell.in_state(state)))
-            }
-            Scale::Ratio | Scale::Difference { .. } => Vec::new(),
-        },
+        by_state,
         notes: [
             (cell.state == Some(TrialState::Far)).then_some(Finding::FarState),
             without_placebo(spec, arm, baseline),
             whole_trials(spec, cell.spec),
             stopped(cell, baseline).filter(|_| is_cpu),
             stopped(cell, arm).filter(|_| is_cpu),
+            reopened(cell, baseline).filter(|_| is_cpu),
+            reopened(cell, arm).filter(|_| is_cpu),
+            interaction,
         ]
         .into_iter()
         .flatten()
@@ -358,22 +362,27 @@ fn difference(units: &Units) -> Option<DifferenceEffect> {
 /// Units of each state that it takes to tell an effect by state.
 pub const UNITS_BY_STATE_MIN: usize = 4;
 
-/// The effect in each state of the machine, where both were met often enough: pairing removes noise that adds, and no
-/// interaction.
-fn by_state(units_in: impl Fn(TrialState) -> Units) -> Vec<StateEffect> {
-    let in_state = |state: TrialState| {
-        let effect = estimate(&units_in(state).values).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
+/// The effect in each state of the machine, where both were met often enough, and how far they differ: pairing removes
+/// noise that adds, and no interaction. Rounds of one state belong to none of the other.
+fn by_state(units_in: impl Fn(TrialState) -> Units) -> (Vec<StateEffect>, Option<Finding>) {
+    let [near, far] = [TrialState::Near, TrialState::Far].map(|state| units_in(state).values);
+    let effect = |values: &[f64], is_far: bool| {
+        let effect = estimate(values).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
         Some(StateEffect {
-            is_far: state == TrialState::Far,
+            is_far,
             units: u32::try_from(effect.units).unwrap_or(u32::MAX),
             ratio: effect.mean.exp(),
             interval: (effect.low.exp(), effect.high.exp()),
         })
     };
-    match (in_state(TrialState::Near), in_state(TrialState::Far)) {
-        (Some(near), Some(far)) => vec![near, far],
-        _ => Vec::new(),
-    }
+    let (Some(of_near), Some(of_far)) = (effect(&near, false), effect(&far, true)) else {
+        return (Vec::new(), None);
+    };
+    let interaction = estimate_unpaired(&far, &near, ALPHA).map(|apart| Finding::StateInteraction {
+        ratio: apart.mean.exp(),
+        interval: (apart.low.exp(), apart.high.exp()),
+    });
+    (vec![of_near, of_far], interaction)
 }
 
 /// Everything that makes the cell invalid for this metric.
@@ -578,6 +587,14 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
 fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding> {
     let whole = spec.whole_trials.iter().find(|it| it.cell_id == cell.id && cell.alternation.is_none())?;
     Some(Finding::WholeTrials { why: whole.why })
+}
+
+/// Counts the connections that an arm had closed since its slice before.
+fn reopened(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
+    let slices = || cell.of_arm(arm).flat_map(|trial| &trial.slices);
+    let connections: u64 = slices().map(|slice| u64::from(slice.reopened)).sum();
+    let slices = slices().count() as u64;
+    (connections > 0).then(|| Finding::Reopened { arm: arm.to_owned(), connections, slices })
 }
 
 /// Names an arm that was stopped between its slices, so that it took nothing from the others.

@@ -333,6 +333,22 @@ findings! {
         /// Why not.
         why: NoTurns,
     }
+    /// How far the effect depends on the machine's state.
+    StateInteraction = "state-interaction" {
+        /// The ratio in the far state over that in the near one.
+        ratio: f64,
+        /// Its interval.
+        interval: (f64, f64),
+    }
+    /// Connections that an arm had closed were opened again before its slices.
+    Reopened = "reopened" {
+        /// Arm.
+        arm: String,
+        /// Connections.
+        connections: u64,
+        /// Its slices.
+        slices: u64,
+    }
     /// An arm worked while it waited, and was stopped between its slices.
     StoppedBetweenSlices = "stopped-between-slices" {
         /// Arm.

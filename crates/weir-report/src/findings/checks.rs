@@ -279,7 +279,6 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "基线自身每条消息 CPU 的变化：{effects}；超出噪声时至多允许 {limit}",
             )
         }
-        Finding::RoundComponents { .. } => components(language, finding)?,
         _ => return None,
     })
 }
@@ -496,6 +495,7 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
 
 fn of_baseline(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
+        Finding::RoundComponents { .. } => components(language, finding)?,
         Finding::NeverAgainstItself => language
             .choose([
                 "the baseline was never paired with itself",

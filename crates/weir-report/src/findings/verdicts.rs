@@ -4,13 +4,13 @@ use weir_record::finding::{Finding, Witness, WitnessBearing};
 
 use super::phrases::{exclusion, failed_trial, per, plural, rate, units_of};
 use crate::{
-    format::{self, percent},
+    format::{self, count, percent},
     language::{Language, told},
 };
 
 /// The finding, where it is one of these.
 pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
-    let of = [of_units, of_arms, of_figures, of_decision];
+    let of = [of_units, of_arms, of_figures, of_cells, of_decision];
     of.iter().find_map(|group| group(language, finding))
 }
 
@@ -113,25 +113,6 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：负载生成器的 p99 发送滞后为响应时间中位数的 {share}",
             )
         }
-        Finding::WholeTrials { why } => {
-            let why = language.choose(why.words());
-            told!(
-                language,
-                "measured in whole trials, without turns: {why}",
-                "번갈아 실행하지 않고 전체 시행으로 측정함: {why}",
-                "未轮流运行，以完整试验测量：{why}",
-            )
-        }
-        Finding::StoppedBetweenSlices { arm, share, stopped, runs } => {
-            let share = percent(*share);
-            told!(
-                language,
-                "{arm} used {share} of a CPU while it waited and was stopped between its slices in {stopped} of {runs} \
-                 runs",
-                "{arm}: 기다리는 동안 CPU 하나의 {share}를 써서 실행 {runs}회 중 {stopped}회는 슬라이스 사이에 정지시킴",
-                "{arm}：等待时占用一个 CPU 的 {share}，{runs} 次运行中有 {stopped} 次在时间片之间被暂停",
-            )
-        }
         Finding::LowerBound { arm, per_second, kind } => {
             let rate = format!("{} {}", format::grouped(*per_second), rate(language, *kind));
             told!(
@@ -150,6 +131,51 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
                 "it also enters the kernel {arm} times per {per} instead of {baseline}",
                 "{per}당 시스템 콜도 {baseline}회가 아니라 {arm}회입니다",
                 "每{per}的系统调用也是 {arm} 次，而不是 {baseline} 次",
+            )
+        }
+        _ => return None,
+    })
+}
+
+/// How a cell was measured.
+fn of_cells(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::StateInteraction { ratio, interval } => {
+            let ratio = format::ratio_and_interval(Some(*ratio), Some(*interval));
+            told!(
+                language,
+                "the ratio in the far state is {ratio} times that in the near state",
+                "먼 상태(far)의 비율은 가까운 상태(near)의 {ratio}배",
+                "远状态（far）的比值是近状态（near）的 {ratio} 倍",
+            )
+        }
+        Finding::Reopened { arm, connections, slices } => {
+            let (connections, slices) = (count(*connections), count(*slices));
+            told!(
+                language,
+                "{arm} had closed {connections} connections, which were opened again before its {slices} slices and not in \
+                 them",
+                "{arm}: 스스로 닫은 연결 {connections}개를 슬라이스 {slices}개가 시작되기 전에 다시 열었음(측정에는 포함되지 않음)",
+                "{arm}：已关闭 {connections} 个连接，在其 {slices} 个时间片开始之前重新打开，不计入测量",
+            )
+        }
+        Finding::WholeTrials { why } => {
+            let why = language.choose(why.words());
+            told!(
+                language,
+                "measured in whole trials, without turns: {why}",
+                "번갈아 실행하지 않고 전체 시행으로 측정함: {why}",
+                "未轮流运行，以完整试验测量：{why}",
+            )
+        }
+        Finding::StoppedBetweenSlices { arm, share, stopped, runs } => {
+            let share = percent(*share);
+            told!(
+                language,
+                "{arm} used {share} of a CPU while it waited and was stopped between its slices in {stopped} of {runs} \
+                 runs",
+                "{arm}: 기다리는 동안 CPU 하나의 {share}를 써서 실행 {runs}회 중 {stopped}회는 슬라이스 사이에 정지시킴",
+                "{arm}：等待时占用一个 CPU 的 {share}，{runs} 次运行中有 {stopped} 次在时间片之间被暂停",
             )
         }
         _ => return None,
