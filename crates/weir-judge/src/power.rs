@@ -2,6 +2,7 @@
 //! one. Pure; without such rounds nothing is said.
 
 use weir_record::{
+    finding::{Finding, RoundComponents},
     machine::Fingerprint,
     metric::Metric,
     spec::{ArmSpec, CellRole, CellSpec, StudySpec},
@@ -77,6 +78,24 @@ pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
     cells.into_iter().flat_map(of_cell).collect()
 }
 
+/// What earlier rounds of the primary cell scatter by, and what would do best in the same time: for each arm what the
+/// first of these runs says that has it.
+pub fn components(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<RoundComponents> {
+    let primary = |spec: &StudySpec| spec.cells.iter().find(|cell| cell.role == CellRole::Primary).cloned();
+    let Some(cell) = primary(spec) else { return Vec::new() };
+    let is_same = |run: &&StudyResult| primary(&run.spec).is_some_and(|own| is_same_cell(&own, &cell));
+    let of_run = |run: &StudyResult| {
+        let found = run.checks.iter().find_map(|check| match &check.detail {
+            Finding::RoundComponents { arms } => Some(arms.clone()),
+            _ => None,
+        });
+        found.unwrap_or_default()
+    };
+    let told: Vec<RoundComponents> = earlier.iter().filter(is_same).flat_map(of_run).collect();
+    let of_arm = |arm: &ArmSpec| told.iter().find(|it| it.arm == arm.name).cloned();
+    spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).filter_map(of_arm).collect()
+}
+
 /// Logarithms of earlier runs, one set for each that has the cell: of the first comparison that is meant.
 fn sets(
     cell: &CellSpec,
@@ -98,7 +117,7 @@ fn sets(
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{spec::LoadMode, trial::TrialRecord};
+    use weir_record::{spec::LoadMode, study::Check, trial::TrialRecord};
 
     use super::*;
     use crate::{judge, sample};
@@ -155,6 +174,34 @@ mod tests {
         let mut longer = run(&["epoll", "uring"], 0.02);
         longer.spec.cells[0].window_ns *= 2;
         assert_eq!(found(&["epoll", "uring"], 12, &[longer]), None, "windows of another length");
+    }
+
+    #[test]
+    fn the_newest_run_of_the_primary_cell_tells_what_rounds_scatter_by() {
+        let told = |permutations_best: u32, arms: &[&str]| {
+            let mut run = run(arms, 0.02);
+            let of_arm = |arm: &&str| RoundComponents {
+                arm: (*arm).to_owned(),
+                within: 0.01,
+                between: 0.02,
+                permutations: 8,
+                rounds: 44,
+                permutations_best,
+                rounds_best: 60,
+            };
+            let arms = arms.iter().skip(1).map(of_arm).collect();
+            let detail = Finding::RoundComponents { arms };
+            run.checks = vec![Check { name: "round-components".to_owned(), passed: true, detail }];
+            run
+        };
+        let spec = sample::study(&["epoll", "uring", "poll"], 12, 1);
+        let mut other = told(9, &["epoll", "poll"]);
+        other.spec.cells[0].window_ns *= 2;
+        let earlier = [other, told(3, &["epoll", "uring"]), told(5, &["epoll", "uring", "poll"])];
+        let found = components(&spec, &earlier);
+        let found: Vec<(&str, u32)> = found.iter().map(|it| (it.arm.as_str(), it.permutations_best)).collect();
+        assert_eq!(found, [("uring", 3), ("poll", 5)]);
+        assert_eq!(components(&spec, &[run(&["epoll", "uring"], 0.02)]), []);
     }
 
     #[test]
