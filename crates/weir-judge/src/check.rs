@@ -20,7 +20,7 @@ use crate::{
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     progress::{self, Progress},
-    slice_order,
+    segments, slice_order,
 };
 
 /// Smallest share of the messages an open-loop trial started that must come back inside its window.
@@ -56,6 +56,7 @@ pub(crate) fn all(
     ]);
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
+    checks.extend(segments::check(spec, gate, trials));
     checks.extend(components::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));

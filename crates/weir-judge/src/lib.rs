@@ -42,6 +42,7 @@ mod listening;
 mod obstacle;
 mod overview;
 mod scaling;
+mod segments;
 mod slice_order;
 mod strace;
 mod summary;

@@ -275,6 +275,13 @@ findings! {
         /// Largest change that passes where it is more than noise.
         change_max: f64,
     }
+    /// Whether slices send what long ones do.
+    Segments = "segments" {
+        /// Every arm that does not, and some that do.
+        arms: Vec<SegmentsOfArm>,
+        /// Largest difference that passes where it is more than noise.
+        change_max: f64,
+    }
     /// What rounds of the primary cell scatter by, and what would do best in the same time.
     RoundComponents = "round-components" {
         /// Each arm against its baseline.

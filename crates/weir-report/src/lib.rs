@@ -19,6 +19,7 @@ mod aggregate;
 mod cause;
 mod chart;
 mod chart_page;
+mod check_words;
 mod connection_costs;
 mod csv;
 mod definitions;

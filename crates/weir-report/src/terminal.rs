@@ -7,7 +7,7 @@ use weir_record::{
 };
 
 use crate::{
-    added_cost, chart,
+    added_cost, chart, check_words,
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
     format, frontier, goals, guidance, io_models, metrics, notes, overview, published,
     section::{Content, Section},
@@ -337,7 +337,7 @@ fn notes(view: &View<'_>, out: &mut Output) {
         lines.push(format!("≥{colon}{}", view.word(Word::GeneratorBound)));
     }
     for check in view.result.checks.iter().filter(|check| !check.passed) {
-        let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
+        let name = check_words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
         let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail));
         lines.push(format!("✗ {failed} · {name}{colon}{found}"));
     }

@@ -552,6 +552,7 @@ words! {
     CheckOverflow: "no completion queue overflow" | "완료 큐 넘침 없음" | "完成队列无溢出";
     CheckExclusions: "noise set all arms aside alike" | "노이즈로 인한 제외가 비교 대상마다 고름" | "各方案被噪声剔除的程度相当";
     CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "时间片不受先前运行影响";
+    CheckSegments: "slices send what long ones do" | "슬라이스가 긴 구간과 같은 트래픽을 보냄" | "时间片与长时段发送的流量一致";
     CheckComponents: "what rounds scatter by is known" | "라운드가 흩어지는 원인이 확인됨" | "轮次离散的来源已知";
     CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
@@ -663,42 +664,6 @@ pub(crate) fn role(role: CellRole) -> Word {
         CellRole::Primary => Word::Primary,
         CellRole::Confirmatory => Word::Confirmatory,
         CellRole::Exploratory => Word::Exploratory,
-    }
-}
-
-/// Name of the check that names those a study does without; it has no outcome.
-pub(crate) const NOT_ASKED: &str = "not-asked";
-
-/// What a validity check asserts, for the checks that are known by name.
-pub(crate) fn check(name: &str) -> Option<Word> {
-    match name {
-        "bytes-verified" => Some(Word::CheckBytes),
-        "responses-checked" => Some(Word::CheckResponses),
-        "operations-counted" => Some(Word::CheckCounted),
-        NOT_ASKED => Some(Word::CheckNotAsked),
-        "repeatable" => Some(Word::CheckRepeatable),
-        "replies-checked" => Some(Word::CheckReplies),
-        "chain-whole" => Some(Word::CheckChain),
-        "wakes-recovered" => Some(Word::CheckRecovered),
-        "failures-classified" => Some(Word::CheckFailures),
-        "littles-law" => Some(Word::CheckLittle),
-        "generator-headroom" => Some(Word::CheckHeadroom),
-        "processes" => Some(Word::CheckProcesses),
-        "rate-kept" => Some(Word::CheckRate),
-        "completion-overflow" => Some(Word::CheckOverflow),
-        "machine-states" => Some(Word::CheckStates),
-        "programs-complete" => Some(Word::CheckPrograms),
-        "slice-order" => Some(Word::CheckSliceOrder),
-        "round-components" => Some(Word::CheckComponents),
-        "exclusions-balanced" => Some(Word::CheckExclusions),
-        "steal" => Some(Word::CheckSteal),
-        "foreign-cpu" => Some(Word::CheckForeign),
-        "steady-machine" => Some(Word::CheckDrift),
-        "steady-warm-up" => Some(Word::CheckWarmUp),
-        "interleaving" => Some(Word::CheckInterleaving),
-        "schedule" => Some(Word::CheckSchedule),
-        "baseline-against-itself" => Some(Word::CheckItself),
-        _ => None,
     }
 }
 

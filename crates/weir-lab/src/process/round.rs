@@ -17,7 +17,7 @@ use std::{
 
 use weir_evidence::{
     edge::Edge,
-    ladder, memory,
+    ladder, memory, network,
     observer::{EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, UnderStrace},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
@@ -304,6 +304,7 @@ struct SliceEdge {
     tree: ProcessTree,
     generator_cpu_ns: u64,
     softirq_cpu_ns: u64,
+    segments_sent: u64,
 }
 
 /// What an arm did since its slice before.
@@ -342,6 +343,7 @@ impl Ran {
             stopped: waited.stopped,
             errors: counts.failures.errors(),
             reopened: waited.reopened,
+            segments: after.segments_sent.saturating_sub(before.segments_sent),
         }
     }
 }
@@ -450,6 +452,7 @@ impl Arm {
             tree: ProcessTree::snapshot(self.pid).unwrap_or_default(),
             generator_cpu_ns: family_cpu_ns(generator.group.pid()),
             softirq_cpu_ns: cpu_ns_of(&generator.softirq),
+            segments_sent: network::segments_sent(),
         }
     }
 

@@ -45,6 +45,19 @@ pub enum SlicePlace {
     },
 }
 
+/// TCP segments that an arm's messages take, both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SegmentsOfArm {
+    /// Arm.
+    pub arm: String,
+    /// Cell.
+    pub cell_id: String,
+    /// For each message of its slices.
+    pub in_slices: f64,
+    /// For each message of slices of evidence that nobody watched.
+    pub in_long: f64,
+}
+
 /// Where the values of an arm's rounds scatter, as standard deviations of a round's logarithm of the ratio.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundComponents {

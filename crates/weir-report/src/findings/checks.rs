@@ -1,7 +1,7 @@
 //! What checks of a study's validity found.
 
 use weir_record::finding::{
-    ArmExclusions, Finding, OrderEffect, RoundComponents, SlicePlace, Stopped, UnitKind,
+    ArmExclusions, Finding, OrderEffect, RoundComponents, SegmentsOfArm, SlicePlace, Stopped, UnitKind,
 };
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
@@ -329,6 +329,30 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
     ))
 }
 
+/// Segments for each message, in short slices and in long ones.
+fn segments(language: Language, finding: &Finding) -> Option<String> {
+    let Finding::Segments { arms, change_max } = finding else { return None };
+    let one = |of: &SegmentsOfArm| {
+        let [slices, long] = [of.in_slices, of.in_long].map(|each| format!("{each:.3}"));
+        let SegmentsOfArm { arm, cell_id, .. } = of;
+        told!(
+            language,
+            "{arm} {slices} and {long} ({cell_id})",
+            "{arm} {slices}, {long}({cell_id})",
+            "{arm} {slices} 与 {long}（{cell_id}）",
+        )
+    };
+    let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
+    let limit = percent(*change_max);
+    Some(told!(
+        language,
+        "TCP segments a message in slices and in long ones: {arms}; they may differ by {limit} where that is more than \
+         noise",
+        "메시지당 TCP 세그먼트(슬라이스, 긴 구간): {arms}. 노이즈보다 클 때 허용되는 차이는 {limit}까지",
+        "每条消息的 TCP 报文段（时间片与长时段）：{arms}；超出噪声时至多允许相差 {limit}",
+    ))
+}
+
 /// What rounds scatter by.
 fn components(language: Language, finding: &Finding) -> Option<String> {
     let Finding::RoundComponents { arms } = finding else { return None };
@@ -496,6 +520,7 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
 fn of_baseline(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::RoundComponents { .. } => components(language, finding)?,
+        Finding::Segments { .. } => segments(language, finding)?,
         Finding::NeverAgainstItself => language
             .choose([
                 "the baseline was never paired with itself",

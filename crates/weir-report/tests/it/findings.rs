@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weir_record::{
     finding::{
         ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, NoTurns,
-        OrderEffect, RoundComponents, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        OrderEffect, RoundComponents, SegmentsOfArm, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -144,6 +144,18 @@ fn of_the_baseline() -> Vec<Example> {
         (
             Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
+        ),
+        (
+            Finding::Segments {
+                arms: vec![SegmentsOfArm {
+                    arm: arm(),
+                    cell_id: "c7".to_owned(),
+                    in_slices: 2.125,
+                    in_long: 2.064,
+                }],
+                change_max: 0.01,
+            },
+            vec!["my arm", "c7", "2.125", "2.064", "1 %"],
         ),
         (
             Finding::RoundComponents {
