@@ -151,7 +151,7 @@ fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
         let (own, further): (Vec<_>, Vec<_>) =
             compared.into_iter().partition(|it| it.metric == Metric::ServerCpuPerMessage);
         rows.push(arm_row(view, arm, summary, own.first().copied()));
-        for comparison in further {
+        for comparison in further.into_iter().filter(|it| !view.is_server_cpu_again(it)) {
             let name = format!("  {}", metrics::short(view, comparison.metric));
             rows.push(Row { name, further: true, ..comparison_row(view, Some(comparison)) });
         }

@@ -164,6 +164,21 @@ impl<'a> View<'a> {
         self.cell(cell_id).is_some_and(CellSpec::is_simulated)
     }
 
+    /// Whether it says once more what server CPU says: an arm that does next to nothing while it waits costs the same with
+    /// waiting included.
+    pub(crate) fn is_server_cpu_again(&self, comparison: &Comparison) -> bool {
+        /// Ratios that are as close stand beside each other as one number.
+        const APART_MAX: f64 = 0.005;
+        let is_its = |it: &&Comparison| {
+            it.metric == Metric::ServerCpuPerMessage
+                && (&it.cell_id, &it.arm, &it.baseline)
+                    == (&comparison.cell_id, &comparison.arm, &comparison.baseline)
+        };
+        let server_cpu = self.result.comparisons.iter().find(is_its).and_then(|it| it.ratio);
+        comparison.metric == Metric::ServerCpuWithWaiting
+            && server_cpu.zip(comparison.ratio).is_some_and(|(one, other)| (other / one - 1.0).abs() < APART_MAX)
+    }
+
     /// Comparisons of one metric that were measured, cells in order. An arm that never ran is named elsewhere.
     pub(crate) fn comparisons_of(&self, metric: Metric) -> Vec<&'a Comparison> {
         let has_figure = |it: &Comparison| it.ratio.is_some() || it.difference.is_some();

@@ -36,10 +36,11 @@ pub fn wait_for_any() {
     }
 }
 
-/// Commands of the children of this process that were seen stopped until then.
+/// Commands of the children of this process that were seen stopped until then, or for a while.
 pub fn stopped_until(over: &AtomicBool) -> BTreeSet<String> {
+    let deadline = Instant::now() + PATIENCE;
     let mut stopped = BTreeSet::new();
-    while !over.load(Ordering::Relaxed) {
+    while !over.load(Ordering::Relaxed) && Instant::now() < deadline {
         stopped.extend(find("").into_iter().filter(|it| it.is_stopped).map(|it| it.command));
         std::thread::yield_now();
     }
