@@ -18,8 +18,8 @@ pub(crate) fn merged_quantiles<'a>(
     Ok(QUANTILES.into_iter().filter_map(|q| Some((q, quantile_ns(&merged, q)?))).collect())
 }
 
-/// Whether one distribution alone has samples enough beyond a quantile. What is pooled over rounds has no more than each
-/// of them: the rounds are what is independent.
+/// Whether one distribution alone has samples enough beyond a quantile. What is pooled over rounds has no more than
+/// each of them: the rounds are what is independent.
 pub(crate) fn is_held(samples: u64, quantile: f64) -> bool {
     samples as f64 * quantile.min(1.0 - quantile) >= SAMPLES_BEYOND_MIN * (1.0 - 1e-9)
 }

@@ -13,8 +13,8 @@
 //!    Holm's correction. Exploratory cells claim nothing. The baseline against itself is a check beside, and no second
 //!    test.
 //! 4. A verdict on server CPU stands only if machine CPU, server CPU with waiting included, and both arms at one equal
-//!    rate, are known not to go the other way by more than the margin (`equal_rate`). No verdict comes from an unfinished
-//!    schedule.
+//!    rate, are known not to go the other way by more than the margin (`equal_rate`). No verdict comes from an
+//!    unfinished schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
 //!    two other arms is set beside a comparison of these two, in its cell and in the open-loop cells of the same shape.
 //!    The noise floor is always that of the first arm, the only one that runs twice in a block.

@@ -1,8 +1,9 @@
 //! Whether short slices send what long ones do. Pure.
 //!
 //! A connection that waits between its slices may find its congestion window closed again, and a burst at a slice's
-//! begin may be cut otherwise than a steady stream: then a slice measures another traffic than it stands for. The slices
-//! of evidence of the same rounds are some twenty times longer, and those that nobody watches have the same clocks.
+//! begin may be cut otherwise than a steady stream: then a slice measures another traffic than it stands for. The
+//! slices of evidence of the same rounds are some twenty times longer, and those that nobody watches have the same
+//! clocks.
 
 use weir_record::{
     finding::{Finding, SegmentsOfArm},

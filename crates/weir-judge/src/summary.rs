@@ -45,9 +45,9 @@ pub(crate) fn summarize(
 /// What is rarer is no figure of slices: each has an edge, and what waits there is among its slowest.
 const SLICES_QUANTILE_MAX: f64 = 0.99;
 
-/// Whether a quantile is a figure. Where arms take turns it is one that every round has samples enough for. A job that is
-/// stopped between its turns keeps only those that the operations in flight meanwhile do not reach, and its histogram
-/// has all.
+/// Whether a quantile is a figure. Where arms take turns it is one that every round has samples enough for. A job that
+/// is stopped between its turns keeps only those that the operations in flight meanwhile do not reach, and its
+/// histogram has all.
 fn is_known(cell: &CellSpec, loads: &[&LoadReport], quantile: f64) -> bool {
     if cell.alternation.is_none() {
         return true;

@@ -1,4 +1,4 @@
-//! The effect by state of the machine: both, and how far they differ. Connections that were opened again are told beside.
+//! The effect by state of the machine: both, and how far they differ. Connections that were opened again are told too.
 
 use weir_judge::{judge, sample};
 use weir_record::{

@@ -164,8 +164,8 @@ impl<'a> View<'a> {
         self.cell(cell_id).is_some_and(CellSpec::is_simulated)
     }
 
-    /// Whether it says once more what server CPU says: an arm that does next to nothing while it waits costs the same with
-    /// waiting included.
+    /// Whether it says once more what server CPU says: an arm that does next to nothing while it waits costs the same
+    /// with waiting included.
     pub(crate) fn is_server_cpu_again(&self, comparison: &Comparison) -> bool {
         /// Ratios that are as close stand beside each other as one number.
         const APART_MAX: f64 = 0.005;

@@ -19,8 +19,8 @@ const CONNECTION_BYTES: u64 = 16 << 10;
 /// What a thread of the blocking driver has touched of its stacks, its own and the kernel's.
 const THREAD_BYTES: u64 = 32 << 10;
 
-/// Refuses a study of which one cell needs more memory than there is, with the limit that would do. What a cell needs is
-/// an estimate from below: a study that is let may still fail, and one that is refused could not have run.
+/// Refuses a study of which one cell needs more memory than there is, with the limit that would do. What a cell needs
+/// is an estimate from below: a study that is let may still fail, and one that is refused could not have run.
 pub(super) fn check(spec: &StudySpec, budget: Option<MemoryBudget>) -> Result<(), LaunchError> {
     let Some(MemoryBudget { available_bytes, group_limit_bytes }) = budget else { return Ok(()) };
     let loaded = spec.cells.iter().filter(|cell| protocol::of(cell).generator().is_some());
@@ -98,7 +98,7 @@ mod tests {
         let large = CellSpec { id: "c4000".to_owned(), connections: 4_000, ..spec.cells[0].clone() };
         spec.cells.insert(0, large);
         alternation::apply(&mut spec);
-        // Three servers with 4000 connections of 16 KiB each, and the generator: 12 + 187.5 + 16 MiB, and 0.25 in flight.
+        // Three servers with 4000 connections of 16 KiB each, and the generator: 12 + 187.5 + 16 MiB, 0.25 in flight.
         assert_eq!(refusal(&spec, 216, None), None);
         assert!(check(&spec, None).is_ok(), "nobody knows");
         let refused = refusal(&spec, 200, Some(512)).expect("16 MiB are missing");
