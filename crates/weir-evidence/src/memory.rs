@@ -123,7 +123,11 @@ mod tests {
         write("sys/fs/cgroup/user/memory.max", "500000\n");
         write("sys/fs/cgroup/user/memory.current", "300000\n");
         write("sys/fs/cgroup/user/memory.stat", "anon 1\ninactive_file 50000\nactive_file 10000\n");
-        assert_eq!(budget(), Some((260_000, Some(500_000))), "the caches of the group above can be taken back");
+        assert_eq!(
+            budget(),
+            Some((260_000, Some(500_000))),
+            "the caches of the group above can be taken back"
+        );
         write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "100000\n");
         write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "200000\n");
         assert_eq!(budget(), Some((0, Some(100_000))), "it holds more than it may");

@@ -37,8 +37,7 @@ fn aggregate(gate: &Gate, cell: &CellTrials<'_>, arm: &str) -> Option<Aggregate>
     }
     let whole = loads.iter().filter(|load| load.failures.errors() == 0);
     let is_rare = |quantile: f64| {
-        cell.spec.alternation.is_some()
-            && whole.clone().any(|load| !is_held(load.response.count, quantile))
+        cell.spec.alternation.is_some() && whole.clone().any(|load| !is_held(load.response.count, quantile))
     };
     let row = |statistic: Statistic| {
         if quantile_of(statistic).is_some_and(is_rare) {

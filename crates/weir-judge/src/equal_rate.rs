@@ -217,7 +217,9 @@ mod tests {
     fn an_equal_rate_must_bear_equivalence_out_where_the_generator_was_the_limit() {
         let held = |is_bound: bool, effect: Option<Estimate>| {
             let claim = Claim { log: 0.0, margin: 1.01_f64.ln(), is_bound };
-            claim.held_at(&AtRate { per_second: 1e5, rounds: 66, effect }, 66).and_then(|(_, verdict)| verdict)
+            claim
+                .held_at(&AtRate { per_second: 1e5, rounds: 66, effect }, 66)
+                .and_then(|(_, verdict)| verdict)
         };
         let (wide, apart) = (Some(estimate(0.9, 1.2, 66)), Some(estimate(1.02, 1.05, 66)));
         assert_eq!(held(true, wide), Some(Verdict::Inconclusive));

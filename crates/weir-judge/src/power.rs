@@ -199,7 +199,8 @@ mod tests {
         other.spec.cells[0].window_ns *= 2;
         let earlier = [other, told(3, &["epoll", "uring"]), told(5, &["epoll", "uring", "poll"])];
         let found = components(&spec, &earlier);
-        let found: Vec<(&str, u32)> = found.iter().map(|it| (it.arm.as_str(), it.permutations_best)).collect();
+        let found: Vec<(&str, u32)> =
+            found.iter().map(|it| (it.arm.as_str(), it.permutations_best)).collect();
         assert_eq!(found, [("uring", 3), ("poll", 5)]);
         assert_eq!(components(&spec, &[run(&["epoll", "uring"], 0.02)]), []);
     }

@@ -83,11 +83,8 @@ mod tests {
         spec.cells[0].alternation =
             Some(Alternation { slice_ns: 1, permutations: 2, prime_messages: 1, evidence: None });
         let slice = |segments: u64| SliceRecord { messages: 10_000, segments, ..SliceRecord::default() };
-        let evidence = |rung: Rung, segments: u64| EvidenceSlice {
-            rung,
-            slice: slice(segments),
-            readings: Vec::new(),
-        };
+        let evidence =
+            |rung: Rung, segments: u64| EvidenceSlice { rung, slice: slice(segments), readings: Vec::new() };
         let trial = |block: u32| TrialRecord {
             slices: vec![slice(in_slices + u64::from(block % 2)); 2],
             // What the programs watch is no slice of the same kind.

@@ -15,8 +15,8 @@ use weir_stats::{
 use crate::{
     alternation,
     limits::{
-        self, ARMS_MAX, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, PUBLISHED_MAX, RATE_PER_SECOND, SHARE,
-        EQUIVALENCE_MARGIN, SpecError, TIME_CAP_NS, WARMUP_NS, WINDOW_NS, instead, level, within,
+        self, ARMS_MAX, BYTES_IN_FLIGHT_MAX, CELLS_MAX, EQUIVALENCE_MARGIN, Level, PUBLISHED_MAX,
+        RATE_PER_SECOND, SHARE, SpecError, TIME_CAP_NS, WARMUP_NS, WINDOW_NS, instead, level, within,
     },
     protocol,
 };

@@ -30,7 +30,9 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
     // A disk is asked at once; there is no second clock, and no engine of ours.
     let of_servers = [Of::Word(Word::ServiceTime), Of::Word(Word::Syscalls)];
     let is_told = |of: &Of| match of {
-        Of::Metric(Metric::ServerCpuWithWaiting) => !view.comparisons_of(Metric::ServerCpuWithWaiting).is_empty(),
+        Of::Metric(Metric::ServerCpuWithWaiting) => {
+            !view.comparisons_of(Metric::ServerCpuWithWaiting).is_empty()
+        }
         of => !view.is_storage || !of_servers.contains(of),
     };
     let terms = TERMS.into_iter().filter(|(of, _)| is_told(of));

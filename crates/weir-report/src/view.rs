@@ -176,7 +176,9 @@ impl<'a> View<'a> {
         };
         let server_cpu = self.result.comparisons.iter().find(is_its).and_then(|it| it.ratio);
         comparison.metric == Metric::ServerCpuWithWaiting
-            && server_cpu.zip(comparison.ratio).is_some_and(|(one, other)| (other / one - 1.0).abs() < APART_MAX)
+            && server_cpu
+                .zip(comparison.ratio)
+                .is_some_and(|(one, other)| (other / one - 1.0).abs() < APART_MAX)
     }
 
     /// Comparisons of one metric that were measured, cells in order. An arm that never ran is named elsewhere.

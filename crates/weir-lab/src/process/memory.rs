@@ -53,12 +53,8 @@ fn mib(bytes: u64) -> u64 {
 
 /// What a cell needs at least: all runs of a round, or the largest of its servers.
 fn needed_bytes(spec: &StudySpec, cell: &CellSpec) -> u64 {
-    let own: Vec<u64> = spec
-        .arms
-        .iter()
-        .filter(|arm| cell.has_arm(&arm.name))
-        .map(|arm| server_bytes(arm, cell))
-        .collect();
+    let own: Vec<u64> =
+        spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).map(|arm| server_bytes(arm, cell)).collect();
     let servers = match (cell.alternation, own.first()) {
         // The baseline is up twice.
         (Some(_), Some(baseline)) => own.iter().sum::<u64>() + baseline,

@@ -154,7 +154,9 @@ impl NoTurns {
     /// In English, Korean and Chinese.
     pub fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Asked => ["the study asks for whole trials", "연구 파일이 전체 시행을 지정함", "研究文件要求完整试验"],
+            Self::Asked => {
+                ["the study asks for whole trials", "연구 파일이 전체 시행을 지정함", "研究文件要求完整试验"]
+            }
             Self::ConnectionEach => [
                 "a connection for each message leaves work in the kernel for whoever comes next",
                 "메시지마다 새 연결을 쓰면 커널에 남은 일이 다음 대상의 차례로 넘어감",

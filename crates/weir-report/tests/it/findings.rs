@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use weir_record::{
     finding::{
         ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, NoTurns,
-        OrderEffect, RoundComponents, SegmentsOfArm, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        OrderEffect, RoundComponents, SegmentsOfArm, SharedPart, SlicePlace, Stopped, UnitKind, Witness,
+        WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -198,14 +199,8 @@ fn of_comparisons() -> Vec<Example> {
     vec![
         (Finding::Oversubscribed { threads: 5, cpus: 2 }, vec!["5", "2"]),
         (Finding::FarState, vec![]),
-        (
-            Finding::StateInteraction { ratio: 0.912, interval: (0.87, 0.955) },
-            vec!["0.912 [0.870, 0.955]"],
-        ),
-        (
-            Finding::Reopened { arm: arm(), connections: 1_234, slices: 567 },
-            vec!["my arm", "1,234", "567"],
-        ),
+        (Finding::StateInteraction { ratio: 0.912, interval: (0.87, 0.955) }, vec!["0.912 [0.870, 0.955]"]),
+        (Finding::Reopened { arm: arm(), connections: 1_234, slices: 567 }, vec!["my arm", "1,234", "567"]),
         (Finding::WholeTrials { why: NoTurns::Writes }, vec![]),
         (
             Finding::StoppedBetweenSlices { arm: arm(), share: 0.973, stopped: 11, runs: 88 },

@@ -7,9 +7,7 @@ use std::{
 
 use anyhow::Result;
 use weir_judge::power::{self, Expected, Found};
-use weir_record::{
-    finding::RoundComponents, machine::Fingerprint, spec::StudySpec, study::StudyResult,
-};
+use weir_record::{finding::RoundComponents, machine::Fingerprint, spec::StudySpec, study::StudyResult};
 use weir_store::{FILE_NAME, Store};
 
 use super::report;
