@@ -15,7 +15,7 @@ use crate::{
     table::Table,
     tables,
     view::{View, bound},
-    words::{self, Word},
+    words::Word,
 };
 
 /// The narrowest table that is drawn; a narrower terminal breaks its lines itself.
