@@ -76,7 +76,7 @@ pub fn play(words: &[&str]) -> bool {
         }
         ["listen-in-background", port] => drop(start(&["listen", port])),
         ["start-lingerer"] => drop(start(&["linger"])),
-        ["start-spinner"] => drop(start(&["spin"])),
+        ["start-spinner"] => start_spinner(),
         ["spin"] => spin(),
         ["linger", ..] => linger(),
         ["neighbour", how, address, port] => neighbour(how, &format!("{address} {port}")),
@@ -92,6 +92,14 @@ pub fn play(words: &[&str]) -> bool {
 fn start(words: &[&str]) -> std::process::Child {
     let program = env::current_exe().expect("this program has a path");
     Command::new(program).args(words).process_group(0).spawn().expect("it starts")
+}
+
+/// One that works on in the background as daemons do: in a group of its own, and deaf to a terminal that hangs up.
+fn start_spinner() {
+    let program = env::current_exe().expect("this program has a path");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" spin"]).arg(program);
+    drop(shell.process_group(0).spawn().expect("it starts"));
 }
 
 #[expect(clippy::print_stderr, reason = "the role's program says on standard error why it ends")]
