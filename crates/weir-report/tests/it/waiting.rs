@@ -10,6 +10,9 @@ fn study(factor: f64) -> StudyResult {
     let mut result = fixture::quick();
     let primary = result.primary.expect("it has one");
     let mut with_waiting = result.comparisons[primary].clone();
+    // Notes would name the metric as well.
+    (with_waiting.notes, with_waiting.by_state) = (Vec::new(), Vec::new());
+    (with_waiting.reasons, with_waiting.pairs_excluded) = (Vec::new(), Vec::new());
     with_waiting.metric = Metric::ServerCpuWithWaiting;
     with_waiting.ratio = with_waiting.ratio.map(|ratio| factor * ratio);
     result.comparisons.push(with_waiting);
