@@ -169,7 +169,7 @@ mod tests {
         let mut spec = study(&["epoll", "uring"], 8, 1);
         note_whole_trials(&mut spec);
         let noted = WholeTrials { cell_id: spec.cells[0].id.clone(), why: NoTurns::Asked };
-        assert_eq!(spec.whole_trials, [noted.clone()]);
+        assert_eq!(spec.whole_trials, std::slice::from_ref(&noted));
         spec.cells[0].close = true;
         note_whole_trials(&mut spec);
         assert_eq!(spec.whole_trials, [WholeTrials { why: NoTurns::ConnectionEach, ..noted }]);
