@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    evidence::ArmEvidence,
     finding::{Finding, MessageKind, Stopped, UnitKind},
     load::{FailureCounts, LoadReport},
     spec::{LoadMode, StudySpec},
@@ -30,7 +31,7 @@ pub(crate) fn all(
     spec: &StudySpec,
     gate: &Gate,
     trials: &[&TrialRecord],
-    comparisons: &[Comparison],
+    (comparisons, observed): (&[Comparison], &[ArmEvidence]),
 ) -> Vec<Check> {
     if spec.is_storage() {
         return of_storage(spec, gate, trials, comparisons);
@@ -59,6 +60,7 @@ pub(crate) fn all(
     checks.extend(slice_order::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));
+    checks.extend(evidence::calls_agree(observed));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));

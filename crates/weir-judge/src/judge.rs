@@ -91,7 +91,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let oversubscribed = threads::oversubscribed_cells(spec, judged.fingerprint.cpus_allowed.len());
     note_oversubscribed(&oversubscribed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
-    let mut checks = check::all(spec, &gate, &planned, &comparisons);
+    let observed = evidence::all(spec, &planned);
+    let mut checks = check::all(spec, &gate, &planned, (&comparisons, &observed));
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     let is_finished = progress.blocks_done >= progress.blocks;
     let frontier = frontier::rows(spec, &arms, &comparisons);
@@ -137,7 +138,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         added_costs: added_cost::all(spec, &gate, &cells),
         causes: cause::all(spec, &gate, &cells, is_finished),
         oversubscribed,
-        evidence: evidence::all(spec, &planned),
+        evidence: observed,
         strace: strace::all(spec, &planned),
         threads: thread_use::all(spec, &gate, &cells),
         cpu_differences: account::differences(spec, &planned),

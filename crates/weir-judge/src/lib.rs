@@ -38,6 +38,7 @@ mod guidance;
 mod histogram;
 mod latency_map;
 mod listening;
+mod needed;
 mod obstacle;
 mod overview;
 mod scaling;

@@ -284,6 +284,13 @@ findings! {
         /// Slices of evidence that they observed.
         slices: u64,
     }
+    /// Whether engines and the kernel's programs counted the same system calls, of every kind.
+    CallsAgree = "calls-agree" {
+        /// Arms in a cell that both counted.
+        servers: u64,
+        /// Kinds of which they counted different numbers, the first of them.
+        apart: Vec<CallsApart>,
+    }
     /// Trials that noise excluded, by arm.
     ExclusionsByArm = "exclusions-by-arm" {
         /// Each arm's.

@@ -553,6 +553,7 @@ words! {
     CheckExclusions: "noise set all arms aside alike" | "노이즈로 인한 제외가 비교 대상마다 고름" | "各方案被噪声剔除的程度相当";
     CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "时间片不受先前运行影响";
     CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
+    CheckCalls: "engine and kernel counted the same calls" | "엔진과 커널이 같은 호출을 셈" | "引擎与内核统计的调用相同";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
     CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";
@@ -687,6 +688,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "completion-overflow" => Some(Word::CheckOverflow),
         "machine-states" => Some(Word::CheckStates),
         "programs-complete" => Some(Word::CheckPrograms),
+        "calls-agree" => Some(Word::CheckCalls),
         "slice-order" => Some(Word::CheckSliceOrder),
         "exclusions-balanced" => Some(Word::CheckExclusions),
         "steal" => Some(Word::CheckSteal),

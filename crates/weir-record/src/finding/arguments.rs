@@ -19,6 +19,21 @@ pub struct ArmExclusions {
     pub trials: u32,
 }
 
+/// System calls of one kind that engine and kernel counted, and not alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallsApart {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// `enter`, `wait`, `receive`, `send`, `interest`, `accept`.
+    pub kind: String,
+    /// By the engine.
+    pub engine: u64,
+    /// By the kernel's programs.
+    pub kernel: u64,
+}
+
 /// How much the baseline's own CPU per message changes with the place of its slice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrderEffect {

@@ -1,6 +1,6 @@
 //! What checks of a study's validity found.
 
-use weir_record::finding::{ArmExclusions, Finding, OrderEffect, SlicePlace, Stopped, UnitKind};
+use weir_record::finding::{ArmExclusions, CallsApart, Finding, OrderEffect, SlicePlace, Stopped, UnitKind};
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
 use crate::{
@@ -10,7 +10,8 @@ use crate::{
 
 /// The finding, where it is one of these.
 pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
-    let of = [of_responses, of_load, of_storage, of_noise, of_states, of_schedule, of_baseline];
+    let of =
+        [of_responses, of_load, of_storage, of_noise, of_states, of_evidence, of_schedule, of_baseline];
     of.iter().find_map(|group| group(language, finding))
 }
 
@@ -392,6 +393,12 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "在远状态（far）下比较，该条件的多数有效试验处于此状态",
             ])
             .to_owned(),
+        _ => return None,
+    })
+}
+
+fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
         Finding::ProgramsComplete { missed, without_room, slices } => told!(
             language,
             "in {slices} slices of evidence the kernel's programs missed {missed} events, and {without_room} threads and \
@@ -399,8 +406,36 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
             "관찰 구간 {slices}개에서 커널 프로그램이 놓친 이벤트 {missed}건, 자리가 없던 스레드와 깨움 {without_room}건",
             "{slices} 个观测时间片中，内核程序漏掉 {missed} 个事件，{without_room} 个线程和唤醒没有位置可记",
         ),
+        Finding::CallsAgree { servers, apart } if apart.is_empty() => told!(
+            language,
+            "engine and kernel counted the same system calls of every kind, of {servers} arms in their cells",
+            "엔진과 커널이 센 시스템 콜이 종류마다 일치함(조건별 대상 {servers}개)",
+            "引擎与内核统计的各类系统调用一致（各条件下共 {servers} 个方案）",
+        ),
+        Finding::CallsAgree { servers, apart } => {
+            let told: Vec<String> = apart.iter().map(|it| calls_apart(language, it)).collect();
+            let told = told.join(language.semicolon());
+            told!(
+                language,
+                "of {servers} arms in their cells engine and kernel counted different system calls, which is a mistake of \
+                 Weir's: {told}",
+                "조건별 대상 {servers}개 중 엔진과 커널이 센 시스템 콜이 다른 것이 있음(Weir의 오류): {told}",
+                "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{told}",
+            )
+        }
         _ => return None,
     })
+}
+
+fn calls_apart(language: Language, found: &CallsApart) -> String {
+    let CallsApart { cell_id, arm, kind, engine, kernel } = found;
+    let (engine, kernel) = (format::count(*engine), format::count(*kernel));
+    told!(
+        language,
+        "{arm} ({cell_id}) {kind}: {engine} by the engine, {kernel} by the kernel",
+        "{arm}({cell_id}) {kind}: 엔진 {engine}, 커널 {kernel}",
+        "{arm}（{cell_id}）{kind}：引擎 {engine}，内核 {kernel}",
+    )
 }
 
 fn of_schedule(language: Language, finding: &Finding) -> Option<String> {

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     finding::{
-        ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind,
-        OrderEffect, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        ArmExclusions, CallsApart, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding,
+        MessageKind, OrderEffect, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing,
+        WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -141,6 +142,20 @@ fn of_the_baseline() -> Vec<Example> {
     };
     vec![
         (Finding::ProgramsComplete { missed: 21, without_room: 34, slices: 48 }, vec!["21", "34", "48"]),
+        (
+            Finding::CallsAgree {
+                servers: 13,
+                apart: vec![CallsApart {
+                    cell_id: "c8".to_owned(),
+                    arm: arm(),
+                    kind: "receive".to_owned(),
+                    engine: 75_001,
+                    kernel: 75_901,
+                }],
+            },
+            vec!["13", "my arm", "c8", "receive", "75,001", "75,901"],
+        ),
+        (Finding::CallsAgree { servers: 14, apart: Vec::new() }, vec!["14"]),
         (
             Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
