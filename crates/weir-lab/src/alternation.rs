@@ -97,7 +97,7 @@ pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
     /// Attaching programs and detaching them, for each slice that they observe.
     const PROGRAMS_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
     let Some(plan) = cell.alternation.and_then(|alternation| alternation.evidence) else { return 0 };
-    let all = u64::from(plan.rounds.min(cell.blocks)) * (runs - 1);
+    let all = u64::from(plan.rounds.min(cell.blocks)) * u64::from(plan.pairs) * (runs - 1);
     let observed = if plan.by_group { 5 } else { 1 };
     // Holding a server's threads, and answering all that is under way at the pace that strace leaves.
     let under_strace = if plan.strace { (runs - 1) * 2 * plan.slice_ns } else { 0 };
@@ -108,7 +108,7 @@ pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_record::spec::HttpCell;
+    use weir_record::spec::{EvidencePlan, HttpCell};
 
     use super::*;
     use weir_judge::sample::study;
@@ -150,6 +150,24 @@ mod tests {
                 weir_record::spec::Subject::Command { argv: vec!["server".to_owned(), "8080".to_owned()] };
         };
         assert!(reason(fixed).contains("{port}"));
+    }
+
+    #[test]
+    fn evidence_takes_as_long_as_it_has_rounds_and_pairs() {
+        let ns = |change: fn(&mut EvidencePlan)| {
+            let mut plan =
+                EvidencePlan { rounds: 4, slice_ns: 500, pairs: 1, by_group: false, strace: false };
+            change(&mut plan);
+            let (_, alternation) = first(|_| ());
+            let alternation = alternation.map(|it| Alternation { evidence: Some(plan), ..it });
+            let cell = CellSpec { alternation, ..study(&["epoll", "uring"], 8, 1).cells[0].clone() };
+            evidence_ns(&cell, 3)
+        };
+        let once = ns(|_| ());
+        assert!(once > 4 * 2 * 2 * 500, "{once}");
+        assert_eq!(ns(|plan| plan.pairs = 4), 4 * once);
+        assert_eq!(ns(|plan| plan.rounds = 100), 2 * once, "the cell has eight rounds");
+        assert_eq!(ns(|plan| plan.strace = true), once + 2 * 2 * 500);
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub enum Level {
     Permutations,
     /// Rounds of a cell that have slices of evidence.
     EvidenceRounds,
+    /// Pairs of slices of evidence of an arm in such a round.
+    EvidencePairs,
     /// Bytes of one operation on a disk.
     BlockBytes,
     /// Operations the background load keeps in flight.
@@ -115,6 +117,7 @@ impl Level {
             Self::Rounds => "rounds",
             Self::Permutations => "permutations",
             Self::EvidenceRounds => "evidence_rounds",
+            Self::EvidencePairs => "evidence_pairs",
             Self::BlockBytes => "block_bytes",
             Self::BackgroundDepth => "background_depth",
             Self::BackgroundCores => "background_cores",
@@ -134,6 +137,7 @@ impl Level {
             Self::Blocks | Self::Rounds => 2..=1_000,
             Self::Permutations => 1..=1_000,
             Self::EvidenceRounds => 0..=1_000,
+            Self::EvidencePairs => 1..=8,
             Self::BlockBytes => 512..=16 << 20,
             Self::BackgroundDepth => 0..=1_024,
             Self::BackgroundCores => 1..=16,

@@ -175,7 +175,8 @@ fn one_level_of_cpus(spec: &StudySpec) -> Option<String> {
 
 fn evidence(turns: &Alternation) -> String {
     turns.evidence.map_or_else(String::new, |plan| {
-        format!(" (evidence in {}, slices of {})", plan.rounds, shown_ns(plan.slice_ns))
+        let pairs = if plan.pairs > 1 { format!("{} pairs of ", plan.pairs) } else { String::new() };
+        format!(" (evidence in {}, {pairs}slices of {})", plan.rounds, shown_ns(plan.slice_ns))
     })
 }
 

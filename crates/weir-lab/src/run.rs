@@ -536,6 +536,7 @@ impl Session<'_> {
                 .evidence
                 .filter(|evidence| planned.block < evidence.rounds)
                 .map(|evidence| evidence.slice_ns),
+            evidence_pairs: alternation.evidence.map_or(1, |evidence| evidence.pairs),
             evidence_by_group: alternation.evidence.is_some_and(|evidence| evidence.by_group),
             evidence_strace: planned.block == 0
                 && alternation.evidence.is_some_and(|evidence| evidence.strace),

@@ -99,6 +99,7 @@ fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
     if let Some(evidence) = alternation.evidence {
         limits::evidence_slice_ns(evidence.slice_ns)?;
         level(Level::EvidenceRounds, i64::from(evidence.rounds))?;
+        level(Level::EvidencePairs, i64::from(evidence.pairs))?;
     }
     level(Level::Permutations, i64::from(alternation.permutations)).map(|_| ())
 }

@@ -373,7 +373,7 @@ pub struct Alternation {
     pub evidence: Option<EvidencePlan>,
 }
 
-/// How much evidence a cell gives: in each of its first rounds every arm has a pair of further slices, one that is
+/// How much evidence a cell gives: in each of its first rounds every arm has pairs of further slices, one that is
 /// observed by all that can be had and one by its clocks alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidencePlan {
@@ -381,6 +381,9 @@ pub struct EvidencePlan {
     pub rounds: u32,
     /// How long messages are started in one.
     pub slice_ns: u64,
+    /// Pairs of each arm in such a round. A round is one value however many it has; more of them make it steadier.
+    #[serde(default = "one_pair", skip_serializing_if = "is_one_pair")]
+    pub pairs: u32,
     /// Whether every arm has further ones in each of these rounds, in which fewer groups of programs look, so that
     /// the cost of each group can be told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -462,6 +465,14 @@ fn is_zero(length_ns: &u64) -> bool {
 
 fn is_disk(device: &StorageDevice) -> bool {
     !device.is_simulated()
+}
+
+fn one_pair() -> u32 {
+    1
+}
+
+fn is_one_pair(pairs: &u32) -> bool {
+    *pairs == 1
 }
 
 fn one_core() -> u32 {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 27] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 28] = [
     chart::frontier,
     guidance::section,
     chart::map,
@@ -33,6 +33,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 27] = [
     chart::curves,
     chart::why,
     account::section,
+    chart::accounts,
     evidence::section,
     chart::call_overhead,
     strace::section,

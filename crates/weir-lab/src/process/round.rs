@@ -214,14 +214,19 @@ impl Round<'_> {
     /// that can be had. The baseline's second server is the first over again.
     fn evidence(&self, generator: &mut Generator, arms: &mut [Arm], there: &[usize]) -> Result<(), Broken> {
         let Some(length_ns) = self.request.evidence_slice_ns else { return Ok(()) };
-        for (target, index) in there.iter().copied().enumerate() {
+        let pairs = self.request.evidence_pairs;
+        let turns = (0..pairs).flat_map(|pair| there.iter().copied().enumerate().map(move |it| (pair, it)));
+        for (pair, (target, index)) in turns {
             let name = &self.request.arms[index].name;
             let arm = &mut arms[index];
             if arm.failure.is_some() || self.request.arms[..index].iter().any(|it| it.name == *name) {
                 continue;
             }
-            for (place, by) in (0_u32..).zip(self.looks(target)) {
-                self.observed(generator, (arm, target), (by, place), length_ns)?;
+            let mut looks = self.looks(target, pair);
+            // Last, because nobody knows what it leaves behind.
+            looks.extend((self.request.evidence_strace && pair + 1 == pairs).then_some(By::Strace));
+            for (place, by) in (0_u32..).zip(looks) {
+                self.observed(generator, (arm, target), (by, (pair, place)), length_ns)?;
                 if arm.failure.is_some() {
                     break;
                 }
@@ -230,18 +235,16 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// The slices of evidence of an arm, in an order in which none goes first always.
-    fn looks(&self, target: usize) -> Vec<By<'_>> {
+    /// A pair of an arm's slices of evidence, with what stands beside it, in an order in which none goes first always.
+    fn looks(&self, target: usize, pair: u32) -> Vec<By<'_>> {
         let mut looks = vec![By::Clocks];
         if let Some(loaded) = self.programs {
             looks.push(By::Programs(&ladder::Group::ALL, loaded));
             let fewer = FEWER_GROUPS.iter().filter(|_| self.request.evidence_by_group);
             looks.extend(fewer.map(|groups| By::Programs(groups, loaded)));
         }
-        let seed = derived_seed(self.request.seed, u64::from(number(target)) + 2);
+        let seed = derived_seed(self.request.seed, (u64::from(pair) << 32 | u64::from(number(target))) + 2);
         Random::seeded(seed).shuffle(&mut looks);
-        // Last, because nobody knows what it leaves behind.
-        looks.extend(self.request.evidence_strace.then_some(By::Strace));
         looks
     }
 
@@ -250,7 +253,7 @@ impl Round<'_> {
         &self,
         generator: &mut Generator,
         (arm, target): (&mut Arm, usize),
-        (by, place): (By<'_>, u32),
+        (by, (permutation, place)): (By<'_>, (u32, u32)),
         length_ns: u64,
     ) -> Result<(), Broken> {
         let (waited, mut observers) = (self.prime(generator, arm, target)?, arm.observers(by));
@@ -259,7 +262,7 @@ impl Round<'_> {
         let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
         let (rung, readings) = observers.end();
         arm.leave(&waited);
-        let slice = SliceRecord { place, ..ran.record(&waited) };
+        let slice = SliceRecord { permutation, place, ..ran.record(&waited) };
         arm.evidence.push(EvidenceSlice { rung, slice, readings });
         arm.look_after();
         Ok(())

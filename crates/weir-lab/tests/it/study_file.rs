@@ -688,6 +688,13 @@ fn strace_is_one_more_slice_of_evidence() {
     let spec = read(&both).expect("it is right");
     let plans = spec.cells.iter().filter_map(|cell| cell.alternation?.evidence);
     assert!(plans.clone().count() > 0 && plans.clone().all(|plan| plan.by_group && !plan.strace));
+    let pairs = read(&format!("evidence_pairs = 4\n{EXAMPLE}")).expect_err("there is no evidence");
+    insta::assert_snapshot!(pairs, @"a.toml:1: evidence_pairs: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
+    let many = read(&format!("evidence_rounds = 4\nevidence_pairs = 9\n{EXAMPLE}"));
+    assert!(many.is_err_and(|error| error.contains("evidence_pairs")), "8 are the most");
+    let spec = read(&format!("evidence_rounds = 4\nevidence_pairs = 4\n{EXAMPLE}")).expect("it is right");
+    let mut plans = spec.cells.iter().filter_map(|cell| cell.alternation?.evidence);
+    assert!(plans.clone().count() > 0 && plans.all(|plan| (plan.rounds, plan.pairs) == (4, 4)));
     let cell = "[[cell]]\nconnections = 7\nevidence_strace = true\n";
     insta::assert_snapshot!(read(&format!("{EXAMPLE}{cell}")).expect_err("none there either"), @"a.toml:21: cell.evidence_strace: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
 }

@@ -37,6 +37,9 @@ use weir_store::Store;
 /// Length of a slice, where it does not matter.
 const SLICE: Duration = Duration::from_millis(5);
 
+/// Pairs of slices of evidence.
+const EVIDENCE_PAIRS: u32 = 2;
+
 /// Deadlines short enough for servers that never do what they should.
 const DEADLINES: Deadlines = Deadlines {
     ready: Duration::from_millis(1_500),
@@ -68,7 +71,7 @@ fn main() {
         ("neighbours end with their trial", neighbours_end_with_their_trial),
         ("a neighbour that fails is named", a_neighbour_that_fails_is_named),
         ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
-        ("each arm gives evidence once", each_arm_gives_evidence_once),
+        ("each arm gives evidence in pairs", each_arm_gives_evidence_in_pairs),
         ("a server that fails costs its own arm the round", a_server_that_fails_costs_its_own_arm_the_round),
         (
             "a generator that fails in a slice costs the round",
@@ -309,6 +312,7 @@ fn round_with_evidence(
         cell: &spec.cells[0],
         alternation: Alternation { slice_ns, permutations: 3, prime_messages: 2, evidence: None },
         evidence_slice_ns: evidence.map(|length| length.as_nanos().try_into().expect("a short slice")),
+        evidence_pairs: EVIDENCE_PAIRS,
         evidence_by_group: false,
         evidence_strace: false,
         arms: &[&spec.arms[1], &spec.arms[0], &spec.arms[1]],
@@ -346,7 +350,7 @@ fn a_round_gives_each_arm_its_slices() {
 }
 
 /// The baseline's second server gives none: it is the first over again. Its slices are not among the timed ones.
-fn each_arm_gives_evidence_once() {
+fn each_arm_gives_evidence_in_pairs() {
     let mut spec = spec("epoll", roles::REPORT);
     spec.arms[1].name = "other".to_owned();
     let length = Duration::from_millis(70);
@@ -354,11 +358,16 @@ fn each_arm_gives_evidence_once() {
     let arms = outcome.expect("the session goes on").arms;
     let arms: Vec<Sliced> = arms.into_iter().map(|arm| arm.expect("it was loaded")).collect();
     assert_eq!(arms.iter().map(|arm| arm.slices.len()).collect::<Vec<_>>(), [3, 3, 3]);
-    // Once observed by its clocks alone, and once by the kernel's programs where they may run.
-    let slices = if Programs::are_allowed() { 2 } else { 1 };
-    assert_eq!(arms.iter().map(|arm| arm.evidence.len()).collect::<Vec<_>>(), [slices, slices, 0]);
+    // In each pair once observed by its clocks alone, and once by the kernel's programs where they may run.
+    let looks: u32 = if Programs::are_allowed() { 2 } else { 1 };
+    let expected: Vec<(u32, u32)> =
+        (0..EVIDENCE_PAIRS).flat_map(|pair| (0..looks).map(move |place| (pair, place))).collect();
+    let places = |arm: &Sliced| {
+        arm.evidence.iter().map(|it| (it.slice.permutation, it.slice.place)).collect::<Vec<_>>()
+    };
+    assert_eq!(arms.iter().map(places).collect::<Vec<_>>(), [expected.clone(), expected, Vec::new()]);
     let rungs: BTreeSet<Rung> = arms.iter().flat_map(|arm| &arm.evidence).map(|slice| slice.rung).collect();
-    assert_eq!(rungs.contains(&Rung::Programs), slices == 2);
+    assert_eq!(rungs.contains(&Rung::Programs), looks == 2);
     for slice in arms.iter().flat_map(|arm| &arm.evidence) {
         assert_eq!((u128::from(slice.slice.length_ns), slice.slice.messages), (length.as_nanos(), 100));
         let of = |source: &str| slice.readings.iter().any(|row| row.source == source && row.key == "cpu-ns");

@@ -163,7 +163,7 @@ fn section<'t>(text: &'t str, title: &str) -> &'t str {
 fn under_strace() -> StudyResult {
     let mut result = observed();
     let cell = &mut result.spec.cells[0];
-    let plan = EvidencePlan { rounds: 6, slice_ns: 500_000_000, by_group: false, strace: true };
+    let plan = EvidencePlan { rounds: 6, slice_ns: 500_000_000, pairs: 1, by_group: false, strace: true };
     cell.alternation =
         Some(Alternation { slice_ns: 25_000_000, permutations: 6, prime_messages: 2, evidence: Some(plan) });
     let row = |name: &str, calls, time_ns| StraceRow { name: name.to_owned(), calls, time_ns, errors: 0 };
