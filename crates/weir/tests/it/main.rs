@@ -21,6 +21,7 @@ mod load_orders;
 mod metrics;
 mod mistakes;
 mod observe;
+mod observe_tools;
 mod order_kill;
 mod orders_limits;
 mod refused;
