@@ -31,7 +31,7 @@ const RING_EVENTS: [&str; 2] = ["io_uring submit_req", "io_uring complete"];
 /// `None` where no calls were seen.
 pub(crate) fn of_sums(cell: &CellSpec, sums: &Sums<'_>) -> Option<Needed> {
     sums.calls().next()?;
-    let value = |source: &str, key| sums.value(source, key) as u64;
+    let value = |source: &str, key: &str| sums.value(source, key) as u64;
     let of_calls =
         |names: &[&str], key: &str| names.iter().map(|it| value(&format!("call {it}"), key)).sum::<u64>();
     let moved = |names: &[&str]| {

@@ -42,7 +42,7 @@ pub(crate) struct Kind {
 }
 
 /// [`ENGINE_CALLS`] by kind. A wait that asks about a single descriptor is one of the kernel's like any other.
-pub(crate) const ENGINE_KINDS: [Kind; 6] = [
+pub(crate) static ENGINE_KINDS: [Kind; 6] = [
     Kind { name: "enter", counters: &["enters"], calls: &["io_uring_enter"] },
     Kind { name: "wait", counters: &["wait-calls", "poll-calls"], calls: &WAITS },
     Kind { name: "receive", counters: &["recv-calls"], calls: &["recvfrom", "recvmsg"] },

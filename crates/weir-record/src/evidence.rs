@@ -247,7 +247,7 @@ impl Coverage {
 
     /// Kinds of which they counted different numbers.
     pub fn apart(&self) -> impl Iterator<Item = &CallsOfKind> {
-        self.kinds.iter().filter(|it| !self.is_same(it.engine, it.kernel))
+        self.kinds.iter().filter(move |it| !self.is_same(it.engine, it.kernel))
     }
 
     fn is_same(&self, engine: u64, kernel: u64) -> bool {

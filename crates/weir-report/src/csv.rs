@@ -49,6 +49,10 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         listening(&mut rows, it);
     }
     for arm in &result.evidence {
+        if let Some(needed) = &arm.needed {
+            let subject = [arm.cell_id.as_str(), &arm.arm, ""];
+            rows.number(subject, "seen-of-needed", "share", needed.share(), "ratio");
+        }
         let Some(account) = &arm.account else { continue };
         let subject = [arm.cell_id.as_str(), &arm.arm, ""];
         cpu_parts(&mut rows, subject, &account.parts, account.server_cpu);

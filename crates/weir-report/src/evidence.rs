@@ -56,7 +56,7 @@ fn observers(view: &View<'_>) -> Table {
     };
     let rows = view.result.evidence.iter().map(row).collect();
     let word = |word: Word| view.word(word).to_owned();
-    let head = [
+    let head = vec![
         word(Word::Cell),
         word(Word::Arm),
         word(Word::EvidenceRung),
@@ -68,7 +68,7 @@ fn observers(view: &View<'_>) -> Table {
         word(Word::EvidenceTax),
         word(Word::Syscalls),
     ];
-    Table::with_head(head.to_vec(), 5, rows)
+    Table::with_head(head, 5, rows)
 }
 
 /// What was seen to move against what the messages need, by the least of it.

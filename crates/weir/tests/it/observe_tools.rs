@@ -79,7 +79,7 @@ fn threads_switch_as_often_as_pidstat_says() {
     let server = Server::start(&["--driver", "epoll", "--workers", "1", "--stats-socket", &name]);
     let pid = server.process.pid().as_raw_nonzero().to_string();
     let rate = RATE.to_string();
-    let load = ["load", "echo", &server.address, "-c", "1", "--rate", &rate, "--arrivals", "uniform"];
+    let load = ["load", "echo", "--target", &server.address, "-c", "1", "--rate", &rate, "--arrivals", "uniform"];
     let _load = Running::weir(&[&load[..], &["-d", "60s", "--json"]].concat());
     until("the load", || stats(&name).total.receives > 100);
     let observer = Running::weir(&["observe", "-p", &pid, "-d", "2s", "--plain", "--json"]);
