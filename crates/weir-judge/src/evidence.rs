@@ -407,7 +407,10 @@ mod tests {
         let even = coverage(1_000.0);
         assert_eq!((even.engine, even.kernel, even.at_edges), (12_000, 12_006, 6));
         let of = |name: &str| even.kinds.iter().find(|it| it.kind == name).map(|it| (it.engine, it.kernel));
-        assert_eq!((of("receive"), of("send"), of("accept")), (Some((6_000, 6_006)), Some((6_000, 6_000)), Some((0, 0))));
+        assert_eq!(
+            (of("receive"), of("send"), of("accept")),
+            (Some((6_000, 6_006)), Some((6_000, 6_000)), Some((0, 0)))
+        );
         assert!(even.agrees());
         assert!(coverage(1_002.0).agrees(), "12 of 6,000, 6 of them at the edges");
         assert!(!coverage(1_003.0).agrees(), "18 of 6,000");
@@ -444,7 +447,10 @@ mod tests {
         for trial in &mut trials {
             trial.evidence[1].readings.push(row("engine", "accept-calls", 40.0));
         }
-        assert_eq!(found(&trials)[0].coverage.as_ref().map(|it| (it.is_unknown, it.agrees())), Some((false, true)));
+        assert_eq!(
+            found(&trials)[0].coverage.as_ref().map(|it| (it.is_unknown, it.agrees())),
+            Some((false, true))
+        );
     }
 
     #[test]
@@ -496,7 +502,11 @@ mod tests {
         }
         let found = &found(&trials)[0];
         assert_eq!(found.batches.events_per_wait, None);
-        assert_eq!(found.coverage.as_ref().map(Coverage::agrees), Some(true), "they are counted all the same");
+        assert_eq!(
+            found.coverage.as_ref().map(Coverage::agrees),
+            Some(true),
+            "they are counted all the same"
+        );
     }
 
     #[test]

@@ -47,10 +47,7 @@ pub(crate) fn of_sums(cell: &CellSpec, sums: &Sums<'_>) -> Option<Needed> {
     Some(Needed {
         received_bytes: bytes(&RECEIVES, messages.received * messages.request_bytes),
         sent_bytes: bytes(&SENDS, messages.sent * messages.answer_bytes),
-        moves: SeenOfNeeded {
-            seen: moved(&RECEIVES) + moved(&SENDS) + operations,
-            needed: messages.moves(),
-        },
+        moves: SeenOfNeeded { seen: moved(&RECEIVES) + moved(&SENDS) + operations, needed: messages.moves() },
     })
 }
 
@@ -130,8 +127,11 @@ mod tests {
 
     const RECEIVED: [(&str, &str, f64); 3] =
         [("call read", "count", 1_500.0), ("call read", "again", 500.0), ("call read", "returned", 64_000.0)];
-    const SENT: [(&str, &str, f64); 3] =
-        [("call write", "count", 1_000.0), ("call write", "errors", 0.0), ("call write", "returned", 64_000.0)];
+    const SENT: [(&str, &str, f64); 3] = [
+        ("call write", "count", 1_000.0),
+        ("call write", "errors", 0.0),
+        ("call write", "returned", 64_000.0),
+    ];
 
     #[test]
     fn a_foreign_server_that_was_seen_whole_moved_every_byte_in_two_calls_a_message() {

@@ -46,11 +46,7 @@ pub(crate) static ENGINE_KINDS: [Kind; 6] = [
     Kind { name: "enter", counters: &["enters"], calls: &["io_uring_enter"] },
     Kind { name: "wait", counters: &["wait-calls", "poll-calls"], calls: &WAITS },
     Kind { name: "receive", counters: &["recv-calls"], calls: &["recvfrom", "recvmsg"] },
-    Kind {
-        name: "send",
-        counters: &["send-calls"],
-        calls: &["sendto", "sendmsg", "sendfile", "sendfile64"],
-    },
+    Kind { name: "send", counters: &["send-calls"], calls: &["sendto", "sendmsg", "sendfile", "sendfile64"] },
     Kind { name: "interest", counters: &["interest-calls"], calls: &["epoll_ctl"] },
     Kind { name: "accept", counters: &["accept-calls"], calls: &["accept", "accept4"] },
 ];

@@ -256,8 +256,8 @@ impl Coverage {
     }
 }
 
-/// What was seen to move, against what so many messages need: whether the calls that are told are those that moved them.
-/// What is needed is a lower bound: heads and log files come on top.
+/// What was seen to move, against what so many messages need: whether the calls that are told are those that moved
+/// them. What is needed is a lower bound: heads and log files come on top.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Needed {
     /// Bytes that calls received, and those of the messages; absent where io_uring moved some, of which the kernel's
@@ -328,11 +328,8 @@ mod tests {
     #[test]
     fn what_was_seen_is_as_much_as_the_least_of_it() {
         let of = |seen, needed| SeenOfNeeded { seen, needed };
-        let all = Needed {
-            received_bytes: Some(of(640, 640)),
-            sent_bytes: Some(of(700, 640)),
-            moves: of(20, 20),
-        };
+        let all =
+            Needed { received_bytes: Some(of(640, 640)), sent_bytes: Some(of(700, 640)), moves: of(20, 20) };
         assert!(all.is_covered() && all.share() == 1.0);
         let half = Needed { sent_bytes: Some(of(320, 640)), ..all.clone() };
         assert!(!half.is_covered() && half.share() == 0.5);

@@ -84,12 +84,7 @@ fn covered(view: &View<'_>, needed: Option<&Needed>) -> String {
             "받은 바이트 {received}, 보낸 바이트 {sent}, 호출 {moves}",
             "接收字节 {received}，发送字节 {sent}，调用 {moves}",
         ),
-        _ => told!(
-            language,
-            "{moves} of calls and operations",
-            "호출과 연산 {moves}",
-            "调用与操作 {moves}",
-        ),
+        _ => told!(language, "{moves} of calls and operations", "호출과 연산 {moves}", "调用与操作 {moves}",),
     };
     if needed.is_covered() { said } else { format!("{}{}{said}", language.choose(NOT_ALL), language.colon()) }
 }

@@ -1,6 +1,6 @@
 //! Where the server CPU of each arm goes, as one bar made of places: a chart for each cell, its numbers behind it.
 
-use weir_record::{account::CpuPart, account::CpuAccount, evidence::ArmEvidence};
+use weir_record::{account::CpuAccount, account::CpuPart, evidence::ArmEvidence};
 
 use super::stacked::{Stacked, StackedBar, stacked};
 use crate::{
@@ -14,8 +14,7 @@ use crate::{
 /// Most places with a part of their own; the others are one.
 const PARTS_MAX: usize = 8;
 
-const TITLE: [&str; 3] =
-    ["Server CPU by place, drawn", "서버 CPU가 쓰인 곳, 그래프", "服务器 CPU 去向图"];
+const TITLE: [&str; 3] = ["Server CPU by place, drawn", "서버 CPU가 쓰인 곳, 그래프", "服务器 CPU 去向图"];
 const HELP: [&str; 3] = [
     "The same accounts: one bar for each arm, its parts in the order of the legend. The line is the server CPU of slices that \
      nobody watched: where the bar ends beyond it, the parts explain more than there is.",
@@ -28,8 +27,12 @@ type Accounted<'v> = (&'v ArmEvidence, &'v CpuAccount);
 
 /// The section.
 pub(crate) fn accounts(view: &View<'_>) -> Content {
-    let cells: Vec<(&str, Vec<Accounted<'_>>)> =
-        view.cells.iter().map(|cell| (*cell, of_cell(view, cell))).filter(|(_, arms)| !arms.is_empty()).collect();
+    let cells: Vec<(&str, Vec<Accounted<'_>>)> = view
+        .cells
+        .iter()
+        .map(|cell| (*cell, of_cell(view, cell)))
+        .filter(|(_, arms)| !arms.is_empty())
+        .collect();
     let more = cells.len().saturating_sub(CELLS_MAX);
     Content::unless(cells.is_empty(), || {
         let drawn = cells.iter().take(CELLS_MAX).enumerate();
@@ -105,14 +108,18 @@ mod tests {
     #[test]
     fn the_largest_places_have_parts_of_their_own_and_what_is_left_comes_last() {
         let of = |part: CpuPart, ns| (part, Amount { ns, interval: None });
-        let mut parts: Vec<(CpuPart, Amount)> =
-            (0..9).map(|number| of(CpuPart::Call(format!("call{number}")), 10.0 + f64::from(number))).collect();
+        let mut parts: Vec<(CpuPart, Amount)> = (0..9)
+            .map(|number| of(CpuPart::Call(format!("call{number}")), 10.0 + f64::from(number)))
+            .collect();
         parts.push(of(CpuPart::Unexplained, 400.0));
         let account = CpuAccount { parts, ..CpuAccount::default() };
         let arm = ArmEvidence::default();
         let (drawn, others) = places(&[(&arm, &account)]);
         assert_eq!((drawn.len(), others.len()), (PARTS_MAX - 1, 3));
-        assert_eq!((&drawn[0], drawn.last()), (&CpuPart::Call("call8".to_owned()), Some(&CpuPart::Unexplained)));
+        assert_eq!(
+            (&drawn[0], drawn.last()),
+            (&CpuPart::Call("call8".to_owned()), Some(&CpuPart::Unexplained))
+        );
         let few = CpuAccount { parts: account.parts[..8].to_vec(), ..CpuAccount::default() };
         assert_eq!(places(&[(&arm, &few)]).1, []);
     }

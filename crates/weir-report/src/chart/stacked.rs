@@ -93,7 +93,13 @@ fn draw(chart: &Stacked, bar: &StackedBar, scale: &Scale) -> Markup {
         canvas.rect(&class(index), [left, 3.0, right - left, ROW - 6.0], &title);
         if right - left >= NUMBERED {
             let number = (index + 1).to_string();
-            canvas.text("tick part-number", f64::midpoint(left, right), ROW / 2.0 + 4.0, Anchor::Middle, &number);
+            canvas.text(
+                "tick part-number",
+                f64::midpoint(left, right),
+                ROW / 2.0 + 4.0,
+                Anchor::Middle,
+                &number,
+            );
         }
     }
     if let Some(whole) = bar.whole {

@@ -10,8 +10,7 @@ use crate::{
 
 /// The finding, where it is one of these.
 pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
-    let of =
-        [of_responses, of_load, of_storage, of_noise, of_states, of_evidence, of_schedule, of_baseline];
+    let of = [of_responses, of_load, of_storage, of_noise, of_states, of_evidence, of_schedule, of_baseline];
     of.iter().find_map(|group| group(language, finding))
 }
 

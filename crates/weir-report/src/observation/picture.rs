@@ -88,9 +88,7 @@ fn drawn(observation: &Observation, trace: &Trace, calls: &[Shares], language: L
     let mut on = bars(|call| call.on_cpu);
     let outside = language.choose(["outside of calls", "시스템 콜 밖", "系统调用之外"]);
     on.push(bar(outside, vec![0.0, 0.0, outside_share(observation, trace)]));
-    let chart = |parts, bars| {
-        stacked(&Stacked { parts, bars, text: format::percent, tick: format::percent })
-    };
+    let chart = |parts, bars| stacked(&Stacked { parts, bars, text: format::percent, tick: format::percent });
     let on_cpu = chart(
         names(&[
             ["in the call", "호출 자체", "调用本身"],
@@ -100,10 +98,7 @@ fn drawn(observation: &Observation, trace: &Trace, calls: &[Shares], language: L
         on,
     );
     let off_cpu = chart(
-        names(&[
-            ["asleep", "잠듦", "睡眠"],
-            ["runnable without a CPU", "CPU를 기다림", "可运行但在等 CPU"],
-        ]),
+        names(&[["asleep", "잠듦", "睡眠"], ["runnable without a CPU", "CPU를 기다림", "可运行但在等 CPU"]]),
         bars(|call| call.off_cpu),
     );
     html! {
@@ -142,7 +137,11 @@ fn table(calls: &[Shares], language: Language) -> Option<Columns> {
     let longest = |of: fn(&Shares) -> [f64; 2]| calls.iter().map(|call| sum(of(call))).fold(0.0, f64::max);
     let (most_on, most_off) = (longest(|call| call.on_cpu), longest(|call| call.off_cpu));
     let row = |call: &&Shares| {
-        vec![call.name.clone(), in_characters(sum(call.on_cpu), most_on), in_characters(sum(call.off_cpu), most_off)]
+        vec![
+            call.name.clone(),
+            in_characters(sum(call.on_cpu), most_on),
+            in_characters(sum(call.off_cpu), most_off),
+        ]
     };
     let left_out = rows.len().saturating_sub(BARS_MAX);
     rows.truncate(BARS_MAX);
@@ -180,7 +179,10 @@ mod tests {
         let observation = Observation::default();
         assert!(picture(&observation, &trace, Language::English).is_some());
         trace.is_split = false;
-        assert!(picture(&observation, &trace, Language::English).is_none(), "time asleep would pass for work");
+        assert!(
+            picture(&observation, &trace, Language::English).is_none(),
+            "time asleep would pass for work"
+        );
         trace = Trace { is_split: true, calls: Vec::new(), ..trace };
         assert!(picture(&observation, &trace, Language::English).is_none());
     }

@@ -120,10 +120,15 @@ fn places_are_drawn_as_a_bar_for_each_arm_with_their_numbers_behind() {
     let section = &text[from..from + text[from + 3..].find("\n## ").map_or(text.len() - from, |end| end + 3)];
     insta::assert_snapshot!("account-drawn", section);
     let page = html(&result, Language::English);
-    for mark in ["epoll · sendto: 2.70 µs", "uring · io_uring_enter: 4.40 µs", "uring · outside of system calls: 600 ns"] {
+    for mark in [
+        "epoll · sendto: 2.70 µs",
+        "uring · io_uring_enter: 4.40 µs",
+        "uring · outside of system calls: 600 ns",
+    ] {
         assert!(page.contains(mark), "{mark}");
     }
-    for (language, title) in [(Language::Korean, "서버 CPU가 쓰인 곳, 그래프"), (Language::Chinese, "服务器 CPU 去向图")]
+    for (language, title) in
+        [(Language::Korean, "서버 CPU가 쓰인 곳, 그래프"), (Language::Chinese, "服务器 CPU 去向图")]
     {
         assert!(html(&result, language).contains(title), "{language:?}");
     }

@@ -3,8 +3,8 @@
 use weir_record::{
     cause::{CauseShare, CauseSpec},
     evidence::{
-        ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, KernelTime, Needed, SeenOfNeeded,
-        UnderStrace, Waker,
+        ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, KernelTime, Needed,
+        SeenOfNeeded, UnderStrace, Waker,
     },
     machine::NetworkCounters,
     observation::{Rung, StraceRow},
@@ -135,7 +135,8 @@ fn assert_agreement(coverage: Coverage, words: [&str; 3]) {
 fn calls_that_cannot_have_moved_the_messages_are_loud_in_every_language() {
     let mut result = observed();
     let told = |result: &StudyResult| Language::ALL.map(|language| markdown(result, language));
-    let not_all = ["NOT ALL OF IT: 0.0 % of bytes in", "일부만 관찰됨: 받은 바이트 0.0 %", "未见全部：接收字节 0.0 %"];
+    let not_all =
+        ["NOT ALL OF IT: 0.0 % of bytes in", "일부만 관찰됨: 받은 바이트 0.0 %", "未见全部：接收字节 0.0 %"];
     for (text, not_all) in told(&result).iter().zip(not_all) {
         assert!(!text.contains(not_all), "{text}");
     }

@@ -286,6 +286,7 @@ fn fingerprint() -> Fingerprint {
         limits: BTreeMap::from([("nofile".to_owned(), "1048576".to_owned())]),
         control_group: BTreeMap::from([("cpu.max".to_owned(), "max 100000".to_owned())]),
         loopback_mtu: Some(65_536),
+        links: BTreeMap::new(),
         transparent_hugepages: "madvise".to_owned(),
         programs: BTreeMap::new(),
         weir_version: "0.1.0 (b9cf284)".to_owned(),

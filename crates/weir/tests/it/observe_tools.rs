@@ -42,8 +42,7 @@ fn lines(process: &Running) -> Vec<String> {
 
 fn record(process: &Running) -> Observation {
     let text = lines(process).join("\n");
-    serde_json::from_str(&text)
-        .unwrap_or_else(|error| panic!("{error}: {text}{}", process.rest_of_errors()))
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{}", process.rest_of_errors()))
 }
 
 /// Switches a second of a thread in a row of pidstat's means: `Average: 0 - 4242 499.50 0.00 |__weir-worker`.
@@ -79,7 +78,8 @@ fn threads_switch_as_often_as_pidstat_says() {
     let server = Server::start(&["--driver", "epoll", "--workers", "1", "--stats-socket", &name]);
     let pid = server.process.pid().as_raw_nonzero().to_string();
     let rate = RATE.to_string();
-    let load = ["load", "echo", "--target", &server.address, "-c", "1", "--rate", &rate, "--arrivals", "uniform"];
+    let load =
+        ["load", "echo", "--target", &server.address, "-c", "1", "--rate", &rate, "--arrivals", "uniform"];
     let _load = Running::weir(&[&load[..], &["-d", "60s", "--json"]].concat());
     until("the load", || stats(&name).total.receives > 100);
     let observer = Running::weir(&["observe", "-p", &pid, "-d", "2s", "--plain", "--json"]);
@@ -91,7 +91,8 @@ fn threads_switch_as_often_as_pidstat_says() {
     let mut busy = 0;
     for thread in &ours.threads {
         let per_second = thread.context_switches_voluntary as f64 * 1e9 / ours.window_ns as f64;
-        let (_, said) = theirs.iter().find(|(tid, _)| *tid == thread.tid).expect("pidstat has the thread too");
+        let (_, said) =
+            theirs.iter().find(|(tid, _)| *tid == thread.tid).expect("pidstat has the thread too");
         assert!((per_second - said).abs() <= APART_MAX, "{}: {per_second} and {said}", thread.name);
         busy += u32::from(per_second > RATE / 2.0);
     }

@@ -96,7 +96,11 @@ fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_p
     }
     assert_eq!(others.len(), 3);
     let sends = CpuPart::Call("sendto".to_owned());
-    assert_eq!(others[2].parts[0].0, sends, "a write more is more than all else that differs: {:?}", others[2]);
+    assert_eq!(
+        others[2].parts[0].0, sends,
+        "a write more is more than all else that differs: {:?}",
+        others[2]
+    );
     let check = result.checks.iter().find(|check| check.name == "calls-agree").expect("both counted");
     assert!(check.passed, "{check:?}");
     for arm in &result.evidence {
