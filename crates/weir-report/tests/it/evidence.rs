@@ -147,7 +147,7 @@ fn calls_that_cannot_have_moved_the_messages_are_loud_in_every_language() {
     }
     let ring = Needed { received_bytes: None, sent_bytes: None, moves: seen(300_000, 240_000) };
     result.evidence[0].needed = Some(ring);
-    assert!(markdown(&result, Language::English).contains(">100 % of calls and operations"));
+    assert!(markdown(&result, Language::English).contains("&gt;100 % of calls and operations"));
 }
 
 #[test]
