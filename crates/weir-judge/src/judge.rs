@@ -76,7 +76,7 @@ pub struct Judged<'a> {
 
 /// Judges a study, finished or not.
 pub fn judge(judged: &Judged<'_>) -> StudyResult {
-    let Judged { spec, trials, missing_arms, .. } = *judged;
+    let Judged { spec, fingerprint, trials, missing_arms, .. } = *judged;
     let gate = Gate::new(trials);
     let cells = cell_trials::by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
@@ -120,9 +120,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         connection_costs: connection_costs::all(spec, missing_arms, (&gate, &cells)),
         aggregates: aggregate::all(spec, &gate, &cells),
         guidance: is_finished
-            .then(|| {
-                guidance::of(spec, judged.fingerprint, missing_arms, &grids, &comparisons, judged.trials)
-            })
+            .then(|| guidance::of(spec, fingerprint, missing_arms, &grids, &comparisons, trials))
             .flatten(),
         grids,
         comparisons,

@@ -96,6 +96,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "listening",
             "thread_use",
             "sums",
+            "needed",
             "account",
             "evidence",
             "strace",

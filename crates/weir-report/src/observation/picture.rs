@@ -16,6 +16,8 @@ use crate::{
 
 /// Calls with a bar of their own; the tables have more.
 const BARS_MAX: usize = 10;
+/// A share that is told as more than nothing.
+const SHARE_MIN: f64 = 0.000_5;
 /// Columns of a terminal that the longest bar takes.
 const BAR_COLUMNS: usize = 10;
 
@@ -72,9 +74,9 @@ fn shares(call: &CallFigures, trace: &Trace) -> Shares {
     }
 }
 
-/// Those with most of it first; calls that have nothing of it are left out.
+/// Those with most of it first; calls of which a bar would show nothing are left out.
 fn most(calls: &[Shares], of: fn(&Shares) -> [f64; 2]) -> Vec<&Shares> {
-    let mut most: Vec<&Shares> = calls.iter().filter(|call| sum(of(call)) > 0.0).collect();
+    let mut most: Vec<&Shares> = calls.iter().filter(|call| sum(of(call)) >= SHARE_MIN).collect();
     most.sort_by(|one, other| sum(of(other)).total_cmp(&sum(of(one))));
     most.truncate(BARS_MAX);
     most
