@@ -323,12 +323,14 @@ fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &
     }
 }
 
-/// The study that runs. A script of the dashboard's own replaces the scene by what it is told.
+/// The study that runs. A script of the dashboard's own replaces the scene by what it is told, and says when it is told
+/// nothing any more.
 pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
     let events = address("/live/events", [("lang", reader.language.code())].into_iter());
     let body = html! {
         (above(reader, ("/live", &[]), None))
         main {
+            p.hint #lost role="status" hidden { (reader.say(words::NOT_FOLLOWING)) }
             div #live data-events=(events) aria-live="polite" { (scene(reader.language, of)) }
         }
         script src="/live.js" {}

@@ -42,6 +42,7 @@ use crate::{
     counters::Counters,
     errors::DashboardError,
     folder::{Found, LISTED_MAX, Listing},
+    guests::Guests,
     live::Live,
     observed,
     pages::{self, List, PAGE_STUDIES, Reader},
@@ -62,6 +63,9 @@ const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 const STALL_MAX: Duration = Duration::from_secs(30);
 /// Answers that are on their way when the dashboard ends have so long.
 const GRACE: Duration = Duration::from_secs(1);
+/// What one connection too many of an address is told, before anything is read of it.
+const TURNED_AWAY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
+    Retry-After: 5\r\nContent-Length: 34\r\nConnection: close\r\n\r\nToo many connections from there.\r\n";
 /// After the system refused a connection, for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Threads that read stores.
@@ -211,6 +215,7 @@ pub(crate) struct App {
 
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<u32>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let guests = Arc::new(Guests::default());
     let router = router(&app);
     tokio::spawn(Arc::clone(&app.live).run());
     let ended = stopped.clone();
@@ -223,13 +228,19 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
             _ = stopped.wait_for(|asked| *asked > 0) => break,
             (place, accepted) = accepted => match accepted {
                 Ok((stream, peer)) => {
+                    let Some(guest) = guests.enter(peer.ip()) else {
+                        app.counters.turned_away();
+                        // Has room for so little; a peer that does not read it is not worse off.
+                        let _ = SockRef::from(&stream).send(TURNED_AWAY);
+                        continue;
+                    };
                     let peer = Peer(peer.ip());
                     let (app, router, stopped) = (Arc::clone(&app), router.clone(), ended.clone());
                     tokio::spawn(async move {
                         app.counters.connected();
                         connection(stream, router.layer(Extension(peer)), stopped).await;
                         app.counters.disconnected();
-                        drop(place);
+                        drop((guest, place));
                     });
                 }
                 Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -619,17 +630,14 @@ async fn script() -> impl IntoResponse {
 }
 
 /// Server-sent events about the study that runs.
-async fn events(State(app): State<Arc<App>>, request: Request) -> Response {
+async fn events(
+    State(app): State<Arc<App>>,
+    Extension(Peer(address)): Extension<Peer>,
+    request: Request,
+) -> Response {
     let reader = reader(&app, &request);
-    match app.live.watch(reader.language) {
-        Some(messages) => {
-            ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(messages)).into_response()
-        }
-        None => {
-            let text = reader.language.choose(words::TOO_MANY_WATCH);
-            page(StatusCode::SERVICE_UNAVAILABLE, pages::message(&reader, text))
-        }
-    }
+    let messages = app.live.watch(reader.language, address);
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(messages)).into_response()
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {

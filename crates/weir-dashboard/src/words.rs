@@ -42,10 +42,10 @@ pub(crate) const NO_ESTIMATE: Told = [
     "주 비교를 추정하기에는 저장된 라운드나 블록이 아직 부족합니다.",
     "已存储的轮次或区组尚不足以估计主要比较。",
 ];
-pub(crate) const TOO_MANY_WATCH: Told = [
-    "As many browsers watch as may at a time.",
-    "동시에 볼 수 있는 브라우저 수를 넘었습니다.",
-    "同时观看的浏览器已达上限。",
+pub(crate) const NOT_FOLLOWING: Told = [
+    "This page does not follow the study at the moment. Load it again if that lasts.",
+    "지금은 이 페이지가 연구를 따라가지 못하고 있습니다. 계속되면 페이지를 다시 불러오십시오.",
+    "此页面暂未跟踪研究的进展。如持续如此，请重新加载页面。",
 ];
 
 pub(crate) const CHARTS_HELP: Told = [
