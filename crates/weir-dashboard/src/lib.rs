@@ -11,7 +11,7 @@
 //! which is a child process that ends with the dashboard, and stop it.
 //!
 //! Everything that a peer can make grow has a maximum: [`CONNECTIONS_MAX`], [`CONNECTIONS_ADDRESS_MAX`],
-//! [`FOLDERS_MAX`], [`LISTED_MAX`], [`JUDGED_MAX`], [`WATCHERS_MAX`], [`WATCHERS_ADDRESS_MAX`], [`SESSIONS_MAX`], [`FAILURES_MAX`], [`FAILURES_ALL_MAX`], [`FORM_BYTES_MAX`],
+//! [`FOLDERS_MAX`], [`NAMES_MAX`], [`LISTED_MAX`], [`JUDGED_MAX`], [`WATCHERS_MAX`], [`WATCHERS_ADDRESS_MAX`], [`SESSIONS_MAX`], [`FAILURES_MAX`], [`FAILURES_ALL_MAX`], [`FORM_BYTES_MAX`],
 //! [`OFFERED_MAX`], [`RECORDS_MAX`], [`SAID_BYTES_MAX`], and the length of a request's head. One study runs at a time.
 
 mod access;
@@ -37,7 +37,7 @@ mod words;
 pub use access::{FAILURES_ALL_MAX, FAILURES_MAX, SESSIONS_MAX};
 pub use control::{ControlSettings, FORM_BYTES_MAX};
 pub use errors::DashboardError;
-pub use folder::{FOLDERS_MAX, LISTED_MAX};
+pub use folder::{FOLDERS_MAX, LISTED_MAX, NAMES_MAX};
 pub use guests::CONNECTIONS_ADDRESS_MAX;
 pub use live::{WATCHERS_ADDRESS_MAX, WATCHERS_MAX};
 pub use observed::RECORDS_MAX;

@@ -1,10 +1,10 @@
 //! Each maximum, met: folders, listed studies, judged studies, connections; and an end in good time.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{Read, Write},
     net::TcpStream,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use weir_dashboard::{CONNECTIONS_ADDRESS_MAX, CONNECTIONS_MAX, FOLDERS_MAX, JUDGED_MAX, LISTED_MAX};
@@ -76,13 +76,23 @@ fn studies_are_found_by_what_is_in_their_names_also_older_ones_than_are_listed()
 }
 
 #[test]
-fn folders_beyond_the_maximum_are_told_of_and_not_looked_at() {
+fn of_more_folders_than_the_maximum_the_newest_are_looked_at_and_the_rest_is_told_of() {
     let results = folder("crowded");
     for number in 0..=FOLDERS_MAX {
         fs::create_dir(results.join(number.to_string())).expect("a folder can be made");
     }
+    // The one that the system names last, which whoever stops at the maximum does not see.
+    let last = fs::read_dir(&results).expect("a folder").last().expect("there are many").expect("an entry");
+    let old = SystemTime::now() - Duration::from_secs(3_600);
+    for entry in fs::read_dir(&results).expect("a folder").flatten() {
+        let made = File::open(entry.path()).expect("it can be opened");
+        made.set_modified(old).expect("a time can be set");
+    }
+    fs::write(last.path().join("study.db"), "").expect("a file can be written");
     let dashboard = Running::over(&results);
-    assert!(dashboard.get("/").body.contains("There are more folders than were looked at"));
+    let list = dashboard.get("/").body;
+    assert!(list.contains("There are more folders than were looked at"));
+    assert!(list.contains(&format!("<span class=\"name\">{}<", last.file_name().display())), "{list}");
 }
 
 #[test]
