@@ -383,6 +383,7 @@ fn running(language: Language, of: &Followed) -> Markup {
             span { (language.duration(of.elapsed_ns)) }
             @if !of.last_cell.is_empty() { code { (of.last_cell) } }
         }
+        @if of.is_in_part { p.hint { (language.choose(words::IN_PART)) } }
         @match &of.estimate {
             Some(estimate) => section.card.doubt {
                 h1 { (estimated(language, of.kind, estimate)) }
