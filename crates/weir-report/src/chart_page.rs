@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 use weir_record::{
-    overview::{BestCell, MeanRow, Overview, Quantity, ScalingMean, SuccessRow, TableName},
+    overview::{BestCell, Figure, MeanRow, Overview, Quantity, ScalingMean, SuccessRow, TableName},
     study::StudyResult,
 };
 
@@ -272,9 +272,8 @@ fn of_best(view: &View<'_>, best: &BestCell) -> Option<Point> {
     Some(Point { arm: best.arm.clone(), level, figure: best.figure, is_bound: best.is_bound })
 }
 
-/// A count has no interval.
 fn of_success(row: &SuccessRow) -> Option<Point> {
-    let figure = weir_record::overview::Figure { value: row.success?, interval: None };
+    let figure = Figure { value: row.success?, interval: row.success_interval };
     Some(Point { arm: row.arm.clone(), level: row.level, figure, is_bound: false })
 }
 
