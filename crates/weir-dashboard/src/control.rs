@@ -122,6 +122,14 @@ impl Control {
         }
     }
 
+    /// Whether a request that only looks is of whoever has the token.
+    pub(crate) fn has_token(&self, headers: &HeaderMap, peer: Peer) -> bool {
+        match bearer(headers) {
+            Some(token) => self.access.check(token, peer.0, Instant::now()).is_ok(),
+            None => self.is_logged_in(headers),
+        }
+    }
+
     /// Whether a request may act.
     fn check(&self, headers: &HeaderMap, sender: Sender, peer: Peer) -> Result<(), Denied> {
         if let Some(token) = bearer(headers) {

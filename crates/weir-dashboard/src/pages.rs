@@ -27,9 +27,9 @@ pub(crate) struct Reader {
     pub language: Language,
     /// The language was chosen in the address: links keep it.
     pub has_chosen: bool,
-    /// There are pages of running servers, and of recorded observations.
+    /// There are pages of running servers, and of observations.
     pub has_servers: bool,
-    pub has_records: bool,
+    pub has_observations: bool,
 }
 
 impl Reader {
@@ -79,7 +79,7 @@ pub(crate) fn above(
                 a href=(reader.href("/charts", &[])) { (reader.say(words::CHARTS)) }
             }
             @if reader.has_servers { a href=(reader.href("/top", &[])) { (reader.say(words::SERVERS)) } }
-            @if reader.has_records { a href=(reader.href("/observe", &[])) { (reader.say(words::OBSERVATIONS)) } }
+            @if reader.has_observations { a href=(reader.href("/observe", &[])) { (reader.say(words::OBSERVATIONS)) } }
             span.languages role="group" aria-label=(reader.say(words::LANGUAGES)) {
                 @for (language, name) in Language::ALL.into_iter().zip(["English", "한국어", "中文"]) {
                     @let href = address(path, query.iter().copied().chain([("lang", language.code())]));

@@ -45,10 +45,11 @@ use crate::{
     guests::Guests,
     live::Live,
     observed,
+    observer::Observer,
     pages::{self, List, PAGE_STUDIES, Reader},
     query::{accepted, decoded, is_own_host, value},
     shelf::{Problem, Shelf},
-    top::{self, Top},
+    top::{self, Others, Top},
     words::{self, Told},
 };
 
@@ -98,6 +99,8 @@ pub struct Settings {
     pub records: Option<PathBuf>,
     /// Statistics sockets (`@NAME`) of servers that are shown.
     pub stats: Vec<String>,
+    /// Every server of Weir that this user runs is shown as well.
+    pub finds_servers: bool,
 }
 
 /// A dashboard that listens.
@@ -151,7 +154,8 @@ impl Dashboard {
             counters: Counters::default(),
             live: Arc::new(Live::over(folder)),
             control: control.map(|control| Control::of(control, bound)),
-            top: (!settings.stats.is_empty()).then(|| Top::over(&settings.stats)),
+            top: shown_servers(&settings),
+            observer: Observer::default(),
             settings,
             readers: Arc::new(Semaphore::new(READERS_MAX)),
         };
@@ -182,6 +186,13 @@ impl Dashboard {
     }
 }
 
+/// The servers that are shown, if any are.
+fn shown_servers(settings: &Settings) -> Option<Top> {
+    let others = if settings.finds_servers { Others::Found } else { Others::LeftOut };
+    let is_asked = others == Others::Found || !settings.stats.is_empty();
+    is_asked.then(|| Top::over(&settings.stats, others))
+}
+
 /// What acting needs: pages that are known where others reach it, and a folder of studies that is there. The host of an
 /// origin that may act is one that requests may be for.
 fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlSettings, DashboardError> {
@@ -209,8 +220,16 @@ pub(crate) struct App {
     pub control: Option<Control>,
     /// Absent where no server is shown.
     pub top: Option<Top>,
+    pub observer: Observer,
     /// Threads that read and write pages: who goes away while it waits for one leaves nothing behind.
     pub readers: Arc<Semaphore>,
+}
+
+impl App {
+    /// Whether there is something to observe, for anybody.
+    fn has_observations(&self) -> bool {
+        self.settings.records.is_some() || self.top.is_some() || self.control.is_some()
+    }
 }
 
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<u32>) {
@@ -292,7 +311,7 @@ fn router(app: &Arc<App>) -> Router {
     if app.top.is_some() {
         router = router.route("/top", get(top::page));
     }
-    if app.settings.records.is_some() {
+    if app.has_observations() {
         router = router.route("/observe", get(observed::page));
     }
     router
@@ -344,6 +363,8 @@ pub(crate) enum Failure {
         alike: usize,
     },
     Unshowable(Told),
+    /// Not for whoever asks.
+    Refused(Told),
     Unreadable(Problem),
     FolderGone,
     /// What was read broke the reader: the store holds what no version writes.
@@ -357,6 +378,7 @@ impl Failure {
             Self::NotMeant { typed, alike } => {
                 return page(StatusCode::NOT_FOUND, pages::not_meant(reader, typed, *alike));
             }
+            Self::Refused(text) => (StatusCode::FORBIDDEN, reader.language.choose(*text).to_owned()),
             Self::Unshowable(text) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, reader.language.choose(*text).to_owned())
             }
@@ -430,7 +452,7 @@ pub(crate) fn reader(app: &App, request: &Request) -> Reader {
         language: chosen.or_else(preferred).unwrap_or(app.settings.language),
         has_chosen: chosen.is_some(),
         has_servers: app.top.is_some(),
-        has_records: app.settings.records.is_some(),
+        has_observations: app.has_observations(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A study that a session works on, as far as it is stored: what `weir study` shows while it runs, for others to see.
-//! It reads blocks that are new since it last looked, and has the judge say what they come to so far. Of a study of days
-//! it keeps the first [`FOLLOWED_TRIALS_MAX`] trials, and of most of these only what tells how far it is.
+//! It reads blocks that are new since it last looked, and has the judge say what they come to so far. Of a study of
+//! days it keeps the first [`FOLLOWED_TRIALS_MAX`] trials, and of most of these only what tells how far it is.
 
 use std::path::Path;
 
@@ -162,7 +162,11 @@ mod tests {
     fn of_a_trial_that_only_counts_little_is_left() {
         let trial = TrialRecord {
             slices: vec![SliceRecord::default(); 40],
-            load: Some(LoadReport { messages: 5, seconds: vec![Default::default(); 9], ..LoadReport::default() }),
+            load: Some(LoadReport {
+                messages: 5,
+                seconds: vec![Default::default(); 9],
+                ..LoadReport::default()
+            }),
             ..TrialRecord::default()
         };
         let left = counted(brief(trial));

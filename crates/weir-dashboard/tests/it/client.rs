@@ -38,6 +38,7 @@ impl Running {
             control,
             records: None,
             stats: Vec::new(),
+            finds_servers: false,
         };
         let dashboard = Dashboard::bind(settings).unwrap_or_else(|error| panic!("{error}"));
         let (address, stop) = (dashboard.address(), dashboard.stop());
