@@ -32,7 +32,7 @@ const PLACES: &[(&str, Place)] = &[
     ("weir-stats", Place::Layer(0)),
     ("weir-sys", Place::Layer(0)),
     ("weir-controls", Place::Beside(&["weir-sys"])),
-    ("weir-neighbours", Place::Beside(&["weir-proto"])),
+    ("weir-neighbours", Place::Beside(&["weir-proto", "weir-sys"])),
     ("xtask", Place::Beside(&["weir-stats", "weir-sys"])),
 ];
 
