@@ -1,6 +1,6 @@
 //! The program as people and scripts use it: real processes, their output, their exit codes and what they leave.
 //!
-//! No test needs root; those that fill a disk or make one with a fault are skipped without, and the one of a browser
+//! No test needs root; those that fill a disk or make one with a fault are skipped without, and those of a browser
 //! where none is. `WEIR_SLOW_TESTS=1` adds the long forms.
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
@@ -23,6 +23,7 @@ mod mistakes;
 mod observe;
 mod order_kill;
 mod orders_limits;
+mod packaging;
 mod refused;
 mod serve;
 mod serve_http;
