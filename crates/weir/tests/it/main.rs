@@ -7,6 +7,7 @@
 
 mod as_on_kernel;
 mod browser;
+mod browser_pages;
 mod chaos;
 mod counts;
 mod dashboard;
