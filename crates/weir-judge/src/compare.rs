@@ -110,6 +110,7 @@ fn asked(one: &StudySpec, other: &StudySpec) -> Vec<FactDifference> {
         blocks: 0,
         arms: Vec::new(),
         protocol: cell.protocol().to_owned(),
+        accept: cell.accept().to_owned(),
         ..cell.clone()
     };
     for cell in &one.cells {

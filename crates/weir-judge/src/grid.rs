@@ -107,7 +107,7 @@ impl Group<'_> {
     /// Whether the cell differs from all of these, and in levels alone.
     fn has_room_for(&self, cell: &CellSpec) -> bool {
         let levels = |cell: &CellSpec| FACTORS.map(|factor| level(cell, factor));
-        is_like(self.cells[0], cell) && self.cells.iter().all(|own| levels(own) != levels(cell))
+        self.cells.iter().all(|own| is_like(own, cell) && levels(own) != levels(cell))
     }
 
     fn find_factors(&mut self) {
@@ -133,13 +133,15 @@ fn slice_ns(cell: &CellSpec) -> u64 {
     cell.alternation.map_or(u64::MAX, |it| it.slice_ns)
 }
 
-/// Whether two cells ask the same but for levels. How long a slice is, is no level.
+/// Whether two cells ask the same but for levels. How long a slice is, is no level; how connections reach the workers is
+/// none either, and one worker gets them all whichever way that is.
 fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
     let bare = |cell: &CellSpec| CellSpec {
         id: String::new(),
         role: one.role,
         connections: 0,
         workers: 0,
+        accept: String::new(),
         depth: 0,
         message_bytes: 0,
         server_cpus: Vec::new(),
@@ -149,7 +151,9 @@ fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
         alternation: None,
         ..cell.clone()
     };
-    one.storage.is_none() && one.orders.is_none() && bare(one) == bare(other)
+    let is_spread_alike = one.workers < 2 || other.workers < 2 || one.accept() == other.accept();
+    let is_of_sockets = one.storage.is_none() && one.orders.is_none();
+    is_of_sockets && is_spread_alike && bare(one) == bare(other)
 }
 
 fn of_metric(

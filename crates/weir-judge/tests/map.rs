@@ -74,6 +74,25 @@ fn few_of_the_cells_that_are_called_do_not_differ_and_most_that_differ_are_calle
 }
 
 #[test]
+fn cells_whose_workers_get_connections_in_another_way_are_on_no_map_of_the_others() {
+    let mut spec = spec(&[1]);
+    spec.cells.iter_mut().for_each(|cell| cell.accept = "acceptor".to_owned());
+    let of_two = spec.cells.iter().find(|cell| cell.workers == 2).expect("there is one").clone();
+    let by_hash = CellSpec {
+        id: format!("{}-reuseport", of_two.id),
+        accept: "reuseport".to_owned(),
+        role: CellRole::Exploratory,
+        ..of_two
+    };
+    // First, so that a map which took it in would leave the others out.
+    spec.cells.insert(0, by_hash);
+    let result = studied(&spec, &rounds(), |_| 0.0, 7);
+    let grid = of_cpu(&result);
+    assert_eq!(grid.cells.len(), CONNECTIONS.len() * WORKERS.len());
+    assert!(grid.cells.iter().all(|cell| !cell.cell_id.ends_with("reuseport")));
+}
+
+#[test]
 fn crossings_are_where_they_are_told_to_be() {
     const STUDIES: u64 = 20;
     let (spec, recorded) = (spec(&[1]), rounds());

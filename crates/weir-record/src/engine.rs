@@ -153,6 +153,13 @@ pub struct ServerStats {
     pub files: Option<FileCacheStats>,
 }
 
+impl ServerStats {
+    /// Connections that each worker has open now.
+    pub fn connections_by_worker(&self) -> Vec<u64> {
+        self.workers.iter().map(|worker| worker.connections_open).collect()
+    }
+}
+
 /// What an HTTP server keeps of the files it serves. Requests count when their connection ends, and once a second on
 /// workers that are busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -205,6 +205,22 @@ mod tests {
         assert_eq!(Metric::ServerCpuPerMessage.row().of_trial(&trial), None);
         assert_eq!(Metric::SwitchesPerMessage.row().of_trial(&TrialRecord::default()), None);
     }
+
+    #[test]
+    fn connections_are_spread_over_several_workers_or_not_at_all() {
+        let of = |connections_by_worker: &[u64]| {
+            let seen = ObservedWindow {
+                connections_by_worker: connections_by_worker.to_vec(),
+                ..ObservedWindow::default()
+            };
+            let load = LoadReport { observed: Some(seen), ..LoadReport::default() };
+            let trial = TrialRecord { load: Some(load), ..TrialRecord::default() };
+            Metric::ConnectionsMaxOverMean.row().of_trial(&trial)
+        };
+        assert_eq!([of(&[25, 25, 25, 25]), of(&[40, 30, 20, 10])], [Some(1.0), Some(1.6)]);
+        assert_eq!([of(&[100]), of(&[0, 0]), of(&[])], [None, None, None]);
+    }
+
     #[test]
     fn every_metric_has_its_words_in_three_languages_and_one_korean_particle_fits_them() {
         for row in METRICS {

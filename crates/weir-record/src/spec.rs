@@ -285,6 +285,10 @@ pub struct CellSpec {
     pub idle_connections: u32,
     /// Server workers (threads).
     pub workers: u32,
+    /// How connections reach several workers, as `--accept` takes it; empty in earlier studies, and for what has no
+    /// such choice ([`CellSpec::accept`] is right for all).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub accept: String,
     /// Threads of the generator.
     #[serde(default = "one")]
     pub load_workers: u32,
@@ -338,6 +342,16 @@ impl CellSpec {
             _ if self.orders.is_some() => "orders",
             _ if self.http.is_some() => "http",
             _ => "echo",
+        }
+    }
+
+    /// How connections reach its workers. One worker gets all of them, however that is; earlier studies left it to the
+    /// kernel, which spreads connections by hash.
+    pub fn accept(&self) -> &str {
+        match self.accept.as_str() {
+            _ if self.workers < 2 => "",
+            "" => "reuseport",
+            named => named,
         }
     }
 
@@ -673,6 +687,8 @@ mod tests {
     fn a_study_stored_before_http_means_what_it_meant() {
         let spec: StudySpec = serde_json::from_str(OLD).expect("it is a study");
         assert!(!spec.is_http() && spec.published.is_empty() && spec.io_models.is_empty());
+        let with = |workers: u32| CellSpec { workers, ..spec.cells[0].clone() };
+        assert_eq!((with(1).accept(), with(2).accept()), ("", "reuseport"), "as its servers had it");
         assert_eq!((spec.cells[0].role, spec.equivalence_margin), (CellRole::Primary, 0.03));
         assert!(spec.cells[0].has_arm("epoll") && spec.cells[0].has_arm("anything"));
         let subject =

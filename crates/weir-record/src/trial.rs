@@ -39,6 +39,9 @@ pub struct ObservedWindow {
     /// buffers, of both ends of their connections. Absent of whole trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_bytes: Option<u64>,
+    /// Connections that each worker has open at the end of the window, when the target is a Weir server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connections_by_worker: Vec<u64>,
     /// Engine counters of the window, when the target is a Weir server.
     pub engine: Option<EngineStats>,
     /// What the node counted in the window, when the target is an exchange or a gateway of Weir.

@@ -403,11 +403,23 @@ impl<'a> View<'a> {
                 Language::Chinese => format!("{workers} 个工作线程"),
             });
         }
+        parts.extend(self.spread_by_kernel(cell));
         parts.extend(self.server_cpus(cell));
         parts.extend(self.generator_conditions(cell));
         parts.extend(self.offered_load(cell.load));
         parts.extend(self.company(cell));
         parts
+    }
+
+    /// How connections reach its workers, where they do not take them in turn.
+    fn spread_by_kernel(&self, cell: &CellSpec) -> Option<String> {
+        let texts = match cell.accept.as_str() {
+            _ if cell.workers < 2 => return None,
+            "reuseport" => ["spread by SO_REUSEPORT", "SO_REUSEPORT로 분산", "由 SO_REUSEPORT 分配"],
+            "exclusive" => ["one shared listener", "공유 리스너 하나", "共用一个监听套接字"],
+            _ => return None,
+        };
+        Some(self.language.choose(texts).to_owned())
     }
 
     /// Processes beside its servers.

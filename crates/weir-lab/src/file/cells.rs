@@ -1,7 +1,7 @@
 //! Cells of a study file: every combination of the levels below `[factors]`, each `[[cell]]` beside them, and the cells
 //! in which all arms are offered one rate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::spec::{CellRole, CellSpec, EvidencePlan, LoadMode};
 
@@ -224,6 +224,7 @@ impl File {
             message_bytes: 1,
             idle_connections: 0,
             workers: 1,
+            accept: String::new(),
             load_workers: self.load_workers,
             load_cpus: Vec::new(),
             server_cpus: Vec::new(),
@@ -572,6 +573,9 @@ fn matrix(
     };
     let mut cells: Vec<Draft> = combinations(&all).iter().map(draft).collect();
     cells.retain(|draft| bytes_in_flight(&draft.spec) <= bytes_max);
+    // One worker gets every connection, however connections are spread: such combinations are one cell.
+    let mut ids = BTreeSet::new();
+    cells.retain(|draft| ids.insert(draft.spec.id.clone()) || draft.spec.workers > 1);
     Ok(cells)
 }
 

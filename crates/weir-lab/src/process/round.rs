@@ -101,6 +101,8 @@ struct Arm {
     engine: Option<EngineStats>,
     /// After all that is timed: its resident memory, and its part of the kernel's.
     memory: (u64, Option<u64>),
+    /// Of each of its workers, when its counters were last read; empty of servers that have none.
+    connections_by_worker: Vec<u64>,
     /// CPU when its last slice ended, and when that was.
     left: (u64, Instant),
     works_while_waiting: bool,
@@ -368,6 +370,7 @@ impl Arm {
             total: TreeDelta::default(),
             engine: None,
             memory: (0, None),
+            connections_by_worker: Vec::new(),
             left: (0, Instant::now()),
             works_while_waiting: false,
             is_stopped: false,
@@ -401,7 +404,9 @@ impl Arm {
     }
 
     fn counters(&mut self) -> Option<EngineStats> {
-        Some(self.stats.as_mut()?.read().ok()?.total)
+        let said = self.stats.as_mut()?.read().ok()?;
+        self.connections_by_worker = said.connections_by_worker();
+        Some(said.total)
     }
 
     fn edge(&self, generator: &Generator) -> SliceEdge {
@@ -463,6 +468,7 @@ impl Arm {
         let mut observed = ObservedWindow { engine: self.engine, noise, ..ObservedWindow::default() };
         self.total.fill(&mut observed);
         (observed.pss_bytes, observed.kernel_bytes) = self.memory;
+        observed.connections_by_worker.clone_from(&self.connections_by_worker);
         observed.noise.machine_busy_ns = self.slices.iter().map(|slice| slice.machine_cpu_ns).sum();
         report.observed = Some(observed);
         report

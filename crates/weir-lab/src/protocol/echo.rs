@@ -1,5 +1,7 @@
 //! Messages that come back as they are, and the arms that serve connections, which HTTP has too.
 
+use std::borrow::Cow;
+
 use weir_record::spec::{ArmSpec, CellSpec, StudySpec, Subject};
 
 use super::{
@@ -7,12 +9,15 @@ use super::{
     factor::{cpus, unusual},
 };
 use crate::{
-    limits::{self, Level, SpecError, instead},
+    limits::{self, Level, SpecError, instead, one_of},
     table::{At, Entry, FieldError, Table},
 };
 
 /// Drivers an arm may name. `auto` is not among them: a study never leaves the choice open.
 pub(crate) const DRIVERS: [&str; 5] = ["uring", "epoll", "poll", "select", "blocking"];
+
+/// Ways of accepting that `--accept` takes.
+pub(super) const ACCEPTS: [&str; 3] = ["acceptor", "reuseport", "exclusive"];
 
 /// Descriptors that `select` can name (`FD_SETSIZE`): the kernel's interface has no room for more.
 const SELECT_DESCRIPTORS: u32 = 1024;
@@ -61,6 +66,20 @@ pub(super) const WORKERS: Factor = Factor {
     default: Some(Value::Number(1)),
     set: |cell, level| cell.workers = level.number(),
     shown: |cell| unusual("w", cell.workers, 1),
+};
+
+/// Connections are taken in turn unless a study says otherwise: the kernel's hash would draw another imbalance for every
+/// server that is started, which then is most of what differs between rounds.
+pub(super) const ACCEPT: Factor = Factor {
+    key: "accept",
+    kind: Kind::Word(|text| one_of("accept", text, &ACCEPTS).map(|()| text.to_owned())),
+    default: Some(Value::Word(Cow::Borrowed("acceptor"))),
+    set: |cell, level| level.word().clone_into(&mut cell.accept),
+    // One worker gets every connection, whichever way.
+    shown: |cell| {
+        let accept = cell.accept();
+        (!["", "acceptor"].contains(&accept)).then(|| accept.to_owned())
+    },
 };
 
 pub(super) const IDLE_CONNECTIONS: Factor = Factor {
@@ -125,6 +144,7 @@ impl Protocol for Echo {
             MESSAGE_BYTES,
             CLOSE,
             WORKERS,
+            ACCEPT,
             IDLE_CONNECTIONS,
             SERVER_CPUS,
             LOAD_WORKERS,

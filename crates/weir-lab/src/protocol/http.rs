@@ -5,7 +5,7 @@ use weir_record::spec::{CellSpec, HttpCell};
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Setting, Value, connected,
-    echo::{CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, SERVER_CPUS, WORKERS},
+    echo::{ACCEPT, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, SERVER_CPUS, WORKERS},
     seconds,
 };
 use crate::{
@@ -100,7 +100,18 @@ impl Protocol for Http {
     }
 
     fn factors(&self) -> &'static [Factor] {
-        &[CONNECTIONS, DEPTH, CONTENT, CLOSE, WORKERS, IDLE_CONNECTIONS, SERVER_CPUS, LOAD_WORKERS, LOAD_CPUS]
+        &[
+            CONNECTIONS,
+            DEPTH,
+            CONTENT,
+            CLOSE,
+            WORKERS,
+            ACCEPT,
+            IDLE_CONNECTIONS,
+            SERVER_CPUS,
+            LOAD_WORKERS,
+            LOAD_CPUS,
+        ]
     }
 
     fn begin(&self, cell: &mut CellSpec) {

@@ -11,7 +11,7 @@ use weir_record::{
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Setting, Value,
-    echo::{LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
+    echo::{ACCEPTS, LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
     factor::{load_shown, unusual},
     start::{self, Program, ServerStart, UPSTREAM},
 };
@@ -33,9 +33,6 @@ const ROUTES: [&str; 3] = ["own", "other", "modulo"];
 
 /// Levels that `--journal` takes.
 const JOURNALS: [&str; 3] = ["none", "os", "disk"];
-
-/// Ways of accepting that `--accept` takes.
-const ACCEPTS: [&str; 3] = ["acceptor", "reuseport", "exclusive"];
 
 /// Sessions of clients of a cell that says none, as in document 001.
 const SESSIONS: u32 = 10;
@@ -141,15 +138,14 @@ const JOURNAL: Factor = Factor {
     },
 };
 
+/// Of a gateway and its exchange, which have several workers.
 const ACCEPT: Factor = Factor {
-    key: "accept",
-    kind: Kind::Word(|text| one_of("accept", text, &ACCEPTS).map(|()| text.to_owned())),
-    default: Some(Value::Word(Cow::Borrowed("acceptor"))),
     set: |cell, level| level.word().clone_into(&mut orders(cell).accept),
     shown: |cell| {
         let accept = &cell.orders.as_ref()?.accept;
         (accept != "acceptor").then(|| accept.clone())
     },
+    ..super::echo::ACCEPT
 };
 
 /// Orders through a gateway.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_record::spec::Subject;
+use weir_record::spec::{CellSpec, Subject};
 
 use crate::{host_defaults::cpu_list, launch::TrialRequest};
 
@@ -42,6 +42,7 @@ pub(super) fn single(
     let (program, words) = match &request.arm.subject {
         Subject::Weir { driver, options, arguments } => {
             let mut words = serve(protocol, driver, request.cell.workers, request.server_cpus);
+            words.extend(accept(request.cell, arguments));
             words.extend(server_words(arguments));
             words.extend(engine_options(options));
             words.extend(arguments.iter().cloned());
@@ -51,6 +52,13 @@ pub(super) fn single(
         Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => return Vec::new(),
     };
     vec![ServerStart { name: "server", program, words }]
+}
+
+/// How connections reach several workers, unless the arm says it for itself.
+fn accept(cell: &CellSpec, own: &[String]) -> Vec<String> {
+    let is_own = own.iter().any(|word| word == "--accept" || word.starts_with("--accept="));
+    let accept = Some(&cell.accept).filter(|accept| cell.workers > 1 && !accept.is_empty() && !is_own);
+    accept.map_or(Vec::new(), |accept| vec!["--accept".to_owned(), accept.clone()])
 }
 
 /// What every server of Weir's is told.
@@ -69,4 +77,23 @@ pub(super) fn serve(what: &str, driver: &str, workers: u32, cpus: &[usize]) -> V
 /// Engine options as `weir serve` and `weir load` take them.
 pub(crate) fn engine_options(options: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
     options.iter().flat_map(|(name, value)| ["--option".to_owned(), format!("{name}={value}")])
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_judge::sample;
+
+    use super::*;
+
+    #[test]
+    fn several_workers_are_told_how_connections_reach_them_unless_the_arm_says_it() {
+        let mut cell = sample::study(&["epoll"], 1, 1).cells.remove(0);
+        cell.accept = "acceptor".to_owned();
+        assert!(accept(&cell, &[]).is_empty(), "one worker gets all of them");
+        cell.workers = 2;
+        assert_eq!(accept(&cell, &["--backlog".to_owned()]), ["--accept", "acceptor"]);
+        assert!(accept(&cell, &["--accept=reuseport".to_owned()]).is_empty());
+        cell.accept.clear();
+        assert!(accept(&cell, &[]).is_empty(), "a study of an earlier version goes on as it began");
+    }
 }

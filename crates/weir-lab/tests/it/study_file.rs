@@ -109,6 +109,24 @@ fn an_http_study_has_content_and_close_among_its_factors() {
 }
 
 #[test]
+fn connections_are_taken_in_turn_by_workers_and_the_kernels_way_is_a_level() {
+    let factors = "depth = [16]\nworkers = [1, 2]\naccept = [\"acceptor\", \"reuseport\"]";
+    let text = EXAMPLE
+        .replacen("depth = [1, 16]", factors, 1)
+        .replacen("primary = { depth = 16 }", "primary = { workers = 1, accept = \"acceptor\" }", 1);
+    let spec = read(&text).expect("it is right");
+    let closed = spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed);
+    let cells: Vec<_> = closed.map(|cell| (cell.id.as_str(), cell.accept())).collect();
+    let expected = [
+        ("c100-d16-m64-closed", ""),
+        ("c100-d16-m64-w2-closed", "acceptor"),
+        ("c100-d16-m64-w2-reuseport-closed", "reuseport"),
+    ];
+    assert_eq!(cells, expected, "with one worker there is nothing to spread");
+    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\naccept = [\"hash\"]"), @r#"a.toml:10: accept: there is no "hash"; there are acceptor, reuseport, exclusive"#);
+}
+
+#[test]
 fn mistakes_of_http_are_named_too() {
     let wrong = |factors: &str| read(&http(factors)).expect_err("it is a mistake");
     let content = "content = [\"html\"]";
@@ -729,7 +747,7 @@ fn mistakes_in_thresholds_are_named() {
     insta::assert_snapshot!(wrong("p99"), @r#"a.toml:1: fail_if: "p99": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
     insta::assert_snapshot!(wrong("> 3"), @r#"a.toml:1: fail_if: "> 3": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
     insta::assert_snapshot!(wrong("a b c > 3"), @r#"a.toml:1: fail_if: "a b c > 3": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
-    insta::assert_snapshot!(wrong("p98 > 2ms"), @r#"a.toml:1: fail_if: "p98 > 2ms": there is no metric "p98"; there are server-cpu-per-message, machine-cpu-per-message, switches-per-message, throughput, latency-p50, latency-p99, first-byte-p50, last-byte-p50, generator-cpu-per-message, involuntary-switches-per-message, miss-rate, harmful-miss-rate, waiting-cpu-share, added-latency, effective-sleep, interrupted-rate, server-memory, orders-per-commit, wakes-per-order, wakes-per-handoff, handoffs-per-drain, handed-off-share, server-pss, kernel-memory"#);
+    insta::assert_snapshot!(wrong("p98 > 2ms"), @r#"a.toml:1: fail_if: "p98 > 2ms": there is no metric "p98"; there are server-cpu-per-message, machine-cpu-per-message, switches-per-message, throughput, latency-p50, latency-p99, first-byte-p50, last-byte-p50, generator-cpu-per-message, involuntary-switches-per-message, connections-max-over-mean, miss-rate, harmful-miss-rate, waiting-cpu-share, added-latency, effective-sleep, interrupted-rate, server-memory, orders-per-commit, wakes-per-order, wakes-per-handoff, handoffs-per-drain, handed-off-share, server-pss, kernel-memory"#);
     insta::assert_snapshot!(wrong("p99 > 2"), @r#"a.toml:1: fail_if: "p99 > 2": latency-p99 is counted in ns, us, µs, ms, s"#);
     insta::assert_snapshot!(wrong("p99 > 2 parsecs"), @r#"a.toml:1: fail_if: "p99 > 2 parsecs": latency-p99 is counted in ns, us, µs, ms, s"#);
     insta::assert_snapshot!(wrong("p99 > ms"), @r#"a.toml:1: fail_if: "p99 > ms": "ms" is no number"#);

@@ -36,6 +36,8 @@ pub enum Metric {
     GeneratorCpuPerMessage,
     /// Involuntary context switches of the server's threads per message.
     InvoluntarySwitchesPerMessage,
+    /// Connections of the worker that has most, over their mean: how unevenly they are spread.
+    ConnectionsMaxOverMean,
     /// Operations that were complete when their sleep ended, of all.
     MissRate,
     /// Misses that were noticed later than an interrupt would have told, of all operations.
@@ -280,6 +282,34 @@ pub static METRICS: &[MetricRow] = &[
         read: |trial| each(trial, |seen| seen.context_switches_involuntary),
         read_slice: None,
         part: observed_figure,
+    },
+    MetricRow {
+        metric: Metric::ConnectionsMaxOverMean,
+        key: "connections-max-over-mean",
+        unit: MetricUnit::Count,
+        scale: Scale::Ratio,
+        better: Better::Smaller,
+        family: Family::Events,
+        words: Words {
+            name: [
+                "Connections of the busiest worker over the mean",
+                "워커별 연결 수의 최댓값 ÷ 평균",
+                "工作线程连接数的最大值 ÷ 均值",
+            ],
+            prose: [
+                "ratio of the busiest worker's connections to the mean",
+                "워커별 연결 수의 쏠림",
+                "工作线程之间连接数的不均",
+            ],
+            short: ["connections, max/mean", "연결 쏠림", "连接不均"],
+        },
+        read: |trial| spread(&trial.load.as_ref()?.observed.as_ref()?.connections_by_worker),
+        read_slice: None,
+        // A gateway's workers have connections to the exchange as well.
+        part: |cell| {
+            let is_spread = cell.workers > 1 && cell.orders.is_none();
+            if is_spread { observed_figure(cell) } else { Part::None }
+        },
     },
     MetricRow {
         metric: Metric::MissRate,
@@ -598,6 +628,12 @@ fn micros_modelled(trial: &TrialRecord) -> Option<f64> {
 fn each(trial: &TrialRecord, total: impl Fn(&ObservedWindow) -> u64) -> Option<f64> {
     let load = trial.load.as_ref()?;
     (load.messages > 0).then_some(total(load.observed.as_ref()?) as f64 / load.messages as f64)
+}
+
+/// The largest over the mean, where there is one to be spread over.
+fn spread(connections: &[u64]) -> Option<f64> {
+    let (largest, all) = (*connections.iter().max()?, connections.iter().sum::<u64>());
+    (connections.len() > 1 && all > 0).then(|| largest as f64 * connections.len() as f64 / all as f64)
 }
 
 /// CPU time that is there has been measured; a window too short for the clock has none.

@@ -49,6 +49,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         message_bytes: 64,
         idle_connections: 0,
         workers: 1,
+        accept: String::new(),
         load_workers: 1,
         load_cpus: Vec::new(),
         server_cpus: Vec::new(),

@@ -47,6 +47,7 @@ pub fn study() -> NewStudy {
             message_bytes: 64,
             idle_connections: 0,
             workers: 1,
+            accept: String::new(),
             load_workers: 1,
             load_cpus: Vec::new(),
             server_cpus: Vec::new(),
