@@ -373,12 +373,19 @@ fn running(language: Language, of: &Followed) -> Markup {
         Language::Korean => format!("{repeat}개는 다시 실행할 수 있음"),
         Language::Chinese => format!("{repeat} 个可能重新运行"),
     };
+    let length = language.duration(whole_units(of.left_ns));
+    let left = match language {
+        Language::English => format!("about {length} left"),
+        Language::Korean => format!("약 {length} 남음"),
+        Language::Chinese => format!("约剩 {length}"),
+    };
     html! {
         p { progress max=(blocks) value=(done) {} }
         p.facts {
             span { (progress) }
             @if repeat > 0 { span { (again) } }
             span { (language.duration(of.elapsed_ns)) }
+            @if of.left_ns > 0 { span { (left) } }
             @if !of.last_cell.is_empty() { code { (of.last_cell) } }
         }
         @match &of.estimate {
@@ -389,6 +396,13 @@ fn running(language: Language, of: &Followed) -> Markup {
             None => p.hint { (language.choose(words::NO_ESTIMATE)) },
         }
     }
+}
+
+/// An estimate pretends to no more than it knows: from two minutes on whole minutes, below whole tens of seconds.
+fn whole_units(length_ns: u64) -> u64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let unit_ns = if length_ns >= 120 * SECOND_NS { 60 * SECOND_NS } else { 10 * SECOND_NS };
+    length_ns.div_ceil(unit_ns) * unit_ns
 }
 
 /// `server CPU per message, uring / epoll: 0.81 [0.79, 0.83], of 12 rounds or blocks`.

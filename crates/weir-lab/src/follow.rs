@@ -16,6 +16,8 @@ use weir_record::{
 };
 use weir_store::{Store, StoreError};
 
+use crate::time_left;
+
 /// What was read of a study so far.
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
@@ -42,6 +44,8 @@ pub struct Followed {
     pub estimate: Option<RunningEstimate>,
     /// Time of all sessions when that block was stored.
     pub elapsed_ns: u64,
+    /// What the blocks take that are left.
+    pub left_ns: u64,
 }
 
 impl Follower {
@@ -61,6 +65,7 @@ impl Follower {
         Ok(Followed {
             progress: Progress::of(&header.spec, &trials, &missing),
             estimate: so_far(&header.spec, &trials),
+            left_ns: time_left::left_ns(&header.spec, &trials, &missing),
             last_cell: self.last_cell.clone(),
             kind: MessageKind::of_study(&header.spec),
             name: header.spec.name,

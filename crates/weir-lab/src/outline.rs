@@ -25,22 +25,47 @@ const REPLAYED_NS: u64 = 10 * MILLISECOND_NS;
 
 /// How long a cell takes when every warm-up runs to its end: its rounds or blocks, and the pilot that finds its rate.
 pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
-    let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
+    u64::from(cell.blocks) * unit_ns(spec, cell)
+        + alternation::evidence_ns(cell, runs_of(spec, cell))
+        + pilots_ns(spec, cell)
+}
+
+/// How long one of its rounds or blocks takes, with its share of the slices of evidence where it has some.
+pub(crate) fn block_ns(spec: &StudySpec, cell: &CellSpec, block: u32) -> u64 {
+    let plan = cell.alternation.and_then(|turns| turns.evidence);
+    let rounds = plan.map_or(0, |plan| plan.rounds.min(cell.blocks));
+    let evidence_ns = alternation::evidence_ns(cell, runs_of(spec, cell));
+    unit_ns(spec, cell) + if block < rounds { evidence_ns / u64::from(rounds) } else { 0 }
+}
+
+/// The pilots that find its rate; none where it is fixed.
+pub(crate) fn pilots_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    let pilot_ns = match cell.alternation {
+        None if protocol::of(cell).has_capacity_of_baseline() => 2 * trial_ns(cell),
+        _ => unit_ns(spec, cell),
+    };
+    u64::from(pilot::rounds_of(spec, cell)) * pilot_ns
+}
+
+/// Arms of a cell, and the baseline again.
+fn runs_of(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1
+}
+
+fn unit_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    let runs = runs_of(spec, cell);
+    cell.alternation
+        .map_or_else(|| runs * trial_ns(cell), |turns| alternation::round_ns(cell, &turns, runs))
+}
+
+fn trial_ns(cell: &CellSpec) -> u64 {
     let around_ns = if cell.storage.is_some() { AROUND_STORAGE_NS } else { AROUND_TRIAL_NS };
-    let protocol = protocol::of(cell);
     let length_ns = cell.window_ns + cell.warmup_ns_max;
-    let trial_ns = match cell.storage.as_ref().map(|storage| &storage.device) {
+    match cell.storage.as_ref().map(|storage| &storage.device) {
         Some(StorageDevice::Model | StorageDevice::ModelLate) => length_ns / COMPUTED_FASTER,
         Some(StorageDevice::Synthetic(_) | StorageDevice::Trace(_)) => REPLAYED_NS,
-        Some(StorageDevice::Disk) | None => length_ns + protocol.ramp_up_ns(cell) + around_ns,
-    };
-    let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(cell, &turns, runs));
-    let pilot_ns = match cell.alternation {
-        None if protocol.has_capacity_of_baseline() => 2 * trial_ns,
-        _ => unit_ns,
-    };
-    let pilots_ns = u64::from(pilot::rounds_of(spec, cell)) * pilot_ns;
-    u64::from(cell.blocks) * unit_ns + alternation::evidence_ns(cell, runs) + pilots_ns
+        Some(StorageDevice::Disk) | None => length_ns + protocol::of(cell).ramp_up_ns(cell) + around_ns,
+    }
 }
 
 /// How long a study takes.
@@ -139,7 +164,7 @@ fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
         }
         LoadMode::OpenShare { share, .. } => format!("{} of the smallest capacity", shown_percent(share)),
     };
-    let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() + 1;
+    let runs = runs_of(spec, cell);
     let often = match &cell.alternation {
         Some(turns) => format!(
             "{} rounds of {} x {runs} slices of {}{}",
@@ -218,7 +243,7 @@ fn shown_percent(share: f64) -> String {
 }
 
 /// A length of time with the unit people would use.
-fn shown_ns(ns: u64) -> String {
+pub fn shown_ns(ns: u64) -> String {
     let ms = ns / MILLISECOND_NS;
     let seconds = (ms + 500) / 1_000;
     match ms {

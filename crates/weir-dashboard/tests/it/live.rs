@@ -82,6 +82,7 @@ fn a_browser_is_told_of_each_block_of_the_estimate_and_of_the_end() {
     let mut session = Session::repeating(&ran, &results.join("one"));
     let mut watcher = Watcher::of(&dashboard, "?lang=en");
     let first = watcher.until("0 of ");
+    assert!(first.contains("about ") && first.contains(" left"), "{first}");
     assert!(first.contains("Too few rounds or blocks") && first.contains("/study/one?lang=en"), "{first}");
     session.store_next();
     watcher.until("1 of ");

@@ -3,7 +3,7 @@
 use weir_judge::sample::study;
 use weir_lab::{
     fake::{FakeStates, NEVER},
-    follow::Follower,
+    follow::{Followed, Follower},
     run::{self, Callbacks},
 };
 use weir_record::{finding::Finding, study::MissingArm};
@@ -27,10 +27,12 @@ fn blocks_are_not_to_be_repeated_for_an_arm_that_the_session_does_without() {
     let mut store = Store::create(&running, &new_study(spec)).expect("a fresh folder takes a store");
     let session = store.begin_session().expect("a session begins");
     let mut follower = Follower::default();
-    assert_eq!(follower.look(&running).expect("it can be read").progress.blocks_done, 0);
+    let first = follower.look(&running).expect("it can be read");
+    assert!(first.progress.blocks_done == 0 && first.left_ns > 0, "{first:?}");
     for (number, block) in (1..).zip(&blocks) {
         store.append_block(session, block, 1_000_000_000).expect("a block is stored");
-        let progress = follower.look(&running).expect("it can be read").progress;
+        let Followed { progress, left_ns, .. } = follower.look(&running).expect("it can be read");
+        assert_eq!(left_ns == 0, number == 4, "{left_ns}");
         assert_eq!((progress.blocks_done, progress.blocks_to_repeat), (number, 0));
     }
 }
