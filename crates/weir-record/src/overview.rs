@@ -370,7 +370,7 @@ pub enum Statistic {
     Deviation,
     /// Right responses a second of the windows.
     Throughput,
-    /// Those of the best whole second.
+    /// Those of the best whole second, or a second of the best slice where arms take turns.
     Peak,
 }
 

@@ -1,7 +1,7 @@
 //! What a study comes to for someone who must choose.
 
 use weir_record::{
-    grid::Grid,
+    grid::{Difference, Grid},
     guidance::{Access, Advice, Guidance, Region, Standing},
     machine::Fingerprint,
     metric::Metric,
@@ -11,7 +11,7 @@ use crate::{
     chart, findings, format,
     language::told,
     maps, metrics,
-    section::{Content, Section},
+    section::{Content, Section, Told},
     table::Table,
     view::View,
     words::Word,
@@ -24,7 +24,8 @@ const METRIC: Metric = Metric::ServerCpuPerMessage;
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
-            texts: short(view).into_iter().chain([observe(view), scope(view)]).collect(),
+            told: sentences(view),
+            texts: vec![observe(view), scope(view)],
             tables: vec![regions(view, guidance)],
             ..Section::new(Word::GuidanceTitle, Word::GuidanceHelp)
         }))
@@ -33,9 +34,14 @@ pub(crate) fn section(view: &View<'_>) -> Content {
 
 /// The sentences that matter most: whether io_uring may be used, and what each arm's map says.
 pub(crate) fn short(view: &View<'_>) -> Vec<String> {
+    sentences(view).into_iter().map(|it| it.text).collect()
+}
+
+/// The same with their cells.
+fn sentences(view: &View<'_>) -> Vec<Told> {
     let Some(guidance) = &view.result.guidance else { return Vec::new() };
-    let access = guidance.access.iter().flat_map(|it| access(view, it));
-    let advice = guidance.advice.iter().map(|it| standing(view, it));
+    let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Told::from);
+    let advice = guidance.advice.iter().map(|it| Told { text: standing(view, it), cells: known(it) });
     let at_rates =
         guidance.advice.iter().flat_map(|it| chart::cpu_at_equal_rates(view, &it.arm, &it.baseline));
     access.chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
@@ -87,6 +93,12 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
         "按版本号，本内核缺少：{lacking}；发行版可能已向后移植其中一部分。",
     );
     std::iter::once(may).chain((!it.lacking.is_empty()).then_some(lacks)).collect()
+}
+
+/// Cells in which the arm has less, or more: those that a standing is made of.
+fn known(it: &Advice) -> Vec<String> {
+    let is_known = |region: &&Region| matches!(region.difference, Difference::Less | Difference::More);
+    it.regions.iter().filter(is_known).flat_map(|region| region.cells.clone()).collect()
 }
 
 /// What is known of an arm, in how many cells.

@@ -236,12 +236,12 @@ words! {
         moment a request was due where the load is open, and from its sending where it is closed; percentiles are of all \
         requests together, never means of percentiles. The second line has the smallest and the largest of the rounds or \
         trials. Rounds that were set aside because responses failed are in it. Peak: right responses of the best whole \
-        second; slices have none."
+        second, or the rate of the best slice, with its length."
         | "부하 시험 도구의 행을 서버별로 보입니다. 시간은 올바른 응답의 마지막 바이트까지이며, 개방형 부하에서는 보내기로 한 시각부터, 폐쇄형에서는 보낸 시각부터 잽니다. \
         백분위는 모든 요청을 합쳐 구하며 백분위를 평균하지 않습니다. 둘째 줄은 라운드(시행)별 최솟값과 최댓값입니다. 응답이 실패해 제외된 라운드도 포함합니다. \
-        최고 처리량은 가장 좋은 온전한 1초의 올바른 응답 수이며, 슬라이스에는 없습니다."
+        최고 처리량은 가장 좋은 온전한 1초의 올바른 응답 수, 또는 가장 좋은 슬라이스의 처리율과 그 길이입니다."
         | "每个服务器的负载测试工具各行。时间为正确响应到末字节的时间：开环从请求应发出的时刻算起，闭环从发出时刻算起；百分位由全部请求合并求得，从不对百分位求平均。\
-        第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，时间片没有该值。";
+        第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，或最好时间片的速率及其长度。";
     GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处用何种";
     GuidanceHelp: "Regions are neighbouring cells of the map of which the same is known. A mean is geometric, over the ratios of \
         the region's cells, with a 99 % interval for these cells; it is not \

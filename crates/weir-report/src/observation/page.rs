@@ -41,7 +41,7 @@ fn section(block: &Block, language: Language) -> Markup {
 fn table(content: &Table, language: Language) -> Markup {
     let count = content.left_out;
     html! {
-        div.scroll {
+        (html::scrolled(language, &html! {
             table {
                 thead { tr { @for (column, title) in content.head.iter().enumerate() {
                     th scope="col" .number[column >= content.text_columns] { (title) }
@@ -55,6 +55,6 @@ fn table(content: &Table, language: Language) -> Markup {
             @if count > 0 {
                 p.hint { (told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个")) }
             }
-        }
+        }))
     }
 }

@@ -160,6 +160,63 @@ fn on_a_page_every_cell_says_its_direction_without_colour() {
 }
 
 #[test]
+fn intervals_and_p_values_of_a_map_are_on_the_page_and_not_in_tooltips_alone() {
+    for language in Language::ALL {
+        let page = html(&mapped(), language);
+        let shown: String = page.split("title=\"").map(|part| part.split_once('"').map_or(part, |it| it.1)).collect();
+        assert!(shown.contains("1.120 [1.10, 1.14]") && shown.contains("<td class=\"number\""), "{language:?}");
+        assert!(shown.contains(">0.004<"), "{language:?}: the adjusted p");
+        assert!(page.matches("class=\"scroll\" tabindex=\"0\"").count() > 2, "a keyboard reaches what scrolls");
+        assert!(!page.contains("<div class=\"scroll\">"), "{language:?}");
+    }
+}
+
+#[test]
+fn shades_of_a_map_say_what_is_open_what_is_invalid_and_where_threads_share_cpus() {
+    let page = html(&mapped(), Language::English);
+    let class = |word: &str| page.split("<td class=\"").skip(1).find(|cell| cell.contains(word)).and_then(|it| it.split('"').next());
+    assert_eq!(class("≈ "), Some("open"), "hatched");
+    assert_eq!(class("† "), Some("limited over"), "grey, and more threads than CPUs");
+    let strengths: Vec<&str> = page.split("--strength:").skip(1).filter_map(|it| it.split('%').next()).collect();
+    let mut result = mapped();
+    result.oversubscribed[0].cell_id = "c1-w1".to_owned();
+    let lighter = html(&result, Language::English);
+    let first = |page: &str| page.split("--strength:").nth(1).and_then(|it| it.split('%').next()).map(str::to_owned);
+    assert!(strengths.len() == 6 && first(&lighter) < first(&page), "{strengths:?}");
+}
+
+#[test]
+fn rows_of_a_map_are_charts_with_intervals_and_rounds() {
+    let mut result = mapped();
+    let plain = html(&result, Language::English);
+    // Of the second row one cell may be compared, which is no line.
+    assert_eq!(plain.matches("id=\"rounds-1-uring-").count(), 1);
+    assert!(!plain.contains("class=\"a1 point\""), "nothing was compared");
+    let mut compared = result.comparisons[0].clone();
+    (compared.cell_id, compared.metric) = ("c1-w1".to_owned(), Metric::ServerCpuPerMessage);
+    (compared.arm, compared.baseline) = ("uring".to_owned(), "epoll".to_owned());
+    compared.ratios = vec![1.1, 1.12, 1.14];
+    result.comparisons.insert(0, compared);
+    let page = html(&result, Language::English);
+    let row = page.split("id=\"rounds-1-uring-").nth(1).and_then(|it| it.split("</figure>").next()).expect("it");
+    assert_eq!(row.matches("class=\"whisker\"").count(), 3, "{row}");
+    let dots = row.split("class=\"a1 point\"").nth(1).and_then(|it| it.split("</g>").next()).expect("rounds");
+    assert_eq!(dots.matches("<circle").count(), 3);
+}
+
+#[test]
+fn sentences_lead_to_their_cells() {
+    for language in Language::ALL {
+        let page = html(&mapped(), language);
+        let targets: Vec<&str> = page.split("href=\"#").skip(1).filter_map(|it| it.split('"').next()).collect();
+        for cell in ["c100-w1", "c4000-w1", "c100-w2", "c1-w2"] {
+            assert!(targets.contains(&format!("cell-{cell}").as_str()), "{language:?}: {cell} of {targets:?}");
+        }
+        assert!(targets.iter().all(|target| page.contains(&format!("id=\"{target}\""))), "{targets:?}");
+    }
+}
+
+#[test]
 fn an_export_has_what_each_cell_of_the_map_comes_to() {
     let lines = weir_report::csv(&mapped());
     for line in [
