@@ -99,6 +99,11 @@ pub fn guidance(result: &StudyResult, language: Language) -> Option<String> {
     Some(markdown::page_of(&view, &section))
 }
 
+/// The same as one page to print, with the regions of the map drawn; none without a map.
+pub fn guidance_html(result: &StudyResult, language: Language) -> Option<String> {
+    guidance::page(&view::View::new(result, language))
+}
+
 /// The verdict table for a terminal. `width_columns` is taken as at least [`TERMINAL_COLUMNS_MIN`] and at most
 /// [`TERMINAL_COLUMNS_MAX`]; `color` adds ANSI escapes and never carries information of its own.
 pub fn terminal(result: &StudyResult, language: Language, width_columns: usize, color: bool) -> String {

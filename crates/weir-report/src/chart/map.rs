@@ -50,6 +50,12 @@ pub(crate) fn map(view: &View<'_>) -> Content {
     })
 }
 
+/// The maps of a metric by themselves: regions of which the same is known are outlined.
+pub(crate) fn regions(view: &View<'_>, metric: Metric) -> Vec<Plot> {
+    let grids: Vec<Grid> = view.result.grids.iter().filter(|grid| grid.metric == metric).cloned().collect();
+    together(&grids).iter().map(|grids| Plot { image: draw(view, grids), ..plot(view, grids) }).collect()
+}
+
 /// Where arms pass the baseline by this metric, in sentences.
 pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<Told> {
     let own = view.result.grids.iter().filter(|grid| grid.metric == metric);
@@ -222,20 +228,54 @@ fn draw(view: &View<'_>, grids: &[&Grid]) -> Markup {
         grid.cells.iter().map(|cell| cell.levels[1..].to_vec()).collect()
     };
     let rows = grids.iter().flat_map(|grid| rows_of(grid).into_iter().map(move |row| (*grid, row)));
+    let rows: Vec<(&Grid, Vec<u64>)> = rows.collect();
+    let columns: Vec<u64> = columns.into_iter().collect();
+    let lines = Lines { rows: &rows, columns: &columns };
     html! {
         (html::scrolled(view.language, &html! { table.map style=(format!("--columns:{}", columns.len())) {
             thead { tr {
                 th scope="col" { (factor(view, grids[0].factors[0])) }
                 @for column in &columns { th scope="col" { (format::count(*column)) } }
             } }
-            tbody { @for (grid, row) in rows { tr {
+            tbody { @for (down, (grid, row)) in rows.iter().enumerate() { tr {
                 th scope="row" {
                     @if row.is_empty() { (view.compared(&grid.arm, &grid.baseline)) }
-                    @else { (levels(view, &grid.factors[1..], &row)) }
+                    @else { (levels(view, &grid.factors[1..], row)) }
                 }
-                @for column in &columns { (square(view, grid, cell_at(grid, *column, &row))) }
+                @for across in 0..columns.len() { (square(view, grid, &lines, (down, across))) }
             } } }
         } }))
+    }
+}
+
+/// The cells of a map by their places.
+struct Lines<'g> {
+    rows: &'g [(&'g Grid, Vec<u64>)],
+    columns: &'g [u64],
+}
+
+impl<'g> Lines<'g> {
+    fn at(&self, (down, across): (usize, usize)) -> Option<&'g GridCell> {
+        let (grid, row) = self.rows.get(down)?;
+        cell_at(grid, *self.columns.get(across)?, row)
+    }
+
+    /// Sides beyond which something else is known, or nothing: the outline of a region.
+    fn edges(&self, (down, across): (usize, usize)) -> [(&'static str, bool); 4] {
+        let own = self.at((down, across)).map(|cell| cell.difference);
+        let differs = |place: Option<(usize, usize)>| {
+            let other = place.and_then(|place| self.at(place)).map(|cell| cell.difference);
+            own.is_some() && own != other
+        };
+        // Rows of several arms are no neighbours of each other.
+        let rows_of_arms = self.rows.iter().any(|(_, row)| row.is_empty());
+        let down_to = |down: Option<usize>| down.filter(|_| !rows_of_arms).map(|down| (down, across));
+        [
+            ("edge-left", differs(across.checked_sub(1).map(|across| (down, across)))),
+            ("edge-right", differs(Some((down, across + 1)))),
+            ("edge-top", differs(down_to(down.checked_sub(1)))),
+            ("edge-bottom", differs(down_to(Some(down + 1)))),
+        ]
     }
 }
 
@@ -279,8 +319,10 @@ fn factor(view: &View<'_>, factor: GridFactor) -> &'static str {
     })
 }
 
-fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
-    let Some(cell) = cell else { return html! { td {} } };
+fn square(view: &View<'_>, grid: &Grid, lines: &Lines<'_>, place: (usize, usize)) -> Markup {
+    let Some(cell) = lines.at(place) else { return html! { td {} } };
+    let edges = lines.edges(place).into_iter().filter(|(_, is_there)| *is_there);
+    let edges = edges.map(|(edge, _)| format!(" {edge}")).collect::<String>();
     let is_over = view.result.oversubscribed.iter().any(|it| it.cell_id == cell.cell_id);
     let (class, word) = (tone(grid, cell.difference), difference_word(cell.difference));
     let effect = cell.ratio.map_or(0.0, |ratio| ratio - 1.0);
@@ -295,7 +337,7 @@ fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
         | Difference::Unfinished => 0.0,
     };
     html! {
-        td .(class) .over[is_over] style=(format!("--strength:{strength:.0}%")) title=(format!(
+        td class=(format!("{class}{}{edges}", if is_over { " over" } else { "" })) style=(format!("--strength:{strength:.0}%")) title=(format!(
             "{} · {} · {}", view.cell_label(&cell.cell_id), view.word(word),
             format::ratio_and_interval(cell.ratio, cell.interval)
         )) {

@@ -33,7 +33,7 @@ pub(crate) use latency_map::{
     TITLE as LATENCY_MAP_TITLE, cpu_at_equal_rates, latency_map, lines as latency_lines,
 };
 pub(crate) use levels::{Axis, Levels, Point, levels as by_level};
-pub(crate) use map::{crossings, difference_word, level, levels, map};
+pub(crate) use map::{crossings, difference_word, level, levels, map, regions};
 pub(crate) use timeline::timeline;
 pub(crate) use why::why;
 

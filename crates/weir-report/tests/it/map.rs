@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_record::{
     finding::Finding,
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
-    guidance::{Access, Advice, Guidance, Region, Standing},
+    guidance::{Access, Advice, Guidance, ObservedProcess, Region, Standing},
     kernel::KernelVersion,
     metric::Metric,
     spec::Subject,
@@ -123,7 +123,7 @@ fn guidance() -> Guidance {
         disabled: Some(0),
         is_filtered: Some(false),
     };
-    Guidance { access: Some(access), advice: vec![advice] }
+    Guidance { access: Some(access), advice: vec![advice], observed: None }
 }
 
 fn section(text: &str, title: &str) -> String {
@@ -164,7 +164,7 @@ fn intervals_and_p_values_of_a_map_are_on_the_page_and_not_in_tooltips_alone() {
     for language in Language::ALL {
         let page = html(&mapped(), language);
         let shown: String = page.split("title=\"").map(|part| part.split_once('"').map_or(part, |it| it.1)).collect();
-        assert!(shown.contains("1.120 [1.10, 1.14]") && shown.contains("<td class=\"number\""), "{language:?}");
+        assert!(shown.contains("1.120 [1.100, 1.140]") && shown.contains("<td class=\"number\""), "{language:?}");
         assert!(shown.contains(">0.004<"), "{language:?}: the adjusted p");
         assert!(page.matches("class=\"scroll\" tabindex=\"0\"").count() > 2, "a keyboard reaches what scrolls");
         assert!(!page.contains("<div class=\"scroll\">"), "{language:?}");
@@ -174,9 +174,12 @@ fn intervals_and_p_values_of_a_map_are_on_the_page_and_not_in_tooltips_alone() {
 #[test]
 fn shades_of_a_map_say_what_is_open_what_is_invalid_and_where_threads_share_cpus() {
     let page = html(&mapped(), Language::English);
-    let class = |word: &str| page.split("<td class=\"").skip(1).find(|cell| cell.contains(word)).and_then(|it| it.split('"').next());
-    assert_eq!(class("≈ "), Some("open"), "hatched");
-    assert_eq!(class("† "), Some("limited over"), "grey, and more threads than CPUs");
+    let class = |word: &str| {
+        let cell = page.split("<td class=\"").skip(1).find(|cell| cell.contains(word));
+        cell.and_then(|cell| cell.split('"').next()).expect("there is such a cell").to_owned()
+    };
+    assert!(class("≈ </span>").starts_with("open"), "hatched");
+    assert!(class("† </span>").starts_with("limited over"), "grey, and more threads than CPUs");
     let strengths: Vec<&str> = page.split("--strength:").skip(1).filter_map(|it| it.split('%').next()).collect();
     let mut result = mapped();
     result.oversubscribed[0].cell_id = "c1-w1".to_owned();
@@ -196,7 +199,7 @@ fn rows_of_a_map_are_charts_with_intervals_and_rounds() {
     (compared.cell_id, compared.metric) = ("c1-w1".to_owned(), Metric::ServerCpuPerMessage);
     (compared.arm, compared.baseline) = ("uring".to_owned(), "epoll".to_owned());
     compared.ratios = vec![1.1, 1.12, 1.14];
-    result.comparisons.insert(0, compared);
+    result.comparisons.push(compared);
     let page = html(&result, Language::English);
     let row = page.split("id=\"rounds-1-uring-").nth(1).and_then(|it| it.split("</figure>").next()).expect("it");
     assert_eq!(row.matches("class=\"whisker\"").count(), 3, "{row}");
@@ -246,6 +249,46 @@ fn guidance_is_a_page_to_hand_on() {
         assert!(terminal.contains("kernel.io_uring_disabled = 0"), "{terminal}");
     }
     assert_eq!(weir_report::guidance(&fixture::quick(), Language::English), None);
+}
+
+#[test]
+fn guidance_to_print_has_its_regions_outlined_and_no_way_to_another_page() {
+    for language in Language::ALL {
+        let page = weir_report::guidance_html(&mapped(), language).expect("there is a map");
+        assert!(page.contains("table class=\"map\"") && !page.contains("href="), "{language:?}");
+        // Of three neighbours that differ each has its own line on both sides.
+        assert_eq!(page.matches("edge-left edge-right").count(), 6, "{language:?}");
+        assert!(page.contains("weir observe -p PID") && page.contains(&mapped().reproduce), "{language:?}");
+    }
+    let mut alike = mapped();
+    alike.grids[0].cells.iter_mut().for_each(|cell| cell.difference = Difference::Less);
+    let page = weir_report::guidance_html(&alike, Language::English).expect("there is a map");
+    assert_eq!((page.matches("edge-left").count(), page.matches("edge-top").count()), (2 + 1, 3 + 1), "one line");
+    assert_eq!(weir_report::guidance_html(&fixture::quick(), Language::English), None);
+}
+
+#[test]
+fn guidance_says_how_much_of_an_observed_process_it_can_touch() {
+    let observed = ObservedProcess {
+        pid: 4242,
+        command: "./mine <b>".to_owned(),
+        window_ns: 10_000_000_000,
+        is_idle: false,
+        share_max: 0.234,
+    };
+    for language in Language::ALL {
+        let told = |is_idle: bool| {
+            let mut result = mapped();
+            let process = ObservedProcess { is_idle, ..observed.clone() };
+            result.guidance.as_mut().expect("it has one").observed = Some(process);
+            let text = weir_report::guidance(&result, language).expect("there is a map");
+            let page = weir_report::guidance_html(&result, language).expect("there is a map");
+            assert!(page.contains("./mine &lt;b&gt;") && text.contains("4242"), "{language:?}");
+            assert!(!text.contains("weir observe -p PID"), "it was done: {text}");
+            text
+        };
+        assert!(told(false).contains("23.4 %") && !told(true).contains("23.4 %"), "{language:?}");
+    }
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if arguments.print || arguments.dry_run {
         return show(arguments);
     }
+    let observed = arguments.observed.as_deref().map(report::observed).transpose()?;
     let interrupt = signals::stop_flag()?;
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
@@ -91,8 +92,13 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         outcome.map(|outcome| (folder, outcome))
     };
     orphans::end();
-    let (folder, outcome) = session?;
+    let (folder, mut outcome) = session?;
     display.end();
+    if let Some(observed) = observed
+        && !report::take(&mut outcome.result, observed)
+    {
+        output::tell(&format!("--observed: {}", report::NO_GUIDANCE));
+    }
     // Tables of nothing would only hide how it goes on.
     if outcome.ended != Ended::Interrupted || outcome.progress.blocks_done > 0 {
         report::write(&outcome.result, language, &folder)?;
