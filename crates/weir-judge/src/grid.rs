@@ -29,7 +29,7 @@ use weir_stats::{
     student,
 };
 
-use crate::equal_rate::is_generator_limited;
+use crate::{equal_rate::is_generator_limited, interaction};
 
 /// Expected share of false ones among the cells that are told to differ.
 pub const FALSE_SHARE_MAX: f64 = 0.05;
@@ -197,7 +197,10 @@ fn of_metric(
                 })
                 .collect();
             if points.len() >= CELLS_MIN {
-                grids.push(Grid { map, ..grid(metric, (arm, baseline), &group.factors, &points) });
+                let found = grid(metric, (arm, baseline), &group.factors, &points);
+                // As little as a difference, an interaction is told early.
+                let interactions = if is_finished { found.interactions } else { Vec::new() };
+                grids.push(Grid { map, interactions, ..found });
             }
         }
     }
@@ -329,6 +332,7 @@ fn grid(metric: Metric, (arm, baseline): (&str, &str), factors: &[GridFactor], p
         factors: factors.to_vec(),
         cells: points.iter().map(cell).collect(),
         marginals: factors.iter().flat_map(|factor| marginals(*factor, points)).collect(),
+        interactions: interaction::all(factors, &sound(points)),
         crossings: crossings(points),
         cells_left_out: limited(points.iter()),
     }
@@ -374,6 +378,11 @@ fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
         })
     };
     if levels.len() < 2 { Vec::new() } else { levels.iter().filter_map(one).collect() }
+}
+
+/// Cells with effects that something may rest on.
+fn sound<'a>(points: &[Point<'a>]) -> Vec<(&'a CellSpec, Estimate)> {
+    points.iter().filter(|it| it.is_sound()).filter_map(|it| Some((it.cell, it.effect?))).collect()
 }
 
 /// How many of these the generator limited.

@@ -36,6 +36,7 @@ mod frontier;
 mod grid;
 mod guidance;
 mod histogram;
+mod interaction;
 mod latency_map;
 mod listening;
 mod obstacle;

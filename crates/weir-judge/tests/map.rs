@@ -93,6 +93,32 @@ fn cells_whose_workers_get_connections_in_another_way_are_on_no_map_of_the_other
 }
 
 #[test]
+fn an_interaction_is_told_where_one_is_and_seldom_where_effects_only_add_up() {
+    const STUDIES: u64 = 30;
+    let (spec, recorded) = (spec(&[1]), rounds());
+    // Cheaper as connections grow and dearer as workers do, each by its own factor.
+    let additive =
+        |cell: &CellSpec| 0.01 * f64::from(cell.connections).ln() - 0.02 * f64::from(cell.workers).ln();
+    let odd = |cell: &CellSpec| if (cell.connections, cell.workers) == (4000, 16) { 0.12 } else { 0.0 };
+    let interaction = |effect: &dyn Fn(&CellSpec) -> f64, seed: u64| {
+        let result = studied(&spec, &recorded, effect, derived_seed(59, seed));
+        let [found] = &of_cpu(&result).interactions[..] else { panic!("two factors are one pair") };
+        assert_eq!(found.cells, 30);
+        found.clone()
+    };
+    let (mut wrong, mut found) = (0, 0);
+    for study in 0..STUDIES {
+        wrong += u32::from(interaction(&|cell| additive(cell).exp_m1(), study).p_value <= 0.01);
+        let planted = interaction(&|cell| (additive(cell) + odd(cell)).exp_m1(), study);
+        found += u32::from(planted.p_value <= 0.01 && planted.levels == (4000, 16));
+    }
+    assert!(wrong <= 2 && found >= 24, "{wrong} and {found} of {STUDIES}");
+    let mut unfinished = trials(&spec, &recorded, |_| 0.0, 1);
+    unfinished.retain(|trial| trial.block > 0);
+    assert!(of_cpu(&judged(&spec, &unfinished)).interactions.is_empty(), "nothing is told early");
+}
+
+#[test]
 fn crossings_are_where_they_are_told_to_be() {
     const STUDIES: u64 = 20;
     let (spec, recorded) = (spec(&[1]), rounds());

@@ -329,6 +329,9 @@ fn grid(rows: &mut Rows, it: &Grid) {
         }
     }
     let name = map_name(it.map);
+    for found in &it.interactions {
+        interaction(rows, [&name, &it.arm, &it.baseline], &key, found);
+    }
     for mean in &it.marginals {
         let at = format!("mean-{}-{}", stable_name(&mean.factor), mean.level);
         let subject = [name.as_str(), &it.arm, &it.baseline];
@@ -351,6 +354,17 @@ fn grid(rows: &mut Rows, it: &Grid) {
         for (statistic, value) in figures.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             rows.number(subject, &key, statistic, value, "count");
         }
+    }
+}
+
+fn interaction(rows: &mut Rows, subject: [&str; 3], key: &str, it: &Interaction) {
+    let (one, other) = (stable_name(&it.factors.0), stable_name(&it.factors.1));
+    let at = format!("interaction-{one}-{other}");
+    let figure = Figure { value: it.ratio, interval: Some(it.interval) };
+    rows.figure(subject, key, &at, Some(figure), "ratio");
+    rows.number(subject, key, &format!("{at}-p"), it.p_value, "probability");
+    for (factor, level) in [(one, it.levels.0), (other, it.levels.1)] {
+        rows.number(subject, key, &format!("{at}-at-{factor}"), level as f64, "count");
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use weir_record::{
-    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
+    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Interaction, Marginal},
     metric::{Better, Family, Metric},
     overview::Figure,
 };
@@ -42,7 +42,7 @@ pub(crate) fn map(view: &View<'_>) -> Content {
             [Word::Arm, Word::Metric, Word::MapLevel, Word::MapReversed, Word::MapMean, Word::MapCells];
         let means = Table::new(view, &head[..4], &head[4..], means.collect());
         Section {
-            told: crossed.chain(reversed).chain(limited(view)).collect(),
+            told: crossed.chain(interactions(view)).chain(reversed).chain(limited(view)).collect(),
             plots: together(grids).iter().map(|grids| plot(view, grids)).collect(),
             tables: if means.rows.is_empty() { Vec::new() } else { vec![means] },
             ..Section::new(Word::MapTitle, Word::MapHelp)
@@ -511,6 +511,53 @@ fn limited(view: &View<'_>) -> Vec<Told> {
         Told { text, cells: cells.into_iter().collect() }
     };
     alike.into_iter().map(told).collect()
+}
+
+/// Whether the effect of one factor depends on another, where that was found, and what would have been seen.
+fn interactions(view: &View<'_>) -> Vec<Told> {
+    let told = |(grid, it): (&Grid, &Interaction)| {
+        let (language, arm) = (view.language, maps::arm(view, &grid.arm, grid.map));
+        let (metric, found) = (metrics::name(view, grid.metric), format::ratio_and_interval(Some(it.ratio), Some(it.interval)));
+        let [one, other] = [it.factors.0, it.factors.1].map(|of| factor(view, of));
+        let place = levels(view, &[it.factors.0, it.factors.1], &[it.levels.0, it.levels.1]);
+        let (p_value, cells) = (format::probability(Some(it.p_value)), it.cells);
+        let text = match it.p_value <= INTERACTION_P_MAX {
+            true => told!(
+                language,
+                "{arm}, {metric}: the effect of {one} depends on {other}, most at {place}, where the ratio is {found} times what \
+                 either has by itself (p {p_value}, over {cells} cells): a mean over one of them does not stand for its cells.",
+                "{arm}, {metric}: {one}의 영향이 {other}에 따라 다릅니다. {place}에서 가장 뚜렷하며, 비율이 두 요인 각각의 몫을 합친 것의 {found}배입니다\
+                 (p {p_value}, 셀 {cells}개). 어느 한쪽의 평균도 셀을 대표하지 못합니다.",
+                "{arm}，{metric}：{one}的影响取决于{other}，在 {place} 处最明显，其比值为两者各自作用之积的 {found} 倍（p {p_value}，{cells} 个单元）：\
+                 对其中一个求平均不能代表其单元。",
+            ),
+            false => told!(
+                language,
+                "{arm}, {metric}: no dependence of the effect of {one} on {other} could be told ({cells} cells; the largest {found}, \
+                 at {place}).",
+                "{arm}, {metric}: {one}의 영향이 {other}에 따라 다르다고 할 수 없습니다(셀 {cells}개, 가장 큰 것은 {place}에서 {found}).",
+                "{arm}，{metric}：未能看出{one}的影响取决于{other}（{cells} 个单元；最大者在 {place}，为 {found}）。",
+            ),
+        };
+        Told { text, cells: at_levels(grid, it) }
+    };
+    let grids = view.result.grids.iter();
+    grids.flat_map(|grid| grid.interactions.iter().map(move |it| (grid, it))).map(told).collect()
+}
+
+/// From this p-value on an interaction is told as one; it is corrected for all that were looked at.
+const INTERACTION_P_MAX: f64 = 0.01;
+
+/// Cells with the levels at which an interaction is.
+fn at_levels(grid: &Grid, it: &Interaction) -> Vec<String> {
+    let asked = [(it.factors.0, it.levels.0), (it.factors.1, it.levels.1)];
+    let is_there = |cell: &&GridCell| {
+        asked.iter().all(|(factor, level)| {
+            let place = grid.factors.iter().position(|own| own == factor);
+            place.and_then(|place| cell.levels.get(place)) == Some(level)
+        })
+    };
+    grid.cells.iter().filter(is_there).map(|cell| cell.cell_id.clone()).collect()
 }
 
 /// Means that cells contradict.

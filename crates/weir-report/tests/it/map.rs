@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     finding::Finding,
-    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
+    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Interaction, Marginal},
     guidance::{Access, Advice, Guidance, ObservedProcess, Region, Standing},
     kernel::KernelVersion,
     metric::Metric,
@@ -63,6 +63,14 @@ fn mapped() -> StudyResult {
             cells: 2,
             cells_left_out: 1,
             reversed: vec!["c100-w2".to_owned()],
+        }],
+        interactions: vec![Interaction {
+            factors: (GridFactor::Connections, GridFactor::Workers),
+            levels: (4000, 1),
+            ratio: 0.9,
+            interval: (0.86, 0.94),
+            p_value: 0.002,
+            cells: 4,
         }],
         crossings: vec![Crossing {
             cell_id: "c1-w1".to_owned(),
@@ -212,6 +220,7 @@ fn sentences_lead_to_their_cells() {
     for language in Language::ALL {
         let page = html(&mapped(), language);
         let targets: Vec<&str> = page.split("href=\"#").skip(1).filter_map(|it| it.split('"').next()).collect();
+        assert!(page.contains("0.900 [0.860, 0.940]"), "{language:?}: the interaction");
         for cell in ["c100-w1", "c4000-w1", "c100-w2", "c1-w2"] {
             assert!(targets.contains(&format!("cell-{cell}").as_str()), "{language:?}: {cell} of {targets:?}");
         }
@@ -229,6 +238,8 @@ fn an_export_has_what_each_cell_of_the_map_comes_to() {
         "map-1,uring,epoll,map-server-cpu-per-message,mean-workers-2,1.07,ratio",
         "map-1,uring,epoll,map-server-cpu-per-message,mean-workers-2-cells-left-out,1,count",
         "c100-w2,uring,epoll,map-server-cpu-per-message,is-against-mean-workers-2,1,bool",
+        "map-1,uring,epoll,map-server-cpu-per-message,interaction-connections-workers,0.9,ratio",
+        "map-1,uring,epoll,map-server-cpu-per-message,interaction-connections-workers-p,0.002,probability",
         "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-low,80.2,count",
         "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-cells-left-out,1,count",
     ] {

@@ -479,6 +479,7 @@ fn grid(result: &StudyResult, metric: Metric) -> Grid {
         ],
         cells: result.spec.cells.iter().enumerate().map(cell).collect(),
         marginals: Vec::new(),
+        interactions: Vec::new(),
         crossings: Vec::new(),
     }
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-
 use weir_record::observation::{Bound, Conclusion, Observation};
 
 use super::harness::{expect_refusal, folder, shown, study_file, weir};
