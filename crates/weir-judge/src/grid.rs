@@ -133,8 +133,8 @@ fn slice_ns(cell: &CellSpec) -> u64 {
     cell.alternation.map_or(u64::MAX, |it| it.slice_ns)
 }
 
-/// Whether two cells ask the same but for levels. How long a slice is, is no level; how connections reach the workers is
-/// none either, and one worker gets them all whichever way that is.
+/// Whether two cells ask the same but for levels. How long a slice is, is no level; how connections reach the workers
+/// is none either, and one worker gets them all whichever way that is.
 fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
     let bare = |cell: &CellSpec| CellSpec {
         id: String::new(),

@@ -2,9 +2,9 @@
 //!
 //! On cells of a map that cross two factors completely, what a cell's mean log-ratio has beyond the two factors by
 //! themselves is its residual, a contrast of all these means. Rounds of different cells share nothing, so its error is
-//! that of the cells' own, with degrees of freedom by Welch and Satterthwaite. The largest residual tells: its p-value is
-//! corrected for all residuals and for all pairs of factors of the map (Bonferroni), and its interval holds for all of
-//! them together. Further factors are averaged over, where they have all these cells.
+//! that of the cells' own, with degrees of freedom by Welch and Satterthwaite. The largest residual tells: its p-value
+//! is corrected for all residuals and for all pairs of factors of the map (Bonferroni), and its interval holds for all
+//! of them together. Further factors are averaged over, where they have all these cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,8 +102,8 @@ impl Crossed {
     }
 }
 
-/// Levels that cross completely: as long as a combination is missing, the level with most gaps is left out. `None` where
-/// too few are left.
+/// Levels that cross completely: as long as a combination is missing, the level with most gaps is left out. `None`
+/// where too few are left.
 fn rectangle(there: &BTreeSet<Place>) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut rows: BTreeSet<u64> = there.iter().map(|place| place.0).collect();
     let mut columns: BTreeSet<u64> = there.iter().map(|place| place.1).collect();

@@ -1,5 +1,5 @@
-//! The charts of document 000: in the report before their tables, and as pages of their own, so that a document can frame
-//! one: what is seen first fits into 400 pixels.
+//! The charts of document 000: in the report before their tables, and as pages of their own, so that a document can
+//! frame one: what is seen first fits into 400 pixels.
 
 use maud::html;
 use weir_record::{

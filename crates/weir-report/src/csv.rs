@@ -5,7 +5,7 @@ mod connections;
 
 use weir_record::{
     account::{Amount, CpuPart},
-    grid::Grid,
+    grid::{Grid, Interaction},
     machine::FindingState,
     metric::MetricRow,
     overview::{Aggregate, Figure, Overview, Quantity, Statistic},

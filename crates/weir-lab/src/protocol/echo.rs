@@ -68,8 +68,8 @@ pub(super) const WORKERS: Factor = Factor {
     shown: |cell| unusual("w", cell.workers, 1),
 };
 
-/// Connections are taken in turn unless a study says otherwise: the kernel's hash would draw another imbalance for every
-/// server that is started, which then is most of what differs between rounds.
+/// Connections are taken in turn unless a study says otherwise: the kernel's hash would draw another imbalance for
+/// every server that is started, which then is most of what differs between rounds.
 pub(super) const ACCEPT: Factor = Factor {
     key: "accept",
     kind: Kind::Word(|text| one_of("accept", text, &ACCEPTS).map(|()| text.to_owned())),

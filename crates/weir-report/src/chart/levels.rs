@@ -1,7 +1,7 @@
 //! Figures of arms at levels of a factor: a line for each arm, with the intervals of its points. Levels stand in order
 //! and equally far apart, for they are conditions that were chosen; so that 1 and 4,000 connections fit on a phone.
-//! A figure that is only a lower bound has a hollow mark, and an interval that goes on beyond the chart an arrow. Rounds
-//! may be drawn behind their figure.
+//! A figure that is only a lower bound has a hollow mark, and an interval that goes on beyond the chart an arrow.
+//! Rounds may be drawn behind their figure.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! The map of a study: a table with a cell for each cell, shaded by how far the arm is ahead or behind, hatched where no
-//! difference may be told, grey where nothing may be compared, and lighter where threads share CPUs. All of that is a sign
-//! and a mark as well.
+//! The map of a study: a table with a cell for each cell, shaded by how far the arm is ahead or behind, hatched where
+//! no difference may be told, grey where nothing may be compared, and lighter where threads share CPUs. All of that is
+//! a sign and a mark as well.
 
 use std::collections::BTreeSet;
 

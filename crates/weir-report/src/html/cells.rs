@@ -1,5 +1,5 @@
-//! The cells of a study in one table at the end of the page, and the way there: a sentence that speaks of cells leads to
-//! them.
+//! The cells of a study in one table at the end of the page, and the way there: a sentence that speaks of cells leads
+//! to them.
 
 use maud::{Markup, html};
 use weir_record::{
@@ -23,8 +23,8 @@ fn anchor(view: &View<'_>, id: &str) -> Option<String> {
     Some(if id.chars().all(is_plain) { format!("cell-{id}") } else { format!("cell-{place}-") })
 }
 
-/// `→ 100 connections · 2 workers, 1,000 connections · 2 workers`, each leading to its row. Parts that all of them share
-/// are left out.
+/// `→ 100 connections · 2 workers, 1,000 connections · 2 workers`, each leading to its row. Parts that all of them
+/// share are left out.
 pub(super) fn links(view: &View<'_>, cells: &[String]) -> Markup {
     let there: Vec<String> = cells.iter().filter(|cell| anchor(view, cell).is_some()).cloned().collect();
     let further = there.len().saturating_sub(LINKS_MAX);

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
 }
 
 /// Why an observed process says nothing of a study.
-pub(crate) const NO_GUIDANCE: &str =
+const NO_GUIDANCE: &str =
     "this study has no map that says what to use where, such as `weir study tps` has";
 
 /// What a record says of how much of its process's CPU an I/O model can touch.
@@ -53,8 +53,15 @@ pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     })
 }
 
+/// Sets an observed process beside the guidance of a study that ran, or says that there is none.
+pub(crate) fn set_beside(result: &mut StudyResult, observed: Option<ObservedProcess>) {
+    if observed.is_some_and(|observed| !take(result, observed)) {
+        output::tell(&format!("--observed: {NO_GUIDANCE}"));
+    }
+}
+
 /// Sets an observed process beside the guidance; `false` where there is none.
-pub(crate) fn take(result: &mut StudyResult, observed: ObservedProcess) -> bool {
+fn take(result: &mut StudyResult, observed: ObservedProcess) -> bool {
     let guidance = result.guidance.as_mut();
     guidance.map(|guidance| guidance.observed = Some(observed)).is_some()
 }

@@ -94,11 +94,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     orphans::end();
     let (folder, mut outcome) = session?;
     display.end();
-    if let Some(observed) = observed
-        && !report::take(&mut outcome.result, observed)
-    {
-        output::tell(&format!("--observed: {}", report::NO_GUIDANCE));
-    }
+    report::set_beside(&mut outcome.result, observed);
     // Tables of nothing would only hide how it goes on.
     if outcome.ended != Ended::Interrupted || outcome.progress.blocks_done > 0 {
         report::write(&outcome.result, language, &folder)?;
@@ -213,8 +209,8 @@ fn default_folder(name: &str) -> PathBuf {
     PathBuf::from(RESULTS).join(run_folder::name(name, since.as_secs()))
 }
 
-/// Progress on standard error: a bar on a terminal, a line for each block elsewhere, and one for each tenth of the study.
-/// It draws only when something happens, never during a measured window.
+/// Progress on standard error: a bar on a terminal, a line for each block elsewhere, and one for each tenth of the
+/// study. It draws only when something happens, never during a measured window.
 struct Display {
     bar: Option<ProgressBar>,
     /// What was found so far; the bar then says this, and no longer what runs.
