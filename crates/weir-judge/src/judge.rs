@@ -10,8 +10,8 @@
 //!    did not keep the offered rate. Throughput is barred where the generator was the limit.
 //! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* when
 //!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
-//!    Holm's correction. Exploratory cells claim nothing. The baseline against itself is a check beside, and no second
-//!    test.
+//!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells claim nothing. The baseline against
+//!    itself is a check beside, and no second test.
 //! 4. A verdict on server CPU stands only if machine CPU, and both arms at one equal rate, are known not to go the
 //!    other way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
@@ -27,6 +27,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     SCHEMA_VERSION,
+    contrast::{Contrast, ContrastSpec},
     finding::{Finding, MessageKind, UnitKind, Witness},
     machine::Fingerprint,
     metric::{self, Family, Metric, MetricRow, Part, Scale},
@@ -45,6 +46,7 @@ use crate::{
     account, added_cost, aggregate, answers, attribution, cause,
     cell_trials::{self, CellTrials},
     check, connection_costs,
+    contrast::{self, CellEffect},
     equal_rate::{self, AtRate, equal_rate_of},
     evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
@@ -80,7 +82,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let gate = Gate::new(trials);
     let cells = cell_trials::by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
-    let mut comparisons = decide_all(spec, &mut drafts);
+    let (mut comparisons, contrasts) = decide_all(spec, &mut drafts);
     confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     withhold_unfinished(&progress, &mut comparisons);
@@ -88,8 +90,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
     let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &comparisons);
-    let oversubscribed = threads::oversubscribed_cells(spec, judged.fingerprint.cpus_allowed.len());
-    note_oversubscribed(&oversubscribed, &mut comparisons);
+    let cpus_allowed = judged.fingerprint.cpus_allowed.len();
+    let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
@@ -98,7 +100,6 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let frontier_answers = frontier::answers(spec, &frontier);
     let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
     let grids = grid::all(spec, &comparisons, is_finished);
-    let cpus_allowed = judged.fingerprint.cpus_allowed.len();
     let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
     let listening = listening::all(spec, &planned, &syn_ladder_s);
     StudyResult {
@@ -124,6 +125,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
             })
             .flatten(),
         grids,
+        contrasts: contrast::told(contrasts, is_finished),
         comparisons,
         answers,
         arms,
@@ -410,14 +412,36 @@ impl Draft {
     }
 }
 
-/// Holm over the claims, then a verdict for each comparison.
-fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> Vec<Comparison> {
+/// Holm over the claims, then a verdict for each comparison and each contrast.
+fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> (Vec<Comparison>, Vec<Contrast>) {
+    let contrasts = contrast::Draft::all(spec, |asked, cell_id| effect_in(drafts, asked, cell_id));
     let claims: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_claim()).collect();
-    let p_values: Vec<f64> = claims.iter().filter_map(|index| drafts[*index].comparison.p_value).collect();
-    for (index, adjusted) in claims.iter().zip(holm(&p_values).unwrap_or_default()) {
+    let own = claims.iter().filter_map(|index| drafts[*index].comparison.p_value);
+    let p_values: Vec<f64> = own.chain(contrasts.iter().filter_map(contrast::Draft::p_value)).collect();
+    let mut adjusted = holm(&p_values).unwrap_or_default().into_iter();
+    for (index, adjusted) in claims.iter().zip(adjusted.by_ref().take(claims.len())) {
         drafts[*index].comparison.p_value_holm = Some(adjusted);
     }
-    drafts.iter().map(|draft| decided(spec, draft)).collect()
+    let mut decide = |draft: &contrast::Draft<'_>| {
+        let p_value_holm = draft.p_value().and_then(|_| adjusted.next());
+        draft.decided(p_value_holm)
+    };
+    let contrasts = contrasts.iter().map(&mut decide).collect();
+    (drafts.iter().map(|draft| decided(spec, draft)).collect(), contrasts)
+}
+
+/// What a contrast finds in a cell.
+fn effect_in(drafts: &[Draft], asked: &ContrastSpec, cell_id: &str) -> CellEffect {
+    let is_it = |draft: &&Draft| {
+        let it = &draft.comparison;
+        it.cell_id == cell_id
+            && (&it.arm, &it.baseline, it.metric) == (&asked.arm, &asked.baseline, asked.metric)
+    };
+    match drafts.iter().find(is_it) {
+        Some(draft) if !draft.bounds.is_empty() => CellEffect::Limited,
+        Some(draft) if draft.is_open() => draft.effect.map_or(CellEffect::Barred, CellEffect::Known),
+        _ => CellEffect::Barred,
+    }
 }
 
 fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
@@ -578,13 +602,19 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     }
 }
 
-/// Whatever is compared in a cell with more threads than CPUs says so.
-fn note_oversubscribed(cells: &[OversubscribedCell], comparisons: &mut [Comparison]) {
-    for OversubscribedCell { cell_id, threads, cpus } in cells {
+/// Cells with more threads than CPUs. Whatever is compared there says so.
+fn oversubscribed(
+    spec: &StudySpec,
+    cpus_allowed: usize,
+    comparisons: &mut [Comparison],
+) -> Vec<OversubscribedCell> {
+    let cells = threads::oversubscribed_cells(spec, cpus_allowed);
+    for OversubscribedCell { cell_id, threads, cpus } in &cells {
         for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
             comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
         }
     }
+    cells
 }
 
 /// Two builds of one program that nothing shows the effect of layout beside.

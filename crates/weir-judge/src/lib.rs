@@ -29,6 +29,7 @@ mod cause;
 mod cell_trials;
 mod check;
 mod connection_costs;
+mod contrast;
 mod drift;
 mod equal_rate;
 mod evidence;

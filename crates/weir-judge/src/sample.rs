@@ -61,6 +61,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
+        contrasts: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),

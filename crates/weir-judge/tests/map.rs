@@ -11,6 +11,7 @@ use replayed::{Round, rounds};
 use replayed_map::trials;
 use weir_judge::judge::judged;
 use weir_record::{
+    contrast::ContrastSpec,
     grid::{Difference, Grid, GridCell, GridFactor, Marginal},
     guidance::{Advice, Standing},
     metric::Metric,
@@ -116,6 +117,35 @@ fn an_interaction_is_told_where_one_is_and_seldom_where_effects_only_add_up() {
     let mut unfinished = trials(&spec, &recorded, |_| 0.0, 1);
     unfinished.retain(|trial| trial.block > 0);
     assert!(of_cpu(&judged(&spec, &unfinished)).interactions.is_empty(), "nothing is told early");
+}
+
+#[test]
+fn a_declared_contrast_is_a_claim_that_the_generator_bars() {
+    let (mut spec, recorded) = (spec(&[1]), rounds());
+    let cells = |workers: &[u32]| -> Vec<String> {
+        let own = spec.cells.iter().filter(|cell| workers.contains(&cell.workers));
+        own.map(|cell| cell.id.clone()).collect()
+    };
+    let contrast = |of: &[u32], to: &[u32]| ContrastSpec {
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric: Metric::ServerCpuPerMessage,
+        of: cells(of),
+        to: cells(to),
+    };
+    spec.contrasts = vec![contrast(&[8, 16], &[1]), contrast(&[2], &[1])];
+    let effect = |cell: &CellSpec| if cell.workers >= 8 { 0.1 } else { 0.0 };
+    let mut trials = trials(&spec, &recorded, effect, 61);
+    let [found, none] = &judged(&spec, &trials).contrasts[..] else { panic!("two are declared") };
+    assert_eq!((found.difference, none.difference), (Difference::More, Difference::Undetected));
+    assert!(found.ratio.is_some_and(|ratio| (ratio / 1.1 - 1.0).abs() < 0.02), "{found:?}");
+    assert!(found.p_value_holm >= found.p_value && none.p_value_holm >= none.p_value, "{found:?} {none:?}");
+    limit(&mut trials, "c1-d1-w16");
+    let [limited, free] = &judged(&spec, &trials).contrasts[..] else { panic!("two are declared") };
+    assert_eq!((limited.difference, limited.ratio), (Difference::GeneratorLimited, None));
+    assert_eq!(free.difference, Difference::Undetected);
+    trials.retain(|trial| trial.block > 0);
+    assert!(judged(&spec, &trials).contrasts.iter().all(|it| it.difference == Difference::Unfinished));
 }
 
 #[test]

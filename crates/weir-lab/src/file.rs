@@ -8,6 +8,7 @@ mod cause;
 mod cells;
 mod choices;
 mod comparisons;
+mod contrasts;
 mod neighbours;
 mod published;
 mod published_table;
@@ -153,6 +154,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
+        contrasts: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),
@@ -174,6 +176,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let published_tables = table.tables("published_table")?;
     let added_costs = table.tables("added_cost")?;
     let causes = table.tables("cause")?;
+    let contrasts = table.tables("contrast")?;
     table.finish(|key| elsewhere(key, protocol))?;
 
     let left_out = drafts.left_out.clone();
@@ -187,9 +190,10 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let published_runs = published::runs(published_runs, &known)?;
     let added_costs = added_cost::read(added_costs, &known)?;
     let causes = cause::read(causes, &known)?;
+    let contrasts = contrasts::read(contrasts, &known)?;
     let published_tables = published_table::read(published_tables, &known)?;
     (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
-    (spec.causes, spec.published_tables) = (causes, published_tables);
+    (spec.causes, spec.published_tables, spec.contrasts) = (causes, published_tables, contrasts);
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
 }

@@ -35,6 +35,9 @@ pub const ADDED_COSTS_MAX: usize = 16;
 /// Most causes of a study.
 pub const CAUSES_MAX: usize = 16;
 
+/// Most contrasts of a study, each arm counted.
+pub const CONTRASTS_MAX: usize = 32;
+
 /// Most comparisons and goals of a study, each arm and cell counted.
 pub const COMPARISONS_MAX: usize = 200;
 

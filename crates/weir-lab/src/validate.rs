@@ -104,13 +104,14 @@ fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
 }
 
 /// How many claims a study makes, all of which share Holm's correction: the figures of each arm but the baseline in
-/// each cell of which something is claimed.
+/// each cell of which something is claimed, and the contrasts.
 pub fn claims(spec: &StudySpec) -> usize {
     let of_cell = |cell: &CellSpec| {
         let arms = spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name)).count();
         arms * METRICS.iter().filter(|row| (row.part)(cell) == Part::Claim).count()
     };
-    spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory).map(of_cell).sum()
+    let of_cells = spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory).map(of_cell);
+    of_cells.sum::<usize>() + spec.contrasts.len()
 }
 
 /// How many standard deviations of a unit a difference must have, so that the first of so many claims is called as

@@ -1,6 +1,6 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`, `http`,
 //! `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`,
-//! `verdict`, `study`, `account`, `added_cost`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`).
+//! `verdict`, `study`, `account`, `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -10,6 +10,7 @@ pub mod account;
 pub mod added_cost;
 pub mod cause;
 pub mod connection_costs;
+pub mod contrast;
 mod encoding;
 pub mod engine;
 pub mod evidence;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     added_cost::AddedCostSpec,
     cause::CauseSpec,
+    contrast::ContrastSpec,
     finding::Finding,
     goal::ComparisonSpec,
     kernel::{AS_ON_KERNEL, KernelVersion},
@@ -54,6 +55,9 @@ pub struct StudySpec {
     /// Switches that may cause a difference, each turned back in an arm of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseSpec>,
+    /// Differences between levels that are claimed beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contrasts: Vec<ContrastSpec>,
     /// Comparisons beside those with the baseline, and goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<ComparisonSpec>,

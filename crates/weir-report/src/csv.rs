@@ -5,6 +5,7 @@ mod connections;
 
 use weir_record::{
     account::{Amount, CpuPart},
+    contrast::Contrast,
     grid::{Grid, Interaction},
     machine::FindingState,
     metric::MetricRow,
@@ -27,6 +28,9 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     }
     for it in &result.grids {
         grid(&mut rows, it);
+    }
+    for (place, it) in (1..).zip(&result.contrasts) {
+        contrast(&mut rows, place, it);
     }
     for claim in &result.spec.published {
         let subject = [claim.cell_id.as_str(), &claim.arm, &claim.baseline];
@@ -365,6 +369,24 @@ fn interaction(rows: &mut Rows, subject: [&str; 3], key: &str, it: &Interaction)
     rows.number(subject, key, &format!("{at}-p"), it.p_value, "probability");
     for (factor, level) in [(one, it.levels.0), (other, it.levels.1)] {
         rows.number(subject, key, &format!("{at}-at-{factor}"), level as f64, "count");
+    }
+}
+
+/// A declared contrast, by its place in the study.
+fn contrast(rows: &mut Rows, place: u32, it: &Contrast) {
+    let name = format!("contrast-{place}");
+    let subject = [name.as_str(), &it.asked.arm, &it.asked.baseline];
+    let metric = format!("contrast-{}", it.asked.metric.row().key);
+    rows.line(subject, &metric, "difference", &stable_name(&it.difference), "");
+    let figure = it.ratio.map(|value| Figure { value, interval: it.interval });
+    rows.figure(subject, &metric, "ratio", figure, "ratio");
+    for (statistic, value) in [("p", it.p_value), ("p-holm", it.p_value_holm)] {
+        if let Some(value) = value {
+            rows.number(subject, &metric, statistic, value, "probability");
+        }
+    }
+    for (statistic, cells) in [("of", &it.asked.of), ("to", &it.asked.to)] {
+        cells.iter().for_each(|cell| rows.line(subject, &metric, statistic, cell, ""));
     }
 }
 

@@ -20,6 +20,7 @@ mod cause;
 mod chart;
 mod chart_page;
 mod connection_costs;
+mod contrasts;
 mod csv;
 mod definitions;
 mod display;

@@ -127,6 +127,31 @@ fn connections_are_taken_in_turn_by_workers_and_the_kernels_way_is_a_level() {
 }
 
 #[test]
+fn a_contrast_is_between_cells_that_differ_in_the_named_levels_alone() {
+    let declared = |contrast: &str| {
+        let factors = "depth = [1, 16]\nworkers = [1, 2, 4]";
+        let text = EXAMPLE.replacen("depth = [1, 16]", factors, 1).replacen(
+            "primary = { depth = 16 }",
+            "primary = { depth = 16, workers = 1 }",
+            1,
+        );
+        read(&format!("{text}\n[[contrast]]\n{contrast}\n"))
+    };
+    let spec = declared("of = { workers = [2, 4] }\nto = { workers = 1 }").expect("it is right");
+    let [one] = &spec.contrasts[..] else { panic!("one arm beside the baseline: {:?}", spec.contrasts) };
+    assert_eq!((one.arm.as_str(), one.baseline.as_str()), ("uring-16k", "epoll"));
+    assert_eq!(one.to, ["c100-d1-m64-closed", "c100-d16-m64-closed"]);
+    assert_eq!((one.of.len(), one.metric), (4, Metric::ServerCpuPerMessage));
+    assert_eq!(weir_lab::validate::claims(&spec), 3, "a contrast is a claim");
+    let wrong = |contrast: &str| declared(contrast).expect_err("it is a mistake");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = [1, 2] }"), @"");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { arm = \"epoll\", workers = 1 }"), @"");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = {}"), @"");
+    insta::assert_snapshot!(wrong("of = { workers = 8 }\nto = { workers = 1 }"), @"");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = 1 }\nmetric = \"server-memory\""), @"");
+}
+
+#[test]
 fn mistakes_of_http_are_named_too() {
     let wrong = |factors: &str| read(&http(factors)).expect_err("it is a mistake");
     let content = "content = [\"html\"]";

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    contrast::{Contrast, ContrastSpec},
     finding::Finding,
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Interaction, Marginal},
     guidance::{Access, Advice, Guidance, ObservedProcess, Region, Standing},
@@ -213,6 +214,36 @@ fn rows_of_a_map_are_charts_with_intervals_and_rounds() {
     assert_eq!(row.matches("class=\"whisker\"").count(), 3, "{row}");
     let dots = row.split("class=\"a1 point\"").nth(1).and_then(|it| it.split("</g>").next()).expect("rounds");
     assert_eq!(dots.matches("<circle").count(), 3);
+}
+
+#[test]
+fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
+    let mut result = mapped();
+    let cells = |workers: u32| [1, 100, 4000].map(|connections| format!("c{connections}-w{workers}")).to_vec();
+    result.contrasts = vec![Contrast {
+        asked: ContrastSpec {
+            arm: "uring".to_owned(),
+            baseline: "epoll".to_owned(),
+            metric: Metric::ServerCpuPerMessage,
+            of: cells(2),
+            to: cells(1),
+        },
+        ratio: Some(0.87),
+        interval: Some((0.84, 0.9)),
+        p_value: Some(0.002),
+        p_value_holm: Some(0.006),
+        difference: Difference::Less,
+    }];
+    let text = section(&markdown(&result, Language::English), "## Declared contrasts");
+    assert!(text.contains("the ratio is smaller at 2 workers than at"), "{text}");
+    assert!(text.contains("0.870 [0.840, 0.900] (p 0.006)") && text.contains("| 0.002 | 0.006 |"), "{text}");
+    for language in Language::ALL {
+        let page = html(&result, language);
+        assert!(page.contains("href=\"#cell-c1-w2\"") && page.contains("0.870 [0.840, 0.900]"), "{language:?}");
+    }
+    assert!(weir_report::csv(&result).contains("contrast-1,uring,epoll,contrast-server-cpu-per-message,p-holm,0.006,"));
+    result.contrasts[0].difference = Difference::GeneratorLimited;
+    assert!(markdown(&result, Language::English).contains("generator was the limit"));
 }
 
 #[test]

@@ -215,6 +215,7 @@ fn result(complete: bool) -> StudyResult {
         oversubscribed: Vec::new(),
         answers: Vec::new(),
         grids: Vec::new(),
+        contrasts: Vec::new(),
         overviews: Vec::new(),
         latency_ladders: Vec::new(),
         connection_costs: None,
