@@ -32,10 +32,7 @@ pub(crate) struct Draft<'s> {
 
 impl<'s> Draft<'s> {
     /// One for each that the study declares, with what is known of an arm against a baseline in a cell.
-    pub(crate) fn all(
-        spec: &'s StudySpec,
-        known: impl Fn(&ContrastSpec, &str) -> CellEffect,
-    ) -> Vec<Self> {
+    pub(crate) fn all(spec: &'s StudySpec, known: impl Fn(&ContrastSpec, &str) -> CellEffect) -> Vec<Self> {
         let of = |asked: &'s ContrastSpec| {
             let effects = |cells: &[String]| -> Result<Vec<Estimate>, Difference> {
                 let known = |cell: &String| match known(asked, cell) {

@@ -51,8 +51,7 @@ impl Crossed {
         let fullest = tables.values().max_by_key(|table| table.len())?;
         let levels = rectangle(&fullest.keys().copied().collect())?;
         let places = || levels.0.iter().flat_map(|one| levels.1.iter().map(move |other| (*one, *other)));
-        let is_whole =
-            |table: &BTreeMap<Place, Estimate>| places().all(|place| table.contains_key(&place));
+        let is_whole = |table: &BTreeMap<Place, Estimate>| places().all(|place| table.contains_key(&place));
         let tables = tables.into_values().filter(is_whole).collect();
         Some(Self { factors, levels, tables })
     }
@@ -64,7 +63,8 @@ impl Crossed {
         let free = |levels: usize| if levels == LEVELS_MIN { 1 } else { levels };
         let corrected_for = (free(rows) * free(columns) * pairs) as f64;
         let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-        let residuals = places.filter_map(|place| Some((place, self.residual(place, ALPHA / corrected_for)?)));
+        let residuals =
+            places.filter_map(|place| Some((place, self.residual(place, ALPHA / corrected_for)?)));
         let ((row, column), found) = residuals.min_by(|(_, one), (_, other)| {
             one.p_value.total_cmp(&other.p_value).then(other.mean.abs().total_cmp(&one.mean.abs()))
         })?;
@@ -81,9 +81,8 @@ impl Crossed {
     /// What the cell at a place has beyond what its row and its column have.
     fn residual(&self, (row, column): (usize, usize), alpha: f64) -> Option<Estimate> {
         let (rows, columns) = (&self.levels.0, &self.levels.1);
-        let share = |own: usize, other: usize, count: usize| {
-            f64::from(u8::from(own == other)) - 1.0 / count as f64
-        };
+        let share =
+            |own: usize, other: usize, count: usize| f64::from(u8::from(own == other)) - 1.0 / count as f64;
         let (mut sum, mut parts, mut units) = (0.0, Vec::new(), usize::MAX);
         for (down, one) in rows.iter().enumerate() {
             for (across, other) in columns.iter().enumerate() {
@@ -109,7 +108,8 @@ fn rectangle(there: &BTreeSet<Place>) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut columns: BTreeSet<u64> = there.iter().map(|place| place.1).collect();
     loop {
         let gaps_of_row = |row: &u64| columns.iter().filter(|it| !there.contains(&(*row, **it))).count();
-        let gaps_of_column = |column: &u64| rows.iter().filter(|it| !there.contains(&(**it, *column))).count();
+        let gaps_of_column =
+            |column: &u64| rows.iter().filter(|it| !there.contains(&(**it, *column))).count();
         let row = rows.iter().copied().max_by_key(gaps_of_row)?;
         let column = columns.iter().copied().max_by_key(gaps_of_column)?;
         let (in_row, in_column) = (gaps_of_row(&row), gaps_of_column(&column));
@@ -160,9 +160,8 @@ mod tests {
 
     #[test]
     fn effects_that_only_add_up_are_no_interaction() {
-        let additive = |cell: &CellSpec| {
-            Some(0.1 * f64::from(cell.connections).ln() - 0.2 * f64::from(cell.workers))
-        };
+        let additive =
+            |cell: &CellSpec| Some(0.1 * f64::from(cell.connections).ln() - 0.2 * f64::from(cell.workers));
         let [one] = &found(&[1, 10, 100], &[1, 2], &[1], additive)[..] else { panic!("one pair") };
         assert!((one.ratio - 1.0).abs() < 1e-9 && one.p_value == 1.0, "{one:?}");
         assert_eq!((one.factors, one.cells), ((BOTH[0], BOTH[1]), 6));
@@ -170,7 +169,8 @@ mod tests {
 
     #[test]
     fn a_cell_that_has_more_than_its_factors_is_named_with_what_it_has() {
-        let odd = |cell: &CellSpec| Some(if (cell.connections, cell.workers) == (100, 2) { 0.6 } else { 0.0 });
+        let odd =
+            |cell: &CellSpec| Some(if (cell.connections, cell.workers) == (100, 2) { 0.6 } else { 0.0 });
         let [one] = &found(&[1, 10, 100], &[1, 2], &[1], odd)[..] else { panic!("one pair") };
         // 0.6 - 0.3 - 0.2 + 0.1.
         assert!((one.ratio.ln() - 0.2).abs() < 1e-9 || (one.ratio.ln() + 0.2).abs() < 1e-9, "{one:?}");

@@ -54,8 +54,7 @@ fn runs_of(spec: &StudySpec, cell: &CellSpec) -> u64 {
 
 fn unit_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let runs = runs_of(spec, cell);
-    cell.alternation
-        .map_or_else(|| runs * trial_ns(cell), |turns| alternation::round_ns(cell, &turns, runs))
+    cell.alternation.map_or_else(|| runs * trial_ns(cell), |turns| alternation::round_ns(cell, &turns, runs))
 }
 
 fn trial_ns(cell: &CellSpec) -> u64 {

@@ -19,10 +19,8 @@ const TRUSTED_NS: f64 = 30e9;
 /// in no plan.
 pub fn left_ns(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> u64 {
     let is_there = |arm: &ArmSpec| missing.iter().all(|gone| gone.name != arm.name);
-    let spec = &StudySpec {
-        arms: spec.arms.iter().filter(|arm| is_there(arm)).cloned().collect(),
-        ..spec.clone()
-    };
+    let spec =
+        &StudySpec { arms: spec.arms.iter().filter(|arm| is_there(arm)).cloned().collect(), ..spec.clone() };
     if spec.arms.is_empty() {
         return 0;
     }

@@ -111,9 +111,11 @@ fn an_http_study_has_content_and_close_among_its_factors() {
 #[test]
 fn connections_are_taken_in_turn_by_workers_and_the_kernels_way_is_a_level() {
     let factors = "depth = [16]\nworkers = [1, 2]\naccept = [\"acceptor\", \"reuseport\"]";
-    let text = EXAMPLE
-        .replacen("depth = [1, 16]", factors, 1)
-        .replacen("primary = { depth = 16 }", "primary = { workers = 1, accept = \"acceptor\" }", 1);
+    let text = EXAMPLE.replacen("depth = [1, 16]", factors, 1).replacen(
+        "primary = { depth = 16 }",
+        "primary = { workers = 1, accept = \"acceptor\" }",
+        1,
+    );
     let spec = read(&text).expect("it is right");
     let closed = spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed);
     let cells: Vec<_> = closed.map(|cell| (cell.id.as_str(), cell.accept())).collect();
@@ -144,11 +146,11 @@ fn a_contrast_is_between_cells_that_differ_in_the_named_levels_alone() {
     assert_eq!((one.of.len(), one.metric), (4, Metric::ServerCpuPerMessage));
     assert_eq!(weir_lab::validate::claims(&spec), 3, "a contrast is a claim");
     let wrong = |contrast: &str| declared(contrast).expect_err("it is a mistake");
-    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = [1, 2] }"), @"");
-    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { arm = \"epoll\", workers = 1 }"), @"");
-    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = {}"), @"");
-    insta::assert_snapshot!(wrong("of = { workers = 8 }\nto = { workers = 1 }"), @"");
-    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = 1 }\nmetric = \"server-memory\""), @"");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = [1, 2] }"), @"a.toml:23: contrast.to: a cell is on both sides; say levels that differ");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { arm = \"epoll\", workers = 1 }"), @"a.toml:23: contrast.to: the arm is named in `of`; both sides are about its ratio");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = {}"), @"a.toml:22: contrast.of: both sides name levels: of = { workers = 2 }, to = { workers = 1 }");
+    insta::assert_snapshot!(wrong("of = { workers = 8 }\nto = { workers = 1 }"), @"a.toml:22: contrast.of: no arm beside the baseline runs in cells that have these levels and all others alike");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = 1 }\nmetric = \"server-memory\""), @"a.toml:24: contrast.metric: server-memory is no claim that is a ratio in these cells");
 }
 
 #[test]

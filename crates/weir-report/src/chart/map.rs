@@ -89,9 +89,8 @@ fn beside(grid: &Grid, crossing: &Crossing) -> Vec<String> {
         others.map(|(_, level)| *level).collect::<Vec<u64>>()
     };
     let own = grid.cells.iter().find(|cell| cell.cell_id == crossing.cell_id).map(rest);
-    let is_sound = |cell: &&GridCell| {
-        !matches!(cell.difference, Difference::GeneratorLimited | Difference::Invalid)
-    };
+    let is_sound =
+        |cell: &&GridCell| !matches!(cell.difference, Difference::GeneratorLimited | Difference::Invalid);
     let line = || grid.cells.iter().filter(|cell| Some(rest(cell)) == own).filter(is_sound);
     let is_below = |cell: &&GridCell| cell.levels[place] as f64 <= crossing.connections;
     let below = line().filter(is_below).max_by_key(|cell| cell.levels[place]);
@@ -168,7 +167,8 @@ fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
     }
     let rows: BTreeSet<&[u64]> =
         grids.iter().flat_map(|grid| &grid.cells).map(|cell| &cell.levels[1..]).collect();
-    let key = format!("rounds-{}-{}", first.map + 1, if grids.len() == 1 { first.arm.as_str() } else { "all" });
+    let key =
+        format!("rounds-{}-{}", first.map + 1, if grids.len() == 1 { first.arm.as_str() } else { "all" });
     let chart = |(place, row): (usize, &&[u64])| {
         let (points, raw) = of_row(view, grids, row);
         let levels_there: BTreeSet<u64> = points.iter().map(|point| point.level).collect();
@@ -517,7 +517,8 @@ fn limited(view: &View<'_>) -> Vec<Told> {
 fn interactions(view: &View<'_>) -> Vec<Told> {
     let told = |(grid, it): (&Grid, &Interaction)| {
         let (language, arm) = (view.language, maps::arm(view, &grid.arm, grid.map));
-        let (metric, found) = (metrics::name(view, grid.metric), format::ratio_and_interval(Some(it.ratio), Some(it.interval)));
+        let (metric, found) =
+            (metrics::name(view, grid.metric), format::ratio_and_interval(Some(it.ratio), Some(it.interval)));
         let [one, other] = [it.factors.0, it.factors.1].map(|of| factor(view, of));
         let place = levels(view, &[it.factors.0, it.factors.1], &[it.levels.0, it.levels.1]);
         let (p_value, cells) = (format::probability(Some(it.p_value)), it.cells);

@@ -37,8 +37,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
 }
 
 /// Why an observed process says nothing of a study.
-const NO_GUIDANCE: &str =
-    "this study has no map that says what to use where, such as `weir study tps` has";
+const NO_GUIDANCE: &str = "this study has no map that says what to use where, such as `weir study tps` has";
 
 /// What a record says of how much of its process's CPU an I/O model can touch.
 pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {

@@ -107,7 +107,8 @@ fn a_process_that_was_observed_is_set_beside_the_guidance(folder: &Path, study: 
     let record = folder.join("seen.json");
     let report = |bound: Option<Bound>| {
         let seen = Observation { pid: 4242, command: "./mine".to_owned(), bound, ..Observation::default() };
-        std::fs::write(&record, serde_json::to_string(&seen).expect("plain data")).expect("it can be written");
+        std::fs::write(&record, serde_json::to_string(&seen).expect("plain data"))
+            .expect("it can be written");
         weir(&["report", study, "--lang", "en", "--observed", shown(&record)])
     };
     let bound = Bound {
@@ -127,7 +128,11 @@ fn a_process_that_was_observed_is_set_beside_the_guidance(folder: &Path, study: 
         assert!(page.contains("At most 23.4 % of the CPU of process 4242 (./mine)"), "{page}");
     }
     expect_refusal(&report(None), 2, &["--observed", "--trace --record"]);
-    expect_refusal(&weir(&["report", shown(&record), "--observed", shown(&record)]), 2, &["--observed", "study"]);
+    expect_refusal(
+        &weir(&["report", shown(&record), "--observed", shown(&record)]),
+        2,
+        &["--observed", "study"],
+    );
 }
 
 /// As much of JSON Schema (draft 2020-12) as the published one uses; a keyword that is not known here fails. Keys that
