@@ -32,9 +32,9 @@ pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<Cont
 fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<ContrastSpec>, FieldError> {
     let of = table.required("of", |entry| known.side(entry))?;
     let to = table.required("to", |entry| known.side(entry))?;
-    let (metric_at, metric_key) =
-        (table.places().get("metric").copied().unwrap_or(table.at()), table.key("metric"));
-    let metric = table.read("metric", metric)?.unwrap_or(Metric::ServerCpuPerMessage);
+    let given = table.read("metric", |entry| Ok((entry.at, metric(entry)?)))?;
+    let metric_key = table.key("metric");
+    let (metric_at, metric) = given.unwrap_or((table.at(), Metric::ServerCpuPerMessage));
     table.finish(|_| None)?;
     if of.levels.is_empty() || to.levels.is_empty() {
         return Err(of.wrong("both sides name levels: of = { workers = 2 }, to = { workers = 1 }".to_owned()));
