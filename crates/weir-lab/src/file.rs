@@ -175,8 +175,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let published_runs = table.tables("published_run")?;
     let published_tables = table.tables("published_table")?;
     let added_costs = table.tables("added_cost")?;
-    let causes = table.tables("cause")?;
-    let contrasts = table.tables("contrast")?;
+    let (causes, contrasts) = (table.tables("cause")?, table.tables("contrast")?);
     table.finish(|key| elsewhere(key, protocol))?;
 
     let left_out = drafts.left_out.clone();
@@ -189,8 +188,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let comparisons = questions.read(&known)?;
     let published_runs = published::runs(published_runs, &known)?;
     let added_costs = added_cost::read(added_costs, &known)?;
-    let causes = cause::read(causes, &known)?;
-    let contrasts = contrasts::read(contrasts, &known)?;
+    let (causes, contrasts) = (cause::read(causes, &known)?, contrasts::read(contrasts, &known)?);
     let published_tables = published_table::read(published_tables, &known)?;
     (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
     (spec.causes, spec.published_tables, spec.contrasts) = (causes, published_tables, contrasts);

@@ -112,7 +112,9 @@ fn verdict_card(view: &View<'_>) -> Markup {
                 " " (view.own_verdict())
             }
             h1 #verdict { (display::keep_together(&sentence::headline(view))) }
-            @if let Some(primary) = view.primary() { p.to-cells { (cells::links(view, std::slice::from_ref(&primary.cell_id))) } }
+            @if let Some(primary) = view.primary() {
+                p.to-cells { (cells::links(view, std::slice::from_ref(&primary.cell_id))) }
+            }
             @if let Some(step) = sentence::next_step(view) { p.next { (display::keep_together(&step)) } }
             @if let Some(beside) = sentence::beside(view) { p.beside { (display::keep_together(&beside)) } }
             ul.absolute { @for line in &absolute { li { (display::keep_together(line)) } } }

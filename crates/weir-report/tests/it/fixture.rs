@@ -26,7 +26,6 @@ impl Jitter {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as f64 / f64::from(1_u32 << 30) - 1.0
     }
-
     fn around(&mut self, center: f64, spread: f64, count: usize) -> Vec<f64> {
         (0..count).map(|_| center * (1.0 + spread * self.next())).collect()
     }
