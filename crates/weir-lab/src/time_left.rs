@@ -42,9 +42,12 @@ pub fn left_ns(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]
     (left * ((took + TRUSTED_NS) / (planned + TRUSTED_NS))) as u64
 }
 
+/// Blocks and attempts, each with its beginning and its end.
+type Spans = BTreeMap<(u32, u32), (u64, u64)>;
+
 /// When each attempt at a block began and ended, by cell. Arms that take turns have one length, that of their round.
-fn blocks<'t>(trials: &[&'t TrialRecord]) -> BTreeMap<&'t str, BTreeMap<(u32, u32), (u64, u64)>> {
-    let mut all: BTreeMap<&str, BTreeMap<(u32, u32), (u64, u64)>> = BTreeMap::new();
+fn blocks<'t>(trials: &[&'t TrialRecord]) -> BTreeMap<&'t str, Spans> {
+    let mut all: BTreeMap<&str, Spans> = BTreeMap::new();
     for trial in trials {
         let ended = trial.started_ns.saturating_add(trial.elapsed_ns);
         let own = all.entry(&trial.cell_id).or_default();
