@@ -32,6 +32,31 @@ const BEFORE_TIDY: [Step; 3] = [
     },
 ];
 
+/// What somebody who uses the engine alone gets: its documentation, and packages that need nothing of this tree.
+const LIBRARY: [Step; 2] = [
+    Step {
+        name: "documentation",
+        arguments: &["rustdoc", "-p", "weir-engine", "--lib", "--", "-D", "warnings"],
+        component: None,
+    },
+    Step {
+        name: "packages",
+        arguments: &[
+            "package",
+            "-p",
+            "weir-sys",
+            "-p",
+            "weir-engine-types",
+            "-p",
+            "weir-engine",
+            "--no-verify",
+            "--allow-dirty",
+            "--offline",
+        ],
+        component: None,
+    },
+];
+
 const TESTS: Step = Step { name: "tests", arguments: &["test", "--workspace"], component: None };
 
 /// How a step ended.
@@ -56,8 +81,10 @@ pub fn run(root: &Path) -> bool {
     if !run_tidy(root) {
         return fail("tidy");
     }
-    if run_step(root, &TESTS) == Outcome::Failed {
-        return fail(TESTS.name);
+    for step in LIBRARY.iter().chain([&TESTS]) {
+        if run_step(root, step) == Outcome::Failed {
+            return fail(step.name);
+        }
     }
     println!("{}", closing_line(started.elapsed().as_secs(), &skipped));
     true

@@ -21,10 +21,11 @@ use axum::{
     routing::post,
 };
 use tokio::{task::spawn_blocking, time::timeout};
+use weir_lab::held::is_locked;
 
 use crate::{
     access::{Access, FAILURES_WINDOW, Refused, SESSION_AGE_MAX},
-    folder::Listing,
+    folder::{Found, Listing},
     forms::{Last, Panel},
     offered::Offered,
     origin::{Origin, Own, Sender},
@@ -118,6 +119,14 @@ impl Control {
                 let offered = Offered::all(self.studies.as_deref());
                 Panel::Ready { offered: offered.into_iter().map(|study| study.name).collect(), last }
             }
+        }
+    }
+
+    /// Whether a request that only looks is of whoever has the token.
+    pub(crate) fn has_token(&self, headers: &HeaderMap, peer: Peer) -> bool {
+        match bearer(headers) {
+            Some(token) => self.access.check(token, peer.0, Instant::now()).is_ok(),
+            None => self.is_logged_in(headers),
         }
     }
 
@@ -263,7 +272,9 @@ async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<
         // A folder that cannot be read is told of by the study, which writes to it.
         let found = Listing::of(&app.settings.folder).unwrap_or_default();
         let is_own = matches!(control.runner.stage(), Stage::Running { .. });
-        if is_own || found.studies.iter().any(|study| study.is_running) {
+        // Locks of another PID namespace are in no list: here, and here alone, each is tried.
+        let is_taken = |study: &Found| study.is_running || is_locked(&study.path);
+        if is_own || found.studies.iter().any(is_taken) {
             return Err(Denied::Busy);
         }
         let folder = study.results_folder();

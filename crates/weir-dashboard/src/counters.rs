@@ -18,6 +18,7 @@ pub(crate) struct Counters {
     stores_read: AtomicU64,
     denied: AtomicU64,
     studies_started: AtomicU64,
+    turned_away: AtomicU64,
     connections: AtomicU64,
     connections_open: AtomicU64,
 }
@@ -47,6 +48,11 @@ impl Counters {
     /// A study was started.
     pub(crate) fn study_started(&self) {
         self.studies_started.fetch_add(1, Relaxed);
+    }
+
+    /// A connection was one too many of its address.
+    pub(crate) fn turned_away(&self) {
+        self.turned_away.fetch_add(1, Relaxed);
     }
 
     /// A connection came.
@@ -85,6 +91,11 @@ impl Counters {
                 &self.denied,
             ),
             ("weir_dashboard_studies_started_total", "Studies started from here.", &self.studies_started),
+            (
+                "weir_dashboard_connections_refused_total",
+                "Connections refused because their address has as many as it may.",
+                &self.turned_away,
+            ),
             ("weir_dashboard_connections_total", "Connections accepted.", &self.connections),
         ] {
             text.one(name, Counter, help, value.load(Relaxed));

@@ -2,8 +2,10 @@
 //! by a path that a request gave, and neither a folder nor a store is followed through a symbolic link.
 
 use std::{
+    cmp::Reverse,
     ffi::OsString,
-    fs, io,
+    fs::{self, DirEntry},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -11,8 +13,11 @@ use std::{
 
 use weir_lab::held::Held;
 
-/// Most folders that are looked at; of further ones it is said that there are more.
+/// Most folders that are looked at: of more the newest, and it is said that there are others.
 pub const FOLDERS_MAX: usize = 10_000;
+
+/// Most folders whose names are read, to find the newest among them.
+pub const NAMES_MAX: usize = 100_000;
 
 /// Most studies that are listed: the newest, or the newest of those that are searched for.
 pub const LISTED_MAX: usize = 1_000;
@@ -42,7 +47,7 @@ pub(crate) struct Listing {
     pub studies: Vec<Found>,
     /// Studies that were found beside them, newest first: these are found by their names alone.
     pub older: Vec<Found>,
-    /// There were more than [`FOLDERS_MAX`] folders, and the others were not looked at.
+    /// There were more than [`FOLDERS_MAX`] folders, and others than the newest were not looked at.
     pub is_cut: bool,
 }
 
@@ -53,28 +58,24 @@ impl Listing {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             entries => entries?,
         };
-        let (mut studies, mut folders) = (Vec::new(), 0);
         // An entry that is gone by now, or cannot be looked at, is no study.
-        for entry in entries.flatten() {
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
-            }
-            folders += 1;
-            if folders > FOLDERS_MAX {
-                break;
-            }
+        let is_folder = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let folders: Vec<DirEntry> = entries.flatten().filter(is_folder).take(NAMES_MAX).collect();
+        let is_cut = folders.len() > FOLDERS_MAX;
+        let looked_at = if is_cut { newest(folders) } else { folders };
+        let study = |entry: DirEntry| {
             let path = entry.path();
-            if let Some(stamp) = stamp(&path) {
-                studies.push(Found { name: entry.file_name(), path, stamp, is_running: false });
-            }
-        }
+            let stamp = stamp(&path)?;
+            Some(Found { name: entry.file_name(), path, stamp, is_running: false })
+        };
+        let mut studies: Vec<Found> = looked_at.into_iter().filter_map(study).collect();
         studies.sort_by(|one, other| (other.stamp.written, &other.name).cmp(&(one.stamp.written, &one.name)));
         let held = Held::now();
         for study in &mut studies {
             study.is_running = held.holds(&study.path);
         }
         let older = studies.split_off(studies.len().min(LISTED_MAX));
-        Ok(Self { studies, older, is_cut: folders > FOLDERS_MAX })
+        Ok(Self { studies, older, is_cut })
     }
 
     fn all(&self) -> impl Iterator<Item = &Found> {
@@ -98,6 +99,15 @@ impl Listing {
         let alike = self.matching(text);
         if let [only] = alike[..] { Ok(only) } else { Err(alike.len()) }
     }
+}
+
+/// The folders in which something was made or removed last, as a session does when it begins and when it ends.
+fn newest(folders: Vec<DirEntry>) -> Vec<DirEntry> {
+    let changed = |entry: &DirEntry| entry.metadata().and_then(|found| found.modified()).ok();
+    let mut dated: Vec<_> = folders.into_iter().map(|entry| (changed(&entry), entry)).collect();
+    dated.sort_by_key(|(changed, _)| Reverse(*changed));
+    dated.truncate(FOLDERS_MAX);
+    dated.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// Of the store of a run folder; absent where there is none that is a file.

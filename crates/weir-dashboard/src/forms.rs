@@ -47,6 +47,19 @@ pub(crate) fn find(reader: &Reader, text: &str) -> Markup {
     }
 }
 
+/// A form that asks for a process by its number.
+pub(crate) fn observe(reader: &Reader, path: &str) -> Markup {
+    html! {
+        section.acts { form action=(path) {
+            label { (reader.say(words::PROCESS))
+                input type="text" name="pid" inputmode="numeric" pattern="[0-9]+" required autocomplete="off";
+            }
+            (language(reader))
+            button { (reader.say(words::OBSERVE)) }
+        } }
+    }
+}
+
 /// A form that chooses two of these studies.
 pub(crate) fn choose_two(reader: &Reader, studies: &[&Found]) -> Markup {
     // A form can name what is text alone.

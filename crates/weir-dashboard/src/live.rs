@@ -1,10 +1,12 @@
 //! What a running study comes to, told to browsers as it is stored. One task looks once a second while somebody
 //! watches, reads a store only when it has changed, and then only its new blocks. A browser that does not take what it
-//! is sent is let go, and finds the state of the moment when it comes back.
+//! is sent is let go, and finds the state of the moment when it comes back. Nobody is refused: where all places are
+//! taken, the one that has watched longest makes room and is told so.
 
 use std::{
     convert::Infallible,
     ffi::OsString,
+    net::IpAddr,
     path::{Path, PathBuf},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -26,12 +28,16 @@ use weir_report::Language;
 
 use crate::{
     folder::{Found, Listing, Stamp, stamp},
+    guests::counted_as,
     pages,
     shelf::Problem,
 };
 
-/// Most browsers that watch at a time.
+/// Most browsers that watch at a time; a further one takes the place of the oldest at the address that has most.
 pub const WATCHERS_MAX: usize = 16;
+
+/// Most of them at one address; a further one takes the place of its oldest.
+pub const WATCHERS_ADDRESS_MAX: usize = 8;
 
 /// Messages that may wait for a browser.
 const BACKLOG_MAX: usize = 4;
@@ -43,6 +49,10 @@ const SEARCH_EVERY: u32 = 5;
 const EXPECTED_LOOKS: u32 = 60;
 /// Looks between two signs of life, by which a browser that has gone without a word is noticed.
 const BEAT_EVERY: u32 = 15;
+/// A sign of life: an event, because scripts are not told of comments.
+const BEAT: &[u8] = b"event: beat\ndata: .\n\n";
+/// The last that a browser is told whose place another one takes.
+const REPLACED: &[u8] = b"event: replaced\ndata: .\n\n";
 
 /// What is seen of the study that runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,6 +138,8 @@ impl Eye {
 
 /// A browser that watches.
 struct Watcher {
+    /// The address it counts for.
+    from: IpAddr,
     language: Language,
     messages: mpsc::Sender<Bytes>,
     /// The version it was told last.
@@ -138,6 +150,7 @@ struct Watcher {
 pub(crate) struct Live {
     folder: PathBuf,
     eye: Mutex<Eye>,
+    /// The first has watched longest.
     watchers: Mutex<Vec<Watcher>>,
     came: Notify,
 }
@@ -179,16 +192,19 @@ impl Live {
         held(&self.watchers).len()
     }
 
-    /// Lets one more browser watch, unless [`WATCHERS_MAX`] do.
-    pub(crate) fn watch(&self, language: Language) -> Option<Messages> {
+    /// Lets one more browser watch, in the place of another where there is none left.
+    pub(crate) fn watch(&self, language: Language, address: IpAddr) -> Messages {
+        let from = counted_as(address);
         let mut watchers = held(&self.watchers);
         watchers.retain(|watcher| !watcher.messages.is_closed());
+        if let Some(index) = makes_room(&watchers, from) {
+            // One that takes nothing is not told, and comes back when it notices.
+            let _ = watchers.remove(index).messages.try_send(Bytes::from_static(REPLACED));
+        }
         let (messages, receiver) = mpsc::channel(BACKLOG_MAX);
-        (watchers.len() < WATCHERS_MAX).then(|| {
-            watchers.push(Watcher { language, messages, told: None });
-            self.came.notify_one();
-            Messages(receiver)
-        })
+        watchers.push(Watcher { from, language, messages, told: None });
+        self.came.notify_one();
+        Messages(receiver)
     }
 
     /// Looks as long as somebody watches, for ever.
@@ -217,7 +233,7 @@ impl Live {
     fn tell(&self, scene: &Scene, version: u64, is_beat: bool) {
         let tell = |watcher: &mut Watcher| {
             let message = match watcher.told == Some(version) {
-                true if is_beat => Bytes::from_static(b":\n\n"),
+                true if is_beat => Bytes::from_static(BEAT),
                 true => return !watcher.messages.is_closed(),
                 false => message(&pages::scene(watcher.language, scene).into_string()),
             };
@@ -226,6 +242,19 @@ impl Live {
         };
         held(&self.watchers).retain_mut(tell);
     }
+}
+
+/// Who makes room for one more of this address, if somebody must.
+fn makes_room(watchers: &[Watcher], from: IpAddr) -> Option<usize> {
+    let at = |address: IpAddr| watchers.iter().filter(|watcher| watcher.from == address).count();
+    let crowded = if at(from) >= WATCHERS_ADDRESS_MAX {
+        from
+    } else if watchers.len() >= WATCHERS_MAX {
+        watchers.iter().map(|watcher| watcher.from).max_by_key(|address| at(*address))?
+    } else {
+        return None;
+    };
+    watchers.iter().position(|watcher| watcher.from == crowded)
 }
 
 /// A text as one server-sent event.
@@ -263,21 +292,56 @@ mod tests {
         assert_eq!(message("<p>a\nb</p>"), "data: <p>a\ndata: b</p>\n\n");
     }
 
+    fn at(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    /// Everything that one was told and has not taken yet, and whether that is all.
+    fn told(messages: &mut Messages) -> (String, bool) {
+        let mut text = String::new();
+        loop {
+            match messages.0.try_recv() {
+                Ok(message) => text.push_str(&String::from_utf8_lossy(&message)),
+                Err(mpsc::error::TryRecvError::Empty) => return (text, false),
+                Err(mpsc::error::TryRecvError::Disconnected) => return (text, true),
+            }
+        }
+    }
+
     #[test]
-    fn watchers_beyond_the_maximum_are_refused_until_one_has_gone() {
+    fn one_more_of_an_address_takes_the_place_of_its_oldest_and_of_nobody_else() {
         let live = Live::over(Path::new("nowhere"));
-        let mut watching: Vec<Messages> =
-            (0..WATCHERS_MAX).filter_map(|_| live.watch(Language::English)).collect();
-        assert_eq!(watching.len(), WATCHERS_MAX);
-        assert!(live.watch(Language::English).is_none());
-        drop(watching.pop());
-        assert!(live.watch(Language::English).is_some());
+        let mut other = live.watch(Language::English, at(2));
+        let watch = || live.watch(Language::English, at(1));
+        let mut own: Vec<Messages> = (0..=WATCHERS_ADDRESS_MAX).map(|_| watch()).collect();
+        assert_eq!(live.watching(), WATCHERS_ADDRESS_MAX + 1);
+        let (last_words, is_over) = told(&mut own[0]);
+        assert!(is_over && last_words == "event: replaced\ndata: .\n\n", "{last_words}");
+        assert!(own[1..].iter_mut().chain([&mut other]).all(|one| !told(one).1));
+        drop(own.pop());
+        let mut further = watch();
+        assert!(own[1..].iter_mut().chain([&mut further]).all(|one| !told(one).1), "there was room");
+    }
+
+    #[test]
+    fn where_all_places_are_taken_the_address_with_most_makes_room() {
+        let live = Live::over(Path::new("nowhere"));
+        let mut few = live.watch(Language::English, at(3));
+        let watch = |last| live.watch(Language::English, at(last));
+        let mut many: Vec<Messages> = (0..WATCHERS_ADDRESS_MAX).map(|_| watch(1)).collect();
+        let mut rest: Vec<Messages> = (1..WATCHERS_ADDRESS_MAX).map(|_| watch(2)).collect();
+        assert_eq!(live.watching(), WATCHERS_MAX);
+        let mut further = watch(4);
+        assert_eq!(live.watching(), WATCHERS_MAX, "never one more");
+        assert!(told(&mut many[0]).1, "the oldest of those that are most");
+        let others = many[1..].iter_mut().chain(&mut rest).chain([&mut few, &mut further]);
+        assert!(others.into_iter().all(|one| !told(one).1));
     }
 
     #[test]
     fn a_watcher_that_takes_nothing_is_let_go_when_its_backlog_is_full() {
         let live = Live::over(Path::new("nowhere"));
-        let slow = live.watch(Language::Korean).expect("there is room");
+        let slow = live.watch(Language::Korean, at(1));
         for version in 0..BACKLOG_MAX as u64 {
             live.tell(&Scene::Nothing, version, false);
             live.tell(&Scene::Nothing, version, false);

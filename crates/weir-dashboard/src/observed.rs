@@ -1,5 +1,5 @@
-//! Recorded observations: the files of one folder, as `weir observe --record` writes them. A request names one of the
-//! list and never a path.
+//! Observations: of processes that run, while somebody looks, and recorded ones, which are the files of one folder as
+//! `weir observe --record` writes them. A request names one of the list and never a path.
 
 use std::{
     fs,
@@ -9,17 +9,22 @@ use std::{
 };
 
 use axum::{
+    Extension,
     extract::{Request, State},
+    http::{HeaderValue, header},
     response::Response,
 };
-use maud::html;
+use maud::{Markup, html};
 use weir_evidence::recorded::{self, RecordError};
 use weir_report::{document, observation};
 
 use crate::{
+    control::Peer,
+    forms,
     pages::{self, Reader},
     query::{encoded, value},
     server::{App, Failure, reader, written},
+    top::Top,
     words,
 };
 
@@ -31,6 +36,9 @@ const ENTRIES_MAX: usize = 10_000;
 
 /// Where they are.
 const PATH: &str = "/observe";
+
+/// After so many seconds the page of a process is asked for again.
+const REFRESH_S: &str = "2";
 
 /// Files that may be records, newest first: no links, and none whose name is no text or is hidden.
 fn files(folder: &Path) -> Vec<(String, PathBuf)> {
@@ -48,34 +56,101 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     found.into_iter().map(|(_, name, path)| (name, path)).collect()
 }
 
-/// The list, or the record that the query names.
-pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Response {
+/// Where a process is observed.
+pub(crate) fn live_href(reader: &Reader, pid: u32) -> String {
+    reader.href(PATH, &[("pid", &pid.to_string())])
+}
+
+/// The list, or what the query names: a record, or a process.
+pub(crate) async fn page(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+) -> Response {
     let reader = reader(&app, &request);
-    let named = value(request.uri().query().unwrap_or_default(), "record");
+    let query = request.uri().query().unwrap_or_default();
+    let [record, pid] = ["record", "pid"].map(|name| value(query, name));
+    let has_token = app.control.as_ref().is_some_and(|control| control.has_token(request.headers(), peer));
+    if let Some(pid) = pid {
+        return process(app, reader, &pid, has_token).await;
+    }
     written(app, reader, move |app, reader| {
-        let files = app.settings.records.as_deref().map(files).unwrap_or_default();
-        let Some(named) = named else { return Ok(list(reader, &files)) };
-        let found = files.into_iter().find(|(name, _)| name.as_bytes() == named);
-        let (name, path) = found.ok_or(Failure::Missing(words::NO_SUCH_RECORD))?;
-        let record = recorded::read(&path).map_err(|error| match error {
-            RecordError::Unreadable { .. } => Failure::Unshowable(words::NO_ACCESS_RECORD),
-            RecordError::NoRecord { .. } => Failure::Unshowable(words::NO_RECORD),
-        })?;
-        let above = pages::above(reader, (PATH, &[("record", &encoded(name.as_bytes()))]), None);
-        Ok(observation::html_below(&record, reader.language, &above))
+        let files = app.settings.records.as_deref().map(files);
+        match record {
+            Some(record) => shown_record(reader, files.unwrap_or_default(), &record),
+            None => Ok(list(app, reader, files.as_deref(), has_token)),
+        }
     })
     .await
 }
 
-fn list(reader: &Reader, files: &[(String, PathBuf)]) -> String {
+fn shown_record(reader: &Reader, files: Vec<(String, PathBuf)>, named: &[u8]) -> Result<String, Failure> {
+    let found = files.into_iter().find(|(name, _)| name.as_bytes() == named);
+    let (name, path) = found.ok_or(Failure::Missing(words::NO_SUCH_RECORD))?;
+    let record = recorded::read(&path).map_err(|error| match error {
+        RecordError::Unreadable { .. } => Failure::Unshowable(words::NO_ACCESS_RECORD),
+        RecordError::NoRecord { .. } => Failure::Unshowable(words::NO_RECORD),
+    })?;
+    let above = pages::above(reader, (PATH, &[("record", &encoded(name.as_bytes()))]), None);
+    Ok(observation::html_below(&record, reader.language, &above))
+}
+
+/// A process that is observed while somebody looks: a server that everybody is shown, or any for whoever has the token.
+async fn process(app: Arc<App>, reader: Reader, pid: &[u8], has_token: bool) -> Response {
+    let number = std::str::from_utf8(pid).ok().and_then(|text| text.trim().parse().ok());
+    let look = move |app: &App, reader: &Reader| {
+        let pid: u32 = number.ok_or(Failure::Missing(words::NO_SUCH_PROCESS))?;
+        let is_shown =
+            || app.top.as_ref().is_some_and(|top| top.servers().iter().any(|(_, own)| *own == pid));
+        if !has_token && !is_shown() {
+            return Err(Failure::Refused(words::NOT_OBSERVED));
+        }
+        let above = pages::above(reader, (PATH, &[("pid", &pid.to_string())]), None);
+        match app.observer.look(pid) {
+            Ok(Some(seen)) => Ok(observation::html_below(&seen, reader.language, &above)),
+            Ok(None) => Ok(begins(reader, &above)),
+            Err(_) => Err(Failure::Missing(words::NO_SUCH_PROCESS)),
+        }
+    };
+    let mut answer = written(app, reader, look).await;
+    if answer.status().is_success() {
+        answer.headers_mut().insert(header::REFRESH, HeaderValue::from_static(REFRESH_S));
+    }
+    answer
+}
+
+fn begins(reader: &Reader, above: &Markup) -> String {
+    let body = html! {
+        (above)
+        main { p { (reader.say(words::OBSERVING_BEGINS)) } p.help { (reader.say(words::OBSERVE_HELP)) } }
+    };
+    document(reader.language, &format!("Weir · {}", reader.say(words::OBSERVATIONS)), &body)
+}
+
+/// What can be seen: servers that run, any process for whoever has the token, and records where there is a folder.
+fn list(app: &App, reader: &Reader, files: Option<&[(String, PathBuf)]>, has_token: bool) -> String {
+    let servers = app.top.as_ref().map(Top::servers).unwrap_or_default();
+    let has_live = app.top.is_some() || app.control.is_some();
     let body = html! {
         (pages::above(reader, (PATH, &[]), None))
         main {
             h1 { (reader.say(words::OBSERVATIONS)) }
-            @if files.is_empty() { p { (reader.say(words::NO_RECORDS)) } }
-            ul.studies { @for (name, _) in files {
-                li.plain { a.name href=(reader.href(PATH, &[("record", &encoded(name.as_bytes()))])) { (name) } }
-            } }
+            @if has_live {
+                h2 { (reader.say(words::OBSERVE_LIVE)) }
+                p.help { (reader.say(words::OBSERVE_HELP)) }
+                ul.studies { @for (name, pid) in &servers {
+                    li.plain { a.name href=(live_href(reader, *pid)) { (name) " (" (pid) ")" } }
+                } }
+                @if has_token { (forms::observe(reader, PATH)) }
+                @else if app.control.is_some() { p.hint { (reader.say(words::ANY_PROCESS)) } }
+            }
+            @if let Some(files) = files {
+                @if has_live { h2 { (reader.say(words::RECORDED)) } }
+                @if files.is_empty() { p { (reader.say(words::NO_RECORDS)) } }
+                ul.studies { @for (name, _) in files {
+                    li.plain { a.name href=(reader.href(PATH, &[("record", &encoded(name.as_bytes()))])) { (name) } }
+                } }
+            }
         }
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::OBSERVATIONS)), &body)

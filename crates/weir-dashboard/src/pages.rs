@@ -27,9 +27,9 @@ pub(crate) struct Reader {
     pub language: Language,
     /// The language was chosen in the address: links keep it.
     pub has_chosen: bool,
-    /// There are pages of running servers, and of recorded observations.
+    /// There are pages of running servers, and of observations.
     pub has_servers: bool,
-    pub has_records: bool,
+    pub has_observations: bool,
 }
 
 impl Reader {
@@ -79,7 +79,7 @@ pub(crate) fn above(
                 a href=(reader.href("/charts", &[])) { (reader.say(words::CHARTS)) }
             }
             @if reader.has_servers { a href=(reader.href("/top", &[])) { (reader.say(words::SERVERS)) } }
-            @if reader.has_records { a href=(reader.href("/observe", &[])) { (reader.say(words::OBSERVATIONS)) } }
+            @if reader.has_observations { a href=(reader.href("/observe", &[])) { (reader.say(words::OBSERVATIONS)) } }
             span.languages role="group" aria-label=(reader.say(words::LANGUAGES)) {
                 @for (language, name) in Language::ALL.into_iter().zip(["English", "한국어", "中文"]) {
                     @let href = address(path, query.iter().copied().chain([("lang", language.code())]));
@@ -323,12 +323,14 @@ fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &
     }
 }
 
-/// The study that runs. A script of the dashboard's own replaces the scene by what it is told.
+/// The study that runs. A script of the dashboard's own replaces the scene by what it is told, and says when it is told
+/// nothing any more.
 pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
     let events = address("/live/events", [("lang", reader.language.code())].into_iter());
     let body = html! {
         (above(reader, ("/live", &[]), None))
         main {
+            p.hint #lost role="status" hidden { (reader.say(words::NOT_FOLLOWING)) }
             div #live data-events=(events) aria-live="polite" { (scene(reader.language, of)) }
         }
         script src="/live.js" {}
@@ -373,14 +375,22 @@ fn running(language: Language, of: &Followed) -> Markup {
         Language::Korean => format!("{repeat}개는 다시 실행할 수 있음"),
         Language::Chinese => format!("{repeat} 个可能重新运行"),
     };
+    let length = language.duration(whole_units(of.left_ns));
+    let left = match language {
+        Language::English => format!("about {length} left"),
+        Language::Korean => format!("약 {length} 남음"),
+        Language::Chinese => format!("约剩 {length}"),
+    };
     html! {
         p { progress max=(blocks) value=(done) {} }
         p.facts {
             span { (progress) }
             @if repeat > 0 { span { (again) } }
             span { (language.duration(of.elapsed_ns)) }
+            @if of.left_ns > 0 { span { (left) } }
             @if !of.last_cell.is_empty() { code { (of.last_cell) } }
         }
+        @if of.is_in_part { p.hint { (language.choose(words::IN_PART)) } }
         @match &of.estimate {
             Some(estimate) => section.card.doubt {
                 h1 { (estimated(language, of.kind, estimate)) }
@@ -389,6 +399,13 @@ fn running(language: Language, of: &Followed) -> Markup {
             None => p.hint { (language.choose(words::NO_ESTIMATE)) },
         }
     }
+}
+
+/// An estimate pretends to no more than it knows: from two minutes on whole minutes, below whole tens of seconds.
+fn whole_units(length_ns: u64) -> u64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let unit_ns = if length_ns >= 120 * SECOND_NS { 60 * SECOND_NS } else { 10 * SECOND_NS };
+    length_ns.div_ceil(unit_ns) * unit_ns
 }
 
 /// `server CPU per message, uring / epoll: 0.81 [0.79, 0.83], of 12 rounds or blocks`.

@@ -42,12 +42,14 @@ use crate::{
     counters::Counters,
     errors::DashboardError,
     folder::{Found, LISTED_MAX, Listing},
+    guests::Guests,
     live::Live,
     observed,
+    observer::Observer,
     pages::{self, List, PAGE_STUDIES, Reader},
     query::{accepted, decoded, is_own_host, value},
     shelf::{Problem, Shelf},
-    top::{self, Top},
+    top::{self, Others, Top},
     words::{self, Told},
 };
 
@@ -62,6 +64,9 @@ const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 const STALL_MAX: Duration = Duration::from_secs(30);
 /// Answers that are on their way when the dashboard ends have so long.
 const GRACE: Duration = Duration::from_secs(1);
+/// What one connection too many of an address is told, before anything is read of it.
+const TURNED_AWAY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
+    Retry-After: 5\r\nContent-Length: 34\r\nConnection: close\r\n\r\nToo many connections from there.\r\n";
 /// After the system refused a connection, for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Threads that read stores.
@@ -94,6 +99,8 @@ pub struct Settings {
     pub records: Option<PathBuf>,
     /// Statistics sockets (`@NAME`) of servers that are shown.
     pub stats: Vec<String>,
+    /// Every server of Weir that this user runs is shown as well.
+    pub finds_servers: bool,
 }
 
 /// A dashboard that listens.
@@ -147,7 +154,8 @@ impl Dashboard {
             counters: Counters::default(),
             live: Arc::new(Live::over(folder)),
             control: control.map(|control| Control::of(control, bound)),
-            top: (!settings.stats.is_empty()).then(|| Top::over(&settings.stats)),
+            top: shown_servers(&settings),
+            observer: Observer::default(),
             settings,
             readers: Arc::new(Semaphore::new(READERS_MAX)),
         };
@@ -178,6 +186,13 @@ impl Dashboard {
     }
 }
 
+/// The servers that are shown, if any are.
+fn shown_servers(settings: &Settings) -> Option<Top> {
+    let others = if settings.finds_servers { Others::Found } else { Others::LeftOut };
+    let is_asked = others == Others::Found || !settings.stats.is_empty();
+    is_asked.then(|| Top::over(&settings.stats, others))
+}
+
 /// What acting needs: pages that are known where others reach it, and a folder of studies that is there. The host of an
 /// origin that may act is one that requests may be for.
 fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlSettings, DashboardError> {
@@ -205,12 +220,21 @@ pub(crate) struct App {
     pub control: Option<Control>,
     /// Absent where no server is shown.
     pub top: Option<Top>,
+    pub observer: Observer,
     /// Threads that read and write pages: who goes away while it waits for one leaves nothing behind.
     pub readers: Arc<Semaphore>,
 }
 
+impl App {
+    /// Whether there is something to observe, for anybody.
+    fn has_observations(&self) -> bool {
+        self.settings.records.is_some() || self.top.is_some() || self.control.is_some()
+    }
+}
+
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<u32>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let guests = Arc::new(Guests::default());
     let router = router(&app);
     tokio::spawn(Arc::clone(&app.live).run());
     let ended = stopped.clone();
@@ -223,13 +247,19 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
             _ = stopped.wait_for(|asked| *asked > 0) => break,
             (place, accepted) = accepted => match accepted {
                 Ok((stream, peer)) => {
+                    let Some(guest) = guests.enter(peer.ip()) else {
+                        app.counters.turned_away();
+                        // Has room for so little; a peer that does not read it is not worse off.
+                        let _ = SockRef::from(&stream).send(TURNED_AWAY);
+                        continue;
+                    };
                     let peer = Peer(peer.ip());
                     let (app, router, stopped) = (Arc::clone(&app), router.clone(), ended.clone());
                     tokio::spawn(async move {
                         app.counters.connected();
                         connection(stream, router.layer(Extension(peer)), stopped).await;
                         app.counters.disconnected();
-                        drop(place);
+                        drop((guest, place));
                     });
                 }
                 Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -281,7 +311,7 @@ fn router(app: &Arc<App>) -> Router {
     if app.top.is_some() {
         router = router.route("/top", get(top::page));
     }
-    if app.settings.records.is_some() {
+    if app.has_observations() {
         router = router.route("/observe", get(observed::page));
     }
     router
@@ -333,6 +363,8 @@ pub(crate) enum Failure {
         alike: usize,
     },
     Unshowable(Told),
+    /// Not for whoever asks.
+    Refused(Told),
     Unreadable(Problem),
     FolderGone,
     /// What was read broke the reader: the store holds what no version writes.
@@ -346,6 +378,7 @@ impl Failure {
             Self::NotMeant { typed, alike } => {
                 return page(StatusCode::NOT_FOUND, pages::not_meant(reader, typed, *alike));
             }
+            Self::Refused(text) => (StatusCode::FORBIDDEN, reader.language.choose(*text).to_owned()),
             Self::Unshowable(text) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, reader.language.choose(*text).to_owned())
             }
@@ -419,7 +452,7 @@ pub(crate) fn reader(app: &App, request: &Request) -> Reader {
         language: chosen.or_else(preferred).unwrap_or(app.settings.language),
         has_chosen: chosen.is_some(),
         has_servers: app.top.is_some(),
-        has_records: app.settings.records.is_some(),
+        has_observations: app.has_observations(),
     }
 }
 
@@ -619,17 +652,14 @@ async fn script() -> impl IntoResponse {
 }
 
 /// Server-sent events about the study that runs.
-async fn events(State(app): State<Arc<App>>, request: Request) -> Response {
+async fn events(
+    State(app): State<Arc<App>>,
+    Extension(Peer(address)): Extension<Peer>,
+    request: Request,
+) -> Response {
     let reader = reader(&app, &request);
-    match app.live.watch(reader.language) {
-        Some(messages) => {
-            ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(messages)).into_response()
-        }
-        None => {
-            let text = reader.language.choose(words::TOO_MANY_WATCH);
-            page(StatusCode::SERVICE_UNAVAILABLE, pages::message(&reader, text))
-        }
-    }
+    let messages = app.live.watch(reader.language, address);
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(messages)).into_response()
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {

@@ -16,11 +16,12 @@ use weir_monitor::{
     frame::{Frame, frame},
     lines,
     snapshot::{Monitor, Snapshot},
-    target::Target,
+    target::{TARGETS_MAX, Target},
 };
 use weir_report::document;
 
 use crate::{
+    observed,
     pages::{self, Reader},
     server::{App, Failure, reader, written},
     words,
@@ -42,24 +43,60 @@ pub(crate) struct Top {
 }
 
 struct Looking {
+    /// Those that were named.
+    named: Vec<Target>,
+    others: Others,
     monitor: Monitor,
     before: Option<(Snapshot, Instant)>,
 }
 
+/// What becomes of servers that nobody named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// They are looked for each time.
+    Found,
+    /// They are not shown.
+    LeftOut,
+}
+
+impl Looking {
+    /// Looks for those that have come and gone.
+    fn find(&mut self) {
+        let is_named =
+            |found: &Target| self.named.iter().any(|own| own.pid == found.pid || own.socket == found.socket);
+        let found = Target::running().into_iter().filter(|target| !is_named(target));
+        let targets = self.named.iter().cloned().chain(found).take(TARGETS_MAX).collect();
+        if self.monitor.watch(targets) {
+            self.before = None;
+        }
+    }
+}
+
 impl Top {
-    /// Servers that answer on these statistics sockets.
-    pub(crate) fn over(sockets: &[String]) -> Self {
-        let targets = sockets.iter().map(|socket| Target::of_socket(socket)).collect();
-        let looking = Looking { monitor: Monitor::new(targets), before: None };
+    /// Servers that answer on these statistics sockets, and perhaps every other one that this user runs.
+    pub(crate) fn over(sockets: &[String], others: Others) -> Self {
+        let named: Vec<Target> = sockets.iter().map(|socket| Target::of_socket(socket)).collect();
+        let monitor = Monitor::new(named.clone());
+        let looking = Looking { named, others, monitor, before: None };
         Self { looking: Mutex::new(looking), seen: Mutex::default() }
+    }
+
+    /// Name and process of those that are seen now, as far as their processes are known.
+    pub(crate) fn servers(&self) -> Vec<(String, u32)> {
+        let nodes = self.look().nodes.into_iter();
+        nodes.filter_map(|node| Some((node.node, node.pid?))).collect()
     }
 
     /// What is seen of them now. Waits for their answers, unless somebody waits for them already: who comes then is
     /// told what was seen last.
     fn look(&self) -> Frame {
         if let Ok(mut looking) = self.looking.try_lock() {
-            let Looking { monitor, before } = &mut *looking;
-            if before.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOK_EVERY) {
+            let is_due = looking.before.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOK_EVERY);
+            if is_due {
+                if looking.others == Others::Found {
+                    looking.find();
+                }
+                let Looking { monitor, before, .. } = &mut *looking;
                 let after = monitor.snapshot();
                 let recent = before.as_ref().filter(|(_, at)| at.elapsed() < BEFORE_AGE_MAX);
                 let now = frame(recent.map(|(snapshot, _)| snapshot), &after);
@@ -85,6 +122,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Respo
 
 fn drawn(reader: &Reader, frame: &Frame) -> String {
     let language = reader.language;
+    let is_empty = frame.nodes.is_empty();
     let messages = lines::messages(frame, language);
     let text = [lines::header(), messages, lines::threads(frame), lines::orders(frame, language)].concat();
     let body = html! {
@@ -92,7 +130,12 @@ fn drawn(reader: &Reader, frame: &Frame) -> String {
         main {
             h1 { (reader.say(words::SERVERS)) }
             p.help { (reader.say(words::SERVERS_HELP)) }
-            pre tabindex="0" { code { (text) } }
+            @if is_empty { p { (reader.say(words::NO_SERVERS)) } } @else {
+                pre tabindex="0" { code { (text) } }
+                p.facts { @for (name, pid) in frame.nodes.iter().filter_map(|it| Some((&it.node, it.pid?))) {
+                    a href=(observed::live_href(reader, pid)) { (reader.say(words::OBSERVE)) " " (name) " (" (pid) ")" }
+                } }
+            }
         }
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::SERVERS)), &body)

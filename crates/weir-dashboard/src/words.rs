@@ -42,10 +42,15 @@ pub(crate) const NO_ESTIMATE: Told = [
     "주 비교를 추정하기에는 저장된 라운드나 블록이 아직 부족합니다.",
     "已存储的轮次或区组尚不足以估计主要比较。",
 ];
-pub(crate) const TOO_MANY_WATCH: Told = [
-    "As many browsers watch as may at a time.",
-    "동시에 볼 수 있는 브라우저 수를 넘었습니다.",
-    "同时观看的浏览器已达上限。",
+pub(crate) const IN_PART: Told = [
+    "More is stored than this page follows: progress and estimate stand where they stood. The report has everything.",
+    "이 페이지가 따라갈 수 있는 것보다 많이 저장되어 진행 상황과 추정값이 더는 갱신되지 않습니다. 보고서에는 모두 있습니다.",
+    "已存储的数据超出此页面可跟踪的范围，进度与估计值不再更新；报告包含全部数据。",
+];
+pub(crate) const NOT_FOLLOWING: Told = [
+    "This page does not follow the study at the moment. Load it again if that lasts.",
+    "지금은 이 페이지가 연구를 따라가지 못하고 있습니다. 계속되면 페이지를 다시 불러오십시오.",
+    "此页面暂未跟踪研究的进展。如持续如此，请重新加载页面。",
 ];
 
 pub(crate) const CHARTS_HELP: Told = [
@@ -196,12 +201,47 @@ pub(crate) const DASHBOARD_ENDS: Told = [
 
 pub(crate) const SERVERS: Told = ["Servers", "서버", "服务器"];
 pub(crate) const SERVERS_HELP: Told = [
-    "What weir top shows of the servers that were named with --stats; rates are over the time since somebody looked last. \
+    "What weir top shows of the servers that --stats names; rates are over the time since somebody looked last. \
      The page loads itself again every two seconds.",
     "--stats로 지정한 서버를 weir top과 같은 내용으로 보여 줍니다. 속도는 마지막으로 조회한 뒤의 시간에 대한 값입니다. 이 페이지는 2초마다 다시 불러옵니다.",
     "以 weir top 的形式显示 --stats 所指定的服务器；速率按距上次查看的时间计算。此页面每两秒自动刷新。",
 ];
+pub(crate) const NO_SERVERS: Told = [
+    "No `weir serve` of the dashboard's user runs here at the moment.",
+    "지금 이 대시보드를 실행한 사용자의 `weir serve` 서버가 없습니다.",
+    "目前没有由仪表板用户运行的 `weir serve`。",
+];
+pub(crate) const OBSERVE: Told = ["Observe", "관측하기", "观测"];
 pub(crate) const OBSERVATIONS: Told = ["Observations", "관측", "观测"];
+pub(crate) const OBSERVE_LIVE: Told = ["Observe a process now", "지금 프로세스 관측하기", "实时观测进程"];
+pub(crate) const OBSERVE_HELP: Told = [
+    "What /proc tells of it and of its children since somebody looked last, as weir observe shows it. The page loads itself \
+     again every two seconds.",
+    "마지막으로 조회한 뒤 프로세스와 그 자식에 대해 /proc에서 알 수 있는 내용을 weir observe와 같은 형식으로 보여 줍니다. 이 페이지는 2초마다 다시 불러옵니다.",
+    "以 weir observe 的形式显示自上次查看以来 /proc 中该进程及其子进程的信息。此页面每两秒自动刷新。",
+];
+pub(crate) const OBSERVING_BEGINS: Told = [
+    "It is observed from now on; figures come in a moment.",
+    "이제부터 관측합니다. 잠시 후 수치가 표시됩니다.",
+    "已开始观测，数据稍后显示。",
+];
+pub(crate) const PROCESS: Told = ["Process number", "프로세스 번호", "进程号"];
+pub(crate) const ANY_PROCESS: Told = [
+    "Whoever has logged in observes any other process, by its number.",
+    "로그인하면 번호를 입력해 다른 프로세스도 관측할 수 있습니다.",
+    "登录后可按进程号观测任何其他进程。",
+];
+pub(crate) const NOT_OBSERVED: Told = [
+    "Only servers that --stats names are observed for everybody; other processes for whoever has the token.",
+    "누구나 관측할 수 있는 것은 --stats로 지정한 서버뿐이며, 다른 프로세스는 토큰이 있어야 관측할 수 있습니다.",
+    "所有人都可观测的只有 --stats 所指定的服务器；其他进程需持有令牌。",
+];
+pub(crate) const NO_SUCH_PROCESS: Told = [
+    "There is no such process, or it may not be read by the user that the dashboard runs as.",
+    "그런 프로세스가 없거나 대시보드를 실행한 사용자에게 읽을 권한이 없습니다.",
+    "没有这个进程，或运行仪表板的用户无权读取。",
+];
+pub(crate) const RECORDED: Told = ["Recorded", "기록된 관측", "已记录的观测"];
 pub(crate) const NO_RECORDS: Told = [
     "No record is in the folder given with --records. `weir observe --record FILE.json` writes one.",
     "--records로 지정한 폴더에 관측 기록이 없습니다. `weir observe --record FILE.json`으로 기록하십시오.",

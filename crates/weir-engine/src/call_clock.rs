@@ -7,9 +7,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
-use crate::{counters::Counter, time::monotonic};
+use crate::{clock::monotonic, counter::Counter};
 
 /// The clock of one runtime.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use weir_record::kernel::{AS_ON_KERNEL, FEATURES, KernelFeature, KernelVersion};
+use weir_engine_types::kernel::{AS_ON_KERNEL, FEATURES, KernelFeature, KernelVersion};
 
 /// An I/O model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -35,7 +35,6 @@ use std::{
     fmt,
     future::Future,
     io,
-    ops::Deref,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::Path,
     pin::Pin,
@@ -54,14 +53,12 @@ use crate::{
     counters::Counters,
     driver::{
         DriverOps, dispatch,
-        files::{self, Answer, Outcome, Request, Stage},
+        files::{self, FileOperation, FileResult, Outcome, Request},
     },
-    outbound::Outgoing,
-    pool::Lease,
-    runtime::{self, Core},
+    executor::{self, Core},
 };
 
-pub use crate::outbound::FilePart;
+pub use crate::{file_bytes::FileBytes, send_queue::FilePart};
 
 /// Most bytes of one read.
 pub const READ_BYTES_MAX: usize = 16 << 20;
@@ -117,64 +114,6 @@ pub struct Metadata {
     pub device: u64,
 }
 
-/// Bytes read from a file. They can be sent on without a copy.
-#[derive(Debug)]
-pub struct FileBytes(Place);
-
-#[derive(Debug)]
-enum Place {
-    Pooled(Lease),
-    Heap(Vec<u8>),
-}
-
-impl FileBytes {
-    /// The bytes in memory of the caller's own; a copy if they are in a buffer of the engine's.
-    pub fn into_vec(self) -> Vec<u8> {
-        match self.0 {
-            Place::Pooled(lease) => lease.to_vec(),
-            Place::Heap(bytes) => bytes,
-        }
-    }
-}
-
-impl From<Lease> for FileBytes {
-    fn from(lease: Lease) -> Self {
-        Self(Place::Pooled(lease))
-    }
-}
-
-impl From<Vec<u8>> for FileBytes {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(Place::Heap(bytes))
-    }
-}
-
-impl From<FileBytes> for Outgoing {
-    fn from(bytes: FileBytes) -> Self {
-        match bytes.0 {
-            Place::Pooled(lease) => lease.into(),
-            Place::Heap(bytes) => bytes.into(),
-        }
-    }
-}
-
-impl Deref for FileBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Place::Pooled(lease) => lease,
-            Place::Heap(bytes) => bytes,
-        }
-    }
-}
-
-impl AsRef<[u8]> for FileBytes {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
 /// An open file.
 ///
 /// It has no position of its own, so any number of operations can be in flight. The order in which they take effect
@@ -205,14 +144,14 @@ impl File {
     /// # Errors
     /// As [`Self::open`].
     pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> io::Result<Self> {
-        let core = runtime::current()?;
+        let core = executor::current()?;
         let path = path_of(path.as_ref().as_os_str().as_bytes())?;
         let mode = if options.create { Mode::from_raw_mode(options.mode) } else { Mode::empty() };
         Self::perform_open(core, Request::Open { below: None, path, flags: options.flags(), mode }).await
     }
 
     async fn perform_open(core: Rc<Core>, request: Request) -> io::Result<Self> {
-        match Operation::new(&core, request).await? {
+        match FileFuture::new(&core, request).await? {
             Outcome::Opened(descriptor) => Ok(Self { core, descriptor: Some(Arc::new(descriptor)) }),
             other => unreachable!("an open was answered by {other:?}"),
         }
@@ -223,7 +162,7 @@ impl File {
     /// # Errors
     /// Being outside a runtime.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
-        Ok(Self { core: runtime::current()?, descriptor: Some(Arc::new(descriptor)) })
+        Ok(Self { core: executor::current()?, descriptor: Some(Arc::new(descriptor)) })
     }
 
     /// The file that a part is of, which stays open for as long as either is there.
@@ -231,7 +170,7 @@ impl File {
     /// # Errors
     /// Being outside a runtime.
     pub fn of_part(part: &FilePart) -> io::Result<Self> {
-        Ok(Self { core: runtime::current()?, descriptor: Some(Arc::clone(part.file())) })
+        Ok(Self { core: executor::current()?, descriptor: Some(Arc::clone(part.file())) })
     }
 
     fn descriptor(&self) -> &Arc<OwnedFd> {
@@ -256,7 +195,7 @@ impl File {
             return Ok(Vec::new().into());
         }
         let request = Request::Read { file: Arc::clone(self.descriptor()), offset, length };
-        match Operation::new(&self.core, request).await? {
+        match FileFuture::new(&self.core, request).await? {
             Outcome::Read(bytes) => Ok(bytes),
             other => unreachable!("a read was answered by {other:?}"),
         }
@@ -272,7 +211,7 @@ impl File {
             return Ok(bytes);
         }
         let request = Request::Write { file: Arc::clone(self.descriptor()), offset, bytes };
-        match Operation::new(&self.core, request).await? {
+        match FileFuture::new(&self.core, request).await? {
             Outcome::Written(bytes) => Ok(bytes),
             other => unreachable!("a write was answered by {other:?}"),
         }
@@ -296,7 +235,7 @@ impl File {
 
     async fn sync(&self, data_only: bool) -> io::Result<()> {
         let request = Request::Sync { file: Arc::clone(self.descriptor()), data_only };
-        Operation::new(&self.core, request).await.map(drop)
+        FileFuture::new(&self.core, request).await.map(drop)
     }
 
     /// Length, time of the last change, and which file it is.
@@ -390,7 +329,7 @@ impl Folder {
     pub async fn open_file(&self, path: &[u8]) -> io::Result<File> {
         let (below, path) = (Some(Arc::clone(&self.descriptor)), path_of(path)?);
         let request = Request::Open { below, path, flags: READ_WITHOUT_WAITING, mode: Mode::empty() };
-        File::perform_open(runtime::current()?, request).await
+        File::perform_open(executor::current()?, request).await
     }
 }
 
@@ -415,32 +354,32 @@ fn check(offset: u64, length: u64) -> io::Result<()> {
 }
 
 /// Waits for one operation.
-struct Operation<'a> {
+struct FileFuture<'a> {
     core: &'a Rc<Core>,
-    stage: Stage,
+    operation: FileOperation,
 }
 
-impl<'a> Operation<'a> {
+impl<'a> FileFuture<'a> {
     fn new(core: &'a Rc<Core>, request: Request) -> Self {
-        Self { core, stage: Stage::New(request) }
+        Self { core, operation: FileOperation::New(request) }
     }
 }
 
-impl Future for Operation<'_> {
-    type Output = Answer;
+impl Future for FileFuture<'_> {
+    type Output = FileResult;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FileResult> {
         let this = &mut *self;
         dispatch!(&mut *this.core.driver.borrow_mut(), driver => {
-            driver.poll_file(&mut this.stage, context.waker())
+            driver.poll_file(&mut this.operation, context.waker())
         })
     }
 }
 
-impl Drop for Operation<'_> {
+impl Drop for FileFuture<'_> {
     fn drop(&mut self) {
-        if let Stage::Waiting(..) | Stage::Begun(_) = self.stage {
-            self.core.with_driver(|driver| driver.forget_file(&mut self.stage));
+        if let FileOperation::Waiting(..) | FileOperation::Begun(_) = self.operation {
+            self.core.with_driver(|driver| driver.forget_file(&mut self.operation));
         }
     }
 }

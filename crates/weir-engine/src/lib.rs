@@ -33,41 +33,45 @@
 //!
 //! The [guide] tells how to write a program on it: limits, cancellation, backpressure, tests, the choice of a driver.
 
+mod address;
 mod call_clock;
+mod clock;
 mod config;
+mod counter;
 mod counters;
+mod doorbell;
 mod driver;
+mod endings;
+mod executor;
+mod file_bytes;
 pub mod fs;
 pub mod guide;
 pub mod handoff;
+mod inbox;
 pub mod mailbox;
 pub mod net;
-mod outbound;
 mod pool;
+mod probe;
 mod remote;
 mod runtime;
 mod semaphore;
+mod send_queue;
 pub mod serve;
 mod short;
-mod slots;
-mod task;
+mod slab;
 pub mod time;
 mod timer;
 mod wake;
-mod waker;
 
 pub use config::{
     BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,
     SimOptions, UringOptions,
 };
 pub use counters::Counters;
-pub use driver::{DriverReport, Refusal, StartError, probe};
-pub use outbound::Outgoing;
+pub use executor::{JoinHandle, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use pool::Lease;
+pub use probe::{DriverReport, Refusal, StartError, probe};
 pub use remote::{Remote, RemoteError};
-pub use runtime::{Runtime, draining, is_draining, spawn, spawn_last, try_spawn};
-pub use task::JoinHandle;
-pub use weir_record::{
-    engine::{EngineStats, ServerStats},
-    orders::HandoffStats,
-};
+pub use runtime::Runtime;
+pub use send_queue::SendBuf;
+pub use weir_engine_types::{EngineStats, HandoffStats};

@@ -188,7 +188,7 @@ impl<T> Drop for Recv<'_, T> {
 }
 
 /// What a channel is built from. Tests build it from the model checker's primitives.
-trait Parts<T> {
+trait Primitives<T> {
     type Queue: Queue<T>;
     type Cell: WakerCell;
     type Word: AtomicWord;
@@ -209,7 +209,7 @@ trait WakerCell: Default {
 
 struct Native;
 
-impl<T> Parts<T> for Native {
+impl<T> Primitives<T> for Native {
     type Queue = ArrayQueue<T>;
     type Cell = Mutex<Option<Waker>>;
     type Word = AtomicU32;
@@ -253,7 +253,7 @@ fn lock(cell: &Mutex<Option<Waker>>) -> MutexGuard<'_, Option<Waker>> {
 }
 
 /// What both sides share.
-struct Channel<T, P: Parts<T>> {
+struct Channel<T, P: Primitives<T>> {
     queue: P::Queue,
     /// The receiver is its consumer: asleep while a receive is pending.
     flag: WakeFlag<P::Word>,
@@ -263,7 +263,7 @@ struct Channel<T, P: Parts<T>> {
     closed: P::Word,
 }
 
-impl<T, P: Parts<T>> Channel<T, P> {
+impl<T, P: Primitives<T>> Channel<T, P> {
     /// A channel with one sender.
     fn new(queue: P::Queue) -> Self {
         Self {
@@ -663,7 +663,7 @@ mod tests {
 
         struct Model;
 
-        impl Parts<u32> for Model {
+        impl Primitives<u32> for Model {
             type Queue = RelaxedSlots;
             type Cell = loom::sync::Mutex<Option<Waker>>;
             type Word = AtomicU32;

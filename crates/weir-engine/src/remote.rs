@@ -1,135 +1,10 @@
-//! Reaching a runtime from other threads: wake-ups and calls, through bounded queues and one eventfd.
-//!
-//! A wake-up costs a system call only when the runtime sleeps (see [`crate::wake`]). When the wake queue is full,
-//! every task of the runtime is woken instead: a wake-up may be needless, never lost. When the call queue is full the
-//! call is given back. A drain is a mark and needs no place in a queue.
+//! Reaching a runtime from other threads: a handle that calls and drains it.
 
-use std::{
-    fmt, io,
-    os::fd::OwnedFd,
-    sync::{
-        Arc, RwLock,
-        atomic::{AtomicBool, AtomicU8, Ordering, fence},
-    },
-};
+use std::sync::Arc;
 
-use crossbeam_queue::ArrayQueue;
-use rustix::event::EventfdFlags;
+use crate::{executor, inbox::Inbox};
 
-use crate::{counters::Counters, driver::Doorbell, slots::SlotId, wake::WakeFlag, waker::TaskName};
-
-/// Work for a runtime's own thread.
-pub(crate) type Call = Box<dyn FnOnce() + Send>;
-
-/// The wake queue was full: wake everybody.
-const WAKE_ALL: u8 = 1;
-/// Begin to drain.
-const DRAIN: u8 = 2;
-
-/// The shared side of one runtime.
-pub(crate) struct Inbox {
-    pub(crate) flag: WakeFlag,
-    wakes: ArrayQueue<SlotId>,
-    /// What is asked for without a place in a queue: [`WAKE_ALL`], [`DRAIN`].
-    orders: AtomicU8,
-    calls: ArrayQueue<Call>,
-    /// Without a ring for messages: those who send some have a doorbell of their own.
-    doorbell: Doorbell,
-    closed: AtomicBool,
-    counters: Arc<Counters>,
-}
-
-impl fmt::Debug for Inbox {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Inbox").field("wakes", &self.wakes.len()).finish_non_exhaustive()
-    }
-}
-
-impl Inbox {
-    pub(crate) fn new(capacity: usize, counters: Arc<Counters>) -> io::Result<Arc<Self>> {
-        let eventfd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Arc::new(Self {
-            flag: WakeFlag::new(),
-            wakes: ArrayQueue::new(capacity.max(1)),
-            orders: AtomicU8::new(0),
-            calls: ArrayQueue::new(capacity.max(1)),
-            doorbell: Doorbell::new(Arc::new(eventfd), None, Arc::clone(&counters)),
-            closed: AtomicBool::new(false),
-            counters,
-        }))
-    }
-
-    /// Wakes the runtime if it sleeps.
-    pub(crate) fn notify(&self) {
-        if self.announce() {
-            self.doorbell.ring();
-        } else {
-            self.counters.wakes_suppressed.increment_shared();
-        }
-    }
-
-    /// Announces work. True: the runtime sleeps, and the caller must wake it.
-    pub(crate) fn announce(&self) -> bool {
-        let sleeps = self.flag.notify();
-        if sleeps {
-            self.counters.wakes_sent.increment_shared();
-        }
-        sleeps
-    }
-
-    /// What wakes the runtime when it is written.
-    pub(crate) fn eventfd(&self) -> &Arc<OwnedFd> {
-        self.doorbell.eventfd()
-    }
-
-    fn wake(&self, slot: SlotId) {
-        if self.wakes.push(slot).is_err() {
-            self.orders.fetch_or(WAKE_ALL, Ordering::Release);
-        }
-        self.notify();
-    }
-
-    pub(crate) fn next_wake(&self) -> Option<SlotId> {
-        self.wakes.pop()
-    }
-
-    /// What was asked for without a place in a queue.
-    pub(crate) fn take_orders(&self) -> Orders {
-        // A look first: there are hardly ever any.
-        let orders = match self.orders.load(Ordering::Relaxed) {
-            0 => 0,
-            _ => self.orders.swap(0, Ordering::AcqRel),
-        };
-        Orders { wake_all: orders & WAKE_ALL != 0, drain: orders & DRAIN != 0 }
-    }
-
-    pub(crate) fn next_call(&self) -> Option<Call> {
-        self.calls.pop()
-    }
-
-    /// Drops the calls that will not run any more.
-    pub(crate) fn drop_calls(&self) {
-        while self.calls.pop().is_some() {}
-    }
-
-    /// How many calls and wake-ups wait.
-    pub(crate) fn waiting(&self) -> (usize, usize) {
-        (self.calls.len(), self.wakes.len())
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.wakes.is_empty() && self.calls.is_empty() && self.orders.load(Ordering::Relaxed) == 0
-    }
-}
-
-/// What is asked of a runtime without a place in a queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Orders {
-    /// Every task is to be woken.
-    pub(crate) wake_all: bool,
-    /// It is to drain.
-    pub(crate) drain: bool,
-}
+pub use crate::inbox::RemoteError;
 
 /// A handle to a runtime that any thread may hold.
 ///
@@ -147,39 +22,17 @@ pub struct Remote {
     pub(crate) inbox: Arc<Inbox>,
 }
 
-/// The runtime has ended, or as many calls as its limit allows are waiting for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RemoteError {
-    /// The runtime has ended.
-    #[error("the runtime has ended")]
-    Ended,
-    /// Its queue of calls is full.
-    #[error("the runtime's queue of calls is full")]
-    Full,
-}
-
 impl Remote {
     /// Runs `call` on the runtime's thread, between two tasks; there it may spawn.
     ///
     /// A call accepted in the moment in which the runtime ends may not run.
     pub fn call(&self, call: impl FnOnce() + Send + 'static) -> Result<(), RemoteError> {
-        if self.inbox.closed.load(Ordering::Acquire) {
-            return Err(RemoteError::Ended);
-        }
-        self.inbox.calls.push(Box::new(call)).map_err(|_| RemoteError::Full)?;
-        self.inbox.notify();
-        fence(Ordering::SeqCst);
-        if self.inbox.closed.load(Ordering::SeqCst) {
-            // The runtime may have emptied its queue before the push: nobody else would, and a call may hold a socket.
-            self.inbox.drop_calls();
-        }
-        Ok(())
+        self.inbox.call(Box::new(call))
     }
 
     /// Begins to drain the runtime, however many calls wait for it. One that has ended needs no draining.
     pub(crate) fn drain(&self) {
-        self.inbox.orders.fetch_or(DRAIN, Ordering::Release);
-        self.inbox.notify();
+        self.inbox.drain();
     }
 
     /// Makes a task on the runtime's thread from `make` and runs it there.
@@ -190,50 +43,8 @@ impl Remote {
     {
         self.call(move || {
             // Fails only at the task limit, which a caller on another thread cannot be told any more.
-            let _ = crate::runtime::try_spawn(make());
+            let _ = executor::try_spawn(make());
         })
-    }
-}
-
-/// Runtimes by number. Numbers of ended runtimes are used again; a waker of an ended one wakes its successor once
-/// without need.
-static RUNTIMES: RwLock<Runtimes> = RwLock::new(Runtimes { inboxes: Vec::new(), vacant: Vec::new() });
-
-struct Runtimes {
-    inboxes: Vec<Option<Arc<Inbox>>>,
-    vacant: Vec<u16>,
-}
-
-/// Gives a runtime its number.
-pub(crate) fn register(inbox: &Arc<Inbox>) -> io::Result<u16> {
-    let mut runtimes = RUNTIMES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let inbox = Some(Arc::clone(inbox));
-    if let Some(number) = runtimes.vacant.pop() {
-        runtimes.inboxes[usize::from(number)] = inbox;
-        return Ok(number);
-    }
-    let full = |_| io::Error::other("65536 runtimes are running");
-    let number = u16::try_from(runtimes.inboxes.len()).map_err(full)?;
-    runtimes.inboxes.push(inbox);
-    Ok(number)
-}
-
-/// Takes a runtime's number back.
-pub(crate) fn unregister(number: u16) {
-    let mut runtimes = RUNTIMES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(inbox) = runtimes.inboxes[usize::from(number)].take() {
-        runtimes.vacant.push(number);
-        inbox.closed.store(true, Ordering::SeqCst);
-        // The flag against the queue: whoever does not see the one has its call seen in the other.
-        fence(Ordering::SeqCst);
-    }
-}
-
-/// Wakes a task of a runtime on another thread.
-pub(crate) fn wake(name: TaskName) {
-    let runtimes = RUNTIMES.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(Some(inbox)) = runtimes.inboxes.get(usize::from(name.runtime)) {
-        inbox.wake(name.slot);
     }
 }
 
@@ -241,15 +52,6 @@ pub(crate) fn wake(name: TaskName) {
 mod tests {
     use super::*;
     use crate::{Config, Driver, Runtime};
-
-    #[test]
-    fn numbers_of_ended_runtimes_are_given_out_again() {
-        let inbox = || Inbox::new(1, Arc::default()).expect("a descriptor");
-        for _ in 0..100_000 {
-            // Others have some of them meanwhile: there are enough only if these come back.
-            unregister(register(&inbox()).expect("there is a number"));
-        }
-    }
 
     #[test]
     fn a_call_that_races_the_end_of_the_runtime_is_dropped() {

@@ -45,15 +45,17 @@ use std::{
 };
 
 use failures::Failures;
-use weir_record::engine::{EngineStats, ServerStats};
+use weir_engine_types::EngineStats;
 
 use crate::{
     config::{Config, Driver},
     counters::Counters,
-    driver::{BoundPath, ListenOptions, StartError, open_listener},
+    driver::{BoundPath, ListenOptions, open_listener},
+    executor,
     net::{Address, Listener, Stream},
+    probe::StartError,
     remote::Remote,
-    runtime::{self, Runtime},
+    runtime::Runtime,
     time,
 };
 
@@ -181,13 +183,13 @@ pub struct Server {
     address: Address,
     path: Option<BoundPath>,
     driver: Driver,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     /// Each ends with the number of connections it has cut.
     threads: Vec<thread::JoinHandle<usize>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     remotes: Mutex<Vec<Remote>>,
     counters: Mutex<Vec<Arc<Counters>>>,
     /// How far the end has come: [`SERVING`], [`DRAINING`], [`CUTTING`].
@@ -244,7 +246,7 @@ impl Server {
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             remotes: Mutex::default(),
             counters: Mutex::default(),
             stage: AtomicU8::new(SERVING),
@@ -374,11 +376,20 @@ impl Server {
     }
 }
 
+/// What a server counted since it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerStats {
+    /// Sum over all workers.
+    pub total: EngineStats,
+    /// One entry for each worker, in their order.
+    pub workers: Vec<EngineStats>,
+}
+
 /// Counters and drain of a running server, for any thread.
 #[derive(Clone, Debug)]
 pub struct ServerControl {
     driver: Driver,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 impl ServerControl {
@@ -391,7 +402,7 @@ impl ServerControl {
         }
         let mut total = EngineStats::default();
         workers.iter().for_each(|worker| total.merge(worker));
-        ServerStats { driver: self.driver.name().into(), total, workers, node: None, files: None }
+        ServerStats { total, workers }
     }
 
     /// Switches the clock that tells how long the workers are outside of the kernel's calls
@@ -417,7 +428,7 @@ impl ServerControl {
     }
 }
 
-impl Shared {
+impl ServerState {
     fn drain(&self) {
         if self.stage.fetch_max(DRAINING, Ordering::SeqCst) != SERVING {
             return;
@@ -483,7 +494,7 @@ struct Worker<W, H> {
     number: usize,
     config: ServerConfig,
     listener: Option<OwnedFd>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     on_worker: W,
     handler: H,
 }
@@ -518,7 +529,7 @@ where
             let _ = ready.send(Ok(()));
             match listener {
                 Some(listener) => self.accept(listener).await,
-                None => runtime::draining().await,
+                None => executor::draining().await,
             }
         });
         runtime.drain(self.shared.drain_limit)
@@ -542,9 +553,9 @@ where
                 Ok(stream) => stream,
                 // One connection too many is closed; the others and the server go on.
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
-                Err(_) if runtime::is_draining() => return,
+                Err(_) if executor::is_draining() => return,
                 Err(error) => match failures.pause(time::now()) {
-                    Some(pause) if time::timeout(pause, runtime::draining()).await.is_err() => continue,
+                    Some(pause) if time::timeout(pause, executor::draining()).await.is_err() => continue,
                     Some(_) => return,
                     None => return self.shared.give_up(self.number, &error),
                 },
@@ -579,7 +590,7 @@ where
 
 /// Runs a handler beside all others. At the limit of tasks its connection is closed, which the peer sees.
 fn serve(handler: impl Future<Output = ()> + 'static) {
-    if runtime::try_spawn(handler).is_err() {
-        runtime::with_current(|core| core.counters.accepts_refused.increment());
+    if executor::try_spawn(handler).is_err() {
+        executor::with_current(|core| core.counters.accepts_refused.increment());
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     future::Future,
-    ops::{Add, Sub},
     pin::Pin,
     rc::{Rc, Weak},
     task::{Context, Poll, Waker},
@@ -10,58 +9,16 @@ use std::{
 };
 
 use crate::{
-    runtime::{self, Core},
-    slots::SlotId,
+    executor::{self, Core},
+    slab::SlotId,
     timer::TimerId,
 };
 
-/// A moment: nanoseconds of `CLOCK_MONOTONIC`, or of virtual time on the simulator. Comparable between the
-/// threads of one process, except on the simulator.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Instant(u64);
-
-impl Instant {
-    /// From nanoseconds since the clock's own start.
-    pub const fn from_nanos(nanoseconds: u64) -> Self {
-        Self(nanoseconds)
-    }
-
-    /// Nanoseconds since the clock's own start.
-    pub const fn as_nanos(self) -> u64 {
-        self.0
-    }
-
-    /// Time since `earlier`; zero if `earlier` is later.
-    pub fn since(self, earlier: Instant) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
-}
-
-impl Add<Duration> for Instant {
-    type Output = Instant;
-
-    fn add(self, duration: Duration) -> Instant {
-        Instant(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
-    }
-}
-
-impl Sub<Duration> for Instant {
-    type Output = Instant;
-
-    fn sub(self, duration: Duration) -> Instant {
-        Instant(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
-    }
-}
-
-/// The kernel's monotonic clock, whatever runtime the caller is in.
-pub fn monotonic() -> Instant {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
+pub use crate::clock::{Instant, monotonic};
 
 /// The time now: of the current runtime, or of the kernel's monotonic clock outside one.
 pub fn now() -> Instant {
-    runtime::with_current(|core| core.now()).unwrap_or_else(monotonic)
+    executor::with_current(|core| core.now()).unwrap_or_else(monotonic)
 }
 
 /// Waits for a duration.
@@ -105,7 +62,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        let outcome = runtime::with_current(|core| {
+        let outcome = executor::with_current(|core| {
             if !std::ptr::eq(this.core.as_ptr(), Rc::as_ptr(core)) {
                 this.disarm();
                 this.core = Rc::downgrade(core);

@@ -51,6 +51,9 @@ const GROUP_FILES: [(&str, &str); 7] = [
     ("pids", "pids.max"),
 ];
 
+/// Most network interfaces that are told of.
+const LINKS_MAX: usize = 32;
+
 /// Longest program whose bytes are looked at.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 
@@ -105,6 +108,7 @@ fn read_under(root: &Path) -> Fingerprint {
         limits: sysctls(root, &status),
         control_group: control_group(root),
         loopback_mtu: files::read_value(root.join("sys/class/net/lo/mtu")).and_then(|mtu| mtu.parse().ok()),
+        links: links(&root.join("sys/class/net")),
         transparent_hugepages: files::read_text(root.join("sys/kernel/mm/transparent_hugepage/enabled"))
             .and_then(|text| Some(parse::chosen(&text)?.to_owned()))
             .unwrap_or_default(),
@@ -235,6 +239,35 @@ fn governor(cpus: &Path, online: &[usize]) -> Option<String> {
     (!found.is_empty()).then(|| found.join(","))
 }
 
+/// Interfaces that may carry packets, without loopback; of hardware, where any is.
+fn links(directory: &Path) -> BTreeMap<String, String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return BTreeMap::new() };
+    let mut all: Vec<(String, PathBuf)> = entries
+        .filter_map(|entry| entry.ok().map(|it| (it.file_name().to_string_lossy().into_owned(), it.path())))
+        .filter(|(name, path)| {
+            name != "lo" && files::read_value(path.join("operstate")).is_some_and(|state| state != "down")
+        })
+        .collect();
+    // A container host has an interface for each container, with a name of the moment.
+    if all.iter().any(|(_, path)| path.join("device").exists()) {
+        all.retain(|(_, path)| path.join("device").exists());
+    }
+    all.sort();
+    all.into_iter().take(LINKS_MAX).map(|(name, path)| (name, link(&path))).collect()
+}
+
+/// `mtu 1500, 1000 Mb/s, virtio_net`.
+fn link(path: &Path) -> String {
+    let mtu = files::read_value(path.join("mtu")).map(|mtu| format!("mtu {mtu}"));
+    // An interface that does not know its speed says -1, or gives an error.
+    let speed = files::read_value(path.join("speed")).filter(|speed| speed.parse::<u32>().is_ok());
+    let speed = speed.map(|speed| format!("{speed} Mb/s"));
+    let driver = std::fs::read_link(path.join("device/driver"))
+        .ok()
+        .and_then(|driver| Some(driver.file_name()?.to_string_lossy().into_owned()));
+    [mtu, speed, driver].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 fn mitigations(directory: &Path) -> BTreeMap<String, String> {
     let Ok(entries) = std::fs::read_dir(directory) else { return BTreeMap::new() };
     let read = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), files::read_value(&path)?));
@@ -289,6 +322,30 @@ mod tests {
         assert_eq!(program_hash(&folder.join("absent")), None);
         std::fs::remove_dir_all(&folder).expect("it can be removed");
         assert!(program_of(std::process::id()).is_some_and(|(name, _)| name.starts_with('/')));
+    }
+
+    #[test]
+    fn links_of_hardware_are_told_with_speed_and_driver_and_virtual_ones_where_there_are_no_others() {
+        let root = std::env::temp_dir().join(format!("weir-links-{}", std::process::id()));
+        let net = root.join("net");
+        let add = |name: &str, files: &[(&str, &str)]| {
+            std::fs::create_dir_all(net.join(name)).expect("a folder can be made");
+            for (file, text) in files {
+                std::fs::write(net.join(name).join(file), text).expect("a file can be written");
+            }
+        };
+        add("lo", &[("operstate", "unknown\n"), ("mtu", "65536\n")]);
+        add("veth1", &[("operstate", "up\n"), ("mtu", "1500\n"), ("speed", "10000\n")]);
+        add("eth9", &[("operstate", "down\n"), ("mtu", "1500\n")]);
+        let told = || links(&net).into_iter().collect::<Vec<_>>();
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        assert_eq!(told(), [pair("veth1", "mtu 1500, 10000 Mb/s")]);
+        add("eth0", &[("operstate", "up\n"), ("mtu", "9000\n"), ("speed", "-1\n")]);
+        std::fs::create_dir_all(net.join("eth0/device")).expect("a folder can be made");
+        std::os::unix::fs::symlink("../../bus/virtio_net", net.join("eth0/device/driver")).expect("a link");
+        assert_eq!(told(), [pair("eth0", "mtu 9000, virtio_net")]);
+        std::fs::remove_dir_all(&root).expect("it can be removed");
+        assert_eq!(told(), []);
     }
 
     #[test]

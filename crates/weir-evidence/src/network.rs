@@ -18,6 +18,16 @@ pub fn read_of(pid: u32) -> NetworkCounters {
     read_in(&format!("/proc/{pid}/net"))
 }
 
+/// TCP segments that were sent since the machine started, without those that were sent again; zero where it cannot be
+/// read.
+pub fn segments_sent() -> u64 {
+    segments(&files::read_text("/proc/net/snmp").unwrap_or_default())
+}
+
+fn segments(snmp: &str) -> u64 {
+    parse::network_counter(snmp, "Tcp", "OutSegs").unwrap_or(0)
+}
+
 fn read_in(folder: &str) -> NetworkCounters {
     let read = |name: &str| files::read_text(format!("{folder}/{name}")).unwrap_or_default();
     counters(&read("snmp"), &read("netstat"))
@@ -45,6 +55,7 @@ mod tests {
         let expected =
             NetworkCounters { listen_overflows: 3, listen_drops: 4, tcp_retransmits: 17, syn_retransmits: 5 };
         assert_eq!(counters(snmp, netstat), expected);
+        assert_eq!((segments("Tcp: InSegs OutSegs\nTcp: 5 6\n"), segments(snmp)), (6, 0));
         assert_eq!(counters("", "TcpExt: ListenOverflows\n"), NetworkCounters::default());
         let later = NetworkCounters { listen_overflows: 10, listen_drops: 1, ..expected };
         let since = later.since(&expected);

@@ -392,9 +392,13 @@ fn explained(rounds: &[Round]) -> Option<Explained> {
     };
     let shares = rounds.iter().map(share).collect::<Option<Vec<f64>>>()?;
     let Amount { ns: share, interval } = amount(&shares)?;
-    let goal = Goal::Within(1.0 - Explained::GAP_MAX, 1.0 + Explained::GAP_MAX);
-    let outcome = interval.map_or(Outcome::Open, |interval| goal.outcome(interval));
-    Some(Explained { share, interval, outcome })
+    let is_beyond = interval.is_some_and(|(low, _)| low > 1.0 + Explained::GAP_MAX);
+    let goal = Goal::AtLeast(1.0 - Explained::GAP_MAX);
+    let outcome = match interval {
+        _ if is_beyond => Outcome::Missed,
+        interval => interval.map_or(Outcome::Open, |interval| goal.outcome(interval)),
+    };
+    Some(Explained { share, interval, outcome, is_beyond })
 }
 
 fn count(length: usize) -> u32 {

@@ -15,7 +15,7 @@ use weir_record::{
 use crate::{
     cell_trials::CellTrials,
     gate::Gate,
-    histogram::{merged, quantile_ns},
+    histogram::{is_held, merged, quantile_ns},
     obstacle,
 };
 
@@ -31,13 +31,24 @@ fn aggregate(gate: &Gate, cell: &CellTrials<'_>, arm: &str) -> Option<Aggregate>
             && gate.obstacle(trial, cell.state).is_none_or(|reason| reason == ExclusionKind::Errors)
     };
     let trials: Vec<&TrialRecord> = cell.of_arm(arm).filter(is_taken).collect();
-    let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
-    if loads.is_empty() {
+    if trials.is_empty() {
         return None;
     }
+    let loads = trials.iter().filter_map(|trial| trial.load.as_ref());
+    let whole = loads.filter(|load| load.failures.errors() == 0);
+    let is_rare = |quantile: f64| {
+        cell.spec.alternation.is_some() && whole.clone().any(|load| !is_held(load.response.count, quantile))
+    };
     let row = |statistic: Statistic| {
-        let value = of_loads(statistic, &loads)?;
-        let each: Vec<f64> = loads.iter().filter_map(|load| of_loads(statistic, &[*load])).collect();
+        if quantile_of(statistic).is_some_and(is_rare) {
+            return None;
+        }
+        let of = |trials: &[&TrialRecord]| match statistic {
+            Statistic::Peak => peak(trials),
+            _ => of_loads(statistic, &trials.iter().filter_map(|it| it.load.as_ref()).collect::<Vec<_>>()),
+        };
+        let value = of(&trials)?;
+        let each: Vec<f64> = trials.iter().filter_map(|trial| of(&[*trial])).collect();
         let is_sum = matches!(statistic, Statistic::Samples | Statistic::Errors);
         let range = (!is_sum && !each.is_empty()).then(|| {
             let least = each.iter().copied().fold(f64::INFINITY, f64::min);
@@ -67,7 +78,26 @@ fn errors(cell: &CellTrials<'_>, arm: &str) -> Option<f64> {
     (failed + right > 0).then(|| failed as f64 / (failed + right) as f64)
 }
 
-/// A figure of several reports as one; `None` where there are too few samples for it, or no whole second.
+/// The quantile that it is, where it is one.
+fn quantile_of(statistic: Statistic) -> Option<f64> {
+    match statistic {
+        Statistic::Median => Some(0.5),
+        Statistic::P90 => Some(0.9),
+        Statistic::P95 => Some(0.95),
+        Statistic::P99 => Some(0.99),
+        _ => None,
+    }
+}
+
+/// Most messages of a second; where arms take turns the rate of the best slice, which has no whole second.
+fn peak(trials: &[&TrialRecord]) -> Option<f64> {
+    let slices = trials.iter().flat_map(|trial| &trial.slices).filter(|slice| slice.length_ns > 0);
+    let of_slices = slices.map(|slice| slice.messages as f64 * 1e9 / slice.length_ns as f64);
+    let seconds = trials.iter().filter_map(|trial| trial.load.as_ref()).flat_map(|load| &load.seconds);
+    seconds.map(|second| second.messages as f64).chain(of_slices).reduce(f64::max)
+}
+
+/// A figure of several reports as one; `None` where there are too few samples for it.
 fn of_loads(statistic: Statistic, loads: &[&LoadReport]) -> Option<f64> {
     let histogram = || merged(loads.iter().map(|load| load.response.histogram_v2_base64.as_str())).ok();
     let quantile = |quantile: f64| Some(quantile_ns(&histogram()?, quantile)? as f64);
@@ -77,21 +107,16 @@ fn of_loads(statistic: Statistic, loads: &[&LoadReport]) -> Option<f64> {
     match statistic {
         Statistic::Samples => known(|it| it.len() as f64),
         Statistic::Mean => known(|it| it.mean()),
-        Statistic::Median => quantile(0.5),
-        Statistic::P90 => quantile(0.9),
-        Statistic::P95 => quantile(0.95),
-        Statistic::P99 => quantile(0.99),
+        Statistic::Median | Statistic::P90 | Statistic::P95 | Statistic::P99 => {
+            quantile(quantile_of(statistic)?)
+        }
         Statistic::Max => known(|it| it.max() as f64),
         Statistic::Deviation => known(|it| it.stdev()),
-        Statistic::Errors => None,
+        Statistic::Errors | Statistic::Peak => None,
         Statistic::Throughput => {
             let messages: u64 = loads.iter().map(|load| load.messages).sum();
             let window_ns: u64 = loads.iter().map(|load| load.window_ns).sum();
             (window_ns > 0).then(|| messages as f64 * 1e9 / window_ns as f64)
-        }
-        Statistic::Peak => {
-            let seconds = loads.iter().flat_map(|load| &load.seconds);
-            seconds.map(|second| second.messages).max().map(|most| most as f64)
         }
     }
 }
@@ -102,7 +127,7 @@ mod tests {
         latency::empty_histogram,
         load::{FailureCounts, LatencySummary, SecondRow},
         spec::HttpCell,
-        trial::Exclusion,
+        trial::{Exclusion, SliceRecord},
     };
 
     use super::*;
@@ -177,7 +202,17 @@ mod tests {
     }
 
     #[test]
-    fn too_few_samples_have_no_percentile_and_slices_no_peak() {
+    fn the_peak_of_arms_that_take_turns_is_the_rate_of_the_best_slice() {
+        let mut sliced = trial(0, 500, 10);
+        sliced.load.as_mut().expect("it has one").seconds.clear();
+        let slice = |messages| SliceRecord { messages, length_ns: 25_000_000, ..SliceRecord::default() };
+        sliced.slices = vec![slice(200), slice(250), SliceRecord::default()];
+        let [one] = &found(&[sliced])[..] else { panic!("one server ran") };
+        assert_eq!(value(one, Statistic::Peak).map(|row| row.value), Some(10_000.0));
+    }
+
+    #[test]
+    fn too_few_samples_have_no_percentile_and_without_a_second_or_a_slice_there_is_no_peak() {
         let mut few = trial(0, 500, 10);
         few.load.as_mut().expect("it has one").seconds.clear();
         let [one] = &found(&[few])[..] else { panic!("one server ran") };

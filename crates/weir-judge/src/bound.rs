@@ -11,7 +11,10 @@
 //! that was measured, of the whole process the median. So the share without tracing is not larger than the one that is
 //! told, as far as that cost is known. Softirqs are in the calls they interrupt, unless they are in no process's CPU.
 
-use weir_record::observation::{Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals};
+use weir_record::{
+    guidance::ObservedProcess,
+    observation::{Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals},
+};
 
 /// Below this share of a CPU a process is idle.
 const IDLE_SHARE: f64 = 0.01;
@@ -59,6 +62,18 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
         conclusion: Conclusion::Idle,
     };
     Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns), ..bound })
+}
+
+/// What guidance says of an observed process; nothing of one that was not traced, whose calls nobody counted.
+pub fn observed(observation: &Observation) -> Option<ObservedProcess> {
+    let bound = observation.bound.or_else(|| bound(observation))?;
+    Some(ObservedProcess {
+        pid: observation.pid,
+        command: observation.command.clone(),
+        window_ns: observation.window_ns,
+        is_idle: bound.conclusion == Conclusion::Idle,
+        share_max: bound.share_max,
+    })
 }
 
 /// How long the busiest thread had a CPU or waited for one; or all threads by the CPUs there are, if that is longer:
@@ -204,6 +219,18 @@ mod tests {
         assert_eq!(bound(&spread).expect("it was traced").conclusion, Conclusion::AtMost);
         let futexes = vec![call("futex", Purpose::Other, 1_000_000, 800_000_000)];
         assert_eq!(conclusion(900_000_000, futexes), Conclusion::NotIo);
+    }
+
+    #[test]
+    fn of_an_observed_process_its_share_is_told_unless_nobody_counted_its_calls() {
+        let calls = || vec![call("recvfrom", Purpose::Transfer, 1_000, 200_000_000)];
+        let mut observation = observed(900_000_000, calls());
+        let found = super::observed(&observation).expect("it was traced");
+        assert_eq!((found.pid, found.is_idle), (7, false));
+        assert!((0.2..0.25).contains(&found.share_max), "{found:?}");
+        assert!(super::observed(&observed(5_000_000, calls())).is_some_and(|it| it.is_idle));
+        observation.trace = None;
+        assert_eq!(super::observed(&observation), None);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    evidence::ArmEvidence,
     finding::{Finding, MessageKind, Stopped, UnitKind},
     load::{FailureCounts, LoadReport},
+    protocol::Proof,
     spec::{LoadMode, StudySpec},
     study::{Check, MissingArm},
     trial::{Exclusion, TrialRecord},
@@ -13,13 +15,13 @@ use weir_record::{
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
-    drift, evidence,
+    components, drift, evidence,
     exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
     exclusion_balance,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     progress::{self, Progress},
-    slice_order,
+    segments, slice_order,
 };
 
 /// Smallest share of the messages an open-loop trial started that must come back inside its window.
@@ -30,18 +32,16 @@ pub(crate) fn all(
     spec: &StudySpec,
     gate: &Gate,
     trials: &[&TrialRecord],
-    comparisons: &[Comparison],
+    (comparisons, observed): (&[Comparison], &[ArmEvidence]),
 ) -> Vec<Check> {
-    if spec.is_storage() {
-        return of_storage(spec, gate, trials, comparisons);
-    }
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
-    let mut checks = vec![
-        match spec {
-            _ if spec.is_http() => responses_checked(&loads),
-            _ if spec.is_orders() => replies_checked(&loads),
-            _ => bytes_verified(&loads),
-        },
+    let mut checks = match spec.protocol_row().proof {
+        Proof::Accounts => return of_storage(spec, gate, trials, comparisons),
+        Proof::Bytes => vec![bytes_verified(&loads)],
+        Proof::Responses => vec![responses_checked(&loads)],
+        Proof::Replies => vec![replies_checked(&loads), chain_whole(trials), wakes_recovered(&loads)],
+    };
+    checks.extend([
         failures_classified(&loads),
         processes(trials),
         littles_law(spec, trials, &loads),
@@ -54,15 +54,14 @@ pub(crate) fn all(
         warm_up(trials),
         interleaving(spec, trials),
         baseline_itself(spec, comparisons),
-    ];
+    ]);
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
+    checks.extend(segments::check(spec, gate, trials));
+    checks.extend(components::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));
-    if spec.is_orders() {
-        checks.insert(1, chain_whole(trials));
-        checks.insert(2, wakes_recovered(&loads));
-    }
+    checks.extend(evidence::calls_agree(observed));
     checks
 }
 

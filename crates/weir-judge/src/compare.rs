@@ -105,16 +105,22 @@ fn asked(one: &StudySpec, other: &StudySpec) -> Vec<FactDifference> {
         add(&arm.name, record_differences(arm, twin));
     }
     // How often a cell was measured is in its interval, and what it claims in its verdict.
-    let plain = |cell: &CellSpec| CellSpec {
+    // How connections are spread is asked where there are as many workers.
+    let accept = |cell: &CellSpec, twin: &CellSpec| match cell.workers == twin.workers {
+        true => cell.accept().to_owned(),
+        false => String::new(),
+    };
+    let plain = |cell: &CellSpec, twin: &CellSpec| CellSpec {
         role: CellRole::Exploratory,
         blocks: 0,
         arms: Vec::new(),
         protocol: cell.protocol().to_owned(),
+        accept: accept(cell, twin),
         ..cell.clone()
     };
     for cell in &one.cells {
         let Some(twin) = find(other, &cell.id) else { continue };
-        add(&cell.id, record_differences(&plain(cell), &plain(twin)));
+        add(&cell.id, record_differences(&plain(cell, twin), &plain(twin, cell)));
     }
     all
 }

@@ -9,6 +9,13 @@
 //! The two operating points need not show the same ratio, nor the same direction: an arm may be cheaper at one and
 //! equal at the other, and both are true. What the second must not show is the opposite, and it must be known not to:
 //! a test of non-inferiority, in which an interval that is too wide supports nothing. Few units therefore never help.
+//!
+//! Equivalence needs the whole interval of machine CPU inside the margin. Servers that cost the same for each message
+//! and were the limit themselves were given the same load, so that an equal rate has no more to say than the
+//! opposite; where the generator was the limit, its interval must lie inside the margin as well.
+//!
+//! What a server does while others have their turn costs it nothing in its own slices. Its CPU with as long a wait
+//! included must bear the verdict out like that of the machine.
 
 use weir_record::{
     finding::{Finding, Witness, WitnessBearing, WitnessFigure},
@@ -23,6 +30,8 @@ pub(crate) struct Claim {
     /// Log-ratio of the claim; zero for equivalence.
     log: f64,
     margin: f64,
+    /// Whether the generator was the limit for a side.
+    is_bound: bool,
 }
 
 /// Server CPU of the arm against the baseline at one rate that both were offered.
@@ -44,7 +53,8 @@ impl Claim {
             Verdict::Equivalent => 0.0,
             _ => comparison.ratio.map_or(0.0, f64::ln),
         };
-        Self { log, margin: margin.ln_1p() }
+        let found = || comparison.reasons.iter().chain(&comparison.notes);
+        Self { log, margin: margin.ln_1p(), is_bound: found().any(is_bound) }
     }
 
     /// Holds it against both arms at one equal rate. Of several rates those that were given most rounds must bear the
@@ -53,6 +63,9 @@ impl Claim {
         let witness = Witness::EqualRate { per_second: rate.per_second };
         let held = self.held_against(witness, rate.effect.as_ref());
         let contradicts = matches!(held.0, Finding::Witness { bearing: WitnessBearing::Contradicts, .. });
+        if self.log == 0.0 && !self.is_bound && !contradicts {
+            return Some((held.0, None));
+        }
         (rate.rounds >= most_rounds || contradicts || held.1.is_none()).then_some(held)
     }
 
@@ -77,6 +90,11 @@ impl Claim {
     }
 }
 
+/// Whether it says that the generator was the limit for a side.
+fn is_bound(found: &Finding) -> bool {
+    matches!(found, Finding::LowerBound { .. })
+}
+
 /// The generator was the limit, and nothing shows both arms at one rate.
 pub(crate) fn without_rate() -> Held {
     (Finding::NoEqualRate, Some(Verdict::NotComparable))
@@ -93,7 +111,7 @@ pub(crate) fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
     let levels = |cell: &CellSpec| {
         let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
         let cpus = (cell.server_cpus.clone(), cell.load_cpus.clone());
-        (servers, cell.close, cell.load_workers, cpus)
+        (servers, cell.accept().to_owned(), cell.close, cell.load_workers, cpus)
     };
     let asked = |cell: &CellSpec| {
         let http = cell.http.clone().map(|http| (http.content, http.close));
@@ -112,7 +130,6 @@ pub(crate) fn is_generator_limited(
     comparison: &Comparison,
     comparisons: &[Comparison],
 ) -> bool {
-    let is_bound = |found: &Finding| matches!(found, Finding::LowerBound { .. });
     let is_of_rates = |found: &Finding| match found {
         Finding::Witness { witness, .. } | Finding::NoWitness { witness } => {
             matches!(witness, Witness::EqualRate { .. })
@@ -169,7 +186,7 @@ mod tests {
     }
 
     fn outcome(claimed: f64, other: Option<Estimate>) -> (Option<Verdict>, Finding) {
-        let claim = Claim { log: claimed.ln(), margin: 1.01_f64.ln() };
+        let claim = Claim { log: claimed.ln(), margin: 1.01_f64.ln(), is_bound: false };
         let (found, verdict) = claim.held_against(Witness::MachineCpu, other.as_ref());
         (verdict, found)
     }
@@ -182,7 +199,7 @@ mod tests {
         assert_eq!((seen.units, bearing), (12, WitnessBearing::Supports));
         assert!((seen.ratio - 0.972).abs() < 1e-3, "{seen:?}");
         assert_eq!(outcome(1.05, Some(estimate(0.995, 1.2, 12))).0, None);
-        assert_eq!(outcome(1.0, Some(estimate(0.98, 1.02, 12))).0, None);
+        assert_eq!(outcome(1.0, Some(estimate(0.992, 1.008, 12))).0, None);
     }
 
     #[test]
@@ -191,11 +208,29 @@ mod tests {
         assert_eq!(outcome(0.95, wide).0, Some(Verdict::Inconclusive));
         let few = Some(estimate(0.94, 1.005, 4));
         assert_eq!(outcome(0.95, few).0, Some(Verdict::Inconclusive));
+        for machine in [estimate(0.7, 1.4, 44), estimate(0.98, 1.02, 44), estimate(0.999, 1.015, 44)] {
+            assert_eq!(outcome(1.0, Some(machine)).0, Some(Verdict::Inconclusive), "{machine:?}");
+        }
+    }
+
+    #[test]
+    fn an_equal_rate_must_bear_equivalence_out_where_the_generator_was_the_limit() {
+        let held = |is_bound: bool, effect: Option<Estimate>| {
+            let claim = Claim { log: 0.0, margin: 1.01_f64.ln(), is_bound };
+            claim
+                .held_at(&AtRate { per_second: 1e5, rounds: 66, effect }, 66)
+                .and_then(|(_, verdict)| verdict)
+        };
+        let (wide, apart) = (Some(estimate(0.9, 1.2, 66)), Some(estimate(1.02, 1.05, 66)));
+        assert_eq!(held(true, wide), Some(Verdict::Inconclusive));
+        assert_eq!(held(true, Some(estimate(0.995, 1.005, 66))), None);
+        assert_eq!(held(false, wide), None);
+        assert_eq!(held(false, apart), Some(Verdict::NotComparable));
     }
 
     #[test]
     fn rates_with_few_rounds_may_contradict_and_not_leave_open_what_the_others_bear_out() {
-        let claim = Claim { log: 0.95_f64.ln(), margin: 1.01_f64.ln() };
+        let claim = Claim { log: 0.95_f64.ln(), margin: 1.01_f64.ln(), is_bound: true };
         let held = |rounds: u32, effect: Option<Estimate>| {
             let rate = AtRate { per_second: 1e5, rounds, effect };
             claim.held_at(&rate, 66).map(|(_, verdict)| verdict)

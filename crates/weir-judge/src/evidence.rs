@@ -1,37 +1,58 @@
 //! What the slices of evidence come to: the sums over them, for each message. They are in no comparison. Pure.
 //!
-//! Where engine and kernel both count the calls for I/O, they must agree: a difference is a mistake of ours, not of the
-//! machine. What observing costs is a ratio of two slices of the same round, one observed and one not.
+//! Where engine and kernel both count the calls for I/O, they must agree, of every kind: a difference is a mistake of
+//! ours, not of the machine. What observing costs is a ratio of two slices of the same round, one observed and one not.
 
 use std::collections::BTreeSet;
 
 use weir_record::{
-    evidence::{ArmEvidence, Batches, CallEvidence, Coverage, EvidenceSlice, GroupTax, WAKERS_MAX, Waker},
-    finding::Finding,
+    evidence::{
+        ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, EvidenceSlice, GroupTax, WAKERS_MAX, Waker,
+    },
+    finding::{CallsApart, Finding},
     machine::NetworkCounters,
     observation::Rung,
     spec::{CellSpec, StudySpec},
     study::{Check, PairedRatio},
-    trial::TrialRecord,
+    trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::decide::estimate;
 
 use crate::{
-    account,
-    sums::{ENGINE_CALLS, GROUP_OF_CALLS, Sums, by_group, right, softirqs_are_apart},
+    account, needed,
+    sums::{ENGINE_KINDS, GROUP_OF_CALLS, Kind, Sums, WAITS, by_group, right, softirqs_are_apart},
 };
 
 /// With fewer rounds what observing costs has no interval that says anything.
 const TAX_ROUNDS_MIN: usize = 4;
 
-/// What engines count of their calls for I/O (`EngineStats`), as rows name it.
-const COUNTERS: [&str; 7] =
-    ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls", "poll-calls", "accept-calls"];
-
-/// Calls that ask which descriptors are ready.
-const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"];
-
 const ENTERS: [&str; 1] = ["io_uring_enter"];
+
+/// Most differences that a check names.
+const APART_MAX: usize = 8;
+
+/// Whether engine and kernel counted the same calls of every kind; absent where no engine of Weir's was seen by the
+/// kernel's programs, or where it is of a time when it did not count all kinds.
+pub(crate) fn calls_agree(evidence: &[ArmEvidence]) -> Option<Check> {
+    let known =
+        || evidence.iter().filter_map(|arm| Some((arm, arm.coverage.as_ref().filter(|it| !it.is_unknown)?)));
+    known().next()?;
+    let apart_of = |(arm, coverage): (&ArmEvidence, &Coverage)| {
+        let apart = |of: &CallsOfKind| CallsApart {
+            cell_id: arm.cell_id.clone(),
+            arm: arm.arm.clone(),
+            kind: of.kind.clone(),
+            engine: of.engine,
+            kernel: of.kernel,
+        };
+        coverage.apart().map(apart).collect::<Vec<_>>()
+    };
+    let mut apart: Vec<CallsApart> = known().flat_map(apart_of).collect();
+    let passed = apart.is_empty();
+    apart.truncate(APART_MAX);
+    let servers = known().count() as u64;
+    Some(Check { name: "calls-agree".to_owned(), passed, detail: Finding::CallsAgree { servers, apart } })
+}
 
 /// Whether the kernel's programs saw all that they were to see; absent where they saw nothing.
 pub(crate) fn check(trials: &[&TrialRecord]) -> Option<Check> {
@@ -75,10 +96,12 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
         wakers: wakers(&sums),
         softirq_ns: softirq_ns(&sums),
         softirqs_are_apart: softirqs_are_apart(&sums),
-        machine_cpu_ns: machine_cpu_ns(&all),
+        machine_cpu_ns: of_lowest_rung(&all, |slice| slice.machine_cpu_ns),
+        generator_cpu_ns: Some(of_lowest_rung(&all, |slice| slice.generator_cpu_ns)),
         network: network(&Sums::of(&all)),
         calls: calls(&sums),
         coverage: coverage(&sums),
+        needed: needed::of_sums(cell, &sums),
         tax: tax(&own, watched, unwatched),
         tax_by_group: tax_by_group(&own),
         account: account::of_arm(&account::rounds(&cell.id, arm, trials)),
@@ -139,12 +162,12 @@ fn softirq_ns(sums: &Sums<'_>) -> Option<(f64, f64)> {
     (!kinds.is_empty()).then(|| (sum("ns"), sum("elsewhere-ns")))
 }
 
-/// By the slices on the lowest rung there is: the higher ones cost CPU themselves.
-fn machine_cpu_ns(slices: &[&EvidenceSlice]) -> f64 {
+/// CPU for each message, by the slices on the lowest rung there is: the higher ones cost CPU themselves.
+fn of_lowest_rung(slices: &[&EvidenceSlice], cpu_ns: fn(&SliceRecord) -> u64) -> f64 {
     let lowest = slices.iter().map(|slice| slice.rung).min();
     let of_lowest = || slices.iter().filter(|slice| Some(slice.rung) == lowest).map(|slice| &slice.slice);
     let messages: u64 = of_lowest().map(|slice| slice.messages).sum();
-    of_lowest().map(|slice| slice.machine_cpu_ns).sum::<u64>() as f64 / messages as f64
+    of_lowest().map(cpu_ns).sum::<u64>() as f64 / messages as f64
 }
 
 fn network(sums: &Sums<'_>) -> Option<NetworkCounters> {
@@ -184,13 +207,26 @@ fn coverage(sums: &Sums<'_>) -> Option<Coverage> {
     if !has("engine") || !has("call ") {
         return None;
     }
-    let engine = COUNTERS.iter().map(|key| sums.value("engine", key)).sum::<f64>();
-    let kernel = ENGINE_CALLS.iter().map(|name| sums.value(&format!("call {name}"), "count")).sum::<f64>();
-    // Threads wait in a call when a slice begins, and when it ends. The kernel saw how many.
-    let under_way: f64 = sums.calls().map(|name| sums.value(&format!("call {name}"), "in-flight")).sum();
-    let at_edges = counted(sums.value("trace", "calls-cut") + under_way);
-    let is_unknown = COUNTERS.iter().any(|key| !sums.rows.contains_key(&("engine", *key)));
-    Some(Coverage { engine: counted(engine), kernel: counted(kernel), at_edges, is_unknown })
+    let of_kind = |kind: &Kind| {
+        let engine = kind.counters.iter().map(|key| sums.value("engine", key)).sum::<f64>();
+        // An engine counts a call when it makes it: one that is under way at the end is in its count.
+        let begun = |name: &&str| {
+            let source = format!("call {name}");
+            sums.value(&source, "count") + sums.value(&source, "in-flight")
+        };
+        let kernel = kind.calls.iter().map(begun).sum::<f64>();
+        CallsOfKind { kind: kind.name.to_owned(), engine: counted(engine), kernel: counted(kernel) }
+    };
+    let kinds: Vec<CallsOfKind> = ENGINE_KINDS.iter().map(of_kind).collect();
+    let mut counters = ENGINE_KINDS.iter().flat_map(|kind| kind.counters);
+    Some(Coverage {
+        engine: kinds.iter().map(|kind| kind.engine).sum(),
+        kernel: kinds.iter().map(|kind| kind.kernel).sum(),
+        // A timer of a server's own may end a wait between the two readings.
+        at_edges: sums.slices as u64,
+        is_unknown: counters.any(|key| !sums.rows.contains_key(&("engine", *key))),
+        kinds,
+    })
 }
 
 /// Slices of a round.
@@ -248,7 +284,7 @@ fn slices_of<'a>(trial: &'a TrialRecord, group: &str) -> Slices<'a> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{evidence::Reading, trial::SliceRecord};
+    use weir_record::evidence::Reading;
 
     use super::*;
     use crate::sample::study;
@@ -282,7 +318,7 @@ mod tests {
                 row("trace", "calls-cut", 1.0),
                 row("call recvfrom", "in-flight", 1.0),
             ];
-            rows.extend(COUNTERS.iter().map(of_engine));
+            rows.extend(ENGINE_KINDS.iter().flat_map(|kind| kind.counters).map(of_engine));
             rows
         };
         let trial = |block| TrialRecord {
@@ -365,14 +401,36 @@ mod tests {
     }
 
     #[test]
-    fn engine_and_kernel_agree_but_for_calls_at_the_edges() {
-        let coverage = |sends| found(&trials(sends))[0].coverage.expect("both counted");
-        let expected = Coverage { engine: 12_000, kernel: 12_000, at_edges: 12, is_unknown: false };
-        assert_eq!(coverage(1_000.0), expected);
-        assert!(coverage(1_000.0).agrees());
-        assert!(coverage(1_004.0).agrees(), "24 of 12,000, 12 of them at the edges");
-        assert!(!coverage(1_005.0).agrees(), "30 of 12,000");
-        assert!(!coverage(990.0).agrees());
+    fn engine_and_kernel_agree_of_every_kind_when_calls_that_began_are_the_same() {
+        let coverage = |sends| found(&trials(sends))[0].coverage.clone().expect("both counted");
+        // One receive was under way at the end of each slice, and the engine had counted it.
+        let even = coverage(1_000.0);
+        assert_eq!((even.engine, even.kernel, even.at_edges), (12_000, 12_006, 6));
+        let of = |name: &str| even.kinds.iter().find(|it| it.kind == name).map(|it| (it.engine, it.kernel));
+        assert_eq!(
+            (of("receive"), of("send"), of("accept")),
+            (Some((6_000, 6_006)), Some((6_000, 6_000)), Some((0, 0)))
+        );
+        assert!(even.agrees());
+        assert!(coverage(1_002.0).agrees(), "12 of 6,000, 6 of them at the edges");
+        assert!(!coverage(1_003.0).agrees(), "18 of 6,000");
+        assert!(!coverage(997.0).agrees());
+    }
+
+    #[test]
+    fn calls_that_only_one_of_them_counted_fail_a_check_that_names_them() {
+        let checked = |trials: &[TrialRecord]| calls_agree(&found(trials));
+        let same = checked(&trials(1_000.0)).expect("both counted");
+        assert_eq!((same.passed, same.detail), (true, Finding::CallsAgree { servers: 1, apart: Vec::new() }));
+        let other = checked(&trials(900.0)).expect("both counted");
+        let Finding::CallsAgree { servers: 1, apart } = &other.detail else { panic!("{other:?}") };
+        assert!(!other.passed && apart.len() == 1, "{other:?}");
+        assert_eq!((apart[0].kind.as_str(), apart[0].engine, apart[0].kernel), ("send", 6_000, 5_400));
+        let mut foreign = trials(900.0);
+        for slice in foreign.iter_mut().flat_map(|trial| &mut trial.evidence) {
+            slice.readings.retain(|row| row.source != "engine");
+        }
+        assert_eq!(checked(&foreign), None, "nobody counted beside the kernel");
     }
 
     #[test]
@@ -383,12 +441,16 @@ mod tests {
             readings.push(row("call accept4", "count", 40.0));
             readings.retain(|row| row.key != "accept-calls");
         }
-        let coverage = found(&trials)[0].coverage.expect("both counted something");
+        let coverage = found(&trials)[0].coverage.clone().expect("both counted something");
+        assert_eq!(calls_agree(&found(&trials)), None, "it is not said to differ");
         assert!(coverage.is_unknown && !coverage.agrees(), "{coverage:?}");
         for trial in &mut trials {
             trial.evidence[1].readings.push(row("engine", "accept-calls", 40.0));
         }
-        assert_eq!(found(&trials)[0].coverage.map(|it| (it.is_unknown, it.agrees())), Some((false, true)));
+        assert_eq!(
+            found(&trials)[0].coverage.as_ref().map(|it| (it.is_unknown, it.agrees())),
+            Some((false, true))
+        );
     }
 
     #[test]
@@ -413,13 +475,14 @@ mod tests {
             slice.slice.machine_cpu_ns = 99_000_000;
         }
         for slice in trials.iter_mut().map(|trial| &mut trial.evidence[0].slice) {
-            slice.machine_cpu_ns = 12_000_000;
+            (slice.machine_cpu_ns, slice.generator_cpu_ns) = (12_000_000, 4_000_000);
         }
         let found = &found(&trials)[0];
         assert_eq!(found.batches, Batches { events_per_wait: Some(25.0), ..Batches::default() });
         assert_eq!(found.softirq_ns, Some((2_000.0, 500.0)));
         assert_eq!(found.softirqs_are_apart, Some(true));
         assert_eq!(found.machine_cpu_ns, 12_000.0, "of slices that nobody watched");
+        assert_eq!(found.generator_cpu_ns, Some(4_000.0));
         assert_eq!(found.network.map(|it| it.tcp_retransmits), Some(12));
         assert_eq!(found.wakers.len(), WAKERS_MAX + 1);
         let of = |waker: &Waker| (waker.name.clone(), waker.count, waker.slept_ns.round());
@@ -439,7 +502,11 @@ mod tests {
         }
         let found = &found(&trials)[0];
         assert_eq!(found.batches.events_per_wait, None);
-        assert_eq!(found.coverage.map(|it| it.agrees()), Some(true), "they are counted all the same");
+        assert_eq!(
+            found.coverage.as_ref().map(Coverage::agrees),
+            Some(true),
+            "they are counted all the same"
+        );
     }
 
     #[test]
@@ -463,7 +530,8 @@ mod tests {
             slice.readings.retain(|row| row.source != "engine");
         }
         let found = found(&trials);
-        assert_eq!((found[0].slices, found[0].coverage), (5, None));
+        assert_eq!((found[0].slices, found[0].coverage.as_ref()), (5, None));
+        assert!(found[0].needed.is_some(), "what its messages need is known of any server");
         assert_eq!(found[0].tax.expect("there are pairs").pairs, 5);
     }
 }

@@ -29,7 +29,7 @@ use weir_stats::{
     student,
 };
 
-use crate::equal_rate::is_generator_limited;
+use crate::{equal_rate::is_generator_limited, interaction};
 
 /// Expected share of false ones among the cells that are told to differ.
 pub const FALSE_SHARE_MAX: f64 = 0.05;
@@ -107,7 +107,7 @@ impl Group<'_> {
     /// Whether the cell differs from all of these, and in levels alone.
     fn has_room_for(&self, cell: &CellSpec) -> bool {
         let levels = |cell: &CellSpec| FACTORS.map(|factor| level(cell, factor));
-        is_like(self.cells[0], cell) && self.cells.iter().all(|own| levels(own) != levels(cell))
+        self.cells.iter().all(|own| is_like(own, cell) && levels(own) != levels(cell))
     }
 
     fn find_factors(&mut self) {
@@ -133,13 +133,15 @@ fn slice_ns(cell: &CellSpec) -> u64 {
     cell.alternation.map_or(u64::MAX, |it| it.slice_ns)
 }
 
-/// Whether two cells ask the same but for levels. How long a slice is, is no level.
+/// Whether two cells ask the same but for levels. How long a slice is, is no level; how connections reach the workers
+/// is none either, and one worker gets them all whichever way that is.
 fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
     let bare = |cell: &CellSpec| CellSpec {
         id: String::new(),
         role: one.role,
         connections: 0,
         workers: 0,
+        accept: String::new(),
         depth: 0,
         message_bytes: 0,
         server_cpus: Vec::new(),
@@ -149,7 +151,9 @@ fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
         alternation: None,
         ..cell.clone()
     };
-    one.storage.is_none() && one.orders.is_none() && bare(one) == bare(other)
+    let is_spread_alike = one.workers < 2 || other.workers < 2 || one.accept() == other.accept();
+    let is_of_sockets = one.storage.is_none() && one.orders.is_none();
+    is_of_sockets && is_spread_alike && bare(one) == bare(other)
 }
 
 fn of_metric(
@@ -193,7 +197,10 @@ fn of_metric(
                 })
                 .collect();
             if points.len() >= CELLS_MIN {
-                grids.push(Grid { map, ..grid(metric, (arm, baseline), &group.factors, &points) });
+                let found = grid(metric, (arm, baseline), &group.factors, &points);
+                // As little as a difference, an interaction is told early.
+                let interactions = if is_finished { found.interactions } else { Vec::new() };
+                grids.push(Grid { map, interactions, ..found });
             }
         }
     }
@@ -325,6 +332,7 @@ fn grid(metric: Metric, (arm, baseline): (&str, &str), factors: &[GridFactor], p
         factors: factors.to_vec(),
         cells: points.iter().map(cell).collect(),
         marginals: factors.iter().flat_map(|factor| marginals(*factor, points)).collect(),
+        interactions: interaction::all(factors, &sound(points)),
         crossings: crossings(points),
         cells_left_out: limited(points.iter()),
     }
@@ -370,6 +378,11 @@ fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
         })
     };
     if levels.len() < 2 { Vec::new() } else { levels.iter().filter_map(one).collect() }
+}
+
+/// Cells with effects that something may rest on.
+fn sound<'a>(points: &[Point<'a>]) -> Vec<(&'a CellSpec, Estimate)> {
+    points.iter().filter(|it| it.is_sound()).filter_map(|it| Some((it.cell, it.effect?))).collect()
 }
 
 /// How many of these the generator limited.

@@ -37,7 +37,11 @@ pub(crate) fn of(
 ) -> Option<Guidance> {
     let of_cpu = grids.iter().filter(|grid| grid.metric == Metric::ServerCpuPerMessage);
     let advice: Vec<Advice> = of_cpu.map(|grid| advice(grid, comparisons)).collect();
-    (!advice.is_empty()).then(|| Guidance { access: access(spec, fingerprint, missing, trials), advice })
+    (!advice.is_empty()).then(|| Guidance {
+        access: access(spec, fingerprint, missing, trials),
+        advice,
+        observed: None,
+    })
 }
 
 /// What is known of it: that it ran is known of an arm that was loaded.

@@ -18,6 +18,12 @@ pub(crate) fn merged_quantiles<'a>(
     Ok(QUANTILES.into_iter().filter_map(|q| Some((q, quantile_ns(&merged, q)?))).collect())
 }
 
+/// Whether one distribution alone has samples enough beyond a quantile. What is pooled over rounds has no more than
+/// each of them: the rounds are what is independent.
+pub(crate) fn is_held(samples: u64, quantile: f64) -> bool {
+    samples as f64 * quantile.min(1.0 - quantile) >= SAMPLES_BEYOND_MIN * (1.0 - 1e-9)
+}
+
 /// Several distributions as one.
 pub(crate) fn merged<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Histogram<u64>, HistogramError> {
     let mut merged =
@@ -32,9 +38,7 @@ pub(crate) fn merged<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Histogr
 
 /// The value at a quantile that has samples enough beyond it.
 pub(crate) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> Option<u64> {
-    let beyond = quantile.min(1.0 - quantile);
-    let is_known = histogram.len() as f64 * beyond >= SAMPLES_BEYOND_MIN;
-    is_known.then(|| histogram.value_at_quantile(quantile))
+    is_held(histogram.len(), quantile).then(|| histogram.value_at_quantile(quantile))
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@
 //!    did not keep the offered rate. Throughput is barred where the generator was the limit.
 //! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* when
 //!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
-//!    Holm's correction. Exploratory cells claim nothing. The baseline against itself is a check beside, and no second
-//!    test.
-//! 4. A verdict on server CPU stands only if machine CPU, and both arms at one equal rate, are known not to go the
-//!    other way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
+//!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells claim nothing. The baseline against
+//!    itself is a check beside, and no second test.
+//! 4. A verdict on server CPU stands only if machine CPU, server CPU with waiting included, and both arms at one equal
+//!    rate, are known not to go the other way by more than the margin (`equal_rate`). No verdict comes from an
+//!    unfinished schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
 //!    two other arms is set beside a comparison of these two, in its cell and in the open-loop cells of the same shape.
 //!    The noise floor is always that of the first arm, the only one that runs twice in a block.
@@ -27,6 +28,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     SCHEMA_VERSION,
+    contrast::{Contrast, ContrastSpec},
     finding::{Finding, MessageKind, UnitKind, Witness},
     machine::Fingerprint,
     metric::{self, Family, Metric, MetricRow, Part, Scale},
@@ -36,7 +38,7 @@ use weir_record::{
     verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
 };
 use weir_stats::{
-    decide::{ALPHA, Direction, Estimate, Reading, UNITS_MIN, decide, estimate},
+    decide::{ALPHA, Direction, Estimate, Reading, UNITS_MIN, decide, estimate, estimate_unpaired},
     holm::holm,
     order::median,
 };
@@ -45,6 +47,7 @@ use crate::{
     account, added_cost, aggregate, answers, attribution, cause,
     cell_trials::{self, CellTrials},
     check, connection_costs,
+    contrast::{self, CellEffect},
     equal_rate::{self, AtRate, equal_rate_of},
     evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
@@ -76,11 +79,11 @@ pub struct Judged<'a> {
 
 /// Judges a study, finished or not.
 pub fn judge(judged: &Judged<'_>) -> StudyResult {
-    let Judged { spec, trials, missing_arms, .. } = *judged;
+    let Judged { spec, fingerprint, trials, missing_arms, .. } = *judged;
     let gate = Gate::new(trials);
     let cells = cell_trials::by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
-    let mut comparisons = decide_all(spec, &mut drafts);
+    let (mut comparisons, contrasts) = decide_all(spec, &mut drafts);
     confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     withhold_unfinished(&progress, &mut comparisons);
@@ -88,17 +91,17 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
     let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &comparisons);
-    let oversubscribed = threads::oversubscribed_cells(spec, judged.fingerprint.cpus_allowed.len());
-    note_oversubscribed(&oversubscribed, &mut comparisons);
+    let cpus_allowed = judged.fingerprint.cpus_allowed.len();
+    let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
-    let mut checks = check::all(spec, &gate, &planned, &comparisons);
+    let observed = evidence::all(spec, &planned);
+    let mut checks = check::all(spec, &gate, &planned, (&comparisons, &observed));
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     let is_finished = progress.blocks_done >= progress.blocks;
     let frontier = frontier::rows(spec, &arms, &comparisons);
     let frontier_answers = frontier::answers(spec, &frontier);
     let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
     let grids = grid::all(spec, &comparisons, is_finished);
-    let cpus_allowed = judged.fingerprint.cpus_allowed.len();
     let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
     let listening = listening::all(spec, &planned, &syn_ladder_s);
     StudyResult {
@@ -119,11 +122,10 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         connection_costs: connection_costs::all(spec, missing_arms, (&gate, &cells)),
         aggregates: aggregate::all(spec, &gate, &cells),
         guidance: is_finished
-            .then(|| {
-                guidance::of(spec, judged.fingerprint, missing_arms, &grids, &comparisons, judged.trials)
-            })
+            .then(|| guidance::of(spec, fingerprint, missing_arms, &grids, &comparisons, trials))
             .flatten(),
         grids,
+        contrasts: contrast::told(contrasts, is_finished),
         comparisons,
         answers,
         arms,
@@ -137,7 +139,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         added_costs: added_cost::all(spec, &gate, &cells),
         causes: cause::all(spec, &gate, &cells, is_finished),
         oversubscribed,
-        evidence: evidence::all(spec, &planned),
+        evidence: observed,
         strace: strace::all(spec, &planned),
         threads: thread_use::all(spec, &gate, &cells),
         cpu_differences: account::differences(spec, &planned),
@@ -255,21 +257,29 @@ fn draft(
     let compared_by = Compared { arm, baseline, first, row };
     let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, compared_by);
     let units = units_of(cell);
+    let is_cpu = row.metric == Metric::ServerCpuPerMessage;
+    let (by_state, interaction) = match row.scale {
+        // A trial whose state was not read would count in both.
+        Scale::Ratio if cell.trials.iter().all(|trial| has_reading(trial)) => {
+            by_state(|state| units_of(&cell.in_state(state)))
+        }
+        Scale::Ratio | Scale::Difference { .. } => (Vec::new(), None),
+    };
     let comparison = Comparison {
         cell_id: cell.spec.id.clone(),
         arm: arm.to_owned(),
         baseline: baseline.to_owned(),
         ratio_all_pairs: median(&units::of_pairs(&pairs.all, row).log_ratios()).map(f64::exp),
-        by_state: match row.scale {
-            // A trial whose state was not read would count in both.
-            Scale::Ratio if cell.trials.iter().all(|trial| has_reading(trial)) => {
-                by_state(|state| units_of(&cell.in_state(state)))
-            }
-            Scale::Ratio | Scale::Difference { .. } => Vec::new(),
-        },
+        by_state,
         notes: [
             (cell.state == Some(TrialState::Far)).then_some(Finding::FarState),
             without_placebo(spec, arm, baseline),
+            whole_trials(spec, cell.spec),
+            stopped(cell, baseline).filter(|_| is_cpu),
+            stopped(cell, arm).filter(|_| is_cpu),
+            reopened(cell, baseline).filter(|_| is_cpu),
+            reopened(cell, arm).filter(|_| is_cpu),
+            interaction,
         ]
         .into_iter()
         .flatten()
@@ -353,22 +363,27 @@ fn difference(units: &Units) -> Option<DifferenceEffect> {
 /// Units of each state that it takes to tell an effect by state.
 pub const UNITS_BY_STATE_MIN: usize = 4;
 
-/// The effect in each state of the machine, where both were met often enough: pairing removes noise that adds, and no
-/// interaction.
-fn by_state(units_in: impl Fn(TrialState) -> Units) -> Vec<StateEffect> {
-    let in_state = |state: TrialState| {
-        let effect = estimate(&units_in(state).values).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
+/// The effect in each state of the machine, where both were met often enough, and how far they differ: pairing removes
+/// noise that adds, and no interaction. Rounds of one state belong to none of the other.
+fn by_state(units_in: impl Fn(TrialState) -> Units) -> (Vec<StateEffect>, Option<Finding>) {
+    let [near, far] = [TrialState::Near, TrialState::Far].map(|state| units_in(state).values);
+    let effect = |values: &[f64], is_far: bool| {
+        let effect = estimate(values).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
         Some(StateEffect {
-            is_far: state == TrialState::Far,
+            is_far,
             units: u32::try_from(effect.units).unwrap_or(u32::MAX),
             ratio: effect.mean.exp(),
             interval: (effect.low.exp(), effect.high.exp()),
         })
     };
-    match (in_state(TrialState::Near), in_state(TrialState::Far)) {
-        (Some(near), Some(far)) => vec![near, far],
-        _ => Vec::new(),
-    }
+    let (Some(of_near), Some(of_far)) = (effect(&near, false), effect(&far, true)) else {
+        return (Vec::new(), None);
+    };
+    let interaction = estimate_unpaired(&far, &near, ALPHA).map(|apart| Finding::StateInteraction {
+        ratio: apart.mean.exp(),
+        interval: (apart.low.exp(), apart.high.exp()),
+    });
+    (vec![of_near, of_far], interaction)
 }
 
 /// Everything that makes the cell invalid for this metric.
@@ -410,14 +425,36 @@ impl Draft {
     }
 }
 
-/// Holm over the claims, then a verdict for each comparison.
-fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> Vec<Comparison> {
+/// Holm over the claims, then a verdict for each comparison and each contrast.
+fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> (Vec<Comparison>, Vec<Contrast>) {
+    let contrasts = contrast::Draft::all(spec, |asked, cell_id| effect_in(drafts, asked, cell_id));
     let claims: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_claim()).collect();
-    let p_values: Vec<f64> = claims.iter().filter_map(|index| drafts[*index].comparison.p_value).collect();
-    for (index, adjusted) in claims.iter().zip(holm(&p_values).unwrap_or_default()) {
+    let own = claims.iter().filter_map(|index| drafts[*index].comparison.p_value);
+    let p_values: Vec<f64> = own.chain(contrasts.iter().filter_map(contrast::Draft::p_value)).collect();
+    let mut adjusted = holm(&p_values).unwrap_or_default().into_iter();
+    for (index, adjusted) in claims.iter().zip(adjusted.by_ref().take(claims.len())) {
         drafts[*index].comparison.p_value_holm = Some(adjusted);
     }
-    drafts.iter().map(|draft| decided(spec, draft)).collect()
+    let mut decide = |draft: &contrast::Draft<'_>| {
+        let p_value_holm = draft.p_value().and_then(|_| adjusted.next());
+        draft.decided(p_value_holm)
+    };
+    let contrasts = contrasts.iter().map(&mut decide).collect();
+    (drafts.iter().map(|draft| decided(spec, draft)).collect(), contrasts)
+}
+
+/// What a contrast finds in a cell.
+fn effect_in(drafts: &[Draft], asked: &ContrastSpec, cell_id: &str) -> CellEffect {
+    let is_it = |draft: &&Draft| {
+        let it = &draft.comparison;
+        it.cell_id == cell_id
+            && (&it.arm, &it.baseline, it.metric) == (&asked.arm, &asked.baseline, asked.metric)
+    };
+    match drafts.iter().find(is_it) {
+        Some(draft) if !draft.bounds.is_empty() => CellEffect::Limited,
+        Some(draft) if draft.is_open() => draft.effect.map_or(CellEffect::Barred, CellEffect::Known),
+        _ => CellEffect::Barred,
+    }
 }
 
 fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
@@ -487,8 +524,9 @@ pub(crate) fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> F
 const UNITS_WANTED_MAX: f64 = 100_000.0;
 
 /// Holds each verdict on server CPU against what could contradict it: the CPU of the whole machine, because on loopback
-/// a server carries work of the generator's; and both arms at one equal rate, because a closed loop gives each arm
-/// another load. Where the generator was the limit an equal rate must have been measured.
+/// a server carries work of the generator's; that with waiting included, where arms took turns; and both arms at one
+/// equal rate, because a closed loop gives each arm another load. Where the generator was the limit an equal rate must
+/// have been measured.
 fn confirm_server_cpu(
     spec: &StudySpec,
     cells: &[CellTrials<'_>],
@@ -506,8 +544,9 @@ fn confirm_server_cpu(
             let (one, two) = (&draft.comparison, &other.comparison);
             two.metric == metric && (&two.arm, &two.baseline) == (&one.arm, &one.baseline)
         };
-        let own_cell = drafts.iter().filter(|other| other.cell == draft.cell);
-        let machine = own_cell.filter(|other| same(other, Metric::MachineCpuPerMessage));
+        let own_cell = |metric: Metric| {
+            drafts.iter().filter(move |other| other.cell == draft.cell && same(other, metric))
+        };
         let shape = cells[draft.cell].spec;
         let at_rate = drafts.iter().filter(|other| same(other, Metric::ServerCpuPerMessage));
         let effect = |other: &Draft| other.effect.filter(|_| other.is_open());
@@ -520,8 +559,12 @@ fn confirm_server_cpu(
         let most_rounds = equal_rate::most_rounds(&rates);
         let claim = equal_rate::Claim::of(&comparisons[index], spec.equivalence_margin);
         let needs_rate = !draft.bounds.is_empty() && rates.is_empty();
+        let machine = own_cell(Metric::MachineCpuPerMessage)
+            .map(|other| claim.held_against(Witness::MachineCpu, effect(other).as_ref()));
+        // Stores of before waiting was recorded have none.
+        let waiting = own_cell(Metric::ServerCpuWithWaiting).filter_map(effect);
         let held: Vec<equal_rate::Held> = machine
-            .map(|other| claim.held_against(Witness::MachineCpu, effect(other).as_ref()))
+            .chain(waiting.map(|other| claim.held_against(Witness::WaitingCpu, Some(&other))))
             .chain(rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds)))
             .chain(needs_rate.then(equal_rate::without_rate))
             .collect();
@@ -563,6 +606,37 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
     }
 }
 
+/// Why the arms of a cell were measured whole, one after the other.
+fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding> {
+    let whole = spec.whole_trials.iter().find(|it| it.cell_id == cell.id && cell.alternation.is_none())?;
+    Some(Finding::WholeTrials { why: whole.why })
+}
+
+/// Counts the connections that an arm had closed since its slice before.
+fn reopened(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
+    let slices = || cell.of_arm(arm).flat_map(|trial| &trial.slices);
+    let connections: u64 = slices().map(|slice| u64::from(slice.reopened)).sum();
+    let slices = slices().count() as u64;
+    (connections > 0).then(|| Finding::Reopened { arm: arm.to_owned(), connections, slices })
+}
+
+/// Names an arm that was stopped between its slices, so that it took nothing from the others.
+fn stopped(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
+    let (mut runs, mut shares) = (0, Vec::new());
+    for trial in cell.of_arm(arm).filter(|trial| !trial.slices.is_empty()) {
+        runs += 1;
+        if trial.slices.iter().any(|slice| slice.stopped) {
+            shares.extend(trial.waiting_share());
+        }
+    }
+    Some(Finding::StoppedBetweenSlices {
+        arm: arm.to_owned(),
+        share: median(&shares)?,
+        stopped: u32::try_from(shares.len()).unwrap_or(u32::MAX),
+        runs,
+    })
+}
+
 /// A schedule that is not finished decides nothing: who looks at every moment until a difference shows will see one.
 fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     if progress.blocks_done >= progress.blocks {
@@ -578,13 +652,19 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     }
 }
 
-/// Whatever is compared in a cell with more threads than CPUs says so.
-fn note_oversubscribed(cells: &[OversubscribedCell], comparisons: &mut [Comparison]) {
-    for OversubscribedCell { cell_id, threads, cpus } in cells {
+/// Cells with more threads than CPUs. Whatever is compared there says so.
+fn oversubscribed(
+    spec: &StudySpec,
+    cpus_allowed: usize,
+    comparisons: &mut [Comparison],
+) -> Vec<OversubscribedCell> {
+    let cells = threads::oversubscribed_cells(spec, cpus_allowed);
+    for OversubscribedCell { cell_id, threads, cpus } in &cells {
         for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
             comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
         }
     }
+    cells
 }
 
 /// Two builds of one program that nothing shows the effect of layout beside.

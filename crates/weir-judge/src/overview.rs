@@ -16,7 +16,10 @@ use weir_record::{
     trial::TrialRecord,
     verdict::Comparison,
 };
-use weir_stats::decide::{self, ALPHA, Estimate, estimate};
+use weir_stats::{
+    decide::{self, ALPHA, Estimate, estimate},
+    proportion,
+};
 
 use crate::{
     across_cells::{ByRound, Measured, difference, estimate_of, figure_at, mean_over, weighted},
@@ -312,6 +315,7 @@ impl<'a> Map<'a> {
                 classes: exclusion::failure_classes(&failures),
                 cut_off_at_end: failures.cut_off_at_end,
                 success: success(completed, &failures),
+                success_interval: proportion::interval(completed, completed + failures.errors()),
                 trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
                 trials_without_report: u32::try_from(without).unwrap_or(u32::MAX),
             })

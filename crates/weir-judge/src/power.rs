@@ -2,6 +2,7 @@
 //! one. Pure; without such rounds nothing is said.
 
 use weir_record::{
+    finding::{Finding, RoundComponents},
     machine::Fingerprint,
     metric::Metric,
     spec::{ArmSpec, CellRole, CellSpec, StudySpec},
@@ -48,6 +49,15 @@ pub fn is_same_cell(one: &CellSpec, other: &CellSpec) -> bool {
     (&one.id, one.window_ns, turns(one)) == (&other.id, other.window_ns, turns(other))
 }
 
+/// Whether an arm of this name is the same in both: what runs, and how it is loaded. Two programs may have one name.
+fn is_same_arm(one: &StudySpec, other: &StudySpec, name: &str) -> bool {
+    let of = |spec: &StudySpec| {
+        let arm = spec.arms.iter().find(|arm| arm.name == name)?;
+        Some((arm.subject.clone(), arm.load_options.clone()))
+    };
+    of(one).is_some_and(|arm| of(other) == Some(arm))
+}
+
 /// What each claim on server CPU can be expected to find, the primary cell first. Every earlier run is one set: the
 /// arms' own rounds where there are any, and else the baseline against itself.
 pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
@@ -56,11 +66,18 @@ pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
     cells.sort_by_key(|cell| cell.role != CellRole::Primary);
     let one = |cell: &CellSpec, arm: &ArmSpec| {
         let baseline = spec.baseline_of(arm);
-        let own = sets(cell, earlier, |it| it.arm == arm.name && it.baseline == baseline, |it| &it.ratios);
+        let is_own = |run: &StudyResult, it: &Comparison| {
+            it.arm == arm.name
+                && it.baseline == baseline
+                && is_same_arm(spec, &run.spec, &arm.name)
+                && is_same_arm(spec, &run.spec, baseline)
+        };
+        let own = sets(cell, earlier, is_own, |it| &it.ratios);
         let is_self = own.is_empty();
         let first = &spec.arms[0].name;
-        let sets =
-            if is_self { sets(cell, earlier, |it| it.baseline == *first, |it| &it.ratios_self) } else { own };
+        let is_first =
+            |run: &StudyResult, it: &Comparison| it.baseline == *first && is_same_arm(spec, &run.spec, first);
+        let sets = if is_self { sets(cell, earlier, is_first, |it| &it.ratios_self) } else { own };
         let count: usize = sets.iter().map(Vec::len).sum();
         let found = expected_detectable(&sets, cell.blocks).map(|log| Found {
             detectable: log.exp_m1(),
@@ -77,17 +94,35 @@ pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
     cells.into_iter().flat_map(of_cell).collect()
 }
 
+/// What earlier rounds of the primary cell scatter by, and what would do best in the same time: for each arm what the
+/// first of these runs says that has it.
+pub fn components(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<RoundComponents> {
+    let primary = |spec: &StudySpec| spec.cells.iter().find(|cell| cell.role == CellRole::Primary).cloned();
+    let Some(cell) = primary(spec) else { return Vec::new() };
+    let is_same = |run: &&StudyResult| primary(&run.spec).is_some_and(|own| is_same_cell(&own, &cell));
+    let of_run = |run: &StudyResult| {
+        let found = run.checks.iter().find_map(|check| match &check.detail {
+            Finding::RoundComponents { arms } => Some(arms.clone()),
+            _ => None,
+        });
+        found.unwrap_or_default()
+    };
+    let told: Vec<RoundComponents> = earlier.iter().filter(is_same).flat_map(of_run).collect();
+    let of_arm = |arm: &ArmSpec| told.iter().find(|it| it.arm == arm.name).cloned();
+    spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).filter_map(of_arm).collect()
+}
+
 /// Logarithms of earlier runs, one set for each that has the cell: of the first comparison that is meant.
 fn sets(
     cell: &CellSpec,
     earlier: &[StudyResult],
-    is_meant: impl Fn(&Comparison) -> bool,
+    is_meant: impl Fn(&StudyResult, &Comparison) -> bool,
     ratios: impl Fn(&Comparison) -> &[f64],
 ) -> Vec<Vec<f64>> {
     let of_run = |run: &StudyResult| {
         run.spec.cells.iter().find(|own| is_same_cell(own, cell))?;
         let is_own = |it: &&Comparison| {
-            it.cell_id == cell.id && it.metric == Metric::ServerCpuPerMessage && is_meant(it)
+            it.cell_id == cell.id && it.metric == Metric::ServerCpuPerMessage && is_meant(run, it)
         };
         let found = run.comparisons.iter().find(is_own)?;
         let values: Vec<f64> = ratios(found).iter().map(|ratio| ratio.ln()).collect();
@@ -98,7 +133,11 @@ fn sets(
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{spec::LoadMode, trial::TrialRecord};
+    use weir_record::{
+        spec::{LoadMode, Subject},
+        study::Check,
+        trial::TrialRecord,
+    };
 
     use super::*;
     use crate::{judge, sample};
@@ -155,6 +194,51 @@ mod tests {
         let mut longer = run(&["epoll", "uring"], 0.02);
         longer.spec.cells[0].window_ns *= 2;
         assert_eq!(found(&["epoll", "uring"], 12, &[longer]), None, "windows of another length");
+    }
+
+    #[test]
+    fn the_newest_run_of_the_primary_cell_tells_what_rounds_scatter_by() {
+        let told = |permutations_best: u32, arms: &[&str]| {
+            let mut run = run(arms, 0.02);
+            let of_arm = |arm: &&str| RoundComponents {
+                arm: (*arm).to_owned(),
+                within: 0.01,
+                between: 0.02,
+                permutations: 8,
+                rounds: 44,
+                permutations_best,
+                rounds_best: 60,
+            };
+            let arms = arms.iter().skip(1).map(of_arm).collect();
+            let detail = Finding::RoundComponents { arms };
+            run.checks = vec![Check { name: "round-components".to_owned(), passed: true, detail }];
+            run
+        };
+        let spec = sample::study(&["epoll", "uring", "poll"], 12, 1);
+        let mut other = told(9, &["epoll", "poll"]);
+        other.spec.cells[0].window_ns *= 2;
+        let earlier = [other, told(3, &["epoll", "uring"]), told(5, &["epoll", "uring", "poll"])];
+        let found = components(&spec, &earlier);
+        let found: Vec<(&str, u32)> =
+            found.iter().map(|it| (it.arm.as_str(), it.permutations_best)).collect();
+        assert_eq!(found, [("uring", 3), ("poll", 5)]);
+        assert_eq!(components(&spec, &[run(&["epoll", "uring"], 0.02)]), []);
+    }
+
+    #[test]
+    fn another_program_of_the_same_name_is_not_the_same_arm() {
+        let arms = ["epoll", "uring"];
+        let other = |place: usize| {
+            let mut run = run(&arms, 0.2);
+            run.spec.arms[place].subject = Subject::Command { argv: vec!["./mine".to_owned()] };
+            run
+        };
+        let self_alone = found(&arms, 12, &[other(1)]).expect("the baseline is the same");
+        assert!(self_alone.is_self, "{self_alone:?}");
+        assert_eq!(found(&arms, 12, &[other(0)]), None, "nothing is known of another baseline");
+        let mut loaded = run(&arms, 0.2);
+        loaded.spec.arms[1].load_options.insert("spin-us".to_owned(), "5".to_owned());
+        assert!(found(&arms, 12, &[loaded]).is_some_and(|it| it.is_self));
     }
 
     #[test]

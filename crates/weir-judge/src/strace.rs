@@ -11,7 +11,7 @@ use weir_record::{
     trial::TrialRecord,
 };
 
-use crate::sums::right;
+use crate::{needed, sums::right};
 
 /// One entry for each arm and cell that was under strace.
 pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<UnderStrace> {
@@ -36,6 +36,7 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<UnderSt
         arm: arm.to_owned(),
         length_ns: slowed.slice.length_ns,
         messages: slowed.slice.messages,
+        needed: Some(needed::under_strace(cell, slowed.slice.messages, &rows)),
         rows,
         kept: per_second(&[slowed]).zip(per_second(&free)).map(|(slowed, free)| slowed / free),
         kernel: kernel(&on(Rung::Programs).collect::<Vec<_>>()),
@@ -82,7 +83,10 @@ fn kernel(slices: &[&EvidenceSlice]) -> Option<KernelTime> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{evidence::Reading, trial::SliceRecord};
+    use weir_record::{
+        evidence::{Reading, SeenOfNeeded},
+        trial::SliceRecord,
+    };
 
     use super::*;
     use crate::sample::study;
@@ -134,6 +138,7 @@ mod tests {
             epoll.rows.iter().map(|row| (row.name.as_str(), row.calls, row.errors)).collect();
         assert_eq!(names, [("epoll_wait", 100, 0), ("recvfrom", 200, 100)]);
         assert_eq!((epoll.kept, epoll.time_ns_per_second()), (Some(0.1), 980e6));
+        assert_eq!(epoll.needed, Some(SeenOfNeeded { seen: 100, needed: 200 }), "who answers is not in it");
         let expected = KernelTime {
             wall_ns_per_second: 952e6,
             awake_ns_per_second: 12e6,

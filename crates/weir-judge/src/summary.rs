@@ -9,7 +9,7 @@ use weir_record::{
     trial::TrialRecord,
 };
 
-use crate::histogram::merged_quantiles;
+use crate::histogram::{is_held, merged_quantiles};
 
 /// Counters that are levels or maxima, not events; a share per message would mean nothing.
 const NOT_EVENTS: [&str; 2] = ["completions_per_turn_max", "connections_open"];
@@ -24,10 +24,9 @@ pub(crate) fn summarize(
 ) -> ArmSummary {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     let bound = loads.iter().filter(|load| load.generator_bound).count();
-    let known = quantile_known(cell, &loads);
     let curve = |text: fn(&LoadReport) -> &str| {
         let mut curve = merged_quantiles(loads.iter().map(|load| text(load))).unwrap_or_default();
-        curve.retain(|(quantile, _)| *quantile <= known);
+        curve.retain(|(quantile, _)| is_known(cell, &loads, *quantile));
         curve
     };
     ArmSummary {
@@ -43,14 +42,22 @@ pub(crate) fn summarize(
     }
 }
 
-/// The largest quantile that is a figure. A job that is stopped between its turns keeps only those that the operations
-/// in flight meanwhile do not reach, and its histogram has all.
-fn quantile_known(cell: &CellSpec, loads: &[&LoadReport]) -> f64 {
-    if cell.storage.is_none() || cell.alternation.is_none() {
-        return 1.0;
+/// What is rarer is no figure of slices: each has an edge, and what waits there is among its slowest.
+const SLICES_QUANTILE_MAX: f64 = 0.99;
+
+/// Whether a quantile is a figure. Where arms take turns it is one that every round has samples enough for. A job that
+/// is stopped between its turns keeps only those that the operations in flight meanwhile do not reach, and its
+/// histogram has all.
+fn is_known(cell: &CellSpec, loads: &[&LoadReport], quantile: f64) -> bool {
+    if cell.alternation.is_none() {
+        return true;
     }
-    let largest = |load: &&LoadReport| load.response.quantiles.iter().map(|it| it.0).fold(0.0, f64::max);
-    loads.iter().map(largest).fold(1.0, f64::min)
+    let largest = |load: &LoadReport| load.response.quantiles.iter().map(|it| it.0).fold(0.0, f64::max);
+    quantile <= SLICES_QUANTILE_MAX
+        && loads.iter().all(|load| match cell.storage {
+            Some(_) => quantile <= largest(load),
+            None => is_held(load.response.count, quantile),
+        })
 }
 
 /// Counters of all trials that have them, summed, with the messages they belong to.
@@ -210,7 +217,7 @@ mod tests {
         let mut one = trial(100, 1, false);
         let load = one.load.as_mut().expect("it has a report");
         load.response.quantiles = vec![(0.5, 80_000), (0.95, 120_000)];
-        assert_eq!(quantile_known(cell, &[load]), 1.0, "messages wait for nobody's turn");
+        assert!(is_known(cell, &[load], 0.99999), "messages wait for nobody's turn");
         cell.storage = Some(weir_record::spec::StorageCell {
             device: weir_record::storage::StorageDevice::Disk,
             pattern: weir_record::storage::AccessPattern::RandRead,
@@ -220,7 +227,7 @@ mod tests {
             file_bytes: 1 << 30,
             file: None,
         });
-        assert_eq!(quantile_known(cell, &[load]), 1.0, "nor do whole trials");
+        assert!(is_known(cell, &[load], 0.99999), "nor do whole trials");
         let turns = weir_record::spec::Alternation {
             slice_ns: 1,
             permutations: 2,
@@ -228,7 +235,29 @@ mod tests {
             evidence: None,
         };
         cell.alternation = Some(turns);
-        assert_eq!(quantile_known(cell, &[load]), 0.95);
+        assert!(is_known(cell, &[load], 0.95) && !is_known(cell, &[load], 0.99));
+    }
+
+    #[test]
+    fn no_quantile_of_slices_is_rarer_than_what_each_round_holds() {
+        let mut spec = sample::study(&["epoll"], 1, 1);
+        let cell = &mut spec.cells[0];
+        let with_samples = |count: u64| {
+            let mut trial = trial(100, 1, false);
+            trial.load.as_mut().expect("it has a report").response.count = count;
+            trial.load.expect("it has a report")
+        };
+        let (many, enough, few) = (with_samples(1 << 40), with_samples(1_000), with_samples(999));
+        assert!(is_known(cell, &[&many, &few], 0.99999), "whole trials are pooled");
+        cell.alternation = Some(weir_record::spec::Alternation {
+            slice_ns: 1,
+            permutations: 2,
+            prime_messages: 2,
+            evidence: None,
+        });
+        assert!(is_known(cell, &[&many, &enough], 0.99) && is_known(cell, &[&many, &enough], 0.01));
+        assert!(!is_known(cell, &[&many, &many], 0.999), "none rarer than p99");
+        assert!(!is_known(cell, &[&many, &few], 0.99) && is_known(cell, &[&many, &few], 0.95));
     }
 
     #[test]

@@ -28,6 +28,29 @@ pub(crate) const ENGINE_CALLS: [&str; 17] = [
     "accept4",
 ];
 
+/// Calls that ask which descriptors are ready.
+pub(crate) const WAITS: [&str; 7] =
+    ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"];
+
+/// Calls for I/O of one kind.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    /// What an engine counts of it (`EngineStats`), as rows name it.
+    pub(crate) counters: &'static [&'static str],
+    /// The kernel's names.
+    pub(crate) calls: &'static [&'static str],
+}
+
+/// [`ENGINE_CALLS`] by kind. A wait that asks about a single descriptor is one of the kernel's like any other.
+pub(crate) static ENGINE_KINDS: [Kind; 6] = [
+    Kind { name: "enter", counters: &["enters"], calls: &["io_uring_enter"] },
+    Kind { name: "wait", counters: &["wait-calls", "poll-calls"], calls: &WAITS },
+    Kind { name: "receive", counters: &["recv-calls"], calls: &["recvfrom", "recvmsg"] },
+    Kind { name: "send", counters: &["send-calls"], calls: &["sendto", "sendmsg", "sendfile", "sendfile64"] },
+    Kind { name: "interest", counters: &["interest-calls"], calls: &["epoll_ctl"] },
+    Kind { name: "accept", counters: &["accept-calls"], calls: &["accept", "accept4"] },
+];
+
 /// The programs at the edges of system calls, which every slice that the kernel's programs watch has.
 pub(crate) const GROUP_OF_CALLS: &str = "calls";
 
@@ -112,5 +135,20 @@ impl<'a> Sums<'a> {
     /// Names of the calls that were seen.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &'a str> {
         self.sources("call ").filter_map(|source| source.strip_prefix("call "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_kinds_are_all_calls_that_engines_count_each_once() {
+        let by_kind: Vec<&str> = ENGINE_KINDS.iter().flat_map(|kind| kind.calls).copied().collect();
+        assert_eq!(by_kind.len(), ENGINE_CALLS.len());
+        let set = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<&str>>();
+        assert_eq!(set(&by_kind), set(&ENGINE_CALLS));
     }
 }

@@ -12,12 +12,12 @@ use weir_record::{
     finding::ExclusionKind,
     metric::{MetricRow, Scale},
     study::PairedRatio,
-    trial::TrialRecord,
+    trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
-    cell_trials::CellTrials,
+    cell_trials::{CellTrials, Round},
     gate::{Against, Gate, Pair, Pairs},
 };
 
@@ -163,20 +163,9 @@ fn round_value(
     second: &TrialRecord,
     row: &MetricRow,
 ) -> Option<Value> {
-    let Some(figure) = row.read_slice else {
+    let Some(values) = values_by_permutation(arm, first, second, row) else {
         return value(row, (row.read)(arm)?, (row.read)(first)?, (row.read)(second)?);
     };
-    let of = |trial: &TrialRecord, permutation: u32| {
-        trial.slices.iter().find(|slice| slice.permutation == permutation).and_then(figure)
-    };
-    let values: Vec<Value> = arm
-        .slices
-        .iter()
-        .filter_map(|slice| {
-            let number = slice.permutation;
-            value(row, figure(slice)?, of(first, number)?, of(second, number)?)
-        })
-        .collect();
     let over = |part: fn(&Value) -> f64| median(&values.iter().map(part).collect::<Vec<_>>());
     let (effect, baseline) = (over(|value| value.effect)?, over(|value| value.levels.1)?);
     // The median of an arm's slices is not the baseline's with the median effect, and would contradict the ratio.
@@ -185,6 +174,42 @@ fn round_value(
         Scale::Difference { .. } => baseline + effect,
     };
     Some(Value { effect, levels: (arm, baseline) })
+}
+
+/// The values of one round, one for each permutation that has them; `None` where slices do not have the figure.
+fn values_by_permutation(
+    arm: &TrialRecord,
+    first: &TrialRecord,
+    second: &TrialRecord,
+    row: &MetricRow,
+) -> Option<Vec<Value>> {
+    let figure = row.read_slice?;
+    let of = |trial: &TrialRecord, permutation: u32| {
+        let slice = trial.slices.iter().find(|slice| slice.permutation == permutation)?;
+        figure(slice, trial)
+    };
+    let of_slice = |slice: &SliceRecord| {
+        let number = slice.permutation;
+        value(row, figure(slice, arm)?, of(first, number)?, of(second, number)?)
+    };
+    Some(arm.slices.iter().filter_map(of_slice).collect())
+}
+
+/// What the rounds of a comparison are medians of: the effect in each permutation, with the arm's trial.
+pub(crate) fn by_permutation<'a>(
+    gate: &Gate,
+    cell: &CellTrials<'a>,
+    compared: Compared<'_>,
+) -> Vec<(&'a TrialRecord, Vec<f64>)> {
+    let Compared { arm, baseline, row, .. } = compared;
+    let of_round = |round: Round<'a>| {
+        let (arm, one) = (round.run(arm, false)?, round.run(baseline, false)?);
+        let other = round.run(baseline, true).unwrap_or(one);
+        let is_usable = [arm, one, other].iter().all(|trial| gate.is_usable(trial, cell.state));
+        let values = is_usable.then(|| values_by_permutation(arm, one, other, row))??;
+        Some((arm, values.into_iter().map(|value| value.effect).collect()))
+    };
+    cell.rounds().filter_map(of_round).collect()
 }
 
 /// Of pairs of whole trials that have the figure.
@@ -249,7 +274,7 @@ fn figure_of(trial: &TrialRecord, row: &MetricRow) -> Option<f64> {
         Scale::Difference { .. } => figure,
     };
     let figures: Vec<f64> = match row.read_slice.filter(|_| !trial.slices.is_empty()) {
-        Some(of_slice) => trial.slices.iter().filter_map(of_slice).collect(),
+        Some(of_slice) => trial.slices.iter().filter_map(|slice| of_slice(slice, trial)).collect(),
         None => (row.read)(trial).into_iter().collect(),
     };
     let figures: Vec<f64> = figures.into_iter().filter(|figure| row.has(*figure)).map(scaled).collect();
@@ -262,7 +287,7 @@ mod tests {
         load::LoadReport,
         metric::Metric,
         spec::Alternation,
-        trial::{Exclusion, ObservedWindow, SliceRecord},
+        trial::{Exclusion, ObservedWindow},
     };
 
     use super::*;

@@ -11,6 +11,7 @@ use replayed::{Round, rounds};
 use replayed_map::trials;
 use weir_judge::judge::judged;
 use weir_record::{
+    contrast::ContrastSpec,
     grid::{Difference, Grid, GridCell, GridFactor, Marginal},
     guidance::{Advice, Standing},
     metric::Metric,
@@ -71,6 +72,80 @@ fn few_of_the_cells_that_are_called_do_not_differ_and_most_that_differ_are_calle
     let share = |kind: usize| f64::from(found[kind]) / f64::from(there[kind]);
     assert!(false_shares / STUDIES as f64 <= 0.05, "{false_shares} of {STUDIES}");
     assert!(share(3) >= 0.8 && share(5) >= 0.95, "5 %: {}, 10 %: {}", share(3), share(5));
+}
+
+#[test]
+fn cells_whose_workers_get_connections_in_another_way_are_on_no_map_of_the_others() {
+    let mut spec = spec(&[1]);
+    spec.cells.iter_mut().for_each(|cell| cell.accept = "acceptor".to_owned());
+    let of_two = spec.cells.iter().find(|cell| cell.workers == 2).expect("there is one").clone();
+    let by_hash = CellSpec {
+        id: format!("{}-reuseport", of_two.id),
+        accept: "reuseport".to_owned(),
+        role: CellRole::Exploratory,
+        ..of_two
+    };
+    // First, so that a map which took it in would leave the others out.
+    spec.cells.insert(0, by_hash);
+    let result = studied(&spec, &rounds(), |_| 0.0, 7);
+    let grid = of_cpu(&result);
+    assert_eq!(grid.cells.len(), CONNECTIONS.len() * WORKERS.len());
+    assert!(grid.cells.iter().all(|cell| !cell.cell_id.ends_with("reuseport")));
+}
+
+#[test]
+fn an_interaction_is_told_where_one_is_and_seldom_where_effects_only_add_up() {
+    const STUDIES: u64 = 30;
+    let (spec, recorded) = (spec(&[1]), rounds());
+    // Cheaper as connections grow and dearer as workers do, each by its own factor.
+    let additive =
+        |cell: &CellSpec| 0.01 * f64::from(cell.connections).ln() - 0.02 * f64::from(cell.workers).ln();
+    let odd = |cell: &CellSpec| if (cell.connections, cell.workers) == (4000, 16) { 0.12 } else { 0.0 };
+    let interaction = |effect: &dyn Fn(&CellSpec) -> f64, seed: u64| {
+        let result = studied(&spec, &recorded, effect, derived_seed(59, seed));
+        let [found] = &of_cpu(&result).interactions[..] else { panic!("two factors are one pair") };
+        assert_eq!(found.cells, 30);
+        found.clone()
+    };
+    let (mut wrong, mut found) = (0, 0);
+    for study in 0..STUDIES {
+        wrong += u32::from(interaction(&|cell| additive(cell).exp_m1(), study).p_value <= 0.01);
+        let planted = interaction(&|cell| (additive(cell) + odd(cell)).exp_m1(), study);
+        found += u32::from(planted.p_value <= 0.01 && planted.levels == (4000, 16));
+    }
+    assert!(wrong <= 2 && found >= 24, "{wrong} and {found} of {STUDIES}");
+    let mut unfinished = trials(&spec, &recorded, |_| 0.0, 1);
+    unfinished.retain(|trial| trial.block > 0);
+    assert!(of_cpu(&judged(&spec, &unfinished)).interactions.is_empty(), "nothing is told early");
+}
+
+#[test]
+fn a_declared_contrast_is_a_claim_that_the_generator_bars() {
+    let (mut spec, recorded) = (spec(&[1]), rounds());
+    let cells = |workers: &[u32]| -> Vec<String> {
+        let own = spec.cells.iter().filter(|cell| workers.contains(&cell.workers));
+        own.map(|cell| cell.id.clone()).collect()
+    };
+    let contrast = |of: &[u32], to: &[u32]| ContrastSpec {
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric: Metric::ServerCpuPerMessage,
+        of: cells(of),
+        to: cells(to),
+    };
+    spec.contrasts = vec![contrast(&[8, 16], &[1]), contrast(&[2], &[1])];
+    let effect = |cell: &CellSpec| if cell.workers >= 8 { 0.1 } else { 0.0 };
+    let mut trials = trials(&spec, &recorded, effect, 61);
+    let [found, none] = &judged(&spec, &trials).contrasts[..] else { panic!("two are declared") };
+    assert_eq!((found.difference, none.difference), (Difference::More, Difference::Undetected));
+    assert!(found.ratio.is_some_and(|ratio| (ratio / 1.1 - 1.0).abs() < 0.02), "{found:?}");
+    assert!(found.p_value_holm >= found.p_value && none.p_value_holm >= none.p_value, "{found:?} {none:?}");
+    limit(&mut trials, "c1-d1-w16");
+    let [limited, free] = &judged(&spec, &trials).contrasts[..] else { panic!("two are declared") };
+    assert_eq!((limited.difference, limited.ratio), (Difference::GeneratorLimited, None));
+    assert_eq!(free.difference, Difference::Undetected);
+    trials.retain(|trial| trial.block > 0);
+    assert!(judged(&spec, &trials).contrasts.iter().all(|it| it.difference == Difference::Unfinished));
 }
 
 #[test]

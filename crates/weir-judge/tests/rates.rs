@@ -14,7 +14,7 @@ use weir_record::{
 use weir_stats::random::{Random, derived_seed};
 
 /// Rounds, permutations and margin of the built-in study.
-const STUDY_ROUNDS: u32 = 44;
+const STUDY_ROUNDS: u32 = 50;
 const PERMUTATIONS: u32 = 8;
 const MARGIN: f64 = 0.02;
 

@@ -4,7 +4,10 @@
 //! which is slow, falls out of their ratio. That is the default wherever it can be done; whole trials in blocks remain
 //! for what cannot, and the report names why.
 
-use weir_record::spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec};
+use weir_record::{
+    finding::NoTurns,
+    spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec, WholeTrials},
+};
 
 use crate::protocol;
 
@@ -33,7 +36,7 @@ const MESSAGE_NS: u64 = 6_000;
 const MESSAGE_NS_PER_KIB: u64 = 180;
 
 /// Why the arms of a cell cannot take turns; `None` when they can.
-pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
+pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<NoTurns> {
     let arms: Vec<&ArmSpec> = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).collect();
     let runs = arms.len() as u64 + 1;
     let protocol = protocol::of(cell);
@@ -42,11 +45,11 @@ pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
         return Some(obstacle);
     }
     if arms.windows(2).any(|two| two[0].load_options != two[1].load_options) {
-        return Some("the arms are loaded by generators with different options");
+        return Some(NoTurns::LoadOptions);
     }
     let connections = u64::from(cell.connections) + u64::from(cell.idle_connections);
     if runs * connections > CONNECTIONS_MAX {
-        return Some("connections to all arms together are more than one generator may hold");
+        return Some(NoTurns::Connections);
     }
     None
 }
@@ -80,6 +83,15 @@ pub fn apply(spec: &mut StudySpec) {
     }
 }
 
+/// Notes which cells are measured in whole trials, and why.
+pub(crate) fn note_whole_trials(spec: &mut StudySpec) {
+    let whole = spec.cells.iter().filter(|cell| cell.alternation.is_none()).map(|cell| WholeTrials {
+        cell_id: cell.id.clone(),
+        why: obstacle(spec, cell).unwrap_or(NoTurns::Asked),
+    });
+    spec.whole_trials = whole.collect();
+}
+
 /// Longest a round should take: its slices, and starting and stopping the servers.
 pub fn round_ns(cell: &CellSpec, alternation: &Alternation, runs: u64) -> u64 {
     /// Priming, draining and reading clocks, for each slice.
@@ -97,7 +109,7 @@ pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
     /// Attaching programs and detaching them, for each slice that they observe.
     const PROGRAMS_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
     let Some(plan) = cell.alternation.and_then(|alternation| alternation.evidence) else { return 0 };
-    let all = u64::from(plan.rounds.min(cell.blocks)) * (runs - 1);
+    let all = u64::from(plan.rounds.min(cell.blocks)) * u64::from(plan.pairs) * (runs - 1);
     let observed = if plan.by_group { 5 } else { 1 };
     // Holding a server's threads, and answering all that is under way at the pace that strace leaves.
     let under_strace = if plan.strace { (runs - 1) * 2 * plan.slice_ns } else { 0 };
@@ -108,12 +120,12 @@ pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_record::spec::HttpCell;
+    use weir_record::spec::{EvidencePlan, HttpCell};
 
     use super::*;
     use weir_judge::sample::study;
 
-    fn first(change: impl FnOnce(&mut StudySpec)) -> (Option<&'static str>, Option<Alternation>) {
+    fn first(change: impl FnOnce(&mut StudySpec)) -> (Option<NoTurns>, Option<Alternation>) {
         let mut spec = study(&["epoll", "uring"], 8, 1);
         change(&mut spec);
         (obstacle(&spec, &spec.cells[0]), suited(&spec, &spec.cells[0]))
@@ -135,21 +147,54 @@ mod tests {
 
     #[test]
     fn what_cannot_take_turns_says_why() {
-        let reason = |change: fn(&mut StudySpec)| first(change).0.unwrap_or_default();
-        assert!(reason(|spec| spec.cells[0].connections = 6_000).contains("one generator"));
+        let reason = |change: fn(&mut StudySpec)| first(change).0;
+        assert_eq!(reason(|spec| spec.cells[0].connections = 6_000), Some(NoTurns::Connections));
         let close = |spec: &mut StudySpec| {
             spec.cells[0].http = Some(HttpCell { close: true, ..HttpCell::default() });
         };
-        assert!(reason(close).contains("for each request"));
+        assert_eq!(reason(close), Some(NoTurns::ConnectionEach));
         let options = |spec: &mut StudySpec| {
             spec.arms[1].load_options = BTreeMap::from([("spin-us".to_owned(), "5".to_owned())]);
         };
-        assert!(reason(options).contains("options"));
+        assert_eq!(reason(options), Some(NoTurns::LoadOptions));
         let fixed = |spec: &mut StudySpec| {
             spec.arms[1].subject =
                 weir_record::spec::Subject::Command { argv: vec!["server".to_owned(), "8080".to_owned()] };
         };
-        assert!(reason(fixed).contains("{port}"));
+        assert_eq!(reason(fixed), Some(NoTurns::NoPort));
+    }
+
+    #[test]
+    fn cells_in_whole_trials_are_noted_with_their_reason() {
+        let mut spec = study(&["epoll", "uring"], 8, 1);
+        note_whole_trials(&mut spec);
+        let noted = WholeTrials { cell_id: spec.cells[0].id.clone(), why: NoTurns::Asked };
+        assert_eq!(spec.whole_trials, std::slice::from_ref(&noted));
+        spec.cells[0].close = true;
+        note_whole_trials(&mut spec);
+        assert_eq!(spec.whole_trials, [WholeTrials { why: NoTurns::ConnectionEach, ..noted }]);
+        spec.cells[0].close = false;
+        apply(&mut spec);
+        note_whole_trials(&mut spec);
+        assert_eq!(spec.whole_trials, []);
+    }
+
+    #[test]
+    fn evidence_takes_as_long_as_it_has_rounds_and_pairs() {
+        let ns = |change: fn(&mut EvidencePlan)| {
+            let mut plan =
+                EvidencePlan { rounds: 4, slice_ns: 500, pairs: 1, by_group: false, strace: false };
+            change(&mut plan);
+            let (_, alternation) = first(|_| ());
+            let alternation = alternation.map(|it| Alternation { evidence: Some(plan), ..it });
+            let cell = CellSpec { alternation, ..study(&["epoll", "uring"], 8, 1).cells[0].clone() };
+            evidence_ns(&cell, 3)
+        };
+        let once = ns(|_| ());
+        assert!(once > 4 * 2 * 2 * 500, "{once}");
+        assert_eq!(ns(|plan| plan.pairs = 4), 4 * once);
+        assert_eq!(ns(|plan| plan.rounds = 100), 2 * once, "the cell has eight rounds");
+        assert_eq!(ns(|plan| plan.strace = true), once + 2 * 2 * 500);
     }
 
     #[test]

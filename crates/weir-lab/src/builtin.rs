@@ -23,8 +23,9 @@ macro_rules! built_in {
 }
 
 /// All there are.
-pub const ALL: [BuiltIn; 11] = [
+pub const ALL: [BuiltIn; 12] = [
     built_in!("quick", "../studies/"),
+    built_in!("why", "../../../docs/studies/"),
     built_in!("tps", "../studies/"),
     built_in!("tps-http", "../studies/"),
     built_in!("http", "../studies/"),

@@ -8,6 +8,7 @@ mod cause;
 mod cells;
 mod choices;
 mod comparisons;
+mod contrasts;
 mod neighbours;
 mod published;
 mod published_table;
@@ -25,7 +26,7 @@ use weir_record::{finding::Finding, spec::StudySpec, study::MissingArm};
 use crate::{
     host_defaults::{DriverFound, HostDefaults},
     io_models,
-    limits::{self, SMALLEST_EFFECT, instead},
+    limits::{self, EQUIVALENCE_MARGIN, instead},
     protocol::{self, Protocol},
     table::{At, Entry, FieldError, Table},
     validate,
@@ -127,12 +128,7 @@ fn line_of_table(text: &str, key: &str) -> usize {
 fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, arms::Places), FieldError> {
     let replaced = choose_variants(&mut table, host_defaults)?;
     let protocol = table.read("protocol", read_protocol)?.unwrap_or(protocol::ALL[0]);
-    let name = table.required("name", |entry| {
-        let at = entry.at;
-        let name = entry.text()?;
-        limits::name("name", &name).map_err(|error| FieldError { at, error })?;
-        Ok(name)
-    })?;
+    let name = table.required("name", read_name)?;
     let title = table.read("title", published::text)?.unwrap_or_else(|| name.as_str().into());
     let server_cpus = table.read("server_cpus", Entry::cpus)?;
     let load_cpus = table.read("load_cpus", Entry::cpus)?;
@@ -145,7 +141,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         server_cpus: Vec::new(),
         load_cpus: Vec::new(),
         equivalence_margin: table
-            .read("equivalence_margin", |entry| fraction(entry, &SMALLEST_EFFECT))?
+            .read("equivalence_margin", |entry| fraction(entry, &EQUIVALENCE_MARGIN))?
             .unwrap_or(MARGIN),
         time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
         published: Vec::new(),
@@ -153,10 +149,12 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
+        contrasts: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),
         missing_cells: Vec::new(),
+        whole_trials: Vec::new(),
     };
     if table.read("io_models", Entry::flag)?.unwrap_or(false) {
         spec.io_models = io_models::found(&host_defaults.tried);
@@ -173,7 +171,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let published_runs = table.tables("published_run")?;
     let published_tables = table.tables("published_table")?;
     let added_costs = table.tables("added_cost")?;
-    let causes = table.tables("cause")?;
+    let (causes, contrasts) = (table.tables("cause")?, table.tables("contrast")?);
     table.finish(|key| elsewhere(key, protocol))?;
 
     let left_out = drafts.left_out.clone();
@@ -186,10 +184,10 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let comparisons = questions.read(&known)?;
     let published_runs = published::runs(published_runs, &known)?;
     let added_costs = added_cost::read(added_costs, &known)?;
-    let causes = cause::read(causes, &known)?;
+    let (causes, contrasts) = (cause::read(causes, &known)?, contrasts::read(contrasts, &known)?);
     let published_tables = published_table::read(published_tables, &known)?;
     (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
-    (spec.causes, spec.published_tables) = (causes, published_tables);
+    (spec.causes, spec.published_tables, spec.contrasts) = (causes, published_tables, contrasts);
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
 }
@@ -238,6 +236,13 @@ fn choose_variants(
 fn read_protocol(entry: Entry<'_>) -> Result<&'static dyn Protocol, FieldError> {
     let at = entry.at;
     protocol::named(&entry.text()?).at(at)
+}
+
+fn read_name(entry: Entry<'_>) -> Result<String, FieldError> {
+    let at = entry.at;
+    let name = entry.text()?;
+    limits::name("name", &name).map_err(|error| FieldError { at, error })?;
+    Ok(name)
 }
 
 fn read_seed(entry: Entry<'_>) -> Result<u64, FieldError> {

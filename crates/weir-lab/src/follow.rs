@@ -1,5 +1,6 @@
 //! A study that a session works on, as far as it is stored: what `weir study` shows while it runs, for others to see.
-//! It reads blocks that are new since it last looked, and has the judge say what they come to so far.
+//! It reads blocks that are new since it last looked, and has the judge say what they come to so far. Of a study of
+//! days it keeps the first [`FOLLOWED_TRIALS_MAX`] trials, and of most of these only what tells how far it is.
 
 use std::path::Path;
 
@@ -10,11 +11,20 @@ use weir_judge::{
 };
 use weir_record::{
     finding::{Finding, MessageKind},
-    spec::{ArmSpec, StudySpec, Text},
+    load::LoadReport,
+    spec::{ArmSpec, CellRole, StudySpec, Text},
     study::MissingArm,
     trial::TrialRecord,
 };
-use weir_store::{Store, StoreError};
+use weir_store::{Store, StoreError, StoredBlock};
+
+/// Most trials of a study that are kept; a study that has more is followed no further, and its report has all of them.
+pub const FOLLOWED_TRIALS_MAX: usize = 20_000;
+
+/// Blocks that are read at a time: a trial is many times as long in its store as it is here.
+const BLOCKS_AT_A_TIME: u32 = 64;
+
+use crate::time_left;
 
 /// What was read of a study so far.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +33,8 @@ pub struct Follower {
     trials: Vec<TrialRecord>,
     last_block: i64,
     last_cell: String,
+    /// There are more.
+    is_full: bool,
 }
 
 /// How far a study is, and what its primary comparison looks like before anything is decided.
@@ -42,6 +54,10 @@ pub struct Followed {
     pub estimate: Option<RunningEstimate>,
     /// Time of all sessions when that block was stored.
     pub elapsed_ns: u64,
+    /// More is stored than was read: everything but the time is of the first [`FOLLOWED_TRIALS_MAX`] trials at most.
+    pub is_in_part: bool,
+    /// What the blocks take that are left.
+    pub left_ns: u64,
 }
 
 impl Follower {
@@ -49,10 +65,12 @@ impl Follower {
     pub fn look(&mut self, folder: &Path) -> Result<Followed, StoreError> {
         let store = Store::open_read_only(folder)?;
         let header = store.study()?;
-        for (number, block) in store.blocks_after(self.last_block)? {
-            self.last_block = number;
-            self.last_cell = block.key.cell_id;
-            self.trials.extend(block.trials.into_iter().map(brief));
+        while !self.is_full {
+            let new = store.blocks_after(self.last_block, BLOCKS_AT_A_TIME)?;
+            if new.is_empty() {
+                break;
+            }
+            new.into_iter().for_each(|(number, block)| self.take(&header.spec, number, block));
         }
         let mut known = header.missing_arms;
         known.extend(self.left_out(&header.spec, &known));
@@ -61,12 +79,31 @@ impl Follower {
         Ok(Followed {
             progress: Progress::of(&header.spec, &trials, &missing),
             estimate: so_far(&header.spec, &trials),
+            left_ns: time_left::left_ns(&header.spec, &trials, &missing),
             last_cell: self.last_cell.clone(),
             kind: MessageKind::of_study(&header.spec),
             name: header.spec.name,
             title: header.spec.title,
             elapsed_ns: header.elapsed_ns,
+            is_in_part: self.is_full,
         })
+    }
+
+    /// Keeps a block, as long as there is room for whole ones.
+    fn take(&mut self, spec: &StudySpec, number: i64, block: StoredBlock) {
+        self.is_full |= self.trials.len() + block.trials.len() > FOLLOWED_TRIALS_MAX;
+        if self.is_full {
+            return;
+        }
+        let is_estimated =
+            spec.cells.iter().any(|cell| cell.id == block.key.cell_id && cell.role == CellRole::Primary);
+        let trials = block.trials.into_iter().map(brief);
+        match is_estimated {
+            true => self.trials.extend(trials),
+            false => self.trials.extend(trials.map(counted)),
+        }
+        self.last_block = number;
+        self.last_cell = block.key.cell_id;
     }
 
     /// Arms that the session goes on without: the last block of a cell that has them holds no trial of theirs. Why it
@@ -98,6 +135,46 @@ fn brief(mut trial: TrialRecord) -> TrialRecord {
     if let Some(load) = &mut trial.load {
         load.response.histogram_v2_base64.clear();
         load.service.histogram_v2_base64.clear();
+        load.seconds = Vec::new();
+        if let Some(observed) = &mut load.observed {
+            observed.thread_window = None;
+        }
     }
     trial
+}
+
+/// What is left of one that only counts: when it ran, in which state, whether it took turns and gave figures.
+fn counted(mut trial: TrialRecord) -> TrialRecord {
+    trial.slices.truncate(1);
+    trial.slices.shrink_to_fit();
+    trial.load = trial.load.map(|_| LoadReport::default());
+    trial
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::trial::SliceRecord;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_day_fits_into_a_few_dozen_megabytes() {
+        let bytes = FOLLOWED_TRIALS_MAX * (size_of::<TrialRecord>() + size_of::<SliceRecord>());
+        assert!(bytes < 96 << 20, "{bytes}");
+    }
+
+    #[test]
+    fn of_a_trial_that_only_counts_little_is_left() {
+        let trial = TrialRecord {
+            slices: vec![SliceRecord::default(); 40],
+            load: Some(LoadReport {
+                messages: 5,
+                seconds: vec![Default::default(); 9],
+                ..LoadReport::default()
+            }),
+            ..TrialRecord::default()
+        };
+        let left = counted(brief(trial));
+        assert_eq!((left.slices.len(), left.load), (1, Some(LoadReport::default())));
+    }
 }

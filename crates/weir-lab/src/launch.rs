@@ -60,6 +60,8 @@ pub struct RoundRequest<'a> {
     pub alternation: Alternation,
     /// How long its slices of evidence are; absent in a round that has none.
     pub evidence_slice_ns: Option<u64>,
+    /// Pairs of them for each arm.
+    pub evidence_pairs: u32,
     /// Whether each arm has further ones, observed by fewer groups of programs.
     pub evidence_by_group: bool,
     /// Whether each arm has one more of them, under `strace`.

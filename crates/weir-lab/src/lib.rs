@@ -2,9 +2,10 @@
 //!
 //! In the order a study passes through: [`file`] reads what is asked, of a user's file or of a [`builtin`] one, each
 //! with one protocol; [`validate`] says what may be asked, [`alternation`] which arms take turns and [`outline`] what
-//! that comes to; [`run`] runs it through a [`launch::Launcher`] in the order of [`weir_judge::plan`] and stores every
-//! finished block, `weir-judge` judges it, [`exit`] and [`export`] hand the result on. [`stored`] judges what a
-//! run folder holds, [`held`] says whether a session works on it, and [`follow`] what it has stored so far.
+//! that comes to, and [`time_left`] how much longer it takes; [`run`] runs it through a [`launch::Launcher`] in the
+//! order of [`weir_judge::plan`] and stores every finished block, `weir-judge` judges it, [`exit`] and [`export`] hand
+//! the result on. [`stored`] judges what a run folder holds, [`held`] says whether a session works on it, and
+//! [`follow`] what it has stored so far.
 //!
 //! Measured code never runs in this process; [`process`] starts it as child processes that cannot outlive it. Nothing
 //! here prints, exits or reads the environment.
@@ -29,6 +30,7 @@ pub mod run_folder;
 pub mod storage;
 pub mod stored;
 pub mod supervise;
+pub mod time_left;
 pub mod validate;
 
 mod protocol;

@@ -35,6 +35,9 @@ pub const ADDED_COSTS_MAX: usize = 16;
 /// Most causes of a study.
 pub const CAUSES_MAX: usize = 16;
 
+/// Most contrasts of a study, each arm counted.
+pub const CONTRASTS_MAX: usize = 32;
+
 /// Most comparisons and goals of a study, each arm and cell counted.
 pub const COMPARISONS_MAX: usize = 200;
 
@@ -58,7 +61,7 @@ pub const WARMUP_NS: RangeInclusive<u64> = 0..=60_000_000_000;
 pub const TIME_CAP_NS: RangeInclusive<u64> = 1_000_000_000..=86_400_000_000_000;
 
 /// Smallest and largest equivalence margin.
-pub const SMALLEST_EFFECT: RangeInclusive<f64> = 0.001..=1.0;
+pub const EQUIVALENCE_MARGIN: RangeInclusive<f64> = 0.001..=1.0;
 
 /// Smallest and largest share of a capacity that is offered in open loop; at all of it queues grow without end.
 pub const SHARE: RangeInclusive<f64> = 0.01..=0.95;
@@ -89,6 +92,8 @@ pub enum Level {
     Permutations,
     /// Rounds of a cell that have slices of evidence.
     EvidenceRounds,
+    /// Pairs of slices of evidence of an arm in such a round.
+    EvidencePairs,
     /// Bytes of one operation on a disk.
     BlockBytes,
     /// Operations the background load keeps in flight.
@@ -115,6 +120,7 @@ impl Level {
             Self::Rounds => "rounds",
             Self::Permutations => "permutations",
             Self::EvidenceRounds => "evidence_rounds",
+            Self::EvidencePairs => "evidence_pairs",
             Self::BlockBytes => "block_bytes",
             Self::BackgroundDepth => "background_depth",
             Self::BackgroundCores => "background_cores",
@@ -134,6 +140,7 @@ impl Level {
             Self::Blocks | Self::Rounds => 2..=1_000,
             Self::Permutations => 1..=1_000,
             Self::EvidenceRounds => 0..=1_000,
+            Self::EvidencePairs => 1..=8,
             Self::BlockBytes => 512..=16 << 20,
             Self::BackgroundDepth => 0..=1_024,
             Self::BackgroundCores => 1..=16,

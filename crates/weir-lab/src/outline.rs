@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use weir_record::{
-    finding::Finding,
-    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec},
+    finding::{Finding, NoTurns},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, WholeTrials},
     storage::StorageDevice,
 };
 
@@ -25,22 +25,46 @@ const REPLAYED_NS: u64 = 10 * MILLISECOND_NS;
 
 /// How long a cell takes when every warm-up runs to its end: its rounds or blocks, and the pilot that finds its rate.
 pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
-    let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
+    u64::from(cell.blocks) * unit_ns(spec, cell)
+        + alternation::evidence_ns(cell, runs_of(spec, cell))
+        + pilots_ns(spec, cell)
+}
+
+/// How long one of its rounds or blocks takes, with its share of the slices of evidence where it has some.
+pub(crate) fn block_ns(spec: &StudySpec, cell: &CellSpec, block: u32) -> u64 {
+    let plan = cell.alternation.and_then(|turns| turns.evidence);
+    let rounds = plan.map_or(0, |plan| plan.rounds.min(cell.blocks));
+    let evidence_ns = alternation::evidence_ns(cell, runs_of(spec, cell));
+    unit_ns(spec, cell) + if block < rounds { evidence_ns / u64::from(rounds) } else { 0 }
+}
+
+/// The pilots that find its rate; none where it is fixed.
+pub(crate) fn pilots_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    let pilot_ns = match cell.alternation {
+        None if protocol::of(cell).has_capacity_of_baseline() => 2 * trial_ns(cell),
+        _ => unit_ns(spec, cell),
+    };
+    u64::from(pilot::rounds_of(spec, cell)) * pilot_ns
+}
+
+/// Arms of a cell, and the baseline again.
+fn runs_of(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1
+}
+
+fn unit_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    let runs = runs_of(spec, cell);
+    cell.alternation.map_or_else(|| runs * trial_ns(cell), |turns| alternation::round_ns(cell, &turns, runs))
+}
+
+fn trial_ns(cell: &CellSpec) -> u64 {
     let around_ns = if cell.storage.is_some() { AROUND_STORAGE_NS } else { AROUND_TRIAL_NS };
-    let protocol = protocol::of(cell);
     let length_ns = cell.window_ns + cell.warmup_ns_max;
-    let trial_ns = match cell.storage.as_ref().map(|storage| &storage.device) {
+    match cell.storage.as_ref().map(|storage| &storage.device) {
         Some(StorageDevice::Model | StorageDevice::ModelLate) => length_ns / COMPUTED_FASTER,
         Some(StorageDevice::Synthetic(_) | StorageDevice::Trace(_)) => REPLAYED_NS,
-        Some(StorageDevice::Disk) | None => length_ns + protocol.ramp_up_ns(cell) + around_ns,
-    };
-    let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(cell, &turns, runs));
-    let pilot_ns = match cell.alternation {
-        None if protocol.has_capacity_of_baseline() => 2 * trial_ns,
-        _ => unit_ns,
-    };
-    let pilots_ns = u64::from(pilot::rounds_of(spec, cell)) * pilot_ns;
-    u64::from(cell.blocks) * unit_ns + alternation::evidence_ns(cell, runs) + pilots_ns
+        Some(StorageDevice::Disk) | None => length_ns + protocol::of(cell).ramp_up_ns(cell) + around_ns,
+    }
 }
 
 /// How long a study takes.
@@ -139,7 +163,7 @@ fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
         }
         LoadMode::OpenShare { share, .. } => format!("{} of the smallest capacity", shown_percent(share)),
     };
-    let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() + 1;
+    let runs = runs_of(spec, cell);
     let often = match &cell.alternation {
         Some(turns) => format!(
             "{} rounds of {} x {runs} slices of {}{}",
@@ -175,18 +199,19 @@ fn one_level_of_cpus(spec: &StudySpec) -> Option<String> {
 
 fn evidence(turns: &Alternation) -> String {
     turns.evidence.map_or_else(String::new, |plan| {
-        format!(" (evidence in {}, slices of {})", plan.rounds, shown_ns(plan.slice_ns))
+        let pairs = if plan.pairs > 1 { format!("{} pairs of ", plan.pairs) } else { String::new() };
+        format!(" (evidence in {}, {pairs}slices of {})", plan.rounds, shown_ns(plan.slice_ns))
     })
 }
 
 /// Why arms do not take turns, with the cells in which they do not.
 fn whole_trials(spec: &StudySpec, out: &mut String) {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for cell in spec.cells.iter().filter(|cell| cell.alternation.is_none()) {
-        let reason = alternation::obstacle(spec, cell).unwrap_or("the study asks for whole trials");
-        match reasons.iter_mut().find(|(own, _)| *own == reason) {
-            Some((_, cells)) => cells.push(&cell.id),
-            None => reasons.push((reason, vec![&cell.id])),
+    let mut reasons: Vec<(NoTurns, Vec<&str>)> = Vec::new();
+    let is_there = |it: &&WholeTrials| spec.cells.iter().any(|cell| cell.id == it.cell_id);
+    for WholeTrials { cell_id, why } in spec.whole_trials.iter().filter(is_there) {
+        match reasons.iter_mut().find(|(own, _)| own == why) {
+            Some((_, cells)) => cells.push(cell_id),
+            None => reasons.push((*why, vec![cell_id])),
         }
     }
     if reasons.is_empty() {
@@ -195,7 +220,8 @@ fn whole_trials(spec: &StudySpec, out: &mut String) {
     out.push_str("\nwhole trials instead of turns\n");
     for (reason, cells) in reasons {
         let cells = if cells.len() == spec.cells.len() { "every cell".to_owned() } else { cells.join(", ") };
-        let _ = writeln!(out, "  {reason}: {cells}");
+        let [why, ..] = reason.words();
+        let _ = writeln!(out, "  {why}: {cells}");
     }
 }
 
@@ -218,7 +244,7 @@ fn shown_percent(share: f64) -> String {
 }
 
 /// A length of time with the unit people would use.
-fn shown_ns(ns: u64) -> String {
+pub fn shown_ns(ns: u64) -> String {
     let ms = ns / MILLISECOND_NS;
     let seconds = (ms + 500) / 1_000;
     match ms {

@@ -12,6 +12,7 @@ mod descriptors;
 mod files;
 mod generator;
 mod group;
+mod memory;
 mod neighbour;
 mod pipe;
 mod round;
@@ -33,6 +34,7 @@ use weir_evidence::{
     crosscore::read_cross_core,
     fingerprint::program_hash,
     limits::connection_budget,
+    memory::memory_budget,
     network,
     observer::{LoadedPrograms, Programs},
 };
@@ -180,7 +182,8 @@ impl Launcher for ProcessLauncher {
     }
 
     fn check(&self, spec: &StudySpec) -> Result<(), LaunchError> {
-        descriptors::check(spec, connection_budget())
+        descriptors::check(spec, connection_budget())?;
+        memory::check(spec, memory_budget())
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {

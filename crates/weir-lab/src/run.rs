@@ -36,6 +36,7 @@ use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader
 use crate::{
     launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
     pilot::{self, Pilot, PilotRound},
+    time_left,
 };
 
 /// How fio is got where it is missing.
@@ -59,6 +60,8 @@ pub enum Event {
         blocks_done: u32,
         /// Blocks of the whole study.
         blocks: u32,
+        /// What the others take, at most until the time cap.
+        left_ns: u64,
     },
     /// A trial begins.
     TrialStarted {
@@ -92,6 +95,8 @@ pub enum Event {
         blocks_done: u32,
         /// Blocks of the whole study.
         blocks: u32,
+        /// What the others take, at the pace of those that ran and at most until the time cap.
+        left_ns: u64,
     },
     /// What the primary comparison looks like so far. The schedule goes on whatever it is, and nothing is decided by
     /// it.
@@ -322,7 +327,7 @@ impl Session<'_> {
     fn run(&mut self) -> Result<Ended, RunError> {
         let blocks = self.blocks_planned();
         let blocks_done = self.blocks_done();
-        self.tell(&Event::Started { blocks_done, blocks });
+        self.tell(&Event::Started { blocks_done, blocks, left_ns: self.left_ns() });
         match self.run_all() {
             Ok(()) => Ok(Ended::Complete),
             Err(Stop::Ended(ended)) => Ok(ended),
@@ -443,6 +448,7 @@ impl Session<'_> {
             attempt,
             blocks_done,
             blocks,
+            left_ns: self.left_ns(),
         });
         if cell.role == CellRole::Primary
             && let Some(estimate) = judge::so_far(&self.header.spec, &self.trials().collect::<Vec<_>>())
@@ -536,6 +542,7 @@ impl Session<'_> {
                 .evidence
                 .filter(|evidence| planned.block < evidence.rounds)
                 .map(|evidence| evidence.slice_ns),
+            evidence_pairs: alternation.evidence.map_or(1, |evidence| evidence.pairs),
             evidence_by_group: alternation.evidence.is_some_and(|evidence| evidence.by_group),
             evidence_strace: planned.block == 0
                 && alternation.evidence.is_some_and(|evidence| evidence.strace),
@@ -688,6 +695,13 @@ impl Session<'_> {
         let done =
             self.blocks.iter().filter(|block| block.key.attempt == 0 && is_cell(&block.key.cell_id)).count();
         u32::try_from(done).unwrap_or(u32::MAX)
+    }
+
+    /// How much longer the session takes.
+    fn left_ns(&self) -> u64 {
+        let trials: Vec<&TrialRecord> = self.trials().collect();
+        let left_ns = time_left::left_ns(&self.header.spec, &trials, &self.missing_arms());
+        left_ns.min(nanoseconds(self.cap.saturating_sub(self.elapsed())))
     }
 
     /// Time in this session.

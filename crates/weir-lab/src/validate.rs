@@ -15,8 +15,8 @@ use weir_stats::{
 use crate::{
     alternation,
     limits::{
-        self, ARMS_MAX, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, PUBLISHED_MAX, RATE_PER_SECOND, SHARE,
-        SMALLEST_EFFECT, SpecError, TIME_CAP_NS, WARMUP_NS, WINDOW_NS, instead, level, within,
+        self, ARMS_MAX, BYTES_IN_FLIGHT_MAX, CELLS_MAX, EQUIVALENCE_MARGIN, Level, PUBLISHED_MAX,
+        RATE_PER_SECOND, SHARE, SpecError, TIME_CAP_NS, WARMUP_NS, WINDOW_NS, instead, level, within,
     },
     protocol,
 };
@@ -28,7 +28,7 @@ const DEVIATIONS_MAX: f64 = 3.0;
 /// Checks a whole study.
 pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     limits::name("name", &spec.name)?;
-    within("equivalence_margin", spec.equivalence_margin, &SMALLEST_EFFECT)?;
+    within("equivalence_margin", spec.equivalence_margin, &EQUIVALENCE_MARGIN)?;
     if !TIME_CAP_NS.contains(&spec.time_cap_ns) {
         return Err(SpecError::new("time_cap", "it must be from 1s to 24h".to_owned()));
     }
@@ -92,25 +92,28 @@ fn neighbours(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
 fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
     let Some(alternation) = &cell.alternation else { return Ok(()) };
     if let Some(obstacle) = alternation::obstacle(spec, cell) {
-        let message = format!("the arms of {} cannot take turns: {obstacle}", cell.id);
+        let [why, ..] = obstacle.words();
+        let message = format!("the arms of {} cannot take turns: {why}", cell.id);
         return Err(SpecError::new("alternate", message));
     }
     limits::slice_ns(alternation.slice_ns)?;
     if let Some(evidence) = alternation.evidence {
         limits::evidence_slice_ns(evidence.slice_ns)?;
         level(Level::EvidenceRounds, i64::from(evidence.rounds))?;
+        level(Level::EvidencePairs, i64::from(evidence.pairs))?;
     }
     level(Level::Permutations, i64::from(alternation.permutations)).map(|_| ())
 }
 
 /// How many claims a study makes, all of which share Holm's correction: the figures of each arm but the baseline in
-/// each cell of which something is claimed.
+/// each cell of which something is claimed, and the contrasts.
 pub fn claims(spec: &StudySpec) -> usize {
     let of_cell = |cell: &CellSpec| {
         let arms = spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name)).count();
         arms * METRICS.iter().filter(|row| (row.part)(cell) == Part::Claim).count()
     };
-    spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory).map(of_cell).sum()
+    let of_cells = spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory).map(of_cell);
+    of_cells.sum::<usize>() + spec.contrasts.len()
 }
 
 /// How many standard deviations of a unit a difference must have, so that the first of so many claims is called as

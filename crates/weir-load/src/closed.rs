@@ -13,14 +13,14 @@ use weir_engine::time::{Instant, Sleep, now, sleep_until};
 
 use crate::{
     connection::{Connection, Watch},
-    recorder::Flight,
-    shared::Shared,
+    recorder::PendingMessage,
+    worker_state::WorkerState,
     workload::{End, Workload},
 };
 
 /// Exchanges messages until the run ends or `quota` is used up; an error says what ended the connection before.
 pub(crate) async fn exchange<W: Workload>(
-    shared: &Shared<W>,
+    shared: &WorkerState<W>,
     connection: &Connection<W>,
     think: Duration,
     quota: &Cell<u64>,
@@ -41,7 +41,7 @@ pub(crate) async fn exchange<W: Workload>(
 }
 
 struct Exchange<'a, W: Workload> {
-    shared: &'a Shared<W>,
+    shared: &'a WorkerState<W>,
     connection: &'a Connection<W>,
     think_ns: u64,
     /// Messages that this connection and those before it in its place may still start.
@@ -108,8 +108,8 @@ impl<W: Workload> Exchange<'_, W> {
                 }
                 ready!(self.poll_rest(context));
             }
-            let flight = Flight { intended_ns: self.now_ns, started_ns: self.now_ns };
-            ready!(self.connection.poll_start(self.shared, flight, context))
+            let pending = PendingMessage { intended_ns: self.now_ns, started_ns: self.now_ns };
+            ready!(self.connection.poll_start(self.shared, pending, context))
                 .map_err(|error| self.connection.end(self.shared, Some(&error)))?;
             self.shared.consume_budget();
             self.quota.set(self.quota.get() - 1);

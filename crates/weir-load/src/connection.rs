@@ -24,8 +24,8 @@ use weir_engine::{
 use crate::{
     connector::Connected,
     failure::{Class, Failure},
-    recorder::Flight,
-    shared::Shared,
+    recorder::PendingMessage,
+    worker_state::WorkerState,
     workload::{Accepted, End, Loss, Notes, Workload},
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct Connection<W: Workload> {
 struct State<D> {
     dialogue: D,
     sent: u64,
-    flights: VecDeque<Flight>,
+    pending: VecDeque<PendingMessage>,
 }
 
 /// An arrival of bytes.
@@ -63,45 +63,45 @@ enum CloseOutcome {
 
 impl<W: Workload> Connection<W> {
     /// A connection at a place of its worker that carries so many messages at most.
-    pub(crate) fn new(shared: &Shared<W>, connected: Connected, depth: usize, place: usize) -> Self {
+    pub(crate) fn new(shared: &WorkerState<W>, connected: Connected, depth: usize, place: usize) -> Self {
         let dialogue = shared.workload.open(place, shared.connection_number(), connected.took_ns);
-        let flights = VecDeque::with_capacity(depth);
-        Self { stream: connected.stream, state: RefCell::new(State { dialogue, sent: 0, flights }) }
+        let pending = VecDeque::with_capacity(depth);
+        Self { stream: connected.stream, state: RefCell::new(State { dialogue, sent: 0, pending }) }
     }
 
     /// Goes on with what was in flight on the connection before.
-    pub(crate) fn carry(&self, flights: VecDeque<Flight>) {
+    pub(crate) fn carry(&self, pending: VecDeque<PendingMessage>) {
         let mut state = self.state.borrow_mut();
-        state.sent = flights.len() as u64;
-        state.flights = flights;
+        state.sent = pending.len() as u64;
+        state.pending = pending;
     }
 
     /// Messages in flight.
     pub(crate) fn in_flight(&self) -> usize {
-        self.state.borrow().flights.len()
+        self.state.borrow().pending.len()
     }
 
     /// Messages that were answered.
     pub(crate) fn completed(&self) -> u64 {
         let state = self.state.borrow();
-        state.sent - state.flights.len() as u64
+        state.sent - state.pending.len() as u64
     }
 
     /// When the oldest message in flight was started.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.state.borrow().flights.front().map(|flight| Instant::from_nanos(flight.started_ns))
+        self.state.borrow().pending.front().map(|pending| Instant::from_nanos(pending.started_ns))
     }
 
     /// Starts the next message unless too much is queued. When it waits, nothing of the message is queued.
     #[inline]
     pub(crate) fn poll_start(
         &self,
-        shared: &Shared<W>,
-        flight: Flight,
+        shared: &WorkerState<W>,
+        pending: PendingMessage,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(self.poll_send(shared, flight, context))?;
-        shared.started(flight);
+        ready!(self.poll_send(shared, pending, context))?;
+        shared.started(pending);
         Poll::Ready(Ok(()))
     }
 
@@ -109,14 +109,14 @@ impl<W: Workload> Connection<W> {
     #[inline]
     pub(crate) fn poll_send(
         &self,
-        shared: &Shared<W>,
-        flight: Flight,
+        shared: &WorkerState<W>,
+        pending: PendingMessage,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let state = &mut *self.state.borrow_mut();
         ready!(shared.workload.poll_request(&state.dialogue, state.sent, &self.stream, context))?;
         state.sent += 1;
-        state.flights.push_back(flight);
+        state.pending.push_back(pending);
         Poll::Ready(Ok(()))
     }
 
@@ -129,7 +129,7 @@ impl<W: Workload> Connection<W> {
     #[inline]
     pub(crate) fn poll_arrival(
         &self,
-        shared: &Shared<W>,
+        shared: &WorkerState<W>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Moment, End>> {
         let lease = match ready!(pin!(self.stream.recv()).poll(context)) {
@@ -141,7 +141,7 @@ impl<W: Workload> Connection<W> {
         let state = &mut *self.state.borrow_mut();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now_ns);
-        let notes = Notes { now_ns, sent: state.sent, flights: &mut state.flights, recorder: &mut recorder };
+        let notes = Notes { now_ns, sent: state.sent, pending: &mut state.pending, recorder: &mut recorder };
         let accepted = shared.workload.accept(&mut state.dialogue, &lease, notes);
         drop(lease);
         Poll::Ready(match accepted {
@@ -152,12 +152,12 @@ impl<W: Workload> Connection<W> {
 
     /// The connection has ended, or is broken, as receiving or sending has told.
     #[cold]
-    pub(crate) fn end(&self, shared: &Shared<W>, error: Option<&io::Error>) -> End {
+    pub(crate) fn end(&self, shared: &WorkerState<W>, error: Option<&io::Error>) -> End {
         let now_ns = now().as_nanos();
         let state = &mut *self.state.borrow_mut();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now_ns);
-        let notes = Notes { now_ns, sent: state.sent, flights: &mut state.flights, recorder: &mut recorder };
+        let notes = Notes { now_ns, sent: state.sent, pending: &mut state.pending, recorder: &mut recorder };
         shared.workload.end(&mut state.dialogue, error, notes)
     }
 
@@ -173,24 +173,24 @@ impl<W: Workload> Connection<W> {
     }
 
     /// Takes back what is in flight.
-    pub(crate) fn take_flights(&self) -> VecDeque<Flight> {
-        std::mem::take(&mut self.state.borrow_mut().flights)
+    pub(crate) fn take_pending(&self) -> VecDeque<PendingMessage> {
+        std::mem::take(&mut self.state.borrow_mut().pending)
     }
 
     /// Tells the workload that what is in flight is lost.
-    pub(crate) fn lost(&self, shared: &Shared<W>, loss: &Loss<'_>) {
+    pub(crate) fn lost(&self, shared: &WorkerState<W>, loss: &Loss<'_>) {
         let state = self.state.borrow();
-        shared.workload.lost(Some(&state.dialogue), &state.flights, loss);
+        shared.workload.lost(Some(&state.dialogue), &state.pending, loss);
     }
 
     /// Notes a failure that ended everything in flight.
-    pub(crate) fn failed(&self, shared: &Shared<W>, failure: &Failure) {
+    pub(crate) fn failed(&self, shared: &WorkerState<W>, failure: &Failure) {
         shared.failed(failure, self.in_flight() as u64);
         self.lost(shared, &Loss { failure, now_ns: now().as_nanos() });
     }
 
     /// Keeps an idle connection for the next load, where there is one.
-    pub(crate) fn park(self: Rc<Self>, shared: &Shared<W>, place: usize) {
+    pub(crate) fn park(self: Rc<Self>, shared: &WorkerState<W>, place: usize) {
         let Some(parking) = &shared.parking else { return };
         if self.in_flight() == 0 {
             let connected = |own: Self| Connected { stream: own.stream, took_ns: 0 };
@@ -205,11 +205,11 @@ impl<W: Workload> Connection<W> {
 
     /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
     /// the peer's side, but not for ever.
-    pub(crate) async fn part(self, shared: &Shared<W>) {
+    pub(crate) async fn await_close(self, shared: &WorkerState<W>) {
         let limit = shared.close_backoff.borrow_mut().limit(now());
-        shared.parting.set(shared.parting.get() + 1);
+        shared.awaiting_close.set(shared.awaiting_close.get() + 1);
         let close_outcome = self.close_outcome(limit).await;
-        shared.parting.set(shared.parting.get() - 1);
+        shared.awaiting_close.set(shared.awaiting_close.get() - 1);
         shared.close_backoff.borrow_mut().saw(close_outcome != CloseOutcome::KeptOpen, limit, now());
         if let CloseOutcome::Spoke(bytes) = close_outcome {
             shared.failed(&Failure::unsolicited(bytes), 0);

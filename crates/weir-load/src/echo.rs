@@ -14,10 +14,9 @@ use weir_engine::net::{Address, Stream};
 use crate::{
     error::{LoadError, invalid, within},
     failure::{Class, Failure, Stage},
-    payload::{Codec, Tape, Verifier},
-    protocol::{Facts, Post, ProtocolSpec},
-    spec::{LoadSpec, MESSAGE_BYTES_MAX},
-    worker::{Carried, Outcome, Plan},
+    payload::{Codec, PayloadPool, Verifier},
+    spec::{Facts, LoadSpec, MESSAGE_BYTES_MAX, ProtocolSpec},
+    worker::{Carried, Plan},
     workload::{Accepted, End, Notes, Workload},
 };
 
@@ -59,15 +58,11 @@ impl ProtocolSpec for EchoSpec {
             ..Facts::plain(self.message_bytes)
         }
     }
-
-    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
-        post.carry::<Echo>()
-    }
 }
 
 /// The messages of one worker.
 pub(crate) struct Echo {
-    tape: Rc<Tape>,
+    pool: Rc<PayloadPool>,
     /// The small message being written.
     scratch: RefCell<Vec<u8>>,
     large: RefCell<LargeMessages>,
@@ -78,7 +73,7 @@ impl Carried for Echo {
 
     fn of(plan: &Plan<'_>, spec: &EchoSpec) -> Self {
         Self {
-            tape: Rc::new(Tape::new(plan.spec.seed, spec.message_bytes)),
+            pool: Rc::new(PayloadPool::new(plan.spec.seed, spec.message_bytes)),
             scratch: RefCell::new(Vec::new()),
             large: RefCell::default(),
         }
@@ -91,7 +86,7 @@ impl Workload for Echo {
     const CLOSES_FIRST: bool = true;
 
     fn open(&self, _place: usize, connection: u32, _connect_ns: u64) -> Verifier {
-        Verifier::new(Codec::new(Rc::clone(&self.tape), connection))
+        Verifier::new(Codec::new(Rc::clone(&self.pool), connection))
     }
 
     #[inline]
@@ -118,8 +113,8 @@ impl Workload for Echo {
     #[inline]
     fn accept(&self, dialogue: &mut Verifier, bytes: &[u8], notes: Notes<'_>) -> Result<Accepted, Failure> {
         let arrival = dialogue.accept(bytes, notes.sent);
-        let flights = notes.flights.drain(..arrival.messages as usize);
-        notes.recorder.arrived(notes.now_ns, &arrival, flights);
+        let pending = notes.pending.drain(..arrival.messages as usize);
+        notes.recorder.arrived(notes.now_ns, &arrival, pending);
         match arrival.wrong {
             None => Ok(Accepted { messages: arrival.messages, closes: false }),
             Some(wrong) => Err(Failure { class: Class::WrongBytes, text: wrong.to_string() }),
@@ -129,7 +124,7 @@ impl Workload for Echo {
     fn end(&self, _dialogue: &mut Verifier, error: Option<&io::Error>, notes: Notes<'_>) -> End {
         End::Failed(match error {
             Some(error) => Failure::system(Stage::Exchange, error),
-            None => Failure::short(notes.flights.len()),
+            None => Failure::short(notes.pending.len()),
         })
     }
 }
@@ -166,7 +161,7 @@ mod tests {
 
     #[test]
     fn large_messages_use_memory_again_that_is_free_and_keep_little() {
-        let codec = |message_bytes| Codec::new(Rc::new(Tape::new(7, message_bytes)), 3);
+        let codec = |message_bytes| Codec::new(Rc::new(PayloadPool::new(7, message_bytes)), 3);
         let expected = |codec: &Codec, sequence| {
             let mut bytes = Vec::new();
             codec.append(sequence, &mut bytes);

@@ -76,6 +76,7 @@ impl WindowEdges {
         }
         let mut window = window.unwrap_or_default();
         if let Some((after, before)) = after {
+            window.connections_by_worker = after.connections_by_worker();
             window.engine = Some(after.total.since(&before.total));
             window.node = match (&after.node, &before.node) {
                 (Some(after), Some(before)) => Some(after.since(before)),

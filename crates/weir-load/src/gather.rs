@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use weir_record::{latency::empty_histogram, load::SecondRow};
 
 use crate::{
-    recorder::{Interval, Outbox, PacedTimes, Part, Section, Sections},
+    recorder::{Interval, IntervalNotes, Outbox, PacedTimes, Section, Sections},
     summary::{add, second_row},
     warmup::Bucket,
 };
@@ -53,12 +53,12 @@ impl Default for Sum {
 }
 
 impl Sum {
-    fn add(&mut self, part: &Part) {
-        self.messages += part.messages;
-        self.bytes += part.bytes;
-        self.started += part.started;
-        self.errors += part.errors;
-        add(&mut self.service, &part.service);
+    fn add(&mut self, notes: &IntervalNotes) {
+        self.messages += notes.messages;
+        self.bytes += notes.bytes;
+        self.started += notes.started;
+        self.errors += notes.errors;
+        add(&mut self.service, &notes.service);
     }
 }
 
@@ -85,25 +85,25 @@ impl Gather {
 
     /// Adds all that workers have handed over until now.
     pub(crate) fn take_all(&mut self, outbox: &Outbox) {
-        let parts = std::mem::take(&mut *outbox.lock().unwrap_or_else(PoisonError::into_inner));
-        parts.iter().for_each(|part| self.take(part));
+        let all_notes = std::mem::take(&mut *outbox.lock().unwrap_or_else(PoisonError::into_inner));
+        all_notes.iter().for_each(|notes| self.take(notes));
     }
 
-    /// Adds one part. The parts of a worker come in order.
-    pub fn take(&mut self, part: &Part) {
-        match part.interval {
-            Interval::Warmup(bucket) => self.buckets.entry(bucket).or_default().add(part),
+    /// Adds the notes of one interval. Those of a worker come in order.
+    pub fn take(&mut self, notes: &IntervalNotes) {
+        match notes.interval {
+            Interval::Warmup(bucket) => self.buckets.entry(bucket).or_default().add(notes),
             Interval::Window(second) => {
-                self.window.add(part);
-                if let (Some(sum), Some(paced)) = (&mut self.paced, &part.paced) {
+                self.window.add(notes);
+                if let (Some(sum), Some(paced)) = (&mut self.paced, &notes.paced) {
                     add(&mut sum.response, &paced.response);
                     add(&mut sum.lag, &paced.lag);
                 }
-                if let (Some(sum), Some(section)) = (&mut self.section, &part.section) {
+                if let (Some(sum), Some(section)) = (&mut self.section, &notes.section) {
                     sum.add(&**section);
                 }
-                self.open_seconds.entry(second).or_default().add(part);
-                self.passed[part.worker] = second + 1;
+                self.open_seconds.entry(second).or_default().add(notes);
+                self.passed[notes.worker] = second + 1;
             }
             Interval::After => {}
         }
@@ -117,7 +117,7 @@ impl Gather {
         Bucket { messages: sum.messages, service_ns_median: second_row(0, 0, &sum.service).p50_ns }
     }
 
-    /// All parts were taken: the rows of the whole seconds of a window of this length.
+    /// All notes were taken: the rows of the whole seconds of a window of this length.
     pub fn finish(&mut self, window_ns: u64) {
         let whole = window_ns / 1_000_000_000;
         self.close_seconds(whole);
@@ -140,11 +140,11 @@ impl Gather {
 mod tests {
     use super::*;
 
-    fn part(worker: usize, interval: Interval, times_ns: &[u64]) -> Part {
+    fn notes(worker: usize, interval: Interval, times_ns: &[u64]) -> IntervalNotes {
         let mut service = empty_histogram();
         times_ns.iter().for_each(|time| service.saturating_record(*time));
         let messages = times_ns.len() as u64;
-        Part {
+        IntervalNotes {
             worker,
             interval,
             messages,
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn a_second_becomes_a_row_when_every_worker_has_passed_it() {
         let mut gather = Gather::new(2, Sections::default());
-        gather.take(&part(0, Interval::Window(0), &[100, 100]));
-        gather.take(&part(0, Interval::Window(1), &[100]));
+        gather.take(&notes(0, Interval::Window(0), &[100, 100]));
+        gather.take(&notes(0, Interval::Window(1), &[100]));
         assert!(gather.seconds.is_empty());
-        gather.take(&part(1, Interval::Window(0), &[900]));
+        gather.take(&notes(1, Interval::Window(0), &[900]));
         assert_eq!(gather.seconds, [SecondRow { messages: 3, errors: 0, p50_ns: 100, p99_ns: 900 }]);
         assert_eq!((gather.window.messages, gather.window.bytes), (4, 40));
     }
@@ -171,9 +171,9 @@ mod tests {
     #[test]
     fn silent_seconds_are_rows_of_zeros_and_a_broken_second_is_none() {
         let mut gather = Gather::new(1, Sections::default());
-        gather.take(&part(0, Interval::Window(2), &[7]));
-        gather.take(&part(0, Interval::Window(4), &[7, 7]));
-        gather.take(&part(0, Interval::After, &[7]));
+        gather.take(&notes(0, Interval::Window(2), &[7]));
+        gather.take(&notes(0, Interval::Window(4), &[7, 7]));
+        gather.take(&notes(0, Interval::After, &[7]));
         gather.finish(4_900_000_000);
         let messages: Vec<u64> = gather.seconds.iter().map(|row| row.messages).collect();
         assert_eq!(messages, [0, 0, 1, 0]);
@@ -184,9 +184,9 @@ mod tests {
     #[test]
     fn buckets_of_the_warm_up_are_no_part_of_the_window() {
         let mut gather = Gather::new(2, Sections::default());
-        gather.take(&part(0, Interval::Warmup(0), &[5, 5]));
-        gather.take(&part(1, Interval::Warmup(1), &[7, 9, 9]));
-        gather.take(&part(0, Interval::Warmup(1), &[9, 9]));
+        gather.take(&notes(0, Interval::Warmup(0), &[5, 5]));
+        gather.take(&notes(1, Interval::Warmup(1), &[7, 9, 9]));
+        gather.take(&notes(0, Interval::Warmup(1), &[9, 9]));
         assert_eq!(gather.bucket(1), Bucket { messages: 5, service_ns_median: 9 });
         assert_eq!(gather.bucket(0), Bucket::default());
         assert_eq!(gather.window.messages, 0);

@@ -48,7 +48,6 @@
 mod error;
 mod spec;
 
-mod protocol;
 mod workload;
 
 mod closed;
@@ -62,7 +61,7 @@ mod http;
 mod orders;
 pub mod payload;
 
-mod bench;
+mod carry;
 mod close_backoff;
 mod connection;
 mod connection_notes;
@@ -72,15 +71,17 @@ mod failure;
 mod limits;
 mod progress;
 mod run;
-mod shared;
+mod slice_worker;
 mod spin;
 mod warmup;
 mod worker;
+mod worker_state;
 
 mod slices;
 
 mod gather;
 mod little;
+mod outcome;
 mod recorder;
 mod report;
 mod summary;
@@ -90,10 +91,9 @@ pub use error::LoadError;
 pub use http::spec::{ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, SOURCE_ADDRESSES_MAX, URLS_MAX};
 pub use orders::spec::{MixError, ORDER_BYTES, OrderMix, OrdersSpec, Password, SHARE_MAX, SYMBOLS_MAX};
 pub use progress::{Phase, Progress};
-pub use protocol::Protocol;
 pub use run::run;
 pub use slices::{Control, DRAIN_MAX, PRIME_MESSAGES_MAX, SLICE_MAX, TARGETS_MAX, run_slices};
 pub use spec::{
     Arrivals, CONNECTIONS_MAX, DEPTH_MAX, DURATION_MAX, IN_FLIGHT_BYTES_MAX, LoadSpec, MESSAGE_BYTES_MAX,
-    RATE_PER_SECOND_MAX, WORKERS_MAX,
+    Protocol, RATE_PER_SECOND_MAX, WORKERS_MAX,
 };

@@ -20,8 +20,8 @@ use weir_engine::time::{Instant, now, sleep_until, yield_now};
 use crate::{
     connection::{Connection, Watch},
     pacer::{Backlog, Pacer},
-    recorder::Flight,
-    shared::Shared,
+    recorder::PendingMessage,
+    worker_state::WorkerState,
     workload::{End, Workload},
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct OpenLoop<W: Workload> {
     /// connection.
     returned: RefCell<VecDeque<u64>>,
     /// Who can take a start, by place.
-    slots: RefCell<Vec<Option<ConnectionSlot<W>>>>,
+    slots: RefCell<Vec<Option<StartReceiver<W>>>>,
     /// Places with room, the one that has waited longest first; each at most once.
     free: RefCell<VecDeque<usize>>,
     is_free: RefCell<Vec<bool>>,
@@ -47,18 +47,18 @@ pub(crate) struct OpenLoop<W: Workload> {
 }
 
 /// Who takes a start.
-enum ConnectionSlot<W: Workload> {
+enum StartReceiver<W: Workload> {
     /// An open connection.
     Connection(Rc<Connection<W>>),
     /// A user without one.
     User(Rc<User>),
 }
 
-impl<W: Workload> Clone for ConnectionSlot<W> {
+impl<W: Workload> Clone for StartReceiver<W> {
     fn clone(&self) -> Self {
         match self {
-            ConnectionSlot::Connection(connection) => ConnectionSlot::Connection(Rc::clone(connection)),
-            ConnectionSlot::User(user) => ConnectionSlot::User(Rc::clone(user)),
+            StartReceiver::Connection(connection) => StartReceiver::Connection(Rc::clone(connection)),
+            StartReceiver::User(user) => StartReceiver::User(Rc::clone(user)),
         }
     }
 }
@@ -66,13 +66,13 @@ impl<W: Workload> Clone for ConnectionSlot<W> {
 /// Waits for a start.
 #[derive(Default)]
 struct User {
-    given: Cell<Option<Flight>>,
+    given: Cell<Option<PendingMessage>>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl User {
-    fn give(&self, flight: Flight) {
-        self.given.set(Some(flight));
+    fn give(&self, pending: PendingMessage) {
+        self.given.set(Some(pending));
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -115,8 +115,8 @@ impl<W: Workload> OpenLoop<W> {
 
     /// Takes starts back, to be made again at once. Their intended times stay what they were. They are in the budget
     /// again already: the dispatcher may have used it up and wait for them.
-    pub(crate) fn give_back(&self, flights: &VecDeque<Flight>) {
-        self.returned.borrow_mut().extend(flights.iter().map(|flight| flight.intended_ns));
+    pub(crate) fn give_back(&self, pending: &VecDeque<PendingMessage>) {
+        self.returned.borrow_mut().extend(pending.iter().map(|pending| pending.intended_ns));
         self.wake_dispatcher();
     }
 
@@ -140,7 +140,7 @@ impl<W: Workload> OpenLoop<W> {
     }
 
     /// Makes every start when it is due, until the run ends: when all are made, some may still come back.
-    pub(crate) async fn dispatch(&self, shared: &Shared<W>) {
+    pub(crate) async fn dispatch(&self, shared: &WorkerState<W>) {
         while shared.is_running() {
             self.wait_for(|| shared.may_start() || !shared.is_running()).await;
             if !shared.is_running() {
@@ -156,20 +156,20 @@ impl<W: Workload> OpenLoop<W> {
                 self.wait_for(|| !self.free.borrow().is_empty() || !shared.is_running()).await;
                 continue;
             };
-            let flight = Flight { intended_ns: next_ns, started_ns: now_ns };
+            let pending = PendingMessage { intended_ns: next_ns, started_ns: now_ns };
             let connection = match slot {
-                ConnectionSlot::Connection(connection) => connection,
-                ConnectionSlot::User(user) => {
+                StartReceiver::Connection(connection) => connection,
+                StartReceiver::User(user) => {
                     self.made();
                     // In flight from here on: a run whose starts are all spent is over when nothing is in flight.
-                    shared.started(flight);
+                    shared.started(pending);
                     shared.consume_budget();
-                    user.give(flight);
+                    user.give(pending);
                     continue;
                 }
             };
             let outcome =
-                poll_fn(|context| Poll::Ready(connection.poll_start(shared, flight, context))).await;
+                poll_fn(|context| Poll::Ready(connection.poll_start(shared, pending, context))).await;
             // A connection that has failed, or has no room, comes back through its own task.
             if let Poll::Ready(Ok(())) = outcome {
                 self.made();
@@ -179,7 +179,7 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    async fn wait_until(&self, shared: &Shared<W>, next_ns: u64) {
+    async fn wait_until(&self, shared: &WorkerState<W>, next_ns: u64) {
         if !self.may_spin.get() {
             return self.sleep_until(next_ns, next_ns).await;
         }
@@ -225,7 +225,7 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    fn take_free(&self) -> Option<(usize, ConnectionSlot<W>)> {
+    fn take_free(&self) -> Option<(usize, StartReceiver<W>)> {
         loop {
             let place = self.free.borrow_mut().pop_front()?;
             self.is_free.borrow_mut()[place] = false;
@@ -236,7 +236,7 @@ impl<W: Workload> OpenLoop<W> {
     }
 
     /// Puts a connection at the end of the free ones if it has room.
-    fn offer(&self, shared: &Shared<W>, place: usize, connection: &Connection<W>) {
+    fn offer(&self, shared: &WorkerState<W>, place: usize, connection: &Connection<W>) {
         if connection.in_flight() < shared.depth {
             self.set_free(place);
         }
@@ -251,12 +251,12 @@ impl<W: Workload> OpenLoop<W> {
     }
 
     /// Waits at `place`, without a connection, for a start. It is noted and spent already.
-    pub(crate) async fn turn(&self, place: usize) -> Flight {
+    pub(crate) async fn turn(&self, place: usize) -> PendingMessage {
         let user = Rc::new(User::default());
-        self.slots.borrow_mut()[place] = Some(ConnectionSlot::User(Rc::clone(&user)));
+        self.slots.borrow_mut()[place] = Some(StartReceiver::User(Rc::clone(&user)));
         self.set_free(place);
-        let flight = poll_fn(|context| match user.given.take() {
-            Some(flight) => Poll::Ready(flight),
+        let pending = poll_fn(|context| match user.given.take() {
+            Some(pending) => Poll::Ready(pending),
             None => {
                 *user.waker.borrow_mut() = Some(context.waker().clone());
                 Poll::Pending
@@ -264,18 +264,18 @@ impl<W: Workload> OpenLoop<W> {
         })
         .await;
         self.slots.borrow_mut()[place] = None;
-        flight
+        pending
     }
 }
 
 /// Receives on the connection at `place` and starts what is due when it has room; an error says what ended it.
 pub(crate) async fn exchange<W: Workload>(
-    shared: &Shared<W>,
+    shared: &WorkerState<W>,
     open: &OpenLoop<W>,
     place: usize,
     connection: &Rc<Connection<W>>,
 ) -> Result<(), End> {
-    open.slots.borrow_mut()[place] = Some(ConnectionSlot::Connection(Rc::clone(connection)));
+    open.slots.borrow_mut()[place] = Some(StartReceiver::Connection(Rc::clone(connection)));
     open.offer(shared, place, connection);
     let mut watch = Watch::new(shared.response_timeout);
     let outcome = poll_fn(|context| poll(shared, open, place, connection, &mut watch, context)).await;
@@ -284,7 +284,7 @@ pub(crate) async fn exchange<W: Workload>(
 }
 
 fn poll<W: Workload>(
-    shared: &Shared<W>,
+    shared: &WorkerState<W>,
     open: &OpenLoop<W>,
     place: usize,
     connection: &Connection<W>,
@@ -318,7 +318,7 @@ fn poll<W: Workload>(
 
 /// Makes starts that are due while the connection has room.
 fn poll_due<W: Workload>(
-    shared: &Shared<W>,
+    shared: &WorkerState<W>,
     open: &OpenLoop<W>,
     connection: &Connection<W>,
     now_ns: u64,
@@ -329,8 +329,8 @@ fn poll_due<W: Workload>(
         if next_ns > now_ns {
             break;
         }
-        let flight = Flight { intended_ns: next_ns, started_ns: now_ns };
-        ready!(connection.poll_start(shared, flight, context))?;
+        let pending = PendingMessage { intended_ns: next_ns, started_ns: now_ns };
+        ready!(connection.poll_start(shared, pending, context))?;
         open.made();
         shared.consume_budget();
     }
@@ -367,8 +367,8 @@ mod tests {
         for _ in 0..5 {
             open.made();
         }
-        let flight = |intended_ns| Flight { intended_ns, started_ns: intended_ns + 7 };
-        open.give_back(&VecDeque::from([flight(3_000_000), flight(4_000_000)]));
+        let pending = |intended_ns| PendingMessage { intended_ns, started_ns: intended_ns + 7 };
+        open.give_back(&VecDeque::from([pending(3_000_000), pending(4_000_000)]));
         assert_eq!(open.next_ns(), 3_000_000);
         open.made();
         assert_eq!(open.next_ns(), 4_000_000);
@@ -387,7 +387,7 @@ mod tests {
             let (began, again) = (now(), Rc::clone(&open));
             weir_engine::spawn(async move {
                 sleep_until(began + Duration::from_secs(1)).await;
-                again.give_back(&VecDeque::from([Flight { intended_ns: 1, started_ns: 2 }]));
+                again.give_back(&VecDeque::from([PendingMessage { intended_ns: 1, started_ns: 2 }]));
             });
             open.sleep_until(next_ns, open.next_ns()).await;
             now().since(began)
@@ -399,12 +399,12 @@ mod tests {
     fn a_free_user_is_given_the_start() {
         let open = open();
         let user = Rc::new(User::default());
-        open.slots.borrow_mut()[0] = Some(ConnectionSlot::User(Rc::clone(&user)));
+        open.slots.borrow_mut()[0] = Some(StartReceiver::User(Rc::clone(&user)));
         open.set_free(0);
         open.set_free(0);
-        let Some((0, ConnectionSlot::User(free))) = open.take_free() else { panic!("the user is free") };
-        free.give(Flight { intended_ns: 1, started_ns: 2 });
-        assert_eq!(user.given.take(), Some(Flight { intended_ns: 1, started_ns: 2 }));
+        let Some((0, StartReceiver::User(free))) = open.take_free() else { panic!("the user is free") };
+        free.give(PendingMessage { intended_ns: 1, started_ns: 2 });
+        assert_eq!(user.given.take(), Some(PendingMessage { intended_ns: 1, started_ns: 2 }));
         assert!(open.take_free().is_none(), "each place is free at most once");
     }
 }

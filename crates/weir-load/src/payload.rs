@@ -9,11 +9,11 @@
 //! | 8..16 | `k`, little endian | any two messages of a connection, always |
 //! | 16..20 | `c`, little endian | any two connections, always |
 //! | 20..24 | *B*, little endian | |
-//! | 24.. | a stretch of the run's tape of random bytes, whose start depends on `c` and `k` | stretches are 4096 |
+//! | 24.. | a stretch of the run's pool of random bytes, whose start depends on `c` and `k` | stretches are 4096 |
 //!
 //! Every byte of every message is compared with what it must be, none is taken on trust; comparing runs at the
-//! speed of `memcmp` because the expected body lies ready on the tape. A body of 4095 messages earlier, or of
-//! another connection, lies elsewhere on the tape.
+//! speed of `memcmp` because the expected body lies ready in the pool. A body of 4095 messages earlier, or of
+//! another connection, lies elsewhere in the pool.
 //!
 //! Messages smaller than the header keep the order of its fields, so less can be told from one message: of one
 //! byte it is the byte alone, and a foreign byte passes with a chance of 1/256. A lost or repeated message of any
@@ -25,29 +25,29 @@ use std::rc::Rc;
 
 /// Bytes before the body.
 const HEADER_BYTES: usize = 24;
-/// Different places at which a body can start on the tape; a power of two.
-const TAPE_STARTS: usize = 4096;
+/// Different places at which a body can start in the pool; a power of two.
+const PAYLOAD_STARTS: usize = 4096;
 /// Distance between the bodies of successive messages. Odd, so that all starts are used before one returns.
-const TAPE_STEP: u64 = 1669;
+const PAYLOAD_STEP: u64 = 1669;
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Random bytes from which all bodies of a run are cut.
 #[derive(Debug)]
-pub struct Tape {
+pub struct PayloadPool {
     bytes: Box<[u8]>,
     seed: u64,
     message_bytes: usize,
 }
 
-impl Tape {
-    /// The tape of a run; the same seed and size give the same bytes.
+impl PayloadPool {
+    /// The pool of a run; the same seed and size give the same bytes.
     ///
     /// # Panics
     /// When `message_bytes` is zero: there is no empty message.
     pub fn new(seed: u64, message_bytes: u32) -> Self {
         assert!(message_bytes > 0, "a message has at least one byte");
         let message_bytes = message_bytes as usize;
-        let length = TAPE_STARTS + message_bytes.saturating_sub(HEADER_BYTES);
+        let length = PAYLOAD_STARTS + message_bytes.saturating_sub(HEADER_BYTES);
         let words = (0..length.div_ceil(8) as u64).flat_map(|word| mix(seed ^ mix(word)).to_le_bytes());
         Self { bytes: words.take(length).collect(), seed, message_bytes }
     }
@@ -56,16 +56,16 @@ impl Tape {
 /// Writes the messages of one connection and knows what each must look like.
 #[derive(Clone, Debug)]
 pub struct Codec {
-    tape: Rc<Tape>,
+    pool: Rc<PayloadPool>,
     connection: u32,
     key: u64,
 }
 
 impl Codec {
     /// The messages of `connection`.
-    pub fn new(tape: Rc<Tape>, connection: u32) -> Self {
-        let key = mix(tape.seed.wrapping_add(mix(u64::from(connection) + 1)));
-        Self { tape, connection, key }
+    pub fn new(pool: Rc<PayloadPool>, connection: u32) -> Self {
+        let key = mix(pool.seed.wrapping_add(mix(u64::from(connection) + 1)));
+        Self { pool, connection, key }
     }
 
     /// Appends message `sequence`.
@@ -87,16 +87,16 @@ impl Codec {
 
     #[inline]
     fn parts<'a>(&'a self, header: &'a [u8; HEADER_BYTES], sequence: u64) -> (&'a [u8], &'a [u8]) {
-        match self.tape.message_bytes.checked_sub(HEADER_BYTES) {
+        match self.pool.message_bytes.checked_sub(HEADER_BYTES) {
             Some(body_bytes) => (header, self.body(sequence, 0, body_bytes)),
-            None => (&header[..self.tape.message_bytes], &[]),
+            None => (&header[..self.pool.message_bytes], &[]),
         }
     }
 
     /// Size of every message.
     #[inline]
     pub fn message_bytes(&self) -> usize {
-        self.tape.message_bytes
+        self.pool.message_bytes
     }
 
     #[inline]
@@ -106,14 +106,15 @@ impl Codec {
         header[0] = (self.key >> 32).wrapping_add(sequence) as u8;
         header[8..16].copy_from_slice(&sequence.to_le_bytes());
         header[16..20].copy_from_slice(&self.connection.to_le_bytes());
-        header[20..].copy_from_slice(&(self.tape.message_bytes as u32).to_le_bytes());
+        header[20..].copy_from_slice(&(self.pool.message_bytes as u32).to_le_bytes());
         header
     }
 
     #[inline]
     fn body(&self, sequence: u64, from: usize, length: usize) -> &[u8] {
-        let start = self.key.wrapping_add(sequence.wrapping_mul(TAPE_STEP)) as usize % TAPE_STARTS + from;
-        &self.tape.bytes[start..start + length]
+        let start =
+            self.key.wrapping_add(sequence.wrapping_mul(PAYLOAD_STEP)) as usize % PAYLOAD_STARTS + from;
+        &self.pool.bytes[start..start + length]
     }
 
     /// Whether `piece` is what stands at `position` of message `sequence`.
@@ -177,7 +178,7 @@ pub enum Wrong {
     },
     /// Bytes came although every message had been answered.
     #[error("connection {connection} sent {bytes} bytes that nobody asked for after message {sequence}")]
-    Unasked {
+    Unsolicited {
         /// Connection number in the run.
         connection: u32,
         /// Messages answered until then.
@@ -201,13 +202,14 @@ impl Verifier {
     /// Compares the next bytes of the stream. `sent` messages have been sent so far: more cannot come back.
     #[inline]
     pub fn accept(&mut self, mut bytes: &[u8], sent: u64) -> Arrival {
-        let message_bytes = self.codec.tape.message_bytes;
+        let message_bytes = self.codec.pool.message_bytes;
         let mut arrival = Arrival::default();
         while !bytes.is_empty() {
             if self.sequence >= sent {
                 let connection = self.codec.connection;
-                let unasked = Wrong::Unasked { connection, sequence: self.sequence, bytes: bytes.len() };
-                return Arrival { wrong: Some(unasked), ..arrival };
+                let unsolicited =
+                    Wrong::Unsolicited { connection, sequence: self.sequence, bytes: bytes.len() };
+                return Arrival { wrong: Some(unsolicited), ..arrival };
             }
             let (piece, rest) = bytes.split_at(bytes.len().min(message_bytes - self.position));
             if !self.codec.matches(self.sequence, self.position, piece) {
@@ -251,51 +253,51 @@ mod tests {
 
     use super::*;
 
-    fn stream(tape: &Rc<Tape>, connection: u32, sequences: impl IntoIterator<Item = u64>) -> Vec<u8> {
-        let codec = Codec::new(Rc::clone(tape), connection);
+    fn stream(pool: &Rc<PayloadPool>, connection: u32, sequences: impl IntoIterator<Item = u64>) -> Vec<u8> {
+        let codec = Codec::new(Rc::clone(pool), connection);
         let mut bytes = Vec::new();
         sequences.into_iter().for_each(|sequence| codec.append(sequence, &mut bytes));
         bytes
     }
 
-    fn verifier(tape: &Rc<Tape>, connection: u32) -> Verifier {
-        Verifier::new(Codec::new(Rc::clone(tape), connection))
+    fn verifier(pool: &Rc<PayloadPool>, connection: u32) -> Verifier {
+        Verifier::new(Codec::new(Rc::clone(pool), connection))
     }
 
-    fn is_wrong(tape: &Rc<Tape>, bytes: &[u8], sent: u64) -> bool {
-        verifier(tape, 7).accept(bytes, sent).wrong.is_some()
+    fn is_wrong(pool: &Rc<PayloadPool>, bytes: &[u8], sent: u64) -> bool {
+        verifier(pool, 7).accept(bytes, sent).wrong.is_some()
     }
 
     #[test]
     fn the_layout_is_the_documented_one() {
-        let tape = Rc::new(Tape::new(1, 40));
-        let bytes = stream(&tape, 0x0102_0304, [0x1122]);
+        let pool = Rc::new(PayloadPool::new(1, 40));
+        let bytes = stream(&pool, 0x0102_0304, [0x1122]);
         assert_eq!(bytes[8..16], 0x1122_u64.to_le_bytes());
         assert_eq!(bytes[16..20], 0x0102_0304_u32.to_le_bytes());
         assert_eq!(bytes[20..24], 40_u32.to_le_bytes());
-        assert_eq!(tape.bytes.windows(16).filter(|window| *window == &bytes[24..]).count(), 1);
-        let next = stream(&tape, 0x0102_0304, [0x1123]);
+        assert_eq!(pool.bytes.windows(16).filter(|window| *window == &bytes[24..]).count(), 1);
+        let next = stream(&pool, 0x0102_0304, [0x1123]);
         assert_eq!(next[0], bytes[0].wrapping_add(1));
     }
 
     #[test]
     fn a_smaller_message_is_the_start_of_a_larger_one_but_for_the_size() {
-        let whole = stream(&Rc::new(Tape::new(9, 24)), 3, [5]);
+        let whole = stream(&Rc::new(PayloadPool::new(9, 24)), 3, [5]);
         for size in 1..20 {
-            assert_eq!(stream(&Rc::new(Tape::new(9, size)), 3, [5]), whole[..size as usize]);
+            assert_eq!(stream(&Rc::new(PayloadPool::new(9, size)), 3, [5]), whole[..size as usize]);
         }
     }
 
     #[test]
     fn every_single_wrong_byte_is_found_and_its_place_named() {
         for size in [1, 7, 8, 23, 24, 25, 64, 300] {
-            let tape = Rc::new(Tape::new(5, size));
-            let right = stream(&tape, 7, 0..3);
+            let pool = Rc::new(PayloadPool::new(5, size));
+            let right = stream(&pool, 7, 0..3);
             for place in 0..right.len() {
                 for flip in [1, 0x80, 0xff] {
                     let mut bytes = right.clone();
                     bytes[place] ^= flip;
-                    let arrival = verifier(&tape, 7).accept(&bytes, 3);
+                    let arrival = verifier(&pool, 7).accept(&bytes, 3);
                     let (sequence, offset) = (place as u64 / u64::from(size), place % size as usize);
                     let expected = Wrong::Differs { connection: 7, sequence, offset };
                     assert_eq!((arrival.messages, arrival.wrong), (sequence, Some(expected)));
@@ -307,49 +309,49 @@ mod tests {
     #[test]
     fn lost_repeated_swapped_stale_and_foreign_messages_are_found() {
         for size in [8, 24, 64, 4096] {
-            let tape = Rc::new(Tape::new(11, size));
+            let pool = Rc::new(PayloadPool::new(11, size));
             let found =
-                |sequences: &[u64]| is_wrong(&tape, &stream(&tape, 7, sequences.iter().copied()), 6000);
+                |sequences: &[u64]| is_wrong(&pool, &stream(&pool, 7, sequences.iter().copied()), 6000);
             assert!(!found(&[0, 1, 2, 3]));
             for order in [&[0, 2][..], &[1], &[0, 0], &[0, 1, 1], &[0, 1, 3, 2], &[0, 1, 2, 1], &[4096]] {
                 assert!(found(order), "{order:?} of {size} bytes");
             }
-            assert!(is_wrong(&tape, &stream(&tape, 8, [0]), 1));
-            assert!(is_wrong(&Rc::new(Tape::new(12, size)), &stream(&tape, 7, [0]), 1));
+            assert!(is_wrong(&pool, &stream(&pool, 8, [0]), 1));
+            assert!(is_wrong(&Rc::new(PayloadPool::new(12, size)), &stream(&pool, 7, [0]), 1));
         }
     }
 
     #[test]
     fn one_byte_messages_out_of_step_are_found_at_the_first_of_them() {
-        let tape = Rc::new(Tape::new(3, 1));
+        let pool = Rc::new(PayloadPool::new(3, 1));
         for lost in 0..200 {
             let rest = (0..lost).chain(lost + 1..300);
-            let arrival = verifier(&tape, 7).accept(&stream(&tape, 7, rest), 300);
+            let arrival = verifier(&pool, 7).accept(&stream(&pool, 7, rest), 300);
             assert_eq!((arrival.messages, arrival.wrong.is_some()), (lost, true));
             let repeated = (0..=lost).chain([lost]);
-            let arrival = verifier(&tape, 7).accept(&stream(&tape, 7, repeated), 300);
+            let arrival = verifier(&pool, 7).accept(&stream(&pool, 7, repeated), 300);
             assert_eq!((arrival.messages, arrival.wrong.is_some()), (lost + 1, true));
         }
     }
 
     #[test]
     fn an_old_body_under_a_new_header_is_found() {
-        let tape = Rc::new(Tape::new(21, 64));
-        let now = stream(&tape, 7, [5000]);
+        let pool = Rc::new(PayloadPool::new(21, 64));
+        let now = stream(&pool, 7, [5000]);
         for old in (0..5000_u64).rev().take(4095) {
             let mut mixed = now.clone();
-            mixed[24..].copy_from_slice(&stream(&tape, 7, [old])[24..]);
-            assert!(!Codec::new(Rc::clone(&tape), 7).matches(5000, 0, &mixed), "body of {old}");
+            mixed[24..].copy_from_slice(&stream(&pool, 7, [old])[24..]);
+            assert!(!Codec::new(Rc::clone(&pool), 7).matches(5000, 0, &mixed), "body of {old}");
         }
     }
 
     #[test]
     fn bytes_beyond_what_was_sent_are_unasked() {
-        let tape = Rc::new(Tape::new(2, 16));
-        let arrival = verifier(&tape, 7).accept(&stream(&tape, 7, 0..2), 1);
-        let unasked = Wrong::Unasked { connection: 7, sequence: 1, bytes: 16 };
-        assert_eq!(arrival, Arrival { messages: 1, bytes: 16, wrong: Some(unasked) });
-        assert!(verifier(&tape, 7).accept(&[0], 0).wrong.is_some());
+        let pool = Rc::new(PayloadPool::new(2, 16));
+        let arrival = verifier(&pool, 7).accept(&stream(&pool, 7, 0..2), 1);
+        let unsolicited = Wrong::Unsolicited { connection: 7, sequence: 1, bytes: 16 };
+        assert_eq!(arrival, Arrival { messages: 1, bytes: 16, wrong: Some(unsolicited) });
+        assert!(verifier(&pool, 7).accept(&[0], 0).wrong.is_some());
     }
 
     proptest! {
@@ -361,9 +363,9 @@ mod tests {
             count in 1_u64..20,
             cuts in prop::collection::vec(1_usize..300, 1..50),
         ) {
-            let tape = Rc::new(Tape::new(seed, size));
-            let bytes = stream(&tape, connection, 0..count);
-            let mut verifier = verifier(&tape, connection);
+            let pool = Rc::new(PayloadPool::new(seed, size));
+            let bytes = stream(&pool, connection, 0..count);
+            let mut verifier = verifier(&pool, connection);
             let (mut rest, mut messages, mut compared) = (&bytes[..], 0, 0);
             for cut in cuts.iter().cycle() {
                 let (piece, later) = rest.split_at((*cut).min(rest.len()));
@@ -387,8 +389,8 @@ mod tests {
             cut in 1_usize..100,
             edit in (0_usize..4, any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1_u8..=255),
         ) {
-            let tape = Rc::new(Tape::new(seed, size));
-            let right = stream(&tape, 7, 0..count);
+            let pool = Rc::new(PayloadPool::new(seed, size));
+            let right = stream(&pool, 7, 0..count);
             let mut bytes = right.clone();
             let (kind, first, second, flip) = edit;
             let (first, second) = (first.index(bytes.len()), second.index(bytes.len()));
@@ -400,7 +402,7 @@ mod tests {
             }
             // A loss at the very end is a short stream: no byte of it is wrong.
             prop_assume!(!right.starts_with(&bytes));
-            let mut verifier = verifier(&tape, 7);
+            let mut verifier = verifier(&pool, 7);
             let wrong = bytes.chunks(cut).any(|piece| verifier.accept(piece, count).wrong.is_some());
             prop_assert!(wrong);
         }
@@ -411,7 +413,7 @@ mod tests {
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..10),
             sent in 0_u64..5,
         ) {
-            let mut verifier = verifier(&Rc::new(Tape::new(1, size)), 7);
+            let mut verifier = verifier(&Rc::new(PayloadPool::new(1, size)), 7);
             for piece in pieces {
                 verifier.accept(&piece, sent);
             }

@@ -96,7 +96,7 @@ impl WindowBounds {
     }
 }
 
-/// Which interval a part covers.
+/// Which interval notes are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
     /// A bucket of the warm-up, from 0.
@@ -109,7 +109,7 @@ pub enum Interval {
 
 /// What one worker saw in one interval.
 #[derive(Debug)]
-pub struct Part {
+pub struct IntervalNotes {
     /// Worker, from 0.
     pub worker: usize,
     /// When.
@@ -156,13 +156,13 @@ pub struct PacedTimes {
     pub lag: Histogram<u64>,
 }
 
-/// Finished parts on their way to the coordinator. Bounded by the stretches of a run; it is emptied ten times a
+/// Notes of intervals on their way to the coordinator. Bounded by the stretches of a run; it is emptied ten times a
 /// second.
-pub type Outbox = Arc<Mutex<Vec<Part>>>;
+pub type Outbox = Arc<Mutex<Vec<IntervalNotes>>>;
 
 /// Times of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flight {
+pub struct PendingMessage {
     /// When it should have started; the same as `started_ns` in a closed loop.
     pub intended_ns: u64,
     /// When it did.
@@ -177,8 +177,8 @@ pub struct Recorder {
     bounds: Arc<WindowBounds>,
     origin_ns: u64,
     outbox: Outbox,
-    part: Part,
-    part_end_ns: u64,
+    notes: IntervalNotes,
+    interval_end_ns: u64,
     in_flight: InFlight,
     window_area: u128,
     failures: FailureCounts,
@@ -224,8 +224,8 @@ impl Recorder {
             bounds,
             origin_ns,
             outbox,
-            part: empty_part(worker, Interval::Warmup(0), sections),
-            part_end_ns: 0,
+            notes: empty_notes(worker, Interval::Warmup(0), sections),
+            interval_end_ns: 0,
             in_flight: InFlight::default(),
             window_area: 0,
             failures: FailureCounts::default(),
@@ -235,45 +235,45 @@ impl Recorder {
             failure_last: None,
             connections: sections.connections.then(ConnectionNotes::default),
         };
-        (recorder.part.interval, recorder.part_end_ns) = recorder.interval_at(origin_ns);
+        (recorder.notes.interval, recorder.interval_end_ns) = recorder.interval_at(origin_ns);
         recorder
     }
 
-    /// Moves on to `now_ns`; hands over the current part when its time is over.
+    /// Moves on to `now_ns`; hands over the current notes when its time is over.
     #[inline]
     pub fn advance(&mut self, now_ns: u64) {
-        let limit = match self.part.interval {
+        let limit = match self.notes.interval {
             Interval::Warmup(_) => self.bounds.open_ns().min(self.bounds.close_ns()),
             Interval::Window(_) => self.bounds.close_ns(),
             Interval::After => return,
         };
-        if now_ns >= self.part_end_ns.min(limit) {
+        if now_ns >= self.interval_end_ns.min(limit) {
             self.turn_over(now_ns);
         }
     }
 
     /// Notes a message that starts; call [`Self::advance`] with the same time first.
     #[inline]
-    pub fn started(&mut self, flight: Flight) {
-        self.in_flight.started(flight.started_ns, 1);
-        self.part.started += 1;
-        if let Some(paced) = &mut self.part.paced {
-            paced.lag.saturating_record(flight.started_ns.saturating_sub(flight.intended_ns));
+    pub fn started(&mut self, pending: PendingMessage) {
+        self.in_flight.started(pending.started_ns, 1);
+        self.notes.started += 1;
+        if let Some(paced) = &mut self.notes.paced {
+            paced.lag.saturating_record(pending.started_ns.saturating_sub(pending.intended_ns));
         }
     }
 
     /// Notes an arrival and the messages it completed, oldest first; call [`Self::advance`] first.
     #[inline]
-    pub fn arrived(&mut self, now_ns: u64, arrival: &Arrival, flights: impl Iterator<Item = Flight>) {
+    pub fn arrived(&mut self, now_ns: u64, arrival: &Arrival, pending: impl Iterator<Item = PendingMessage>) {
         self.in_flight.ended(now_ns, arrival.messages);
-        self.part.messages += arrival.messages;
-        self.part.bytes += arrival.bytes;
+        self.notes.messages += arrival.messages;
+        self.notes.bytes += arrival.bytes;
         self.completed += arrival.messages;
         self.completed_ns = now_ns;
-        for flight in flights {
-            self.part.service.saturating_record(now_ns.saturating_sub(flight.started_ns));
-            if let Some(paced) = &mut self.part.paced {
-                paced.response.saturating_record(now_ns.saturating_sub(flight.intended_ns));
+        for pending in pending {
+            self.notes.service.saturating_record(now_ns.saturating_sub(pending.started_ns));
+            if let Some(paced) = &mut self.notes.paced {
+                paced.response.saturating_record(now_ns.saturating_sub(pending.intended_ns));
             }
         }
     }
@@ -281,7 +281,7 @@ impl Recorder {
     /// What the protocol counts in this interval, if it is of this kind; call [`Self::advance`] first.
     #[inline]
     pub fn section<S: Section>(&mut self) -> Option<&mut S> {
-        let section: &mut dyn Any = &mut **self.part.section.as_mut()?;
+        let section: &mut dyn Any = &mut **self.notes.section.as_mut()?;
         section.downcast_mut()
     }
 
@@ -290,7 +290,7 @@ impl Recorder {
     pub fn withdrawn(&mut self, now_ns: u64, messages: u64) {
         self.advance(now_ns);
         self.in_flight.ended(now_ns, messages);
-        self.part.started -= messages as i64;
+        self.notes.started -= messages as i64;
         if let Some(connections) = &mut self.connections {
             connections.withdrawn += messages;
         }
@@ -307,7 +307,7 @@ impl Recorder {
         self.advance(now_ns);
         let failures = in_flight.max(1);
         self.in_flight.ended(now_ns, in_flight);
-        self.part.errors += failures;
+        self.notes.errors += failures;
         failure::count(&mut self.failures, class, failures);
         self.failure_first.get_or_insert_with(|| FirstFailure { at_ns: now_ns, class, text: text.clone() });
         self.failure_last = Some(text);
@@ -346,27 +346,27 @@ impl Recorder {
     /// Ends at `now_ns`, when the bounds are known: what is in flight was cut off. Nothing is noted afterwards.
     pub fn finish(&mut self, now_ns: u64) -> Leftover {
         self.advance(now_ns);
-        if matches!(self.part.interval, Interval::Window(_)) {
+        if matches!(self.notes.interval, Interval::Window(_)) {
             self.window_area = self.in_flight.area_until(now_ns);
         }
         self.failures.cut_off_at_end += self.in_flight.now();
-        let next = empty_part(self.worker, Interval::After, self.sections);
-        flush(&self.outbox, std::mem::replace(&mut self.part, next));
+        let next = empty_notes(self.worker, Interval::After, self.sections);
+        flush(&self.outbox, std::mem::replace(&mut self.notes, next));
         Leftover { window_area: self.window_area, failures: self.failures }
     }
 
     fn turn_over(&mut self, now_ns: u64) {
         let (interval, end_ns) = self.interval_at(now_ns);
         let open_ns = self.bounds.open_ns();
-        if matches!(self.part.interval, Interval::Warmup(_)) && now_ns >= open_ns {
+        if matches!(self.notes.interval, Interval::Warmup(_)) && now_ns >= open_ns {
             self.in_flight.restart(open_ns);
         }
         if interval == Interval::After && now_ns >= open_ns {
             self.window_area = self.in_flight.area_until(self.bounds.close_ns());
         }
-        let next = empty_part(self.worker, interval, self.sections);
-        flush(&self.outbox, std::mem::replace(&mut self.part, next));
-        self.part_end_ns = end_ns;
+        let next = empty_notes(self.worker, interval, self.sections);
+        flush(&self.outbox, std::mem::replace(&mut self.notes, next));
+        self.interval_end_ns = end_ns;
     }
 
     /// The interval that a moment lies in, and its end as far as that is known.
@@ -386,9 +386,9 @@ impl Recorder {
     }
 }
 
-fn empty_part(worker: usize, interval: Interval, sections: Sections) -> Part {
+fn empty_notes(worker: usize, interval: Interval, sections: Sections) -> IntervalNotes {
     let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
-    Part {
+    IntervalNotes {
         worker,
         interval,
         messages: 0,
@@ -401,8 +401,8 @@ fn empty_part(worker: usize, interval: Interval, sections: Sections) -> Part {
     }
 }
 
-fn flush(outbox: &Outbox, part: Part) {
-    outbox.lock().unwrap_or_else(PoisonError::into_inner).push(part);
+fn flush(outbox: &Outbox, notes: IntervalNotes) {
+    outbox.lock().unwrap_or_else(PoisonError::into_inner).push(notes);
 }
 
 #[cfg(test)]
@@ -415,22 +415,22 @@ mod tests {
         (Recorder::new(0, sections, Arc::clone(bounds), 1000, Arc::clone(&outbox)), outbox)
     }
 
-    fn start(recorder: &mut Recorder, intended_ns: u64, started_ns: u64) -> Flight {
-        let flight = Flight { intended_ns, started_ns };
+    fn start(recorder: &mut Recorder, intended_ns: u64, started_ns: u64) -> PendingMessage {
+        let pending = PendingMessage { intended_ns, started_ns };
         recorder.advance(started_ns);
-        recorder.started(flight);
-        flight
+        recorder.started(pending);
+        pending
     }
 
-    fn complete(recorder: &mut Recorder, now_ns: u64, flight: Flight) {
+    fn complete(recorder: &mut Recorder, now_ns: u64, pending: PendingMessage) {
         recorder.advance(now_ns);
         let arrival = Arrival { messages: 1, bytes: 64, wrong: None };
-        recorder.arrived(now_ns, &arrival, std::iter::once(flight));
+        recorder.arrived(now_ns, &arrival, std::iter::once(pending));
     }
 
-    fn parts(outbox: &Outbox) -> Vec<(Interval, u64, i64)> {
-        let parts = outbox.lock().expect("no thread panicked");
-        parts.iter().map(|part| (part.interval, part.messages, part.started)).collect()
+    fn all_notes(outbox: &Outbox) -> Vec<(Interval, u64, i64)> {
+        let all_notes = outbox.lock().expect("no thread panicked");
+        all_notes.iter().map(|notes| (notes.interval, notes.messages, notes.started)).collect()
     }
 
     #[test]
@@ -443,7 +443,7 @@ mod tests {
         recorder.withdrawn(1_500_000_000, 1);
         bounds.close(1_600_000_000);
         recorder.finish(1_700_000_000);
-        let started: i64 = parts(&outbox).iter().map(|(_, _, started)| started).sum();
+        let started: i64 = all_notes(&outbox).iter().map(|(_, _, started)| started).sum();
         assert_eq!(started, 1);
     }
 
@@ -475,7 +475,7 @@ mod tests {
         complete(&mut recorder, 1_300_000_000, fifth);
         let leftover = recorder.finish(1_400_000_000);
         assert_eq!(
-            parts(&outbox),
+            all_notes(&outbox),
             [
                 (Interval::Warmup(0), 1, 2),
                 (Interval::Warmup(1), 1, 1),
@@ -500,18 +500,18 @@ mod tests {
         let leftover = recorder.finish(9000);
         assert_eq!(leftover.window_area, 2 * 3000);
         assert_eq!(leftover.failures.cut_off_at_end, 2);
-        assert_eq!(parts(&outbox), [(Interval::Warmup(0), 0, 2), (Interval::After, 0, 0)]);
+        assert_eq!(all_notes(&outbox), [(Interval::Warmup(0), 0, 2), (Interval::After, 0, 0)]);
     }
 
     #[test]
     fn a_run_that_ends_before_its_window_has_no_window() {
         let bounds = Arc::new(WindowBounds::default());
         let (mut recorder, outbox) = recorder(&bounds, false);
-        let flight = start(&mut recorder, 1000, 1000);
+        let pending = start(&mut recorder, 1000, 1000);
         bounds.close(2000);
-        complete(&mut recorder, 3000, flight);
+        complete(&mut recorder, 3000, pending);
         assert_eq!(recorder.finish(4000).window_area, 0);
-        assert_eq!(parts(&outbox), [(Interval::Warmup(0), 0, 1), (Interval::After, 1, 0)]);
+        assert_eq!(all_notes(&outbox), [(Interval::Warmup(0), 0, 1), (Interval::After, 1, 0)]);
     }
 
     #[test]
@@ -519,12 +519,12 @@ mod tests {
         let bounds = Arc::new(WindowBounds::default());
         bounds.open(0);
         let (mut recorder, outbox) = recorder(&bounds, true);
-        let flight = start(&mut recorder, 2000, 2300);
-        complete(&mut recorder, 2800, flight);
+        let pending = start(&mut recorder, 2000, 2300);
+        complete(&mut recorder, 2800, pending);
         recorder.finish(3000);
-        let parts = outbox.lock().expect("no thread panicked");
-        let paced = parts[0].paced.as_ref().expect("an open loop");
-        assert_eq!((parts[0].service.max(), paced.response.max(), paced.lag.max()), (500, 800, 300));
+        let all_notes = outbox.lock().expect("no thread panicked");
+        let paced = all_notes[0].paced.as_ref().expect("an open loop");
+        assert_eq!((all_notes[0].service.max(), paced.response.max(), paced.lag.max()), (500, 800, 300));
     }
 
     #[test]
@@ -537,7 +537,7 @@ mod tests {
         recorder.withdrawn(2500, 2);
         assert_eq!(recorder.in_flight(), 0);
         assert_eq!(recorder.finish(3000).failures, FailureCounts::default());
-        assert_eq!(parts(&outbox), [(Interval::Window(0), 0, 0)]);
+        assert_eq!(all_notes(&outbox), [(Interval::Window(0), 0, 0)]);
         assert_eq!(recorder.connections().expect("they are kept").withdrawn, 2);
     }
 

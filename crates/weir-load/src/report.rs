@@ -11,8 +11,8 @@ use weir_record::{
 use crate::{
     gather::Gather,
     little::littles_law,
+    outcome::Ends,
     spec::{Arrivals, LoadSpec},
-    worker::Ends,
 };
 
 /// Missing more than one start in this many is more than what the end of a window cuts off.
@@ -98,7 +98,7 @@ pub(crate) fn build(
         orders: None,
         storage: None,
     };
-    spec.protocol.0.add_part(&mut report, spec, &gather, parts);
+    spec.protocol.0.add_section(&mut report, spec, &gather, parts);
     report
 }
 

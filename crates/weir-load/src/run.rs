@@ -23,21 +23,22 @@ use weir_record::{
 };
 
 use crate::{
+    carry::carry,
     edges::{ThreadTimes, WindowEdges},
     error::LoadError,
     gather::Gather,
     limits::{Pinned, ensure_limits},
+    outcome::{Common, Ends, Outcome},
     progress::{Phase, Progress, Ticker},
-    protocol::Common,
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     spec::LoadSpec,
     warmup::{self, Warmup},
-    worker::{self, Ends, Event, Outcome, Plan, Published, thread_number},
+    worker::{self, Event, Plan, Published, thread_number},
 };
 
 /// How often the coordinator looks whether it was asked to stop.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time for all workers to hear of the common beginning.
 const LEAD: Duration = Duration::from_millis(2);
 /// How long after its end a bucket of the warm-up is looked at: workers look up every 10 ms.
@@ -130,7 +131,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
             let events = events.clone();
             let handle = thread::Builder::new()
                 .name(format!("weir-load-{worker}"))
-                .spawn_scoped(scope, move || worker::run(&plan, &events, &begun))
+                .spawn_scoped(scope, move || worker::run(&plan, &events, &begun, |context| carry(context)))
                 .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
             self.members.push(Member { handle, begin, published });
         }
@@ -285,7 +286,7 @@ impl Coordinator<'_> {
         let (mut waiting, mut opened) = (self.spec.workers, 0);
         let (mut failures, mut failure_last) = (FailureCounts::default(), None);
         while waiting > 0 {
-            match inbox.recv_timeout(LOOK) {
+            match inbox.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Ready { worker, driver, thread }) => {
                     self.driver = driver;
                     self.threads[worker] = thread;
@@ -359,7 +360,7 @@ impl Coordinator<'_> {
             if now_ns >= until_ns {
                 return Waited::Reached;
             }
-            thread::sleep(LOOK.min(Duration::from_nanos(until_ns - now_ns)));
+            thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(until_ns - now_ns)));
         }
     }
 

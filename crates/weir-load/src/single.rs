@@ -16,21 +16,21 @@ use weir_engine::time::{now, sleep, sleep_until, timeout};
 use crate::{
     connection::{Connection, no_response},
     failure::{Failure, Stage},
-    recorder::Flight,
-    shared::{Connected, Pauses, Shared},
+    recorder::PendingMessage,
     slot::{ConnectionSlot, Trigger},
+    worker_state::{Connected, Pauses, WorkerState},
     workload::{End, Loss, Workload},
 };
 
 /// One user: sends messages one after the other until the run ends or his quota is used up. The first may use a
 /// connection that is there already.
-pub(crate) async fn run_per_request<W: Workload>(shared: Rc<Shared<W>>, slot: ConnectionSlot<W>) {
+pub(crate) async fn run_per_request<W: Workload>(shared: Rc<WorkerState<W>>, slot: ConnectionSlot<W>) {
     let ConnectionSlot { place, connected: mut first, begin_at, trigger, .. } = slot;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     let mut is_first = true;
     while !trigger.is_over() && shared.is_running() {
-        let flight = match &trigger {
+        let pending = match &trigger {
             Trigger::Closed { think, quota } => {
                 if !std::mem::take(&mut is_first) && !think.is_zero() {
                     sleep(*think).await;
@@ -39,15 +39,15 @@ pub(crate) async fn run_per_request<W: Workload>(shared: Rc<Shared<W>>, slot: Co
                     return;
                 }
                 let now_ns = now().as_nanos();
-                let flight = Flight { intended_ns: now_ns, started_ns: now_ns };
-                shared.started(flight);
+                let pending = PendingMessage { intended_ns: now_ns, started_ns: now_ns };
+                shared.started(pending);
                 shared.consume_budget();
                 quota.set(quota.get() - 1);
-                flight
+                pending
             }
             Trigger::Open { open, place } => open.turn(*place).await,
         };
-        match ask(&shared, flight, first.take(), place).await {
+        match ask(&shared, pending, first.take(), place).await {
             Ok(()) => pauses.reset(),
             Err(_) => pauses.pause().await,
         }
@@ -59,8 +59,8 @@ struct Lost;
 
 /// One message, from its connection to the end of it.
 async fn ask<W: Workload>(
-    shared: &Shared<W>,
-    flight: Flight,
+    shared: &WorkerState<W>,
+    pending: PendingMessage,
     connected: Option<Connected>,
     place: usize,
 ) -> Result<(), Lost> {
@@ -73,11 +73,11 @@ async fn ask<W: Workload>(
         Err(failure) => {
             shared.failed(&failure, 1);
             let loss = Loss { failure: &failure, now_ns: now().as_nanos() };
-            shared.workload.lost(None, &VecDeque::from([flight]), &loss);
+            shared.workload.lost(None, &VecDeque::from([pending]), &loss);
             return Err(Lost);
         }
     };
-    match converse(shared, &connection, flight).await {
+    match converse(shared, &connection, pending).await {
         End::Failed(failure) => {
             // The message is in flight until it was answered, whether or not it was sent.
             shared.failed(&failure, u64::from(connection.completed() == 0));
@@ -90,15 +90,19 @@ async fn ask<W: Workload>(
             if W::CLOSES_FIRST {
                 connection.finish().await;
             }
-            connection.part(shared).await;
+            connection.await_close(shared).await;
             Ok(())
         }
     }
 }
 
 /// Sends a message and waits for its answer.
-async fn converse<W: Workload>(shared: &Shared<W>, connection: &Connection<W>, flight: Flight) -> End {
-    if let Err(error) = poll_fn(|context| connection.poll_send(shared, flight, context)).await {
+async fn converse<W: Workload>(
+    shared: &WorkerState<W>,
+    connection: &Connection<W>,
+    pending: PendingMessage,
+) -> End {
+    if let Err(error) = poll_fn(|context| connection.poll_send(shared, pending, context)).await {
         // It is not among those in flight on the connection, so the connection's own judgement could be mild.
         return End::Failed(Failure::system(Stage::Exchange, &error));
     }

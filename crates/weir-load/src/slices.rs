@@ -22,14 +22,15 @@ use weir_record::{
 };
 
 use crate::{
-    bench::{self, Done, Event, Order, Started, Target},
+    carry::carry,
     edges::ThreadTimes,
     error::{LoadError, invalid},
     gather::Gather,
     limits::{Pinned, ensure_limits},
+    outcome::{Ends, Outcome},
     report::{self, Measured},
+    slice_worker::{self, Done, Event, SliceTask, Started, Target},
     spec::{Arrivals, LoadSpec},
-    worker::{Ends, Outcome},
 };
 
 /// Most servers in one session.
@@ -44,7 +45,7 @@ pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// Time for all workers to hear of a slice.
 const LEAD: Duration = Duration::from_micros(200);
 /// How often a wait looks whether it was asked to stop.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Who gives the commands and takes the answers.
 pub trait Control {
@@ -73,18 +74,20 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
     let _pinned = Pinned::new(&first.pin)?;
     let (events, inbox) = mpsc::channel();
     thread::scope(|scope| {
-        let mut orders = Vec::new();
+        let mut tasks = Vec::new();
         for number in 0..first.workers {
-            let (order, received) = mpsc::channel();
+            let (task, received) = mpsc::channel();
             let (events, targets) = (events.clone(), targets.clone());
             thread::Builder::new()
                 .name(format!("weir-load-{number}"))
-                .spawn_scoped(scope, move || bench::run(number, &targets, &received, &events))
+                .spawn_scoped(scope, move || {
+                    slice_worker::run(number, &targets, &received, &events, |worker| carry(worker))
+                })
                 .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
-            orders.push(order);
+            tasks.push(task);
         }
         drop(events);
-        Session { specs, targets: &targets, orders, inbox, stop, tallies: Vec::new(), threads: Vec::new() }
+        Session { specs, targets: &targets, tasks, inbox, stop, tallies: Vec::new(), threads: Vec::new() }
             .conduct(control)
     })
 }
@@ -100,7 +103,7 @@ struct Tally {
 struct Session<'a> {
     specs: &'a [LoadSpec],
     targets: &'a [Target<'a>],
-    orders: Vec<Sender<Order>>,
+    tasks: Vec<Sender<SliceTask>>,
     inbox: Receiver<Event>,
     stop: &'a AtomicBool,
     tallies: Vec<Tally>,
@@ -151,7 +154,7 @@ impl Session<'_> {
 
     /// Waits until every worker has tried all its connections.
     fn await_connections(&mut self) -> Result<SliceAnswer, LoadError> {
-        let workers = self.orders.len();
+        let workers = self.tasks.len();
         self.threads = vec![0; workers];
         let mut driver = "";
         let mut opened = vec![0; self.targets.len()];
@@ -167,7 +170,7 @@ impl Session<'_> {
                     }
                 }
                 Event::Failed(error) => return Err(error),
-                Event::Done(_) => unreachable!("no order was given"),
+                Event::Done(_) => unreachable!("no task was given"),
             }
         }
         let tally = |spec: &LoadSpec| Tally {
@@ -193,7 +196,7 @@ impl Session<'_> {
         bounds.restart(u64::MAX);
         let origin_ns = monotonic().as_nanos();
         let limit = spec.connect_timeout + spec.response_timeout;
-        let order = Order {
+        let task = SliceTask {
             target,
             origin_ns,
             arrivals: Arrivals::Closed { think: Duration::ZERO },
@@ -201,7 +204,7 @@ impl Session<'_> {
             limit,
             seed: 0,
         };
-        self.carry_out(&order, None, false)
+        self.carry_out(&task, None, false)
     }
 
     /// Loads a target, and adds what was measured to its tally where it is timed.
@@ -209,7 +212,7 @@ impl Session<'_> {
         let Target { spec, bounds, .. } = &self.targets[target];
         let origin_ns = (monotonic() + LEAD).as_nanos();
         bounds.restart(origin_ns);
-        let order = Order {
+        let task = SliceTask {
             target,
             origin_ns,
             arrivals: spec.arrivals,
@@ -217,29 +220,29 @@ impl Session<'_> {
             limit: length + DRAIN_MAX,
             seed: spec.seed ^ origin_ns,
         };
-        self.carry_out(&order, Some(length), is_timed)
+        self.carry_out(&task, Some(length), is_timed)
     }
 
     fn carry_out(
         &mut self,
-        order: &Order,
+        task: &SliceTask,
         length: Option<Duration>,
         is_timed: bool,
     ) -> Result<SliceCounts, LoadError> {
         let before = ThreadTimes::read(&self.threads);
-        for worker in &self.orders {
+        for worker in &self.tasks {
             // A worker that is gone shows when it is waited for.
-            let _ = worker.send(order.clone());
+            let _ = worker.send(task.clone());
         }
         if let Some(length) = length {
-            let until = order.origin_ns.saturating_add(nanoseconds(length));
+            let until = task.origin_ns.saturating_add(nanoseconds(length));
             thread::sleep(Duration::from_nanos(until.saturating_sub(monotonic().as_nanos())));
-            self.targets[order.target].bounds.stop(monotonic().as_nanos());
+            self.targets[task.target].bounds.stop(monotonic().as_nanos());
         }
         let mut counts = SliceCounts::default();
-        let (mut outcomes, mut spun_ns) = (Vec::new(), vec![0; self.orders.len()]);
-        for _ in 0..self.orders.len() {
-            let done = match self.receive(Some(order.limit + DRAIN_MAX))? {
+        let (mut outcomes, mut spun_ns) = (Vec::new(), vec![0; self.tasks.len()]);
+        for _ in 0..self.tasks.len() {
+            let done = match self.receive(Some(task.limit + DRAIN_MAX))? {
                 Event::Done(done) => done,
                 Event::Failed(error) => return Err(error),
                 Event::Started(_) => unreachable!("every worker has started"),
@@ -247,7 +250,7 @@ impl Session<'_> {
             let Done { worker, messages, completed_ns, reopened, failure_last, spun_ns: spun, outcome } =
                 *done;
             counts.messages += messages;
-            counts.length_ns = counts.length_ns.max(completed_ns.saturating_sub(order.origin_ns));
+            counts.length_ns = counts.length_ns.max(completed_ns.saturating_sub(task.origin_ns));
             counts.reopened += reopened;
             let mut outcome = outcome;
             let failures = &mut outcome.leftover.failures;
@@ -262,9 +265,9 @@ impl Session<'_> {
         let used = ThreadTimes::read(&self.threads).since(&before);
         counts.generator_cpu_ns = used.iter().sum();
         if is_timed {
-            self.add(order.target, &counts, &used, &spun_ns, outcomes);
+            self.add(task.target, &counts, &used, &spun_ns, outcomes);
         } else {
-            let outbox = &self.targets[order.target].outbox;
+            let outbox = &self.targets[task.target].outbox;
             std::mem::take(&mut *outbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         }
         Ok(counts)
@@ -291,7 +294,7 @@ impl Session<'_> {
     fn receive(&self, limit: Option<Duration>) -> Result<Event, LoadError> {
         let deadline = limit.map(|limit| monotonic() + limit);
         loop {
-            match self.inbox.recv_timeout(LOOK) {
+            match self.inbox.recv_timeout(POLL_INTERVAL) {
                 Ok(event) => return Ok(event),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(LoadError::Panicked("every thread of the generator has ended".into()));

@@ -7,9 +7,13 @@ use weir_evidence::edge::Beside;
 
 use crate::{
     error::{LoadError, invalid, within},
-    protocol::Protocol,
     recorder::Sections,
 };
+
+mod protocol;
+
+pub use protocol::Protocol;
+pub(crate) use protocol::{Facts, ProtocolSpec};
 
 /// Most connections, idle ones included: the sockets of one runtime.
 pub const CONNECTIONS_MAX: u32 = 100_000;

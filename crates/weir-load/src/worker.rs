@@ -5,7 +5,6 @@
 //! Whatever is in flight then has a short time to come back, so that servers see an orderly end.
 
 use std::{
-    any::Any,
     cell::{Cell, RefCell},
     rc::Rc,
     sync::{
@@ -29,28 +28,27 @@ use crate::{
     close_backoff::CloseBackoff,
     closed,
     connection::Connection,
-    connection_notes::ConnectionNotes,
     connector::Connector,
     error::LoadError,
     failure,
     open::{self, OpenLoop},
+    outcome::{Common, Outcome},
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
-    protocol::{Common, Post},
-    recorder::{FirstFailure, Leftover, Outbox, Recorder, WindowBounds},
-    shared::{Connected, Pauses, Shared},
+    recorder::{FirstFailure, Outbox, Recorder, WindowBounds},
     single::run_per_request,
     slot::{ConnectionSlot, Trigger},
-    spec::{Arrivals, LoadSpec},
+    spec::{Arrivals, LoadSpec, Protocol},
     spin::SpinGate,
+    worker_state::{Connected, Pauses, WorkerState},
     workload::{End, Workload},
 };
 
 /// Connections that a worker opens at the same time: fewer than any backlog of a listener.
 const CONNECTS_MAX: usize = 64;
 /// How often a worker looks up.
-pub(crate) const LOOK: Duration = Duration::from_millis(10);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Looks between two questions whether the CPU is free.
-pub(crate) const LOOKS_PER_GATE: u32 = 10;
+pub(crate) const POLLS_PER_SPIN_CHECK: u32 = 10;
 /// How long messages in flight at the end may take to come back.
 const DRAIN_MAX: Duration = Duration::from_millis(100);
 
@@ -68,6 +66,18 @@ pub(crate) struct Plan<'a> {
     pub(crate) common: Common,
 }
 
+/// Who carries a workload, whichever it is: a run of its own, or the slices of several servers.
+pub(crate) trait Carrier {
+    /// What is left of it.
+    type Outcome;
+
+    /// The protocol whose workload it is.
+    fn protocol(&self) -> &Protocol;
+
+    /// Carries the workload to its end.
+    fn carry<W: Carried>(&self) -> Self::Outcome;
+}
+
 /// A workload that workers carry.
 pub(crate) trait Carried: Workload {
     /// What is asked of it.
@@ -77,7 +87,10 @@ pub(crate) trait Carried: Workload {
     fn of(plan: &Plan<'_>, spec: &Self::Spec) -> Self;
 
     /// Keeps one place busy until the run ends: its connection, and those that follow it.
-    fn run_slot(shared: Rc<Shared<Self>>, slot: ConnectionSlot<Self>) -> impl Future<Output = ()> + 'static {
+    fn run_slot(
+        shared: Rc<WorkerState<Self>>,
+        slot: ConnectionSlot<Self>,
+    ) -> impl Future<Output = ()> + 'static {
         run_slot(shared, slot)
     }
 }
@@ -111,40 +124,6 @@ pub(crate) enum Event {
     Failed(LoadError),
 }
 
-/// What a worker leaves behind.
-#[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) leftover: Leftover,
-    pub(crate) missed_starts: u64,
-    /// Messages completed since the beginning.
-    pub(crate) completed: u64,
-    pub(crate) failure_first: Option<FirstFailure>,
-    /// Where what becomes of connections is kept.
-    pub(crate) connections: Option<ConnectionNotes>,
-    /// What only the protocol counted.
-    pub(crate) totals: Option<Box<dyn Any + Send>>,
-}
-
-/// What is known when every thread has ended.
-pub(crate) struct Ends<'a> {
-    /// The workers'.
-    pub(crate) outcomes: &'a [Outcome],
-    /// What they shared.
-    pub(crate) common: Common,
-}
-
-impl Ends<'_> {
-    /// What only the protocol counted, of each worker.
-    pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
-        self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
-    }
-
-    /// What the workers shared, if it is of this kind.
-    pub(crate) fn common<T: 'static>(&self) -> Option<&T> {
-        self.common.downcast_ref()
-    }
-}
-
 /// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
 #[derive(Default)]
 pub(crate) struct Opened {
@@ -154,8 +133,14 @@ pub(crate) struct Opened {
     pub(crate) failure_last: Option<String>,
 }
 
-/// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none.
-pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>) -> Option<Outcome> {
+/// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none. `carry`
+/// knows the workload.
+pub(crate) fn run(
+    plan: &Plan<'_>,
+    events: &Sender<Event>,
+    begin: &Receiver<u64>,
+    carry: impl FnOnce(&RunContext<'_>) -> Option<Outcome>,
+) -> Option<Outcome> {
     let runtime = match start(plan, 1) {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -170,24 +155,29 @@ pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>
         thread: thread_number(),
     };
     events.send(ready).ok()?;
-    let stage = Stage { plan, runtime: &runtime, events, begin };
-    let outcome = plan.spec.protocol.0.carry(Post::Run(stage));
+    let outcome = carry(&RunContext { plan, runtime: &runtime, events, begin });
     plan.published.cpu_ns.store(thread_cpu_ns().unwrap_or(0), Ordering::Release);
     outcome
 }
 
 /// A worker that is ready for whatever it carries.
-pub(crate) struct Stage<'a> {
+pub(crate) struct RunContext<'a> {
     plan: &'a Plan<'a>,
     runtime: &'a Runtime,
     events: &'a Sender<Event>,
     begin: &'a Receiver<u64>,
 }
 
-impl Stage<'_> {
+impl Carrier for RunContext<'_> {
+    type Outcome = Option<Outcome>;
+
+    fn protocol(&self) -> &Protocol {
+        &self.plan.spec.protocol
+    }
+
     /// Opens the connections, waits for the common beginning, and carries the load.
-    pub(crate) fn perform<W: Carried>(&self) -> Option<Outcome> {
-        let Stage { plan, runtime, .. } = self;
+    fn carry<W: Carried>(&self) -> Option<Outcome> {
+        let RunContext { plan, runtime, .. } = self;
         let workload = Rc::new(plan.workload::<W>());
         let connector = Rc::new(plan.connector());
         let opened = runtime.block_on(open_connections(plan, &connector, &workload));
@@ -402,7 +392,7 @@ pub(crate) fn share<W: Workload>(
     workload: Rc<W>,
     connector: Rc<Connector>,
     origin_ns: u64,
-) -> Shared<W> {
+) -> WorkerState<W> {
     let spec = plan.spec;
     let recorder = Recorder::new(
         plan.worker as usize,
@@ -411,7 +401,7 @@ pub(crate) fn share<W: Workload>(
         origin_ns,
         Arc::clone(&plan.outbox),
     );
-    Shared {
+    WorkerState {
         workload,
         connector,
         depth: spec.depth as usize,
@@ -419,7 +409,7 @@ pub(crate) fn share<W: Workload>(
         bounds: Arc::clone(&plan.bounds),
         recorder: RefCell::new(recorder),
         close_backoff: RefCell::new(CloseBackoff::default()),
-        parting: Cell::new(0),
+        awaiting_close: Cell::new(0),
         budget: Cell::new(plan.budget()),
         connection_next: Cell::new(plan.worker),
         connection_step: spec.workers,
@@ -451,7 +441,7 @@ fn trigger<W: Workload>(
 }
 
 /// Keeps one place busy, with one connection for all messages or one for each.
-pub(crate) async fn run_slot<W: Workload>(shared: Rc<Shared<W>>, slot: ConnectionSlot<W>) {
+pub(crate) async fn run_slot<W: Workload>(shared: Rc<WorkerState<W>>, slot: ConnectionSlot<W>) {
     if slot.is_single {
         run_per_request(shared, slot).await;
     } else {
@@ -460,7 +450,7 @@ pub(crate) async fn run_slot<W: Workload>(shared: Rc<Shared<W>>, slot: Connectio
 }
 
 /// Keeps one connection open and busy; opens it again after a failure, and when the server has closed it.
-async fn run_persistent<W: Workload>(shared: Rc<Shared<W>>, slot: ConnectionSlot<W>) {
+async fn run_persistent<W: Workload>(shared: Rc<WorkerState<W>>, slot: ConnectionSlot<W>) {
     let ConnectionSlot { place, mut connected, begin_at, trigger, .. } = slot;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
@@ -501,7 +491,7 @@ async fn run_persistent<W: Workload>(shared: Rc<Shared<W>>, slot: ConnectionSlot
 
 /// Takes leave of a connection that came to its end.
 async fn leave<W: Workload>(
-    shared: &Shared<W>,
+    shared: &WorkerState<W>,
     trigger: &Trigger<W>,
     connection: Rc<Connection<W>>,
     end: End,
@@ -516,15 +506,15 @@ async fn leave<W: Workload>(
     match end {
         End::Failed(_) => connection.abort(),
         End::Closed => {}
-        End::Closing => connection.part(shared).await,
+        End::Closing => connection.await_close(shared).await,
     }
 }
 
 /// Takes back what was sent behind an answer that closed its connection: the server has said that it will not be
 /// answered, so it is sent again.
-fn withdraw<W: Workload>(shared: &Shared<W>, trigger: &Trigger<W>, connection: &Connection<W>) {
-    let flights = connection.take_flights();
-    let messages = flights.len() as u64;
+fn withdraw<W: Workload>(shared: &WorkerState<W>, trigger: &Trigger<W>, connection: &Connection<W>) {
+    let pending = connection.take_pending();
+    let messages = pending.len() as u64;
     if messages == 0 {
         return;
     }
@@ -532,13 +522,13 @@ fn withdraw<W: Workload>(shared: &Shared<W>, trigger: &Trigger<W>, connection: &
     shared.budget.set(shared.budget.get().saturating_add(messages));
     match trigger {
         Trigger::Closed { quota, .. } => quota.set(quota.get().saturating_add(messages)),
-        Trigger::Open { open, .. } => open.give_back(&flights),
+        Trigger::Open { open, .. } => open.give_back(&pending),
     }
 }
 
 /// Keeps one connection open and silent; anything that comes on it is a failure, and so is its end unless the
 /// workload allows that.
-async fn keep_idle<W: Workload>(shared: Rc<Shared<W>>, mut connected: Option<Connected>, place: usize) {
+async fn keep_idle<W: Workload>(shared: Rc<WorkerState<W>>, mut connected: Option<Connected>, place: usize) {
     let mut pauses = Pauses::default();
     while shared.is_running() {
         let opened = match connected.take() {
@@ -566,12 +556,12 @@ async fn keep_idle<W: Workload>(shared: Rc<Shared<W>>, mut connected: Option<Con
 }
 
 /// Publishes and looks up until the window is closed.
-async fn watch<W: Workload>(plan: &Plan<'_>, shared: &Shared<W>, open: Option<&OpenLoop<W>>) {
+async fn watch<W: Workload>(plan: &Plan<'_>, shared: &WorkerState<W>, open: Option<&OpenLoop<W>>) {
     let published = &plan.published;
     let mut gate = SpinGate::default();
-    let mut looks = 0;
+    let mut polls = 0;
     while shared.is_running() {
-        sleep(if plan.spec.messages.is_some() { Duration::from_millis(1) } else { LOOK }).await;
+        sleep(if plan.spec.messages.is_some() { Duration::from_millis(1) } else { POLL_INTERVAL }).await;
         shared.workload.flush();
         shared.workload.tick();
         let mut recorder = shared.recorder.borrow_mut();
@@ -589,20 +579,20 @@ async fn watch<W: Workload>(plan: &Plan<'_>, shared: &Shared<W>, open: Option<&O
         }
         if let Some(open) = open {
             published.spun_ns.store(open.spun_ns(), Ordering::Relaxed);
-            if looks % LOOKS_PER_GATE == 0 {
+            if polls % POLLS_PER_SPIN_CHECK == 0 {
                 open.allow_spin(
                     thread_delay_ns().is_some_and(|delay| gate.poll(monotonic().as_nanos(), delay)),
                 );
             }
-            looks += 1;
+            polls += 1;
         }
     }
 }
 
 /// Gives messages in flight a short time to come back, and servers one to close what they should.
-async fn drain<W: Workload>(shared: &Shared<W>) {
+async fn drain<W: Workload>(shared: &WorkerState<W>) {
     let deadline = now() + DRAIN_MAX.min(shared.response_timeout);
-    while (shared.recorder.borrow().in_flight() > 0 || shared.parting.get() > 0) && now() < deadline {
+    while (shared.recorder.borrow().in_flight() > 0 || shared.awaiting_close.get() > 0) && now() < deadline {
         sleep(Duration::from_millis(1)).await;
     }
 }

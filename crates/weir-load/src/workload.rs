@@ -16,7 +16,7 @@ use weir_engine::net::Stream;
 use crate::{
     connector::{Connected, Connector},
     failure::Failure,
-    recorder::{Flight, Recorder},
+    recorder::{PendingMessage, Recorder},
 };
 
 /// A kind of message, and what the connections of one worker share for it.
@@ -61,7 +61,13 @@ pub(crate) trait Workload: Sized + 'static {
     fn end(&self, dialogue: &mut Self::Dialogue, error: Option<&io::Error>, notes: Notes<'_>) -> End;
 
     /// These messages were lost to a failure, which is noted already. Without a dialogue there was no connection.
-    fn lost(&self, _dialogue: Option<&Self::Dialogue>, _flights: &VecDeque<Flight>, _loss: &Loss<'_>) {}
+    fn lost(
+        &self,
+        _dialogue: Option<&Self::Dialogue>,
+        _pending: &VecDeque<PendingMessage>,
+        _loss: &Loss<'_>,
+    ) {
+    }
 
     /// Hands over what was kept back, when the worker looks up and at the end.
     fn flush(&self) {}
@@ -82,7 +88,7 @@ pub(crate) struct Notes<'a> {
     /// Requests sent on this connection.
     pub(crate) sent: u64,
     /// Those without an answer, oldest first.
-    pub(crate) flights: &'a mut VecDeque<Flight>,
+    pub(crate) pending: &'a mut VecDeque<PendingMessage>,
     /// Advanced to now.
     pub(crate) recorder: &'a mut Recorder,
 }

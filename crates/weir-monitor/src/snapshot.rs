@@ -119,9 +119,25 @@ struct Watched {
 impl Monitor {
     /// A monitor of these.
     pub fn new(targets: Vec<Target>) -> Self {
-        let targets = targets.into_iter().map(|target| Watched { target, has_answered: false, stream: None });
-        let targets = targets.collect();
-        Self { targets, began: Instant::now() }
+        let mut monitor = Self { targets: Vec::new(), began: Instant::now() };
+        monitor.watch(targets);
+        monitor
+    }
+
+    /// Watches these from now on; connections to those that were watched before are kept. Whether they are others, so
+    /// that an earlier snapshot is of no use.
+    pub fn watch(&mut self, targets: Vec<Target>) -> bool {
+        let is_same = |(target, own): (&Target, &Watched)| *target == own.target;
+        if targets.len() == self.targets.len() && targets.iter().zip(&self.targets).all(is_same) {
+            return false;
+        }
+        let mut before = std::mem::take(&mut self.targets);
+        let watched = |target: Target| match before.iter().position(|own| own.target == target) {
+            Some(index) => before.swap_remove(index),
+            None => Watched { target, has_answered: false, stream: None },
+        };
+        self.targets = targets.into_iter().map(watched).collect();
+        true
     }
 
     /// How many are watched.
@@ -321,6 +337,19 @@ mod tests {
         let third = monitor.snapshot();
         assert_eq!((third.nodes[0].mute, &third.nodes[0].stats), (None, &None), "nobody is there");
         assert!(first.at_ns < second.at_ns && second.at_ns < third.at_ns);
+    }
+
+    #[test]
+    fn others_are_watched_from_then_on_and_the_same_ones_keep_their_connections() {
+        let target = |name: &str| Target { name: name.to_owned(), ..Target::default() };
+        let mut monitor = Monitor::new(vec![target("one"), target("two")]);
+        monitor.targets[1].has_answered = true;
+        assert!(!monitor.watch(vec![target("one"), target("two")]), "they are the same");
+        assert!(monitor.watch(vec![target("two"), target("three")]));
+        let kept: Vec<(&str, bool)> =
+            monitor.targets.iter().map(|own| (own.target.name.as_str(), own.has_answered)).collect();
+        assert_eq!(kept, [("two", true), ("three", false)]);
+        assert!(monitor.watch(Vec::new()) && monitor.is_empty());
     }
 
     /// What the target's socket says when it is asked once.

@@ -1,9 +1,11 @@
-//! Clients that studies put beside a server: `weir-neighbour abusive|idle|replayer ADDRESS [options]`.
+//! What studies put beside a server: clients, `weir-neighbour abusive|idle|replayer ADDRESS [options]`, and a dashboard
+//! that somebody looks at, `weir-neighbour dashboard PROGRAM [options]`.
 //!
 //! Each says `ready` when its work has begun and goes on until it is killed; it ends by itself only with an error, when
 //! the server does not do what it should. Exit codes are those of `weir`: 1 runtime error, 2 usage.
 
 mod abusive;
+mod dashboard;
 mod idle;
 mod replayer;
 
@@ -15,7 +17,8 @@ use std::sync::atomic::AtomicBool;
 
 const USAGE: &str = "usage: weir-neighbour abusive ADDRESS [--mute-requests N]
        weir-neighbour idle ADDRESS --connections N [--addresses N]
-       weir-neighbour replayer ADDRESS --account NAME --messages N --scratch DIR [--bytes-per-second N]";
+       weir-neighbour replayer ADDRESS --account NAME --messages N --scratch DIR [--bytes-per-second N]
+       weir-neighbour dashboard PROGRAM --results DIR [--watchers N]";
 
 /// Why the program ends, and what the shell sees.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,6 +46,11 @@ enum Role {
         scratch: PathBuf,
         bytes_per_second: Option<u32>,
     },
+    Dashboard {
+        program: PathBuf,
+        results: PathBuf,
+        watchers: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -63,6 +71,9 @@ fn run(asked: &Role) -> Result<std::convert::Infallible, Failure> {
             let seat = replayer::Seat { address: *server, account };
             replayer::replay_again(seat, *messages, scratch, *bytes_per_second, ready)
         }
+        Role::Dashboard { program, results, watchers } => {
+            dashboard::look_on(program, results, *watchers, ready)
+        }
     };
     Err(Failure { code: 1, message: ended.unwrap_or_else(|error| error) })
 }
@@ -76,8 +87,11 @@ fn ready() -> io::Result<()> {
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Role, Failure> {
     let role = words.next().unwrap_or_default();
-    let server = words.next().ok_or_else(|| usage(USAGE.to_owned()))?;
-    let server = number("ADDRESS", &server)?;
+    let of = words.next().ok_or_else(|| usage(USAGE.to_owned()))?;
+    if role == "dashboard" {
+        return dashboard(PathBuf::from(of), words);
+    }
+    let server = number("ADDRESS", &of)?;
     let (mut connections, mut addresses, mut messages) = (None, 1, None);
     let (mut mute_requests, mut account, mut scratch, mut bytes_per_second) = (1, None, None, None);
     while let Some(name) = words.next() {
@@ -111,6 +125,23 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Role, Failure> {
     }
 }
 
+fn dashboard(program: PathBuf, mut words: impl Iterator<Item = String>) -> Result<Role, Failure> {
+    let (mut results, mut watchers) = (None, 1);
+    while let Some(name) = words.next() {
+        let value = words.next().ok_or_else(|| usage(format!("{name} needs a value\n{USAGE}")))?;
+        match name.as_str() {
+            "--results" => results = Some(PathBuf::from(value)),
+            "--watchers" => watchers = number(&name, &value)?,
+            _ => return Err(usage(format!("not understood: {name} {value}\n{USAGE}"))),
+        }
+    }
+    if watchers > dashboard::WATCHERS_MAX {
+        return Err(usage(format!("--watchers takes {} at most\n{USAGE}", dashboard::WATCHERS_MAX)));
+    }
+    let results = results.ok_or_else(|| usage(format!("--results is missing\n{USAGE}")))?;
+    Ok(Role::Dashboard { program, results, watchers })
+}
+
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Failure> {
     value.parse().map_err(|_| usage(format!("{name} does not take {value:?}\n{USAGE}")))
 }
@@ -139,10 +170,16 @@ mod tests {
             matches!(found, Ok(Role::Replayer { messages: 5, bytes_per_second: Some(10), .. })),
             "{found:?}"
         );
+        let found = read("dashboard /x/weir --results weir-results --watchers 0");
+        let (program, results) = (PathBuf::from("/x/weir"), PathBuf::from("weir-results"));
+        assert_eq!(found, Ok(Role::Dashboard { program, results, watchers: 0 }));
         let wrong = |words: &str| {
             read(words).expect_err("it is a mistake").lines().next().unwrap_or_default().to_owned()
         };
         assert_eq!(wrong("idle 127.0.0.1:9"), "--connections is missing");
+        assert_eq!(wrong("dashboard weir"), "--results is missing");
+        assert_eq!(wrong("dashboard weir --results x --watchers 9"), "--watchers takes 8 at most");
+        assert_eq!(wrong("dashboard weir --port 1"), "not understood: --port 1");
         assert_eq!(wrong("abusive 127.0.0.1:9 --connections 7"), "not understood: --connections 7");
         assert_eq!(wrong("abusive somewhere"), "ADDRESS does not take \"somewhere\"");
         assert_eq!(wrong("replayer 127.0.0.1:9 --messages"), "--messages needs a value");

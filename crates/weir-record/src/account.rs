@@ -89,12 +89,16 @@ pub struct Explained {
     pub share: f64,
     /// Lower and upper end.
     pub interval: Option<(f64, f64)>,
-    /// Whether that is all but 5 %, by the whole interval.
+    /// Whether that is all but 5 % at least, by the whole interval, and not known to be more than there is.
     pub outcome: Outcome,
+    /// The whole interval is above 105 %: the parts explain more than there is, and some of them are wrong.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_beyond: bool,
 }
 
 impl Explained {
-    /// An account closes when its parts are at most this share of the CPU away from all of it, to either side.
+    /// An account closes when its parts lack at most this share of the CPU, and is beyond it when they have more than
+    /// this share too much.
     pub const GAP_MAX: f64 = 0.05;
 }
 

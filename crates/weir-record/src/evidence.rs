@@ -69,6 +69,9 @@ pub struct ArmEvidence {
     /// CPU of server, generator and softirq threads for each; of slices that nobody watched, where there are any.
     #[serde(default)]
     pub machine_cpu_ns: f64,
+    /// CPU of the generator's threads for each, of the same slices; absent in older evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_cpu_ns: Option<f64>,
     /// TCP in trouble in the server's network namespace, over all slices; absent in older evidence.
     #[serde(default)]
     pub network: Option<NetworkCounters>,
@@ -76,6 +79,9 @@ pub struct ArmEvidence {
     pub calls: Vec<CallEvidence>,
     /// Whether engine and kernel counted the same calls; of servers of Weir's that the programs saw.
     pub coverage: Option<Coverage>,
+    /// What its calls moved against what its messages need; of any server that the programs saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<Needed>,
     /// Server CPU of slices the programs saw over that of those they did not, of the same rounds; absent where these
     /// are few.
     pub tax: Option<PairedRatio>,
@@ -170,6 +176,10 @@ pub struct UnderStrace {
     pub kept: Option<f64>,
     /// All calls as the kernel's programs tell them; absent where they could not run.
     pub kernel: Option<KernelTime>,
+    /// Calls that received or sent something, by its count, against those that the messages need; operations of
+    /// io_uring are in no such count. Absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<SeenOfNeeded>,
 }
 
 impl UnderStrace {
@@ -194,27 +204,137 @@ pub struct KernelTime {
 }
 
 /// Calls for I/O of a server as its engine counted them and as the kernel did, in all slices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+///
+/// An engine counts a call when it makes it, and the kernel's programs see it begin: those that returned and those that
+/// were under way at the end are what the engine counted. One that was under way at the beginning is in neither.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
     /// By the engine.
     pub engine: u64,
     /// By the kernel's programs.
     pub kernel: u64,
-    /// Calls that one of them may have counted and the other not, because they were under way at an edge of a slice.
+    /// Calls of each kind that one of them may have counted and the other not: the engine is read a moment before the
+    /// programs begin and a moment after they end.
     pub at_edges: u64,
     /// The engine did not count all of these kinds yet: how many calls it made is not known, and the two say nothing of
     /// each other.
     #[serde(default)]
     pub is_unknown: bool,
+    /// The same by kind; empty in older evidence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<CallsOfKind>,
+}
+
+/// Calls of one kind, counted twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallsOfKind {
+    /// `enter`, `wait`, `receive`, `send`, `interest`, `accept`.
+    pub kind: String,
+    /// By the engine.
+    pub engine: u64,
+    /// By the kernel's programs.
+    pub kernel: u64,
 }
 
 impl Coverage {
-    /// Largest difference that is none, as a share of the calls.
+    /// Largest difference that is none, as a share of the calls of a kind.
     pub const ERROR_MAX: f64 = 0.001;
 
-    /// Whether both are known to have counted the same.
+    /// Whether both are known to have counted the same, of every kind.
     pub fn agrees(&self) -> bool {
-        let apart = self.engine.abs_diff(self.kernel).saturating_sub(self.at_edges);
-        !self.is_unknown && apart as f64 <= Self::ERROR_MAX * self.engine.max(self.kernel) as f64
+        !self.is_unknown && self.is_same(self.engine, self.kernel) && self.apart().next().is_none()
+    }
+
+    /// Kinds of which they counted different numbers.
+    pub fn apart(&self) -> impl Iterator<Item = &CallsOfKind> {
+        self.kinds.iter().filter(move |it| !self.is_same(it.engine, it.kernel))
+    }
+
+    fn is_same(&self, engine: u64, kernel: u64) -> bool {
+        let apart = engine.abs_diff(kernel).saturating_sub(self.at_edges);
+        apart as f64 <= Self::ERROR_MAX * engine.max(kernel) as f64
+    }
+}
+
+/// What was seen to move, against what so many messages need: whether the calls that are told are those that moved
+/// them. What is needed is a lower bound: heads and log files come on top.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Needed {
+    /// Bytes that calls received, and those of the messages; absent where io_uring moved some, of which the kernel's
+    /// programs do not see how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<SeenOfNeeded>,
+    /// Bytes that calls sent, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<SeenOfNeeded>,
+    /// Calls that received or sent something, with operations of io_uring that began and that ended; against one to
+    /// receive and one to send for as many messages as a connection has in flight.
+    pub moves: SeenOfNeeded,
+}
+
+impl Needed {
+    /// Messages may be under way at an edge of a slice.
+    pub const SHARE_MIN: f64 = 0.99;
+
+    /// The smallest share of what was needed that was seen.
+    pub fn share(&self) -> f64 {
+        let bytes = [self.received_bytes, self.sent_bytes].into_iter().flatten();
+        bytes.chain([self.moves]).map(|it| it.share()).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether what was seen is enough to have moved the messages.
+    pub fn is_covered(&self) -> bool {
+        self.share() >= Self::SHARE_MIN
+    }
+}
+
+/// An amount, and how much of it there must have been.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SeenOfNeeded {
+    /// What was seen.
+    pub seen: u64,
+    /// What is needed at least.
+    pub needed: u64,
+}
+
+impl SeenOfNeeded {
+    /// What part of it was seen; all where nothing is needed.
+    pub fn share(self) -> f64 {
+        if self.needed == 0 { 1.0 } else { self.seen as f64 / self.needed as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn coverage(engine: u64, kernel: u64) -> Coverage {
+        let of_kind = |kind: &str, engine, kernel| CallsOfKind { kind: kind.to_owned(), engine, kernel };
+        // What one kind lacks another has: the sums are equal.
+        let kinds = vec![of_kind("receive", engine, kernel), of_kind("send", kernel, engine)];
+        Coverage { engine: engine + kernel, kernel: engine + kernel, at_edges: 6, is_unknown: false, kinds }
+    }
+
+    #[test]
+    fn engine_and_kernel_agree_when_they_do_so_of_every_kind() {
+        assert!(coverage(10_000, 10_000).agrees());
+        assert!(coverage(10_000, 10_016).agrees(), "6 at the edges, 10 in 10,000");
+        let apart = coverage(10_000, 10_017);
+        assert!(!apart.agrees(), "the sums are equal and the kinds are not");
+        assert_eq!(apart.apart().map(|it| it.kind.as_str()).collect::<Vec<_>>(), ["receive", "send"]);
+        assert!(!Coverage { is_unknown: true, ..coverage(10_000, 10_000) }.agrees());
+    }
+
+    #[test]
+    fn what_was_seen_is_as_much_as_the_least_of_it() {
+        let of = |seen, needed| SeenOfNeeded { seen, needed };
+        let all =
+            Needed { received_bytes: Some(of(640, 640)), sent_bytes: Some(of(700, 640)), moves: of(20, 20) };
+        assert!(all.is_covered() && all.share() == 1.0);
+        let half = Needed { sent_bytes: Some(of(320, 640)), ..all.clone() };
+        assert!(!half.is_covered() && half.share() == 0.5);
+        let ring = Needed { received_bytes: None, sent_bytes: None, moves: of(30, 20) };
+        assert!(ring.is_covered() && ring.share() == 1.5);
+        assert!(Needed::default().is_covered(), "nothing was needed");
     }
 }

@@ -275,6 +275,18 @@ findings! {
         /// Largest change that passes where it is more than noise.
         change_max: f64,
     }
+    /// Whether slices send what long ones do.
+    Segments = "segments" {
+        /// Every arm that does not, and some that do.
+        arms: Vec<SegmentsOfArm>,
+        /// Largest difference that passes where it is more than noise.
+        change_max: f64,
+    }
+    /// What rounds of the primary cell scatter by, and what would do best in the same time.
+    RoundComponents = "round-components" {
+        /// Each arm against its baseline.
+        arms: Vec<RoundComponents>,
+    }
     /// Whether the kernel's programs that observe saw everything.
     ProgramsComplete = "programs-complete" {
         /// Events at which one could not run, because it ran on that CPU already.
@@ -283,6 +295,13 @@ findings! {
         without_room: u64,
         /// Slices of evidence that they observed.
         slices: u64,
+    }
+    /// Whether engines and the kernel's programs counted the same system calls, of every kind.
+    CallsAgree = "calls-agree" {
+        /// Arms in a cell that both counted.
+        servers: u64,
+        /// Kinds of which they counted different numbers, the first of them.
+        apart: Vec<CallsApart>,
     }
     /// Trials that noise excluded, by arm.
     ExclusionsByArm = "exclusions-by-arm" {
@@ -323,6 +342,38 @@ findings! {
     }
     /// A cell was compared in the far state.
     FarState = "far-state"
+    /// The arms of a cell do not take turns.
+    WholeTrials = "whole-trials" {
+        /// Why not.
+        why: NoTurns,
+    }
+    /// How far the effect depends on the machine's state.
+    StateInteraction = "state-interaction" {
+        /// The ratio in the far state over that in the near one.
+        ratio: f64,
+        /// Its interval.
+        interval: (f64, f64),
+    }
+    /// Connections that an arm had closed were opened again before its slices.
+    Reopened = "reopened" {
+        /// Arm.
+        arm: String,
+        /// Connections.
+        connections: u64,
+        /// Its slices.
+        slices: u64,
+    }
+    /// An arm worked while it waited, and was stopped between its slices.
+    StoppedBetweenSlices = "stopped-between-slices" {
+        /// Arm.
+        arm: String,
+        /// What part of a CPU it used before it was; the median of these rounds.
+        share: f64,
+        /// Runs in which it was.
+        stopped: u32,
+        /// Its runs.
+        runs: u32,
+    }
     /// Nothing was measured.
     NothingMeasured = "nothing-measured"
     /// One round or block has a value and no interval.

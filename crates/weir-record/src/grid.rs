@@ -39,6 +39,10 @@ pub struct Grid {
     pub cells: Vec<GridCell>,
     /// Geometric means over the cells of each level.
     pub marginals: Vec<Marginal>,
+    /// Whether the effect of one factor depends on another's level, for pairs of factors that cells cross completely;
+    /// empty before the schedule is finished.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interactions: Vec<Interaction>,
     /// Where the arm goes from needing more to needing less, or back, as connections grow.
     pub crossings: Vec<Crossing>,
     /// Cells that are in no mean and no crossing, because the generator was the limit there.
@@ -102,6 +106,23 @@ pub struct Marginal {
     pub cells_left_out: u32,
     /// Cells in which the difference is known to go the other way.
     pub reversed: Vec<String>,
+}
+
+/// What the ratio of a cell has beyond what two factors have by themselves: the largest of all residuals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interaction {
+    /// The factors.
+    pub factors: (GridFactor, GridFactor),
+    /// Their levels where the residual is.
+    pub levels: (u64, u64),
+    /// The ratio there over the one that follows from each factor by itself.
+    pub ratio: f64,
+    /// Its interval, which holds for all residuals and all pairs of factors together.
+    pub interval: (f64, f64),
+    /// p-value of its being one, corrected for all of them.
+    pub p_value: f64,
+    /// Cells that it is found in.
+    pub cells: u32,
 }
 
 /// Where a ratio passes one between two numbers of connections.

@@ -13,6 +13,24 @@ pub struct Guidance {
     pub access: Option<Access>,
     /// One for each arm that is compared, by server CPU per message.
     pub advice: Vec<Advice>,
+    /// A process of the reader's, where one was observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<ObservedProcess>,
+}
+
+/// How much of the CPU of a process an I/O model can touch, as `weir observe` saw it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ObservedProcess {
+    /// Its number.
+    pub pid: u32,
+    /// What it ran.
+    pub command: String,
+    /// How long it was watched.
+    pub window_ns: u64,
+    /// Whether it hardly used a CPU meanwhile: then its share says nothing.
+    pub is_idle: bool,
+    /// Of its CPU, the share that system calls for I/O cost at most.
+    pub share_max: f64,
 }
 
 /// What stands between a process of this machine and io_uring.

@@ -1,6 +1,6 @@
-//! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`, `http`,
-//! `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`,
-//! `verdict`, `study`, `account`, `added_cost`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`).
+//! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`), what was measured (`engine`, `load`,
+//! `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`,
+//! `verdict`, `study`, `account`, `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -10,6 +10,7 @@ pub mod account;
 pub mod added_cost;
 pub mod cause;
 pub mod connection_costs;
+pub mod contrast;
 mod encoding;
 pub mod engine;
 pub mod evidence;
@@ -20,7 +21,6 @@ pub mod goal;
 pub mod grid;
 pub mod guidance;
 pub mod http;
-pub mod kernel;
 pub mod latency;
 pub mod latency_map;
 pub mod load;
@@ -29,6 +29,7 @@ pub mod metric;
 pub mod observation;
 pub mod orders;
 pub mod overview;
+pub mod protocol;
 pub mod run_pair;
 pub mod slices;
 pub mod spec;
@@ -38,6 +39,8 @@ pub mod study;
 pub mod threads;
 pub mod trial;
 pub mod verdict;
+
+pub use weir_engine_types::kernel;
 
 /// The stable name of a variant without arguments, as it stands in the records.
 pub fn stable_name(variant: &impl serde::Serialize) -> String {

@@ -54,6 +54,10 @@ pub struct Fingerprint {
     pub control_group: BTreeMap<String, String>,
     /// Longest packet on loopback.
     pub loopback_mtu: Option<u32>,
+    /// Network interfaces beside loopback that are not down, by name: longest packet, speed and driver where these are
+    /// known. Those of hardware, or where there are none the virtual ones.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<String, String>,
     /// Whether the kernel uses huge pages by itself (`always`, `madvise`, `never`).
     pub transparent_hugepages: String,
     /// Foreign programs that were measured or observed, with what tells one build from another.

@@ -150,8 +150,8 @@ pub struct MetricRow {
     pub words: Words,
     /// A trial's figure; absent when it was not observed.
     pub read: fn(&TrialRecord) -> Option<f64>,
-    /// A slice's figure; absent where only the whole round has it.
-    pub read_slice: Option<fn(&SliceRecord) -> Option<f64>>,
+    /// A slice's figure, given the arm's round; absent where only the whole round has it.
+    pub read_slice: Option<fn(&SliceRecord, &TrialRecord) -> Option<f64>>,
     /// What it is in a cell.
     pub part: fn(&CellSpec) -> Part,
 }
@@ -205,6 +205,44 @@ mod tests {
         assert_eq!(Metric::ServerCpuPerMessage.row().of_trial(&trial), None);
         assert_eq!(Metric::SwitchesPerMessage.row().of_trial(&TrialRecord::default()), None);
     }
+
+    #[test]
+    fn what_a_server_uses_while_it_waits_counts_as_if_it_waited_as_long_as_it_works() {
+        let slice = SliceRecord {
+            length_ns: 20_000_000,
+            messages: 1_000,
+            server_cpu_ns: 10_000_000,
+            waiting_cpu_ns: 4_000_000,
+            waiting_ns: 40_000_000,
+            ..SliceRecord::default()
+        };
+        let row = Metric::ServerCpuWithWaiting.row();
+        let of_slice = row.read_slice.expect("slices have it");
+        // A tenth of a CPU over 20 ms are 2 ms. A second arm that waits longer changes nothing.
+        let let_wait = TrialRecord { slices: vec![slice; 2], ..TrialRecord::default() };
+        assert_eq!(of_slice(&slice, &let_wait), Some(12.0));
+        assert_eq!((row.read)(&let_wait), Some(12.0));
+        let stopped = SliceRecord { stopped: true, waiting_cpu_ns: 0, ..slice };
+        let later_stopped = TrialRecord { slices: vec![slice, stopped], ..TrialRecord::default() };
+        assert_eq!((row.read)(&later_stopped), Some(12.0), "it would go on if it were let");
+        assert_eq!((row.read)(&TrialRecord::default()), None);
+    }
+
+    #[test]
+    fn connections_are_spread_over_several_workers_or_not_at_all() {
+        let of = |connections_by_worker: &[u64]| {
+            let seen = ObservedWindow {
+                connections_by_worker: connections_by_worker.to_vec(),
+                ..ObservedWindow::default()
+            };
+            let load = LoadReport { observed: Some(seen), ..LoadReport::default() };
+            let trial = TrialRecord { load: Some(load), ..TrialRecord::default() };
+            Metric::ConnectionsMaxOverMean.row().of_trial(&trial)
+        };
+        assert_eq!([of(&[25, 25, 25, 25]), of(&[40, 30, 20, 10])], [Some(1.0), Some(1.6)]);
+        assert_eq!([of(&[100]), of(&[0, 0]), of(&[])], [None, None, None]);
+    }
+
     #[test]
     fn every_metric_has_its_words_in_three_languages_and_one_korean_particle_fits_them() {
         for row in METRICS {

@@ -144,6 +144,9 @@ pub struct SuccessRow {
     pub cut_off_at_end: u64,
     /// Of what ended, the share that was right.
     pub success: Option<f64>,
+    /// Its 99 % interval where each message fails by itself. Absent in results of earlier versions.
+    #[serde(default)]
+    pub success_interval: Option<(f64, f64)>,
     /// Trials.
     pub trials: u32,
     /// Of them, those that gave no report: their messages are not counted anywhere.
@@ -370,7 +373,7 @@ pub enum Statistic {
     Deviation,
     /// Right responses a second of the windows.
     Throughput,
-    /// Those of the best whole second.
+    /// Those of the best whole second, or a second of the best slice where arms take turns.
     Peak,
 }
 

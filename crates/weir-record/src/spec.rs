@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     added_cost::AddedCostSpec,
     cause::CauseSpec,
-    finding::Finding,
+    contrast::ContrastSpec,
+    finding::{Finding, NoTurns},
     goal::ComparisonSpec,
     kernel::{AS_ON_KERNEL, KernelVersion},
     machine::FindingState,
@@ -54,6 +55,9 @@ pub struct StudySpec {
     /// Switches that may cause a difference, each turned back in an arm of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseSpec>,
+    /// Differences between levels that are claimed beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contrasts: Vec<ContrastSpec>,
     /// Comparisons beside those with the baseline, and goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<ComparisonSpec>,
@@ -66,6 +70,9 @@ pub struct StudySpec {
     /// Cells that this machine cannot run, and that are not among `cells` for that reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_cells: Vec<MissingCell>,
+    /// Cells whose arms do not take turns; empty in studies that were made before it was noted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole_trials: Vec<WholeTrials>,
 }
 
 impl StudySpec {
@@ -83,21 +90,15 @@ impl StudySpec {
     pub fn baseline_of<'a>(&'a self, arm: &'a ArmSpec) -> &'a str {
         arm.baseline.as_deref().unwrap_or(&self.arms[0].name)
     }
+}
 
-    /// Whether its messages are HTTP requests and their responses. A study has one protocol.
-    pub fn is_http(&self) -> bool {
-        self.cells.iter().any(|cell| cell.http.is_some())
-    }
-
-    /// Whether its messages are orders that go through a gateway to an exchange.
-    pub fn is_orders(&self) -> bool {
-        self.cells.iter().any(|cell| cell.orders.is_some())
-    }
-
-    /// Whether its messages are operations on a disk.
-    pub fn is_storage(&self) -> bool {
-        self.cells.iter().any(|cell| cell.storage.is_some())
-    }
+/// A cell in which each arm is measured whole, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WholeTrials {
+    /// Its identifier.
+    pub cell_id: String,
+    /// Why its arms do not take turns.
+    pub why: NoTurns,
 }
 
 /// A cell that a study does without.
@@ -131,6 +132,10 @@ impl ArmSpec {
     /// Whether both run one command line with different programs that are two builds of one: of the same file name, or
     /// said to be held against each other. nginx and another server may well be started alike.
     pub fn is_other_build_of(&self, other: &Self) -> bool {
+        if let (Subject::Gateway(one), Subject::Gateway(two)) = (&self.subject, &other.subject) {
+            let as_other = GatewaySubject { program: two.program.clone(), ..one.clone() };
+            return one.program != two.program && as_other == *two;
+        }
         let (Subject::Command { argv: one }, Subject::Command { argv: two }) =
             (&self.subject, &other.subject)
         else {
@@ -214,7 +219,8 @@ impl Subject {
         match self {
             Self::Command { argv } => argv.first().map(String::as_str),
             Self::Fio { program, .. } => Some(program),
-            Self::Weir { .. } | Self::Gateway(_) | Self::Storage(_) => None,
+            Self::Gateway(gateway) => gateway.program.as_deref(),
+            Self::Weir { .. } | Self::Storage(_) => None,
         }
     }
 }
@@ -239,6 +245,9 @@ pub struct GatewaySubject {
     /// Further words of `weir serve gateway`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
+    /// Another build of `weir` that is the gateway; absent means the one that runs the study.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// How `weir storage run` does the job of a cell.
@@ -285,6 +294,10 @@ pub struct CellSpec {
     pub idle_connections: u32,
     /// Server workers (threads).
     pub workers: u32,
+    /// How connections reach several workers, as `--accept` takes it; empty in earlier studies, and for what has no
+    /// such choice ([`CellSpec::accept`] is right for all).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub accept: String,
     /// Threads of the generator.
     #[serde(default = "one")]
     pub load_workers: u32,
@@ -341,6 +354,16 @@ impl CellSpec {
         }
     }
 
+    /// How connections reach its workers. One worker gets all of them, however that is; earlier studies left it to the
+    /// kernel, which spreads connections by hash.
+    pub fn accept(&self) -> &str {
+        match self.accept.as_str() {
+            _ if self.workers < 2 => "",
+            "" => "reuseport",
+            named => named,
+        }
+    }
+
     /// Whether every message has a connection of its own.
     pub fn has_connection_per_message(&self) -> bool {
         self.close || self.http.as_ref().is_some_and(|http| http.close)
@@ -373,7 +396,7 @@ pub struct Alternation {
     pub evidence: Option<EvidencePlan>,
 }
 
-/// How much evidence a cell gives: in each of its first rounds every arm has a pair of further slices, one that is
+/// How much evidence a cell gives: in each of its first rounds every arm has pairs of further slices, one that is
 /// observed by all that can be had and one by its clocks alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidencePlan {
@@ -381,6 +404,9 @@ pub struct EvidencePlan {
     pub rounds: u32,
     /// How long messages are started in one.
     pub slice_ns: u64,
+    /// Pairs of each arm in such a round. A round is one value however many it has; more of them make it steadier.
+    #[serde(default = "one_pair", skip_serializing_if = "is_one_pair")]
+    pub pairs: u32,
     /// Whether every arm has further ones in each of these rounds, in which fewer groups of programs look, so that
     /// the cost of each group can be told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -462,6 +488,14 @@ fn is_zero(length_ns: &u64) -> bool {
 
 fn is_disk(device: &StorageDevice) -> bool {
     !device.is_simulated()
+}
+
+fn one_pair() -> u32 {
+    1
+}
+
+fn is_one_pair(pairs: &u32) -> bool {
+    *pairs == 1
 }
 
 fn one_core() -> u32 {
@@ -673,6 +707,8 @@ mod tests {
     fn a_study_stored_before_http_means_what_it_meant() {
         let spec: StudySpec = serde_json::from_str(OLD).expect("it is a study");
         assert!(!spec.is_http() && spec.published.is_empty() && spec.io_models.is_empty());
+        let with = |workers: u32| CellSpec { workers, ..spec.cells[0].clone() };
+        assert_eq!((with(1).accept(), with(2).accept()), ("", "reuseport"), "as its servers had it");
         assert_eq!((spec.cells[0].role, spec.equivalence_margin), (CellRole::Primary, 0.03));
         assert!(spec.cells[0].has_arm("epoll") && spec.cells[0].has_arm("anything"));
         let subject =

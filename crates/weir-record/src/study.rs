@@ -8,6 +8,7 @@ use crate::{
     added_cost::AddedCosts,
     cause::CauseShare,
     connection_costs::ConnectionCosts,
+    contrast::Contrast,
     evidence::{ArmEvidence, UnderStrace},
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
@@ -92,6 +93,9 @@ pub struct StudyResult {
     /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,
+    /// What the declared contrasts came to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contrasts: Vec<Contrast>,
     /// The same cells in tables; empty where there is no map.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overviews: Vec<Overview>,

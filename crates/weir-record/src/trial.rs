@@ -39,6 +39,9 @@ pub struct ObservedWindow {
     /// buffers, of both ends of their connections. Absent of whole trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_bytes: Option<u64>,
+    /// Connections that each worker has open at the end of the window, when the target is a Weir server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connections_by_worker: Vec<u64>,
     /// Engine counters of the window, when the target is a Weir server.
     pub engine: Option<EngineStats>,
     /// What the node counted in the window, when the target is an exchange or a gateway of Weir.
@@ -157,15 +160,44 @@ pub struct SliceRecord {
     pub waiting_cpu_ns: u64,
     /// How long that was.
     pub waiting_ns: u64,
+    /// Whether it was stopped meanwhile, because it had worked while it waited.
+    pub stopped: bool,
     /// Failed messages and connections.
     pub errors: u64,
     /// Connections opened again before it, because the server had closed them.
     pub reopened: u32,
+    /// TCP segments that were sent in this network namespace during it, both ways; 0 where nobody counted.
+    pub segments: u64,
+}
+
+impl TrialRecord {
+    /// What part of a CPU the server used while it waited and was let; absent where it never was, or nothing waited.
+    pub fn waiting_share(&self) -> Option<f64> {
+        let waits = || self.slices.iter().filter(|slice| !slice.stopped);
+        let length_ns: u64 = waits().map(|slice| slice.waiting_ns).sum();
+        let cpu_ns: u64 = waits().map(|slice| slice.waiting_cpu_ns).sum();
+        (length_ns > 0).then(|| cpu_ns as f64 / length_ns as f64)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_does_while_it_waits_is_seen_where_it_is_not_stopped() {
+        let wait = |waiting_cpu_ns: u64, waiting_ns: u64, stopped: bool| SliceRecord {
+            waiting_cpu_ns,
+            waiting_ns,
+            stopped,
+            ..SliceRecord::default()
+        };
+        let share = |slices: &[SliceRecord]| {
+            TrialRecord { slices: slices.to_vec(), ..TrialRecord::default() }.waiting_share()
+        };
+        assert_eq!(share(&[wait(10, 100, false), wait(50, 100, false), wait(0, 800, true)]), Some(0.3));
+        assert_eq!((share(&[]), share(&[wait(0, 5, true)])), (None, None));
+    }
 
     #[test]
     fn a_trial_stored_before_http_opens() {

@@ -15,6 +15,8 @@ use crate::{
     words::Word,
 };
 
+const BEYOND: [&str; 3] = ["EXPLAINS MORE THAN THERE IS", "실제보다 많이 설명됨", "解释多于实际"];
+
 /// The section: differences first, because they are what was asked.
 pub(crate) fn section(view: &View<'_>) -> Content {
     let accounts: Vec<(&ArmEvidence, &CpuAccount)> =
@@ -26,7 +28,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
         let texts = are_apart.then(|| view.language.choose(SOFTIRQS_ARE_APART).to_owned());
         Section {
             texts: texts.into_iter().collect(),
-            tables: tables.chain([closings(view, &accounts), parts(view, &accounts)]).collect(),
+            tables: tables.chain([closings(view, &accounts)]).collect(),
             ..Section::new(Word::AccountTitle, Word::AccountHelp)
         }
     })
@@ -67,6 +69,9 @@ fn closings(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -> Table 
 }
 
 fn outcome(view: &View<'_>, explained: &Explained) -> String {
+    if explained.is_beyond {
+        return view.language.choose(BEYOND).to_owned();
+    }
     let word = match explained.outcome {
         Outcome::Met => Word::AccountCloses,
         Outcome::Missed => Word::AccountDoesNotClose,
@@ -85,7 +90,8 @@ fn share(explained: &Explained) -> String {
     }
 }
 
-fn parts(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -> Table {
+/// The parts of each account.
+pub(crate) fn parts(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -> Table {
     let of_arm = |(arm, account): &(&ArmEvidence, &CpuAccount)| {
         let row = |(part, ns): &(CpuPart, Amount)| {
             vec![
@@ -103,7 +109,8 @@ fn parts(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -> Table {
     Table::new(view, &text, &[Word::ServerCpuHere, Word::CallShare], rows)
 }
 
-fn name(view: &View<'_>, part: &CpuPart) -> String {
+/// A place, in the language of the report.
+pub(crate) fn name(view: &View<'_>, part: &CpuPart) -> String {
     let word = match part {
         CpuPart::Call(name) => return name.clone(),
         CpuPart::OtherCalls => Word::OtherCalls,

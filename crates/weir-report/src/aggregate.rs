@@ -31,7 +31,8 @@ fn table(view: &View<'_>) -> Table {
     for cell in &view.cells {
         let label = view.cell_label(cell);
         for it in view.result.aggregates.iter().filter(|it| it.cell_id == *cell) {
-            rows.push(row(&label, &it.arm, |statistic| own(it, statistic)));
+            let slice = view.cell(cell).and_then(|cell| cell.alternation).map(|turns| turns.slice_ns);
+            rows.push(row(&label, &it.arm, |statistic| own(it, statistic, slice)));
             let ranges = ["smallest – largest", "최소 – 최대", "最小 – 最大"];
             rows.push(row("", view.language.choose(ranges), |statistic| range(it, statistic)));
         }
@@ -53,10 +54,13 @@ fn row(cell: &str, server: &str, of: impl Fn(Statistic) -> String) -> Vec<String
     [cell.to_owned(), server.to_owned()].into_iter().chain(Statistic::ALL.map(of)).collect()
 }
 
-fn own(it: &Aggregate, statistic: Statistic) -> String {
+/// A figure; of a peak that is of a slice, with the slice's length.
+fn own(it: &Aggregate, statistic: Statistic, slice_ns: Option<u64>) -> String {
     let found = it.rows.iter().find(|row| row.statistic == statistic);
     let bound = if it.is_bound && is_rate(statistic) { "≥ " } else { "" };
-    found.map_or_else(|| ABSENT.to_owned(), |row| format!("{bound}{}", number(statistic, row.value)))
+    let length = slice_ns.filter(|_| statistic == Statistic::Peak);
+    let length = length.map_or_else(String::new, |ns| format!(" ({})", format::nanos(ns as f64)));
+    found.map_or_else(|| ABSENT.to_owned(), |row| format!("{bound}{}{length}", number(statistic, row.value)))
 }
 
 fn range(it: &Aggregate, statistic: Statistic) -> String {

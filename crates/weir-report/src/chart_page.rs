@@ -1,19 +1,19 @@
-//! The charts of document 000 as pages of their own, each with its tables, so that a document can frame one: what is
-//! seen first fits into 400 pixels. They are charts and tables of the report; nothing is drawn here.
+//! The charts of document 000: in the report before their tables, and as pages of their own, so that a document can
+//! frame one: what is seen first fits into 400 pixels.
 
-use maud::{Markup, html};
+use maud::html;
 use weir_record::{
-    overview::{BestCell, MeanRow, Overview, Quantity, ScalingMean, SuccessRow, TableName},
+    overview::{BestCell, Figure, MeanRow, Overview, Quantity, ScalingMean, SuccessRow, TableName},
     study::StudyResult,
 };
 
 use crate::{
     chart::{self, Axis, Levels, Point},
     display, format,
-    html::{document, table},
+    html::{document, figure, table},
     language::Language,
     maps, overview,
-    section::{Content, Plot},
+    section::{Content, Drawing, Plot},
     strace,
     table::Table,
     view::View,
@@ -93,7 +93,7 @@ impl ChartPage {
     }
 
     /// The table of the report that it draws.
-    fn table(self) -> TableName {
+    pub(crate) fn table(self) -> TableName {
         match self {
             Self::Connections => TableName::Connections,
             Self::Threads => TableName::Threads,
@@ -105,13 +105,6 @@ impl ChartPage {
             Self::SystemCalls => TableName::SystemCalls,
         }
     }
-}
-
-/// A chart with its name.
-struct Drawing {
-    id: String,
-    title: String,
-    image: Markup,
 }
 
 /// What stands on a page.
@@ -139,12 +132,7 @@ pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, stu
             }
             @if shown.plots.is_empty() { p.hint { (nothing(view)) } }
             div .pair[shown.plots.len() > 1] {
-                @for plot in &shown.plots {
-                    div.chart { figure role="img" aria-labelledby=(plot.id) {
-                        figcaption id=(plot.id) { (plot.title) }
-                        (plot.image)
-                    } }
-                }
+                @for plot in &shown.plots { (figure(plot)) }
             }
             @if page != ChartPage::Success && page != ChartPage::SystemCalls && !shown.plots.is_empty() {
                 p.help { (reading(view)) }
@@ -152,6 +140,7 @@ pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, stu
             @for text in &shown.texts { p { (display::keep_together(text)) } }
             @for one in &shown.tables {
                 @if let Some(title) = &one.title { h2 { (title) } }
+                @for it in &one.told { p.help { (display::keep_together(&it.text)) } }
                 @for text in &one.texts { p.help { (display::keep_together(text)) } }
                 (table(view, one))
             }
@@ -174,10 +163,9 @@ fn nothing(view: &View<'_>) -> &'static str {
 
 fn reading(view: &View<'_>) -> &'static str {
     view.language.choose([
-        "Geometric means with their intervals. A hollow mark is a lower bound: the generator was the limit in some of its \
-         cells, and the server may do more.",
-        "기하평균과 그 구간입니다. 속이 빈 표식은 하한으로, 일부 셀에서 부하 생성기가 한계였으므로 서버는 더 처리할 수 있습니다.",
-        "几何平均及其区间。空心标记为下限：部分单元受限于负载生成器，服务器可能处理更多。",
+        "Geometric means with their intervals.",
+        "기하평균과 그 구간입니다.",
+        "几何平均及其区间。",
     ])
 }
 
@@ -185,14 +173,19 @@ fn reading(view: &View<'_>) -> &'static str {
 fn of_maps(view: &View<'_>, page: ChartPage) -> Shown {
     let mut shown = Shown::default();
     for map in &view.result.overviews {
-        let quantities: &[Quantity] = match page {
-            ChartPage::Success => &[Quantity::Throughput],
-            _ => &Quantity::ALL,
-        };
-        shown.plots.extend(quantities.iter().filter_map(|quantity| plot(view, page, map, *quantity)));
+        shown.plots.extend(drawings(view, page, map));
         shown.tables.extend(overview::of_name(view, map, page.table()));
     }
     shown
+}
+
+/// The charts of a map; none where it has nothing to draw.
+pub(crate) fn drawings(view: &View<'_>, page: ChartPage, map: &Overview) -> Vec<Drawing> {
+    let quantities: &[Quantity] = match page {
+        ChartPage::Success => &[Quantity::Throughput],
+        _ => &Quantity::ALL,
+    };
+    quantities.iter().filter_map(|quantity| plot(view, page, map, *quantity)).collect()
 }
 
 /// How a figure is written.
@@ -213,6 +206,7 @@ fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) ->
     let levels = Levels {
         factor: view.word(factor(page, map)),
         points,
+        raw: Vec::new(),
         axis: if page == ChartPage::Success { Axis::ToOne } else { Axis::FromZero },
         text,
         tick,
@@ -272,9 +266,8 @@ fn of_best(view: &View<'_>, best: &BestCell) -> Option<Point> {
     Some(Point { arm: best.arm.clone(), level, figure: best.figure, is_bound: best.is_bound })
 }
 
-/// A count has no interval.
 fn of_success(row: &SuccessRow) -> Option<Point> {
-    let figure = weir_record::overview::Figure { value: row.success?, interval: None };
+    let figure = Figure { value: row.success?, interval: row.success_interval };
     Some(Point { arm: row.arm.clone(), level: row.level, figure, is_bound: false })
 }
 

@@ -5,7 +5,9 @@ mod connections;
 
 use weir_record::{
     account::{Amount, CpuPart},
-    grid::Grid,
+    contrast::Contrast,
+    evidence::ArmEvidence,
+    grid::{Grid, Interaction},
     machine::FindingState,
     metric::MetricRow,
     overview::{Aggregate, Figure, Overview, Quantity, Statistic},
@@ -28,6 +30,9 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     for it in &result.grids {
         grid(&mut rows, it);
     }
+    for (place, it) in (1..).zip(&result.contrasts) {
+        contrast(&mut rows, place, it);
+    }
     for claim in &result.spec.published {
         let subject = [claim.cell_id.as_str(), &claim.arm, &claim.baseline];
         if let Some(ratio) = claim.ratio {
@@ -49,12 +54,7 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         listening(&mut rows, it);
     }
     for arm in &result.evidence {
-        let Some(account) = &arm.account else { continue };
-        let subject = [arm.cell_id.as_str(), &arm.arm, ""];
-        cpu_parts(&mut rows, subject, &account.parts, account.server_cpu);
-        if let Some(explained) = &account.explained {
-            rows.number(subject, "cpu-explained", "share", explained.share, "ratio");
-        }
+        evidence(&mut rows, arm);
     }
     for it in &result.cpu_differences {
         cpu_parts(&mut rows, [it.cell_id.as_str(), &it.arm, &it.baseline], &it.parts, it.whole);
@@ -81,6 +81,19 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         rows.flag(subject, "trial", &statistic("clean"), entry.clean);
     }
     rows.text
+}
+
+/// What was seen of what messages need, and where the server's CPU went.
+fn evidence(rows: &mut Rows, arm: &ArmEvidence) {
+    let subject = [arm.cell_id.as_str(), &arm.arm, ""];
+    if let Some(needed) = &arm.needed {
+        rows.number(subject, "seen-of-needed", "share", needed.share(), "ratio");
+    }
+    let Some(account) = &arm.account else { return };
+    cpu_parts(rows, subject, &account.parts, account.server_cpu);
+    if let Some(explained) = &account.explained {
+        rows.number(subject, "cpu-explained", "share", explained.share, "ratio");
+    }
 }
 
 /// The rows of a load tester.
@@ -329,6 +342,9 @@ fn grid(rows: &mut Rows, it: &Grid) {
         }
     }
     let name = map_name(it.map);
+    for found in &it.interactions {
+        interaction(rows, [&name, &it.arm, &it.baseline], &key, found);
+    }
     for mean in &it.marginals {
         let at = format!("mean-{}-{}", stable_name(&mean.factor), mean.level);
         let subject = [name.as_str(), &it.arm, &it.baseline];
@@ -351,6 +367,35 @@ fn grid(rows: &mut Rows, it: &Grid) {
         for (statistic, value) in figures.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             rows.number(subject, &key, statistic, value, "count");
         }
+    }
+}
+
+fn interaction(rows: &mut Rows, subject: [&str; 3], key: &str, it: &Interaction) {
+    let (one, other) = (stable_name(&it.factors.0), stable_name(&it.factors.1));
+    let at = format!("interaction-{one}-{other}");
+    let figure = Figure { value: it.ratio, interval: Some(it.interval) };
+    rows.figure(subject, key, &at, Some(figure), "ratio");
+    rows.number(subject, key, &format!("{at}-p"), it.p_value, "probability");
+    for (factor, level) in [(one, it.levels.0), (other, it.levels.1)] {
+        rows.number(subject, key, &format!("{at}-at-{factor}"), level as f64, "count");
+    }
+}
+
+/// A declared contrast, by its place in the study.
+fn contrast(rows: &mut Rows, place: u32, it: &Contrast) {
+    let name = format!("contrast-{place}");
+    let subject = [name.as_str(), &it.asked.arm, &it.asked.baseline];
+    let metric = format!("contrast-{}", it.asked.metric.row().key);
+    rows.line(subject, &metric, "difference", &stable_name(&it.difference), "");
+    let figure = it.ratio.map(|value| Figure { value, interval: it.interval });
+    rows.figure(subject, &metric, "ratio", figure, "ratio");
+    for (statistic, value) in [("p", it.p_value), ("p-holm", it.p_value_holm)] {
+        if let Some(value) = value {
+            rows.number(subject, &metric, statistic, value, "probability");
+        }
+    }
+    for (statistic, cells) in [("of", &it.asked.of), ("to", &it.asked.to)] {
+        cells.iter().for_each(|cell| rows.line(subject, &metric, statistic, cell, ""));
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the words mean: one term and one paragraph each, per language.
 
 use weir_record::{
+    finding::MessageKind,
     metric::{METRICS, Metric},
     verdict::Verdict,
 };
@@ -20,15 +21,21 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         let name = format!("{} {}", words::verdict_sign(verdict), verdict_words(view, verdict));
         (name, view.language.choose(of_verdict(verdict)).replace("{smallest}", &smallest))
     });
-    let own: &[Term] = match view {
-        _ if view.is_http => &REQUEST_TERMS,
-        _ if view.is_storage => &STORAGE_TERMS,
-        _ if view.is_orders => &ORDER_TERMS,
-        _ => &[],
+    let own: &[Term] = match view.kind() {
+        MessageKind::Message => &[],
+        MessageKind::Request => &REQUEST_TERMS,
+        MessageKind::Operation => &STORAGE_TERMS,
+        MessageKind::Order => &ORDER_TERMS,
     };
     // A disk is asked at once; there is no second clock, and no engine of ours.
     let of_servers = [Of::Word(Word::ServiceTime), Of::Word(Word::Syscalls)];
-    let terms = TERMS.into_iter().filter(|(of, _)| !view.is_storage || !of_servers.contains(of));
+    let is_told = |of: &Of| match of {
+        Of::Metric(Metric::ServerCpuWithWaiting) => {
+            !view.comparisons_of(Metric::ServerCpuWithWaiting).is_empty()
+        }
+        of => !view.is_storage || !of_servers.contains(of),
+    };
+    let terms = TERMS.into_iter().filter(|(of, _)| is_told(of));
     let terms = terms.map(|(of, texts)| {
         let of_protocol = own.iter().find(|(other, _)| *other == of);
         let texts = of_protocol.map_or(texts, |(_, texts)| *texts);
@@ -252,7 +259,7 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
 }
 
 /// Metrics and terms of the judgement, in reading order: English, Korean, Chinese.
-const TERMS: [Term; 12] = [
+const TERMS: [Term; 13] = [
     (
         Of::Metric(Metric::ServerCpuPerMessage),
         [
@@ -274,6 +281,18 @@ const TERMS: [Term; 12] = [
             "서버, 부하 생성기, 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 메시지당으로 나타낸 값입니다. 루프백에서는 커널이 \
              한쪽의 일을 다른 쪽의 시간으로 처리하기도 하지만, 이 합계는 그 영향을 받지 않습니다.",
             "整机每条消息的非空闲 CPU 时间：服务器、负载生成器与内核之和。在回环接口上，内核会用一方的时间替另一方做事，而这个总和不受其影响。",
+        ],
+    ),
+    (
+        Of::Metric(Metric::ServerCpuWithWaiting),
+        [
+            "The same with what the server uses while others have their turn, for as long a wait as its slices: timers, a \
+             garbage collector, polling. A server that is stopped between its slices counts with what it used before it \
+             was. No verdict on server CPU stands that this figure contradicts.",
+            "다른 대상의 차례 동안 서버가 쓰는 CPU를 자기 슬라이스와 같은 길이만큼 더한 값입니다. 타이머, 가비지 컬렉터, 폴링이 여기에 \
+             드러납니다. 슬라이스 사이에 정지시킨 서버는 정지되기 전에 쓴 만큼으로 계산합니다. 이 수치와 어긋나는 서버 CPU 판정은 인정하지 않습니다.",
+            "在前者之上，加上轮到其他方案时服务器所用的 CPU，按与其时间片等长的等待计：定时器、垃圾回收、轮询都在其中。在时间片之间被暂停的\
+             服务器，按暂停之前的用量计。与此数值相矛盾的服务器 CPU 判定不成立。",
         ],
     ),
     (

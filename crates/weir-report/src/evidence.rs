@@ -2,12 +2,14 @@
 //! and batches, and the system calls by kind with their time on a CPU and asleep.
 
 use weir_record::{
-    evidence::{ArmEvidence, CallEvidence, Coverage},
+    evidence::{ArmEvidence, CallEvidence, Coverage, Needed, SeenOfNeeded},
     machine::NetworkCounters,
 };
 
 use crate::{
-    format, rung,
+    format,
+    language::told,
+    rung,
     section::{Content, Section},
     table::Table,
     view::View,
@@ -16,6 +18,11 @@ use crate::{
 
 /// Calls below this part of the time of all, which are also rare, stand in one row.
 const SMALL: f64 = 0.005;
+
+const SEEN_OF_NEEDED: [&str; 3] =
+    ["seen of what the messages need", "메시지에 필요한 것 중 관찰된 비율", "所见占消息所需的比例"];
+const NOT_ALL: [&str; 3] = ["NOT ALL OF IT", "일부만 관찰됨", "未见全部"];
+const GENERATOR_CPU: [&str; 3] = ["generator CPU", "부하 생성기 CPU", "负载生成器 CPU"];
 
 /// The section.
 pub(crate) fn section(view: &View<'_>) -> Content {
@@ -35,9 +42,11 @@ fn observers(view: &View<'_>) -> Table {
             view.cell_label(&arm.cell_id),
             arm.arm.clone(),
             rung::name(arm.rung, view.language).to_owned(),
-            agreement(view, arm.coverage),
+            agreement(view, arm.coverage.as_ref()),
+            covered(view, arm.needed.as_ref()),
             format::count(arm.messages),
             format::nanos(arm.server_cpu_ns),
+            generator_cpu(arm),
             tax.map_or_else(|| format::ABSENT.to_owned(), |(tax, interval)| change(tax, interval)),
             match arm.calls.as_slice() {
                 [] => format::ABSENT.to_owned(),
@@ -46,12 +55,46 @@ fn observers(view: &View<'_>) -> Table {
         ]
     };
     let rows = view.result.evidence.iter().map(row).collect();
-    let text = [Word::Cell, Word::Arm, Word::EvidenceRung, Word::EvidenceAgreement];
-    let numbers = [Word::EvidenceCompleted, Word::EvidenceCpu, Word::EvidenceTax, Word::Syscalls];
-    Table::new(view, &text, &numbers, rows)
+    let word = |word: Word| view.word(word).to_owned();
+    let head = vec![
+        word(Word::Cell),
+        word(Word::Arm),
+        word(Word::EvidenceRung),
+        word(Word::EvidenceAgreement),
+        view.language.choose(SEEN_OF_NEEDED).to_owned(),
+        word(Word::EvidenceCompleted),
+        word(Word::EvidenceCpu),
+        view.language.choose(GENERATOR_CPU).to_owned(),
+        word(Word::EvidenceTax),
+        word(Word::Syscalls),
+    ];
+    Table::with_head(head, 5, rows)
 }
 
-fn agreement(view: &View<'_>, coverage: Option<Coverage>) -> String {
+/// What was seen to move against what the messages need, by the least of it.
+fn covered(view: &View<'_>, needed: Option<&Needed>) -> String {
+    let Some(needed) = needed else { return format::ABSENT.to_owned() };
+    let language = view.language;
+    let of_bytes = |bytes: SeenOfNeeded| format::percent_or_absent(Some(bytes.share()));
+    let moves = format::percent_or_absent(Some(needed.moves.share()));
+    let said = match (needed.received_bytes.map(of_bytes), needed.sent_bytes.map(of_bytes)) {
+        (Some(received), Some(sent)) => told!(
+            language,
+            "{received} of bytes in, {sent} out, {moves} of calls",
+            "받은 바이트 {received}, 보낸 바이트 {sent}, 호출 {moves}",
+            "接收字节 {received}，发送字节 {sent}，调用 {moves}",
+        ),
+        _ => told!(language, "{moves} of calls and operations", "호출과 연산 {moves}", "调用与操作 {moves}",),
+    };
+    if needed.is_covered() { said } else { format!("{}{}{said}", language.choose(NOT_ALL), language.colon()) }
+}
+
+/// Of slices that nobody watched, where there are any.
+fn generator_cpu(arm: &ArmEvidence) -> String {
+    arm.generator_cpu_ns.map_or_else(|| format::ABSENT.to_owned(), format::nanos)
+}
+
+fn agreement(view: &View<'_>, coverage: Option<&Coverage>) -> String {
     let Some(coverage) = coverage else { return format::ABSENT.to_owned() };
     let word = match coverage {
         _ if coverage.is_unknown => Word::EvidenceUnknown,

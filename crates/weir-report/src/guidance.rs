@@ -1,17 +1,18 @@
 //! What a study comes to for someone who must choose.
 
+use maud::html;
 use weir_record::{
-    grid::Grid,
+    grid::{Difference, Grid},
     guidance::{Access, Advice, Guidance, Region, Standing},
     machine::Fingerprint,
     metric::Metric,
 };
 
 use crate::{
-    chart, findings, format,
+    chart, display, findings, format, html,
     language::told,
     maps, metrics,
-    section::{Content, Section},
+    section::{Caption, Content, Section, Told},
     table::Table,
     view::View,
     words::Word,
@@ -24,7 +25,8 @@ const METRIC: Metric = Metric::ServerCpuPerMessage;
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
-            texts: short(view).into_iter().chain([observe(view), scope(view)]).collect(),
+            told: sentences(view),
+            texts: vec![touched(view, guidance), scope(view)],
             tables: vec![regions(view, guidance)],
             ..Section::new(Word::GuidanceTitle, Word::GuidanceHelp)
         }))
@@ -33,9 +35,14 @@ pub(crate) fn section(view: &View<'_>) -> Content {
 
 /// The sentences that matter most: whether io_uring may be used, and what each arm's map says.
 pub(crate) fn short(view: &View<'_>) -> Vec<String> {
+    sentences(view).into_iter().map(|it| it.text).collect()
+}
+
+/// The same with their cells.
+fn sentences(view: &View<'_>) -> Vec<Told> {
     let Some(guidance) = &view.result.guidance else { return Vec::new() };
-    let access = guidance.access.iter().flat_map(|it| access(view, it));
-    let advice = guidance.advice.iter().map(|it| standing(view, it));
+    let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Told::from);
+    let advice = guidance.advice.iter().map(|it| Told { text: standing(view, it), cells: known(it) });
     let at_rates =
         guidance.advice.iter().flat_map(|it| chart::cpu_at_equal_rates(view, &it.arm, &it.baseline));
     access.chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
@@ -87,6 +94,12 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
         "按版本号，本内核缺少：{lacking}；发行版可能已向后移植其中一部分。",
     );
     std::iter::once(may).chain((!it.lacking.is_empty()).then_some(lacks)).collect()
+}
+
+/// Cells in which the arm has less, or more: those that a standing is made of.
+fn known(it: &Advice) -> Vec<String> {
+    let is_known = |region: &&Region| matches!(region.difference, Difference::Less | Difference::More);
+    it.regions.iter().filter(is_known).flat_map(|region| region.cells.clone()).collect()
 }
 
 /// What is known of an arm, in how many cells.
@@ -147,7 +160,65 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     parts.into_iter().filter(|(cells, _)| *cells > 0).fold(told, |told, (_, part)| told + &part)
 }
 
-/// How much of a server's CPU the choice can touch.
+/// How much of the observed process's CPU the choice can touch, or how that is found out.
+fn touched(view: &View<'_>, guidance: &Guidance) -> String {
+    let Some(observed) = &guidance.observed else { return observe(view) };
+    let language = view.language;
+    let (pid, command) = (observed.pid, display::printable(&observed.command));
+    let (share, length) = (format::percent(observed.share_max), language.duration(observed.window_ns));
+    if observed.is_idle {
+        return told!(
+            language,
+            "Process {pid} ({command}) hardly used a CPU in the {length} in which it was observed: that says nothing of its \
+             own load.",
+            "프로세스 {pid}({command})는 관찰한 {length} 동안 CPU를 거의 쓰지 않았습니다. 평소 부하에 대해서는 알 수 없습니다.",
+            "进程 {pid}（{command}）在观察的 {length} 内几乎没有使用 CPU：这说明不了它承受自身负载时的情形。",
+        );
+    }
+    told!(
+        language,
+        "At most {share} of the CPU of process {pid} ({command}) can be touched by this, as it was observed for {length}: what \
+         its system calls for I/O cost. The rest of its CPU no I/O model changes.",
+        "프로세스 {pid}({command})를 {length} 동안 관찰한 결과, 이 선택이 영향을 줄 수 있는 것은 그 CPU의 최대 {share}(I/O 시스템 콜 비용)입니다. 나머지는 \
+         I/O 모델과 무관합니다.",
+        "按 {length} 的观察，此选择最多影响进程 {pid}（{command}）的 {share} CPU，即其 I/O 系统调用的开销。其余部分不随 I/O 模型改变。",
+    )
+}
+
+/// The page to print and hand on: sentences, the regions in a drawing and in figures, and how far all of it reaches.
+pub(crate) fn page(view: &View<'_>) -> Option<String> {
+    let guidance = view.result.guidance.as_ref()?;
+    let language = view.language;
+    let drawn = Section {
+        texts: vec![language.choose(DRAWN).to_owned()],
+        plots: chart::regions(view, METRIC),
+        ..Section::new(Word::MapTitle, Caption::Own(["", "", ""]))
+    };
+    let figures = Section {
+        texts: vec![touched(view, guidance), scope(view)],
+        tables: vec![regions(view, guidance)],
+        ..Section::new(Caption::Own(["The regions", "영역", "各区域"]), Word::GuidanceHelp)
+    };
+    let seed = format!("{}{}{}", view.word(Word::Seed), language.colon(), view.result.spec.seed);
+    let again = Section {
+        texts: vec![view.result.reproduce.clone(), seed],
+        ..Section::new(Word::ReproduceTitle, Caption::Own(["", "", ""]))
+    };
+    let title = format!("{}{}{}", view.word(Word::GuidanceTitle), language.colon(), view.result.spec.name);
+    let class = html::verdict_class(view.result.verdict);
+    Some(html::of_sections(view, &html! {}, (&title, &short(view)), class, &[drawn, figures, again]))
+}
+
+/// How to read the map of the page.
+const DRAWN: [&str; 3] = [
+    "Lines go round cells of which the same is known. ▼ the arm needs less server CPU, ▲ more, ≈ no difference detected, ? not \
+     borne out, † the generator was the limit, * more busy threads than CPUs.",
+    "테두리는 결과가 같은 셀을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, \
+     * 바쁜 스레드가 CPU보다 많음.",
+    "线框围住结论相同的单元。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
+];
+
+/// How that is found out.
 fn observe(view: &View<'_>) -> String {
     view.language
         .choose([

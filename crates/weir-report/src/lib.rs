@@ -19,7 +19,9 @@ mod aggregate;
 mod cause;
 mod chart;
 mod chart_page;
+mod check_words;
 mod connection_costs;
+mod contrasts;
 mod csv;
 mod definitions;
 mod display;
@@ -97,6 +99,11 @@ pub fn guidance(result: &StudyResult, language: Language) -> Option<String> {
     let view = view::View::new(result, language);
     let section::Content::Shown(section) = guidance::section(&view) else { return None };
     Some(markdown::page_of(&view, &section))
+}
+
+/// The same as one page to print, with the regions of the map drawn; none without a map.
+pub fn guidance_html(result: &StudyResult, language: Language) -> Option<String> {
+    guidance::page(&view::View::new(result, language))
 }
 
 /// The verdict table for a terminal. `width_columns` is taken as at least [`TERMINAL_COLUMNS_MIN`] and at most

@@ -75,7 +75,8 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
     let mut out = format!("# {}\n\n", section.title.told(view));
     paragraph(&mut out, &escape(titles::told(&view.result.spec.title, view.language)));
-    section.texts.iter().for_each(|text| out.push_str(&format!("- {}\n", escape(text))));
+    let told = section.told.iter().map(|it| &it.text).chain(&section.texts);
+    told.for_each(|text| out.push_str(&format!("- {}\n", escape(text))));
     out.push('\n');
     section.tables.iter().for_each(|one| table(view, &mut out, one));
     paragraph(&mut out, section.help.told(view));
@@ -104,7 +105,8 @@ fn reproduce(view: &View<'_>, out: &mut String) {
 /// A section of the list; charts are their tables.
 fn section(view: &View<'_>, out: &mut String, section: &Section) {
     titled(out, section.title.told(view));
-    section.texts.iter().for_each(|text| paragraph(out, &escape(text)));
+    let told = section.told.iter().map(|it| &it.text).chain(&section.texts);
+    told.for_each(|text| paragraph(out, &escape(text)));
     paragraph(out, section.help.told(view));
     for plot in &section.plots {
         paragraph(out, &format!("**{}**", escape(&plot.title)));
@@ -147,7 +149,8 @@ fn table(view: &View<'_>, out: &mut String, table: &Table) {
     if let Some(title) = &table.title {
         paragraph(out, &format!("**{}**", escape(title)));
     }
-    table.texts.iter().for_each(|text| paragraph(out, &escape(text)));
+    let told = table.told.iter().map(|it| &it.text).chain(&table.texts);
+    told.for_each(|text| paragraph(out, &escape(text)));
     if table.rows.is_empty() {
         return;
     }

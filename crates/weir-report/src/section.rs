@@ -29,13 +29,30 @@ impl Caption {
     }
 }
 
+/// A sentence with the cells that it rests on.
+#[derive(Clone)]
+pub(crate) struct Told {
+    /// The sentence.
+    pub text: String,
+    /// Identifiers; a page leads to them.
+    pub cells: Vec<String>,
+}
+
+impl From<String> for Told {
+    fn from(text: String) -> Self {
+        Self { text, cells: Vec::new() }
+    }
+}
+
 /// A part of a report.
 pub(crate) struct Section {
     /// Its title.
     pub title: Caption,
     /// What it shows and how to read it.
     pub help: Caption,
-    /// What is said before anything is drawn.
+    /// What is said first, of cells that the reader may want to see.
+    pub told: Vec<Told>,
+    /// What else is said before anything is drawn.
     pub texts: Vec<String>,
     /// Arms with their markers stand above.
     pub has_legend: bool,
@@ -55,6 +72,7 @@ impl Section {
         Section {
             title: title.into(),
             help: help.into(),
+            told: Vec::new(),
             texts: Vec::new(),
             has_legend: false,
             plots: Vec::new(),
@@ -85,6 +103,16 @@ impl Content {
     pub(crate) fn unless(is_absent: bool, section: impl FnOnce() -> Section) -> Self {
         if is_absent { Content::Absent } else { Content::Shown(Box::new(section())) }
     }
+}
+
+/// A chart whose numbers are in a table that it stands before.
+pub(crate) struct Drawing {
+    /// Names it within the page.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The drawing.
+    pub image: Markup,
 }
 
 /// A chart with the numbers it draws.

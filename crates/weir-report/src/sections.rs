@@ -2,8 +2,8 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, aggregate, cause, chart, connection_costs, evidence, goals, guidance, io_models,
-    kernels, overview, published,
+    account, added_cost, aggregate, cause, chart, connection_costs, contrasts, evidence, goals, guidance,
+    io_models, kernels, overview, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -11,10 +11,11 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 27] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 29] = [
     chart::frontier,
     guidance::section,
     chart::map,
+    contrasts::section,
     kernels::section,
     overview::section,
     chart::latency_map,
@@ -33,6 +34,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 27] = [
     chart::curves,
     chart::why,
     account::section,
+    chart::accounts,
     evidence::section,
     chart::call_overhead,
     strace::section,

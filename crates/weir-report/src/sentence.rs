@@ -187,7 +187,10 @@ fn effect(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     match (view.language, comparison.metric) {
-        (Language::English, Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage) => {
+        (
+            Language::English,
+            Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage | Metric::ServerCpuWithWaiting,
+        ) => {
             format!("{arm} needs {number}×{range} the {noun} of {baseline}")
         }
         (Language::English, _) => format!("{arm} has {number}×{range} the {noun} of {baseline}"),

@@ -1,7 +1,7 @@
 //! System calls as strace sums them, beside what becomes of the sum when strace itself and waiting are taken out.
 
 use weir_record::{
-    evidence::{CallEvidence, KernelTime, UnderStrace},
+    evidence::{CallEvidence, KernelTime, Needed, SeenOfNeeded, UnderStrace},
     observation::StraceRow,
     overview::{PublishedTable, TableName},
 };
@@ -20,6 +20,12 @@ use crate::{
 /// Kinds of calls that are shown of an arm; those with most time.
 const CALLS_SHOWN: usize = 12;
 
+const SEEN_OF_NEEDED: [&str; 3] = [
+    "strace: receives and sends of those needed",
+    "strace: 필요한 송수신 중 관찰된 비율",
+    "strace：所见收发占所需的比例",
+];
+
 /// The section; where it was asked for and nothing came of it, that.
 pub(crate) fn section(view: &View<'_>) -> Content {
     let found = &view.result.strace;
@@ -29,7 +35,10 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(!is_asked, || Section {
         texts: match found.as_slice() {
             [] => vec![not_held(view)],
-            found => found.iter().filter_map(|it| sentence(view, it)).collect(),
+            found => {
+                let ratios = found.iter().filter_map(|it| sentence(view, it));
+                ratios.chain(found.iter().filter_map(|it| not_seen(view, it))).collect()
+            }
         },
         tables: if found.is_empty() { Vec::new() } else { vec![sums(view), calls(view)] }
             .into_iter()
@@ -63,6 +72,23 @@ fn not_held(view: &View<'_>) -> String {
         "strace 未能跟踪任何服务器：未安装，或此处不允许跟踪；请用 `weir doctor` 查看原因。",
     ];
     view.language.choose(text).to_owned()
+}
+
+/// `c1: uring has 4 calls that receive or send in strace's count, and 4,000 messages need 8,000 …`, where that is so.
+fn not_seen(view: &View<'_>, it: &UnderStrace) -> Option<String> {
+    let needed = it.needed.filter(|needed| needed.share() < Needed::SHARE_MIN)?;
+    let (cell, arm) = (view.cell_label(&it.cell_id), &it.arm);
+    let [seen, least, messages] = [needed.seen, needed.needed, it.messages].map(format::count);
+    let several = findings::plural(view.language, view.kind());
+    Some(told!(
+        view.language,
+        "{cell}: strace's table of {arm} leaves out how its data moved: {messages} {several} need at least {least} calls that \
+         receive or send, and it has {seen}. Operations of io_uring are no system calls.",
+        "{cell}: {arm}의 strace 표에는 데이터가 오간 경로가 빠져 있습니다. {several} {messages}건에는 받거나 보내는 호출이 적어도 {least}건 \
+         필요한데 표에는 {seen}건이 있습니다. io_uring의 연산은 시스템 콜이 아닙니다.",
+        "{cell}：{arm} 的 strace 表没有包含数据的收发路径：{messages} 个{several}至少需要 {least} 次收发调用，而表中有 {seen} 次。\
+         io_uring 的操作不是系统调用。",
+    ))
 }
 
 /// The study's first arm in the same cell.
@@ -131,6 +157,7 @@ fn sums(view: &View<'_>) -> Table {
             kernel(|it| it.on_cpu_ns).map_or_else(|| ABSENT.to_owned(), format::nanos),
             ratio(|it| it.on_cpu_ns),
             format::percent_or_absent(it.kept),
+            format::percent_or_absent(it.needed.map(SeenOfNeeded::share)),
         ]
     };
     let rows = in_order(view).map(row).collect();
@@ -145,7 +172,9 @@ fn sums(view: &View<'_>) -> Table {
         Word::StraceRatio,
         Word::StraceKept,
     ];
-    Table::new(view, &[Word::Cell, Word::Arm], &numbers, rows)
+    let mut table = Table::new(view, &[Word::Cell, Word::Arm], &numbers, rows);
+    table.head.push(view.language.choose(SEEN_OF_NEEDED).to_owned());
+    table
 }
 
 fn in_order<'v>(view: &View<'v>) -> impl Iterator<Item = &'v UnderStrace> {

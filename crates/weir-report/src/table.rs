@@ -1,6 +1,10 @@
 //! A table of text, as page and document draw it.
 
-use crate::{view::View, words::Word};
+use crate::{
+    section::{Drawing, Told},
+    view::View,
+    words::Word,
+};
 
 /// Most rows of any table; what is left out is said and is in the CSV export.
 pub(crate) const ROWS_MAX: usize = 400;
@@ -9,8 +13,12 @@ pub(crate) const ROWS_MAX: usize = 400;
 pub(crate) struct Table {
     /// Its name, where a section has several.
     pub title: Option<String>,
-    /// What is said before it.
+    /// What is said first, of cells that the reader may want to see.
+    pub told: Vec<Told>,
+    /// What else is said before it.
     pub texts: Vec<String>,
+    /// Charts of what is in it; a page shows them before the table.
+    pub charts: Vec<Drawing>,
     /// Column titles.
     pub head: Vec<String>,
     /// The first columns are text, the others numbers.
@@ -35,6 +43,15 @@ impl Table {
     pub(crate) fn with_head(head: Vec<String>, text_columns: usize, mut rows: Vec<Vec<String>>) -> Self {
         let left_out = rows.len().saturating_sub(ROWS_MAX);
         rows.truncate(ROWS_MAX);
-        Table { title: None, texts: Vec::new(), head, text_columns, rows, left_out }
+        Table {
+            title: None,
+            told: Vec::new(),
+            texts: Vec::new(),
+            charts: Vec::new(),
+            head,
+            text_columns,
+            rows,
+            left_out,
+        }
     }
 }

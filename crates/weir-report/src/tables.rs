@@ -7,7 +7,7 @@ use weir_record::{
 };
 
 use crate::{
-    format, metrics, sentence,
+    check_words, format, metrics, sentence,
     table::Table,
     view::{View, bound},
     words::{self, Word},
@@ -242,14 +242,14 @@ pub(crate) fn why(view: &View<'_>, summaries: &[&ArmSummary]) -> Table {
 /// Validity checks.
 pub(crate) fn checks(view: &View<'_>) -> Table {
     let rows = view.result.checks.iter().map(|check| {
-        let outcome = if check.name == words::NOT_ASKED {
+        let outcome = if check.name == check_words::NOT_ASKED {
             format::ABSENT.to_owned()
         } else if check.passed {
             format!("✓ {}", view.word(Word::Passed))
         } else {
             format!("✗ {}", view.word(Word::Failed))
         };
-        let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
+        let name = check_words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
         vec![outcome, name.to_owned(), view.finding(&check.detail)]
     });
     Table::new(view, &[Word::Outcome, Word::Check, Word::Found], &[], rows.collect())

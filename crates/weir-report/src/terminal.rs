@@ -7,7 +7,7 @@ use weir_record::{
 };
 
 use crate::{
-    added_cost, chart,
+    added_cost, chart, check_words,
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
     format, frontier, goals, guidance, io_models, metrics, notes, overview, published,
     section::{Content, Section},
@@ -15,7 +15,7 @@ use crate::{
     table::Table,
     tables,
     view::{View, bound},
-    words::{self, Word},
+    words::Word,
 };
 
 /// The narrowest table that is drawn; a narrower terminal breaks its lines itself.
@@ -151,7 +151,7 @@ fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
         let (own, further): (Vec<_>, Vec<_>) =
             compared.into_iter().partition(|it| it.metric == Metric::ServerCpuPerMessage);
         rows.push(arm_row(view, arm, summary, own.first().copied()));
-        for comparison in further {
+        for comparison in further.into_iter().filter(|it| !view.is_server_cpu_again(it)) {
             let name = format!("  {}", metrics::short(view, comparison.metric));
             rows.push(Row { name, further: true, ..comparison_row(view, Some(comparison)) });
         }
@@ -337,7 +337,7 @@ fn notes(view: &View<'_>, out: &mut Output) {
         lines.push(format!("≥{colon}{}", view.word(Word::GeneratorBound)));
     }
     for check in view.result.checks.iter().filter(|check| !check.passed) {
-        let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
+        let name = check_words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
         let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail));
         lines.push(format!("✗ {failed} · {name}{colon}{found}"));
     }

@@ -26,8 +26,6 @@ pub(crate) struct View<'a> {
     pub cells: Vec<&'a str>,
     /// Names of all arms, as planned, then any only the results know; the position decides the colour.
     pub arms: Vec<&'a str>,
-    /// Its messages are HTTP requests.
-    pub is_http: bool,
     /// Its messages are operations on a disk.
     pub is_storage: bool,
     /// Its messages are orders.
@@ -50,18 +48,17 @@ impl<'a> View<'a> {
             language,
             cells: distinct(planned_cells.chain(found_cells).chain(compared_cells)),
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
-            is_http: result.spec.is_http(),
             is_storage: result.spec.is_storage(),
             is_orders: result.spec.is_orders(),
         }
     }
 
     pub(crate) fn word(&self, word: Word) -> &'static str {
-        let word = match self {
-            _ if self.is_http => words::of_requests(word),
-            _ if self.is_storage => words::of_operations(word),
-            _ if self.is_orders => words::of_orders(word),
-            _ => word,
+        let word = match self.kind() {
+            MessageKind::Message => word,
+            MessageKind::Request => words::of_requests(word),
+            MessageKind::Operation => words::of_operations(word),
+            MessageKind::Order => words::of_orders(word),
         };
         word.text(self.language)
     }
@@ -165,6 +162,23 @@ impl<'a> View<'a> {
     /// Whether nothing in the cell is of this machine; its arms stand in a plane instead of rows.
     pub(crate) fn is_simulated(&self, cell_id: &str) -> bool {
         self.cell(cell_id).is_some_and(CellSpec::is_simulated)
+    }
+
+    /// Whether it says once more what server CPU says: an arm that does next to nothing while it waits costs the same
+    /// with waiting included.
+    pub(crate) fn is_server_cpu_again(&self, comparison: &Comparison) -> bool {
+        /// Ratios that are as close stand beside each other as one number.
+        const APART_MAX: f64 = 0.005;
+        let is_its = |it: &&Comparison| {
+            it.metric == Metric::ServerCpuPerMessage
+                && (&it.cell_id, &it.arm, &it.baseline)
+                    == (&comparison.cell_id, &comparison.arm, &comparison.baseline)
+        };
+        let server_cpu = self.result.comparisons.iter().find(is_its).and_then(|it| it.ratio);
+        comparison.metric == Metric::ServerCpuWithWaiting
+            && server_cpu
+                .zip(comparison.ratio)
+                .is_some_and(|(one, other)| (other / one - 1.0).abs() < APART_MAX)
     }
 
     /// Comparisons of one metric that were measured, cells in order. An arm that never ran is named elsewhere.
@@ -403,11 +417,23 @@ impl<'a> View<'a> {
                 Language::Chinese => format!("{workers} 个工作线程"),
             });
         }
+        parts.extend(self.spread_by_kernel(cell));
         parts.extend(self.server_cpus(cell));
         parts.extend(self.generator_conditions(cell));
         parts.extend(self.offered_load(cell.load));
         parts.extend(self.company(cell));
         parts
+    }
+
+    /// How connections reach its workers, where they do not take them in turn.
+    fn spread_by_kernel(&self, cell: &CellSpec) -> Option<String> {
+        let texts = match cell.accept.as_str() {
+            _ if cell.workers < 2 => return None,
+            "reuseport" => ["spread by SO_REUSEPORT", "SO_REUSEPORT로 분산", "由 SO_REUSEPORT 分配"],
+            "exclusive" => ["one shared listener", "공유 리스너 하나", "共用一个监听套接字"],
+            _ => return None,
+        };
+        Some(self.language.choose(texts).to_owned())
     }
 
     /// Processes beside its servers.

@@ -236,12 +236,12 @@ words! {
         moment a request was due where the load is open, and from its sending where it is closed; percentiles are of all \
         requests together, never means of percentiles. The second line has the smallest and the largest of the rounds or \
         trials. Rounds that were set aside because responses failed are in it. Peak: right responses of the best whole \
-        second; slices have none."
+        second, or the rate of the best slice, with its length."
         | "부하 시험 도구의 행을 서버별로 보입니다. 시간은 올바른 응답의 마지막 바이트까지이며, 개방형 부하에서는 보내기로 한 시각부터, 폐쇄형에서는 보낸 시각부터 잽니다. \
         백분위는 모든 요청을 합쳐 구하며 백분위를 평균하지 않습니다. 둘째 줄은 라운드(시행)별 최솟값과 최댓값입니다. 응답이 실패해 제외된 라운드도 포함합니다. \
-        최고 처리량은 가장 좋은 온전한 1초의 올바른 응답 수이며, 슬라이스에는 없습니다."
+        최고 처리량은 가장 좋은 온전한 1초의 올바른 응답 수, 또는 가장 좋은 슬라이스의 처리율과 그 길이입니다."
         | "每个服务器的负载测试工具各行。时间为正确响应到末字节的时间：开环从请求应发出的时刻算起，闭环从发出时刻算起；百分位由全部请求合并求得，从不对百分位求平均。\
-        第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，时间片没有该值。";
+        第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，或最好时间片的速率及其长度。";
     GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处用何种";
     GuidanceHelp: "Regions are neighbouring cells of the map of which the same is known. A mean is geometric, over the ratios of \
         the region's cells, with a 99 % interval for these cells; it is not \
@@ -319,17 +319,17 @@ words! {
     AccountHelp: "Server CPU by place, divided by what was completed, from slices that the kernel's programs watched; what \
         watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, those whose interval excludes 0 first, the largest of them at the top. The parts are held \
         against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
-        explained lies within 95 % and 105 % of that CPU. Switching is what the scheduler charges a thread with before it \
+        explained is at least 95 % of that CPU, and explains more than there is when all of it is above 105 %. Switching is what the scheduler charges a thread with before it \
         runs, above all on a CPU that was idle. A call that had begun before its slice, or went on beyond its end, is in no \
         part, so that its CPU is in what is left. That is a row of its own. A place says where CPU goes, and not why."
         | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰로 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 구간은 라운드에 걸친 \
         99 %이고, 차이는 같은 라운드 안에서 구하고, 구간이 0을 포함하지 않는 것부터 큰 순서로 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
-        구간 전체가 95 %와 105 % 사이이면 합이 맞는 것입니다. 스레드로의 전환은 스레드가 실제로 실행되기 전에 스케줄러가 그 스레드의 \
+        구간 전체가 95 % 이상이면 합이 맞는 것이고, 구간 전체가 105 %를 넘으면 실제보다 많이 설명된 것입니다. 스레드로의 전환은 스레드가 실제로 실행되기 전에 스케줄러가 그 스레드의 \
         CPU 시간으로 계산한 몫이며, 주로 유휴였던 CPU에서 생깁니다. 구간이 시작되기 전에 이미 시작되었거나 구간이 끝난 뒤에도 진행 중인 호출은 어느 항목에도 넣지 않으므로, \
         그 CPU 시간은 설명되지 않은 몫에 들어갑니다. 설명되지 않은 몫은 따로 적습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
         말하지는 않습니다."
         | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测增加的部分（由程序自行测得）。区间为各轮的 99 % 区间；差异在同一轮内求得，区间不含 0 的排在前面，并由大到小排列。\
-        各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个区间落在 95 % 与 105 % 之间即为账目相符。切换到其线程，是调度器在线程真正运行之前就计入该线程的 \
+        各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个区间不低于 95 % 即为账目相符，整个区间高于 105 % 则为解释多于实际。切换到其线程，是调度器在线程真正运行之前就计入该线程的 \
         CPU 时间，主要出现在原本空闲的 CPU 上。在时间片开始之前就已开始、或在其结束时仍在进行的调用不计入任何一项，其 CPU 时间归入无法解释的部分。无法解释的部分单列一行。\
         去向只说明 CPU 用在哪里，不说明原因。";
     CpuPlace: "place" | "쓰인 곳" | "去向";
@@ -552,7 +552,10 @@ words! {
     CheckOverflow: "no completion queue overflow" | "완료 큐 넘침 없음" | "完成队列无溢出";
     CheckExclusions: "noise set all arms aside alike" | "노이즈로 인한 제외가 비교 대상마다 고름" | "各方案被噪声剔除的程度相当";
     CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "时间片不受先前运行影响";
+    CheckSegments: "slices send what long ones do" | "슬라이스가 긴 구간과 같은 트래픽을 보냄" | "时间片与长时段发送的流量一致";
+    CheckComponents: "what rounds scatter by is known" | "라운드가 흩어지는 원인이 확인됨" | "轮次离散的来源已知";
     CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
+    CheckCalls: "engine and kernel counted the same calls" | "엔진과 커널이 같은 호출을 셈" | "引擎与内核统计的调用相同";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
     CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";
@@ -662,41 +665,6 @@ pub(crate) fn role(role: CellRole) -> Word {
         CellRole::Primary => Word::Primary,
         CellRole::Confirmatory => Word::Confirmatory,
         CellRole::Exploratory => Word::Exploratory,
-    }
-}
-
-/// Name of the check that names those a study does without; it has no outcome.
-pub(crate) const NOT_ASKED: &str = "not-asked";
-
-/// What a validity check asserts, for the checks that are known by name.
-pub(crate) fn check(name: &str) -> Option<Word> {
-    match name {
-        "bytes-verified" => Some(Word::CheckBytes),
-        "responses-checked" => Some(Word::CheckResponses),
-        "operations-counted" => Some(Word::CheckCounted),
-        NOT_ASKED => Some(Word::CheckNotAsked),
-        "repeatable" => Some(Word::CheckRepeatable),
-        "replies-checked" => Some(Word::CheckReplies),
-        "chain-whole" => Some(Word::CheckChain),
-        "wakes-recovered" => Some(Word::CheckRecovered),
-        "failures-classified" => Some(Word::CheckFailures),
-        "littles-law" => Some(Word::CheckLittle),
-        "generator-headroom" => Some(Word::CheckHeadroom),
-        "processes" => Some(Word::CheckProcesses),
-        "rate-kept" => Some(Word::CheckRate),
-        "completion-overflow" => Some(Word::CheckOverflow),
-        "machine-states" => Some(Word::CheckStates),
-        "programs-complete" => Some(Word::CheckPrograms),
-        "slice-order" => Some(Word::CheckSliceOrder),
-        "exclusions-balanced" => Some(Word::CheckExclusions),
-        "steal" => Some(Word::CheckSteal),
-        "foreign-cpu" => Some(Word::CheckForeign),
-        "steady-machine" => Some(Word::CheckDrift),
-        "steady-warm-up" => Some(Word::CheckWarmUp),
-        "interleaving" => Some(Word::CheckInterleaving),
-        "schedule" => Some(Word::CheckSchedule),
-        "baseline-against-itself" => Some(Word::CheckItself),
-        _ => None,
     }
 }
 

@@ -1,13 +1,16 @@
-//! Operators who connect to a server that runs: each is answered by a thread of its own, so many at a time.
+//! Operators who connect to a server that runs: each is answered by a thread of its own, so many at a time. Where a
+//! caller asks once, one too many is closed; where callers stay and ask again, it takes the place of a silent one.
 
 use std::{
     io,
+    net::Shutdown,
+    os::unix::net::{UnixListener, UnixStream},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// How long accepting rests after an error, such as descriptors having run out.
@@ -49,6 +52,88 @@ pub(crate) fn answer_each<S: Send + 'static>(
     }
 }
 
+/// Talks with those who come and may ask, for as long as the process lives. One more than `callers_max` takes the place
+/// of the one that has asked nothing for longest; while all of them are being answered it is closed.
+pub(crate) fn talk_to_each(
+    listener: &UnixListener,
+    (thread_name, callers_max): (&str, usize),
+    may_ask: impl Fn(&UnixStream) -> bool,
+    talk: impl Fn(UnixStream, &Seat) + Clone + Send + 'static,
+) {
+    let seated = Arc::new(Mutex::new(Vec::new()));
+    for (number, caller) in (0..).zip(listener.incoming()) {
+        let Ok(caller) = caller else {
+            thread::park_timeout(REST);
+            continue;
+        };
+        if !may_ask(&caller) {
+            continue;
+        }
+        let Ok(stream) = caller.try_clone() else { continue };
+        let seat = Seat { number, seated: Arc::clone(&seated) };
+        if !seat.take(stream, callers_max) {
+            continue;
+        }
+        let talk = talk.clone();
+        let run = move || talk(caller, &seat);
+        // Without a thread the caller is closed, and its seat is free; there may be one for the next.
+        let _ = thread::Builder::new().name(thread_name.into()).spawn(run);
+    }
+}
+
+/// A caller that is connected.
+struct Seated {
+    number: u64,
+    asked: Instant,
+    is_being_answered: bool,
+    stream: UnixStream,
+}
+
+/// The place of one caller, until it is dropped.
+pub(crate) struct Seat {
+    number: u64,
+    seated: Arc<Mutex<Vec<Seated>>>,
+}
+
+impl Seat {
+    /// Answers what the caller has asked: meanwhile nobody takes its place.
+    pub(crate) fn answer<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.mark(|caller| (caller.asked, caller.is_being_answered) = (Instant::now(), true));
+        let answer = work();
+        self.mark(|caller| caller.is_being_answered = false);
+        answer
+    }
+
+    /// False: there is no place.
+    fn take(&self, stream: UnixStream, callers_max: usize) -> bool {
+        let mut list = self.list();
+        if list.len() >= callers_max {
+            let silent = (0..list.len()).filter(|place| !list[*place].is_being_answered);
+            let Some(longest) = silent.min_by_key(|place| list[*place].asked) else { return false };
+            // Its thread ends when it next reads or writes.
+            let _ = list.swap_remove(longest).stream.shutdown(Shutdown::Both);
+        }
+        list.push(Seated { number: self.number, asked: Instant::now(), is_being_answered: false, stream });
+        true
+    }
+
+    fn mark(&self, change: impl FnOnce(&mut Seated)) {
+        if let Some(caller) = self.list().iter_mut().find(|caller| caller.number == self.number) {
+            change(caller);
+        }
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Seated>> {
+        self.seated.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.list().retain(|caller| caller.number != self.number);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
@@ -73,5 +158,29 @@ mod tests {
         assert_eq!(answered, [0, 2], "the fourth was one too many");
         drop(done);
         assert!(calls.recv().is_err(), "nobody else was answered");
+    }
+
+    #[test]
+    fn whoever_is_being_answered_keeps_its_seat_and_of_the_others_the_one_silent_for_longest_leaves() {
+        let seated = Arc::new(Mutex::new(Vec::new()));
+        let seat = |number| Seat { number, seated: Arc::clone(&seated) };
+        let seats: Vec<Seat> = (0..4).map(seat).collect();
+        let (ours, _theirs) = UnixStream::pair().expect("descriptors");
+        let take = |number: usize| seats[number].take(ours.try_clone().expect("a descriptor"), 2);
+        let numbers = || {
+            let mut numbers: Vec<u64> = seats[0].list().iter().map(|caller| caller.number).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        assert!(take(0) && take(1));
+        let is_refused = seats[0].answer(|| {
+            assert!(take(2), "the second is silent");
+            assert_eq!(numbers(), [0, 2]);
+            seats[2].answer(|| !take(3))
+        });
+        assert!(is_refused && take(3));
+        assert_eq!(numbers(), [2, 3], "the first has asked before");
+        drop(seats);
+        assert!(seated.lock().expect("nobody panics with it").is_empty());
     }
 }

@@ -10,4 +10,5 @@ pub mod journal;
 pub mod metrics;
 mod notify;
 pub mod orders;
+mod overflow;
 pub mod stats;

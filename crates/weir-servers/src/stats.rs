@@ -5,14 +5,13 @@
 
 use std::{
     io::{self, BufRead, BufReader, Write},
-    net::Shutdown,
     os::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixListener, UnixStream},
     },
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::{
@@ -22,13 +21,16 @@ use rustix::{
 use weir_engine::serve::ServerControl;
 use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
 
-use crate::callers::REST;
+use crate::callers::{Seat, talk_to_each};
 
 /// What a server has to say about itself beside the engine's counters; adds it to each answer.
 pub type NodeSource = Arc<dyn Fn(&mut ServerStats) + Send + Sync>;
 
 /// Readers at a time. One more takes the place of the one that has asked nothing for longest.
 const READERS_MAX: usize = 16;
+
+/// Name of its threads.
+const THREAD: &str = "weir-stats";
 
 /// How long a reader may leave an answer where it is.
 const WRITE_LIMIT: Duration = Duration::from_secs(1);
@@ -67,7 +69,7 @@ impl StatsSocket {
                 CLOCK_OFF => control.time_calls(false),
                 _ => {}
             }
-            let mut stats = control.stats();
+            let mut stats = of_server(&control);
             if let Some(node) = &node {
                 node(&mut stats);
             }
@@ -76,82 +78,38 @@ impl StatsSocket {
     }
 
     fn answer_by(self, answers: Answers) -> io::Result<()> {
-        let accept = move || accept(&self.listener, &answers);
-        thread::Builder::new().name("weir-stats".into()).spawn(accept).map(drop)
+        let is_ours =
+            |reader: &UnixStream| socket_peercred(reader).is_ok_and(|peer| may_read(peer.uid, geteuid()));
+        let talk = move |reader: UnixStream, seat: &Seat| {
+            // A reader that breaks off is not our concern.
+            let _ = answer(reader, &answers, seat);
+        };
+        let run = move || talk_to_each(&self.listener, (THREAD, READERS_MAX), is_ours, talk);
+        thread::Builder::new().name(THREAD.into()).spawn(run).map(drop)
+    }
+}
+
+/// The engine's counters as a record, with nothing beside them.
+pub(crate) fn of_server(control: &ServerControl) -> ServerStats {
+    let engine = control.stats();
+    ServerStats {
+        driver: control.driver().name().into(),
+        total: engine.total,
+        workers: engine.workers,
+        node: None,
+        files: None,
     }
 }
 
 /// What is answered to a line.
 type Answers = Arc<dyn Fn(&str) -> ServerStats + Send + Sync>;
 
-/// Those who read, with when each of them last asked.
-#[derive(Clone, Default)]
-struct Readers(Arc<Mutex<Vec<Reader>>>);
-
-struct Reader {
-    number: u64,
-    asked: Instant,
-    stream: UnixStream,
-}
-
-impl Readers {
-    fn list(&self) -> MutexGuard<'_, Vec<Reader>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds one; where there are as many as there may be, the one that has been silent for longest is closed.
-    fn add(&self, number: u64, stream: UnixStream) {
-        let mut list = self.list();
-        if list.len() >= READERS_MAX
-            && let Some(silent) = (0..list.len()).min_by_key(|place| list[*place].asked)
-        {
-            // Its thread ends when it next reads or writes.
-            let _ = list.swap_remove(silent).stream.shutdown(Shutdown::Both);
-        }
-        list.push(Reader { number, asked: Instant::now(), stream });
-    }
-
-    fn has_asked(&self, number: u64) {
-        if let Some(reader) = self.list().iter_mut().find(|reader| reader.number == number) {
-            reader.asked = Instant::now();
-        }
-    }
-
-    fn remove(&self, number: u64) {
-        self.list().retain(|reader| reader.number != number);
-    }
-}
-
-fn accept(listener: &UnixListener, answers: &Answers) {
-    let readers = Readers::default();
-    for (number, reader) in (0..).zip(listener.incoming()) {
-        let Ok(reader) = reader else {
-            thread::park_timeout(REST);
-            continue;
-        };
-        if !socket_peercred(&reader).is_ok_and(|peer| may_read(peer.uid, geteuid())) {
-            continue;
-        }
-        let Ok(stream) = reader.try_clone() else { continue };
-        readers.add(number, stream);
-        let (answers, own) = (Arc::clone(answers), readers.clone());
-        let answer = move || {
-            // A reader that breaks off is not our concern.
-            let _ = answer(reader, &answers, || own.has_asked(number));
-            own.remove(number);
-        };
-        if thread::Builder::new().name("weir-stats".into()).spawn(answer).is_err() {
-            readers.remove(number);
-        }
-    }
-}
-
 /// Whether this user may read the statistics of a server of `own`: they name accounts and count their orders.
 fn may_read(reader: Uid, own: Uid) -> bool {
     reader == own || reader.is_root()
 }
 
-fn answer(stream: UnixStream, answers: &Answers, has_asked: impl Fn()) -> io::Result<()> {
+fn answer(stream: UnixStream, answers: &Answers, seat: &Seat) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_LIMIT))?;
     let mut output = stream.try_clone()?;
     let mut input = BufReader::new(stream);
@@ -161,8 +119,7 @@ fn answer(stream: UnixStream, answers: &Answers, has_asked: impl Fn()) -> io::Re
         if io::Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        has_asked();
-        let mut text = serde_json::to_string(&answers(line.trim_end()))?;
+        let mut text = seat.answer(|| serde_json::to_string(&answers(line.trim_end())))?;
         text.push('\n');
         output.write_all(text.as_bytes())?;
     }

@@ -201,16 +201,13 @@ pub enum Bearing {
 /// gains; `claimed` is the direction of the claim on that scale: negative, positive, or zero for equivalence.
 ///
 /// A test of non-inferiority: the claim stands only where the other figure is known not to go the other way by more
-/// than the margin. An interval that merely includes one is not enough, because a wide one always does.
+/// than the margin. Of equivalence both ways are the other one: its whole interval must lie inside the margin. An
+/// interval that merely includes one is not enough, because a wide one always does.
 pub fn bearing(claimed: f64, other: &Estimate, margin: f64) -> Bearing {
     let (worst, best) = match claimed.partial_cmp(&0.0) {
         Some(std::cmp::Ordering::Less) => (other.high, other.low),
         Some(std::cmp::Ordering::Greater) => (-other.low, -other.high),
-        // Equivalent: it must not show a difference that matters, on either side.
-        _ => {
-            let apart = other.low.max(-other.high);
-            return if apart > margin { Bearing::Contradicts } else { Bearing::Supports };
-        }
+        _ => (other.high.max(-other.low), other.low.max(-other.high)),
     };
     match (worst < margin, best > margin) {
         (true, _) => Bearing::Supports,
@@ -364,7 +361,11 @@ mod tests {
         assert_eq!(bearing(-0.05, &at(0.015, 0.02), MARGIN), Bearing::Contradicts);
         assert_eq!(bearing(0.05, &at(-0.02, -0.015), MARGIN), Bearing::Contradicts);
         assert_eq!(bearing(0.05, &at(-0.005, 0.06), MARGIN), Bearing::Supports);
-        assert_eq!(bearing(0.0, &at(-0.02, 0.02), MARGIN), Bearing::Supports);
+        // The claim: they cost the same. A wide interval is no sign of it.
+        assert_eq!(bearing(0.0, &at(-0.009, 0.008), MARGIN), Bearing::Supports);
+        assert_eq!(bearing(0.0, &at(-0.02, 0.02), MARGIN), Bearing::Uncertain);
+        assert_eq!(bearing(0.0, &at(0.005, 0.02), MARGIN), Bearing::Uncertain);
+        assert_eq!(bearing(0.0, &at(-0.02, -0.011), MARGIN), Bearing::Contradicts);
         assert_eq!(bearing(0.0, &at(0.011, 0.02), MARGIN), Bearing::Contradicts);
     }
 

@@ -28,6 +28,7 @@ pub mod false_discovery;
 pub mod fisher;
 pub mod holm;
 pub mod order;
+pub mod proportion;
 pub mod quotient;
 pub mod random;
 pub mod slope;

@@ -230,19 +230,21 @@ impl Store {
 
     /// All blocks, pilots included, in the order they were stored.
     pub fn blocks(&self) -> Result<Vec<StoredBlock>, StoreError> {
-        Ok(self.blocks_after(0)?.into_iter().map(|(_, block)| block).collect())
+        Ok(self.blocks_after(0, u32::MAX)?.into_iter().map(|(_, block)| block).collect())
     }
 
-    /// Blocks that were stored after one of this number, each with its own, which are above 0 and rise.
-    pub fn blocks_after(&self, number: i64) -> Result<Vec<(i64, StoredBlock)>, StoreError> {
+    /// The first blocks that were stored after one of this number, so many at most, each with its own number; these are
+    /// above 0 and rise.
+    pub fn blocks_after(&self, number: i64, count_max: u32) -> Result<Vec<(i64, StoredBlock)>, StoreError> {
         let mut statement = self
             .connection
             .prepare(
                 "SELECT block.id, cell_id, block, attempt, record FROM block JOIN trial ON trial.block_id = block.id
-                 WHERE block.id > ?1 ORDER BY block.id, position",
+                 WHERE block.id IN (SELECT id FROM block WHERE id > ?1 ORDER BY id LIMIT ?2)
+                 ORDER BY block.id, position",
             )
             .map_err(|source| self.sqlite(source))?;
-        let mut rows = statement.query([number]).map_err(|source| self.sqlite(source))?;
+        let mut rows = statement.query((number, count_max)).map_err(|source| self.sqlite(source))?;
         let mut blocks: Vec<(i64, StoredBlock)> = Vec::new();
         while let Some(row) = rows.next().map_err(|source| self.sqlite(source))? {
             let id: i64 = row.get(0).map_err(|source| self.sqlite(source))?;

@@ -54,6 +54,11 @@ pub(crate) fn symbol_key(symbol: Symbol) -> u64 {
     u64::from_be_bytes(symbol.0)
 }
 
+/// The way back.
+pub(crate) fn symbol_of_key(key: u64) -> Symbol {
+    Symbol(key.to_be_bytes())
+}
+
 fn is_quantity(quantity: u32) -> bool {
     (1..=QUANTITY_MAX).contains(&quantity)
 }

@@ -210,6 +210,12 @@ impl Translation {
         Some(self.entries.at(self.find_client(account, user_ref_num)?).upstream)
     }
 
+    /// The order that this one is to replace, as long as the venue has confirmed neither that nor the end of either.
+    pub fn original_of(&self, upstream: u32) -> Option<Origin> {
+        let original = self.entries.at(self.find(upstream)?).original;
+        (original != NONE).then(|| self.entries.at(original).origin)
+    }
+
     /// The order is dead.
     pub fn finish(&mut self, upstream: u32) {
         if let Some(place) = self.find(upstream) {

@@ -125,6 +125,10 @@ pub(crate) struct Report {
     /// Folder for report.html and, of a study, report.md [default: the study's own, or the observation's]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Of a study with a map: a record of your own server (weir observe -p PID --trace --record FILE), for how much of
+    /// its CPU the choice can touch
+    #[arg(long, value_name = "FILE")]
+    pub(crate) observed: Option<PathBuf>,
 }
 
 /// Format of exported data.

@@ -28,7 +28,7 @@ const UNSAFE_PLACES: &[UnsafePlace] = &[
         reason: "the receive pool hands its memory to the kernel and takes it back",
     },
     UnsafePlace {
-        path: "crates/weir-engine/src/waker.rs",
+        path: "crates/weir-engine/src/executor/waker.rs",
         reason: "a waker is a hand-made table of functions",
     },
     UnsafePlace {
@@ -54,8 +54,15 @@ const UNSAFE_PLACES: &[UnsafePlace] = &[
 ];
 
 /// Crates that do no I/O and read no clock.
-const PURE_CRATES: &[&str] =
-    &["crates/weir-proto/", "crates/weir-record/", "crates/weir-stats/", "crates/weir-report/"];
+const PURE_CRATES: &[&str] = &[
+    "crates/weir-engine-types/",
+    "crates/weir-judge/",
+    "crates/weir-proto/",
+    "crates/weir-record/",
+    "crates/weir-report/",
+    "crates/weir-stats/",
+    "crates/weir-trading/",
+];
 
 /// What a pure crate must not name.
 const IMPURE: &[&str] = &[

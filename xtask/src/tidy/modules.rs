@@ -1,22 +1,94 @@
 //! The order of top-level modules inside a crate: each may use those that stand before it, so that a reader can begin
 //! at the first and never meets what comes later.
 //!
-//! It looks for `crate::` in code that is not a test; paths through `super` stay within a module's own folder here.
+//! It follows paths from the crate's root, `crate::` and as many `super` as lead there, in code that is not a test; a
+//! name that the root re-exports counts as its module's.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
-use super::{Finding, lexer::Source, tree::SourceFile};
+use super::{
+    Finding,
+    lexer::{Source, is_name_char, matching_close, words},
+    tree::SourceFile,
+};
 
 /// Crates with a stated order, lowest first. Modules in one line, with blanks between them, may use each other; `*` is
 /// a line of all that are not named.
 const ORDERS: &[(&str, &[&str])] = &[
+    (
+        "weir-engine",
+        &[
+            "config",
+            "clock",
+            "address",
+            "pool",
+            "short",
+            "send_queue",
+            "file_bytes",
+            "slab",
+            "semaphore",
+            "wake",
+            "timer",
+            "counter",
+            "call_clock",
+            "counters",
+            "doorbell",
+            "inbox",
+            "driver",
+            "executor",
+            "time",
+            "fs",
+            "net",
+            "remote",
+            "endings",
+            "probe",
+            "runtime",
+            "mailbox",
+            "handoff",
+            "serve",
+            "guide",
+        ],
+    ),
+    ("weir-proto", &["padded", "content", "exposition", "http1", "ouch", "soup"]),
+    (
+        "weir-trading",
+        &[
+            "admit",
+            "reply",
+            "slab",
+            "key_table",
+            "kill",
+            "numbers",
+            "route",
+            "echo",
+            "matching",
+            "risk",
+            "translation",
+        ],
+    ),
+    (
+        "weir-storage",
+        &[
+            "predict", "trace", "capture", "engine", "job", "verify", "layout", "measure", "output", "wait",
+            "run", "simulate",
+        ],
+    ),
+    (
+        "weir-servers",
+        &[
+            "callers", "deadline", "notify", "overflow", "echo", "journal", "orders", "exchange", "stats",
+            "metrics", "gateway", "http",
+        ],
+    ),
     (
         "weir-lab",
         &[
             "limits",
             "run_folder",
             "held",
-            "follow",
             "stored",
             "host_defaults",
             "table",
@@ -29,6 +101,8 @@ const ORDERS: &[(&str, &[&str])] = &[
             "file",
             "builtin",
             "outline",
+            "time_left",
+            "follow",
             "storage",
             "supervise",
             "process",
@@ -54,23 +128,26 @@ const ORDERS: &[(&str, &[&str])] = &[
             "connection_notes",
             "recorder",
             "gather",
+            "outcome",
+            "spec",
             "connector",
             "workload",
-            "shared",
+            "worker_state",
             "connection",
             "closed",
             "open",
             "slot",
             "single",
-            // A specification holds its protocol, which has it carried.
-            "spec protocol worker bench",
+            "worker",
+            "slice_worker",
+            // The protocols.
+            "*",
+            "carry",
             "limits",
             "edges",
             "report",
             "run",
             "slices",
-            // The protocols.
-            "*",
         ],
     ),
     (
@@ -91,11 +168,14 @@ const ORDERS: &[(&str, &[&str])] = &[
             "equal_rate",
             "progress",
             "slice_order",
+            "segments",
+            "components",
             "drift",
             "exclusion_balance",
             "listening",
             "thread_use",
             "sums",
+            "needed",
             "account",
             "evidence",
             "strace",
@@ -104,7 +184,8 @@ const ORDERS: &[(&str, &[&str])] = &[
             "added_cost",
             "cause",
             "frontier",
-            "grid",
+            "grid interaction",
+            "contrast",
             "guidance",
             "check",
             "obstacle",
@@ -126,6 +207,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "format",
             "display",
             "words",
+            "check_words",
             "titles",
             "rung",
             "findings",
@@ -137,34 +219,20 @@ const ORDERS: &[(&str, &[&str])] = &[
             "view",
             "maps",
             "metrics",
-            "table",
-            "section",
+            // A table has charts and sentences, a section has tables.
+            "table section",
             "definitions",
             "published",
             "io_models",
             "added_cost",
             "cause",
             "threads",
-            "overview",
-            "aggregate",
-            "connection_costs",
-            "strace",
-            "goals",
-            "account",
-            "evidence",
-            "frontier",
-            "sentence",
-            "notes",
-            "tables",
-            "chart",
-            "guidance",
-            "kernels",
-            "sections",
+            // Tables stand behind charts, which are drawn in the page that has both.
+            "overview aggregate connection_costs strace goals account evidence frontier sentence notes tables chart \
+             contrasts guidance kernels sections html chart_page",
             "markdown",
             "terminal",
-            "html",
             "run_pair",
-            "chart_page",
             "observation",
         ],
     ),
@@ -178,16 +246,20 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
 
 fn check_crate(files: &[SourceFile], name: &str, order: &[&str]) -> Vec<Finding> {
     let folder = format!("crates/{name}/src/");
-    let own = files.iter().filter_map(|file| Some((module_of(file.path.strip_prefix(&folder)?)?, file)));
-    let own: Vec<(&str, &SourceFile)> = own.collect();
+    let all: Vec<Module> = files.iter().filter_map(|file| Module::of(file, &folder)).collect();
+    let tests = test_modules(&all);
+    let is_test = |module: &&Module| tests.iter().any(|path| module.path.starts_with(path));
+    let own: Vec<&Module> = all.iter().filter(|it| !it.path.is_empty() && !is_test(it)).collect();
     let is_named = |module: &str| order.iter().any(|line| line.split(' ').any(|name| name == module));
-    let rest: BTreeSet<&str> = own.iter().map(|(module, _)| *module).filter(|it| !is_named(it)).collect();
+    let rest: BTreeSet<&str> = own.iter().map(|it| it.path[0]).filter(|it| !is_named(it)).collect();
     let rest = rest.into_iter().collect::<Vec<_>>().join(" ");
     let order: Vec<&str> = order.iter().map(|line| if *line == "*" { rest.as_str() } else { line }).collect();
+    let root = all.iter().find(|module| module.path.is_empty());
+    let reexports = root.map(reexports).unwrap_or_default();
     let mut findings: Vec<Finding> =
-        own.iter().flat_map(|(module, file)| check_file(module, file, &order)).collect();
+        own.iter().flat_map(|module| check_module(module, &order, &reexports)).collect();
     let named = order.iter().flat_map(|line| line.split(' ')).filter(|module| !module.is_empty());
-    let gone = named.filter(|module| own.iter().all(|(found, _)| found != module));
+    let gone = named.filter(|module| own.iter().all(|found| found.path[0] != *module));
     if !own.is_empty() {
         findings.extend(gone.map(|module| {
             let message = format!("`{module}` of {name} is gone; take it out of ORDERS");
@@ -197,49 +269,124 @@ fn check_crate(files: &[SourceFile], name: &str, order: &[&str]) -> Vec<Finding>
     findings
 }
 
-/// The top-level module a file belongs to; `None` for the crate's root and for what is no Rust.
-fn module_of(path: &str) -> Option<&str> {
-    let first = path.split('/').next()?;
-    let module = if path.contains('/') { first } else { first.strip_suffix(".rs")? };
-    (path.ends_with(".rs") && !["lib", "main"].contains(&module)).then_some(module)
+/// A file of a crate as the module it is.
+struct Module<'a> {
+    /// Names from the crate's root on; none for the root itself.
+    path: Vec<&'a str>,
+    file: &'a str,
+    source: Source<'a>,
+    /// What of it is compiled for tests only.
+    tests: Vec<Range<usize>>,
 }
 
-fn check_file(module: &str, file: &SourceFile, order: &[&str]) -> Vec<Finding> {
-    let Some(text) = file.text.as_deref() else { return Vec::new() };
-    let place_of = |module: &str| order.iter().position(|line| line.split(' ').any(|name| name == module));
-    let Some(place) = place_of(module) else {
-        let message = format!("`{module}` has no place; add it to ORDERS in xtask/src/tidy/modules.rs");
-        return vec![Finding::new(&file.path, 1, "modules", message)];
+impl<'a> Module<'a> {
+    /// `None` for files that are elsewhere, or no Rust.
+    fn of(file: &'a SourceFile, folder: &str) -> Option<Self> {
+        let path = module_path(file.path.strip_prefix(folder)?)?;
+        let source = Source::new(file.text.as_deref()?);
+        let tests = source.test_ranges();
+        Some(Self { path, file: &file.path, source, tests })
+    }
+
+    fn is_test(&self, offset: usize) -> bool {
+        self.tests.iter().any(|range| range.contains(&offset))
+    }
+}
+
+/// The path of the module that a file of the source folder is; `None` for what is no Rust.
+fn module_path(file: &str) -> Option<Vec<&str>> {
+    let mut path: Vec<&str> = file.strip_suffix(".rs")?.split('/').collect();
+    if matches!(path[..], [.., "mod"] | ["lib"] | ["main"]) {
+        path.pop();
+    }
+    Some(path)
+}
+
+/// Modules with files of their own that are declared for tests only: all that is in them is test code.
+fn test_modules<'a>(modules: &'a [Module<'a>]) -> Vec<Vec<&'a str>> {
+    let declared = |module: &'a Module<'a>| {
+        let items = module.tests.iter().map(move |range| &module.source.code[range.clone()]);
+        items.filter_map(move |item| {
+            let (name, behind) = named_after(item, words(item, "mod").next()? + "mod".len());
+            behind.starts_with(';').then(|| [&module.path[..], &[name]].concat())
+        })
     };
-    let source = Source::new(text);
-    let tests = source.test_ranges();
-    let used = used_modules(&source.code);
-    let wrong = used.into_iter().filter(|(offset, used)| {
-        let is_later = place_of(used).is_some_and(|other| other > place);
-        is_later && !tests.iter().any(|range| range.contains(offset))
+    modules.iter().flat_map(declared).collect()
+}
+
+/// Names that the crate's root re-exports, each with the module it comes from.
+fn reexports<'a>(root: &'a Module<'a>) -> BTreeMap<&'a str, &'a str> {
+    let code = root.source.code.as_str();
+    let uses = words(code, "use").filter(|at| !root.is_test(*at));
+    let trees = uses.filter_map(|at| code[at + "use".len()..].split(';').next());
+    let names = trees.flat_map(|tree| {
+        let tree = tree.trim_start();
+        let tree = tree.strip_prefix("self::").or_else(|| tree.strip_prefix("crate::")).unwrap_or(tree);
+        let module = name_at(tree);
+        let leaves = tree[module.len()..].split(['{', '}', ',']);
+        // The last word: behind the path, and behind `as`.
+        leaves.filter_map(move |leaf| {
+            let name = leaf.trim().rsplit(|letter| !is_name_char(letter)).next()?;
+            (!name.is_empty()).then_some((name, module))
+        })
+    });
+    names.collect()
+}
+
+fn check_module(module: &Module, order: &[&str], reexports: &BTreeMap<&str, &str>) -> Vec<Finding> {
+    let place_of = |module: &str| order.iter().position(|line| line.split(' ').any(|name| name == module));
+    let own = module.path[0];
+    let Some(place) = place_of(own) else {
+        let message = format!("`{own}` has no place; add it to ORDERS in xtask/src/tidy/modules.rs");
+        return vec![Finding::new(module.file, 1, "modules", message)];
+    };
+    let used = used_names(module).into_iter().filter(|(offset, _)| !module.is_test(*offset));
+    let wrong = used.filter_map(|(offset, name)| {
+        let used = if place_of(name).is_some() { name } else { *reexports.get(name)? };
+        (place_of(used)? > place).then_some((offset, used))
     });
     wrong
         .map(|(offset, used)| {
-            let message = format!("`{module}` stands before `{used}` and must not use it");
-            Finding::new(&file.path, source.line_at(offset), "modules", message)
+            let message = format!("`{own}` stands before `{used}` and must not use it");
+            Finding::new(module.file, module.source.line_at(offset), "modules", message)
         })
         .collect()
 }
 
-/// Names that follow `crate::`, one or several in braces, with their offsets.
-fn used_modules(code: &str) -> Vec<(usize, &str)> {
+/// Names that follow the crate's root in paths, with their offsets.
+fn used_names<'a>(module: &'a Module<'a>) -> Vec<(usize, &'a str)> {
+    let code = module.source.code.as_str();
+    // In a module within the file `super` leads to the file's own.
+    let inner = inline_modules(code);
+    let to_root = "super::".repeat(module.path.len());
+    let upwards = ends_of_prefix(code, &to_root).filter(|at| !inner.iter().any(|range| range.contains(at)));
+    let roots = ends_of_prefix(code, "crate::").chain(upwards);
     let mut found = Vec::new();
-    for (start, path) in code.match_indices("crate::") {
-        if code[..start].ends_with('$') {
-            continue;
-        }
-        let from = start + path.len();
+    for from in roots {
         match code[from..].starts_with('{') {
             true => found.extend(names_in_braces(code, from)),
             false => found.push((from, name_at(&code[from..]))),
         }
     }
+    found.retain(|(_, name)| !name.is_empty());
     found
+}
+
+/// Where a path goes on that begins with `prefix`.
+fn ends_of_prefix<'a>(code: &'a str, prefix: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let begins =
+        move |start: &usize| !code[..*start].ends_with(|it| is_name_char(it) || matches!(it, '$' | ':'));
+    code.match_indices(prefix).map(|(start, _)| start).filter(begins).map(move |start| start + prefix.len())
+}
+
+/// Modules that are written out within the file.
+fn inline_modules(code: &str) -> Vec<Range<usize>> {
+    let bodies = words(code, "mod").filter_map(|at| {
+        let (_, behind) = named_after(code, at + "mod".len());
+        let open = code.len() - behind.len();
+        behind.starts_with('{').then(|| open..matching_close(code, open).unwrap_or(code.len()))
+    });
+    bodies.collect()
 }
 
 /// The first name of each item between braces, nested ones left alone.
@@ -264,8 +411,15 @@ fn names_in_braces(code: &str, open: usize) -> Vec<(usize, &str)> {
     found
 }
 
+/// The name that follows, and what comes behind it.
+fn named_after(code: &str, from: usize) -> (&str, &str) {
+    let rest = code[from..].trim_start();
+    let name = name_at(rest);
+    (name, rest[name.len()..].trim_start())
+}
+
 fn name_at(code: &str) -> &str {
-    let end = code.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(code.len());
+    let end = code.find(|letter| !is_name_char(letter)).unwrap_or(code.len());
     &code[..end]
 }
 
@@ -273,36 +427,98 @@ fn name_at(code: &str) -> &str {
 mod tests {
     use super::*;
 
+    /// The messages about `text`, among empty files for the other modules.
     fn messages(path: &str, text: &str) -> Vec<String> {
-        let order: &[&str] = &["low", "middle knot", "high"];
-        let file = SourceFile::text(path, text);
-        let module = module_of(path.strip_prefix("crates/x/src/").expect("it is one")).expect("it is one");
-        check_file(module, &file, order).into_iter().map(|found| found.message).collect()
+        messages_with(&[(path, text)])
     }
+
+    fn messages_with(texts: &[(&str, &str)]) -> Vec<String> {
+        let order: &[&str] = &["low", "middle knot", "high"];
+        let mut files: Vec<SourceFile> = texts
+            .iter()
+            .map(|(path, text)| SourceFile::text(&format!("crates/x/src/{path}"), text))
+            .collect();
+        let others = ["low", "middle", "knot", "high"].map(|name| format!("crates/x/src/{name}.rs"));
+        files.extend(others.iter().map(|path| SourceFile::text(path, "")));
+        check_crate(&files, "x", order).into_iter().map(|found| found.message).collect()
+    }
+
+    const WRONG: [&str; 1] = ["`low` stands before `high` and must not use it"];
 
     #[test]
     fn a_module_that_uses_a_later_one_is_found() {
-        let wrong = ["`low` stands before `high` and must not use it"];
-        assert_eq!(messages("crates/x/src/low.rs", "use crate::high::Thing;\n"), wrong);
-        assert_eq!(messages("crates/x/src/low/part.rs", "fn f() { crate::high::g() }\n"), wrong);
+        assert_eq!(messages("low.rs", "use crate::high::Thing;\n"), WRONG);
+        assert_eq!(messages("low/part.rs", "fn f() { crate::high::g() }\n"), WRONG);
         let several = "use crate::{\n    low::{self, high},\n    high::{A, B},\n};\n";
-        assert_eq!(messages("crates/x/src/low.rs", several), wrong);
+        assert_eq!(messages("low.rs", several), WRONG);
     }
 
     #[test]
     fn earlier_modules_tests_comments_and_macros_of_the_crate_are_no_breach() {
         let fine = "//! crate::high\nuse crate::{low, middle::X};\nfn f() { \"crate::high\"; $crate::high::g() }\n\
                     #[cfg(test)]\nmod tests { use crate::high; }\n";
-        assert_eq!(messages("crates/x/src/middle.rs", fine), Vec::<String>::new());
+        assert_eq!(messages("middle.rs", fine), Vec::<String>::new());
         for (module, other) in [("middle", "knot"), ("knot", "middle")] {
             let in_one_line = format!("use crate::{other}::Thing;\n");
-            assert!(messages(&format!("crates/x/src/{module}.rs"), &in_one_line).is_empty());
+            assert!(messages(&format!("{module}.rs"), &in_one_line).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_declared_for_tests_alone_is_no_breach_and_needs_no_place() {
+        let later = "use crate::high::Thing;\n";
+        let declared = "#[cfg(all(test, loom))]\nmod model;\n#[cfg(test)] mod tests;\n";
+        for tests in ["low/tests.rs", "low/tests/mod.rs", "low/tests/part/deep.rs", "low/model.rs"] {
+            let files = [("low/mod.rs", declared), (tests, later)];
+            assert_eq!(messages_with(&files), Vec::<String>::new(), "{tests}");
+        }
+        assert_eq!(messages_with(&[("low/mod.rs", "mod tests;\n"), ("low/tests.rs", later)]), WRONG);
+        let other = [("low/mod.rs", "#[cfg(test)] mod tests { mod part; }\n"), ("low/part.rs", later)];
+        assert_eq!(messages_with(&other), WRONG, "the declaration is of another module");
+        let of_root = [("lib.rs", "#[cfg(test)]\nmod fuzz;\n"), ("fuzz.rs", later)];
+        assert_eq!(messages_with(&of_root), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_name_that_the_root_re_exports_is_its_modules() {
+        let roots = [
+            "pub use high::Thing;\n",
+            "pub(crate) use self::high::part::{Other, inner::Thing};\n",
+            "pub use high::{\n    Real as Thing,\n    Other,\n};\n",
+        ];
+        for root in roots {
+            let used = |text| messages_with(&[("lib.rs", root), ("low.rs", text)]);
+            assert_eq!(used("use crate::Thing;\n"), WRONG, "{root}");
+            assert_eq!(used("use crate::{Thing::A, middle};\n"), [WRONG[0], WRONG_MIDDLE], "{root}");
+            assert_eq!(used("use crate::Unknown;\n"), Vec::<String>::new(), "{root}");
+        }
+        let for_tests = [("lib.rs", "#[cfg(test)]\nuse high::Thing;\n"), ("low.rs", "use crate::Thing;\n")];
+        assert_eq!(messages_with(&for_tests), Vec::<String>::new());
+    }
+
+    const WRONG_MIDDLE: &str = "`low` stands before `middle` and must not use it";
+
+    #[test]
+    fn super_counts_where_it_leads_to_the_root() {
+        for (path, text) in [
+            ("low.rs", "use super::high::Thing;\n"),
+            ("low/mod.rs", "use super::{high::Thing, low};\n"),
+            ("low/part.rs", "fn f() { super::super::high::g() }\n"),
+        ] {
+            assert_eq!(messages(path, text), WRONG, "{path}");
+        }
+        for (path, text) in [
+            ("low/part.rs", "use super::high::Thing;\n"),
+            ("low.rs", "mod inner { use super::high::Thing; }\n"),
+            ("low/part/deep.rs", "use super::super::high::Thing;\n"),
+        ] {
+            assert_eq!(messages(path, text), Vec::<String>::new(), "{path}: it is the folder's own");
         }
     }
 
     #[test]
     fn a_module_without_a_place_and_a_place_without_a_module_are_found() {
-        assert_eq!(messages("crates/x/src/other.rs", "").len(), 1);
+        assert_eq!(messages("other.rs", "").len(), 1);
         let files = [SourceFile::text("crates/x/src/low.rs", "")];
         let found = check_crate(&files, "x", &["low", "gone"]);
         assert!(found.len() == 1 && found[0].message.contains("`gone` of x is gone"), "{found:?}");
@@ -312,7 +528,7 @@ mod tests {
         ];
         let found = check_crate(&rest, "x", &["low", "*"]);
         assert!(found.len() == 1 && found[0].message.contains("`low` stands before `leaf`"), "{found:?}");
-        assert_eq!(module_of("lib.rs"), None);
-        assert_eq!(module_of("html/style.css"), None);
+        assert_eq!(module_path("lib.rs"), Some(Vec::new()));
+        assert_eq!(module_path("html/style.css"), None);
     }
 }

@@ -1,16 +1,16 @@
 //! Each maximum, met: folders, listed studies, judged studies, connections; and an end in good time.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{Read, Write},
     net::TcpStream,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
-use weir_dashboard::{CONNECTIONS_MAX, FOLDERS_MAX, JUDGED_MAX, LISTED_MAX};
+use weir_dashboard::{CONNECTIONS_ADDRESS_MAX, CONNECTIONS_MAX, FOLDERS_MAX, JUDGED_MAX, LISTED_MAX};
 
 use crate::{
-    client::{Answer, Running},
+    client::{Answer, Running, until},
     results::{folder, make_old, study},
 };
 
@@ -76,13 +76,23 @@ fn studies_are_found_by_what_is_in_their_names_also_older_ones_than_are_listed()
 }
 
 #[test]
-fn folders_beyond_the_maximum_are_told_of_and_not_looked_at() {
+fn of_more_folders_than_the_maximum_the_newest_are_looked_at_and_the_rest_is_told_of() {
     let results = folder("crowded");
     for number in 0..=FOLDERS_MAX {
         fs::create_dir(results.join(number.to_string())).expect("a folder can be made");
     }
+    // The one that the system names last, which whoever stops at the maximum does not see.
+    let last = fs::read_dir(&results).expect("a folder").last().expect("there are many").expect("an entry");
+    let old = SystemTime::now() - Duration::from_secs(3_600);
+    for entry in fs::read_dir(&results).expect("a folder").flatten() {
+        let made = File::open(entry.path()).expect("it can be opened");
+        made.set_modified(old).expect("a time can be set");
+    }
+    fs::write(last.path().join("study.db"), "").expect("a file can be written");
     let dashboard = Running::over(&results);
-    assert!(dashboard.get("/").body.contains("There are more folders than were looked at"));
+    let list = dashboard.get("/").body;
+    assert!(list.contains("There are more folders than were looked at"));
+    assert!(list.contains(&format!("<span class=\"name\">{}<", last.file_name().display())), "{list}");
 }
 
 #[test]
@@ -108,21 +118,27 @@ fn as_many_judged_studies_are_kept_as_is_stated_and_no_more() {
     assert_eq!(read(), JUDGED_MAX as u64 + 2, "the one that was asked for longest ago is not");
 }
 
-#[test]
-fn a_connection_beyond_the_maximum_waits_until_another_ends() {
-    let results = folder("connections");
-    let dashboard = Running::over(&results);
-    let ask = |stream: &mut TcpStream, path: &str| {
-        let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", dashboard.address);
-        write!(stream, "{head}\r\n").expect("it takes a request");
-    };
-    let mut open: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| dashboard.connect()).collect();
+/// Connections of one address that are served and stay open.
+fn held(dashboard: &Running, last: u8, count: usize) -> Vec<TcpStream> {
+    let mut open: Vec<TcpStream> = (0..count).map(|_| dashboard.connect_from(last)).collect();
     for stream in &mut open {
-        ask(stream, "/healthz");
+        write!(stream, "GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", dashboard.address)
+            .expect("it takes a request");
         let mut first = [0; 12];
         stream.read_exact(&mut first).expect("each of them is served");
         assert_eq!(&first, b"HTTP/1.1 200");
     }
+    open
+}
+
+#[test]
+fn a_connection_beyond_the_maximum_waits_until_another_ends() {
+    let results = folder("connections");
+    let dashboard = Running::over(&results);
+    let addresses = CONNECTIONS_MAX.div_ceil(CONNECTIONS_ADDRESS_MAX);
+    let all = (0..addresses).flat_map(|index| held(&dashboard, 2 + index as u8, CONNECTIONS_ADDRESS_MAX));
+    let mut open: Vec<TcpStream> = all.collect();
+    assert_eq!(open.len(), CONNECTIONS_MAX);
     let mut further = dashboard.connect();
     write!(further, "GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", dashboard.address)
         .expect("the kernel takes it");
@@ -130,6 +146,27 @@ fn a_connection_beyond_the_maximum_waits_until_another_ends() {
     let answer = Answer::read(further);
     assert_eq!(answer.status, 200);
     assert_eq!(metric(&answer, "connections"), CONNECTIONS_MAX as u64, "never one more");
+}
+
+#[test]
+fn an_address_with_as_many_connections_as_it_may_have_is_told_so_and_keeps_nobody_out() {
+    let results = folder("crowd");
+    let dashboard = Running::over(&results);
+    let mut crowd = held(&dashboard, 2, CONNECTIONS_ADDRESS_MAX);
+    let refused = Answer::read(dashboard.connect_from(2));
+    assert_eq!((refused.status, refused.header("retry-after")), (503, "5"), "{}", refused.head);
+    assert_eq!(refused.header("content-length"), refused.body.len().to_string());
+    let metrics = dashboard.get("/metrics");
+    assert_eq!(metric(&metrics, "connections_refused_total"), 1, "another address is served");
+    drop(crowd.pop());
+    until("a place", || {
+        let mut stream = dashboard.connect_from(2);
+        let line = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        // It may be closed already, by a dashboard that has not noticed yet that one has gone.
+        let mut answer = String::new();
+        let asked = stream.write_all(line.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+        asked.is_ok() && answer.starts_with("HTTP/1.1 200")
+    });
 }
 
 #[test]

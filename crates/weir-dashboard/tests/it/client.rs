@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use socket2::{Domain, Socket, Type};
 use weir_dashboard::{ControlSettings, Dashboard, Settings, Stop};
 use weir_report::Language;
 
@@ -37,6 +38,7 @@ impl Running {
             control,
             records: None,
             stats: Vec::new(),
+            finds_servers: false,
         };
         let dashboard = Dashboard::bind(settings).unwrap_or_else(|error| panic!("{error}"));
         let (address, stop) = (dashboard.address(), dashboard.stop());
@@ -46,6 +48,17 @@ impl Running {
     /// A connection to it.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream
+    }
+
+    /// One from another address of this machine: `127.0.0.LAST`.
+    pub fn connect_from(&self, last: u8) -> TcpStream {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let from = SocketAddr::from(([127, 0, 0, last], 0));
+        socket.bind(&from.into()).expect("every address of the loopback network is this machine's");
+        socket.connect(&self.address.into()).expect("it listens");
+        let stream = TcpStream::from(socket);
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         stream
     }

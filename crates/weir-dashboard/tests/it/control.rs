@@ -355,6 +355,7 @@ fn on_an_address_that_others_reach_only_named_origins_may_act() {
         }),
         records: None,
         stats: Vec::new(),
+        finds_servers: false,
     };
     let told = |origins: &[&str]| {
         let refused = Dashboard::bind(settings(origins)).err().expect("it does not start");

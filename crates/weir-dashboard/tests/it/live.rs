@@ -2,14 +2,14 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
 };
 
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
-use weir_dashboard::WATCHERS_MAX;
+use weir_dashboard::{WATCHERS_ADDRESS_MAX, WATCHERS_MAX};
 use weir_store::{NewStudy, Store, StoredBlock};
 
 use crate::{
@@ -54,9 +54,14 @@ struct Watcher(BufReader<TcpStream>);
 
 impl Watcher {
     fn of(dashboard: &Running, query: &str) -> Self {
-        let mut stream = dashboard.connect();
-        write!(stream, "GET /live/events{query} HTTP/1.1\r\nHost: {}\r\n\r\n", dashboard.address)
-            .expect("it takes a request");
+        Self::from(dashboard, 1, query)
+    }
+
+    /// One at this address of the machine.
+    fn from(dashboard: &Running, last: u8, query: &str) -> Self {
+        let mut stream = dashboard.connect_from(last);
+        let head = format!("Host: {}\r\nConnection: close", dashboard.address);
+        write!(stream, "GET /live/events{query} HTTP/1.1\r\n{head}\r\n\r\n").expect("it takes a request");
         Self(BufReader::new(stream))
     }
 
@@ -71,6 +76,13 @@ impl Watcher {
             }
         }
     }
+
+    /// What comes before its stream ends.
+    fn rest(&mut self) -> String {
+        let mut rest = String::new();
+        self.0.read_to_string(&mut rest).expect("its end in time");
+        rest
+    }
 }
 
 #[test]
@@ -82,6 +94,7 @@ fn a_browser_is_told_of_each_block_of_the_estimate_and_of_the_end() {
     let mut session = Session::repeating(&ran, &results.join("one"));
     let mut watcher = Watcher::of(&dashboard, "?lang=en");
     let first = watcher.until("0 of ");
+    assert!(first.contains("about ") && first.contains(" left"), "{first}");
     assert!(first.contains("Too few rounds or blocks") && first.contains("/study/one?lang=en"), "{first}");
     session.store_next();
     watcher.until("1 of ");
@@ -130,20 +143,28 @@ fn a_store_that_is_busy_for_a_moment_is_read_when_it_is_free_though_nothing_was_
 }
 
 #[test]
-fn as_many_may_watch_as_is_stated_and_no_more() {
+fn as_many_may_watch_as_is_stated_and_the_oldest_of_an_address_makes_room() {
     let results = folder("live-many");
     let dashboard = Running::over(&results);
-    let mut watching: Vec<Watcher> = (0..WATCHERS_MAX).map(|_| Watcher::of(&dashboard, "")).collect();
+    let watch = |last: u8| Watcher::from(&dashboard, last, "");
+    let addresses = WATCHERS_MAX.div_ceil(WATCHERS_ADDRESS_MAX);
+    let mut oldest = watch(2);
+    oldest.until("No session works");
+    let others = (0..addresses).flat_map(|index| vec![2 + index as u8; WATCHERS_ADDRESS_MAX]).skip(1);
+    let mut watching: Vec<Watcher> = others.map(watch).collect();
+    assert_eq!(watching.len() + 1, WATCHERS_MAX);
     watching.iter_mut().for_each(|watcher| drop(watcher.until("No session works")));
-    let refused = dashboard.get("/live/events");
-    assert_eq!(refused.status, 503, "{}", refused.body);
+    let mut further = watch(2);
+    further.until("No session works");
+    assert!(oldest.rest().contains("event: replaced"), "it is told why its stream ends");
     assert!(dashboard.get("/metrics").body.contains(&format!("weir_dashboard_watchers {WATCHERS_MAX}")));
+    let page = dashboard.get("/live?lang=ko");
+    assert!(page.body.contains("hidden") && page.body.contains("따라가지 못하고"), "{}", page.body);
     let script = dashboard.get("/live.js");
     assert!(
         script.header("content-type").starts_with("text/javascript") && script.body.contains("EventSource")
     );
-    let policy = dashboard.get("/live");
-    assert!(policy.header("content-security-policy").contains("script-src 'self'; connect-src 'self'"));
+    assert!(page.header("content-security-policy").contains("script-src 'self'; connect-src 'self'"));
 }
 
 /// A head that a browser sends for an event stream is answered as one.

@@ -157,6 +157,7 @@ fn bound(folder: &Path, listen: &str) -> DashboardError {
         control: None,
         records: None,
         stats: Vec::new(),
+        finds_servers: false,
     };
     Dashboard::bind(settings).err().expect("it does not start")
 }

@@ -5,12 +5,12 @@
 //! operations at once is an error with that reason, because a thread can block in one call only. Output is written when
 //! the future yields, and blocks the thread until the kernel has taken it. There is no mailbox.
 //!
-//! Another thread reaches this one between two calls. A receive blocks no longer than [`PATIENCE`]; a connection that
-//! was silent for so long is waited for together with the wake-up descriptor, by `poll`, and so hears of a drain at
-//! once. A busy connection never pays for that. Ending a receive at once by `shutdown(SHUT_RD)` would cost replies. The
-//! kernel answers bytes that arrive for a socket that was shut down for reading and has sent its own end with a reset,
-//! and a reset overtakes whatever the peer has not read yet or was not sent yet. A listener has no such bytes, and is
-//! shut down.
+//! Another thread reaches this one between two calls. A receive blocks no longer than [`RECEIVE_WAIT_MAX`]; a
+//! connection that was silent for so long is waited for together with the wake-up descriptor, by `poll`, and so hears
+//! of a drain at once. A busy connection never pays for that. Ending a receive at once by `shutdown(SHUT_RD)` would
+//! cost replies. The kernel answers bytes that arrive for a socket that was shut down for reading and has sent its own
+//! end with a reset, and a reset overtakes whatever the peer has not read yet or was not sent yet. A listener has no
+//! such bytes, and is shut down.
 //!
 //! Files are read and written by direct calls, which end before the future is asked again.
 //!
@@ -33,28 +33,28 @@ use rustix::{
 use socket2::SockRef;
 
 use super::{
-    DriverOps, Parts, Wait,
-    files::{self, Answer, Stage},
-    output::{Outlet, Output},
-    readiness::ACCEPT_RETRY,
-    socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
+    contract::{DriverOps, DriverParts, Wait},
+    error::{self, ACCEPT_RETRY, AcceptFailure, StoredError},
+    files::{self, FileOperation, FileResult},
+    send_state::{SendAccess, SendState},
+    socket::{self, ListenOptions, Reserve},
 };
 use crate::{
+    address::Address,
+    clock::{Instant, monotonic},
     counters::Counters,
-    net::Address,
-    outbound::Front,
     pool::{Lease, SizeChoice},
-    slots::{SlotId, Slots},
-    time::{Instant, monotonic},
+    send_queue::Front,
+    slab::{Slab, SlotId},
 };
 
 /// Longest a receive blocks before the thread looks whether another one wants something of it, and from then on waits
 /// for both. Who counts the calls of a slice waits longer than this before it (`SETTLE_BLOCKING` in the laboratory's
 /// `process/round.rs`): silent threads go over from one call to the other meanwhile.
-const PATIENCE: Duration = Duration::from_millis(50);
+const RECEIVE_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// The same for a send and a connect.
-const SLICE: Duration = Duration::from_millis(500);
+const CALL_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// Longest a call blocks while sockets linger, which are looked at between two calls.
 const LINGER_LOOK: Duration = Duration::from_millis(10);
@@ -80,7 +80,7 @@ mod wait;
 use wait::wait_writable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
+enum BlockedOn {
     Accept,
     Connect,
     Receive,
@@ -99,7 +99,7 @@ struct Socket {
     error: Option<StoredError>,
     /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
     has_rest: bool,
-    output: Output,
+    send: SendState,
     size: SizeChoice,
     /// The time limits set on the socket, to set them only when they change.
     receive_limit: Option<Duration>,
@@ -118,13 +118,13 @@ struct Socket {
 
 /// The driver.
 pub(crate) struct Blocking {
-    parts: Parts,
-    sockets: Slots<Socket>,
+    parts: DriverParts,
+    sockets: Slab<Socket>,
     dirty: Vec<SlotId>,
-    waiting: Option<(SlotId, Operation, Waker)>,
+    waiting: Option<(SlotId, BlockedOn, Waker)>,
     /// What was waited for before, in the same poll: given up (a time limit passed), or waited for at the same time,
     /// which shows when it is waited for again first.
-    displaced: Option<(SlotId, Operation)>,
+    displaced: Option<(SlotId, BlockedOn)>,
     /// Sockets whose last send did not take everything, each once.
     stuck: VecDeque<SlotId>,
     /// Sockets whose handle is gone, in the order of their deadlines, each once.
@@ -142,8 +142,8 @@ fn two_at_once() -> io::Error {
 }
 
 impl Blocking {
-    pub(crate) fn new(parts: Parts) -> io::Result<Self> {
-        let sockets = Slots::new(parts.config.limits.sockets_max);
+    pub(crate) fn new(parts: DriverParts) -> io::Result<Self> {
+        let sockets = Slab::new(parts.config.limits.sockets_max);
         Ok(Self {
             reserve: Reserve::new(parts.config.limits.descriptors_reserved, parts.wake.as_fd()),
             parts,
@@ -175,7 +175,7 @@ impl Blocking {
             end_of_stream: false,
             error: None,
             has_rest: false,
-            output: Output::default(),
+            send: SendState::default(),
             size: SizeChoice::default(),
             receive_limit: None,
             send_limit: None,
@@ -186,7 +186,7 @@ impl Blocking {
             discarding: false,
         };
         let limit = self.parts.config.limits.sockets_max;
-        let id = self.sockets.insert(socket).map_err(|_| socket::too_many(limit))?;
+        let id = self.sockets.insert(socket).map_err(|_| error::too_many(limit))?;
         if connected && !is_listener {
             self.parts.counters.connections_open.increment();
         }
@@ -194,7 +194,7 @@ impl Blocking {
     }
 
     /// Notes what the next turn shall wait for.
-    fn wait_for<T>(&mut self, id: SlotId, operation: Operation, waker: &Waker) -> Poll<io::Result<T>> {
+    fn wait_for<T>(&mut self, id: SlotId, operation: BlockedOn, waker: &Waker) -> Poll<io::Result<T>> {
         let wanted = (id, operation);
         match &self.waiting {
             Some((other, present, _)) if (*other, *present) != wanted => {
@@ -214,16 +214,16 @@ impl Blocking {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
         let (mut stuck, mut last_start) = (false, None);
-        while !socket.output.queue.is_empty() && socket.error.is_none() && !stuck {
+        while !socket.send.queue.is_empty() && socket.error.is_none() && !stuck {
             match socket.send(limit, counters) {
                 Ok((sent, offered)) => {
                     counters.sends.increment();
                     counters.bytes_sent.add(sent as u64);
                     counters.sends_short.add(u64::from(sent < offered));
-                    socket.output.queue.consume(sent);
+                    socket.send.queue.consume(sent);
                     socket.refusals = 0;
                     stuck = sent < offered;
-                    if !stuck && !socket.output.queue.is_empty() && !limit.is_zero() {
+                    if !stuck && !socket.send.queue.is_empty() && !limit.is_zero() {
                         // Only a queue of very many chunks takes several calls, and a look at the clock.
                         let now = monotonic();
                         stuck = now > *last_start.get_or_insert(now + limit);
@@ -247,7 +247,7 @@ impl Blocking {
             self.stuck.push_back(id);
         }
         socket.stuck = stuck;
-        if !stuck && std::mem::take(&mut socket.output.end_wanted) && socket.error.is_none() {
+        if !stuck && std::mem::take(&mut socket.send.end_wanted) && socket.error.is_none() {
             socket.shut_down_output(&self.parts.counters);
         }
     }
@@ -261,9 +261,9 @@ impl Blocking {
             if socket.closing_at.is_some() {
                 continue;
             }
-            self.write(id, limit.map_or(SLICE, |limit| limit.min(SLICE)));
+            self.write(id, limit.map_or(CALL_WAIT_MAX, |limit| limit.min(CALL_WAIT_MAX)));
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.output.wake();
+                socket.send.wake();
             }
             return true;
         }
@@ -272,8 +272,8 @@ impl Blocking {
 
     /// Waits until at most `limit_bytes` are queued; each send that did not take everything wakes.
     fn poll_output(&mut self, id: SlotId, limit_bytes: usize, waker: &Waker) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        socket.output.poll_at_most(socket.error, limit_bytes, limit_bytes, waker)
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
+        socket.send.poll_at_most(socket.error, limit_bytes, limit_bytes, waker)
     }
 
     /// One receive; what it brings is kept in the socket. False: there is no buffer, and a later turn tries again.
@@ -339,7 +339,7 @@ impl Blocking {
                 self.reserve.note(descriptor.as_raw_fd());
                 socket.accepted = Some(descriptor);
             }
-            Err(error) => match socket::accept_failure(error) {
+            Err(error) => match error::accept_failure(error) {
                 AcceptFailure::Empty | AcceptFailure::Again => {}
                 AcceptFailure::Starved => self.starve(),
                 AcceptFailure::Unforeseen => {
@@ -405,16 +405,16 @@ impl Blocking {
     }
 
     /// Performs what the future waits for.
-    fn perform(&mut self, id: SlotId, operation: Operation, limit: Option<Duration>) -> io::Result<()> {
+    fn perform(&mut self, id: SlotId, operation: BlockedOn, limit: Option<Duration>) -> io::Result<()> {
         let at_most = |slice: Duration| Some(limit.map_or(slice, |limit| limit.min(slice)));
         match operation {
             // Another thread ends it by shutting the listener down.
-            Operation::Accept => self.accept(id, limit),
-            Operation::Connect => self.connect_now(id, at_most(SLICE)),
-            Operation::Receive if self.draining => _ = self.receive(id, Some(Duration::ZERO)),
-            Operation::Receive => {
+            BlockedOn::Accept => self.accept(id, limit),
+            BlockedOn::Connect => self.connect_now(id, at_most(CALL_WAIT_MAX)),
+            BlockedOn::Receive if self.draining => _ = self.receive(id, Some(Duration::ZERO)),
+            BlockedOn::Receive => {
                 if self.sockets.get(id).is_none_or(|socket| !socket.silent) || self.await_input(id, limit)? {
-                    self.receive(id, at_most(PATIENCE));
+                    self.receive(id, at_most(RECEIVE_WAIT_MAX));
                 }
             }
         }
@@ -428,9 +428,9 @@ impl Socket {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
         }
-        if !self.output.queue.is_empty() {
+        if !self.send.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd(), counters);
-            self.output.queue.clear();
+            self.send.queue.clear();
         }
     }
 
@@ -455,11 +455,11 @@ impl Socket {
         counters.send_calls.increment();
         #[cfg(test)]
         tests::refuse()?;
-        if let Some(Front::File(range)) = self.output.queue.front() {
+        if let Some(Front::File(range)) = self.send.queue.front() {
             let offered = range.length.min(FILE_CALL_BYTES_MAX);
             return self.send_file(offered, limit, counters);
         }
-        let send = || socket::send_front(self.descriptor.as_fd(), &self.output.queue, flags);
+        let send = || socket::send_front(self.descriptor.as_fd(), &self.send.queue, flags);
         let sent = counters.clock.call(send)?;
         Ok((sent.bytes, sent.offered))
     }
@@ -472,7 +472,7 @@ impl Socket {
         counters: &Counters,
     ) -> Result<(usize, usize), Errno> {
         let descriptor = self.descriptor.as_fd();
-        let sent = files::pass_front(&mut self.output.queue, counters, |range| {
+        let sent = files::pass_front(&mut self.send.queue, counters, |range| {
             if limit.is_zero() {
                 files::send_part_without_waiting(descriptor, range, offered, counters)
             } else {
@@ -519,7 +519,7 @@ impl DriverOps for Blocking {
     }
 
     fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
-        let socket = self.sockets.remove(id).ok_or_else(socket::gone)?;
+        let socket = self.sockets.remove(id).ok_or_else(error::gone)?;
         if !socket.is_listener {
             self.parts.counters.connections_open.decrement();
         }
@@ -527,7 +527,7 @@ impl DriverOps for Blocking {
     }
 
     fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
@@ -545,19 +545,19 @@ impl DriverOps for Blocking {
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining {
-            return Poll::Ready(Err(socket::draining()));
+            return Poll::Ready(Err(error::draining()));
         }
-        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
         if let Some(descriptor) = socket.accepted.take() {
             self.displaced = None;
             let admitted = self.insert(descriptor, false, None);
-            return Poll::Ready(admitted.map_err(|error| socket::refuse(&self.parts.counters, error)));
+            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
         }
         if let Some(error) = socket.error.take() {
             // The next call tries again.
             return Poll::Ready(Err(error.into()));
         }
-        self.wait_for(listener, Operation::Accept, waker)
+        self.wait_for(listener, BlockedOn::Accept, waker)
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
@@ -566,9 +566,9 @@ impl DriverOps for Blocking {
     }
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(error::gone())) };
         match socket.error {
-            None if !socket.connected => self.wait_for(stream, Operation::Connect, waker),
+            None if !socket.connected => self.wait_for(stream, BlockedOn::Connect, waker),
             outcome => {
                 self.displaced = None;
                 Poll::Ready(outcome.map_or(Ok(()), |error| Err(error.into())))
@@ -577,7 +577,7 @@ impl DriverOps for Blocking {
     }
 
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(lease) = socket.received.take() {
             self.displaced = None;
             return Poll::Ready(Ok(Some(lease)));
@@ -593,40 +593,40 @@ impl DriverOps for Blocking {
             return Poll::Ready(Err(error.into()));
         }
         if self.draining && self.receive(stream, Some(Duration::ZERO)) {
-            let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+            let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
             return Poll::Ready(match (socket.received.take(), socket.error) {
                 (None, Some(error)) => Err(error.into()),
                 (lease, _) => Ok(lease),
             });
         }
-        self.wait_for(stream, Operation::Receive, waker)
+        self.wait_for(stream, BlockedOn::Receive, waker)
     }
 
     fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let high_water = self.parts.config.limits.output_high_water_bytes;
-        let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(socket::gone())) };
-        if socket.output.queue.len() > high_water && !socket.stuck {
-            self.write(stream, SLICE);
+        let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(error::gone())) };
+        if socket.send.queue.len() > high_water && !socket.stuck {
+            self.write(stream, CALL_WAIT_MAX);
         }
         self.poll_output(stream, high_water, waker)
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         if self.sockets.get(stream).is_some_and(|socket| !socket.stuck) {
-            self.write(stream, SLICE);
+            self.write(stream, CALL_WAIT_MAX);
         }
         self.poll_output(stream, 0, waker)
     }
 
-    fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>> {
-        let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
+    fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>> {
+        let Socket { send, error, .. } = self.sockets.get_mut(stream)?;
         let limit_bytes = self.parts.config.limits.output_high_water_bytes;
         let (dirty, pool) = (&mut self.dirty, &self.parts.send_pool);
-        Some(Outlet { output, error: *error, limit_bytes, dirty, pool })
+        Some(SendAccess { send, error: *error, limit_bytes, dirty, pool })
     }
 
-    fn poll_file(&mut self, stage: &mut Stage, _waker: &Waker) -> Poll<Answer> {
-        match stage.take() {
+    fn poll_file(&mut self, operation: &mut FileOperation, _waker: &Waker) -> Poll<FileResult> {
+        match operation.take() {
             Some(request) => {
                 let (pool, counters) = (&self.parts.send_pool, &self.parts.counters);
                 Poll::Ready(files::perform_here(request, pool, counters))
@@ -635,7 +635,7 @@ impl DriverOps for Blocking {
         }
     }
 
-    fn forget_file(&mut self, _stage: &mut Stage) {}
+    fn forget_file(&mut self, _operation: &mut FileOperation) {}
 
     fn close(&mut self, id: SlotId) {
         let linger = self.parts.config.limits.linger;
@@ -645,7 +645,7 @@ impl DriverOps for Blocking {
         }
         let now = monotonic();
         socket.closing_at = Some(now + linger);
-        socket.output.waiter = None;
+        socket.send.waiter = None;
         if self.settle_one(id, now) {
             self.lingering.push_back(id);
         }
@@ -661,9 +661,9 @@ impl DriverOps for Blocking {
     fn flush(&mut self) {
         for id in std::mem::take(&mut self.dirty) {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            socket.output.dirty = false;
+            socket.send.dirty = false;
             if !socket.stuck {
-                self.write(id, SLICE);
+                self.write(id, CALL_WAIT_MAX);
             }
         }
     }
@@ -717,7 +717,7 @@ impl DriverOps for Blocking {
                 socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
             }
             socket.fail(Errno::CONNABORTED, &self.parts.counters);
-            socket.output.wake();
+            socket.send.wake();
             if socket.closing_at.is_some() {
                 self.release(id);
             }
@@ -729,13 +729,13 @@ impl DriverOps for Blocking {
     }
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(socket).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         socket::local_address(socket.descriptor.as_fd())
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(stream).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         socket::peer_address(socket.descriptor.as_fd())
     }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use weir_record::kernel::KernelFeature;
+use weir_engine_types::kernel::KernelFeature;
 use weir_sys::readiness::{self, EpollEvent};
 
 use super::readiness::{Backend, Interest, Linux, Ready};

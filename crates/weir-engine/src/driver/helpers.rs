@@ -21,10 +21,10 @@ use std::{
 };
 
 use super::{
-    Parts,
-    files::{Answer, Operations, Outcome, Request, Stage, Step, perform},
+    contract::DriverParts,
+    files::{FileOperation, FileResult, Operations, Outcome, Request, Step, perform},
 };
-use crate::{counters::Counters, slots::SlotId};
+use crate::{counters::Counters, slab::SlotId};
 
 /// How long teardown waits for the calls that have been begun.
 const TEARDOWN: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 2000 });
@@ -43,7 +43,7 @@ struct Queue {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct HelperState {
     queue: Mutex<Queue>,
     /// There is a job, or the end.
     work: Condvar,
@@ -59,7 +59,7 @@ struct Shared {
 /// The helper threads of one runtime, and the operations they work on.
 #[derive(Debug)]
 pub(crate) struct Helpers {
-    shared: Arc<Shared>,
+    shared: Arc<HelperState>,
     operations: Operations<()>,
     threads_max: usize,
     /// Kept for its memory.
@@ -71,9 +71,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Helpers {
-    pub(crate) fn new(parts: &Parts) -> Self {
+    pub(crate) fn new(parts: &DriverParts) -> Self {
         let queue = Queue { jobs: VecDeque::new(), idle: 0, threads: 0, closed: false };
-        let shared = Shared {
+        let shared = HelperState {
             queue: Mutex::new(queue),
             work: Condvar::new(),
             ended: Condvar::new(),
@@ -92,12 +92,12 @@ impl Helpers {
     }
 
     /// Gives an operation to a thread when there is room for it, and waits for its answer.
-    pub(crate) fn poll(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
-        match self.operations.poll(stage, waker) {
+    pub(crate) fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
+        match self.operations.poll(operation, waker) {
             Step::Over(answer) => Poll::Ready(answer),
             Step::Pending => Poll::Pending,
             Step::Admitted(request) => {
-                let id = self.operations.begin(stage, waker, ());
+                let id = self.operations.begin(operation, waker, ());
                 self.submit(id, request);
                 Poll::Pending
             }
@@ -105,8 +105,8 @@ impl Helpers {
     }
 
     /// Nobody waits for an operation any more.
-    pub(crate) fn forget(&mut self, stage: &mut Stage) {
-        self.operations.forget(stage);
+    pub(crate) fn forget(&mut self, operation: &mut FileOperation) {
+        self.operations.forget(operation);
     }
 
     fn submit(&mut self, id: SlotId, request: Request) {
@@ -149,7 +149,7 @@ impl Helpers {
     }
 }
 
-impl Shared {
+impl HelperState {
     /// What a thread does until the end.
     fn run(&self) {
         let mut queue = lock(&self.queue);
@@ -213,11 +213,11 @@ mod tests {
         config.limits.file_threads_max = threads_max;
         config.limits.file_operations_max = operations_max;
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
-        Helpers::new(&Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake)))
+        Helpers::new(&DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake)))
     }
 
-    fn open(path: &std::ffi::CStr) -> Stage {
-        Stage::New(Request::Open {
+    fn open(path: &std::ffi::CStr) -> FileOperation {
+        FileOperation::New(Request::Open {
             below: None,
             path: path.to_owned(),
             flags: OFlags::RDONLY,
@@ -234,12 +234,14 @@ mod tests {
     #[test]
     fn no_more_threads_start_than_the_limit_allows_and_every_call_is_answered() {
         let mut helpers = helpers(2, 8);
-        let mut stages: Vec<Stage> = (0..50).map(|_| open(c"/dev/null")).collect();
+        let mut operations: Vec<FileOperation> = (0..50).map(|_| open(c"/dev/null")).collect();
         let mut opened = 0;
-        while opened < stages.len() {
+        while opened < operations.len() {
             let mut progress = false;
-            for stage in stages.iter_mut().filter(|stage| !matches!(stage, Stage::Over)) {
-                if let Poll::Ready(answer) = helpers.poll(stage, Waker::noop()) {
+            for operation in
+                operations.iter_mut().filter(|operation| !matches!(operation, FileOperation::Over))
+            {
+                if let Poll::Ready(answer) = helpers.poll(operation, Waker::noop()) {
                     assert!(matches!(answer, Ok(Outcome::Opened(_))), "{answer:?}");
                     opened += 1;
                     progress = true;
@@ -256,18 +258,18 @@ mod tests {
     #[test]
     fn without_a_thread_the_call_is_made_in_place() {
         let mut helpers = helpers(1, 4);
-        let mut stage = open(c"/dev/null");
-        let Step::Admitted(request) = helpers.operations.poll(&mut stage, Waker::noop()) else {
+        let mut operation = open(c"/dev/null");
+        let Step::Admitted(request) = helpers.operations.poll(&mut operation, Waker::noop()) else {
             panic!("there is room");
         };
-        let id = helpers.operations.begin(&mut stage, Waker::noop(), ());
+        let id = helpers.operations.begin(&mut operation, Waker::noop(), ());
         // As when the kernel refuses the thread that was counted.
         let mut queue = lock(&helpers.shared.queue);
         queue.jobs.push_back((id, request));
         queue.threads = 1;
         drop(queue);
         helpers.do_without_thread();
-        assert!(matches!(helpers.poll(&mut stage, Waker::noop()), Poll::Ready(Ok(Outcome::Opened(_)))));
+        assert!(matches!(helpers.poll(&mut operation, Waker::noop()), Poll::Ready(Ok(Outcome::Opened(_)))));
     }
 
     #[test]
@@ -278,8 +280,8 @@ mod tests {
             .expect("a named pipe can be made");
         let mut helpers = helpers(1, 4);
         // Opening a pipe for reading waits for somebody who writes.
-        let mut stage = open(&path);
-        assert!(helpers.poll(&mut stage, Waker::noop()).is_pending());
+        let mut operation = open(&path);
+        assert!(helpers.poll(&mut operation, Waker::noop()).is_pending());
         while !lock(&helpers.shared.queue).jobs.is_empty() {
             thread::yield_now();
         }

@@ -13,11 +13,11 @@ use rustix::{
 };
 use socket2::{Domain, SockRef, Socket, Type};
 
-use super::{files::FILE_ENDED, unix_path};
+use super::unix_path;
 use crate::{
+    address::Address,
     counters::Counters,
-    net::Address,
-    outbound::{Front, Outbound},
+    send_queue::{Front, SendQueue},
 };
 
 /// Chunks gathered into one send.
@@ -139,7 +139,7 @@ pub(crate) struct Sent {
 
 /// Sends the bytes at the front of a queue, as far as the next file, in one call.
 #[inline]
-pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &Outbound, flags: SendFlags) -> Result<Sent, Errno> {
+pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &SendQueue, flags: SendFlags) -> Result<Sent, Errno> {
     let flags = flags | SendFlags::NOSIGNAL;
     let send = |bytes: &[u8]| rustix::net::send(socket, bytes, flags);
     pass_bytes(queue, send, |slices, more| {
@@ -151,7 +151,7 @@ pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &Outbound, flags: SendFl
 /// Hands the bytes at the front of a queue to one of two calls: a single piece to `send`, several to `send_slices`.
 #[inline]
 pub(crate) fn pass_bytes(
-    queue: &Outbound,
+    queue: &SendQueue,
     send: impl FnOnce(&[u8]) -> Result<usize, Errno>,
     send_slices: impl FnOnce(&[IoSlice<'_>], bool) -> Result<usize, Errno>,
 ) -> Result<Sent, Errno> {
@@ -274,83 +274,6 @@ const ACCEPT_BURST_MAX: RawFd = 4096;
 /// The number that the next descriptor gets. `None`: there is none.
 pub(crate) fn lowest_free(any: BorrowedFd<'_>) -> Option<RawFd> {
     fcntl_dupfd_cloexec(any, 0).ok().map(|descriptor| descriptor.as_raw_fd())
-}
-
-/// What to do after a failed accept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AcceptFailure {
-    /// Nothing is waiting.
-    Empty,
-    /// That one connection was lost, or a signal came: try again at once.
-    Again,
-    /// Descriptors or memory ran out: wait until some are free.
-    Starved,
-    /// Nothing that is known of single connections, or passes for certain: whoever accepts decides.
-    Unforeseen,
-}
-
-/// Sorts the errors of `accept(2)`; pending network errors of the new socket count as `Again`, as the manual asks.
-pub(crate) fn accept_failure(error: Errno) -> AcceptFailure {
-    match error {
-        Errno::AGAIN => AcceptFailure::Empty,
-        Errno::INTR
-        | Errno::CONNABORTED
-        | Errno::NETDOWN
-        | Errno::PROTO
-        | Errno::NOPROTOOPT
-        | Errno::HOSTDOWN
-        | Errno::NONET
-        | Errno::HOSTUNREACH
-        | Errno::OPNOTSUPP
-        | Errno::NETUNREACH
-        | Errno::NOSR
-        | Errno::SOCKTNOSUPPORT
-        | Errno::PROTONOSUPPORT
-        | Errno::TIMEDOUT
-        | Errno::PERM => AcceptFailure::Again,
-        Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => AcceptFailure::Starved,
-        _ => AcceptFailure::Unforeseen,
-    }
-}
-
-/// A name from the past: the socket it meant is gone.
-pub(crate) fn gone() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the socket is closed")
-}
-
-/// The runtime has as many sockets as its limit allows.
-pub(crate) fn too_many(limit: usize) -> io::Error {
-    let reason = format!("the runtime's limit of {limit} sockets is reached");
-    io::Error::new(io::ErrorKind::QuotaExceeded, reason)
-}
-
-/// An accepted connection for which there is no room is closed.
-pub(crate) fn refuse(counters: &Counters, error: io::Error) -> io::Error {
-    counters.accepts_refused.increment();
-    counters.closes.increment();
-    io::Error::new(io::ErrorKind::QuotaExceeded, error)
-}
-
-/// Accepting has ended because the runtime drains.
-pub(crate) fn draining() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::ConnectionAborted,
-        "the runtime is draining: it accepts no more connections",
-    )
-}
-
-/// An error that can be given to every later operation of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StoredError(pub(crate) Errno);
-
-impl From<StoredError> for io::Error {
-    fn from(error: StoredError) -> Self {
-        if error.0 == FILE_ENDED {
-            let reason = "a file that was being sent ended before the length that was asked for";
-            return io::Error::new(io::ErrorKind::UnexpectedEof, reason);
-        }
-        error.0.into()
-    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use rustix::{
 };
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::net::Address;
+use crate::address::Address;
 
 /// How often a folder that somebody has locked is tried again. Another server has it for microseconds.
 const LOCK_TRIES_MAX: u32 = 100;

@@ -120,7 +120,7 @@ pub(super) struct Receiver<T, W: AtomicWord = AtomicU32> {
     /// Nodes to give back, by producer and priority: the newest, the oldest, how many.
     returning: Box<[Option<(u32, u32, u32)>]>,
     /// Producers that waited for nodes and have some now.
-    owed: Vec<usize>,
+    room_waiters: Vec<usize>,
     batch: Vec<u32>,
 }
 
@@ -148,7 +148,7 @@ pub(super) fn queue<T, W: AtomicWord>(producers: usize, slots: usize) -> (Vec<Se
         queue,
         lists,
         returning: vec![None; pools].into(),
-        owed: Vec::new(),
+        room_waiters: Vec::new(),
         batch: Vec::with_capacity(count as usize),
     };
     (senders, receiver)
@@ -217,25 +217,25 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         };
         self.returning[pool] = Some((newest, oldest, count));
         if count > self.queue.slots / 4 {
-            self.give_back(pool);
+            self.return_nodes(pool);
         }
         Some((pool / 2, message))
     }
 
-    fn give_back(&mut self, pool: usize) {
+    fn return_nodes(&mut self, pool: usize) {
         if let Some((newest, oldest, _)) = self.returning[pool].take()
             && self.queue.attach(&self.queue.returned[pool], newest, oldest)
         {
-            self.owed.push(pool / 2);
+            self.room_waiters.push(pool / 2);
         }
     }
 
     /// Gives back the nodes of what was taken; adds the producers that waited for them, which must be woken.
-    pub(super) fn settle(&mut self, owed: &mut Vec<usize>) {
+    pub(super) fn return_room(&mut self, room_waiters: &mut Vec<usize>) {
         for pool in 0..self.returning.len() {
-            self.give_back(pool);
+            self.return_nodes(pool);
         }
-        owed.append(&mut self.owed);
+        room_waiters.append(&mut self.room_waiters);
     }
 
     /// Whether a message is there.
@@ -315,9 +315,9 @@ mod tests {
         assert_eq!(sender.push(Priority::Response, 4), Ok(false), "the other priority has its own");
         assert!(sender.await_room(Priority::Request));
         assert_eq!(receiver.pop(Priority::Request), Some((0, 1)));
-        let mut owed = Vec::new();
-        receiver.settle(&mut owed);
-        assert_eq!(owed, [0]);
+        let mut room_waiters = Vec::new();
+        receiver.return_room(&mut room_waiters);
+        assert_eq!(room_waiters, [0]);
         assert!(!sender.await_room(Priority::Request));
         assert_eq!(sender.push(Priority::Request, 3), Ok(false));
     }
@@ -344,7 +344,7 @@ mod tests {
         fn it_agrees_with_queues(slots in 1usize..5, steps in prop::collection::vec((0u8..6, 0usize..2), 0..200)) {
             let (mut senders, mut receiver) = queue::<usize, AtomicU32>(2, slots);
             let mut models: [VecDeque<(usize, usize)>; 2] = Default::default();
-            let (mut outstanding, mut asleep, mut owed) = ([[0; 2]; 2], false, Vec::new());
+            let (mut outstanding, mut asleep, mut room_waiters) = ([[0; 2]; 2], false, Vec::new());
             for (number, (step, choice)) in steps.into_iter().enumerate() {
                 let priority = if step % 2 == 0 { Priority::Response } else { Priority::Request };
                 match step {
@@ -364,7 +364,7 @@ mod tests {
                         prop_assert_eq!(receiver.pop(priority), models[priority.index()].pop_front());
                     }
                     _ if choice == 0 => {
-                        receiver.settle(&mut owed);
+                        receiver.return_room(&mut room_waiters);
                         outstanding = Default::default();
                         for (priority, model) in models.iter().enumerate() {
                             model.iter().for_each(|(from, _)| outstanding[*from][priority] += 1);

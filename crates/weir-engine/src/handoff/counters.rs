@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_record::orders::HandoffStats;
+use weir_engine_types::HandoffStats;
 
 use super::Strategy;
-use crate::counters::Counter;
+use crate::counter::Counter;
 
 /// Counters of one worker's port; the fields are those of [`HandoffStats`], where they are explained.
 #[derive(Debug)]

@@ -201,16 +201,16 @@ impl<T> Ends<T> {
     }
 
     /// Gives back the room of what was taken; adds the workers that waited for it, which must be woken.
-    pub(super) fn settle(&mut self, owed: &mut Vec<usize>) {
+    pub(super) fn return_room(&mut self, room_waiters: &mut Vec<usize>) {
         match self {
             Ends::Owner => {}
-            Ends::Locked { inward, .. } => inward.settle(owed),
-            Ends::Armed { inward, .. } => inward.settle(owed),
+            Ends::Locked { inward, .. } => inward.return_room(room_waiters),
+            Ends::Armed { inward, .. } => inward.return_room(room_waiters),
             Ends::Mesh(mesh) => {
                 for (from, receivers) in mesh.inward.iter_mut().enumerate() {
                     for receiver in receivers.iter_mut().flatten() {
-                        if receiver.settle() {
-                            owed.push(from);
+                        if receiver.return_room() {
+                            room_waiters.push(from);
                         }
                     }
                 }

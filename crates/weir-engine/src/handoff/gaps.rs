@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::Instant;
+use crate::clock::Instant;
 
 /// Of how many budgets a gap counts at most: after a long silence a few quick messages are enough to expect more.
 const BUDGETS_MAX: u32 = 4;

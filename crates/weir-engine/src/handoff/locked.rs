@@ -53,7 +53,7 @@ pub(super) struct Receiver<T> {
     queue: Arc<Queue<T>>,
     /// What was swapped out.
     taken: [Fifo<T>; 2],
-    owed: Vec<usize>,
+    room_waiters: Vec<usize>,
     every: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn queue<T>(producers: usize, slots: usize, every: bool) -> (Vec<Send
     let queue = Arc::new(Queue { queues: Mutex::new(queues), count: AtomicUsize::new(0), capacity });
     let sender = |from| Sender { queue: Arc::clone(&queue), from, every };
     let senders = (0..producers).map(sender).collect();
-    (senders, Receiver { queue, taken: [fifo(), fifo()], owed: Vec::new(), every })
+    (senders, Receiver { queue, taken: [fifo(), fifo()], room_waiters: Vec::new(), every })
 }
 
 impl<T> Sender<T> {
@@ -97,10 +97,11 @@ impl<T> Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    fn note_starved(owed: &mut Vec<usize>, queues: &mut Queues<T>) {
+    fn note_starved(room_waiters: &mut Vec<usize>, queues: &mut Queues<T>) {
         if std::mem::take(&mut queues.any_starved) {
             let starved = queues.starved.iter_mut().enumerate();
-            owed.extend(starved.filter_map(|(from, starved)| std::mem::take(starved).then_some(from)));
+            room_waiters
+                .extend(starved.filter_map(|(from, starved)| std::mem::take(starved).then_some(from)));
         }
     }
 
@@ -114,14 +115,14 @@ impl<T> Receiver<T> {
         }
         std::mem::swap(&mut self.taken[priority], &mut queues.by_priority[priority]);
         self.queue.count.store(queues.by_priority[0].len() + queues.by_priority[1].len(), Ordering::Release);
-        Self::note_starved(&mut self.owed, &mut queues);
+        Self::note_starved(&mut self.room_waiters, &mut queues);
     }
 
     fn pop_one(&mut self, priority: Priority) -> Option<(usize, T)> {
         let mut queues = self.queue.lock();
         let message = queues.by_priority[priority.index()].pop_front()?;
         self.queue.count.store(queues.by_priority[0].len() + queues.by_priority[1].len(), Ordering::Release);
-        Self::note_starved(&mut self.owed, &mut queues);
+        Self::note_starved(&mut self.room_waiters, &mut queues);
         Some(message)
     }
 
@@ -138,8 +139,8 @@ impl<T> Receiver<T> {
     }
 
     /// Adds the producers that waited for room, which must be woken.
-    pub(super) fn settle(&mut self, owed: &mut Vec<usize>) {
-        owed.append(&mut self.owed);
+    pub(super) fn return_room(&mut self, room_waiters: &mut Vec<usize>) {
+        room_waiters.append(&mut self.room_waiters);
     }
 
     /// Whether a message is there.
@@ -172,9 +173,9 @@ mod tests {
             assert_eq!(sender.push(Priority::Request, 3), Err(3));
             assert!(sender.await_room(Priority::Request) && !sender.await_room(Priority::Response));
             assert_eq!(receiver.pop(Priority::Request), Some((0, 1)));
-            let mut owed = Vec::new();
-            receiver.settle(&mut owed);
-            assert_eq!(owed, [0]);
+            let mut room_waiters = Vec::new();
+            receiver.return_room(&mut room_waiters);
+            assert_eq!(room_waiters, [0]);
             assert!(!sender.await_room(Priority::Request));
         }
     }

@@ -210,7 +210,7 @@ fn room<W: AtomicWord + Send + Sync + 'static>() {
             }
         });
         assert_eq!(receiver.pop(), Some(1));
-        if receiver.settle() {
+        if receiver.return_room() {
             producer.thread().unpark();
         }
         producer.join().unwrap();
@@ -231,9 +231,9 @@ fn nodes<W: AtomicWord + Send + Sync + 'static>() {
             }
         });
         assert_eq!(receiver.pop(Priority::Request), Some((0, 1)));
-        let mut owed = Vec::new();
-        receiver.settle(&mut owed);
-        owed.iter().for_each(|_| producer.thread().unpark());
+        let mut room_waiters = Vec::new();
+        receiver.return_room(&mut room_waiters);
+        room_waiters.iter().for_each(|_| producer.thread().unpark());
         producer.join().unwrap();
     });
 }

@@ -27,15 +27,16 @@ use super::{
     waiting::{Ready, Room, Wanted},
 };
 use crate::{
+    clock::monotonic,
     config::Driver,
-    driver::{Doorbell, StartError},
-    remote::Inbox,
-    runtime::{self, Attached, Core, Sight},
-    time::monotonic,
+    doorbell::Doorbell,
+    executor::{self, Core, PollReason, TurnHook},
+    inbox::Inbox,
+    probe::StartError,
 };
 
 /// How a worker is reached, once it is attached.
-struct Place {
+struct WakeTarget {
     inbox: Arc<Inbox>,
     doorbell: Arc<Doorbell>,
 }
@@ -44,7 +45,7 @@ struct Place {
 struct Group {
     strategy: Strategy,
     overflow_max: usize,
-    places: Box<[OnceLock<Place>]>,
+    targets: Box<[OnceLock<WakeTarget>]>,
     /// By worker: it takes nothing any more. Written once.
     ended: Box<[AtomicBool]>,
     /// By worker: something waits there because a queue was full. Written when that begins and when it is over.
@@ -80,7 +81,7 @@ pub(super) struct State<T> {
     /// Nothing was there when this worker went to sleep.
     slept_empty: bool,
     /// Workers to be woken because they waited for room; kept for its memory.
-    owed: Vec<usize>,
+    room_waiters: Vec<usize>,
     gaps: Option<Gaps>,
     /// This worker's word in `Group::publishing`.
     publishing: u32,
@@ -133,7 +134,7 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
     let group = Arc::new(Group {
         strategy: options.strategy,
         overflow_max: options.overflow_max.max(1),
-        places: (0..workers).map(|_| OnceLock::new()).collect(),
+        targets: (0..workers).map(|_| OnceLock::new()).collect(),
         ended: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         congested: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         publishing: (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect(),
@@ -154,7 +155,7 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
             taken: vec![0; workers],
             found: false,
             slept_empty: false,
-            owed: Vec::new(),
+            room_waiters: Vec::new(),
             gaps: spin_budget(workers, options).map(Gaps::new),
             publishing: 0,
             is_congested: false,
@@ -195,7 +196,7 @@ impl<T: Send + 'static> Port<T> {
         let local = &self.local;
         let outside =
             |_| StartError::Nothing("a port is attached inside a runtime, and there is none".into());
-        let core = runtime::current().map_err(outside)?;
+        let core = executor::current().map_err(outside)?;
         let unable = |reason: String| StartError::Unable { driver: core.kind, reason };
         if core.kind == Driver::Blocking {
             let reason = "it has one task a thread, and none that could take what other workers hand over";
@@ -215,11 +216,11 @@ impl<T: Send + 'static> Port<T> {
         let eventfd = Arc::clone(core.inbox.eventfd());
         let doorbell = Arc::new(Doorbell::new(eventfd, messages, Arc::clone(&core.counters)));
         // Set once: attaching twice was refused above.
-        let _ = local.group.places[local.own].set(Place { inbox: Arc::clone(&core.inbox), doorbell });
-        // Against `Group::place`: a producer that does not find this worker yet has its messages seen by the first
+        let _ = local.group.targets[local.own].set(WakeTarget { inbox: Arc::clone(&core.inbox), doorbell });
+        // Against `Group::target`: a producer that does not find this worker yet has its messages seen by the first
         // look.
         fence(Ordering::SeqCst);
-        if local.group.strategy != Strategy::Owner && local.group.places.len() > 1 {
+        if local.group.strategy != Strategy::Owner && local.group.targets.len() > 1 {
             core.attach_port(Box::new(Hook(Arc::clone(local))));
         }
         Ok(())
@@ -247,7 +248,7 @@ impl<T> Port<T> {
 
     /// Number of workers in the group.
     pub fn workers(&self) -> usize {
-        self.local.group.places.len()
+        self.local.group.targets.len()
     }
 
     /// The strategy of the group.
@@ -326,7 +327,7 @@ impl<T> Port<T> {
 impl<T> Port<T> {
     /// The descriptor by which others send messages to a worker's ring.
     pub(super) fn message_ring_of(&self, worker: usize) -> Option<Arc<std::os::fd::OwnedFd>> {
-        self.local.group.places[worker].get().and_then(|place| place.doorbell.messages())
+        self.local.group.targets[worker].get().and_then(|target| target.doorbell.messages())
     }
 }
 
@@ -344,11 +345,11 @@ impl<T> Destination<T> {
 
 impl Group {
     /// How to reach a worker; `None` before it is attached.
-    fn place(&self, worker: usize) -> Option<&Place> {
-        self.places[worker].get().or_else(|| {
-            // Either this sees the place, or the worker's first look sees what was published.
+    fn target(&self, worker: usize) -> Option<&WakeTarget> {
+        self.targets[worker].get().or_else(|| {
+            // Either this sees the target, or the worker's first look sees what was published.
             fence(Ordering::SeqCst);
-            self.places[worker].get()
+            self.targets[worker].get()
         })
     }
 
@@ -363,48 +364,48 @@ impl Group {
         }
         // Against `State::note_congested` and `Port::attach`: either the end is seen there, or the wait for it here.
         fence(Ordering::SeqCst);
-        for (place, congested) in self.places.iter().zip(&self.congested) {
+        for (target, congested) in self.targets.iter().zip(&self.congested) {
             if congested.load(Ordering::Relaxed)
-                && let Some(place) = place.get()
-                && place.inbox.announce()
+                && let Some(target) = target.get()
+                && target.inbox.announce()
             {
-                place.doorbell.ring();
+                target.doorbell.ring();
             }
         }
-        if let Some(place) = self.places[worker].get() {
-            place.doorbell.refuse_messages();
+        if let Some(target) = self.targets[worker].get() {
+            target.doorbell.refuse_messages();
         }
     }
 
     /// Announces what was published for a worker. With a runtime in its turn a sleeper may be sent a message.
     fn announce(&self, own: usize, to: usize, core: Option<&Core>) {
-        let Some(place) = self.place(to) else { return };
+        let Some(target) = self.target(to) else { return };
         let counters = &self.counters[own];
         match self.strategy {
             Strategy::Owner => {}
             Strategy::Naive | Strategy::Edge | Strategy::Armed => {
                 // The flag decides nothing here: it tells the consumer that its wake was no accident.
-                place.inbox.announce();
-                place.doorbell.ring();
+                target.inbox.announce();
+                target.doorbell.ring();
                 counters.wakes_sent.increment();
             }
-            Strategy::Mesh | Strategy::MeshSpin | Strategy::MsgRing => self.wake_sleeper(own, place, core),
+            Strategy::Mesh | Strategy::MeshSpin | Strategy::MsgRing => self.wake_sleeper(own, target, core),
         }
     }
 
     /// Wakes a worker if it sleeps.
-    fn wake_sleeper(&self, own: usize, place: &Place, core: Option<&Core>) {
+    fn wake_sleeper(&self, own: usize, target: &WakeTarget, core: Option<&Core>) {
         let counters = &self.counters[own];
-        if !place.inbox.announce() {
+        if !target.inbox.announce() {
             counters.wakes_suppressed.increment();
             return;
         }
         counters.wakes_sent.increment();
         match core {
             Some(core) if self.strategy == Strategy::MsgRing => {
-                core.with_driver(|driver| driver.send_message(&place.doorbell));
+                core.with_driver(|driver| driver.send_message(&target.doorbell));
             }
-            _ => place.doorbell.ring(),
+            _ => target.doorbell.ring(),
         }
     }
 }
@@ -584,7 +585,7 @@ impl<T> State<T> {
     }
 
     /// Gives back the room of what was taken, and tells those who wait for it.
-    fn settle(&mut self, local: &Local<T>, core: Option<&Core>) {
+    fn return_room(&mut self, local: &Local<T>, core: Option<&Core>) {
         let group = &local.group;
         let mut count = 0;
         for (from, taken) in self.taken.iter_mut().enumerate() {
@@ -599,14 +600,14 @@ impl<T> State<T> {
         if let Some(gaps) = &mut self.gaps {
             gaps.observe(monotonic(), count);
         }
-        let mut owed = std::mem::take(&mut self.owed);
-        self.ends.settle(&mut owed);
-        for worker in owed.drain(..) {
-            if let Some(place) = group.place(worker) {
-                group.wake_sleeper(local.own, place, core);
+        let mut room_waiters = std::mem::take(&mut self.room_waiters);
+        self.ends.return_room(&mut room_waiters);
+        for worker in room_waiters.drain(..) {
+            if let Some(target) = group.target(worker) {
+                group.wake_sleeper(local.own, target, core);
             }
         }
-        self.owed = owed;
+        self.room_waiters = room_waiters;
     }
 }
 
@@ -614,7 +615,7 @@ impl<T> State<T> {
 fn end_turn<T>(local: &Local<T>, core: Option<&Core>) {
     let mut leftovers = Leftovers { wakers: Vec::new(), lost: Vec::new() };
     let mut state = local.state.borrow_mut();
-    state.settle(local, core);
+    state.return_room(local, core);
     if !state.pending.is_empty() {
         state.begin_publishing(&local.group, local.own);
     }
@@ -647,18 +648,18 @@ impl<T> Hook<T> {
     }
 }
 
-impl<T> Attached for Hook<T> {
+impl<T> TurnHook for Hook<T> {
     fn end_turn(&self, core: &Core, in_turn: bool) {
         end_turn(&self.0, in_turn.then_some(core));
     }
 
-    fn look(&self, core: &Core, sight: Sight) -> bool {
+    fn look(&self, core: &Core, reason: PollReason) -> bool {
         let mut state = self.0.state.borrow_mut();
         let is_awaited = state.ready.iter().any(Option::is_some);
-        if !is_awaited && sight == Sight::Turn || !state.ends.has_some() {
+        if !is_awaited && reason == PollReason::Turn || !state.ends.has_some() {
             return false;
         }
-        if sight == Sight::Unannounced && state.slept_empty {
+        if reason == PollReason::Unannounced && state.slept_empty {
             // In this order: whoever is done publishing has announced it before.
             let publishing = |word: &CachePadded<AtomicU32>| !word.load(Ordering::Acquire).is_multiple_of(2);
             if !self.0.group.publishing.iter().any(publishing) && !core.inbox.flag.is_notified() {

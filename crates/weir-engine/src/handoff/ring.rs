@@ -2,8 +2,8 @@
 //!
 //! The producer writes slots and publishes them together; the consumer takes them and gives the slots back together.
 //! Each side keeps a copy of the other's position and looks at the real one only when the copy says full or empty. It
-//! wakes nobody: whoever publishes announces it (`crate::wake`), and [`Receiver::settle`] says when the producer waits
-//! for room.
+//! wakes nobody: whoever publishes announces it (`crate::wake`), and [`Receiver::return_room`] says when the producer
+//! waits for room.
 //!
 //! Waiting for room loses no wake: the producer sets `starved`, passes a full fence and looks for room once more; the
 //! consumer publishes the slots it gave back, passes a full fence and looks at `starved`. Whoever's fence comes second
@@ -89,7 +89,7 @@ pub(super) struct Receiver<T, W: AtomicWord = AtomicU32> {
     given_back: u32,
     /// What this side knows of the producer.
     tail_seen: u32,
-    /// Slots were given back since the last `settle`.
+    /// Slots were given back since the last `return_room`.
     unsettled: bool,
 }
 
@@ -190,12 +190,12 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         self.head = self.head.wrapping_add(1);
         self.unsettled = true;
         if self.head.wrapping_sub(self.given_back) > self.ring.mask() / 4 {
-            self.give_back();
+            self.return_slots();
         }
         Some(message)
     }
 
-    fn give_back(&mut self) {
+    fn return_slots(&mut self) {
         if self.given_back != self.head {
             self.ring.head.store(self.head, Ordering::Release);
             self.given_back = self.head;
@@ -203,11 +203,11 @@ impl<T, W: AtomicWord> Receiver<T, W> {
     }
 
     /// Gives back what was taken. True: the producer waits for that, and must be woken.
-    pub(super) fn settle(&mut self) -> bool {
+    pub(super) fn return_room(&mut self) -> bool {
         if !std::mem::take(&mut self.unsettled) {
             return false;
         }
-        self.give_back();
+        self.return_slots();
         W::full_fence();
         self.ring.starved.load(Ordering::Relaxed) == 1 && self.ring.starved.swap(0, Ordering::AcqRel) == 1
     }
@@ -216,7 +216,7 @@ impl<T, W: AtomicWord> Receiver<T, W> {
 impl<T, W: AtomicWord> Drop for Receiver<T, W> {
     fn drop(&mut self) {
         if std::mem::needs_drop::<T>() {
-            self.give_back();
+            self.return_slots();
         }
     }
 }
@@ -250,7 +250,7 @@ mod tests {
                 assert_eq!(sender.push(9), Err(9));
                 sender.publish();
                 assert!((0..slots).all(|number| receiver.pop() == Some(number)));
-                receiver.settle();
+                receiver.return_room();
             }
         }
     }
@@ -318,7 +318,7 @@ mod tests {
                         held += usize::from(expected.is_some());
                     }
                     _ => {
-                        prop_assert_eq!(receiver.settle(), starved && held > 0);
+                        prop_assert_eq!(receiver.return_room(), starved && held > 0);
                         starved &= held == 0;
                         held = 0;
                         if written.len() + visible.len() == slots && !starved {
@@ -354,7 +354,7 @@ mod tests {
                 match receiver.pop() {
                     Some(message) => break message,
                     None => {
-                        receiver.settle();
+                        receiver.return_room();
                         std::thread::yield_now();
                     }
                 }

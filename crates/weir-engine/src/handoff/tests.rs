@@ -75,7 +75,7 @@ fn an_attached_port_is_used_on_its_thread_alone() {
 }
 
 #[test]
-fn the_stated_overflow_is_reached_and_not_passed_in_each_lane() {
+fn the_stated_overflow_is_reached_and_not_passed_in_each_priority() {
     for strategy in [Strategy::Naive, Strategy::Edge, Strategy::Armed, Strategy::Mesh, Strategy::MsgRing] {
         let ports = group(2, &options(strategy));
         let port = &ports[0];

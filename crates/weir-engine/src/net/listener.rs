@@ -5,8 +5,8 @@ use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 use super::{Address, Stream};
 use crate::{
     driver::{BoundPath, DriverOps, ListenOptions, dispatch},
-    runtime::{self, Core},
-    slots::SlotId,
+    executor::{self, Core},
+    slab::SlotId,
 };
 
 /// Accepts connections on an address. Dropping it closes the address; a Unix path it made is removed.
@@ -29,7 +29,7 @@ impl Listener {
     /// # Errors
     /// Those of `socket`, `bind` and `listen`; being outside a runtime.
     pub fn bind(address: &Address, options: ListenOptions) -> io::Result<Self> {
-        let core = runtime::current()?;
+        let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.listen(address, &options))?;
         let path = match address {
             // The simulator's paths are not in the file system.
@@ -43,7 +43,7 @@ impl Listener {
     /// drop. Whether it blocks is a property that all who share it have in common: epoll, poll and select make it
     /// non-blocking and blocking calls make it blocking, io_uring leaves it as it is.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
-        let core = runtime::current()?;
+        let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.adopt_listener(descriptor))?;
         Ok(Self { core, slot, path: None })
     }

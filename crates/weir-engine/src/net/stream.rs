@@ -5,11 +5,11 @@ use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 use super::Address;
 use crate::{
     driver::{DriverOps, dispatch},
+    executor::{self, Core},
     fs::File,
-    outbound::Outgoing,
     pool::Lease,
-    runtime::{self, Core},
-    slots::SlotId,
+    send_queue::SendBuf,
+    slab::SlotId,
 };
 
 /// A connection: received bytes come as leases, sent bytes go into a queue.
@@ -44,7 +44,7 @@ impl Stream {
     /// # Errors
     /// Those of `connect(2)`; being outside a runtime.
     pub async fn connect(address: &Address) -> io::Result<Self> {
-        let core = runtime::current()?;
+        let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.connect(address))?;
         let stream = Self::new(core, slot);
         poll_fn(|context| {
@@ -58,7 +58,7 @@ impl Stream {
 
     /// Takes over a connected socket.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
-        let core = runtime::current()?;
+        let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.adopt_stream(descriptor))?;
         Ok(Self::new(core, slot))
     }
@@ -102,7 +102,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the connection failed with. An error of these very bytes shows at a later call or at `flush`.
-    pub async fn send(&self, bytes: impl Into<Outgoing>) -> io::Result<()> {
+    pub async fn send(&self, bytes: impl Into<SendBuf>) -> io::Result<()> {
         let mut bytes = Some(bytes.into());
         poll_fn(|context| {
             dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
@@ -163,7 +163,7 @@ impl Stream {
     /// io_uring a send counts whole until it is over. 0 when the connection is gone.
     pub fn queued_bytes(&self) -> usize {
         dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
-            driver.outlet(self.slot).map_or(0, |outlet| outlet.output.queue.len())
+            driver.send_access(self.slot).map_or(0, |access| access.send.queue.len())
         })
     }
 

@@ -22,15 +22,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
-use super::{CUTTING, DRAINING, Failures, SERVING, ServerConfig, Shared, lock, pin};
+use super::{CUTTING, DRAINING, Failures, SERVING, ServerConfig, ServerState, lock, pin};
 use crate::{
     config::Config,
     counters::Counters,
+    executor,
     net::{Listener, Stream},
-    runtime::{self, Runtime},
-    slots::{SlotId, Slots},
+    runtime::Runtime,
+    slab::{Slab, SlotId},
     time,
 };
 
@@ -43,7 +44,7 @@ const REMOTE_QUEUE_MAX: usize = 8;
 /// The threads of all connections.
 #[derive(Debug)]
 pub(super) struct Threads {
-    crew: Mutex<Crew>,
+    table: Mutex<ThreadTable>,
     /// A connection has arrived, or none will any more.
     arrival: Condvar,
     /// A thread has ended.
@@ -51,9 +52,9 @@ pub(super) struct Threads {
 }
 
 #[derive(Debug)]
-struct Crew {
+struct ThreadTable {
     listener: Option<OwnedFd>,
-    threads: Slots<(Arc<Ending>, Arc<Counters>)>,
+    threads: Slab<(Arc<Ending>, Arc<Counters>)>,
     /// Counters of threads that have ended.
     retired: EngineStats,
     /// Connections for threads that wait; at most as many as do, and one for a thread that starts.
@@ -70,9 +71,9 @@ struct Crew {
 
 impl Default for Threads {
     fn default() -> Self {
-        let crew = Crew {
+        let table = ThreadTable {
             listener: None,
-            threads: Slots::new(usize::MAX),
+            threads: Slab::new(usize::MAX),
             retired: EngineStats::default(),
             arrived: VecDeque::new(),
             connections: 0,
@@ -80,101 +81,101 @@ impl Default for Threads {
             is_over: false,
             is_timed: false,
         };
-        Self { crew: Mutex::new(crew), arrival: Condvar::new(), departure: Condvar::new() }
+        Self { table: Mutex::new(table), arrival: Condvar::new(), departure: Condvar::new() }
     }
 }
 
 impl Threads {
     /// Remembers what a drain shuts down.
     pub(super) fn listen(&self, listener: OwnedFd) {
-        lock(&self.crew).listener = Some(listener);
+        lock(&self.table).listener = Some(listener);
     }
 
     /// What all of them have counted, those that have ended too.
     pub(super) fn stats(&self) -> EngineStats {
-        let crew = lock(&self.crew);
-        let mut sum = crew.retired;
-        crew.each().for_each(|(_, counters)| sum.merge(&counters.snapshot()));
+        let table = lock(&self.table);
+        let mut sum = table.retired;
+        table.each().for_each(|(_, counters)| sum.merge(&counters.snapshot()));
         sum
     }
 
     /// Switches the clocks of all of them.
     pub(super) fn time_calls(&self, on: bool) {
-        let mut crew = lock(&self.crew);
-        crew.is_timed = on;
-        crew.each().for_each(|(_, counters)| counters.clock.switch(on));
+        let mut table = lock(&self.table);
+        table.is_timed = on;
+        table.each().for_each(|(_, counters)| counters.clock.switch(on));
     }
 
     /// Tells all of them, and the acceptor.
     pub(super) fn drain(&self) {
-        let crew = lock(&self.crew);
-        crew.each().for_each(|(ending, _)| ending.advance(DRAINING));
-        if let Some(listener) = &crew.listener {
+        let table = lock(&self.table);
+        table.each().for_each(|(ending, _)| ending.advance(DRAINING));
+        if let Some(listener) = &table.listener {
             let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
         }
     }
 
     /// Whether the next connection has a thread that waits for it.
     fn has_spare(&self) -> bool {
-        let crew = lock(&self.crew);
-        crew.spares > crew.arrived.len()
+        let table = lock(&self.table);
+        table.spares > table.arrived.len()
     }
 
     fn connections(&self) -> usize {
-        lock(&self.crew).connections
+        lock(&self.table).connections
     }
 
     fn give(&self, connection: OwnedFd) {
-        let mut crew = lock(&self.crew);
-        crew.connections += 1;
-        crew.arrived.push_back(connection);
-        drop(crew);
+        let mut table = lock(&self.table);
+        table.connections += 1;
+        table.arrived.push_back(connection);
+        drop(table);
         self.arrival.notify_one();
     }
 
     /// Waits for the next connection, for a thread that may have had one. `None`: there is none any more, or enough
     /// other threads wait for it.
     fn next(&self, had_connection: bool) -> Option<OwnedFd> {
-        let mut crew = lock(&self.crew);
-        crew.connections -= usize::from(had_connection);
-        if crew.spares >= SPARES_MAX && crew.arrived.is_empty() {
+        let mut table = lock(&self.table);
+        table.connections -= usize::from(had_connection);
+        if table.spares >= SPARES_MAX && table.arrived.is_empty() {
             return None;
         }
-        crew.spares += 1;
+        table.spares += 1;
         let next = loop {
-            let next = crew.arrived.pop_front();
-            if next.is_some() || crew.is_over {
+            let next = table.arrived.pop_front();
+            if next.is_some() || table.is_over {
                 break next;
             }
-            crew = self.arrival.wait(crew).unwrap_or_else(std::sync::PoisonError::into_inner);
+            table = self.arrival.wait(table).unwrap_or_else(std::sync::PoisonError::into_inner);
         };
-        crew.spares -= 1;
+        table.spares -= 1;
         next
     }
 
     /// Threads that wait end.
     fn end(&self) {
-        lock(&self.crew).is_over = true;
+        lock(&self.table).is_over = true;
         self.arrival.notify_all();
     }
 
     /// Waits until no thread is left, at most this long. Returns how many connections are.
     fn wait_for_departures(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
-        let mut crew = lock(&self.crew);
-        while crew.threads.len() > 0 {
+        let mut table = lock(&self.table);
+        while table.threads.len() > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            let waited = self.departure.wait_timeout(crew, left);
-            crew = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            let waited = self.departure.wait_timeout(table, left);
+            table = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
-        crew.connections
+        table.connections
     }
 }
 
-impl Crew {
+impl ThreadTable {
     fn each(&self) -> impl Iterator<Item = &(Arc<Ending>, Arc<Counters>)> {
         self.threads.ids().into_iter().filter_map(|id| self.threads.get(id))
     }
@@ -207,9 +208,9 @@ impl Ending {
             }
             match self.stage.load(Ordering::SeqCst) {
                 SERVING => {}
-                DRAINING => runtime::drain_current(),
+                DRAINING => executor::drain_current(),
                 _ => {
-                    runtime::with_current(|core| core.with_driver(|driver| driver.abort_all()));
+                    executor::with_current(|core| core.with_driver(|driver| driver.abort_all()));
                     return Poll::Ready(());
                 }
             }
@@ -231,7 +232,7 @@ const CLOSED_LOOK: Duration = Duration::from_millis(10);
 /// The blocking driver's acceptor: a thread for each connection, all of them awaited at the end.
 pub(super) struct Acceptor<H> {
     pub(super) config: ServerConfig,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServerState>,
     pub(super) handler: H,
 }
 
@@ -331,10 +332,10 @@ where
         let mut engine = self.config.engine.clone();
         engine.limits.remote_queue_max = engine.limits.remote_queue_max.min(REMOTE_QUEUE_MAX);
         let (ready, started) = mpsc::channel();
-        let serve = move || match Seat::take(&engine, &shared) {
-            Ok(seat) => {
+        let serve = move || match ConnectionThread::take(&engine, &shared) {
+            Ok(thread) => {
                 let _ = ready.send(Ok(()));
-                seat.serve(engine.limits.linger, handler);
+                thread.serve(engine.limits.linger, handler);
             }
             Err(error) => _ = ready.send(Err(error)),
         };
@@ -346,8 +347,8 @@ where
 }
 
 /// A thread's place among the others: whatever ends the thread, a panic of the handler too, gives it up.
-struct Seat<'a> {
-    shared: &'a Shared,
+struct ConnectionThread<'a> {
+    shared: &'a ServerState,
     id: SlotId,
     ending: Arc<Ending>,
     /// `None`: it has ended, and closed what lingered.
@@ -355,16 +356,16 @@ struct Seat<'a> {
     has_connection: bool,
 }
 
-impl<'a> Seat<'a> {
-    fn take(engine: &Config, shared: &'a Shared) -> io::Result<Self> {
+impl<'a> ConnectionThread<'a> {
+    fn take(engine: &Config, shared: &'a ServerState) -> io::Result<Self> {
         let runtime = Runtime::new(engine).map_err(io::Error::other)?;
         let ending = Arc::new(Ending::default());
         let entry = (Arc::clone(&ending), runtime.counters());
         let full = |_| io::Error::other("there are too many threads");
-        let mut crew = lock(&shared.blocking.crew);
-        entry.1.clock.switch(crew.is_timed);
-        let id = crew.threads.insert(entry).map_err(full)?;
-        drop(crew);
+        let mut table = lock(&shared.blocking.table);
+        entry.1.clock.switch(table.is_timed);
+        let id = table.threads.insert(entry).map_err(full)?;
+        drop(table);
         // A drain that has begun before the entry was there has not found it.
         ending.advance(shared.stage.load(Ordering::SeqCst));
         Ok(Self { shared, id, ending, runtime: Some(runtime), has_connection: false })
@@ -405,31 +406,31 @@ impl<'a> Seat<'a> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for ConnectionThread<'_> {
     fn drop(&mut self) {
         // First: what lingers counts as a connection until then, and its counters are not final.
         self.runtime = None;
-        let mut crew = lock(&self.shared.blocking.crew);
-        crew.connections -= usize::from(self.has_connection);
-        if let Some((_, counters)) = crew.threads.remove(self.id) {
-            crew.retired.merge(&counters.snapshot());
+        let mut table = lock(&self.shared.blocking.table);
+        table.connections -= usize::from(self.has_connection);
+        if let Some((_, counters)) = table.threads.remove(self.id) {
+            table.retired.merge(&counters.snapshot());
         }
-        drop(crew);
+        drop(table);
         self.shared.blocking.departure.notify_all();
     }
 }
 
 /// Whether sockets of this thread's runtime are open, those that linger too.
 fn has_sockets() -> bool {
-    runtime::with_current(|core| core.with_driver(|driver| driver.sockets() > 0)) == Some(true)
+    executor::with_current(|core| core.with_driver(|driver| driver.sockets() > 0)) == Some(true)
 }
 
 /// Waits for the threads; cuts their sockets at the deadline. Returns how many connections that concerns.
-fn cut(shared: &Shared, limit: Duration) -> usize {
+fn cut(shared: &ServerState, limit: Duration) -> usize {
     let connections_cut = shared.blocking.wait_for_departures(limit);
     if connections_cut > 0 {
         shared.stage.store(CUTTING, Ordering::SeqCst);
-        lock(&shared.blocking.crew).each().for_each(|(ending, _)| ending.advance(CUTTING));
+        lock(&shared.blocking.table).each().for_each(|(ending, _)| ending.advance(CUTTING));
         shared.blocking.wait_for_departures(CUT_LIMIT);
     }
     connections_cut

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::Instant;
+use crate::clock::Instant;
 
 /// Accepts that may fail in a row, about a second of them.
 const FAILURES_MAX: u32 = 10;

@@ -113,10 +113,10 @@ fn workers_begin_as_they_are_told_and_what_they_spawned_ends_with_the_drain() {
         let on_worker = move |worker: usize| {
             begin.fetch_add(1 << (8 * worker), Ordering::SeqCst);
             let end = Arc::clone(&end);
-            runtime::try_spawn(async move {
-                assert!(!runtime::is_draining());
-                runtime::draining().await;
-                assert!(runtime::is_draining());
+            executor::try_spawn(async move {
+                assert!(!executor::is_draining());
+                executor::draining().await;
+                assert!(executor::is_draining());
                 end.fetch_add(1, Ordering::SeqCst);
             })?;
             Ok(())

@@ -19,7 +19,7 @@ use weir_engine::{
     handoff::{self, HandoffCounters, Options, Port, Priority, Strategy},
     spawn, time,
 };
-use weir_record::orders::HandoffStats;
+use weir_engine_types::HandoffStats;
 
 use crate::{
     board::Board,

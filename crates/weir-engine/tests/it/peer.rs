@@ -16,7 +16,7 @@ use weir_engine::{
     serve::ServerControl,
     time,
 };
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
 use crate::board::{Board, block_on};
 

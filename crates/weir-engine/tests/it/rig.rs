@@ -13,7 +13,7 @@ use weir_engine::{
     net::{Address, Listener, Stream},
     serve::{Server, ServerConfig},
 };
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
 use crate::{
     board::{Board, block_on},

@@ -25,6 +25,15 @@ const CAP_BPF: u64 = 1 << 39;
 /// Gives this program what kernel programs need, and no more.
 pub const GRANT_PROGRAMS: &str = "sudo setcap cap_bpf,cap_perfmon=ep \"$(command -v weir)\"";
 
+/// Tools that install programs, and what each is told to get `strace`.
+const INSTALLERS: [(&str, &str); 5] = [
+    ("apt-get", "sudo apt-get install strace"),
+    ("dnf", "sudo dnf install strace"),
+    ("zypper", "sudo zypper install strace"),
+    ("apk", "sudo apk add strace"),
+    ("pacman", "sudo pacman -S strace"),
+];
+
 /// What decides the rungs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -44,6 +53,8 @@ pub struct Facts {
     pub lockdown: Option<String>,
     /// `strace` can be started.
     pub has_strace: bool,
+    /// The command that would install it, where a tool for that is known.
+    pub install_strace: Option<&'static str>,
 }
 
 /// How a program that does nothing fared.
@@ -64,6 +75,8 @@ impl Facts {
         let lockdown = files::read_text("/sys/kernel/security/lockdown").unwrap_or_default();
         let status = files::read_text("/proc/thread-self/status").unwrap_or_default();
         let path = std::env::var_os("PATH").unwrap_or_default();
+        let has_program = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+        let installer = INSTALLERS.iter().find(|(tool, _)| has_program(tool));
         Self {
             has_schedstat: own_times
                 .as_deref()
@@ -75,7 +88,8 @@ impl Facts {
             is_first_user_namespace: is_namespace("user", FIRST_USER_NAMESPACE),
             is_first_pid_namespace: is_first_pid_namespace(),
             lockdown: lockdown_mode(&lockdown).map(str::to_owned),
-            has_strace: std::env::split_paths(&path).any(|folder| folder.join("strace").is_file()),
+            has_strace: has_program("strace"),
+            install_strace: installer.map(|(_, command)| *command),
         }
     }
 }
@@ -121,11 +135,12 @@ pub fn ladder(facts: &Facts) -> Vec<RungState> {
     let programs = obstacle_of_programs(facts);
     let unlock = (programs == Some(Obstacle::NoPrivilege)).then(|| GRANT_PROGRAMS.to_owned());
     let strace = (!facts.has_strace).then_some(Obstacle::NotInstalled);
+    let install = facts.install_strace.filter(|_| !facts.has_strace);
     vec![
         RungState { rung: Rung::Engine, obstacle: None, unlock: None },
         RungState { rung: Rung::Process, obstacle: schedstat, unlock: None },
         RungState { rung: Rung::Programs, obstacle: programs, unlock },
-        RungState { rung: Rung::Strace, obstacle: strace, unlock: None },
+        RungState { rung: Rung::Strace, unlock: install.map(str::to_owned), obstacle: strace },
     ]
 }
 
@@ -172,6 +187,7 @@ mod tests {
             is_first_pid_namespace: true,
             lockdown: None,
             has_strace: true,
+            install_strace: Some("sudo apk add strace"),
         }
     }
 
@@ -186,6 +202,17 @@ mod tests {
         for rung in [Rung::Process, Rung::Programs, Rung::Strace] {
             assert_eq!(highest(&ladder, rung), rung);
         }
+    }
+
+    #[test]
+    fn strace_that_is_not_there_has_the_command_that_installs_it_where_one_is_known() {
+        let of = |facts: &Facts| ladder(facts).into_iter().find(|state| state.rung == Rung::Strace);
+        let gone = Facts { has_strace: false, ..root() };
+        let state = of(&gone).expect("it is on the ladder");
+        assert_eq!(state.obstacle, Some(Obstacle::NotInstalled));
+        assert_eq!(state.unlock.as_deref(), Some("sudo apk add strace"));
+        let unknown = of(&Facts { install_strace: None, ..gone }).expect("it is on the ladder");
+        assert_eq!((unknown.obstacle, unknown.unlock), (Some(Obstacle::NotInstalled), None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    finding::NoTurns,
     spec::{ArmSpec, CellSpec, StudySpec},
     study::MissingArm,
 };
@@ -164,10 +165,11 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
     for (index, (draft, _)) in cells.iter().enumerate().filter(|(_, (draft, _))| draft.turns.alternate) {
         take_turns(spec, index, draft)?;
     }
+    alternation::note_whole_trials(spec);
     if let (Some((at, key)), Some(cell)) = (drafts.rounds_at, spec.cells.first())
         && spec.cells.iter().all(|cell| cell.alternation.is_none())
     {
-        let obstacle = alternation::obstacle(spec, cell).unwrap_or("every cell asks for whole trials");
+        let [obstacle, ..] = alternation::obstacle(spec, cell).unwrap_or(NoTurns::Asked).words();
         let message = format!("no arms take turns ({obstacle}); give `blocks` and a `window`");
         return Err(FieldError::new(at, key, message));
     }
@@ -190,7 +192,7 @@ fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), F
     let Some(mut alternation) = alternation::suited(spec, &spec.cells[index]) else {
         let Some(at) = draft.turns.turns_at else { return Ok(()) };
         let cell = &spec.cells[index];
-        let obstacle = alternation::obstacle(spec, cell).unwrap_or_default();
+        let obstacle = alternation::obstacle(spec, cell).map_or("", |why| why.words()[0]);
         let message = format!("the arms of {} cannot take turns: {obstacle}; give `blocks`", cell.id);
         return Err(FieldError::new(at, "cell.rounds", message));
     };

@@ -1,6 +1,7 @@
 //! Other builds of this program as arms: every arm of a file that names a driver becomes a command of this build,
 //! beside the same command of an older one, which is its baseline. All are started alike, as commands, so that nothing
-//! differs but the program.
+//! differs but the program. Arms of orders are gateways before and after; the exchange and the load are those of the
+//! running build for all of them.
 
 use toml::{Table, Value};
 
@@ -26,15 +27,15 @@ pub struct Builds {
 
 /// Puts the builds into a table with arms, a study or what takes its place without a driver.
 pub(super) fn set(study: &mut Table, protocol: &str, builds: &Builds) -> Result<(), ChoiceError> {
-    if !["echo", "http"].contains(&protocol) {
-        return Err(ChoiceError::Builds("it belongs to studies of echo and http; leave it out"));
-    }
+    let Some(own_key) = own_key(protocol) else {
+        return Err(ChoiceError::Builds("it belongs to studies of echo, http and orders; leave it out"));
+    };
     let own = study.get("arm").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut arms = Vec::new();
     let mut families: Vec<(String, Vec<String>)> = Vec::new();
     for arm in own {
         let family = match arm.as_table() {
-            Some(table) if table.contains_key("driver") => family(table, protocol, builds),
+            Some(table) if table.contains_key(own_key) => family(table, protocol, builds),
             _ => vec![arm.clone()],
         };
         families.push((name_of(&arm), family.iter().map(name_of).collect()));
@@ -61,6 +62,15 @@ pub(super) fn set(study: &mut Table, protocol: &str, builds: &Builds) -> Result<
     Ok(())
 }
 
+/// What an arm says that is a server of this program, where builds can be compared.
+fn own_key(protocol: &str) -> Option<&'static str> {
+    match protocol {
+        "echo" | "http" => Some("driver"),
+        "orders" => Some("handoff"),
+        _ => None,
+    }
+}
+
 /// More arms take longer, and a schedule that was cut decides nothing: the cap grows with them.
 fn lengthen(study: &mut Table, before: usize, after: usize) {
     let cap_ns = study.get("time_cap").and_then(Value::as_str).and_then(length_ns);
@@ -82,6 +92,12 @@ fn family(arm: &Table, protocol: &str, builds: &Builds) -> Vec<Value> {
     let old = format!("{OLD}{name}");
     let build = |name: String, program: &String| {
         let mut table = Table::from_iter([("name".to_owned(), Value::String(name))]);
+        if protocol == "orders" {
+            table.insert("program".to_owned(), Value::String(program.clone()));
+            let kept = arm.iter().filter(|(key, _)| *key != "name");
+            table.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
+            return table;
+        }
         table.insert("command".to_owned(), Value::Array(words(arm, protocol, program, builds.is_pinned)));
         for kept in ["where", "load_options"] {
             table.extend(arm.get(kept).map(|value| (kept.to_owned(), value.clone())));
@@ -237,12 +253,56 @@ command = ["other", "{port}"]
     }
 
     #[test]
+    fn a_gateway_is_held_against_that_of_an_older_build_and_nothing_else_differs() {
+        let text = r#"name = "gateways"
+protocol = "orders"
+[factors]
+load = ["flood"]
+workers = [1, 2]
+[primary]
+workers = 1
+[[arm]]
+name = "epoll"
+handoff = "owner"
+driver = "epoll"
+options = { trigger = "level" }
+arguments = ["--no-hop-times"]
+[[arm]]
+name = "mesh"
+handoff = "mesh"
+driver = "epoll"
+where = { workers = 2 }
+"#;
+        let spec = study(text, &builds(Some("/again/weir"))).spec;
+        let arms: Vec<(&str, Option<&str>, Option<&str>)> = spec
+            .arms
+            .iter()
+            .map(|arm| (arm.name.as_str(), arm.baseline.as_deref(), arm.subject.program()))
+            .collect();
+        let expected = [
+            ("old-epoll", None, Some("/old/weir")),
+            ("epoll", Some("old-epoll"), Some("/new/weir")),
+            ("placebo-epoll", Some("old-epoll"), Some("/again/weir")),
+            ("old-mesh", None, Some("/old/weir")),
+            ("mesh", Some("old-mesh"), Some("/new/weir")),
+            ("placebo-mesh", Some("old-mesh"), Some("/again/weir")),
+        ];
+        assert_eq!(arms, expected);
+        assert!(spec.arms[1].is_other_build_of(&spec.arms[0]));
+        assert!(!spec.arms[4].is_other_build_of(&spec.arms[0]), "they are handed over otherwise");
+        let two = spec.cells.iter().find(|cell| cell.workers == 2).expect("there is one");
+        assert!(spec.arms.iter().all(|arm| two.has_arm(&arm.name)));
+        let one = spec.cells.iter().find(|cell| cell.workers == 1).expect("there is one");
+        assert_eq!(one.arms, ["old-epoll", "epoll", "placebo-epoll"]);
+    }
+
+    #[test]
     fn a_study_without_an_arm_of_ours_or_of_another_protocol_is_refused() {
         let refused = |text: &str| chosen(text, &builds(None)).expect_err("it has none").to_string();
         let foreign = "name = \"x\"\n[[arm]]\nname = \"a\"\ncommand = [\"a\", \"{port}\"]\n";
         assert!(refused(foreign).starts_with("--baseline: no arm of the study names a driver"));
         let storage = "name = \"x\"\nprotocol = \"storage\"\n[[arm]]\nname = \"a\"\nengine = \"pread\"\n";
-        assert!(refused(storage).starts_with("--baseline: it belongs to studies of echo and http"));
+        assert!(refused(storage).starts_with("--baseline: it belongs to studies of echo, http and orders"));
         let twice = STUDY.replace("\"other\"", "\"old-epoll\"");
         assert_eq!(refused(&twice), "--arm old-epoll: an arm of that name is there already");
     }

@@ -1,7 +1,7 @@
 //! Cells of a study file: every combination of the levels below `[factors]`, each `[[cell]]` beside them, and the cells
 //! in which all arms are offered one rate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::spec::{CellRole, CellSpec, EvidencePlan, LoadMode};
 
@@ -24,12 +24,13 @@ const EXPLORATORY_ROUNDS_MAX: u32 = 8;
 const LATENCY_SHARE: f64 = 0.6;
 
 /// What only cells have whose arms take turns.
-const OF_ROUNDS: [&str; 7] = [
+const OF_ROUNDS: [&str; 8] = [
     "rounds",
     "slice",
     "permutations",
     "evidence_rounds",
     "evidence_slice",
+    "evidence_pairs",
     "evidence_by_group",
     "evidence_strace",
 ];
@@ -107,6 +108,7 @@ struct Settings {
     permutations: Option<u32>,
     evidence_rounds: Option<u32>,
     evidence_slice_ns: Option<u64>,
+    evidence_pairs: Option<u32>,
     evidence_by_group: Option<bool>,
     evidence_strace: Option<bool>,
     alternate: Option<bool>,
@@ -130,20 +132,23 @@ impl Settings {
         let alternate = table.read("alternate", Entry::flag)?;
         let permutations = table.read("permutations", |entry| entry.level(Level::Permutations))?;
         let blocks = table.read("blocks", |entry| entry.level(Level::Blocks))?;
-        let mut of_evidence = (None, None, None, None);
+        let mut of_evidence = (None, None, None, None, None);
         if protocol.generator().is_some() {
             of_evidence = (
                 table.read("evidence_rounds", |entry| entry.level(Level::EvidenceRounds))?,
                 table.read("evidence_slice", evidence_slice)?,
+                table.read("evidence_pairs", |entry| entry.level(Level::EvidencePairs))?,
                 table.read("evidence_by_group", Entry::flag)?,
                 table.read("evidence_strace", Entry::flag)?,
             );
         }
-        let (evidence_rounds, evidence_slice_ns, evidence_by_group, evidence_strace) = of_evidence;
+        let (evidence_rounds, evidence_slice_ns, evidence_pairs, evidence_by_group, evidence_strace) =
+            of_evidence;
         let places = table.places();
         Ok(Self {
             evidence_rounds,
             evidence_slice_ns,
+            evidence_pairs,
             evidence_by_group,
             evidence_strace,
             window_ns: table.read("window", Entry::length)?,
@@ -161,11 +166,14 @@ impl Settings {
 
     /// The first key that asks for further slices of evidence, and where it stands.
     fn further_evidence(&self, places: &BTreeMap<&'static str, usize>) -> Option<(&'static str, usize)> {
-        let asked =
-            [("evidence_by_group", self.evidence_by_group), ("evidence_strace", self.evidence_strace)];
+        let asked = [
+            ("evidence_pairs", self.evidence_pairs.is_some_and(|pairs| pairs > 1)),
+            ("evidence_by_group", self.evidence_by_group == Some(true)),
+            ("evidence_strace", self.evidence_strace == Some(true)),
+        ];
         asked
             .into_iter()
-            .filter(|(_, is_asked)| *is_asked == Some(true))
+            .filter(|(_, is_asked)| *is_asked)
             .find_map(|(key, _)| Some((key, *places.get(key)?)))
     }
 }
@@ -224,6 +232,7 @@ impl File {
             message_bytes: 1,
             idle_connections: 0,
             workers: 1,
+            accept: String::new(),
             load_workers: self.load_workers,
             load_cpus: Vec::new(),
             server_cpus: Vec::new(),
@@ -297,6 +306,7 @@ impl File {
         Some(EvidencePlan {
             rounds,
             slice_ns: slice_ns.unwrap_or(*limits::EVIDENCE_SLICE_NS.start()),
+            pairs: own.evidence_pairs.or(self.settings.evidence_pairs).unwrap_or(1),
             by_group: own.evidence_by_group.or(of_all(self.settings.evidence_by_group)).unwrap_or(false),
             strace: own.evidence_strace.or(of_all(self.settings.evidence_strace)).unwrap_or(false),
         })
@@ -572,6 +582,9 @@ fn matrix(
     };
     let mut cells: Vec<Draft> = combinations(&all).iter().map(draft).collect();
     cells.retain(|draft| bytes_in_flight(&draft.spec) <= bytes_max);
+    // One worker gets every connection, however connections are spread: such combinations are one cell.
+    let mut ids = BTreeSet::new();
+    cells.retain(|draft| ids.insert(draft.spec.id.clone()) || draft.spec.workers > 1);
     Ok(cells)
 }
 

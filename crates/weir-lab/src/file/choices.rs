@@ -313,9 +313,9 @@ mod tests {
             let open = cells.iter().filter(|cell| !matches!(cell.load, LoadMode::Closed)).count();
             (cells.len() - open, open)
         };
-        // Beside the combinations one with silent connections and one with a connection for each message; and three
-        // rates of three combinations.
-        assert_eq!(count(&Choices::default()), (30 + 2, 3 * 3));
+        // Beside the combinations one with silent connections, one with a connection for each message, and two whose
+        // connections the kernel spreads; and three rates of three combinations.
+        assert_eq!(count(&Choices::default()), (30 + 4, 3 * 3));
         let quick = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
         assert_eq!(count(&quick), (8, 3));
         let few = vec![levels("connections", &["1", "10"]), levels("workers", &["1"])];

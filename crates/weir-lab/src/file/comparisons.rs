@@ -81,7 +81,7 @@ pub(super) struct Chosen {
     key: String,
     pub(super) arms: Vec<String>,
     cell: Option<String>,
-    levels: Vec<(&'static Factor, Vec<Value>)>,
+    pub(super) levels: Vec<(&'static Factor, Vec<Value>)>,
     neighbours: Option<Vec<String>>,
     metric: Option<Metric>,
 }

@@ -155,7 +155,7 @@ mod tests {
 
     fn prepare(files: &mut Files, spec: &StudySpec, words: &[&str]) -> Result<TrialFiles, LaunchError> {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let server = ServerStart { name: "server", program: Program::Foreign, words };
+        let server = ServerStart { name: "server", program: Program::Foreign, words, build: None };
         let request = TrialRequest {
             arm: &spec.arms[0],
             cell: &spec.cells[0],

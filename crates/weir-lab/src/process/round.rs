@@ -17,7 +17,7 @@ use std::{
 
 use weir_evidence::{
     edge::Edge,
-    ladder, memory,
+    ladder, memory, network,
     observer::{EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, UnderStrace},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
@@ -58,6 +58,13 @@ pub(crate) const WAITING_SHARE_MAX: f64 = 0.005;
 /// Waiting shorter than this says nothing about what an arm does while it waits.
 const WAITING_MIN: Duration = Duration::from_millis(50);
 
+/// Longest wait until servers have taken the connections that were opened to them: the kernel opens one before its
+/// server hears of it. An arm that works while it waits never rests.
+const REST_MAX: Duration = Duration::from_millis(50);
+
+/// Between two looks, which is more than the clock of a running thread lags.
+const REST_LOOK: Duration = Duration::from_millis(5);
+
 /// Runs a round in the launcher's place.
 pub(super) struct Round<'a> {
     pub(super) weir: &'a Path,
@@ -91,6 +98,8 @@ struct Arm {
     /// Held until the server is gone.
     _files: Option<TrialFiles>,
     pid: u32,
+    /// The process that cleans up after a foreign server, which goes on while the others are stopped.
+    supervisor: Option<u32>,
     /// From the last answer until its threads make no further call.
     settle: Duration,
     stats: Option<StatsClient>,
@@ -101,6 +110,8 @@ struct Arm {
     engine: Option<EngineStats>,
     /// After all that is timed: its resident memory, and its part of the kernel's.
     memory: (u64, Option<u64>),
+    /// Of each of its workers, when its counters were last read; empty of servers that have none.
+    connections_by_worker: Vec<u64>,
     /// CPU when its last slice ended, and when that was.
     left: (u64, Instant),
     works_while_waiting: bool,
@@ -165,6 +176,7 @@ impl Round<'_> {
             Ok(generator) => generator,
             Err(error) => return error.into_reports(arms, &there, reports),
         };
+        begin_waiting(arms);
         let before = Edge::read(std::process::id()).ok();
         for (permutation, order) in (0_u32..).zip(self.request.orders) {
             let turns =
@@ -214,14 +226,19 @@ impl Round<'_> {
     /// that can be had. The baseline's second server is the first over again.
     fn evidence(&self, generator: &mut Generator, arms: &mut [Arm], there: &[usize]) -> Result<(), Broken> {
         let Some(length_ns) = self.request.evidence_slice_ns else { return Ok(()) };
-        for (target, index) in there.iter().copied().enumerate() {
+        let pairs = self.request.evidence_pairs;
+        let turns = (0..pairs).flat_map(|pair| there.iter().copied().enumerate().map(move |it| (pair, it)));
+        for (pair, (target, index)) in turns {
             let name = &self.request.arms[index].name;
             let arm = &mut arms[index];
             if arm.failure.is_some() || self.request.arms[..index].iter().any(|it| it.name == *name) {
                 continue;
             }
-            for (place, by) in (0_u32..).zip(self.looks(target)) {
-                self.observed(generator, (arm, target), (by, place), length_ns)?;
+            let mut looks = self.looks(target, pair);
+            // Last, because nobody knows what it leaves behind.
+            looks.extend((self.request.evidence_strace && pair + 1 == pairs).then_some(By::Strace));
+            for (place, by) in (0_u32..).zip(looks) {
+                self.observed(generator, (arm, target), (by, (pair, place)), length_ns)?;
                 if arm.failure.is_some() {
                     break;
                 }
@@ -230,18 +247,16 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// The slices of evidence of an arm, in an order in which none goes first always.
-    fn looks(&self, target: usize) -> Vec<By<'_>> {
+    /// A pair of an arm's slices of evidence, with what stands beside it, in an order in which none goes first always.
+    fn looks(&self, target: usize, pair: u32) -> Vec<By<'_>> {
         let mut looks = vec![By::Clocks];
         if let Some(loaded) = self.programs {
             looks.push(By::Programs(&ladder::Group::ALL, loaded));
             let fewer = FEWER_GROUPS.iter().filter(|_| self.request.evidence_by_group);
             looks.extend(fewer.map(|groups| By::Programs(groups, loaded)));
         }
-        let seed = derived_seed(self.request.seed, u64::from(number(target)) + 2);
+        let seed = derived_seed(self.request.seed, (u64::from(pair) << 32 | u64::from(number(target))) + 2);
         Random::seeded(seed).shuffle(&mut looks);
-        // Last, because nobody knows what it leaves behind.
-        looks.extend(self.request.evidence_strace.then_some(By::Strace));
         looks
     }
 
@@ -250,7 +265,7 @@ impl Round<'_> {
         &self,
         generator: &mut Generator,
         (arm, target): (&mut Arm, usize),
-        (by, place): (By<'_>, u32),
+        (by, (permutation, place)): (By<'_>, (u32, u32)),
         length_ns: u64,
     ) -> Result<(), Broken> {
         let (waited, mut observers) = (self.prime(generator, arm, target)?, arm.observers(by));
@@ -259,7 +274,7 @@ impl Round<'_> {
         let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
         let (rung, readings) = observers.end();
         arm.leave(&waited);
-        let slice = SliceRecord { place, ..ran.record(&waited) };
+        let slice = SliceRecord { permutation, place, ..ran.record(&waited) };
         arm.evidence.push(EvidenceSlice { rung, slice, readings });
         arm.look_after();
         Ok(())
@@ -267,10 +282,10 @@ impl Round<'_> {
 
     /// An arm's turn begins: some messages, after which its connections are there and warm.
     fn prime(&self, generator: &mut Generator, arm: &mut Arm, target: usize) -> Result<Waited, Broken> {
-        let (cpu_ns, length) = arm.enter();
+        let waited = arm.enter();
         let messages_each = self.request.alternation.prime_messages;
         let primed = generator.done(self, SliceCommand::Prime { target: number(target), messages_each })?;
-        Ok(Waited { cpu_ns, length, reopened: primed.reopened })
+        Ok(Waited { reopened: primed.reopened, ..waited })
     }
 
     fn run_slice(
@@ -294,12 +309,15 @@ struct SliceEdge {
     tree: ProcessTree,
     generator_cpu_ns: u64,
     softirq_cpu_ns: u64,
+    segments_sent: u64,
 }
 
 /// What an arm did since its slice before.
 struct Waited {
     cpu_ns: u64,
     length: Duration,
+    /// Whether it was stopped meanwhile.
+    stopped: bool,
     /// Connections that had to be opened again.
     reopened: u32,
 }
@@ -327,9 +345,31 @@ impl Ran {
             generator_cpu_ns: counts.generator_cpu_ns,
             waiting_cpu_ns: waited.cpu_ns,
             waiting_ns: u64::try_from(waited.length.as_nanos()).unwrap_or(u64::MAX),
+            stopped: waited.stopped,
             errors: counts.failures.errors(),
             reopened: waited.reopened,
+            segments: after.segments_sent.saturating_sub(before.segments_sent),
         }
+    }
+}
+
+/// Arms wait from here on: what they did to start and to take their connections is no part of it, or most of them would
+/// pass for arms that work while they wait.
+fn begin_waiting(arms: &mut [Arm]) {
+    let mut arms: Vec<&mut Arm> = arms.iter_mut().filter(|arm| arm.failure.is_none()).collect();
+    let used = |arms: &[&mut Arm]| -> u64 { arms.iter().map(|arm| family_cpu_ns(arm.pid)).sum() };
+    let deadline = Instant::now() + REST_MAX;
+    let mut before = used(&arms);
+    while Instant::now() < deadline {
+        sleep(REST_LOOK);
+        let now = used(&arms);
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    for arm in &mut arms {
+        arm.left = (family_cpu_ns(arm.pid), Instant::now());
     }
 }
 
@@ -344,11 +384,12 @@ fn taken_each(before: Option<u64>, servers: usize) -> Option<u64> {
 
 impl Arm {
     fn of(server: Server, files: TrialFiles, driver: Option<&str>) -> Self {
-        let pid = server.observed_pid();
+        let (pid, supervisor) = (server.observed_pid(), server.supervisor());
         let stats = server.stats_socket.as_deref().and_then(|name| StatsClient::connect(name).ok());
         let left = (family_cpu_ns(pid), Instant::now());
         let settle = if driver == Some("blocking") { SETTLE_BLOCKING } else { SETTLE };
-        Self { server: Some(server), _files: Some(files), pid, settle, stats, left, ..Self::empty() }
+        let server = Some(server);
+        Self { server, _files: Some(files), pid, supervisor, settle, stats, left, ..Self::empty() }
     }
 
     fn failed(failure: TrialFailure) -> Self {
@@ -360,6 +401,7 @@ impl Arm {
             server: None,
             _files: None,
             pid: 0,
+            supervisor: None,
             settle: SETTLE,
             stats: None,
             failure: None,
@@ -368,6 +410,7 @@ impl Arm {
             total: TreeDelta::default(),
             engine: None,
             memory: (0, None),
+            connections_by_worker: Vec::new(),
             left: (0, Instant::now()),
             works_while_waiting: false,
             is_stopped: false,
@@ -375,9 +418,14 @@ impl Arm {
     }
 
     /// Its turn begins: what it used while it waited, and how long that was.
-    fn enter(&mut self) -> (u64, Duration) {
+    fn enter(&mut self) -> Waited {
         let (cpu_ns, at) = self.left;
-        let waited = (family_cpu_ns(self.pid).saturating_sub(cpu_ns), at.elapsed());
+        let waited = Waited {
+            cpu_ns: family_cpu_ns(self.pid).saturating_sub(cpu_ns),
+            length: at.elapsed(),
+            stopped: self.is_stopped,
+            reopened: 0,
+        };
         self.go_on();
         waited
     }
@@ -387,7 +435,7 @@ impl Arm {
         let share = waited.cpu_ns as f64 / waited.length.as_nanos().max(1) as f64;
         self.works_while_waiting |= waited.length >= WAITING_MIN && share > WAITING_SHARE_MAX;
         if self.works_while_waiting {
-            stopping::stop(self.pid);
+            stopping::stop(self.pid, self.supervisor);
             self.is_stopped = true;
         }
         // Read when it is stopped: of a thread that is on a CPU the clock lags.
@@ -396,12 +444,14 @@ impl Arm {
 
     fn go_on(&mut self) {
         if std::mem::take(&mut self.is_stopped) {
-            stopping::go_on(self.pid);
+            stopping::go_on(self.pid, self.supervisor);
         }
     }
 
     fn counters(&mut self) -> Option<EngineStats> {
-        Some(self.stats.as_mut()?.read().ok()?.total)
+        let said = self.stats.as_mut()?.read().ok()?;
+        self.connections_by_worker = said.connections_by_worker();
+        Some(said.total)
     }
 
     fn edge(&self, generator: &Generator) -> SliceEdge {
@@ -410,6 +460,7 @@ impl Arm {
             tree: ProcessTree::snapshot(self.pid).unwrap_or_default(),
             generator_cpu_ns: family_cpu_ns(generator.group.pid()),
             softirq_cpu_ns: cpu_ns_of(&generator.softirq),
+            segments_sent: network::segments_sent(),
         }
     }
 
@@ -463,6 +514,7 @@ impl Arm {
         let mut observed = ObservedWindow { engine: self.engine, noise, ..ObservedWindow::default() };
         self.total.fill(&mut observed);
         (observed.pss_bytes, observed.kernel_bytes) = self.memory;
+        observed.connections_by_worker.clone_from(&self.connections_by_worker);
         observed.noise.machine_busy_ns = self.slices.iter().map(|slice| slice.machine_cpu_ns).sum();
         report.observed = Some(observed);
         report

@@ -98,7 +98,7 @@ impl Server {
         behind: Option<Self>,
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
-        let mut command = Command::new(weir);
+        let mut command = Command::new(start.build.as_deref().map_or(weir, Path::new));
         let bond = match start.program {
             Program::Weir => Bond::Dies,
             Program::Foreign => {
@@ -177,6 +177,12 @@ impl Server {
             (Program::Foreign, [only]) => *only,
             _ => own,
         }
+    }
+
+    /// The process of ours above a foreign server. It ends what is below it when this process is gone, and must
+    /// therefore never be stopped.
+    pub(crate) fn supervisor(&self) -> Option<u32> {
+        (self.program == Program::Foreign).then(|| self.group.pid())
     }
 
     /// Itself, and all that stand behind it.
@@ -284,6 +290,7 @@ struct FilledStart {
     name: &'static str,
     program: Program,
     words: Vec<String>,
+    build: Option<String>,
     stats_socket: Option<String>,
     /// Where a foreign server is to listen.
     port: Option<u16>,
@@ -297,8 +304,10 @@ impl FilledStart {
         behind: Option<&Server>,
         (files, number): (&TrialFiles, u64),
     ) -> Result<Self, NoServer> {
-        let ServerStart { name, program, words } = start;
-        let filled = Self { name, program: *program, words: Vec::new(), stats_socket: None, port: None };
+        let ServerStart { name, program, words, build } = start;
+        let build = build.clone();
+        let filled =
+            Self { name, program: *program, words: Vec::new(), build, stats_socket: None, port: None };
         match program {
             Program::Weir => {
                 let socket = format!("@weir-{}-{number}-{name}", std::process::id());

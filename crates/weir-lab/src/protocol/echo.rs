@@ -1,18 +1,26 @@
 //! Messages that come back as they are, and the arms that serve connections, which HTTP has too.
 
-use weir_record::spec::{ArmSpec, CellSpec, StudySpec, Subject};
+use std::borrow::Cow;
+
+use weir_record::{
+    finding::NoTurns,
+    spec::{ArmSpec, CellSpec, StudySpec, Subject},
+};
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Value, connected,
     factor::{cpus, unusual},
 };
 use crate::{
-    limits::{self, Level, SpecError, instead},
+    limits::{self, Level, SpecError, instead, one_of},
     table::{At, Entry, FieldError, Table},
 };
 
 /// Drivers an arm may name. `auto` is not among them: a study never leaves the choice open.
 pub(crate) const DRIVERS: [&str; 5] = ["uring", "epoll", "poll", "select", "blocking"];
+
+/// Ways of accepting that `--accept` takes.
+pub(super) const ACCEPTS: [&str; 3] = ["acceptor", "reuseport", "exclusive"];
 
 /// Descriptors that `select` can name (`FD_SETSIZE`): the kernel's interface has no room for more.
 const SELECT_DESCRIPTORS: u32 = 1024;
@@ -61,6 +69,20 @@ pub(super) const WORKERS: Factor = Factor {
     default: Some(Value::Number(1)),
     set: |cell, level| cell.workers = level.number(),
     shown: |cell| unusual("w", cell.workers, 1),
+};
+
+/// Connections are taken in turn unless a study says otherwise: the kernel's hash would draw another imbalance for
+/// every server that is started, which then is most of what differs between rounds.
+pub(super) const ACCEPT: Factor = Factor {
+    key: "accept",
+    kind: Kind::Word(|text| one_of("accept", text, &ACCEPTS).map(|()| text.to_owned())),
+    default: Some(Value::Word(Cow::Borrowed("acceptor"))),
+    set: |cell, level| level.word().clone_into(&mut cell.accept),
+    // One worker gets every connection, whichever way.
+    shown: |cell| {
+        let accept = cell.accept();
+        (!["", "acceptor"].contains(&accept)).then(|| accept.to_owned())
+    },
 };
 
 pub(super) const IDLE_CONNECTIONS: Factor = Factor {
@@ -125,6 +147,7 @@ impl Protocol for Echo {
             MESSAGE_BYTES,
             CLOSE,
             WORKERS,
+            ACCEPT,
             IDLE_CONNECTIONS,
             SERVER_CPUS,
             LOAD_WORKERS,
@@ -132,8 +155,8 @@ impl Protocol for Echo {
         ]
     }
 
-    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
-        cell.close.then_some("a connection for each message leaves work in the kernel for whoever comes next")
+    fn obstacle(&self, cell: &CellSpec) -> Option<NoTurns> {
+        cell.close.then_some(NoTurns::ConnectionEach)
     }
 
     fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {
@@ -199,10 +222,9 @@ pub(super) fn runs(subject: &Subject) -> Vec<String> {
 }
 
 /// Why such an arm cannot be up together with others.
-pub(super) fn obstacle_of_arm(arm: &ArmSpec) -> Option<&'static str> {
+pub(super) fn obstacle_of_arm(arm: &ArmSpec) -> Option<NoTurns> {
     let Subject::Command { argv } = &arm.subject else { return None };
-    (!limits::names_port(argv))
-        .then_some("a server whose command names no {port} cannot stand beside a second of its kind")
+    (!limits::names_port(argv)).then_some(NoTurns::NoPort)
 }
 
 /// Every arm serves connections, and as many as its driver can name.

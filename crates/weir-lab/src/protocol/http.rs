@@ -1,11 +1,14 @@
 //! Requests and their responses. Arms are those of echo.
 
 use weir_proto::content::Content;
-use weir_record::spec::{CellSpec, HttpCell};
+use weir_record::{
+    finding::NoTurns,
+    spec::{CellSpec, HttpCell},
+};
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Setting, Value, connected,
-    echo::{CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, SERVER_CPUS, WORKERS},
+    echo::{ACCEPT, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, SERVER_CPUS, WORKERS},
     seconds,
 };
 use crate::{
@@ -100,7 +103,18 @@ impl Protocol for Http {
     }
 
     fn factors(&self) -> &'static [Factor] {
-        &[CONNECTIONS, DEPTH, CONTENT, CLOSE, WORKERS, IDLE_CONNECTIONS, SERVER_CPUS, LOAD_WORKERS, LOAD_CPUS]
+        &[
+            CONNECTIONS,
+            DEPTH,
+            CONTENT,
+            CLOSE,
+            WORKERS,
+            ACCEPT,
+            IDLE_CONNECTIONS,
+            SERVER_CPUS,
+            LOAD_WORKERS,
+            LOAD_CPUS,
+        ]
     }
 
     fn begin(&self, cell: &mut CellSpec) {
@@ -145,12 +159,12 @@ impl Protocol for Http {
         cell.http.as_ref().map_or(0, |http| http.ramp_up_ns)
     }
 
-    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
+    fn obstacle(&self, cell: &CellSpec) -> Option<NoTurns> {
         let http = cell.http.as_ref()?;
         if http.close {
-            return Some("a connection for each request leaves work in the kernel for whoever comes next");
+            return Some(NoTurns::ConnectionEach);
         }
-        (http.ramp_up_ns > 0).then_some("a ramp is a part of what is measured")
+        (http.ramp_up_ns > 0).then_some(NoTurns::RampUp)
     }
 
     fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {

@@ -12,6 +12,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use weir_proto::content::Content;
 use weir_record::{
+    finding::NoTurns,
     gateway::ChainTotals,
     orders::NodeStats,
     spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
@@ -109,12 +110,12 @@ pub(crate) trait Protocol: Sync {
     }
 
     /// Why the arms of such a cell cannot take turns, if the protocol is the reason.
-    fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
+    fn obstacle(&self, _cell: &CellSpec) -> Option<NoTurns> {
         None
     }
 
     /// The same of an arm.
-    fn obstacle_of_arm(&self, arm: &ArmSpec) -> Option<&'static str> {
+    fn obstacle_of_arm(&self, arm: &ArmSpec) -> Option<NoTurns> {
         echo::obstacle_of_arm(arm)
     }
 

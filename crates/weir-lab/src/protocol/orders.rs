@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use weir_record::{
+    finding::NoTurns,
     gateway::ChainTotals,
     orders::NodeStats,
     spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject},
@@ -11,7 +12,7 @@ use weir_record::{
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Setting, Value,
-    echo::{LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
+    echo::{ACCEPTS, LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
     factor::{load_shown, unusual},
     start::{self, Program, ServerStart, UPSTREAM},
 };
@@ -33,9 +34,6 @@ const ROUTES: [&str; 3] = ["own", "other", "modulo"];
 
 /// Levels that `--journal` takes.
 const JOURNALS: [&str; 3] = ["none", "os", "disk"];
-
-/// Ways of accepting that `--accept` takes.
-const ACCEPTS: [&str; 3] = ["acceptor", "reuseport", "exclusive"];
 
 /// Sessions of clients of a cell that says none, as in document 001.
 const SESSIONS: u32 = 10;
@@ -141,15 +139,14 @@ const JOURNAL: Factor = Factor {
     },
 };
 
+/// Of a gateway and its exchange, which have several workers.
 const ACCEPT: Factor = Factor {
-    key: "accept",
-    kind: Kind::Word(|text| one_of("accept", text, &ACCEPTS).map(|()| text.to_owned())),
-    default: Some(Value::Word(Cow::Borrowed("acceptor"))),
     set: |cell, level| level.word().clone_into(&mut orders(cell).accept),
     shown: |cell| {
         let accept = &cell.orders.as_ref()?.accept;
         (accept != "acceptor").then(|| accept.clone())
     },
+    ..super::echo::ACCEPT
 };
 
 /// Orders through a gateway.
@@ -210,6 +207,7 @@ impl Protocol for Orders {
             workers: arm.read("workers", |entry| entry.level(Level::Workers))?,
             options: arm.read("options", Entry::options)?.unwrap_or_default(),
             arguments,
+            program: arm.read("program", Entry::text)?,
         }))
     }
 
@@ -241,8 +239,8 @@ impl Protocol for Orders {
         };
         let exchange = exchange_words(request, subject, cell);
         let gateway = gateway_words(request, subject, cell);
-        [("exchange", exchange), ("gateway", gateway)]
-            .map(|(name, words)| ServerStart { name, program: Program::Weir, words })
+        [("exchange", exchange, None), ("gateway", gateway, subject.program.clone())]
+            .map(|(name, words, build)| ServerStart { name, program: Program::Weir, words, build })
             .into()
     }
 
@@ -262,7 +260,8 @@ impl Protocol for Orders {
 
     fn runs(&self, subject: &Subject) -> Vec<String> {
         let Subject::Gateway(gateway) = subject else { return Vec::new() };
-        let mut words = vec![format!("--handoff {} --route {}", gateway.handoff, gateway.route)];
+        let mut words: Vec<String> = gateway.program.iter().cloned().collect();
+        words.push(format!("--handoff {} --route {}", gateway.handoff, gateway.route));
         words.extend(gateway.driver.iter().map(|driver| format!("--driver {driver}")));
         words.extend(gateway.workers.iter().map(|workers| format!("--workers {workers}")));
         words.extend(super::shown_options(&gateway.options));
@@ -279,8 +278,8 @@ impl Protocol for Orders {
         (cell.load != load_of(cell)?.mode).then(|| load_shown(&cell.load))
     }
 
-    fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
-        Some("a gateway has an exchange behind it, and sessions that go on")
+    fn obstacle(&self, _cell: &CellSpec) -> Option<NoTurns> {
+        Some(NoTurns::Gateway)
     }
 
     fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_record::spec::Subject;
+use weir_record::spec::{CellSpec, Subject};
 
 use crate::{host_defaults::cpu_list, launch::TrialRequest};
 
@@ -21,6 +21,8 @@ pub(crate) struct ServerStart {
     pub(crate) program: Program,
     /// Its command line.
     pub(crate) words: Vec<String>,
+    /// Another build of `weir` that is started, if it is not the one that runs.
+    pub(crate) build: Option<String>,
 }
 
 /// Whose program a server is, and so how it says that it is ready.
@@ -42,6 +44,7 @@ pub(super) fn single(
     let (program, words) = match &request.arm.subject {
         Subject::Weir { driver, options, arguments } => {
             let mut words = serve(protocol, driver, request.cell.workers, request.server_cpus);
+            words.extend(accept(request.cell, arguments));
             words.extend(server_words(arguments));
             words.extend(engine_options(options));
             words.extend(arguments.iter().cloned());
@@ -50,7 +53,14 @@ pub(super) fn single(
         Subject::Command { argv } => (Program::Foreign, argv.clone()),
         Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => return Vec::new(),
     };
-    vec![ServerStart { name: "server", program, words }]
+    vec![ServerStart { name: "server", program, words, build: None }]
+}
+
+/// How connections reach several workers, unless the arm says it for itself.
+fn accept(cell: &CellSpec, own: &[String]) -> Vec<String> {
+    let is_own = own.iter().any(|word| word == "--accept" || word.starts_with("--accept="));
+    let accept = Some(&cell.accept).filter(|accept| cell.workers > 1 && !accept.is_empty() && !is_own);
+    accept.map_or(Vec::new(), |accept| vec!["--accept".to_owned(), accept.clone()])
 }
 
 /// What every server of Weir's is told.
@@ -69,4 +79,23 @@ pub(super) fn serve(what: &str, driver: &str, workers: u32, cpus: &[usize]) -> V
 /// Engine options as `weir serve` and `weir load` take them.
 pub(crate) fn engine_options(options: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
     options.iter().flat_map(|(name, value)| ["--option".to_owned(), format!("{name}={value}")])
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_judge::sample;
+
+    use super::*;
+
+    #[test]
+    fn several_workers_are_told_how_connections_reach_them_unless_the_arm_says_it() {
+        let mut cell = sample::study(&["epoll"], 1, 1).cells.remove(0);
+        cell.accept = "acceptor".to_owned();
+        assert!(accept(&cell, &[]).is_empty(), "one worker gets all of them");
+        cell.workers = 2;
+        assert_eq!(accept(&cell, &["--backlog".to_owned()]), ["--accept", "acceptor"]);
+        assert!(accept(&cell, &["--accept=reuseport".to_owned()]).is_empty());
+        cell.accept.clear();
+        assert!(accept(&cell, &[]).is_empty(), "a study of an earlier version goes on as it began");
+    }
 }

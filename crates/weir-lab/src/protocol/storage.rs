@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, ops::RangeInclusive, str::FromStr};
 
 use weir_record::{
+    finding::NoTurns,
     spec::{ArmSpec, CellSpec, StorageCell, StorageSubject, StudySpec, Subject},
     storage::{
         AccessPattern, CompletionMethod, RingMode, SleepPrimitive, StorageDevice, StorageEngine,
@@ -209,22 +210,22 @@ impl Protocol for Storage {
         None
     }
 
-    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
+    fn obstacle(&self, cell: &CellSpec) -> Option<NoTurns> {
         if cell.is_simulated() {
-            return Some("each arm has a simulated device of its own, with the same seed");
+            return Some(NoTurns::Simulated);
         }
         let reads = [AccessPattern::RandRead, AccessPattern::Read];
         let is_read = cell.storage.as_ref().is_some_and(|storage| reads.contains(&storage.pattern));
-        (!is_read).then_some("a disk carries what one arm wrote into the turn of the next")
+        (!is_read).then_some(NoTurns::Writes)
     }
 
-    fn obstacle_of_arm(&self, arm: &ArmSpec) -> Option<&'static str> {
+    fn obstacle_of_arm(&self, arm: &ArmSpec) -> Option<NoTurns> {
         let Subject::Storage(subject) = &arm.subject else { return None };
         if subject.options.sqpoll {
-            return Some("the kernel's thread that polls for an arm goes on while the arm is stopped");
+            return Some(NoTurns::KernelPolls);
         }
         let learns = !["interrupt", "poll"].contains(&subject.completion.predictor.as_str());
-        learns.then_some("a predictor would learn from operations that waited for their arm's turn")
+        learns.then_some(NoTurns::Predictor)
     }
 
     /// Long against stopping and going on, and short against the disk's moods.

@@ -43,7 +43,7 @@ fn each_comes_to_what_it_came_to() {
 
 #[test]
 fn without_io_uring_others_stand_in_or_the_study_goes_on_without_its_arms() {
-    for name in ["quick", "http", "http-confounders", "survey", "gateway"] {
+    for name in ["quick", "why", "http", "http-confounders", "survey", "gateway"] {
         insta::assert_snapshot!(format!("outline-{name}-without-uring"), told(name, &without_uring()));
     }
 }

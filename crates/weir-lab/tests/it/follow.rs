@@ -3,11 +3,11 @@
 use weir_judge::sample::study;
 use weir_lab::{
     fake::{FakeStates, NEVER},
-    follow::Follower,
+    follow::{FOLLOWED_TRIALS_MAX, Followed, Follower},
     run::{self, Callbacks},
 };
-use weir_record::{finding::Finding, study::MissingArm};
-use weir_store::{NewStudy, Store};
+use weir_record::{finding::Finding, study::MissingArm, trial::TrialRecord};
+use weir_store::{BlockKey, NewStudy, Store, StoredBlock};
 
 use crate::fixture::{fresh_folder, launcher, new_study};
 
@@ -27,10 +27,49 @@ fn blocks_are_not_to_be_repeated_for_an_arm_that_the_session_does_without() {
     let mut store = Store::create(&running, &new_study(spec)).expect("a fresh folder takes a store");
     let session = store.begin_session().expect("a session begins");
     let mut follower = Follower::default();
-    assert_eq!(follower.look(&running).expect("it can be read").progress.blocks_done, 0);
+    let first = follower.look(&running).expect("it can be read");
+    assert!(first.progress.blocks_done == 0 && first.left_ns > 0, "{first:?}");
     for (number, block) in (1..).zip(&blocks) {
         store.append_block(session, block, 1_000_000_000).expect("a block is stored");
-        let progress = follower.look(&running).expect("it can be read").progress;
+        let Followed { progress, left_ns, .. } = follower.look(&running).expect("it can be read");
+        assert_eq!(left_ns == 0, number == 4, "{left_ns}");
         assert_eq!((progress.blocks_done, progress.blocks_to_repeat), (number, 0));
+    }
+}
+
+/// Trials of a block in the test below.
+const LARGE: usize = 500;
+
+#[test]
+fn a_study_of_days_is_followed_as_far_as_is_stated_and_then_it_is_said() {
+    let spec = study(&["epoll", "uring"], 12, 1);
+    let cell_id = spec.cells[0].id.clone();
+    let block = |block: u32| {
+        let trial = |position: usize| TrialRecord {
+            cell_id: cell_id.clone(),
+            block,
+            position: position as u32,
+            arm: "epoll".to_owned(),
+            ..TrialRecord::default()
+        };
+        let key = BlockKey { cell_id: cell_id.clone(), block, attempt: 0 };
+        StoredBlock { key, trials: (0..LARGE).map(trial).collect() }
+    };
+    let running = fresh_folder("follow-long");
+    let mut store = Store::create(&running, &new_study(spec)).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    let mut follower = Follower::default();
+    let mut store_block = |number: usize, elapsed_ns: u64| {
+        store.append_block(session, &block(number as u32), elapsed_ns).expect("a block is stored");
+    };
+    let most = FOLLOWED_TRIALS_MAX / LARGE;
+    (0..most).for_each(|number| store_block(number, 1));
+    let all = follower.look(&running).expect("it can be read");
+    assert!(!all.is_in_part && all.progress.blocks_done == 12);
+    store_block(most, 2);
+    for _ in 0..2 {
+        let part = follower.look(&running).expect("it can be read");
+        assert!(part.is_in_part && part.elapsed_ns == 2, "{part:?}");
+        assert_eq!(part.progress, all.progress, "of what was read before");
     }
 }

@@ -9,6 +9,7 @@ use weir_judge::sample::study;
 use weir_lab::{
     exit::ExitCode,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
+    outline,
     run::{self, Callbacks, Ended, Event, Outcome, RunError},
 };
 use weir_record::{
@@ -24,6 +25,27 @@ use weir_store::{NewStudy, Store, StoreError};
 use crate::fixture::{folder, fresh_folder, launcher, new_study, resume, start};
 
 const SEED: u64 = 6;
+
+#[test]
+fn a_session_tells_how_much_longer_it_takes_and_never_past_its_time_cap() {
+    let mut spec = study(&["epoll", "uring"], 4, SEED);
+    let told = |spec: &StudySpec| {
+        let mut told = Vec::new();
+        let mut progress = |event: &Event| match event {
+            Event::Started { left_ns, .. } | Event::BlockStored { left_ns, .. } => told.push(*left_ns),
+            _ => {}
+        };
+        let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+        let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
+        run::start(&fresh_folder("left"), &new_study(spec.clone()), callbacks).expect("a healthy study runs");
+        told
+    };
+    let free = told(&spec);
+    assert_eq!((free[0], free.len()), (outline::study_ns(&spec), 5), "{free:?}");
+    assert!(free.windows(2).all(|two| two[1] < two[0]) && free[4] == 0, "{free:?}");
+    spec.time_cap_ns = free[0] / 2;
+    assert!(told(&spec)[0] <= spec.time_cap_ns);
+}
 
 type Step = (String, u32, u32, u32, String, bool);
 

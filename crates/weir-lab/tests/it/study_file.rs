@@ -109,6 +109,51 @@ fn an_http_study_has_content_and_close_among_its_factors() {
 }
 
 #[test]
+fn connections_are_taken_in_turn_by_workers_and_the_kernels_way_is_a_level() {
+    let factors = "depth = [16]\nworkers = [1, 2]\naccept = [\"acceptor\", \"reuseport\"]";
+    let text = EXAMPLE.replacen("depth = [1, 16]", factors, 1).replacen(
+        "primary = { depth = 16 }",
+        "primary = { workers = 1, accept = \"acceptor\" }",
+        1,
+    );
+    let spec = read(&text).expect("it is right");
+    let closed = spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed);
+    let cells: Vec<_> = closed.map(|cell| (cell.id.as_str(), cell.accept())).collect();
+    let expected = [
+        ("c100-d16-m64-closed", ""),
+        ("c100-d16-m64-w2-closed", "acceptor"),
+        ("c100-d16-m64-w2-reuseport-closed", "reuseport"),
+    ];
+    assert_eq!(cells, expected, "with one worker there is nothing to spread");
+    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\naccept = [\"hash\"]"), @r#"a.toml:10: accept: there is no "hash"; there are acceptor, reuseport, exclusive"#);
+}
+
+#[test]
+fn a_contrast_is_between_cells_that_differ_in_the_named_levels_alone() {
+    let declared = |contrast: &str| {
+        let factors = "depth = [1, 16]\nworkers = [1, 2, 4]";
+        let text = EXAMPLE.replacen("depth = [1, 16]", factors, 1).replacen(
+            "primary = { depth = 16 }",
+            "primary = { depth = 16, workers = 1 }",
+            1,
+        );
+        read(&format!("{text}\n[[contrast]]\n{contrast}\n"))
+    };
+    let spec = declared("of = { workers = [2, 4] }\nto = { workers = 1 }").expect("it is right");
+    let [one] = &spec.contrasts[..] else { panic!("one arm beside the baseline: {:?}", spec.contrasts) };
+    assert_eq!((one.arm.as_str(), one.baseline.as_str()), ("uring-16k", "epoll"));
+    assert_eq!(one.to, ["c100-d1-m64-closed", "c100-d16-m64-closed"]);
+    assert_eq!((one.of.len(), one.metric), (4, Metric::ServerCpuPerMessage));
+    assert_eq!(weir_lab::validate::claims(&spec), 3, "a contrast is a claim");
+    let wrong = |contrast: &str| declared(contrast).expect_err("it is a mistake");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = [1, 2] }"), @"a.toml:23: contrast.to: a cell is on both sides; say levels that differ");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { arm = \"epoll\", workers = 1 }"), @"a.toml:23: contrast.to: the arm is named in `of`; both sides are about its ratio");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = {}"), @"a.toml:22: contrast.of: both sides name levels: of = { workers = 2 }, to = { workers = 1 }");
+    insta::assert_snapshot!(wrong("of = { workers = 8 }\nto = { workers = 1 }"), @"a.toml:22: contrast.of: no arm beside the baseline runs in cells that have these levels and all others alike");
+    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = 1 }\nmetric = \"server-memory\""), @"a.toml:24: contrast.metric: server-memory is no claim that is a ratio in these cells");
+}
+
+#[test]
 fn mistakes_of_http_are_named_too() {
     let wrong = |factors: &str| read(&http(factors)).expect_err("it is a mistake");
     let content = "content = [\"html\"]";
@@ -366,7 +411,7 @@ fn mistakes_in_cells_and_published_figures_are_named() {
             1
         )
     );
-    insta::assert_snapshot!(read(&closing).expect_err("no rounds"), @"a.toml:2: rounds: no arms take turns (a connection for each request leaves work in the kernel for whoever comes next); give `blocks` and a `window`");
+    insta::assert_snapshot!(read(&closing).expect_err("no rounds"), @"a.toml:2: rounds: no arms take turns (a connection for each message leaves work in the kernel for whoever comes next); give `blocks` and a `window`");
     insta::assert_snapshot!(read(&format!("exploratory_blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: exploratory_blocks: the arms of every cell take turns; give `exploratory_rounds`, or `alternate = false`");
     insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
     let alone = EXAMPLE.replacen(
@@ -688,6 +733,13 @@ fn strace_is_one_more_slice_of_evidence() {
     let spec = read(&both).expect("it is right");
     let plans = spec.cells.iter().filter_map(|cell| cell.alternation?.evidence);
     assert!(plans.clone().count() > 0 && plans.clone().all(|plan| plan.by_group && !plan.strace));
+    let pairs = read(&format!("evidence_pairs = 4\n{EXAMPLE}")).expect_err("there is no evidence");
+    insta::assert_snapshot!(pairs, @"a.toml:1: evidence_pairs: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
+    let many = read(&format!("evidence_rounds = 4\nevidence_pairs = 9\n{EXAMPLE}"));
+    assert!(many.is_err_and(|error| error.contains("evidence_pairs")), "8 are the most");
+    let spec = read(&format!("evidence_rounds = 4\nevidence_pairs = 4\n{EXAMPLE}")).expect("it is right");
+    let mut plans = spec.cells.iter().filter_map(|cell| cell.alternation?.evidence);
+    assert!(plans.clone().count() > 0 && plans.all(|plan| (plan.rounds, plan.pairs) == (4, 4)));
     let cell = "[[cell]]\nconnections = 7\nevidence_strace = true\n";
     insta::assert_snapshot!(read(&format!("{EXAMPLE}{cell}")).expect_err("none there either"), @"a.toml:21: cell.evidence_strace: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
 }
@@ -729,7 +781,7 @@ fn mistakes_in_thresholds_are_named() {
     insta::assert_snapshot!(wrong("p99"), @r#"a.toml:1: fail_if: "p99": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
     insta::assert_snapshot!(wrong("> 3"), @r#"a.toml:1: fail_if: "> 3": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
     insta::assert_snapshot!(wrong("a b c > 3"), @r#"a.toml:1: fail_if: "a b c > 3": write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >"#);
-    insta::assert_snapshot!(wrong("p98 > 2ms"), @r#"a.toml:1: fail_if: "p98 > 2ms": there is no metric "p98"; there are server-cpu-per-message, machine-cpu-per-message, switches-per-message, throughput, latency-p50, latency-p99, first-byte-p50, last-byte-p50, generator-cpu-per-message, involuntary-switches-per-message, miss-rate, harmful-miss-rate, waiting-cpu-share, added-latency, effective-sleep, interrupted-rate, server-memory, orders-per-commit, wakes-per-order, wakes-per-handoff, handoffs-per-drain, handed-off-share, server-pss, kernel-memory"#);
+    insta::assert_snapshot!(wrong("p98 > 2ms"), @r#"a.toml:1: fail_if: "p98 > 2ms": there is no metric "p98"; there are server-cpu-per-message, machine-cpu-per-message, server-cpu-with-waiting, switches-per-message, throughput, latency-p50, latency-p99, first-byte-p50, last-byte-p50, generator-cpu-per-message, involuntary-switches-per-message, connections-max-over-mean, miss-rate, harmful-miss-rate, waiting-cpu-share, added-latency, effective-sleep, interrupted-rate, server-memory, orders-per-commit, wakes-per-order, wakes-per-handoff, handoffs-per-drain, handed-off-share, server-pss, kernel-memory"#);
     insta::assert_snapshot!(wrong("p99 > 2"), @r#"a.toml:1: fail_if: "p99 > 2": latency-p99 is counted in ns, us, µs, ms, s"#);
     insta::assert_snapshot!(wrong("p99 > 2 parsecs"), @r#"a.toml:1: fail_if: "p99 > 2 parsecs": latency-p99 is counted in ns, us, µs, ms, s"#);
     insta::assert_snapshot!(wrong("p99 > ms"), @r#"a.toml:1: fail_if: "p99 > ms": "ms" is no number"#);

@@ -1,7 +1,9 @@
 //! Finds processes that carry the mark of a test.
 
 use std::{
+    collections::BTreeSet,
     env, fs,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -32,6 +34,17 @@ pub fn wait_for_any() {
         assert!(Instant::now() < deadline, "nothing was started");
         std::thread::yield_now();
     }
+}
+
+/// Commands of the children of this process that were seen stopped until then, or for a while.
+pub fn stopped_until(over: &AtomicBool) -> BTreeSet<String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut stopped = BTreeSet::new();
+    while !over.load(Ordering::Relaxed) && Instant::now() < deadline {
+        stopped.extend(find("").into_iter().filter(|it| it.is_stopped).map(|it| it.command));
+        std::thread::yield_now();
+    }
+    stopped
 }
 
 /// Whether some marked process is stopped.

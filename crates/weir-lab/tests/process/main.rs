@@ -37,6 +37,9 @@ use weir_store::Store;
 /// Length of a slice, where it does not matter.
 const SLICE: Duration = Duration::from_millis(5);
 
+/// Pairs of slices of evidence.
+const EVIDENCE_PAIRS: u32 = 2;
+
 /// Deadlines short enough for servers that never do what they should.
 const DEADLINES: Deadlines = Deadlines {
     ready: Duration::from_millis(1_500),
@@ -52,7 +55,7 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 22] = [
+    let tests: [(&str, fn()); 25] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
@@ -68,13 +71,18 @@ fn main() {
         ("neighbours end with their trial", neighbours_end_with_their_trial),
         ("a neighbour that fails is named", a_neighbour_that_fails_is_named),
         ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
-        ("each arm gives evidence once", each_arm_gives_evidence_once),
+        ("each arm gives evidence in pairs", each_arm_gives_evidence_in_pairs),
         ("a server that fails costs its own arm the round", a_server_that_fails_costs_its_own_arm_the_round),
         (
             "a generator that fails in a slice costs the round",
             a_generator_that_fails_in_a_slice_costs_the_round,
         ),
         ("an arm that works while it waits is stopped", an_arm_that_works_while_it_waits_is_stopped),
+        ("an arm that worked to start is let", an_arm_that_worked_to_start_is_let),
+        (
+            "a supervisor goes on while what is below it is stopped",
+            a_supervisor_goes_on_while_what_is_below_it_is_stopped,
+        ),
         ("an interrupted round leaves nothing", an_interrupted_round_leaves_nothing),
         (
             "a killed laboratory leaves nothing but its store",
@@ -83,6 +91,10 @@ fn main() {
         (
             "a laboratory killed while arms are stopped leaves nothing but its store",
             a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store,
+        ),
+        (
+            "a laboratory killed while an orphan is stopped leaves nothing but its store",
+            a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store,
         ),
     ];
     say(&format!("seed {SEED}"));
@@ -309,6 +321,7 @@ fn round_with_evidence(
         cell: &spec.cells[0],
         alternation: Alternation { slice_ns, permutations: 3, prime_messages: 2, evidence: None },
         evidence_slice_ns: evidence.map(|length| length.as_nanos().try_into().expect("a short slice")),
+        evidence_pairs: EVIDENCE_PAIRS,
         evidence_by_group: false,
         evidence_strace: false,
         arms: &[&spec.arms[1], &spec.arms[0], &spec.arms[1]],
@@ -346,7 +359,7 @@ fn a_round_gives_each_arm_its_slices() {
 }
 
 /// The baseline's second server gives none: it is the first over again. Its slices are not among the timed ones.
-fn each_arm_gives_evidence_once() {
+fn each_arm_gives_evidence_in_pairs() {
     let mut spec = spec("epoll", roles::REPORT);
     spec.arms[1].name = "other".to_owned();
     let length = Duration::from_millis(70);
@@ -354,11 +367,16 @@ fn each_arm_gives_evidence_once() {
     let arms = outcome.expect("the session goes on").arms;
     let arms: Vec<Sliced> = arms.into_iter().map(|arm| arm.expect("it was loaded")).collect();
     assert_eq!(arms.iter().map(|arm| arm.slices.len()).collect::<Vec<_>>(), [3, 3, 3]);
-    // Once observed by its clocks alone, and once by the kernel's programs where they may run.
-    let slices = if Programs::are_allowed() { 2 } else { 1 };
-    assert_eq!(arms.iter().map(|arm| arm.evidence.len()).collect::<Vec<_>>(), [slices, slices, 0]);
+    // In each pair once observed by its clocks alone, and once by the kernel's programs where they may run.
+    let looks: u32 = if Programs::are_allowed() { 2 } else { 1 };
+    let expected: Vec<(u32, u32)> =
+        (0..EVIDENCE_PAIRS).flat_map(|pair| (0..looks).map(move |place| (pair, place))).collect();
+    let places = |arm: &Sliced| {
+        arm.evidence.iter().map(|it| (it.slice.permutation, it.slice.place)).collect::<Vec<_>>()
+    };
+    assert_eq!(arms.iter().map(places).collect::<Vec<_>>(), [expected.clone(), expected, Vec::new()]);
     let rungs: BTreeSet<Rung> = arms.iter().flat_map(|arm| &arm.evidence).map(|slice| slice.rung).collect();
-    assert_eq!(rungs.contains(&Rung::Programs), slices == 2);
+    assert_eq!(rungs.contains(&Rung::Programs), looks == 2);
     for slice in arms.iter().flat_map(|arm| &arm.evidence) {
         assert_eq!((u128::from(slice.slice.length_ns), slice.slice.messages), (length.as_nanos(), 100));
         let of = |source: &str| slice.readings.iter().any(|row| row.source == source && row.key == "cpu-ns");
@@ -399,8 +417,34 @@ fn an_arm_that_works_while_it_waits_is_stopped() {
     let last = slices(1).last().expect("three slices");
     let used = |slice: &SliceRecord| slice.waiting_cpu_ns as f64 / slice.waiting_ns.max(1) as f64;
     assert!(used(&slices(1)[0]) > 0.05, "it spun while the others were started: {:?}", slices(1)[0]);
-    assert!(used(last) < 0.05, "it was stopped: {last:?}");
-    assert!(slices(0).iter().all(|slice| used(slice) < 0.05), "{:?}", slices(0));
+    assert!(last.stopped && used(last) < 0.05, "it was stopped: {last:?}");
+    assert!(!slices(1)[0].stopped, "nobody knew yet: {:?}", slices(1)[0]);
+    assert!(slices(0).iter().all(|slice| !slice.stopped && used(slice) < 0.05), "{:?}", slices(0));
+}
+
+/// What it did before its connections were there is not what it does while it waits.
+fn an_arm_that_worked_to_start_is_let() {
+    for arm in round_of("works-to-start", roles::LATE, Duration::from_millis(60)) {
+        let slices = arm.expect("it was loaded").slices;
+        assert!(slices.iter().all(|slice| !slice.stopped), "{slices:?}");
+    }
+}
+
+/// Where a server left processes behind, the arm is everything below its supervisor.
+fn a_supervisor_goes_on_while_what_is_below_it_is_stopped() {
+    let spec = foreign(&["listen-with-spinner", "{port}"]);
+    let (interrupt, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (outcome, stopped) = thread::scope(|scope| {
+        let looked = scope.spawn(|| leftovers::stopped_until(&over));
+        let outcome = round_with(&spec, Duration::from_millis(60), &interrupt);
+        over.store(true, Ordering::Relaxed);
+        (outcome, looked.join().expect("it only looks"))
+    });
+    let arms = outcome.expect("the session goes on").arms;
+    let slices = &arms[1].as_ref().expect("it was loaded").slices;
+    assert!(slices.last().expect("three slices").stopped, "{slices:?}");
+    assert!(stopped.iter().any(|command| command.ends_with("spin ")), "{stopped:?}");
+    assert!(stopped.iter().all(|command| !command.contains(" supervise ")), "{stopped:?}");
 }
 
 fn an_interrupted_round_leaves_nothing() {
@@ -422,6 +466,11 @@ fn a_killed_laboratory_leaves_nothing_but_its_store() {
 
 fn a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store() {
     let stopped = kill_laboratories("laboratory-in-turns", 400);
+    assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
+}
+
+fn a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store() {
+    let stopped = kill_laboratories("laboratory-of-orphans", 400);
     assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
 }
 

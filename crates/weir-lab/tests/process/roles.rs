@@ -35,6 +35,12 @@ pub const GARBAGE: u32 = 5;
 pub const KILLS_THE_SERVER: u32 = 6;
 /// In a round: no connection to the last server.
 pub const REFUSED: u32 = 7;
+/// In a round: connections are there when servers that work to start have started.
+pub const LATE: u32 = 8;
+
+/// How long a server works that works to start, and until a late generator has its connections.
+const STARTING: Duration = Duration::from_millis(60);
+const CONNECTED: Duration = Duration::from_millis(200);
 
 /// Until a server that dies in a round does: its slices have begun and are not over.
 const IN_THE_ROUND: Duration = Duration::from_millis(150);
@@ -57,6 +63,10 @@ pub fn play(words: &[&str]) -> bool {
             start(&["start-lingerer"]).wait().expect("it starts its child and ends");
             listen(port);
         }
+        ["listen-with-spinner", port] => {
+            start(&["start-spinner"]).wait().expect("it starts its child and ends");
+            listen(port);
+        }
         ["linger-with-orphan", ..] => linger_with_orphan(),
         ["stops-its-supervisor", ..] => {
             let supervisor = std::os::unix::process::parent_id();
@@ -66,10 +76,13 @@ pub fn play(words: &[&str]) -> bool {
         }
         ["listen-in-background", port] => drop(start(&["listen", port])),
         ["start-lingerer"] => drop(start(&["linger"])),
+        ["start-spinner"] => start_spinner(),
+        ["spin"] => spin(),
         ["linger", ..] => linger(),
         ["neighbour", how, address, port] => neighbour(how, &format!("{address} {port}")),
         ["laboratory", folder] => laboratory(Path::new(folder), in_trials()),
         ["laboratory-in-turns", folder] => laboratory(Path::new(folder), in_turns()),
+        ["laboratory-of-orphans", folder] => laboratory(Path::new(folder), orphans_in_turns()),
         _ => return false,
     }
     true
@@ -81,6 +94,14 @@ fn start(words: &[&str]) -> std::process::Child {
     Command::new(program).args(words).process_group(0).spawn().expect("it starts")
 }
 
+/// One that works on in the background as daemons do: in a group of its own, and deaf to a terminal that hangs up.
+fn start_spinner() {
+    let program = env::current_exe().expect("this program has a path");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" spin"]).arg(program);
+    drop(shell.process_group(0).spawn().expect("it starts"));
+}
+
 #[expect(clippy::print_stderr, reason = "the role's program says on standard error why it ends")]
 fn end(code: i32, said: &str) -> ! {
     eprintln!("{said}");
@@ -90,6 +111,12 @@ fn end(code: i32, said: &str) -> ! {
 fn linger() -> ! {
     loop {
         thread::park();
+    }
+}
+
+fn spin() -> ! {
+    loop {
+        std::hint::spin_loop();
     }
 }
 
@@ -141,9 +168,15 @@ fn serve(driver: &str) {
         }
         "spins" => {
             super::say("listening on 127.0.0.1:7007");
-            loop {
+            spin();
+        }
+        "works-to-start" => {
+            let end = Instant::now() + STARTING;
+            super::say("listening on 127.0.0.1:7007");
+            while Instant::now() < end {
                 std::hint::spin_loop();
             }
+            linger();
         }
         _ => {
             super::say("listening on 127.0.0.1:7007");
@@ -198,6 +231,9 @@ fn load_slices() {
     {
         (*opened, *failure) = (0, Some("connection refused".to_owned()));
     }
+    if connections == LATE {
+        take(CONNECTED);
+    }
     tell(&SliceAnswer::Ready { opened, failures });
     let mut slices = 0;
     for line in lines {
@@ -213,10 +249,7 @@ fn load_slices() {
                     HANGS if slices == 3 => linger(),
                     GARBAGE if slices == 3 => super::say("not JSON"),
                     _ => {
-                        let end = Instant::now() + Duration::from_nanos(length_ns);
-                        while let Some(left) = end.checked_duration_since(Instant::now()) {
-                            thread::park_timeout(left);
-                        }
+                        take(Duration::from_nanos(length_ns));
                         let counts = SliceCounts { messages: 100, length_ns, ..SliceCounts::default() };
                         tell(&SliceAnswer::Done(counts));
                     }
@@ -228,6 +261,14 @@ fn load_slices() {
                 return;
             }
         }
+    }
+}
+
+/// What takes its time and no CPU.
+fn take(length: Duration) {
+    let end = Instant::now() + length;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        thread::park_timeout(left);
     }
 }
 
@@ -265,6 +306,13 @@ fn in_turns() -> StudySpec {
     let mut spec = super::spec("spins", REPORT);
     spec.cells[0].alternation =
         Some(Alternation { slice_ns: 60_000_000, permutations: 3, prime_messages: 2, evidence: None });
+    spec
+}
+
+/// The same of a foreign server that works in a process which left its group.
+fn orphans_in_turns() -> StudySpec {
+    let mut spec = super::foreign(&["listen-with-spinner", "{port}"]);
+    spec.cells[0].alternation = in_turns().cells[0].alternation;
     spec
 }
 

@@ -11,7 +11,7 @@ use super::{
     spec::HttpSpec,
     workload::is_redirect,
 };
-use crate::{connection_notes::ConnectionNotes, spec::LoadSpec, worker::Ends};
+use crate::{connection_notes::ConnectionNotes, outcome::Ends, spec::LoadSpec};
 
 /// Fewer whole seconds than this show too little of how a rate varies.
 const SECONDS_MIN: usize = 5;
@@ -21,7 +21,7 @@ const RATE_ERROR_MAX: f64 = 0.05;
 const STANDARD_ERRORS: f64 = 2.0;
 
 /// The HTTP part of a report, from everything else in it, what responses said, and how many failures there were.
-pub(crate) fn part(
+pub(crate) fn section(
     http: &HttpSpec,
     report: &LoadReport,
     spec: &LoadSpec,

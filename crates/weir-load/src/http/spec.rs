@@ -13,14 +13,13 @@ use weir_proto::http1::{
 };
 use weir_record::load::LoadReport;
 
-use super::{across_workers::HttpCommon, notes::ResponseNotes, outcome, workload::Http};
+use super::{across_workers::HttpCommon, notes::ResponseNotes, outcome};
 use crate::{
     error::{LoadError, invalid},
     gather::Gather,
-    protocol::{Common, Facts, Post, ProtocolSpec},
+    outcome::{Common, Ends},
     recorder::{Sections, WindowBounds},
-    spec::{LoadSpec, MESSAGE_BYTES_MAX},
-    worker::{Ends, Outcome},
+    spec::{Facts, LoadSpec, MESSAGE_BYTES_MAX, ProtocolSpec},
 };
 
 /// Most URLs of one run.
@@ -238,16 +237,12 @@ impl ProtocolSpec for HttpSpec {
         Ok(Arc::new(HttpCommon::new(self, load, bounds)?))
     }
 
-    fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+    fn add_section(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
         let common: Option<&HttpCommon> = ends.common();
         report.message_bytes = common.map_or(0, |common| common.standards.content_bytes());
         if let Some(responses) = gather.section() {
-            report.http = Some(outcome::part(self, report, load, (responses, gather.window.errors), ends));
+            report.http = Some(outcome::section(self, report, load, (responses, gather.window.errors), ends));
         }
-    }
-
-    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
-        post.carry::<Http>()
     }
 }
 

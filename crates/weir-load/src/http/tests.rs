@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     failure::{Class, Failure},
-    protocol::ProtocolSpec,
-    recorder::{Flight, Outbox, Part, Recorder, WindowBounds},
+    recorder::{IntervalNotes, Outbox, PendingMessage, Recorder, WindowBounds},
+    spec::ProtocolSpec,
     workload::{Accepted, End, Loss, Notes, Workload},
 };
 
@@ -27,7 +27,7 @@ const CHUNKED: &[u8] =
 struct Rig {
     http: Http,
     dialogue: Dialogue,
-    flights: VecDeque<Flight>,
+    pending: VecDeque<PendingMessage>,
     recorder: Recorder,
     outbox: Outbox,
     now_ns: Cell<u64>,
@@ -42,11 +42,11 @@ impl Rig {
         let outbox = Outbox::default();
         let keeps = spec.facts().sections;
         let mut recorder = Recorder::new(0, keeps, bounds, 0, Arc::clone(&outbox));
-        let flight = Flight { intended_ns: 0, started_ns: 0 };
-        let flights: VecDeque<Flight> = std::iter::repeat_n(flight, in_flight).collect();
-        flights.iter().for_each(|flight| recorder.started(*flight));
+        let pending = PendingMessage { intended_ns: 0, started_ns: 0 };
+        let pending: VecDeque<PendingMessage> = std::iter::repeat_n(pending, in_flight).collect();
+        pending.iter().for_each(|pending| recorder.started(*pending));
         let dialogue = http.open(0, 0, 0);
-        Self { http, dialogue, flights, recorder, outbox, now_ns: Cell::new(0) }
+        Self { http, dialogue, pending, recorder, outbox, now_ns: Cell::new(0) }
     }
 
     fn notes(&mut self) -> (&Http, &mut Dialogue, Notes<'_>) {
@@ -54,7 +54,7 @@ impl Rig {
         let notes = Notes {
             now_ns: self.now_ns.get(),
             sent: 0,
-            flights: &mut self.flights,
+            pending: &mut self.pending,
             recorder: &mut self.recorder,
         };
         (&self.http, &mut self.dialogue, notes)
@@ -71,15 +71,15 @@ impl Rig {
     }
 
     /// What was noted.
-    fn part(mut self) -> Part {
+    fn noted(mut self) -> IntervalNotes {
         self.recorder.finish(self.now_ns.get());
         self.outbox.lock().expect("no thread panicked").remove(0)
     }
 }
 
 /// What responses said.
-fn responses(part: &Part) -> &ResponseNotes {
-    let section: &dyn Any = &**part.section.as_ref().expect("it is kept");
+fn responses(notes: &IntervalNotes) -> &ResponseNotes {
+    let section: &dyn Any = &**notes.section.as_ref().expect("it is kept");
     section.downcast_ref().expect("it is of HTTP")
 }
 
@@ -94,10 +94,10 @@ fn a_right_response_is_noted_with_its_first_byte_and_a_wrong_one_with_its_status
     for (piece, messages) in [(&USUAL[..20], 0), (&USUAL[20..], 1), (absent, 1)] {
         assert_eq!(rig.accept(piece).expect("framed right").messages, messages);
     }
-    let part = rig.part();
-    assert_eq!((part.messages, part.bytes, part.errors), (1, 10, 1));
-    let responses = responses(&part);
-    assert_eq!((part.service.max(), responses.first_byte.max(), responses.compared), (200, 100, 1));
+    let notes = rig.noted();
+    assert_eq!((notes.messages, notes.bytes, notes.errors), (1, 10, 1));
+    let responses = responses(&notes);
+    assert_eq!((notes.service.max(), responses.first_byte.max(), responses.compared), (200, 100, 1));
     assert_eq!((responses.statuses.of(200), responses.statuses.of(404)), (1, 1));
 }
 
@@ -110,11 +110,11 @@ fn the_same_responses_are_noted_the_same_whether_or_not_their_head_is_known() {
     {
         assert_eq!(rig.accept(piece).expect("right").messages, messages);
     }
-    let part = rig.part();
-    let responses = responses(&part);
-    assert_eq!((part.messages, part.bytes, part.errors), (5, 50, 0));
+    let notes = rig.noted();
+    let responses = responses(&notes);
+    assert_eq!((notes.messages, notes.bytes, notes.errors), (5, 50, 0));
     assert_eq!((responses.compared, responses.statuses.of(200), responses.first_byte.len()), (5, 5, 5));
-    assert!(responses.first_byte.mean() < part.service.mean(), "the fourth began before it ended");
+    assert!(responses.first_byte.mean() < notes.service.mean(), "the fourth began before it ended");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_known_head_with_another_content_is_still_wrong() {
     }
     assert_eq!(rig.recorder.failure_last(), Some("the content differs from what was expected at byte 8"));
     assert_eq!(rig.recorder.failures().wrong_bytes, 1);
-    assert_eq!(rig.part().messages, 2);
+    assert_eq!(rig.noted().messages, 2);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_response_that_closes_is_the_last() {
     let mut rig = Rig::new(expecting(PAGE), 3);
     let failure = rig.accept(&[&closing[..], USUAL].concat()).expect_err("nothing may follow");
     assert_eq!(failure.class, Class::Malformed);
-    assert_eq!(rig.flights.len(), 2);
+    assert_eq!(rig.pending.len(), 2);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn an_end_is_a_right_a_completion_or_a_loss() {
     assert_eq!(until.accept(b"HTTP/1.1 200 OK\r\n\r\n0123456789").expect("right").messages, 0);
     assert!(matches!(until.end(), End::Closed));
     assert_eq!(until.recorder.connections().expect("kept").closed_as_said, 1);
-    assert_eq!((until.flights.len(), until.part().messages), (1, 1));
+    assert_eq!((until.pending.len(), until.noted().messages), (1, 1));
 
     for piece in [&b""[..], &USUAL[..5], &USUAL[..45], b"HTTP/1.1 100 Continue\r\n\r\n"] {
         let mut cut = Rig::new(expecting(PAGE), 1);
@@ -183,8 +183,8 @@ fn every_byte_of_a_large_content_is_compared() {
         assert_eq!(rig.recorder.failure_last(), Some(said.as_str()));
     }
     assert_eq!(rig.recorder.failures().wrong_bytes, 4);
-    let part = rig.part();
-    assert_eq!((part.messages, responses(&part).compared), (36, 36));
+    let notes = rig.noted();
+    assert_eq!((notes.messages, responses(&notes).compared), (36, 36));
 }
 
 /// Bytes of a sample, its failure, and how it begins.
@@ -223,14 +223,14 @@ fn a_response_that_is_none_is_kept_too_and_a_connection_that_ends_in_silence_lea
             },
         };
         let loss = Loss { failure: &failure, now_ns: 9 };
-        rig.http.lost(Some(&rig.dialogue), &rig.flights, &loss);
+        rig.http.lost(Some(&rig.dialogue), &rig.pending, &loss);
         let (kept, kept_class, start) = sample(&rig).expect("a bad one came");
         assert_eq!((kept, kept_class.as_str()), (bytes.len() as u64, class));
         assert_eq!(start, bytes.escape_ascii().to_string());
     }
     let silent = Rig::new(expecting(PAGE), 1);
     let failure = Failure::short(1);
-    silent.http.lost(Some(&silent.dialogue), &silent.flights, &Loss { failure: &failure, now_ns: 9 });
+    silent.http.lost(Some(&silent.dialogue), &silent.pending, &Loss { failure: &failure, now_ns: 9 });
     assert_eq!(sample(&silent), None);
 }
 
@@ -280,7 +280,7 @@ proptest! {
         prop_assert_eq!(messages, kinds.len() as u64);
         prop_assert_eq!((failures.wrong_status, failures.wrong_bytes), (wrong(3), wrong(4)));
         prop_assert_eq!(failures.errors(), wrong(3) + wrong(4));
-        prop_assert_eq!(rig.part().messages, messages - failures.errors());
+        prop_assert_eq!(rig.noted().messages, messages - failures.errors());
     }
 
     #[test]

@@ -37,7 +37,7 @@ use super::{
 use crate::{
     failure::{Class, Failure, Stage},
     payload::Arrival,
-    recorder::{Flight, Recorder},
+    recorder::{PendingMessage, Recorder},
     worker::{Carried, Plan},
     workload::{Accepted, End, Loss, Notes, Workload},
 };
@@ -159,12 +159,12 @@ impl Http {
         if head.is_empty() || head != known.bytes || rest.get(..standard.len()) != Some(standard) {
             return None;
         }
-        let flight = notes.flights.pop_front()?;
+        let pending = notes.pending.pop_front()?;
         let size = head.len() + standard.len();
         answered(notes.recorder, known.status);
         let right =
             Right { first_byte_ns: notes.now_ns, content_bytes: standard.len() as u64, compared: true };
-        responded(notes, flight, &right);
+        responded(notes, pending, &right);
         if self.journal.is_some() {
             let answer = Answer {
                 status: known.status,
@@ -172,7 +172,7 @@ impl Http {
                 bytes: size as u64,
                 failure: None,
             };
-            self.journal(dialogue, flight, &answer, notes.now_ns);
+            self.journal(dialogue, pending, &answer, notes.now_ns);
         }
         dialogue.answered += 1;
         Some(size)
@@ -285,7 +285,7 @@ impl Http {
         let url = self.url(dialogue.connection, dialogue.answered);
         let first_byte_ns = dialogue.first_byte_ns.take().unwrap_or(notes.now_ns);
         let bytes = std::mem::take(&mut dialogue.bytes);
-        let (Some(response), Some(flight)) = (dialogue.response.take(), notes.flights.pop_front()) else {
+        let (Some(response), Some(pending)) = (dialogue.response.take(), notes.pending.pop_front()) else {
             return false;
         };
         let Response { status, keeps_alive, content, location } = response;
@@ -295,7 +295,7 @@ impl Http {
             match content.finish(&self.common.standards, url) {
                 Ok(compared) => {
                     let right = Right { first_byte_ns, content_bytes, compared };
-                    responded(notes, flight, &right);
+                    responded(notes, pending, &right);
                     None
                 }
                 Err(mismatch) => Some(Failure { class: Class::WrongBytes, text: mismatch.to_string() }),
@@ -308,7 +308,7 @@ impl Http {
             notes.recorder.failed(notes.now_ns, failure.class, 1, failure.text.clone());
         }
         let answer = Answer { status, first_byte_ns, bytes, failure: failure.as_ref() };
-        self.journal(dialogue, flight, &answer, notes.now_ns);
+        self.journal(dialogue, pending, &answer, notes.now_ns);
         dialogue.answered += 1;
         dialogue.start.clear();
         !keeps_alive || self.connection_per_request
@@ -327,10 +327,10 @@ impl Http {
         Failure { class: Class::WrongStatus, text }
     }
 
-    fn journal(&self, dialogue: &Dialogue, flight: Flight, answer: &Answer<'_>, now_ns: u64) {
+    fn journal(&self, dialogue: &Dialogue, pending: PendingMessage, answer: &Answer<'_>, now_ns: u64) {
         let Some(journal) = &self.journal else { return };
         journal.note(Row {
-            started_ns: flight.started_ns,
+            started_ns: pending.started_ns,
             ended_ns: now_ns,
             first_byte_ns: Some(answer.first_byte_ns),
             connect_ns: if dialogue.answered == 0 { dialogue.connect_ns } else { 0 },
@@ -403,7 +403,7 @@ impl Workload for Http {
         let mut accepted = Accepted::default();
         while !input.is_empty() {
             if dialogue.is_between() {
-                if accepted.closes || notes.flights.is_empty() {
+                if accepted.closes || notes.pending.is_empty() {
                     dialogue.bytes = input.len() as u64;
                     dialogue.start.push(input);
                     return Err(Failure::unsolicited(input.len()));
@@ -425,7 +425,7 @@ impl Workload for Http {
     }
 
     fn end(&self, dialogue: &mut Dialogue, error: Option<&io::Error>, mut notes: Notes<'_>) -> End {
-        if dialogue.is_between() && notes.flights.is_empty() {
+        if dialogue.is_between() && notes.pending.is_empty() {
             // Between two requests a server may let go as it likes.
             if let Some(connections) = notes.recorder.connections() {
                 connections.closed_between += 1;
@@ -443,22 +443,22 @@ impl Workload for Http {
                 }
                 End::Closed
             }
-            Ok(Ending::BetweenMessages) | Err(_) => End::Failed(Failure::short(notes.flights.len())),
+            Ok(Ending::BetweenMessages) | Err(_) => End::Failed(Failure::short(notes.pending.len())),
         }
     }
 
-    fn lost(&self, dialogue: Option<&Dialogue>, flights: &VecDeque<Flight>, loss: &Loss<'_>) {
+    fn lost(&self, dialogue: Option<&Dialogue>, pending: &VecDeque<PendingMessage>, loss: &Loss<'_>) {
         if let Some(dialogue) = dialogue {
             self.keep_sample(dialogue, dialogue.bytes, loss.failure, loss.now_ns);
         }
         let Some(journal) = &self.journal else { return };
-        for (number, flight) in flights.iter().enumerate() {
+        for (number, pending) in pending.iter().enumerate() {
             let answered = dialogue.map_or(0, |dialogue| dialogue.answered);
             let connection = dialogue.map_or(0, |dialogue| dialogue.connection);
             // Only the oldest can have begun to be answered.
             let oldest = dialogue.filter(|_| number == 0);
             journal.note(Row {
-                started_ns: flight.started_ns,
+                started_ns: pending.started_ns,
                 ended_ns: loss.now_ns,
                 first_byte_ns: oldest.and_then(|dialogue| dialogue.first_byte_ns),
                 connect_ns: oldest.filter(|_| answered == 0).map_or(0, |dialogue| dialogue.connect_ns),
@@ -492,11 +492,11 @@ fn answered(recorder: &mut Recorder, status: u16) {
 
 /// Notes a right response, which ended the oldest request in flight.
 #[inline]
-fn responded(notes: &mut Notes<'_>, flight: Flight, right: &Right) {
+fn responded(notes: &mut Notes<'_>, pending: PendingMessage, right: &Right) {
     let arrival = Arrival { messages: 1, bytes: right.content_bytes, wrong: None };
-    notes.recorder.arrived(notes.now_ns, &arrival, std::iter::once(flight));
+    notes.recorder.arrived(notes.now_ns, &arrival, std::iter::once(pending));
     if let Some(responses) = notes.recorder.section::<ResponseNotes>() {
-        responses.right(right, flight.started_ns);
+        responses.right(right, pending.started_ns);
     }
 }
 

@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn an_order_follows_from_seed_session_and_number() {
-        let tape = |seed| OrderGenerator::new(seed, vec![Symbol(*b"A       "), Symbol(*b"B       ")]);
-        let orders = |seed, session| (1..200).map(|k| tape(seed).terms(session, k)).collect::<Vec<_>>();
+        let generator = |seed| OrderGenerator::new(seed, vec![Symbol(*b"A       "), Symbol(*b"B       ")]);
+        let orders = |seed, session| (1..200).map(|k| generator(seed).terms(session, k)).collect::<Vec<_>>();
         assert_eq!(orders(1, 0), orders(1, 0));
         assert_ne!(orders(1, 0), orders(2, 0));
         assert_ne!(orders(1, 0), orders(1, 1));

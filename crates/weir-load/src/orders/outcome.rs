@@ -7,14 +7,14 @@ use super::{
     notes::{OrderNotes, OrderTotals, RequestKind},
     spec::OrdersSpec,
 };
-use crate::{spec::LoadSpec, worker::Ends};
+use crate::{outcome::Ends, spec::LoadSpec};
 
 /// More time stamps than one in so many that lie outside their order's way mean that the peer has another clock. Some
 /// may, when a clock is set meanwhile.
 const STAMPS_PER_IMPLAUSIBLE: u64 = 1000;
 
 /// The orders' part of a report.
-pub(crate) fn part(
+pub(crate) fn section(
     orders: &OrdersSpec,
     load: &LoadSpec,
     notes: &OrderNotes,

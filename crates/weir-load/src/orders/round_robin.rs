@@ -15,8 +15,8 @@ use weir_engine::time::now;
 use super::workload::Orders;
 use crate::{
     connection::{Connection, Watch},
-    recorder::Flight,
-    shared::Shared,
+    recorder::PendingMessage,
+    worker_state::WorkerState,
     workload::End,
 };
 
@@ -34,7 +34,7 @@ impl RoundRobin {
     }
 
     /// Starts what may be started, each on the next session that can.
-    pub(crate) fn start(&self, shared: &Shared<Orders>, now_ns: u64, context: &mut Context<'_>) {
+    pub(crate) fn start(&self, shared: &WorkerState<Orders>, now_ns: u64, context: &mut Context<'_>) {
         let places = shared.workload.places();
         let mut passed = 0;
         while passed < places
@@ -54,7 +54,7 @@ impl RoundRobin {
     /// Starts an order at one place, if there is a session that may and can.
     fn start_at(
         &self,
-        shared: &Shared<Orders>,
+        shared: &WorkerState<Orders>,
         place: usize,
         now_ns: u64,
         context: &mut Context<'_>,
@@ -66,9 +66,9 @@ impl RoundRobin {
         if connection.in_flight() >= shared.depth {
             return false;
         }
-        let flight = Flight { intended_ns: now_ns, started_ns: now_ns };
+        let pending = PendingMessage { intended_ns: now_ns, started_ns: now_ns };
         // A connection that has failed, or has no room, comes back through its own task.
-        let has_started = matches!(connection.poll_start(shared, flight, context), Poll::Ready(Ok(())));
+        let has_started = matches!(connection.poll_start(shared, pending, context), Poll::Ready(Ok(())));
         if has_started {
             shared.consume_budget();
             quota.set(quota.get() - 1);
@@ -78,10 +78,10 @@ impl RoundRobin {
 }
 
 /// Lets the round go on when a session has come or gone.
-pub(crate) async fn go_on(shared: &Shared<Orders>) {
-    if let Some(ring) = shared.workload.ring() {
+pub(crate) async fn go_on(shared: &WorkerState<Orders>) {
+    if let Some(round_robin) = shared.workload.round_robin() {
         poll_fn(|context| {
-            ring.start(shared, now().as_nanos(), context);
+            round_robin.start(shared, now().as_nanos(), context);
             Poll::Ready(())
         })
         .await;
@@ -90,18 +90,18 @@ pub(crate) async fn go_on(shared: &Shared<Orders>) {
 
 /// Receives on one connection and starts the next order of the round for each answer; says what ended the connection.
 pub(crate) async fn exchange(
-    shared: &Shared<Orders>,
-    ring: &RoundRobin,
+    shared: &WorkerState<Orders>,
+    round_robin: &RoundRobin,
     connection: &Rc<Connection<Orders>>,
 ) -> End {
     let mut watch = Watch::new(shared.response_timeout);
     go_on(shared).await;
-    poll_fn(|context| poll(shared, ring, connection, &mut watch, context)).await
+    poll_fn(|context| poll(shared, round_robin, connection, &mut watch, context)).await
 }
 
 fn poll(
-    shared: &Shared<Orders>,
-    ring: &RoundRobin,
+    shared: &WorkerState<Orders>,
+    round_robin: &RoundRobin,
     connection: &Connection<Orders>,
     watch: &mut Watch,
     context: &mut Context<'_>,
@@ -116,7 +116,7 @@ fn poll(
             return Poll::Ready(End::Closing);
         }
         arrived_ns = Some(moment.now_ns);
-        ring.start(shared, moment.now_ns, context);
+        round_robin.start(shared, moment.now_ns, context);
     }
     if arrived_ns.is_none_or(|now_ns| watch.is_due(now_ns))
         && let Err(failure) = watch.check(connection.oldest(), context)

@@ -28,7 +28,7 @@ const PAYLOAD_BYTES_MAX: usize = 1024;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SessionState {
     /// There is none.
     Away,
     /// The login is on its way.
@@ -55,7 +55,7 @@ pub(crate) struct Session {
     account: Name<6>,
     password: Name<10>,
     entry: Entry,
-    stage: Stage,
+    state: SessionState,
     deframer: Deframer,
     client: ClientSession,
     trader: Trader,
@@ -97,7 +97,7 @@ pub(crate) struct Moment {
 
 /// What a session is asked to do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manners {
+pub(crate) struct SessionOptions {
     pub(crate) account: Name<6>,
     pub(crate) password: Name<10>,
     /// Begin with the first message there is.
@@ -106,14 +106,14 @@ pub(crate) struct Manners {
 }
 
 impl Session {
-    pub(crate) fn new(manners: Manners, trader: Trader) -> Self {
-        let Manners { account, password, resume, reconnect_every } = manners;
+    pub(crate) fn new(options: SessionOptions, trader: Trader) -> Self {
+        let SessionOptions { account, password, resume, reconnect_every } = options;
         let entry = if resume { Entry::All } else { Entry::Newest };
         Self {
             account,
             password,
             entry,
-            stage: Stage::Away,
+            state: SessionState::Away,
             deframer: Deframer::new(PAYLOAD_BYTES_MAX),
             client: ClientSession::new(0, Timing::default(), &login(account, password, entry)),
             trader,
@@ -140,7 +140,7 @@ impl Session {
 
     /// Whether requests may be sent.
     pub(crate) fn is_live(&self) -> bool {
-        self.stage == Stage::Live
+        self.state == SessionState::Live
     }
 
     /// Whether the last login was refused because the session is taken, as one is until the server has noticed that
@@ -156,7 +156,7 @@ impl Session {
 
     /// A connection was opened: the login is what must be sent.
     pub(crate) fn begin(&mut self, now_ns: u64) {
-        self.stage = Stage::LoggingIn;
+        self.state = SessionState::LoggingIn;
         self.answers = 0;
         self.refusal = None;
         self.deframer = Deframer::new(PAYLOAD_BYTES_MAX);
@@ -168,13 +168,13 @@ impl Session {
 
     /// The connection is dropped on purpose; what is in flight stays in flight.
     pub(crate) fn leave(&mut self) {
-        self.stage = Stage::Away;
+        self.state = SessionState::Away;
         self.is_dropped = true;
     }
 
     /// The connection has failed, and everything in flight with it.
     pub(crate) fn give_up(&mut self) {
-        self.stage = Stage::Away;
+        self.state = SessionState::Away;
         self.is_dropped = false;
         self.trader.give_up();
     }
@@ -222,7 +222,7 @@ impl Session {
             };
             self.sequenced += 1;
             let (letter, bytes) = (payload.first().copied().unwrap_or_default(), payload.len());
-            let verdict = if self.stage == Stage::Live {
+            let verdict = if self.state == SessionState::Live {
                 self.trader.judge(payload, at.wall_ns)
             } else {
                 let answer = answer_to_query(payload, self.asked_ns, at.wall_ns, self.entry);
@@ -236,7 +236,7 @@ impl Session {
             if !matches!(verdict, Verdict::Aside) {
                 self.answers += 1;
             }
-            if self.stage == Stage::Live || matches!(self.entry, Entry::At(..)) {
+            if self.state == SessionState::Live || matches!(self.entry, Entry::At(..)) {
                 self.entry = Entry::At(self.client.session(), self.client.expected());
             }
             return Ok(Some(Message { letter, bytes, verdict }));
@@ -274,7 +274,7 @@ impl Session {
         }
         self.has_logged_in = true;
         self.reconnects += u64::from(std::mem::take(&mut self.is_dropped));
-        self.stage = Stage::Asking;
+        self.state = SessionState::Asking;
         self.asked_ns = wall_ns;
         let mut query = Vec::with_capacity(1);
         Inbound::AccountQuery.encode(&mut query);
@@ -289,7 +289,7 @@ impl Session {
             Entry::At(..) => self.trader.go_on(next)?,
         }
         self.trader.resend(&mut self.aside);
-        self.stage = Stage::Live;
+        self.state = SessionState::Live;
         Ok(())
     }
 
@@ -307,7 +307,7 @@ impl fmt::Debug for Session {
             .debug_struct("Session")
             .field("account", &self.account)
             .field("entry", &self.entry)
-            .field("stage", &self.stage)
+            .field("state", &self.state)
             .finish_non_exhaustive()
     }
 }

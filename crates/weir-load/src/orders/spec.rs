@@ -9,15 +9,13 @@ use weir_record::load::LoadReport;
 use super::{
     notes::{OrderNotes, RequestKind},
     outcome,
-    workload::Orders,
 };
 use crate::{
     error::{LoadError, invalid},
     gather::Gather,
-    protocol::{Facts, Post, ProtocolSpec},
+    outcome::Ends,
     recorder::Sections,
-    spec::{Arrivals, LoadSpec},
-    worker::{Ends, Outcome},
+    spec::{Arrivals, Facts, LoadSpec, ProtocolSpec},
 };
 
 /// Most symbols that orders are for.
@@ -254,12 +252,8 @@ impl ProtocolSpec for OrdersSpec {
         }
     }
 
-    fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
-        report.orders = gather.section().map(|notes| outcome::part(self, load, notes, ends));
-    }
-
-    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
-        post.carry::<Orders>()
+    fn add_section(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+        report.orders = gather.section().map(|notes| outcome::section(self, load, notes, ends));
     }
 }
 

@@ -13,7 +13,7 @@ use weir_record::orders::MISMATCHES_MAX;
 use super::{
     generator::OrderGenerator,
     notes::{Hop, RequestKind},
-    session::{Manners, Moment, Session},
+    session::{Moment, Session, SessionOptions},
     spec::OrderMix,
     trader::{Trader, Verdict},
 };
@@ -48,14 +48,14 @@ impl Desk {
     fn new(host: Host, mix: OrderMix) -> Self {
         let symbols = vec!["WEIRA".parse().expect("a symbol"), "WEIRB".parse().expect("a symbol")];
         let trader = Trader::new(Rc::new(OrderGenerator::new(7, symbols)), 3, mix, 1024);
-        let manners = Manners {
+        let options = SessionOptions {
             account: "C00004".parse().expect("a name"),
             password: "DEMO".parse().expect("a name"),
             resume: false,
             reconnect_every: None,
         };
         Self {
-            session: Session::new(manners, trader),
+            session: Session::new(options, trader),
             host,
             connection: Connection::default(),
             to_client: Vec::new(),

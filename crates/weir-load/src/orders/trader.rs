@@ -63,7 +63,7 @@ pub(crate) enum Verdict {
 /// An account.
 #[derive(Debug)]
 pub(crate) struct Trader {
-    tape: Rc<OrderGenerator>,
+    generator: Rc<OrderGenerator>,
     /// Number of the session in the run.
     session: u32,
     mix: OrderMix,
@@ -93,9 +93,9 @@ pub(crate) struct Trader {
 
 impl Trader {
     /// An account that keeps so many of its latest orders one by one.
-    pub(crate) fn new(tape: Rc<OrderGenerator>, session: u32, mix: OrderMix, kept: usize) -> Self {
+    pub(crate) fn new(generator: Rc<OrderGenerator>, session: u32, mix: OrderMix, kept: usize) -> Self {
         Self {
-            tape,
+            generator,
             session,
             mix,
             first: 1,
@@ -194,9 +194,9 @@ impl Trader {
     #[inline]
     pub(crate) fn next_request(&mut self, stamp_ns: u64) -> Option<Request> {
         let number = u32::try_from(self.next).ok()?;
-        let terms = self.tape.terms(self.session, self.next);
+        let terms = self.generator.terms(self.session, self.next);
         let kind = if self.mix.needs_targets() {
-            self.mix.kind(self.tape.choice(self.session, self.ordinal))
+            self.mix.kind(self.generator.choice(self.session, self.ordinal))
         } else {
             RequestKind::Enter
         };
@@ -303,7 +303,7 @@ impl Trader {
                     user_ref_num: number,
                     side: terms.side,
                     quantity: terms.quantity,
-                    symbol: self.tape.symbol(terms.symbol),
+                    symbol: self.generator.symbol(terms.symbol),
                     price: terms.price,
                     time_in_force: codes::time_in_force::DAY,
                     display: codes::display::VISIBLE,
@@ -359,7 +359,7 @@ impl Trader {
         let fields = [
             (accepted.side == terms.side, "side"),
             (accepted.quantity == terms.quantity, "quantity"),
-            (accepted.symbol == self.tape.symbol(terms.symbol), "symbol"),
+            (accepted.symbol == self.generator.symbol(terms.symbol), "symbol"),
             (accepted.price == terms.price, "price"),
             (accepted.client_order_id == client_order_id(request.stamp_ns), "client order id"),
             (accepted.time_in_force == codes::time_in_force::DAY, "time in force"),
@@ -386,7 +386,7 @@ impl Trader {
         let fields = [
             (original == request.original, "original number"),
             (replaced.side == terms.side, "side"),
-            (replaced.symbol == self.tape.symbol(terms.symbol), "symbol"),
+            (replaced.symbol == self.generator.symbol(terms.symbol), "symbol"),
             (replaced.price == terms.price, "price"),
             (replaced.client_order_id == client_order_id(request.stamp_ns), "client order id"),
             (replaced.time_in_force == codes::time_in_force::DAY, "time in force"),

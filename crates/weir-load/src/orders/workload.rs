@@ -19,11 +19,11 @@ use weir_engine::{
 use weir_proto::soup::{CLIENT_HEARTBEAT_FRAME, Name};
 
 use super::{
+    account_task,
     generator::{OrderGenerator, since_midnight_ns},
-    keep,
     notes::{OrderNotes, OrderTotals, RequestKind},
     round_robin::RoundRobin,
-    session::{Manners, Message, Moment, Session},
+    session::{Message, Moment, Session, SessionOptions},
     spec::OrdersSpec,
     trader::{Trader, Verdict},
 };
@@ -32,10 +32,10 @@ use crate::{
     connector::{Connected, Connector},
     failure::{Class, Failure, Stage},
     payload::Arrival,
-    recorder::{Flight, Recorder},
-    shared::{Pauses, Shared},
+    recorder::{PendingMessage, Recorder},
     slot::ConnectionSlot,
     worker::{Carried, Plan},
+    worker_state::{Pauses, WorkerState},
     workload::{Accepted, End, Loss, Notes, Workload},
 };
 
@@ -44,7 +44,7 @@ const KEPT_TOGETHER: usize = 1 << 20;
 const KEPT_MIN: usize = 256;
 const KEPT_MAX: usize = 1 << 16;
 /// Distance between two looks for silent sessions. A heartbeat is due after a second without anything sent.
-const LOOK_NS: u64 = 400_000_000;
+const HEARTBEAT_POLL_NS: u64 = 400_000_000;
 /// How long a session may stay taken after its client has left.
 pub(crate) const TAKEN_MAX: Duration = Duration::from_secs(1);
 
@@ -56,7 +56,7 @@ pub(crate) struct Orders {
     quotas: Vec<Cell<u64>>,
     /// Connections that are logged in, by place.
     connections: RefCell<Vec<Option<Rc<Connection<Orders>>>>>,
-    ring: Option<RoundRobin>,
+    round_robin: Option<RoundRobin>,
     login_max: Duration,
     /// The request being written.
     scratch: RefCell<Vec<u8>>,
@@ -80,8 +80,8 @@ impl Orders {
         &self.quotas[place]
     }
 
-    pub(crate) fn ring(&self) -> Option<&RoundRobin> {
-        self.ring.as_ref()
+    pub(crate) fn round_robin(&self) -> Option<&RoundRobin> {
+        self.round_robin.as_ref()
     }
 
     /// The connection at `place`, when it is logged in.
@@ -90,7 +90,7 @@ impl Orders {
     }
 
     /// A connection is logged in at `place`, or is so no more.
-    pub(crate) fn set_lane(&self, place: usize, connection: Option<Rc<Connection<Orders>>>) {
+    pub(crate) fn set_connection(&self, place: usize, connection: Option<Rc<Connection<Orders>>>) {
         self.connections.borrow_mut()[place] = connection;
     }
 
@@ -141,10 +141,10 @@ pub(crate) fn no_login(account: Name<6>, limit: Duration) -> Failure {
     Failure { class: Class::ResponseTimeout, text }
 }
 
-/// Takes out a flight; it is the oldest one as a rule.
+/// Takes out a message that is pending; it is the oldest one as a rule.
 #[inline]
-fn take(flights: &mut VecDeque<Flight>, place: usize) -> Option<Flight> {
-    if place == 0 { flights.pop_front() } else { flights.remove(place) }
+fn take(pending: &mut VecDeque<PendingMessage>, place: usize) -> Option<PendingMessage> {
+    if place == 0 { pending.pop_front() } else { pending.remove(place) }
 }
 
 /// Notes a message.
@@ -157,15 +157,15 @@ fn note(message: Message, notes: &mut Notes<'_>, accepted: &mut Accepted) {
         Verdict::Aside => {}
         Verdict::Right { place, hop } => {
             let arrival = Arrival { messages: 1, bytes: message.bytes as u64, wrong: None };
-            let flight = take(notes.flights, place);
-            notes.recorder.arrived(notes.now_ns, &arrival, flight.into_iter());
+            let pending = take(notes.pending, place);
+            notes.recorder.arrived(notes.now_ns, &arrival, pending.into_iter());
             if let Some(orders) = notes.recorder.section::<OrderNotes>() {
                 orders.hop(hop);
             }
             accepted.messages += 1;
         }
         Verdict::Wrong { place, failure } => {
-            take(notes.flights, place);
+            take(notes.pending, place);
             notes.recorder.failed(notes.now_ns, failure.class, 1, failure.text);
             accepted.messages += 1;
         }
@@ -177,25 +177,25 @@ impl Carried for Orders {
 
     fn of(plan: &Plan<'_>, spec: &OrdersSpec) -> Self {
         let (load, places) = (plan.spec, plan.connections());
-        let tape = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
+        let generator = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
         let kept = (KEPT_TOGETHER / places.max(1)).max(4 * load.depth as usize).clamp(KEPT_MIN, KEPT_MAX);
         let session = |place: usize| {
             let number = place as u32 * load.workers + plan.worker;
-            let manners = Manners {
+            let options = SessionOptions {
                 account: spec.account(number),
                 // The specification was validated, so it fits.
                 password: spec.password.0.parse().unwrap_or_default(),
                 resume: spec.resume,
                 reconnect_every: spec.reconnect_every,
             };
-            let trader = Trader::new(Rc::clone(&tape), number, spec.mix, kept);
-            Rc::new(RefCell::new(Session::new(manners, trader)))
+            let trader = Trader::new(Rc::clone(&generator), number, spec.mix, kept);
+            Rc::new(RefCell::new(Session::new(options, trader)))
         };
         Self {
             sessions: (0..places).map(session).collect(),
             quotas: vec![Cell::new(plan.quota()); places],
             connections: RefCell::new(vec![None; places]),
-            ring: spec.in_flight_total.map(|total| RoundRobin::new(plan.part_of(total.into()))),
+            round_robin: spec.in_flight_total.map(|total| RoundRobin::new(plan.part_of(total.into()))),
             login_max: load.response_timeout,
             scratch: RefCell::new(Vec::with_capacity(64)),
             kind: Cell::new(RequestKind::Enter),
@@ -203,8 +203,8 @@ impl Carried for Orders {
         }
     }
 
-    async fn run_slot(shared: Rc<Shared<Self>>, slot: ConnectionSlot<Self>) {
-        keep::run_slot(shared, slot).await;
+    async fn run_slot(shared: Rc<WorkerState<Self>>, slot: ConnectionSlot<Self>) {
+        account_task::run_slot(shared, slot).await;
     }
 }
 
@@ -292,12 +292,12 @@ impl Workload for Orders {
                 Failure { class: Class::LocalLimit, text }
             }
             Some(error) => Failure::system(Stage::Exchange, error),
-            None if session.is_live() => Failure::short(notes.flights.len()),
+            None if session.is_live() => Failure::short(notes.pending.len()),
             None => closed(session.account()),
         })
     }
 
-    fn lost(&self, dialogue: Option<&Self::Dialogue>, _flights: &VecDeque<Flight>, _loss: &Loss<'_>) {
+    fn lost(&self, dialogue: Option<&Self::Dialogue>, _pending: &VecDeque<PendingMessage>, _loss: &Loss<'_>) {
         if let Some(session) = dialogue {
             session.borrow_mut().give_up();
         }
@@ -306,7 +306,7 @@ impl Workload for Orders {
     /// Sends a heartbeat on every connection that has been silent.
     fn tick(&self) {
         let now_ns = now().as_nanos();
-        if now_ns.saturating_sub(self.looked_ns.get()) < LOOK_NS {
+        if now_ns.saturating_sub(self.looked_ns.get()) < HEARTBEAT_POLL_NS {
             return;
         }
         self.looked_ns.set(now_ns);

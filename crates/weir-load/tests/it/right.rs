@@ -323,6 +323,7 @@ fn the_targets_process_and_counters_are_read_at_both_edges() {
         assert!(observed.cpu_ns > 0 && observed.threads > 1);
         let engine = observed.engine.expect("the socket answers");
         assert_eq!((engine.receives, engine.connections_open), (1000, 3));
+        assert_eq!(observed.connections_by_worker, [3]);
     }
 }
 

@@ -19,6 +19,21 @@ pub struct ArmExclusions {
     pub trials: u32,
 }
 
+/// System calls of one kind that engine and kernel counted, and not alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallsApart {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// `enter`, `wait`, `receive`, `send`, `interest`, `accept`.
+    pub kind: String,
+    /// By the engine.
+    pub engine: u64,
+    /// By the kernel's programs.
+    pub kernel: u64,
+}
+
 /// How much the baseline's own CPU per message changes with the place of its slice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrderEffect {
@@ -45,6 +60,38 @@ pub enum SlicePlace {
     },
 }
 
+/// TCP segments that an arm's messages take, both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SegmentsOfArm {
+    /// Arm.
+    pub arm: String,
+    /// Cell.
+    pub cell_id: String,
+    /// For each message of its slices.
+    pub in_slices: f64,
+    /// For each message of slices of evidence that nobody watched.
+    pub in_long: f64,
+}
+
+/// Where the values of an arm's rounds scatter, as standard deviations of a round's logarithm of the ratio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundComponents {
+    /// Arm.
+    pub arm: String,
+    /// From what its permutations do.
+    pub within: f64,
+    /// From round to round beyond that.
+    pub between: f64,
+    /// Permutations of a round.
+    pub permutations: u32,
+    /// Rounds that have several.
+    pub rounds: u32,
+    /// Permutations that narrow the interval most in the same time, by Kalibera and Jones's rule.
+    pub permutations_best: u32,
+    /// Rounds that there is time for then.
+    pub rounds_best: u32,
+}
+
 /// What is sent and counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -63,17 +110,12 @@ pub enum MessageKind {
 impl MessageKind {
     /// What is counted in a cell.
     pub fn of_cell(cell: &CellSpec) -> Self {
-        match cell.protocol() {
-            "storage" => Self::Operation,
-            "http" => Self::Request,
-            "orders" => Self::Order,
-            _ => Self::Message,
-        }
+        cell.protocol_row().kind
     }
 
     /// What is counted in a study.
     pub fn of_study(spec: &StudySpec) -> Self {
-        spec.cells.first().map_or_else(Self::default, Self::of_cell)
+        spec.protocol_row().kind
     }
 }
 
@@ -92,6 +134,95 @@ impl UnitKind {
     /// How a cell is compared.
     pub fn of_cell(cell: &CellSpec) -> Self {
         if cell.alternation.is_some() { Self::Round } else { Self::Pair }
+    }
+}
+
+/// Why the arms of a cell do not take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoTurns {
+    /// The study file says so.
+    Asked,
+    /// Each message has a connection of its own.
+    ConnectionEach,
+    /// Connections are opened over a time.
+    RampUp,
+    /// Arms have generators of their own kind.
+    LoadOptions,
+    /// One generator would hold more connections than it may.
+    Connections,
+    /// A command cannot be told where to listen.
+    NoPort,
+    /// Orders go through a gateway to an exchange.
+    Gateway,
+    /// A device is simulated.
+    Simulated,
+    /// A disk is written to.
+    Writes,
+    /// The kernel polls for an arm.
+    KernelPolls,
+    /// A predictor learns from what it waited for.
+    Predictor,
+}
+
+impl NoTurns {
+    /// In English, Korean and Chinese.
+    pub fn words(self) -> [&'static str; 3] {
+        match self {
+            Self::Asked => {
+                ["the study asks for whole trials", "연구 파일이 전체 시행을 지정함", "研究文件要求完整试验"]
+            }
+            Self::ConnectionEach => [
+                "a connection for each message leaves work in the kernel for whoever comes next",
+                "메시지마다 새 연결을 쓰면 커널에 남은 일이 다음 대상의 차례로 넘어감",
+                "每条消息各用一个连接，会在内核中把工作留给下一个方案",
+            ],
+            Self::RampUp => [
+                "a ramp is a part of what is measured",
+                "연결을 늘려 가는 과정도 측정 대상임",
+                "逐步建立连接的过程也是测量内容",
+            ],
+            Self::LoadOptions => [
+                "the arms are loaded by generators with different options",
+                "대상마다 부하 생성기의 옵션이 다름",
+                "各方案的负载生成器选项不同",
+            ],
+            Self::Connections => [
+                "connections to all arms together are more than one generator may hold",
+                "모든 대상의 연결을 합하면 부하 생성기 하나가 가질 수 있는 수를 넘음",
+                "所有方案的连接合计超过一个负载生成器所能持有的数量",
+            ],
+            Self::NoPort => [
+                "a server whose command names no {port} cannot stand beside a second of its kind",
+                "명령에 {port}가 없는 서버는 같은 서버와 함께 실행할 수 없음",
+                "命令中没有 {port} 的服务器不能与同类并存",
+            ],
+            Self::Gateway => [
+                "a gateway has an exchange behind it, and sessions that go on",
+                "게이트웨이 뒤에는 거래소가 있고 세션이 이어짐",
+                "网关背后有交易所，会话持续进行",
+            ],
+            Self::Simulated => [
+                "each arm has a simulated device of its own, with the same seed",
+                "대상마다 같은 시드의 시뮬레이션 장치를 따로 가짐",
+                "每个方案各有一个种子相同的模拟设备",
+            ],
+            Self::Writes => [
+                "a disk carries what one arm wrote into the turn of the next",
+                "한 대상이 쓴 내용이 다음 대상의 차례에 디스크로 나감",
+                "一个方案写入的内容会在下一个方案的轮次落盘",
+            ],
+            Self::KernelPolls => [
+                "the kernel's thread that polls for an arm goes on while the arm is stopped",
+                "대상을 멈춰도 그 대상을 위해 폴링하는 커널 스레드는 계속 돎",
+                "方案暂停时，替它轮询的内核线程仍在运行",
+            ],
+            Self::Predictor => [
+                "a predictor would learn from operations that waited for their arm's turn",
+                "예측기가 차례를 기다린 I/O까지 학습하게 됨",
+                "预测器会从等待轮次的操作中学习",
+            ],
+        }
     }
 }
 
@@ -203,6 +334,8 @@ pub struct FailedTrial {
 pub enum Witness {
     /// CPU of the whole machine.
     MachineCpu,
+    /// Server CPU with what the servers use while they wait.
+    WaitingCpu,
     /// Both arms at one rate.
     EqualRate {
         /// The rate.

@@ -20,6 +20,8 @@ pub enum Metric {
     ServerCpuPerMessage,
     /// Non-idle CPU of the whole machine per message.
     MachineCpuPerMessage,
+    /// CPU time of the server's processes per message, with what they use in as long a wait.
+    ServerCpuWithWaiting,
     /// Voluntary context switches of the server's threads per message.
     SwitchesPerMessage,
     /// Verified messages per second.
@@ -36,6 +38,8 @@ pub enum Metric {
     GeneratorCpuPerMessage,
     /// Involuntary context switches of the server's threads per message.
     InvoluntarySwitchesPerMessage,
+    /// Connections of the worker that has most, over their mean: how unevenly they are spread.
+    ConnectionsMaxOverMean,
     /// Operations that were complete when their sleep ended, of all.
     MissRate,
     /// Misses that were noticed later than an interrupt would have told, of all operations.
@@ -81,7 +85,7 @@ pub static METRICS: &[MetricRow] = &[
             short: ["CPU/{one}", "CPU/{one}", "CPU/{one}"],
         },
         read: |trial| micros_each(trial, |seen| seen.cpu_ns).or_else(|| micros_modelled(trial)),
-        read_slice: Some(|slice| micros_each_of_slice(slice, slice.server_cpu_ns)),
+        read_slice: Some(|slice, _| micros_each_of_slice(slice, slice.server_cpu_ns as f64)),
         // Of simulated devices the claims are misses and the share of time that the thread is on its CPU.
         part: |cell| if cell.is_simulated() { Part::Condition } else { Part::Claim },
     },
@@ -98,12 +102,45 @@ pub static METRICS: &[MetricRow] = &[
             short: ["machine CPU", "전체 머신 CPU", "整机 CPU"],
         },
         read: |trial| micros_each(trial, |seen| seen.noise.machine_busy_ns),
-        read_slice: Some(|slice| micros_each_of_slice(slice, slice.machine_cpu_ns)),
+        read_slice: Some(|slice, _| micros_each_of_slice(slice, slice.machine_cpu_ns as f64)),
         // The machine of a gateway runs an exchange as well.
         part: |cell| match cell {
             _ if cell.is_simulated() => Part::None,
             _ if cell.orders.is_some() => Part::Figure,
             _ => Part::Condition,
+        },
+    },
+    MetricRow {
+        metric: Metric::ServerCpuWithWaiting,
+        key: "server-cpu-with-waiting",
+        unit: MetricUnit::Micros,
+        scale: Scale::Ratio,
+        better: Better::Smaller,
+        family: Family::Cpu,
+        words: Words {
+            name: [
+                "Server CPU per {per}, waiting included",
+                "대기를 포함한 {per}당 서버 CPU",
+                "每{per}的服务器 CPU（含等待）",
+            ],
+            prose: [
+                "server CPU per {per} with waiting included",
+                "대기를 포함한 {per}당 서버 CPU 사용량",
+                "含等待的每{per}服务器 CPU 用量",
+            ],
+            short: ["CPU with waiting", "대기 포함 CPU", "含等待的 CPU"],
+        },
+        read: |trial| {
+            let messages: u64 = trial.slices.iter().map(|slice| slice.messages).sum();
+            let parts = trial.slices.iter().map(|slice| cpu_with_waiting_ns(slice, trial));
+            let total_ns: f64 = parts.sum::<Option<f64>>()?;
+            (messages > 0).then(|| total_ns / 1e3 / messages as f64)
+        },
+        read_slice: Some(|slice, round| micros_each_of_slice(slice, cpu_with_waiting_ns(slice, round)?)),
+        // A whole trial has no waits, and a storage job is stopped in all of them.
+        part: |cell| match cell.alternation {
+            Some(_) if cell.storage.is_none() => Part::Condition,
+            _ => Part::None,
         },
     },
     MetricRow {
@@ -144,7 +181,7 @@ pub static METRICS: &[MetricRow] = &[
             short: ["throughput", "처리량", "吞吐量"],
         },
         read: |trial| Some(trial.load.as_ref()?.throughput_per_second),
-        read_slice: Some(|slice| {
+        read_slice: Some(|slice, _| {
             let is_measured = slice.messages > 0 && slice.length_ns > 0;
             is_measured.then(|| slice.messages as f64 * 1e9 / slice.length_ns as f64)
         }),
@@ -254,7 +291,7 @@ pub static METRICS: &[MetricRow] = &[
             let load = trial.load.as_ref()?;
             (load.messages > 0).then(|| load.generator_cpu_ns as f64 / 1e3 / load.messages as f64)
         },
-        read_slice: Some(|slice| micros_each_of_slice(slice, slice.generator_cpu_ns)),
+        read_slice: Some(|slice, _| micros_each_of_slice(slice, slice.generator_cpu_ns as f64)),
         part: observed_figure,
     },
     MetricRow {
@@ -280,6 +317,34 @@ pub static METRICS: &[MetricRow] = &[
         read: |trial| each(trial, |seen| seen.context_switches_involuntary),
         read_slice: None,
         part: observed_figure,
+    },
+    MetricRow {
+        metric: Metric::ConnectionsMaxOverMean,
+        key: "connections-max-over-mean",
+        unit: MetricUnit::Count,
+        scale: Scale::Ratio,
+        better: Better::Smaller,
+        family: Family::Events,
+        words: Words {
+            name: [
+                "Connections of the busiest worker over the mean",
+                "워커별 연결 수의 최댓값 ÷ 평균",
+                "工作线程连接数的最大值 ÷ 均值",
+            ],
+            prose: [
+                "ratio of the busiest worker's connections to the mean",
+                "워커별 연결 수의 쏠림",
+                "工作线程之间连接数的不均",
+            ],
+            short: ["connections, max/mean", "연결 쏠림", "连接不均"],
+        },
+        read: |trial| spread(&trial.load.as_ref()?.observed.as_ref()?.connections_by_worker),
+        read_slice: None,
+        // A gateway's workers have connections to the exchange as well.
+        part: |cell| {
+            let is_spread = cell.workers > 1 && cell.orders.is_none();
+            if is_spread { observed_figure(cell) } else { Part::None }
+        },
     },
     MetricRow {
         metric: Metric::MissRate,
@@ -600,13 +665,25 @@ fn each(trial: &TrialRecord, total: impl Fn(&ObservedWindow) -> u64) -> Option<f
     (load.messages > 0).then_some(total(load.observed.as_ref()?) as f64 / load.messages as f64)
 }
 
+/// The largest over the mean, where there is one to be spread over.
+fn spread(connections: &[u64]) -> Option<f64> {
+    let (largest, all) = (*connections.iter().max()?, connections.iter().sum::<u64>());
+    (connections.len() > 1 && all > 0).then(|| largest as f64 * connections.len() as f64 / all as f64)
+}
+
 /// CPU time that is there has been measured; a window too short for the clock has none.
 fn micros_each(trial: &TrialRecord, total_ns: impl Fn(&ObservedWindow) -> u64) -> Option<f64> {
     each(trial, total_ns).map(|ns| ns / 1e3)
 }
 
-fn micros_each_of_slice(slice: &SliceRecord, total_ns: u64) -> Option<f64> {
-    (slice.messages > 0).then(|| total_ns as f64 / 1e3 / slice.messages as f64)
+fn micros_each_of_slice(slice: &SliceRecord, total_ns: f64) -> Option<f64> {
+    (slice.messages > 0).then(|| total_ns / 1e3 / slice.messages as f64)
+}
+
+/// Server CPU of a slice, with what the server would use in a wait as long as the slice. How long the waits really are
+/// depends on how many arms there are; and a server that is stopped meanwhile would use what it did before it was.
+fn cpu_with_waiting_ns(slice: &SliceRecord, round: &TrialRecord) -> Option<f64> {
+    Some(slice.server_cpu_ns as f64 + round.waiting_share()? * slice.length_ns as f64)
 }
 
 /// What connections cost that are silent.

@@ -128,6 +128,7 @@ fn draw(view: &View<'_>, cells: &Line<'_>, figure: Figure) -> Markup {
     let shown = Levels {
         factor: view.word(Word::MapConnections),
         points: cells.iter().flat_map(of_cell).collect(),
+        raw: Vec::new(),
         axis: Axis::Factors,
         text: figure.text(),
         tick: figure.tick(),

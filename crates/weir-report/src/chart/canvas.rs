@@ -147,6 +147,16 @@ impl Canvas {
         }
     }
 
+    /// Dots above each other.
+    pub(super) fn column(&mut self, class: &str, x: f64, radius: f64, heights: impl Iterator<Item = f64>) {
+        let one = |y: f64| format!(r#"<circle cy="{y:.1}" r="{radius:.1}"></circle>"#);
+        let dots: String = heights.filter(|y| y.is_finite()).map(one).collect();
+        if x.is_finite() && !dots.is_empty() {
+            let x = self.across(x);
+            self.put(format!(r#"<svg class="at" x="{x}"><g class="{class}">{dots}</g></svg>"#));
+        }
+    }
+
     /// A line through points; those that are not finite are skipped.
     pub(super) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         let finite: Vec<(f64, f64)> =

@@ -36,9 +36,15 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
     let has_figure =
         |metric: &Metric| view.comparisons_of(*metric).iter().any(|it| Effect::of(it).value.is_some());
     let (shown, empty): (Vec<Metric>, Vec<Metric>) = shown.into_iter().partition(has_figure);
+    let is_again =
+        |metric: &Metric| view.comparisons_of(*metric).into_iter().all(|it| view.is_server_cpu_again(it));
+    let (again, shown): (Vec<Metric>, Vec<Metric>) = shown.into_iter().partition(is_again);
     let more: usize = shown.iter().map(|it| view.comparisons_of(*it).len().saturating_sub(ROWS_MAX)).sum();
     Content::Shown(Box::new(Section {
-        texts: sentence::oversubscribed(view).into_iter().collect(),
+        texts: sentence::oversubscribed(view)
+            .into_iter()
+            .chain(again.first().map(|_| without_waiting(view)))
+            .collect(),
         has_legend: true,
         plots: shown.into_iter().map(|metric| plot(view, metric)).collect(),
         notes: notes::by_cell(view),
@@ -72,6 +78,17 @@ fn plot(view: &View<'_>, metric: Metric) -> Plot {
         is_half: false,
         is_folded: false,
     }
+}
+
+/// What takes the place of a plot that would repeat that of server CPU.
+fn without_waiting(view: &View<'_>) -> String {
+    let name = metrics::name(view, Metric::ServerCpuWithWaiting);
+    told!(
+        view.language,
+        "{name}: in every comparison within 0.5 % of the ratio of server CPU.",
+        "{name}: 모든 비교에서 서버 CPU의 비율과 0.5 % 이내로 같습니다.",
+        "{name}：所有比较中与服务器 CPU 的比值相差均在 0.5 % 以内。",
+    )
 }
 
 /// Metrics of a kind share the axis, so that plots above each other can be compared by eye; response times have one of

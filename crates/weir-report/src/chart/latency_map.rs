@@ -21,7 +21,7 @@ use crate::{
     findings, format,
     language::told,
     metrics, overview,
-    section::{Caption, Content, Plot, Section},
+    section::{Caption, Content, Plot, Section, Told},
     table::Table,
     view::View,
     words::Word,
@@ -93,7 +93,7 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
 
 /// Server CPU for a message at rates that all arms were offered: in closed loop each runs as fast as it can, and a
 /// server that has time left may show another ratio. A line for each ladder in which an arm may be compared.
-pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> Vec<String> {
+pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> Vec<Told> {
     let ratio = |cell_id: &str| {
         let is_it = |it: &&Comparison| {
             it.metric == Metric::ServerCpuPerMessage
@@ -119,7 +119,8 @@ pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> 
              {closed}.",
             "{shape}：在相同速率下（以最慢方案处理能力的比例计），{arm} 的{noun}与 {baseline} 之比：{rates}。闭环、各自全速时为 {closed}。",
         );
-        (!rates.is_empty()).then_some(told)
+        let cells = ladder.rungs.iter().map(|rung| &rung.cell_id).chain([&capacity.cell_id]);
+        (!rates.is_empty()).then(|| Told { text: told, cells: cells.cloned().collect() })
     };
     view.result.latency_ladders.iter().filter_map(line).take(TOLD_MAX).collect()
 }

@@ -1,6 +1,7 @@
 //! Figures of arms at levels of a factor: a line for each arm, with the intervals of its points. Levels stand in order
 //! and equally far apart, for they are conditions that were chosen; so that 1 and 4,000 connections fit on a phone.
 //! A figure that is only a lower bound has a hollow mark, and an interval that goes on beyond the chart an arrow.
+//! Rounds may be drawn behind their figure.
 
 use std::collections::BTreeSet;
 
@@ -33,6 +34,9 @@ const REACH_MAX: f64 = 2.0;
 /// The same on an axis of factors, beyond the largest figure and below the least.
 const REACH_FACTOR_MAX: f64 = 10.0;
 
+/// Most rounds that are drawn at a level; a row of dots is full long before.
+const UNITS_MAX: usize = 60;
+
 /// An arm's figure at a level.
 pub(crate) struct Point {
     pub arm: String,
@@ -42,6 +46,14 @@ pub(crate) struct Point {
     pub is_bound: bool,
 }
 
+/// What an arm's figure at a level is made of.
+pub(crate) struct Raw {
+    pub arm: String,
+    pub level: u64,
+    /// One for each round or block.
+    pub units: Vec<f64>,
+}
+
 /// Where a vertical axis begins, and how it goes on.
 #[derive(Clone, Copy)]
 pub(crate) enum Axis {
@@ -49,6 +61,8 @@ pub(crate) enum Axis {
     FromZero,
     /// Equal steps are equal factors.
     Factors,
+    /// The same around one.
+    Ratios,
     /// Of shares that may not pass one: just below the least of them.
     ToOne,
 }
@@ -58,6 +72,8 @@ pub(crate) struct Levels<'v> {
     /// The factor.
     pub factor: &'v str,
     pub points: Vec<Point>,
+    /// Drawn behind them; empty for none.
+    pub raw: Vec<Raw>,
     pub axis: Axis,
     /// A figure in full, and the same at a tick.
     pub text: fn(f64) -> String,
@@ -73,11 +89,18 @@ pub(crate) fn levels(view: &View<'_>, of: &Levels<'_>) -> Markup {
     html! {
         ul.legend { @for arm in &arms { li { (swatch(view.arm_index(arm))) " " (arm) } } }
         (draw(view, of, &arms))
+        @if of.points.iter().any(|point| point.is_bound) { p.hint { (view.language.choose(BOUND)) } }
         @if of.points.iter().any(|point| goes_on(point, reach(of)) != (false, false)) {
             p.hint { (view.language.choose(GOES_ON)) }
         }
     }
 }
+
+const BOUND: [&str; 3] = [
+    "A hollow mark is a lower bound: the generator was the limit in some of its cells, and the server may do more.",
+    "속이 빈 표식은 하한입니다. 일부 셀에서 부하 생성기가 한계였으므로 서버는 더 처리할 수 있습니다.",
+    "空心标记为下限：部分单元受限于负载生成器，服务器可能处理更多。",
+];
 
 const GOES_ON: [&str; 3] = [
     "An arrow: the interval goes on beyond the chart; the table has its ends.",
@@ -123,8 +146,8 @@ fn reach(of: &Levels<'_>) -> (f64, f64) {
     });
     match of.axis {
         Axis::FromZero if most > 0.0 => (f64::NEG_INFINITY, most * REACH_MAX),
-        Axis::Factors if most > 0.0 => (least / REACH_FACTOR_MAX, most * REACH_FACTOR_MAX),
-        Axis::FromZero | Axis::Factors | Axis::ToOne => (f64::NEG_INFINITY, f64::INFINITY),
+        Axis::Factors | Axis::Ratios if most > 0.0 => (least / REACH_FACTOR_MAX, most * REACH_FACTOR_MAX),
+        Axis::FromZero | Axis::Factors | Axis::Ratios | Axis::ToOne => (f64::NEG_INFINITY, f64::INFINITY),
     }
 }
 
@@ -143,6 +166,7 @@ fn vertical(of: &Levels<'_>) -> Scale {
     match of.axis {
         Axis::FromZero => Scale::from_zero(values(), PLOT_Y.0, PLOT_Y.1),
         Axis::Factors => Scale::logarithmic(values(), PLOT_Y.0, PLOT_Y.1),
+        Axis::Ratios => Scale::ratios(values(), PLOT_Y.0, PLOT_Y.1),
         Axis::ToOne => {
             let least = values().filter(|it| it.is_finite()).fold(1.0 - SHARE_SPAN_MIN, f64::min);
             Scale::linear(1.0 - 1.1 * (1.0 - least), 1.0, PLOT_Y.0, PLOT_Y.1)
@@ -163,6 +187,10 @@ fn line(
     own.sort_by_key(|point| point.level);
     let joined: Vec<(f64, f64)> =
         own.iter().map(|point| (at(&point.level), y.at(point.figure.value))).collect();
+    for raw in of.raw.iter().filter(|raw| raw.arm == arm) {
+        let heights = raw.units.iter().take(UNITS_MAX).map(|unit| y.at(*unit));
+        canvas.column(&format!("{color} point"), at(&raw.level), 1.8, heights);
+    }
     canvas.polyline(&format!("{color} curve"), &joined);
     for (point, at) in own.iter().zip(&joined) {
         if let Some((low, high)) = point.figure.interval {

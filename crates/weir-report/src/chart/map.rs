@@ -1,19 +1,22 @@
-//! The map of a study: a table with a cell for each cell, shaded by how far the arm is ahead or behind. Which way it
-//! goes is a sign and a mark as well as a colour.
+//! The map of a study: a table with a cell for each cell, shaded by how far the arm is ahead or behind, hatched where
+//! no difference may be told, grey where nothing may be compared, and lighter where threads share CPUs. All of that is
+//! a sign and a mark as well.
 
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use weir_record::{
-    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
-    metric::{Better, Metric},
+    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Interaction, Marginal},
+    metric::{Better, Family, Metric},
+    overview::Figure,
 };
 
+use super::levels::{Axis, Levels, Point, Raw, levels as by_level};
 use crate::{
-    format,
+    format, html,
     language::told,
     maps, metrics,
-    section::{Content, Plot, Section},
+    section::{Content, Drawing, Plot, Section, Told},
     table::Table,
     view::View,
     words::Word,
@@ -25,20 +28,21 @@ const LIMITED: &str = "† ";
 /// A difference of so much has the full colour.
 const FULL: f64 = 0.3;
 
+/// What is left of the colour where threads share CPUs.
+const OVER: f64 = 0.4;
+
 /// The section: a map for each arm and metric, what they say of crossings, and the means by level.
 pub(crate) fn map(view: &View<'_>) -> Content {
     let grids = &view.result.grids;
     Content::unless(grids.is_empty(), || {
         let crossed = grids.iter().flat_map(|grid| of_grid(view, grid));
+        let reversed = grids.iter().flat_map(|grid| reversals(view, grid));
         let means = grids.iter().flat_map(|grid| grid.marginals.iter().map(|it| mean(view, grid, it)));
         let head =
             [Word::Arm, Word::Metric, Word::MapLevel, Word::MapReversed, Word::MapMean, Word::MapCells];
         let means = Table::new(view, &head[..4], &head[4..], means.collect());
         Section {
-            texts: crossed
-                .chain(grids.iter().flat_map(|grid| reversals(view, grid)))
-                .chain(limited(view))
-                .collect(),
+            told: crossed.chain(interactions(view)).chain(reversed).chain(limited(view)).collect(),
             plots: together(grids).iter().map(|grids| plot(view, grids)).collect(),
             tables: if means.rows.is_empty() { Vec::new() } else { vec![means] },
             ..Section::new(Word::MapTitle, Word::MapHelp)
@@ -46,14 +50,20 @@ pub(crate) fn map(view: &View<'_>) -> Content {
     })
 }
 
+/// The maps of a metric by themselves: regions of which the same is known are outlined.
+pub(crate) fn regions(view: &View<'_>, metric: Metric) -> Vec<Plot> {
+    let grids: Vec<Grid> = view.result.grids.iter().filter(|grid| grid.metric == metric).cloned().collect();
+    together(&grids).iter().map(|grids| Plot { image: draw(view, grids), ..plot(view, grids) }).collect()
+}
+
 /// Where arms pass the baseline by this metric, in sentences.
-pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<String> {
+pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<Told> {
     let own = view.result.grids.iter().filter(|grid| grid.metric == metric);
     own.flat_map(|grid| of_grid(view, grid)).collect()
 }
 
 /// Lines of the map that cross at the same place, as it is told, are one sentence.
-fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<String> {
+fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Told> {
     let mut alike: Vec<Vec<&Crossing>> = Vec::new();
     let key = |it: &Crossing| (place(it), it.beyond, it.cells_left_out);
     for it in &grid.crossings {
@@ -62,7 +72,30 @@ fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<String> {
             None => alike.push(vec![it]),
         }
     }
-    alike.iter().map(|own| crossed(view, grid, own)).collect()
+    let told = |own: &Vec<&Crossing>| Told {
+        text: crossed(view, grid, own),
+        cells: own.iter().flat_map(|it| beside(grid, it)).collect(),
+    };
+    alike.iter().map(told).collect()
+}
+
+/// The cells between whose levels a crossing lies.
+fn beside(grid: &Grid, crossing: &Crossing) -> Vec<String> {
+    let Some(place) = grid.factors.iter().position(|it| *it == GridFactor::Connections) else {
+        return Vec::new();
+    };
+    let rest = |cell: &GridCell| {
+        let others = cell.levels.iter().enumerate().filter(|(index, _)| *index != place);
+        others.map(|(_, level)| *level).collect::<Vec<u64>>()
+    };
+    let own = grid.cells.iter().find(|cell| cell.cell_id == crossing.cell_id).map(rest);
+    let is_sound =
+        |cell: &&GridCell| !matches!(cell.difference, Difference::GeneratorLimited | Difference::Invalid);
+    let line = || grid.cells.iter().filter(|cell| Some(rest(cell)) == own).filter(is_sound);
+    let is_below = |cell: &&GridCell| cell.levels[place] as f64 <= crossing.connections;
+    let below = line().filter(is_below).max_by_key(|cell| cell.levels[place]);
+    let above = line().filter(|cell| !is_below(cell)).min_by_key(|cell| cell.levels[place]);
+    below.into_iter().chain(above).map(|cell| cell.cell_id.clone()).collect()
 }
 
 /// What is drawn in one map: arms of which each has one row share it.
@@ -93,12 +126,98 @@ fn plot(view: &View<'_>, grids: &[&Grid]) -> Plot {
     Plot {
         id,
         title,
-        image: draw(view, grids),
+        image: image(view, grids),
         numbers: numbers(view, grids),
         is_table: true,
         is_half: false,
         is_folded: false,
     }
+}
+
+/// The map, its rows as charts, and its numbers: intervals and p-values have no room in it.
+fn image(view: &View<'_>, grids: &[&Grid]) -> Markup {
+    let rows = multiples(view, grids);
+    html! {
+        (draw(view, grids))
+        @if !rows.is_empty() {
+            div.pair { @for row in &rows { (html::figure(row)) } }
+            p.hint { (view.language.choose(MULTIPLES)) }
+        }
+        details {
+            summary { (view.word(Word::NumbersInTable)) }
+            (html::table(view, &numbers(view, grids)))
+        }
+    }
+}
+
+const MULTIPLES: [&str; 3] = [
+    "Ratios to the baseline with their 99 % intervals; each dot is a round. Cells that may not be compared are left out.",
+    "기준 대비 비율과 99 % 구간이며, 점 하나가 라운드 하나입니다. 비교할 수 없는 셀은 뺐습니다.",
+    "与基线之比及其 99 % 区间，每个点是一轮。不可比较的单元未画出。",
+];
+
+/// Most rows of a map that are charts.
+const MULTIPLES_MAX: usize = 8;
+
+/// Each row of a map of CPU as a chart: the ratio at every level of the first factor, with its interval and its rounds.
+fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
+    let first = grids[0];
+    if first.metric.row().family != Family::Cpu {
+        return Vec::new();
+    }
+    let rows: BTreeSet<&[u64]> =
+        grids.iter().flat_map(|grid| &grid.cells).map(|cell| &cell.levels[1..]).collect();
+    let key =
+        format!("rounds-{}-{}", first.map + 1, if grids.len() == 1 { first.arm.as_str() } else { "all" });
+    let chart = |(place, row): (usize, &&[u64])| {
+        let (points, raw) = of_row(view, grids, row);
+        let levels_there: BTreeSet<u64> = points.iter().map(|point| point.level).collect();
+        let shown = Levels {
+            factor: factor(view, first.factors[0]),
+            points,
+            raw,
+            axis: Axis::Ratios,
+            text: |ratio| format::ratio(Some(ratio)),
+            tick: ratio_tick,
+            ideal: Some(1.0),
+        };
+        let title = match levels(view, &first.factors[1..], row) {
+            none if none.is_empty() => metrics::name(view, first.metric),
+            levels => levels,
+        };
+        (levels_there.len() > 1).then(|| Drawing {
+            id: format!("{key}-{place}"),
+            title,
+            image: by_level(view, &shown),
+        })
+    };
+    rows.iter().enumerate().filter_map(chart).take(MULTIPLES_MAX).collect()
+}
+
+/// Ratios of a row that may be compared, and the rounds they are of.
+fn of_row(view: &View<'_>, grids: &[&Grid], row: &[u64]) -> (Vec<Point>, Vec<Raw>) {
+    let (mut points, mut raw) = (Vec::new(), Vec::new());
+    for grid in grids {
+        let is_sound = |cell: &&GridCell| {
+            cell.levels[1..] == *row
+                && !matches!(cell.difference, Difference::GeneratorLimited | Difference::Invalid)
+        };
+        for cell in grid.cells.iter().filter(is_sound) {
+            let Some(ratio) = cell.ratio else { continue };
+            let (arm, level) = (grid.arm.clone(), cell.levels[0]);
+            let compared = view.pair(&cell.cell_id, (&grid.arm, &grid.baseline), grid.metric);
+            let units = compared.map_or_else(Vec::new, |it| it.ratios.clone());
+            raw.push(Raw { arm: arm.clone(), level, units });
+            let figure = Figure { value: ratio, interval: cell.interval };
+            points.push(Point { arm, level, figure, is_bound: false });
+        }
+    }
+    (points, raw)
+}
+
+/// `0.95`: steps of an axis around one.
+fn ratio_tick(ratio: f64) -> String {
+    ((ratio * 1e3).round() / 1e3).to_string()
 }
 
 /// Columns are the levels of the first factor, rows those of the others, or the arms.
@@ -109,20 +228,54 @@ fn draw(view: &View<'_>, grids: &[&Grid]) -> Markup {
         grid.cells.iter().map(|cell| cell.levels[1..].to_vec()).collect()
     };
     let rows = grids.iter().flat_map(|grid| rows_of(grid).into_iter().map(move |row| (*grid, row)));
+    let rows: Vec<(&Grid, Vec<u64>)> = rows.collect();
+    let columns: Vec<u64> = columns.into_iter().collect();
+    let lines = Lines { rows: &rows, columns: &columns };
     html! {
-        div.scroll { table.map style=(format!("--columns:{}", columns.len())) {
+        (html::scrolled(view.language, &html! { table.map style=(format!("--columns:{}", columns.len())) {
             thead { tr {
                 th scope="col" { (factor(view, grids[0].factors[0])) }
                 @for column in &columns { th scope="col" { (format::count(*column)) } }
             } }
-            tbody { @for (grid, row) in rows { tr {
+            tbody { @for (down, (grid, row)) in rows.iter().enumerate() { tr {
                 th scope="row" {
                     @if row.is_empty() { (view.compared(&grid.arm, &grid.baseline)) }
-                    @else { (levels(view, &grid.factors[1..], &row)) }
+                    @else { (levels(view, &grid.factors[1..], row)) }
                 }
-                @for column in &columns { (square(view, grid, cell_at(grid, *column, &row))) }
+                @for across in 0..columns.len() { (square(view, grid, &lines, (down, across))) }
             } } }
-        } }
+        } }))
+    }
+}
+
+/// The cells of a map by their places.
+struct Lines<'g> {
+    rows: &'g [(&'g Grid, Vec<u64>)],
+    columns: &'g [u64],
+}
+
+impl<'g> Lines<'g> {
+    fn at(&self, (down, across): (usize, usize)) -> Option<&'g GridCell> {
+        let (grid, row) = self.rows.get(down)?;
+        cell_at(grid, *self.columns.get(across)?, row)
+    }
+
+    /// Sides beyond which something else is known, or nothing: the outline of a region.
+    fn edges(&self, (down, across): (usize, usize)) -> [(&'static str, bool); 4] {
+        let own = self.at((down, across)).map(|cell| cell.difference);
+        let differs = |place: Option<(usize, usize)>| {
+            let other = place.and_then(|place| self.at(place)).map(|cell| cell.difference);
+            own.is_some() && own != other
+        };
+        // Rows of several arms are no neighbours of each other.
+        let rows_of_arms = self.rows.iter().any(|(_, row)| row.is_empty());
+        let down_to = |down: Option<usize>| down.filter(|_| !rows_of_arms).map(|down| (down, across));
+        [
+            ("edge-left", differs(across.checked_sub(1).map(|across| (down, across)))),
+            ("edge-right", differs(Some((down, across + 1)))),
+            ("edge-top", differs(down_to(down.checked_sub(1)))),
+            ("edge-bottom", differs(down_to(Some(down + 1)))),
+        ]
     }
 }
 
@@ -166,13 +319,17 @@ fn factor(view: &View<'_>, factor: GridFactor) -> &'static str {
     })
 }
 
-fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
-    let Some(cell) = cell else { return html! { td {} } };
+fn square(view: &View<'_>, grid: &Grid, lines: &Lines<'_>, place: (usize, usize)) -> Markup {
+    let Some(cell) = lines.at(place) else { return html! { td {} } };
+    let edges = lines.edges(place).into_iter().filter(|(_, is_there)| *is_there);
+    let edges = edges.map(|(edge, _)| format!(" {edge}")).collect::<String>();
     let is_over = view.result.oversubscribed.iter().any(|it| it.cell_id == cell.cell_id);
     let (class, word) = (tone(grid, cell.difference), difference_word(cell.difference));
     let effect = cell.ratio.map_or(0.0, |ratio| ratio - 1.0);
+    // Of a cell with more threads than CPUs less may be said, and it looks so.
+    let full = if is_over { OVER } else { 1.0 };
     let strength = match cell.difference {
-        Difference::Less | Difference::More => 12.0 + 48.0 * (effect.abs() / FULL).min(1.0),
+        Difference::Less | Difference::More => full * (12.0 + 48.0 * (effect.abs() / FULL).min(1.0)),
         Difference::Undetected
         | Difference::NotBorneOut
         | Difference::GeneratorLimited
@@ -180,7 +337,7 @@ fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
         | Difference::Unfinished => 0.0,
     };
     html! {
-        td .(class) .over[is_over] style=(format!("--strength:{strength:.0}%")) title=(format!(
+        td class=(format!("{class}{}{edges}", if is_over { " over" } else { "" })) style=(format!("--strength:{strength:.0}%")) title=(format!(
             "{} · {} · {}", view.cell_label(&cell.cell_id), view.word(word),
             format::ratio_and_interval(cell.ratio, cell.interval)
         )) {
@@ -196,9 +353,10 @@ fn tone(grid: &Grid, difference: Difference) -> &'static str {
     let is_good = match difference {
         Difference::Less => grid.metric.row().better == Better::Smaller,
         Difference::More => grid.metric.row().better == Better::Larger,
-        Difference::Undetected => return "even",
+        Difference::Undetected | Difference::NotBorneOut => return "open",
         Difference::GeneratorLimited => return "limited",
-        Difference::NotBorneOut | Difference::Invalid | Difference::Unfinished => return "void",
+        Difference::Invalid => return "invalid",
+        Difference::Unfinished => return "void",
     };
     if is_good { "good" } else { "bad" }
 }
@@ -320,20 +478,28 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
     told + &left_out
 }
 
+/// A metric, of how many cells the generator limited how many, the arms of which that is said, and those cells.
+type Limited = ((Metric, u32, usize), Vec<String>, BTreeSet<String>);
+
 /// How many cells say less than they seem to, and why. Arms of which the same is said share a sentence.
-fn limited(view: &View<'_>) -> Vec<String> {
-    let mut alike: Vec<((Metric, u32, usize), Vec<String>)> = Vec::new();
+fn limited(view: &View<'_>) -> Vec<Told> {
+    let mut alike: Vec<Limited> = Vec::new();
     for grid in view.result.grids.iter().filter(|grid| grid.cells_left_out > 0) {
         let key = (grid.metric, grid.cells_left_out, grid.cells.len());
         let arm = maps::arm(view, &grid.arm, grid.map);
-        match alike.iter_mut().find(|(own, _)| *own == key) {
-            Some((_, arms)) => arms.push(arm),
-            None => alike.push((key, vec![arm])),
+        let own = grid.cells.iter().filter(|cell| cell.difference == Difference::GeneratorLimited);
+        let own = own.map(|cell| cell.cell_id.clone());
+        match alike.iter_mut().find(|(other, ..)| *other == key) {
+            Some((_, arms, cells)) => {
+                arms.push(arm);
+                cells.extend(own);
+            }
+            None => alike.push((key, vec![arm], own.collect())),
         }
     }
-    let told = |((metric, limited, all), arms): ((Metric, u32, usize), Vec<String>)| {
+    let told = |((metric, limited, all), arms, cells): Limited| {
         let (arms, metric) = (arms.join(view.language.list()), metrics::name(view, metric));
-        told!(
+        let text = told!(
             view.language,
             "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, and no open-loop cell \
              shows both arms at one equal rate. What differs there may be the rate: they are in no mean and no crossing.",
@@ -341,24 +507,74 @@ fn limited(view: &View<'_>) -> Vec<String> {
              여기서 보이는 차이는 부하율 차이일 수 있어 평균과 교차점 계산에서 뺐습니다.",
             "{metric}（{arms}）：{all} 个单元中有 {limited} 个（†）受限于负载生成器，且没有开环条件以相同速率比较双方。\
              那里的差异可能只是速率之差，因此不计入均值与交叉点。",
-        )
+        );
+        Told { text, cells: cells.into_iter().collect() }
     };
     alike.into_iter().map(told).collect()
 }
 
+/// Whether the effect of one factor depends on another, where that was found, and what would have been seen.
+fn interactions(view: &View<'_>) -> Vec<Told> {
+    let told = |(grid, it): (&Grid, &Interaction)| {
+        let (language, arm) = (view.language, maps::arm(view, &grid.arm, grid.map));
+        let (metric, found) =
+            (metrics::name(view, grid.metric), format::ratio_and_interval(Some(it.ratio), Some(it.interval)));
+        let [one, other] = [it.factors.0, it.factors.1].map(|of| factor(view, of));
+        let place = levels(view, &[it.factors.0, it.factors.1], &[it.levels.0, it.levels.1]);
+        let (p_value, cells) = (format::probability(Some(it.p_value)), it.cells);
+        let text = match it.p_value <= INTERACTION_P_MAX {
+            true => told!(
+                language,
+                "{arm}, {metric}: the effect of {one} depends on {other}, most at {place}, where the ratio is {found} times what \
+                 either has by itself (p {p_value}, over {cells} cells): a mean over one of them does not stand for its cells.",
+                "{arm}, {metric}: {one}의 영향이 {other}에 따라 다릅니다. {place}에서 가장 뚜렷하며, 비율이 두 요인 각각의 몫을 합친 것의 {found}배입니다\
+                 (p {p_value}, 셀 {cells}개). 어느 한쪽의 평균도 셀을 대표하지 못합니다.",
+                "{arm}，{metric}：{one}的影响取决于{other}，在 {place} 处最明显，其比值为两者各自作用之积的 {found} 倍（p {p_value}，{cells} 个单元）：\
+                 对其中一个求平均不能代表其单元。",
+            ),
+            false => told!(
+                language,
+                "{arm}, {metric}: no dependence of the effect of {one} on {other} could be told ({cells} cells; the largest {found}, \
+                 at {place}).",
+                "{arm}, {metric}: {one}의 영향이 {other}에 따라 다르다고 할 수 없습니다(셀 {cells}개, 가장 큰 것은 {place}에서 {found}).",
+                "{arm}，{metric}：未能看出{one}的影响取决于{other}（{cells} 个单元；最大者在 {place}，为 {found}）。",
+            ),
+        };
+        Told { text, cells: at_levels(grid, it) }
+    };
+    let grids = view.result.grids.iter();
+    grids.flat_map(|grid| grid.interactions.iter().map(move |it| (grid, it))).map(told).collect()
+}
+
+/// From this p-value on an interaction is told as one; it is corrected for all that were looked at.
+const INTERACTION_P_MAX: f64 = 0.01;
+
+/// Cells with the levels at which an interaction is.
+fn at_levels(grid: &Grid, it: &Interaction) -> Vec<String> {
+    let asked = [(it.factors.0, it.levels.0), (it.factors.1, it.levels.1)];
+    let is_there = |cell: &&GridCell| {
+        asked.iter().all(|(factor, level)| {
+            let place = grid.factors.iter().position(|own| own == factor);
+            place.and_then(|place| cell.levels.get(place)) == Some(level)
+        })
+    };
+    grid.cells.iter().filter(is_there).map(|cell| cell.cell_id.clone()).collect()
+}
+
 /// Means that cells contradict.
-fn reversals(view: &View<'_>, grid: &Grid) -> Vec<String> {
+fn reversals(view: &View<'_>, grid: &Grid) -> Vec<Told> {
     let language = view.language;
     let told = |marginal: &Marginal| {
         let cells = marginal.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
         let (arm, metric) = (maps::arm(view, &grid.arm, grid.map), metrics::name(view, grid.metric));
         let level = level(view, marginal.factor, marginal.level);
-        told!(
+        let text = told!(
             language,
             "{arm}, {metric}: the mean over {level} hides cells that go the other way: {cells}.",
             "{arm}, {metric}: {level} 전체의 평균과 반대인 셀이 있습니다: {cells}.",
             "{arm}，{metric}：{level}的平均值掩盖了方向相反的单元：{cells}。",
-        )
+        );
+        Told { text, cells: marginal.reversed.clone() }
     };
     grid.marginals.iter().filter(|it| !it.reversed.is_empty()).map(told).collect()
 }

@@ -7,6 +7,7 @@
 //!
 //! A further chart is a file here that gives a section with its texts, a line below, and one in `sections.rs`.
 
+mod accounts;
 mod bars;
 mod call_overhead;
 mod canvas;
@@ -19,9 +20,11 @@ mod levels;
 mod map;
 mod plane;
 mod scale;
+mod stacked;
 mod timeline;
 mod why;
 
+pub(crate) use accounts::accounts;
 pub(crate) use bars::bars;
 pub(crate) use call_overhead::call_overhead;
 pub(crate) use canvas::swatch;
@@ -33,7 +36,8 @@ pub(crate) use latency_map::{
     TITLE as LATENCY_MAP_TITLE, cpu_at_equal_rates, latency_map, lines as latency_lines,
 };
 pub(crate) use levels::{Axis, Levels, Point, levels as by_level};
-pub(crate) use map::{crossings, difference_word, level, levels, map};
+pub(crate) use map::{crossings, difference_word, level, levels, map, regions};
+pub(crate) use stacked::{Stacked, StackedBar, stacked};
 pub(crate) use timeline::timeline;
 pub(crate) use why::why;
 

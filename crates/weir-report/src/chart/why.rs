@@ -6,6 +6,7 @@ use weir_record::study::ArmSummary;
 use super::canvas::{arm_class, swatch};
 use crate::{
     format,
+    html::scrolled,
     section::{Content, Plot, Section},
     sentence,
     tables::{self, CELLS_MAX, WhyRow},
@@ -55,7 +56,7 @@ fn draw(view: &View<'_>, summaries: &[&ArmSummary]) -> Markup {
 
 fn table(view: &View<'_>, summaries: &[&ArmSummary], rows: &[WhyRow]) -> Markup {
     html! {
-        div.scroll {
+        (scrolled(view.language, &html! {
             table.why {
                 thead { tr {
                     th scope="col" {}
@@ -74,7 +75,7 @@ fn table(view: &View<'_>, summaries: &[&ArmSummary], rows: &[WhyRow]) -> Markup 
                     }
                 }
             }
-        }
+        }))
     }
 }
 

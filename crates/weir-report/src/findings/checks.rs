@@ -1,6 +1,9 @@
 //! What checks of a study's validity found.
 
-use weir_record::finding::{ArmExclusions, Finding, OrderEffect, SlicePlace, Stopped, UnitKind};
+use weir_record::finding::{
+    ArmExclusions, CallsApart, Finding, OrderEffect, RoundComponents, SegmentsOfArm, SlicePlace, Stopped,
+    UnitKind,
+};
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
 use crate::{
@@ -10,7 +13,7 @@ use crate::{
 
 /// The finding, where it is one of these.
 pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
-    let of = [of_responses, of_load, of_storage, of_noise, of_states, of_schedule, of_baseline];
+    let of = [of_responses, of_load, of_storage, of_noise, of_states, of_evidence, of_schedule, of_baseline];
     of.iter().find_map(|group| group(language, finding))
 }
 
@@ -327,6 +330,55 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
     ))
 }
 
+/// Segments for each message, in short slices and in long ones.
+fn segments(language: Language, finding: &Finding) -> Option<String> {
+    let Finding::Segments { arms, change_max } = finding else { return None };
+    let one = |of: &SegmentsOfArm| {
+        let [slices, long] = [of.in_slices, of.in_long].map(|each| format!("{each:.3}"));
+        let SegmentsOfArm { arm, cell_id, .. } = of;
+        told!(
+            language,
+            "{arm} {slices} and {long} ({cell_id})",
+            "{arm} {slices}, {long}({cell_id})",
+            "{arm} {slices} 与 {long}（{cell_id}）",
+        )
+    };
+    let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
+    let limit = percent(*change_max);
+    Some(told!(
+        language,
+        "TCP segments a message in slices and in long ones: {arms}; they may differ by {limit} where that is more than \
+         noise",
+        "메시지당 TCP 세그먼트(슬라이스, 긴 구간): {arms}. 노이즈보다 클 때 허용되는 차이는 {limit}까지",
+        "每条消息的 TCP 报文段（时间片与长时段）：{arms}；超出噪声时至多允许相差 {limit}",
+    ))
+}
+
+/// What rounds scatter by.
+fn components(language: Language, finding: &Finding) -> Option<String> {
+    let Finding::RoundComponents { arms } = finding else { return None };
+    let one = |of: &RoundComponents| {
+        let RoundComponents { arm, permutations, rounds, permutations_best, rounds_best, .. } = of;
+        let (within, between) = (percent(of.within), percent(of.between));
+        told!(
+            language,
+            "{arm} {within} within and {between} between {rounds} rounds of {permutations} permutations, in whose time \
+             {rounds_best} rounds of {permutations_best} would do best",
+            "{arm} 라운드 안 {within}, 라운드 간 {between}(순열 {permutations}개씩 {rounds}회). 같은 시간이면 순열 \
+             {permutations_best}개씩 {rounds_best}회가 최선",
+            "{arm} 轮内 {within}、轮间 {between}（{rounds} 轮，每轮 {permutations} 个排列），同样时间内以 {rounds_best} 轮、每轮 \
+             {permutations_best} 个排列为最佳",
+        )
+    };
+    let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.semicolon());
+    Some(told!(
+        language,
+        "standard deviation of a round's ratio: {arms}",
+        "라운드 비율의 표준편차: {arms}",
+        "每轮比值的标准差：{arms}",
+    ))
+}
+
 fn order_effect(language: Language, effect: &OrderEffect) -> String {
     let signed = |share: f64| format!("{:+.2}", 100.0 * share);
     let (change, low, high) = (signed(effect.change), signed(effect.interval.0), signed(effect.interval.1));
@@ -392,6 +444,12 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "在远状态（far）下比较，该条件的多数有效试验处于此状态",
             ])
             .to_owned(),
+        _ => return None,
+    })
+}
+
+fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
         Finding::ProgramsComplete { missed, without_room, slices } => told!(
             language,
             "in {slices} slices of evidence the kernel's programs missed {missed} events, and {without_room} threads and \
@@ -399,8 +457,36 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
             "관찰 구간 {slices}개에서 커널 프로그램이 놓친 이벤트 {missed}건, 자리가 없던 스레드와 깨움 {without_room}건",
             "{slices} 个观测时间片中，内核程序漏掉 {missed} 个事件，{without_room} 个线程和唤醒没有位置可记",
         ),
+        Finding::CallsAgree { servers, apart } if apart.is_empty() => told!(
+            language,
+            "engine and kernel counted the same system calls of every kind, of {servers} arms in their cells",
+            "엔진과 커널이 센 시스템 콜이 종류마다 일치함(조건별 대상 {servers}개)",
+            "引擎与内核统计的各类系统调用一致（各条件下共 {servers} 个方案）",
+        ),
+        Finding::CallsAgree { servers, apart } => {
+            let told: Vec<String> = apart.iter().map(|it| calls_apart(language, it)).collect();
+            let told = told.join(language.semicolon());
+            told!(
+                language,
+                "of {servers} arms in their cells engine and kernel counted different system calls, which is a mistake of \
+                 Weir's: {told}",
+                "조건별 대상 {servers}개 중 엔진과 커널이 센 시스템 콜이 다른 것이 있음(Weir의 오류): {told}",
+                "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{told}",
+            )
+        }
         _ => return None,
     })
+}
+
+fn calls_apart(language: Language, found: &CallsApart) -> String {
+    let CallsApart { cell_id, arm, kind, engine, kernel } = found;
+    let (engine, kernel) = (format::count(*engine), format::count(*kernel));
+    told!(
+        language,
+        "{arm} ({cell_id}) {kind}: {engine} by the engine, {kernel} by the kernel",
+        "{arm}({cell_id}) {kind}: 엔진 {engine}, 커널 {kernel}",
+        "{arm}（{cell_id}）{kind}：引擎 {engine}，内核 {kernel}",
+    )
 }
 
 fn of_schedule(language: Language, finding: &Finding) -> Option<String> {
@@ -468,6 +554,8 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
 
 fn of_baseline(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
+        Finding::RoundComponents { .. } => components(language, finding)?,
+        Finding::Segments { .. } => segments(language, finding)?,
         Finding::NeverAgainstItself => language
             .choose([
                 "the baseline was never paired with itself",

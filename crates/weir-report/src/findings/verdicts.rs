@@ -4,13 +4,13 @@ use weir_record::finding::{Finding, Witness, WitnessBearing};
 
 use super::phrases::{exclusion, failed_trial, per, plural, rate, units_of};
 use crate::{
-    format::{self, percent},
+    format::{self, count, percent},
     language::{Language, told},
 };
 
 /// The finding, where it is one of these.
 pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
-    let of = [of_units, of_arms, of_figures, of_decision];
+    let of = [of_units, of_arms, of_figures, of_cells, of_decision];
     of.iter().find_map(|group| group(language, finding))
 }
 
@@ -137,6 +137,51 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
     })
 }
 
+/// How a cell was measured.
+fn of_cells(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::StateInteraction { ratio, interval } => {
+            let ratio = format::ratio_and_interval(Some(*ratio), Some(*interval));
+            told!(
+                language,
+                "the ratio in the far state is {ratio} times that in the near state",
+                "먼 상태(far)의 비율은 가까운 상태(near)의 {ratio}배",
+                "远状态（far）的比值是近状态（near）的 {ratio} 倍",
+            )
+        }
+        Finding::Reopened { arm, connections, slices } => {
+            let (connections, slices) = (count(*connections), count(*slices));
+            told!(
+                language,
+                "{arm} had closed {connections} connections, which were opened again before its {slices} slices and not in \
+                 them",
+                "{arm}: 스스로 닫은 연결 {connections}개를 슬라이스 {slices}개가 시작되기 전에 다시 열었음(측정에는 포함되지 않음)",
+                "{arm}：已关闭 {connections} 个连接，在其 {slices} 个时间片开始之前重新打开，不计入测量",
+            )
+        }
+        Finding::WholeTrials { why } => {
+            let why = language.choose(why.words());
+            told!(
+                language,
+                "measured in whole trials, without turns: {why}",
+                "번갈아 실행하지 않고 전체 시행으로 측정함: {why}",
+                "未轮流运行，以完整试验测量：{why}",
+            )
+        }
+        Finding::StoppedBetweenSlices { arm, share, stopped, runs } => {
+            let share = percent(*share);
+            told!(
+                language,
+                "{arm} used {share} of a CPU while it waited and was stopped between its slices in {stopped} of {runs} \
+                 runs",
+                "{arm}: 기다리는 동안 CPU 하나의 {share}를 써서 실행 {runs}회 중 {stopped}회는 슬라이스 사이에 정지시킴",
+                "{arm}：等待时占用一个 CPU 的 {share}，{runs} 次运行中有 {stopped} 次在时间片之间被暂停",
+            )
+        }
+        _ => return None,
+    })
+}
+
 /// Two builds, and nothing that shows what layout does.
 const NO_PLACEBO: [&str; 3] = [
     "two builds of one program: the layout of their code alone can move a figure by more than its interval; \
@@ -220,6 +265,9 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
 fn witness_name(language: Language, witness: Witness) -> String {
     match witness {
         Witness::MachineCpu => language.choose(["machine CPU", "전체 머신 CPU", "整机 CPU"]).to_owned(),
+        Witness::WaitingCpu => {
+            language.choose(["with waiting included", "대기를 포함하면", "含等待时"]).to_owned()
+        }
         Witness::EqualRate { per_second } => {
             let rate = format::rate(per_second);
             told!(language, "at an equal rate of {rate}", "같은 부하율 {rate}에서", "在相同速率 {rate} 下")

@@ -1,5 +1,7 @@
-//! The page: one file without scripts or outside resources. Sections are in `sections.rs`.
+//! The page: one file without scripts or outside resources. Sections are in `sections.rs`, what sentences lead to in
+//! `cells.rs`.
 
+mod cells;
 mod sections;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -8,7 +10,7 @@ use weir_record::{finding::Finding, verdict::Verdict};
 use crate::{
     display, findings,
     language::Language,
-    section::Section,
+    section::{Drawing, Section},
     sentence,
     table::Table,
     tables, titles,
@@ -59,6 +61,7 @@ pub(crate) fn page(view: &View<'_>, above: &Markup) -> String {
             @let (shown, empty) = crate::sections::all(view);
             @for section in &shown { (sections::section(view, section)) }
             (sections::empty(view, &empty))
+            (cells::section(view))
             (sections::checks(view))
             (sections::definitions(view))
             (sections::reproduce(view))
@@ -109,6 +112,9 @@ fn verdict_card(view: &View<'_>) -> Markup {
                 " " (view.own_verdict())
             }
             h1 #verdict { (display::keep_together(&sentence::headline(view))) }
+            @if let Some(primary) = view.primary() {
+                p.to-cells { (cells::links(view, std::slice::from_ref(&primary.cell_id))) }
+            }
             @if let Some(step) = sentence::next_step(view) { p.next { (display::keep_together(&step)) } }
             @if let Some(beside) = sentence::beside(view) { p.beside { (display::keep_together(&beside)) } }
             ul.absolute { @for line in &absolute { li { (display::keep_together(line)) } } }
@@ -161,7 +167,7 @@ fn reason(view: &View<'_>, found: &Finding) -> Markup {
 /// A table; what has no room stands below each other on a phone.
 pub(crate) fn table(view: &View<'_>, content: &Table) -> Markup {
     html! {
-        @if !content.rows.is_empty() { div.scroll {
+        @if !content.rows.is_empty() { (scrolled(view.language, &html! {
             table {
                 thead {
                     tr { @for (column, title) in content.head.iter().enumerate() {
@@ -177,6 +183,22 @@ pub(crate) fn table(view: &View<'_>, content: &Table) -> Markup {
                 }
             }
             @if content.left_out > 0 { p.hint { (sentence::left_out(view, content.left_out)) } }
+        })) }
+    }
+}
+
+/// What may be wider than the page: a keyboard reaches it and moves it too.
+pub(crate) fn scrolled(language: Language, content: &Markup) -> Markup {
+    let label = language.choose(["Table", "표", "表格"]);
+    html! { div.scroll tabindex="0" role="group" aria-label=(label) { (content) } }
+}
+
+/// A chart that stands before the table with its numbers: one image to a screen reader.
+pub(crate) fn figure(drawing: &Drawing) -> Markup {
+    html! {
+        div.chart { figure role="img" aria-labelledby=(drawing.id) {
+            figcaption id=(drawing.id) { (drawing.title) }
+            (drawing.image)
         } }
     }
 }

@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::table;
+use super::{cells, figure, scrolled, table};
 use crate::{
     chart, definitions, display, findings,
-    section::{CellNotes, Plot, Section},
+    section::{CellNotes, Plot, Section, Told},
     table::ROWS_MAX,
     tables,
     view::View,
@@ -26,6 +26,7 @@ fn titled(title: &str, help: Option<&str>, body: &Markup) -> Markup {
 pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
     let (folded, open): (Vec<&Plot>, Vec<&Plot>) = section.plots.iter().partition(|plot| plot.is_folded);
     let body = html! {
+        @for one in &section.told { (sentence(view, one)) }
         @for text in &section.texts { p { (display::keep_together(text)) } }
         @if section.has_legend { (legend(view)) }
         div .pair[open.iter().any(|plot| plot.is_half)] { @for one in &open { (plot(view, one)) } }
@@ -37,14 +38,28 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
         }
         @for one in &section.tables {
             @if let Some(title) = &one.title { h3 { (title) } }
+            @for one in &one.told { (sentence(view, one)) }
             @for text in &one.texts { p { (display::keep_together(text)) } }
-            @if section.plots.is_empty() { (table(view, one)) }
-            @else { details { summary { (view.word(Word::FurtherNumbers)) } (table(view, one)) } }
+            @if !one.charts.is_empty() { div.pair { @for chart in &one.charts { (figure(chart)) } } }
+            @if section.plots.is_empty() && one.charts.is_empty() { (table(view, one)) }
+            @else if section.plots.is_empty() {
+                details { summary { (view.word(Word::NumbersInTable)) } (table(view, one)) }
+            } @else { details { summary { (view.word(Word::FurtherNumbers)) } (table(view, one)) } }
         }
         @if let Some(left_out) = &section.left_out { p.hint { (left_out) } }
         @for cell in &section.notes { (notes(view, cell)) }
     };
     titled(section.title.told(view), Some(section.help.told(view)), &body)
+}
+
+/// A sentence and the way to its cells.
+fn sentence(view: &View<'_>, of: &Told) -> Markup {
+    html! {
+        p {
+            (display::keep_together(&of.text))
+            @if !of.cells.is_empty() { " " (cells::links(view, &of.cells)) }
+        }
+    }
 }
 
 /// Arms with their markers.
@@ -112,7 +127,7 @@ pub(super) fn checks(view: &View<'_>) -> Markup {
     let body = html! {
         @if checks.is_empty() { p.hint { (view.word(Word::NoChecks)) } }
         @else {
-            div.scroll { table.checks {
+            (scrolled(view.language, &html! { table.checks {
                 thead { tr {
                     @for word in [Word::Outcome, Word::Check, Word::Found] { th scope="col" { (view.word(word)) } }
                 } }
@@ -125,7 +140,7 @@ pub(super) fn checks(view: &View<'_>) -> Markup {
                         }
                     }
                 } }
-            } }
+            } }))
         }
     };
     titled(view.word(Word::ChecksTitle), Some(view.word(Word::ChecksHelp)), &body)

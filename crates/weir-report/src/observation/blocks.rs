@@ -1,8 +1,9 @@
 //! What a view of an observation shows, in order: sentences and tables, in one language.
 
+use maud::Markup;
 use weir_record::observation::{Observation, Rung, StraceTable, Trace};
 
-use super::{compared, tables, told};
+use super::{compared, picture::picture, tables, told};
 use crate::{
     display::printable,
     format,
@@ -25,6 +26,8 @@ pub(super) struct Block {
     pub lines: Vec<String>,
     /// Figures.
     pub table: Option<Columns>,
+    /// The figures drawn, on a page; the table stands behind it there.
+    pub picture: Option<Markup>,
 }
 
 /// A table whose less important columns may be left out where there is no room.
@@ -52,6 +55,7 @@ pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
     let mut blocks = vec![process(observation, language)];
     if let Some(trace) = &observation.trace {
         blocks.push(calls(observation, trace, language));
+        blocks.extend(picture(observation, trace, language));
     }
     blocks.push(threads(observation, language));
     if let Some(trace) = &observation.trace {
@@ -202,6 +206,7 @@ fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block 
         help: help.to_owned(),
         lines,
         table: tables::calls(observation, trace, language),
+        ..Block::default()
     }
 }
 
@@ -238,6 +243,7 @@ fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Block 
         help: help.to_owned(),
         lines,
         table: tables::wakes(observation, trace, language),
+        ..Block::default()
     }
 }
 
@@ -290,6 +296,7 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
         help: help.to_owned(),
         lines,
         table: tables::strace(observation, strace, language),
+        ..Block::default()
     }
 }
 

@@ -3,6 +3,7 @@
 mod blocks;
 mod compared;
 mod page;
+mod picture;
 mod tables;
 mod text;
 mod told;
@@ -198,6 +199,8 @@ mod tests {
                 }
                 let page = html(&observation, language);
                 assert!(page.starts_with("<!DOCTYPE html>") && page.contains("4242"), "{page}");
+                let has_picture = page.contains("epoll_wait · ");
+                assert_eq!(has_picture, observation.trace.is_some(), "{page}");
                 assert!(!page.contains("<script") && !page.contains('\u{1b}'));
             }
         }

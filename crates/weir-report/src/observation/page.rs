@@ -7,6 +7,7 @@ use crate::{
     display, html,
     language::{Language, told},
     table::Table,
+    words::Word,
 };
 
 pub(super) fn document(blocks: &Blocks, language: Language, above: &Markup) -> String {
@@ -32,7 +33,19 @@ fn section(block: &Block, language: Language) -> Markup {
         section {
             h2 { (block.title) }
             @if !block.help.is_empty() { p.help { (block.help) } }
-            @if let Some(content) = &block.table { (table(&content.table, language)) }
+            @match (&block.picture, &block.table) {
+                (Some(picture), content) => {
+                    (picture)
+                    @if let Some(content) = content {
+                        details {
+                            summary { (Word::NumbersInTable.text(language)) }
+                            (table(&content.table, language))
+                        }
+                    }
+                }
+                (None, Some(content)) => (table(&content.table, language)),
+                (None, None) => {}
+            }
             @for line in &block.lines { p { (display::keep_together(line)) } }
         }
     }
@@ -41,7 +54,7 @@ fn section(block: &Block, language: Language) -> Markup {
 fn table(content: &Table, language: Language) -> Markup {
     let count = content.left_out;
     html! {
-        div.scroll {
+        (html::scrolled(language, &html! {
             table {
                 thead { tr { @for (column, title) in content.head.iter().enumerate() {
                     th scope="col" .number[column >= content.text_columns] { (title) }
@@ -55,6 +68,6 @@ fn table(content: &Table, language: Language) -> Markup {
             @if count > 0 {
                 p.hint { (told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个")) }
             }
-        }
+        }))
     }
 }

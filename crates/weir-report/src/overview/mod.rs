@@ -7,11 +7,12 @@ pub(crate) use success::share;
 use weir_record::overview::{Figure, MeanRatio, MeanRow, Overview, PublishedTable, Quantity, TableName};
 
 use crate::{
+    chart_page::{self, ChartPage},
     findings,
     format::{self, ABSENT},
     language::told,
     maps,
-    section::{Content, Section},
+    section::{Content, Section, Told},
     table::Table,
     titles,
     view::View,
@@ -30,6 +31,16 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     })
 }
 
+/// Charts stand before the table of what they draw: of the best, that by threads.
+fn charted(view: &View<'_>, map: &Overview, table: TableName, mut tables: Vec<Table>) -> Vec<Table> {
+    let page = ChartPage::ALL.into_iter().find(|page| page.table() == table);
+    let own = if table == TableName::Best { tables.get_mut(1) } else { tables.first_mut() };
+    if let (Some(page), Some(own)) = (page, own) {
+        own.charts = chart_page::drawings(view, page, map);
+    }
+    tables
+}
+
 /// What it comes to in a few lines, for a terminal: each arm over all cells, and what scales too well.
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     let maps = &view.result.overviews;
@@ -37,7 +48,8 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
         map.overall.iter().filter_map(|row| sentence(view, map, row)).collect()
     };
     let over_all = maps.iter().flat_map(of_map);
-    over_all.chain(maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN))).collect()
+    let alarms = maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN));
+    over_all.chain(alarms.map(|it| it.text)).collect()
 }
 
 /// Tables of a map, in reading order.
@@ -53,7 +65,7 @@ const TABLES: [TableName; 8] = [
 ];
 
 fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
-    TABLES.into_iter().flat_map(|table| of_name(view, map, table)).collect()
+    TABLES.into_iter().flat_map(|table| charted(view, map, table, of_name(view, map, table))).collect()
 }
 
 /// What a map has under a name, empty tables left out.
@@ -76,7 +88,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
         }],
         TableName::SystemCalls | TableName::Aggregate => Vec::new(),
     };
-    tables.retain(|table| !table.rows.is_empty() || !table.texts.is_empty());
+    tables.retain(|table| !(table.rows.is_empty() && table.texts.is_empty() && table.told.is_empty()));
     if let Some(apart) = maps::apart(view, map.map) {
         let titles = tables.iter_mut().filter_map(|table| table.title.as_mut());
         titles.for_each(|title| title.push_str(&format!(" · {apart}")));
@@ -252,10 +264,10 @@ fn means(view: &View<'_>, map: &Overview, table: TableName, rows: &[MeanRow]) ->
         cells
     });
     let is_first = table == TableName::Overall;
-    let texts = rows.iter().filter(|_| is_first).filter_map(|row| reversed(view, map, row));
-    let texts = texts.chain(states(view, map).filter(|_| is_first));
+    let told = rows.iter().filter(|_| is_first).filter_map(|row| reversed(view, map, row)).collect();
+    let texts = states(view, map).into_iter().filter(|_| is_first);
     let texts = texts.chain(theirs.map(|it| explained(view, it))).collect();
-    Table::with_head(head, text_columns, shown).titled(name(view, table), texts)
+    Table { told, ..Table::with_head(head, text_columns, shown).titled(name(view, table), texts) }
 }
 
 /// Both quantities with their ratios, and the cells.
@@ -284,16 +296,17 @@ fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
 }
 
 /// A mean over all cells that some of them contradict.
-fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
+fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<Told> {
     let found = row.per_cpu_second_ratio.as_ref().filter(|it| !it.reversed.is_empty())?;
     let cells = found.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
     let (arm, what) = (maps::arm(view, &row.arm, map.map), quantity(view, Quantity::PerCpuSecond));
-    Some(told!(
+    let text = told!(
         view.language,
         "{arm}, {what}: the mean over all cells hides cells that go the other way: {cells}.",
         "{arm}, {what}: 전체 평균과 반대인 셀이 있습니다: {cells}.",
         "{arm}，{what}：总体平均掩盖了方向相反的单元：{cells}。",
-    ))
+    );
+    Some(Told { text, cells: found.reversed.clone() })
 }
 
 /// An arm against the baseline over all cells, in one sentence.
@@ -302,7 +315,7 @@ fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     let found = row.per_cpu_second_ratio.as_ref()?;
     let ratio = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
     let (what, cells) = (quantity(view, Quantity::PerCpuSecond), found.cells);
-    let hidden = reversed(view, map, row).map_or_else(String::new, |text| format!(" {text}"));
+    let hidden = reversed(view, map, row).map_or_else(String::new, |it| format!(" {}", it.text));
     Some(told!(
         view.language,
         "{what}, geometric mean over {cells} cells: {arm} / {baseline} {ratio}.{hidden}",

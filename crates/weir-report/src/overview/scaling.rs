@@ -8,6 +8,7 @@ use super::{explained, figure, name, published, quantity};
 use crate::{
     format::{self, ABSENT},
     language::told,
+    section::Told,
     table::Table,
     view::View,
     words::Word,
@@ -74,10 +75,10 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
          轮数相同的两个单元在同一轮内配对。",
     ];
     let own = view.language.choose(own).to_owned();
-    let texts = std::iter::once(own).chain(alarms(view, map, ALARMS_SHOWN));
-    let texts = texts.chain(theirs.map(|it| explained(view, it))).collect();
+    let told = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN)).collect();
+    let texts = theirs.map(|it| explained(view, it)).into_iter().collect();
     let rows = map.scaling.iter().map(row).collect();
-    Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), texts)
+    Table { told, ..Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), texts) }
 }
 
 /// A row for each pair of cells and arm.
@@ -120,7 +121,7 @@ fn efficiency(it: &Scaling) -> String {
 }
 
 /// What scales too well, with what may be behind it: so many in sentences. All of them are marked in the table.
-pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<String> {
+pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Told> {
     let found: Vec<&Scaling> = map.scaling_lines.iter().filter(|it| it.is_alarm).collect();
     let further = found.len().saturating_sub(shown);
     let rest = (further > 0).then(|| {
@@ -131,22 +132,23 @@ pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Strin
             "另有 {further} 个效率超过 105 %，已在表中标出。",
         )
     });
-    found.iter().take(shown).map(|it| alarm(view, it)).chain(rest).collect()
+    found.iter().take(shown).map(|it| alarm(view, it)).chain(rest.map(Told::from)).collect()
 }
 
-fn alarm(view: &View<'_>, it: &Scaling) -> String {
+fn alarm(view: &View<'_>, it: &Scaling) -> Told {
     let (arm, cell, what) = (&it.arm, view.cell_label(&it.cell_id), quantity(view, it.quantity));
     let (found, limit) = (figure(it.efficiency, format::percent), format::percent(EFFICIENCY_MAX));
     let base = workers(view, it.workers_base);
     let candidates: Vec<String> = it.candidates.iter().map(|it| candidate(view, it)).collect();
     let candidates = candidates.join(view.language.semicolon());
-    told!(
+    let text = told!(
         view.language,
         "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More than {limit} is no merit of more workers: \
          something else differs between the two cells. Candidates, as far as the records say: {candidates}.",
         "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 것은 워커를 늘린 덕분이 아니라 두 셀 사이에 다른 차이가 있다는 뜻입니다. 기록으로 확인한 후보: {candidates}.",
         "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 并非增加线程的功劳，而是两个单元之间还有别的差异。按记录核对的可能原因：{candidates}。",
-    )
+    );
+    Told { text, cells: vec![it.cell_id.clone(), it.cell_id_base.clone()] }
 }
 
 /// `2 workers`.

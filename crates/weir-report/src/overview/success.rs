@@ -90,7 +90,8 @@ pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
             format::count(it.level),
             it.arm.clone(),
             if classes.is_empty() { ABSENT.to_owned() } else { classes },
-            it.success.map_or_else(|| ABSENT.to_owned(), share),
+            it.success
+                .map_or_else(|| ABSENT.to_owned(), |success| with_interval(success, it.success_interval)),
             format::count(it.completed),
             format::count(it.failed),
             format::count(it.cut_off_at_end),
@@ -100,9 +101,11 @@ pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
     };
     let rows = map.success.iter().map(row).collect();
     let counted = [
-        "Counted, all of it: every round and trial, those set aside for errors included. A count has no interval.",
-        "모든 라운드와 시행을(오류로 제외된 것 포함) 빠짐없이 센 것이며, 센 값에는 구간이 없습니다.",
-        "全部计数：包括因出错而剔除的轮次与试验；计数没有区间。",
+        "Counted, all of it: every round and trial, those set aside for errors included. The 99 % interval is that of \
+         messages that fail each by itself (Wilson); where failures come together, as with a connection, it is too narrow.",
+        "모든 라운드와 시행을(오류로 제외된 것 포함) 빠짐없이 센 것입니다. 99% 구간은 메시지가 서로 독립적으로 실패한다고 볼 때의 값(Wilson)이며, \
+         연결이 끊길 때처럼 한꺼번에 실패하면 실제보다 좁습니다.",
+        "全部计数：包括因出错而剔除的轮次与试验。99% 区间按各消息相互独立失败计算（Wilson）；若成批失败（如连接断开），该区间偏窄。",
     ];
     let own = view.language.choose(counted).to_owned();
     let texts = std::iter::once(own).chain(theirs.map(|it| explained(view, it))).collect();
@@ -114,9 +117,25 @@ pub(crate) fn share(share: f64) -> String {
     if share >= 1.0 { "100 %".to_owned() } else { format!("{:.4} %", (share * 1e6).floor() / 1e4) }
 }
 
+/// `99.9998 % [99.9990, 100]`: its ends are rounded away from it.
+fn with_interval(success: f64, interval: Option<(f64, f64)>) -> String {
+    let Some((low, high)) = interval else { return share(success) };
+    let percent =
+        |share: f64| format!("{:.4}", share / 1e4).trim_end_matches('0').trim_end_matches('.').to_owned();
+    let (low, high) = ((low * 1e6).floor(), (high * 1e6).ceil());
+    format!("{} [{}, {}]", share(success), percent(low), percent(high))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use super::{share, with_interval};
+
+    #[test]
+    fn the_ends_of_an_interval_are_rounded_away_from_the_share() {
+        assert_eq!(with_interval(1.0, Some((0.999_993_4, 1.0))), "100 % [99.9993, 100]");
+        assert_eq!(with_interval(0.5, Some((0.499_999_99, 0.500_000_01))), "50.0000 % [49.9999, 50.0001]");
+        assert_eq!(with_interval(1.0, None), "100 %");
+    }
 
     #[test]
     fn one_failure_in_millions_is_not_rounded_away() {

@@ -32,7 +32,7 @@ fn accounted(outcome: Outcome) -> StudyResult {
         account: Some(account),
         ..ArmEvidence::default()
     };
-    let explained = Explained { share: 0.981, interval: Some((0.962, 0.999)), outcome };
+    let explained = Explained { share: 0.981, interval: Some((0.962, 0.999)), outcome, is_beyond: false };
     let epoll = CpuAccount {
         rounds: 6,
         server_cpu: amount(6_000.0, 90.0),
@@ -96,6 +96,41 @@ fn an_account_that_does_not_close_is_loud_in_every_language() {
         assert!(told(Outcome::Missed).contains(does_not), "{language:?}");
         let cell = does_not.trim_matches(['|', ' ']);
         assert!(html(&accounted(Outcome::Missed), language).contains(cell), "{language:?}");
+    }
+}
+
+#[test]
+fn parts_that_explain_more_than_there_is_are_named_in_every_language() {
+    let mut result = accounted(Outcome::Missed);
+    let explained = result.evidence[0].account.as_mut().and_then(|account| account.explained.as_mut());
+    explained.expect("it has a clock").is_beyond = true;
+    let words = ["| EXPLAINS MORE THAN THERE IS |", "| 실제보다 많이 설명됨 |", "| 解释多于实际 |"];
+    for (language, word) in Language::ALL.into_iter().zip(words) {
+        let text = markdown(&result, language);
+        assert!(text.contains(word), "{text}");
+    }
+    assert!(!markdown(&result, Language::English).contains("DOES NOT CLOSE"), "it is told by its own name");
+}
+
+#[test]
+fn places_are_drawn_as_a_bar_for_each_arm_with_their_numbers_behind() {
+    let result = accounted(Outcome::Met);
+    let text = markdown(&result, Language::English);
+    let from = text.find("## Server CPU by place, drawn").expect("the section is there");
+    let section = &text[from..from + text[from + 3..].find("\n## ").map_or(text.len() - from, |end| end + 3)];
+    insta::assert_snapshot!("account-drawn", section);
+    let page = html(&result, Language::English);
+    for mark in [
+        "epoll · sendto: 2.70 µs",
+        "uring · io_uring_enter: 4.40 µs",
+        "uring · outside of system calls: 600 ns",
+    ] {
+        assert!(page.contains(mark), "{mark}");
+    }
+    for (language, title) in
+        [(Language::Korean, "서버 CPU가 쓰인 곳, 그래프"), (Language::Chinese, "服务器 CPU 去向图")]
+    {
+        assert!(html(&result, language).contains(title), "{language:?}");
     }
 }
 

@@ -2,7 +2,10 @@
 
 use weir_record::{
     cause::{CauseShare, CauseSpec},
-    evidence::{ArmEvidence, Batches, CallEvidence, Coverage, GroupTax, KernelTime, UnderStrace, Waker},
+    evidence::{
+        ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, KernelTime, Needed,
+        SeenOfNeeded, UnderStrace, Waker,
+    },
     machine::NetworkCounters,
     observation::{Rung, StraceRow},
     spec::{Alternation, EvidencePlan},
@@ -15,6 +18,14 @@ use crate::fixture;
 
 fn call(name: &str, count: f64, on_cpu_ns: f64, returned: f64) -> CallEvidence {
     CallEvidence { name: name.to_owned(), count, on_cpu_ns, returned, ..CallEvidence::default() }
+}
+
+fn coverage(engine: u64, kernel: u64) -> Coverage {
+    Coverage { engine, kernel, at_edges: 12, is_unknown: false, kinds: Vec::new() }
+}
+
+fn seen(seen: u64, needed: u64) -> SeenOfNeeded {
+    SeenOfNeeded { seen, needed }
 }
 
 fn waker(name: &str, count: f64) -> Waker {
@@ -49,7 +60,13 @@ fn observed() -> StudyResult {
             CallEvidence { blocked_ns: 7_800.0, ..call("epoll_wait", 0.04, 300.0, 25.3) },
             call("getpid", 0.000_1, 0.02, 0.0),
         ],
-        coverage: Some(Coverage { engine: 244_800, kernel: 244_801, at_edges: 12, is_unknown: false }),
+        coverage: Some(coverage(244_800, 244_801)),
+        needed: Some(Needed {
+            received_bytes: Some(seen(7_680_000, 7_680_000)),
+            sent_bytes: Some(seen(7_680_200, 7_680_000)),
+            moves: seen(240_000, 240_000),
+        }),
+        generator_cpu_ns: Some(4_100.0),
         tax: Some(PairedRatio { ratio: 1.191, interval: Some((1.15, 1.233)), pairs: 6 }),
         tax_by_group: vec![group("calls", 1.081), group("softirqs", 1.043)],
         account: None,
@@ -62,6 +79,8 @@ fn observed() -> StudyResult {
         network: None,
         calls: Vec::new(),
         coverage: None,
+        needed: None,
+        generator_cpu_ns: None,
         tax: None,
         tax_by_group: Vec::new(),
         ..epoll.clone()
@@ -79,15 +98,21 @@ fn calls_add_up_to_the_server_cpu_and_small_ones_stand_in_one_row() {
 #[test]
 fn a_difference_between_engine_and_kernel_is_loud_in_every_language() {
     assert_agreement(
-        Coverage { engine: 244_800, kernel: 230_000, at_edges: 12, is_unknown: false },
+        coverage(244_800, 230_000),
         ["NOT THE SAME: 244,800 / 230,000", "불일치: 244,800 / 230,000", "不一致：244,800 / 230,000"],
+    );
+    let of_kind = |kind: &str, engine, kernel| CallsOfKind { kind: kind.to_owned(), engine, kernel };
+    let kinds = vec![of_kind("receive", 100_000, 90_000), of_kind("send", 144_800, 154_800)];
+    assert_agreement(
+        Coverage { kinds, ..coverage(244_800, 244_800) },
+        ["NOT THE SAME: 244,800 / 244,800", "불일치: 244,800 / 244,800", "不一致：244,800 / 244,800"],
     );
 }
 
 #[test]
 fn where_the_engine_did_not_count_every_kind_it_is_not_known_whether_it_agrees() {
     assert_agreement(
-        Coverage { engine: 244_800, kernel: 244_801, at_edges: 12, is_unknown: true },
+        Coverage { is_unknown: true, ..coverage(244_800, 244_801) },
         [
             "not known, not every kind was counted yet: 244,800 / 244,801",
             "알 수 없음, 일부 종류는 아직 세지 않던 때의 값: 244,800 / 244,801",
@@ -107,6 +132,25 @@ fn assert_agreement(coverage: Coverage, words: [&str; 3]) {
 }
 
 #[test]
+fn calls_that_cannot_have_moved_the_messages_are_loud_in_every_language() {
+    let mut result = observed();
+    let told = |result: &StudyResult| Language::ALL.map(|language| markdown(result, language));
+    let not_all =
+        ["NOT ALL OF IT: 0.0 % of bytes in", "일부만 관찰됨: 받은 바이트 0.0 %", "未见全部：接收字节 0.0 %"];
+    for (text, not_all) in told(&result).iter().zip(not_all) {
+        assert!(!text.contains(not_all), "{text}");
+    }
+    let needed = result.evidence[0].needed.as_mut().expect("it is known");
+    needed.received_bytes = Some(seen(0, 7_680_000));
+    for (text, not_all) in told(&result).iter().zip(not_all) {
+        assert!(text.contains(not_all), "{text}");
+    }
+    let ring = Needed { received_bytes: None, sent_bytes: None, moves: seen(300_000, 240_000) };
+    result.evidence[0].needed = Some(ring);
+    assert!(markdown(&result, Language::English).contains("&gt;100 % of calls and operations"));
+}
+
+#[test]
 fn a_study_without_evidence_does_not_speak_of_it() {
     assert!(!markdown(&fixture::quick(), Language::English).contains("What the kernel did"));
 }
@@ -120,15 +164,16 @@ fn section<'t>(text: &'t str, title: &str) -> &'t str {
 fn under_strace() -> StudyResult {
     let mut result = observed();
     let cell = &mut result.spec.cells[0];
-    let plan = EvidencePlan { rounds: 6, slice_ns: 500_000_000, by_group: false, strace: true };
+    let plan = EvidencePlan { rounds: 6, slice_ns: 500_000_000, pairs: 1, by_group: false, strace: true };
     cell.alternation =
         Some(Alternation { slice_ns: 25_000_000, permutations: 6, prime_messages: 2, evidence: Some(plan) });
     let row = |name: &str, calls, time_ns| StraceRow { name: name.to_owned(), calls, time_ns, errors: 0 };
-    let arm = |arm: &str, rows, wall, awake, each| UnderStrace {
+    let arm = |arm: &str, (rows, moved), wall, awake, each| UnderStrace {
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         length_ns: 500_000_000,
         messages: 2_000,
+        needed: Some(seen(moved, 4_000)),
         rows,
         kept: Some(0.021),
         kernel: Some(KernelTime {
@@ -139,9 +184,10 @@ fn under_strace() -> StudyResult {
         }),
     };
     let waits = vec![row("epoll_wait", 1_900, 450_000_000), row("sendto", 2_000, 22_000_000)];
+    let enters = vec![row("io_uring_enter", 1_300, 4_000_000)];
     result.strace = vec![
-        arm("epoll", waits, 940e6, 12e6, 6_700.0),
-        arm("uring", vec![row("io_uring_enter", 1_300, 4_000_000)], 9e6, 8e6, 5_100.0),
+        arm("epoll", (waits, 4_000), 940e6, 12e6, 6_700.0),
+        arm("uring", (enters, 0), 9e6, 8e6, 5_100.0),
     ];
     result
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     finding::{
-        ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind,
-        OrderEffect, SharedPart, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        ArmExclusions, CallsApart, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding,
+        MessageKind, NoTurns, OrderEffect, RoundComponents, SegmentsOfArm, SharedPart, SlicePlace, Stopped,
+        UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -139,11 +140,47 @@ fn of_the_baseline() -> Vec<Example> {
         change: 0.0123,
         interval: (-0.0345, 0.0567),
     };
+    let apart = CallsApart {
+        cell_id: "c8".to_owned(),
+        arm: arm(),
+        kind: "receive".to_owned(),
+        engine: 75_001,
+        kernel: 75_901,
+    };
+    let apart_words = vec!["13", "my arm", "c8", "receive", "75,001", "75,901"];
     vec![
         (Finding::ProgramsComplete { missed: 21, without_room: 34, slices: 48 }, vec!["21", "34", "48"]),
+        (Finding::CallsAgree { servers: 13, apart: vec![apart] }, apart_words),
+        (Finding::CallsAgree { servers: 14, apart: Vec::new() }, vec!["14"]),
         (
             Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
+        ),
+        (
+            Finding::Segments {
+                arms: vec![SegmentsOfArm {
+                    arm: arm(),
+                    cell_id: "c7".to_owned(),
+                    in_slices: 2.125,
+                    in_long: 2.064,
+                }],
+                change_max: 0.01,
+            },
+            vec!["my arm", "c7", "2.125", "2.064", "1 %"],
+        ),
+        (
+            Finding::RoundComponents {
+                arms: vec![RoundComponents {
+                    arm: arm(),
+                    within: 0.013,
+                    between: 0.029,
+                    permutations: 8,
+                    rounds: 44,
+                    permutations_best: 5,
+                    rounds_best: 61,
+                }],
+            },
+            vec!["my arm", "1.3 %", "2.9 %", "8", "44", "5", "61"],
         ),
         (
             Finding::ExclusionsByArm {
@@ -172,6 +209,13 @@ fn of_comparisons() -> Vec<Example> {
     vec![
         (Finding::Oversubscribed { threads: 5, cpus: 2 }, vec!["5", "2"]),
         (Finding::FarState, vec![]),
+        (Finding::StateInteraction { ratio: 0.912, interval: (0.87, 0.955) }, vec!["0.912 [0.870, 0.955]"]),
+        (Finding::Reopened { arm: arm(), connections: 1_234, slices: 567 }, vec!["my arm", "1,234", "567"]),
+        (Finding::WholeTrials { why: NoTurns::Writes }, vec![]),
+        (
+            Finding::StoppedBetweenSlices { arm: arm(), share: 0.973, stopped: 11, runs: 88 },
+            vec!["my arm", "97.3 %", "11", "88"],
+        ),
         (Finding::NothingMeasured, vec![]),
         (Finding::OneUnit { unit: UnitKind::Pair }, vec!["1"]),
         (Finding::NoPairLeft, vec![]),

@@ -26,7 +26,6 @@ impl Jitter {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as f64 / f64::from(1_u32 << 30) - 1.0
     }
-
     fn around(&mut self, center: f64, spread: f64, count: usize) -> Vec<f64> {
         (0..count).map(|_| center * (1.0 + spread * self.next())).collect()
     }
@@ -49,6 +48,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         message_bytes: 64,
         idle_connections: 0,
         workers: 1,
+        accept: String::new(),
         load_workers: 1,
         load_cpus: Vec::new(),
         server_cpus: Vec::new(),
@@ -88,10 +88,12 @@ fn spec() -> StudySpec {
         published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
+        contrasts: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),
         missing_cells: Vec::new(),
+        whole_trials: Vec::new(),
     }
 }
 
@@ -286,6 +288,7 @@ fn fingerprint() -> Fingerprint {
         limits: BTreeMap::from([("nofile".to_owned(), "1048576".to_owned())]),
         control_group: BTreeMap::from([("cpu.max".to_owned(), "max 100000".to_owned())]),
         loopback_mtu: Some(65_536),
+        links: BTreeMap::new(),
         transparent_hugepages: "madvise".to_owned(),
         programs: BTreeMap::new(),
         weir_version: "0.1.0 (b9cf284)".to_owned(),
@@ -376,6 +379,7 @@ pub fn quick() -> StudyResult {
         oversubscribed: Vec::new(),
         answers: Vec::new(),
         grids: Vec::new(),
+        contrasts: Vec::new(),
         overviews: Vec::new(),
         latency_ladders: Vec::new(),
         connection_costs: None,
@@ -503,18 +507,14 @@ pub fn hostile_names() -> StudyResult {
         comparison.notes = vec![Finding::Text(hostile())];
         comparison.pairs_excluded = vec![Finding::Text(hostile())];
     }
-    for entry in result.timeline.iter_mut().filter(|entry| entry.arm == "uring") {
-        entry.arm = hostile();
-    }
+    let timeline = result.timeline.iter_mut().filter(|entry| entry.arm == "uring");
+    timeline.for_each(|entry| entry.arm = hostile());
     result.checks[0].name = hostile();
     let first = FailedTrial { arm: hostile(), said: Some(hostile()), ..FailedTrial::default() };
     result.checks[1].detail = Finding::Reports { missing: 1, trials: 2, first: Some(first) };
     result.fingerprint.cpu_model = hostile();
-    result.missing_arms.push(MissingArm {
-        name: hostile(),
-        reason: Finding::Said { text: hostile() },
-        unlock: Some(command(&hostile())),
-    });
+    let (reason, unlock) = (Finding::Said { text: hostile() }, Some(command(&hostile())));
+    result.missing_arms.push(MissingArm { name: hostile(), reason, unlock });
     result
 }
 

@@ -186,7 +186,7 @@ fn guidance_tells_the_ratios_at_equal_rates_beside_that_of_the_closed_loop() {
     let told = [at(50, 0.97, Verdict::NoClaim), at(70, 0.93, Verdict::NoClaim)];
     result.comparisons.extend(told);
     result.comparisons.push(at(90, 0.5, Verdict::NotComparable));
-    result.guidance = Some(Guidance { access: None, advice: vec![advice()] });
+    result.guidance = Some(Guidance { access: None, advice: vec![advice()], observed: None });
     let page = weir_report::guidance(&result, Language::English).expect("there is advice");
     let expected = "51 %: 0.970 [0.950, 0.990]; 71 %: 0.930 [0.910, 0.950]. In closed loop";
     assert!(page.contains(expected), "{page}");

@@ -12,3 +12,4 @@ mod overview;
 mod page;
 mod run_pair;
 mod texts;
+mod waiting;

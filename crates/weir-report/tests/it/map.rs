@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    contrast::{Contrast, ContrastSpec},
     finding::Finding,
-    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
-    guidance::{Access, Advice, Guidance, Region, Standing},
+    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Interaction, Marginal},
+    guidance::{Access, Advice, Guidance, ObservedProcess, Region, Standing},
     kernel::KernelVersion,
     metric::Metric,
     spec::Subject,
@@ -63,6 +64,14 @@ fn mapped() -> StudyResult {
             cells: 2,
             cells_left_out: 1,
             reversed: vec!["c100-w2".to_owned()],
+        }],
+        interactions: vec![Interaction {
+            factors: (GridFactor::Connections, GridFactor::Workers),
+            levels: (4000, 1),
+            ratio: 0.9,
+            interval: (0.86, 0.94),
+            p_value: 0.002,
+            cells: 4,
         }],
         crossings: vec![Crossing {
             cell_id: "c1-w1".to_owned(),
@@ -123,7 +132,7 @@ fn guidance() -> Guidance {
         disabled: Some(0),
         is_filtered: Some(false),
     };
-    Guidance { access: Some(access), advice: vec![advice] }
+    Guidance { access: Some(access), advice: vec![advice], observed: None }
 }
 
 fn section(text: &str, title: &str) -> String {
@@ -160,6 +169,120 @@ fn on_a_page_every_cell_says_its_direction_without_colour() {
 }
 
 #[test]
+fn intervals_and_p_values_of_a_map_are_on_the_page_and_not_in_tooltips_alone() {
+    for language in Language::ALL {
+        let page = html(&mapped(), language);
+        let shown: String =
+            page.split("title=\"").map(|part| part.split_once('"').map_or(part, |it| it.1)).collect();
+        assert!(
+            shown.contains("1.120 [1.100, 1.140]") && shown.contains("<td class=\"number\""),
+            "{language:?}"
+        );
+        assert!(shown.contains(">0.004<"), "{language:?}: the adjusted p");
+        assert!(
+            page.matches("class=\"scroll\" tabindex=\"0\"").count() > 2,
+            "a keyboard reaches what scrolls"
+        );
+        assert!(!page.contains("<div class=\"scroll\">"), "{language:?}");
+    }
+}
+
+#[test]
+fn shades_of_a_map_say_what_is_open_what_is_invalid_and_where_threads_share_cpus() {
+    let page = html(&mapped(), Language::English);
+    let class = |word: &str| {
+        let cell = page.split("<td class=\"").skip(1).find(|cell| cell.contains(word));
+        cell.and_then(|cell| cell.split('"').next()).expect("there is such a cell").to_owned()
+    };
+    assert!(class("≈ </span>").starts_with("open"), "hatched");
+    assert!(class("† </span>").starts_with("limited over"), "grey, and more threads than CPUs");
+    let strengths: Vec<&str> =
+        page.split("--strength:").skip(1).filter_map(|it| it.split('%').next()).collect();
+    let mut result = mapped();
+    result.oversubscribed[0].cell_id = "c1-w1".to_owned();
+    let lighter = html(&result, Language::English);
+    let first =
+        |page: &str| page.split("--strength:").nth(1).and_then(|it| it.split('%').next()).map(str::to_owned);
+    assert!(strengths.len() == 6 && first(&lighter) < first(&page), "{strengths:?}");
+}
+
+#[test]
+fn rows_of_a_map_are_charts_with_intervals_and_rounds() {
+    let row = |page: &str| {
+        let row = page.split("id=\"rounds-1-uring-").nth(1).and_then(|it| it.split("</figure>").next());
+        row.expect("the row is a chart").to_owned()
+    };
+    let mut result = mapped();
+    let plain = html(&result, Language::English);
+    // Of the second row one cell may be compared, which is no line.
+    assert_eq!(plain.matches("id=\"rounds-1-uring-").count(), 1);
+    assert!(!row(&plain).contains("class=\"a1 point\""), "nothing was compared");
+    let mut compared = result.comparisons[0].clone();
+    (compared.cell_id, compared.metric) = ("c1-w1".to_owned(), Metric::ServerCpuPerMessage);
+    (compared.arm, compared.baseline) = ("uring".to_owned(), "epoll".to_owned());
+    compared.ratios = vec![1.1, 1.12, 1.14];
+    result.comparisons.push(compared);
+    let row = row(&html(&result, Language::English));
+    assert_eq!(row.matches("class=\"whisker\"").count(), 3, "{row}");
+    let dots = row.split("class=\"a1 point\"").nth(1).and_then(|it| it.split("</g>").next()).expect("rounds");
+    assert_eq!(dots.matches("<circle").count(), 3);
+}
+
+#[test]
+fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
+    let mut result = mapped();
+    let cells =
+        |workers: u32| [1, 100, 4000].map(|connections| format!("c{connections}-w{workers}")).to_vec();
+    result.contrasts = vec![Contrast {
+        asked: ContrastSpec {
+            arm: "uring".to_owned(),
+            baseline: "epoll".to_owned(),
+            metric: Metric::ServerCpuPerMessage,
+            of: cells(2),
+            to: cells(1),
+        },
+        ratio: Some(0.87),
+        interval: Some((0.84, 0.9)),
+        p_value: Some(0.002),
+        p_value_holm: Some(0.006),
+        difference: Difference::Less,
+    }];
+    let text = section(&markdown(&result, Language::English), "## Declared contrasts");
+    assert!(text.contains("the ratio is smaller at 2 workers than at"), "{text}");
+    assert!(text.contains("0.870 [0.840, 0.900] (p 0.006)") && text.contains("| 0.002 | 0.006 |"), "{text}");
+    for language in Language::ALL {
+        let page = html(&result, language);
+        assert!(
+            page.contains("href=\"#cell-c1-w2\"") && page.contains("0.870 [0.840, 0.900]"),
+            "{language:?}"
+        );
+    }
+    assert!(
+        weir_report::csv(&result)
+            .contains("contrast-1,uring,epoll,contrast-server-cpu-per-message,p-holm,0.006,")
+    );
+    result.contrasts[0].difference = Difference::GeneratorLimited;
+    assert!(markdown(&result, Language::English).contains("generator was the limit"));
+}
+
+#[test]
+fn sentences_lead_to_their_cells() {
+    for language in Language::ALL {
+        let page = html(&mapped(), language);
+        let targets: Vec<&str> =
+            page.split("href=\"#").skip(1).filter_map(|it| it.split('"').next()).collect();
+        assert!(page.contains("0.940]"), "{language:?}: the interaction");
+        for cell in ["c100-w1", "c4000-w1", "c100-w2", "c1-w2"] {
+            assert!(
+                targets.contains(&format!("cell-{cell}").as_str()),
+                "{language:?}: {cell} of {targets:?}"
+            );
+        }
+        assert!(targets.iter().all(|target| page.contains(&format!("id=\"{target}\""))), "{targets:?}");
+    }
+}
+
+#[test]
 fn an_export_has_what_each_cell_of_the_map_comes_to() {
     let lines = weir_report::csv(&mapped());
     for line in [
@@ -169,6 +292,8 @@ fn an_export_has_what_each_cell_of_the_map_comes_to() {
         "map-1,uring,epoll,map-server-cpu-per-message,mean-workers-2,1.07,ratio",
         "map-1,uring,epoll,map-server-cpu-per-message,mean-workers-2-cells-left-out,1,count",
         "c100-w2,uring,epoll,map-server-cpu-per-message,is-against-mean-workers-2,1,bool",
+        "map-1,uring,epoll,map-server-cpu-per-message,interaction-connections-workers,0.9,ratio",
+        "map-1,uring,epoll,map-server-cpu-per-message,interaction-connections-workers-p,0.002,probability",
         "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-low,80.2,count",
         "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-cells-left-out,1,count",
     ] {
@@ -189,6 +314,50 @@ fn guidance_is_a_page_to_hand_on() {
         assert!(terminal.contains("kernel.io_uring_disabled = 0"), "{terminal}");
     }
     assert_eq!(weir_report::guidance(&fixture::quick(), Language::English), None);
+}
+
+#[test]
+fn guidance_to_print_has_its_regions_outlined_and_no_way_to_another_page() {
+    for language in Language::ALL {
+        let page = weir_report::guidance_html(&mapped(), language).expect("there is a map");
+        assert!(page.contains("table class=\"map\"") && !page.contains("href="), "{language:?}");
+        // Of three neighbours that differ each has its own line on both sides.
+        assert_eq!(page.matches("edge-left edge-right").count(), 6, "{language:?}");
+        assert!(page.contains("weir observe -p PID") && page.contains(&mapped().reproduce), "{language:?}");
+    }
+    let mut alike = mapped();
+    alike.grids[0].cells.iter_mut().for_each(|cell| cell.difference = Difference::Less);
+    let page = weir_report::guidance_html(&alike, Language::English).expect("there is a map");
+    assert_eq!(
+        (page.matches("edge-left").count(), page.matches("edge-top").count()),
+        (2 + 1, 3 + 1),
+        "one line"
+    );
+    assert_eq!(weir_report::guidance_html(&fixture::quick(), Language::English), None);
+}
+
+#[test]
+fn guidance_says_how_much_of_an_observed_process_it_can_touch() {
+    let observed = ObservedProcess {
+        pid: 4242,
+        command: "./mine <b>".to_owned(),
+        window_ns: 10_000_000_000,
+        is_idle: false,
+        share_max: 0.234,
+    };
+    for language in Language::ALL {
+        let told = |is_idle: bool| {
+            let mut result = mapped();
+            let process = ObservedProcess { is_idle, ..observed.clone() };
+            result.guidance.as_mut().expect("it has one").observed = Some(process);
+            let text = weir_report::guidance(&result, language).expect("there is a map");
+            let page = weir_report::guidance_html(&result, language).expect("there is a map");
+            assert!(page.contains("./mine &lt;b&gt;") && text.contains("4242"), "{language:?}");
+            assert!(!text.contains("weir observe -p PID"), "it was done: {text}");
+            text
+        };
+        assert!(told(false).contains("23.4 %") && !told(true).contains("23.4 %"), "{language:?}");
+    }
 }
 
 #[test]

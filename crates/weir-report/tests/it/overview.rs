@@ -115,6 +115,7 @@ pub fn mapped() -> StudyResult {
         },
         cut_off_at_end: 0,
         success: Some(12e6 / (12e6 + failed as f64)),
+        success_interval: Some((12e6 / (12e6 + failed as f64) - 1e-6, 1.0)),
         trials: 120,
         trials_without_report: 0,
     };
@@ -479,6 +480,7 @@ fn grid(result: &StudyResult, metric: Metric) -> Grid {
         ],
         cells: result.spec.cells.iter().enumerate().map(cell).collect(),
         marginals: Vec::new(),
+        interactions: Vec::new(),
         crossings: Vec::new(),
     }
 }

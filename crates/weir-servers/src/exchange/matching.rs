@@ -6,7 +6,6 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::VecDeque,
     future::{Future, poll_fn},
     pin::pin,
     rc::Rc,
@@ -33,6 +32,7 @@ use crate::{
     journal::{BATCH_BYTES_DEFAULT, WAITING_FACTOR_MAX},
     notify::Notify,
     orders::{Application, SessionStore, Waiting, until_draining},
+    overflow::{Bounds, Handed, Overflow, Role},
 };
 
 /// Orders of one worker's accounts that may be live at a time.
@@ -78,13 +78,24 @@ pub(super) enum Crossing {
     Pong,
 }
 
-impl Crossing {
-    fn lane(&self) -> Priority {
+impl Handed for Crossing {
+    fn role(&self) -> Role {
         match self {
-            Crossing::Message { .. } | Crossing::Disconnected { .. } | Crossing::Ping => Priority::Request,
-            Crossing::Answer { .. } | Crossing::Done { .. } | Crossing::Pong => Priority::Response,
+            Crossing::Message { account, .. } => Role::Message(account.0),
+            Crossing::Disconnected { account } => Role::CancelAll(account.0),
+            Crossing::Ping => Role::Request,
+            Crossing::Answer { .. } | Crossing::Done { .. } | Crossing::Pong => Role::Response,
         }
     }
+}
+
+/// How much may be stuck on the way from one of so many workers to another. A client is read when nothing is, but for
+/// its message that is held back, so that each account has one under way at most. Answers are what one message may
+/// cause, and those that were held back: each trade ends an order that was live or the one that came, and is told to
+/// two; an order that is cancelled is told once, and so is what becomes of the message itself.
+fn bounds(accounts: usize, workers: usize) -> Bounds {
+    let live = workers * LIVE_MAX;
+    Bounds { accounts, responses: 3 * live + 8 * (accounts + 1) }
 }
 
 /// How far the workers have come with a drain.
@@ -121,26 +132,6 @@ struct Flight {
     is_leaving: bool,
 }
 
-/// What found no room with the other worker, by lane: it goes before anything new. Requests are as many as there are
-/// accounts at most (a client is read when there is room for what it sends; its held message and its leaving are not
-/// asked about), responses as many as one order may cause, which is bounded by the orders that are live.
-#[derive(Default)]
-struct Undelivered([VecDeque<(usize, Crossing)>; 2]);
-
-impl Undelivered {
-    fn of(&mut self, lane: Priority) -> &mut VecDeque<(usize, Crossing)> {
-        &mut self.0[usize::from(lane == Priority::Response)]
-    }
-
-    fn first(&self, lane: Priority) -> Option<&(usize, Crossing)> {
-        self.0[usize::from(lane == Priority::Response)].front()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(VecDeque::is_empty)
-    }
-}
-
 struct Market {
     store: Rc<SessionStore>,
     /// To the other workers.
@@ -151,9 +142,10 @@ struct Market {
     flights: RefCell<Vec<Flight>>,
     /// A message that was held has gone.
     landed: Notify,
-    undelivered: RefCell<Undelivered>,
-    /// There is something undelivered, or nothing any more.
-    undelivered_changed: Notify,
+    /// By worker: what its port did not take. It goes before anything new.
+    overflow: Vec<Overflow<Crossing>>,
+    /// Something is stuck on the way to another worker, or nothing any more.
+    overflow_changed: Notify,
     pongs: Cell<usize>,
     stage: Arc<Stage>,
 }
@@ -181,14 +173,16 @@ impl MatchExchange {
         let mut lost: Vec<_> =
             lost.iter().filter(|(account, ..)| store.home_of(*account) == store.worker()).collect();
         lost.sort_unstable_by_key(|(account, number, _)| (account.0, *number));
+        let workers = port.workers();
+        let bounds = bounds(store.account_count(), workers);
         let market = Rc::new(Market {
             port,
             venue: RefCell::new(MatchingVenue::new(&config)),
             live: RefCell::default(),
             flights: RefCell::new(vec![Flight::default(); store.account_count()]),
             landed: Notify::default(),
-            undelivered: RefCell::default(),
-            undelivered_changed: Notify::default(),
+            overflow: (0..workers).map(|_| Overflow::new(bounds)).collect(),
+            overflow_changed: Notify::default(),
             pongs: Cell::new(0),
             stage,
             store,
@@ -234,7 +228,7 @@ impl Application for MatchExchange {
         let market = Rc::clone(&self.0);
         Box::pin(async move {
             market.landed.until(|| !market.is_held(account)).await;
-            market.undelivered_changed.until(|| market.undelivered.borrow().is_empty()).await;
+            market.overflow_changed.until(|| market.is_delivered()).await;
             for worker in 0..market.port.workers() {
                 // Fails when that worker has ended: then nothing waits for it.
                 let _ = market.port.room(worker).await;
@@ -285,8 +279,7 @@ fn worker_of(symbol: &Symbol, workers: usize) -> usize {
 
 impl Market {
     fn is_ready(&self) -> bool {
-        self.undelivered.borrow().is_empty()
-            && (0..self.port.workers()).all(|worker| !self.port.is_congested(worker))
+        self.is_delivered() && (0..self.port.workers()).all(|worker| !self.port.is_congested(worker))
     }
 
     fn is_held(&self, account: AccountId) -> bool {
@@ -443,48 +436,47 @@ impl Market {
         self.store.emit_message(account, message);
     }
 
-    /// Hands something over; what finds no room waits here, and everything of its lane that comes later waits behind
-    /// it.
+    /// Hands something over; what finds no room waits here, and everything of its lane that comes later for the same
+    /// worker waits behind it.
     fn cross(&self, worker: usize, crossing: Crossing) {
-        let lane = crossing.lane();
-        let mut undelivered = self.undelivered.borrow_mut();
-        let waiting = undelivered.of(lane);
-        if waiting.is_empty() && self.port.push(worker, lane, crossing).is_ok() {
+        let (overflow, lane) = (&self.overflow[worker], crossing.role().lane());
+        if overflow.count(lane) == 0 && self.port.push(worker, lane, crossing).is_ok() {
             return;
         }
-        waiting.push_back((worker, crossing));
-        drop(undelivered);
+        overflow.add(crossing);
         // The task that delivers may be waiting for arrivals only, and none may come before this is delivered.
-        self.undelivered_changed.notify();
+        self.overflow_changed.notify();
     }
 
     /// Hands over what found no room, as far as there is some now.
     fn deliver(&self) {
-        let mut undelivered = self.undelivered.borrow_mut();
-        if undelivered.is_empty() {
+        if self.is_delivered() {
             return;
         }
-        for lane in Priority::BOTH {
-            let waiting = undelivered.of(lane);
-            while let Some((worker, crossing)) = waiting.front() {
+        for (worker, overflow) in self.overflow.iter().enumerate() {
+            overflow.hand_over(|crossing| {
                 // A worker that has ended needs to be told nothing.
-                if self.port.push(*worker, lane, *crossing).is_err() && !self.port.has_ended(*worker) {
-                    break;
-                }
-                waiting.pop_front();
-            }
+                self.port.push(worker, crossing.role().lane(), crossing).is_ok()
+                    || self.port.has_ended(worker)
+            });
         }
-        if undelivered.is_empty() {
-            drop(undelivered);
-            self.undelivered_changed.notify();
+        if self.is_delivered() {
+            self.overflow_changed.notify();
         }
     }
 
-    /// The worker that the first undelivered response or request is for.
-    fn waits_for(&self) -> Option<usize> {
-        let undelivered = self.undelivered.borrow();
-        let first = undelivered.first(Priority::Response).or_else(|| undelivered.first(Priority::Request));
-        first.map(|(worker, _)| *worker)
+    fn is_delivered(&self) -> bool {
+        self.overflow.iter().all(Overflow::is_empty)
+    }
+
+    /// Whether no answer is stuck.
+    fn has_answered(&self) -> bool {
+        self.overflow.iter().all(|overflow| overflow.count(Priority::Response) == 0)
+    }
+
+    /// The workers on the way to which something is stuck.
+    fn stuck(&self) -> impl Iterator<Item = usize> {
+        (0..self.overflow.len()).filter(|worker| !self.overflow[*worker].is_empty())
     }
 
     /// Takes what other workers hand over, until the runtime drains.
@@ -496,8 +488,7 @@ impl Market {
             while taken < SHARE_MAX && !self.store.is_congested() {
                 // Who cannot hand over its answers takes no more work, but always takes answers: they need nothing
                 // but the journal, which makes room without anybody's help, so that no circle of workers can wait.
-                let is_delivered = self.undelivered.borrow().first(Priority::Response).is_none();
-                let next = if is_delivered { self.port.take() } else { self.port.take_response() };
+                let next = if self.has_answered() { self.port.take() } else { self.port.take_response() };
                 let Some((from, crossing)) = next else { break };
                 self.take(from, crossing);
                 taken += 1;
@@ -505,11 +496,11 @@ impl Market {
             if self.store.is_congested() && !until_draining(self.store.room()).await {
                 return;
             }
-            let waits_for = self.waits_for();
-            if !until_draining(self.something(waits_for)).await {
+            let is_delivered = self.is_delivered();
+            if !until_draining(self.something()).await {
                 return;
             }
-            if taken == SHARE_MAX || waits_for.is_some() {
+            if taken == SHARE_MAX || !is_delivered {
                 time::yield_now().await;
             }
         }
@@ -517,19 +508,17 @@ impl Market {
 
     /// Waits until there is something to take, room where there was none, or something to deliver where there was
     /// nothing.
-    async fn something(&self, waits_for: Option<usize>) {
+    async fn something(&self) {
         // Who cannot hand over its answers leaves requests standing.
-        let is_delivered = self.undelivered.borrow().first(Priority::Response).is_none();
-        let mut ready = pin!(if is_delivered { self.port.ready() } else { self.port.ready_response() });
-        let mut room = pin!(async {
-            match waits_for {
-                // An error is news as well.
-                Some(worker) => _ = self.port.room(worker).await,
-                None => self.undelivered_changed.until(|| self.waits_for().is_some()).await,
-            }
-        });
+        let mut ready =
+            pin!(if self.has_answered() { self.port.ready() } else { self.port.ready_response() });
+        let mut rooms: Vec<_> = self.stuck().map(|worker| self.port.room(worker)).collect();
+        let known = rooms.len();
+        let mut more = pin!(self.overflow_changed.until(|| self.stuck().count() > known));
         poll_fn(|context| {
-            if ready.as_mut().poll(context).is_ready() || room.as_mut().poll(context).is_ready() {
+            // An error is news as well.
+            let has_room = rooms.iter_mut().any(|room| pin!(room).poll(context).is_ready());
+            if has_room || ready.as_mut().poll(context).is_ready() || more.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
             Poll::Pending

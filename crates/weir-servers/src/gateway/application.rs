@@ -1,12 +1,14 @@
 //! One worker of the gateway: an order comes from a client's session and leaves by the upstream session of its route,
 //! an answer comes back the same way. Everything here runs on one thread and waits for nothing.
 
+mod crossing;
+
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
     rc::{Rc, Weak},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -14,35 +16,34 @@ use std::{
 
 use weir_engine::{
     JoinHandle,
-    handoff::{Port, Priority},
+    handoff::Port,
     spawn, spawn_last,
     time::{self, Instant, yield_now},
 };
 use weir_proto::{
-    ouch::{
-        CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, codes::cancel_reason, reject_reason,
-    },
+    ouch::{Cancel, CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason},
     soup::Name,
 };
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
     checks::Checks,
-    commands::Cancels,
     counters::{GatewayCounters, total},
     hops::{Hop, Hops},
     notices::{Begun, Notices},
-    overflow::Overflow,
     recovery::symbol_of,
     stamp,
     task::{Kind, MESSAGE_BYTES_MAX, Refusal, Task},
-    upstream::{self, Ended, Upstream},
+    upstream::{self, Upstream},
 };
-use crate::notify::Notify;
 use crate::{
     journal::Lsn,
+    notify::{Notify, Signal},
     orders::{Application, RECORD_KIND_APPLICATION, SessionStore, Waiting},
+    overflow::{Bounds, Overflow},
 };
+
+use crossing::unstick;
 
 /// Journal record: an upstream session was joined.
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
@@ -50,6 +51,9 @@ pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
 pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
 /// Journal record: names of the venues, in the order of their numbers in the records behind it.
 pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
+
+/// Journal record: an exchange has said something about a trade of an order that nobody here knows any more.
+pub(super) const RECORD_STRAY: u8 = RECORD_KIND_APPLICATION + 3;
 
 /// Tasks taken before others of the worker get their turn.
 const TAKES_MAX: usize = 512;
@@ -118,7 +122,7 @@ impl Common {
 
 /// One worker of the gateway.
 pub(super) struct Gateway {
-    this: Weak<Gateway>,
+    pub(super) this: Weak<Gateway>,
     pub(super) store: Rc<SessionStore>,
     pub(super) counters: Arc<GatewayCounters>,
     hops: Arc<Hops>,
@@ -126,8 +130,12 @@ pub(super) struct Gateway {
     pub(super) worker: usize,
     pub(super) upstreams: Vec<Rc<Upstream>>,
     port: Port<Task>,
-    /// By worker: what the port did not take.
-    overflow: Vec<Overflow>,
+    /// By worker: what the port did not take. While some is there no more is received of the exchanges
+    /// ([`Gateway::after_receive`]), of the clients whose orders go to that worker ([`Gateway::is_congested`]), and,
+    /// when answers are among it, of those whose orders are sent here ([`Gateway::fall_behind`]).
+    overflow: Vec<Overflow<Task>>,
+    /// By worker: there is something of that.
+    stuck: Vec<Signal>,
     /// Answers are among that.
     is_behind: Cell<bool>,
     pub(super) checks: RefCell<Checks>,
@@ -146,18 +154,21 @@ pub(super) struct Parts {
     pub(super) hops: Arc<Hops>,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) port: Port<Task>,
+    /// Of what the port does not take.
+    pub(super) bounds: Bounds,
     pub(super) checks: Checks,
 }
 
 impl Gateway {
     pub(super) fn new(store: Rc<SessionStore>, parts: Parts) -> Rc<Self> {
-        let (worker, accounts) = (store.worker(), store.account_count());
+        let worker = store.worker();
         Rc::new_cyclic(|this| Self {
             this: this.clone(),
             store,
             counters: parts.counters,
             hops: parts.hops,
-            overflow: (0..parts.common.workers).map(|_| Overflow::new(accounts)).collect(),
+            overflow: (0..parts.common.workers).map(|_| Overflow::new(parts.bounds)).collect(),
+            stuck: (0..parts.common.workers).map(|_| Signal::default()).collect(),
             is_behind: Cell::new(false),
             common: parts.common,
             worker,
@@ -252,7 +263,7 @@ impl Gateway {
             Task::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
         task.received_ns = origin.received_ns;
         task.handed_ns = origin.received_ns;
-        if !self.overflow[worker].takes_order() {
+        if !self.overflow[worker].takes_message() {
             return Err(reject_reason::PROCESSING_ERROR);
         }
         self.store.log_inbound(origin.account, raw);
@@ -335,6 +346,12 @@ impl Gateway {
     pub(super) fn log_session(&self, key: u32, epoch: u8, session: &Name<10>) {
         self.name_venues();
         self.store.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
+    }
+
+    /// A message of an exchange has no addressee, and somebody may have to settle what it says.
+    pub(super) fn log_stray(&self, session: u32, sequence: u64, raw: &[u8]) {
+        self.name_venues();
+        self.store.log(RECORD_STRAY, session, &[&sequence.to_le_bytes(), raw]);
     }
 
     /// Before the first record that names a session: what its number of a venue stands for. A configuration may change
@@ -447,55 +464,6 @@ impl Gateway {
         }
     }
 
-    /// Answers go first, and nothing is lost: what finds no room waits here.
-    fn push(&self, worker: usize, task: Task) {
-        let stuck = &self.overflow[worker];
-        let task = if stuck.is_empty() {
-            let Err(task) = self.port.push(worker, task.kind.lane(), task) else { return };
-            task
-        } else {
-            task
-        };
-        if !self.common.hands_off {
-            // An answer to an order of an earlier start with another route: nobody would ever take it.
-            return;
-        }
-        stuck.add(task);
-        if task.kind.lane() == Priority::Response {
-            self.fall_behind();
-        }
-    }
-
-    /// Answers are stuck: nobody sends here until they are on their way, or there would be more and more of them. What
-    /// was sent before is taken all the same, because two workers that did not would wait for each other.
-    fn fall_behind(&self) {
-        if !self.is_behind.replace(true) {
-            self.common.behind[self.worker].store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Nothing is stuck any more.
-    fn catch_up(&self) {
-        if self.is_behind.replace(false) {
-            self.common.behind[self.worker].store(false, Ordering::Relaxed);
-            self.tell_room();
-        }
-    }
-
-    /// Whether something waits for a worker that takes less than there is.
-    fn is_congested(&self, worker: usize) -> bool {
-        !self.overflow[worker].is_empty() || self.port.is_congested(worker)
-    }
-
-    /// Waits until nothing waits for that worker any more.
-    async fn room(&self, worker: usize) {
-        while self.is_congested(worker) {
-            self.waiters.until(|| self.overflow[worker].is_empty()).await;
-            // Fails when that worker has ended: then nothing waits for it any more.
-            let _ = self.port.room(worker).await;
-        }
-    }
-
     /// What was received is dealt with: waits where something behind is slower.
     pub(super) async fn after_receive(&self, upstream: &Upstream, now: Instant) {
         let answered = self.answered.replace(0);
@@ -528,7 +496,9 @@ impl Gateway {
         let has_failed = self.store.is_failed();
         let is_over =
             |upstream: &Rc<Upstream>| (has_failed || upstream.is_idle()) && !upstream.has_cancels_open();
-        self.upstreams.iter().all(|upstream| !upstream.is_up() || is_over(upstream))
+        let is_settled =
+            |upstream: &Rc<Upstream>| !upstream.has_untold() && (!upstream.is_up() || is_over(upstream));
+        self.upstreams.iter().all(is_settled)
     }
 
     /// Whether that holds for every worker, and no answer is on its way from one to another.
@@ -549,14 +519,6 @@ impl Gateway {
             };
             self.counters.open_orders.set(sum(super::ledger::Ledger::open));
             self.counters.unanswered.set(sum(super::ledger::Ledger::unanswered));
-        }
-    }
-
-    /// Tells the clients that wait for room.
-    fn tell_room(&self) {
-        self.waiters.notify();
-        for worker in self.others() {
-            self.push(worker, Task::bare(Kind::Room, 0));
         }
     }
 
@@ -598,64 +560,21 @@ impl Gateway {
 
     /// What an order that another worker has admitted has to pass here.
     fn allow(&self, account: AccountId, raw: &[u8]) -> Result<(), u16> {
-        if self.store.is_failed() {
-            // It would wait for the journal for ever.
-            return Err(reject_reason::DESTINATION_CLOSED);
-        }
         match raw.first() {
+            // It waits for no journal where its order has left.
+            Some(&Cancel::KIND) => Ok(()),
+            // It would wait for the journal for ever.
+            _ if self.store.is_failed() => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') if self.is_leaving(account) => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') => self.checks.borrow().kills(account),
             _ => Ok(()),
         }
     }
 
-    /// Cancels what an account has open at this worker's sessions, or what all have, because of a kill switch.
-    pub(super) fn cancel_killed(&self, account: Option<AccountId>) -> u64 {
-        self.cancel_here(account, cancel_reason::SUPERVISORY)
-    }
-
-    fn cancel_here(&self, account: Option<AccountId>, reason: u8) -> u64 {
-        let has_failed = self.has_failed();
-        self.upstreams.iter().map(|upstream| upstream.cancel_all(account, reason, has_failed)).sum()
-    }
-
-    /// What has become of the last cancels of an account's orders here, or of all orders, by venue.
-    pub(super) fn cancels_of(&self, account: Option<AccountId>) -> Vec<Cancels> {
-        self.upstreams.iter().map(|upstream| upstream.cancels_of(account)).collect()
-    }
-
-    /// Cancels what an account has open at this worker's sessions, because its client is not connected.
-    pub(super) fn cancel_of_disconnected(&self, account: AccountId) {
-        let count = self.cancel_here(Some(account), cancel_reason::SYSTEM);
-        self.store.counters().add_cancels_on_disconnect(count);
-    }
-
     /// An order of an earlier start that was never sent: its client is told so.
     pub(super) fn refuse_unsent(&self, account: AccountId, refusal: Refusal) {
         self.counters.taken.add(1);
         self.tell(account, refusal);
-    }
-
-    /// Shows whether orders can be sent by a session.
-    pub(super) fn show(&self, upstream: &Upstream) {
-        let was_open = self.common.open[upstream.index].swap(upstream.is_up(), Ordering::Relaxed);
-        match (was_open, upstream.is_up()) {
-            (false, true) => self.counters.upstreams_open.add(1),
-            (true, false) => {
-                self.counters.upstreams_open.set(self.counters.upstreams_open.get() - 1);
-                self.counters.upstreams_lost.add(1);
-            }
-            _ => {}
-        }
-    }
-
-    /// Keeps for people why a session is not there.
-    pub(super) fn tell_trouble(&self, upstream: &Upstream, ended: &Ended) {
-        let text = format!("venue {}, worker {}: {ended}", self.common.venues[upstream.venue], self.worker);
-        let mut troubles = self.common.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = troubles.get_mut(upstream.index) {
-            *place = Some(text);
-        }
     }
 }
 
@@ -686,6 +605,14 @@ impl Application for Gateway {
         }
     }
 
+    fn on_other(&self, account: AccountId, now: Instant) -> Result<(), u16> {
+        let outcome = self.checks.borrow_mut().risk.count(now.as_nanos(), account);
+        if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
+            self.store.disconnect(account);
+        }
+        outcome
+    }
+
     fn is_ready(&self, account: AccountId) -> bool {
         let sender = self.sender_of(account);
         !self.is_behind_at(sender) && (sender == self.worker || !self.is_congested(sender))
@@ -712,6 +639,11 @@ impl Application for Gateway {
         } else {
             self.push(sender, Task::bare(Kind::CancelAll, account.0));
         }
+    }
+
+    /// Other threads see it at once.
+    fn on_journal_failed(&self) {
+        self.counters.has_failed.set(1);
     }
 
     /// Cancels go to exchanges, and wait for no journal.
@@ -742,25 +674,6 @@ impl Application for Gateway {
             gateway.tasks.take().into_iter().for_each(JoinHandle::abort);
             gateway.upstreams.iter().for_each(|upstream| upstream.leave());
         })
-    }
-}
-
-/// Hands over what found no room at one worker, for as long as this one runs.
-async fn unstick(gateway: Rc<Gateway>, worker: usize) {
-    let stuck = &gateway.overflow[worker];
-    loop {
-        stuck.added.raised().await;
-        while !stuck.is_empty() {
-            match gateway.port.room(worker).await {
-                Ok(()) => stuck.hand_over(|task| gateway.port.push(worker, task.kind.lane(), task).is_ok()),
-                // A worker that has ended needs to be told nothing.
-                Err(_) => stuck.clear(),
-            }
-        }
-        if gateway.overflow.iter().all(Overflow::is_empty) {
-            gateway.catch_up();
-        }
-        gateway.waiters.notify();
     }
 }
 

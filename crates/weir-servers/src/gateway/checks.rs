@@ -5,9 +5,11 @@ use std::sync::Arc;
 use weir_proto::ouch::{Inbound, Outbound};
 use weir_trading::{AccountId, KillScope, KillSwitch, References, RiskConfig, RiskLimits, RiskState};
 
-/// Nothing is known of this many accounts. Workers share the reference prices.
-pub(super) fn new_risk(accounts: usize, references: &Arc<References>) -> RiskState {
-    let config = RiskConfig { accounts_max: accounts, ..RiskConfig::default() };
+/// Nothing is known of this many accounts; there is room for this many orders of an earlier start. Workers share the
+/// reference prices.
+pub(super) fn new_risk(accounts: usize, orders: usize, references: &Arc<References>) -> RiskState {
+    let most = RiskConfig::default();
+    let config = RiskConfig { accounts_max: accounts, orders_max: orders.max(most.orders_max), ..most };
     RiskState::new(config, Arc::clone(references))
 }
 
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_killed_account_is_refused_before_its_limits_are_asked() {
-        let mut checks = Checks::new(2, new_risk(2, &Arc::new(References::new(1))));
+        let mut checks = Checks::new(2, new_risk(2, 0, &Arc::new(References::new(1))));
         checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
         let (first, second) = (AccountId(0), AccountId(1));
         assert_eq!(checks.admit(0, first, &enter(1, 11)), Err(reject_reason::SHARES_EXCEED_THRESHOLD));
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn limits_of_an_account_stand_instead_of_the_common_ones() {
-        let mut checks = Checks::new(2, new_risk(2, &Arc::new(References::new(1))));
+        let mut checks = Checks::new(2, new_risk(2, 0, &Arc::new(References::new(1))));
         assert!(!checks.is_limited);
         checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
         checks.set_limits(Some(AccountId(1)), RiskLimits { shares_max: Some(20), ..RiskLimits::default() });

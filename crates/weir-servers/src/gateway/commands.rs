@@ -10,7 +10,7 @@ use std::{
     pin::pin,
     rc::Rc,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
@@ -19,11 +19,14 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_engine::mailbox::{MailboxReceiver, MailboxSender};
+use weir_proto::ouch::Symbol;
 use weir_trading::{AccountId, RiskLimits};
 
 use super::{
     application::{Gateway, RECORD_CONTROL},
+    counters::GatewayCounters,
     limits::Limits,
+    references::{Prices, resolve},
 };
 use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
 use crate::notify::Signal;
@@ -46,6 +49,8 @@ pub(super) enum Change {
     Kill { account: Option<String>, on: bool },
     /// The limits of an account, or those of all that have none of their own.
     Limits { account: Option<String>, limits: Limits },
+    /// Reference prices of these symbols.
+    References { prices: Prices },
 }
 
 impl Change {
@@ -54,6 +59,7 @@ impl Change {
         let command = match self {
             Self::Limits { limits, .. } => Command::Limits(account, limits.resolve()?),
             Self::Kill { on, .. } => Command::Kill(account, *on),
+            Self::References { prices } => Command::References(resolve(prices)?),
         };
         let payload = serde_json::to_vec(self).map_err(|error| error.to_string())?;
         if payload.len() > CHANGE_BYTES_MAX {
@@ -85,6 +91,8 @@ impl Controls {
                     *place = Some(limits.clone());
                 }
             }
+            // They move with every trade, in a table of their own.
+            (Change::References { .. }, _) => {}
         }
     }
 
@@ -106,6 +114,8 @@ pub(super) enum Command {
     Cancels(Option<AccountId>),
     /// See [`Change::Limits`].
     Limits(Option<AccountId>, RiskLimits),
+    /// See [`Change::References`].
+    References(Vec<(Symbol, u64)>),
 }
 
 /// What has become of the cancels of a kill switch at one venue.
@@ -161,13 +171,26 @@ pub(super) struct Commander {
     /// it: the switch that is turned off as soon as that is journaled.
     releasing: Mutex<Option<Switch>>,
     workers: Vec<MailboxSender<Asked>>,
+    /// By worker: whether its journal has failed. None is known of where this is empty.
+    counters: Vec<Arc<GatewayCounters>>,
     patience: Duration,
 }
 
 impl Commander {
     pub(super) fn new(controls: Controls, workers: Vec<MailboxSender<Asked>>) -> Self {
         let (changing, releasing) = (Mutex::new(()), Mutex::new(None));
-        Self { controls: Mutex::new(controls), changing, releasing, workers, patience: PATIENCE }
+        let (controls, counters) = (Mutex::new(controls), Vec::new());
+        Self { controls, changing, releasing, workers, counters, patience: PATIENCE }
+    }
+
+    /// Has changes kept by the first worker whose journal works, as far as these know.
+    pub(super) fn with_counters(self, counters: Vec<Arc<GatewayCounters>>) -> Self {
+        Self { counters, ..self }
+    }
+
+    /// The worker whose journal keeps the next change. Recovery reads all journals in the order of time.
+    fn keeper(&self) -> usize {
+        self.counters.iter().position(|counters| counters.has_failed.get() == 0).unwrap_or(0)
     }
 
     /// Held for a moment only.
@@ -179,7 +202,9 @@ impl Commander {
     pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Result<(), String> {
         match change {
             Change::Kill { on: true, .. } => self.engage(account, change).1,
-            Change::Kill { .. } | Change::Limits { .. } => self.keep(&lock(&self.changing), account, change),
+            Change::Kill { .. } | Change::Limits { .. } | Change::References { .. } => {
+                self.keep(&lock(&self.changing), account, change)
+            }
         }
     }
 
@@ -211,7 +236,7 @@ impl Commander {
             let mut releasing = lock(&self.releasing);
             // Who turns it off and has not come to that yet was here before.
             releasing.take_if(|switch| *switch == Switch(account));
-            let sent = (self.send_all(&command), self.send(0, Command::Journal(payload)));
+            let sent = (self.send_all(&command), self.send(self.keeper(), Command::Journal(payload)));
             // What is shown has been sent.
             self.controls().apply(account, change);
             sent
@@ -253,13 +278,21 @@ impl Commander {
     ) -> Result<(), String> {
         let (command, payload) = change.to_command(account)?;
         let released = matches!(change, Change::Kill { .. }).then_some(Switch(account));
-        let journaled = {
-            let mut releasing = lock(&self.releasing);
-            *releasing = released;
-            self.send(0, Command::Journal(payload))
-        };
-        let not_followed = |reason| format!("the change does not hold: {reason}");
-        self.journaled(journaled, Instant::now() + self.patience).map_err(not_followed)?;
+        let mut keeper = self.keeper();
+        loop {
+            let journaled = {
+                let mut releasing = lock(&self.releasing);
+                *releasing = released;
+                self.send(keeper, Command::Journal(payload.clone()))
+            };
+            let Err(reason) = self.journaled(journaled, Instant::now() + self.patience) else { break };
+            // The journal may have failed just now: that of the next worker is asked, and each of them once.
+            let next = self.keeper();
+            if next <= keeper {
+                return Err(format!("the change does not hold: {reason}"));
+            }
+            keeper = next;
+        }
         let told = {
             let mut releasing = lock(&self.releasing);
             if releasing.take() != released {
@@ -358,6 +391,8 @@ async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &
             Command::Journal(payload) => {
                 let mut list = written.list.borrow_mut();
                 if list.len() < WAITING_MAX {
+                    // Recovery goes by the time, and this worker may have slept for long.
+                    gateway.store.tick();
                     list.push_back((gateway.store.log(RECORD_CONTROL, 0, &[&payload]), answer));
                     written.added.raise();
                     continue;
@@ -376,6 +411,16 @@ async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &
             Command::Cancels(account) => Ok(gateway.cancels_of(account)),
             Command::Limits(account, limits) => {
                 gateway.checks.borrow_mut().set_limits(account, limits);
+                Ok(Vec::new())
+            }
+            Command::References(prices) => {
+                // The table is the same for all.
+                if gateway.worker == 0 {
+                    // There is room: a place was kept for each.
+                    prices
+                        .iter()
+                        .for_each(|(symbol, price)| _ = gateway.common.references.set(*symbol, *price));
+                }
                 Ok(Vec::new())
             }
         };
@@ -402,8 +447,6 @@ async fn confirm(gateway: &Gateway, written: &Written) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use weir_engine::{Config, Driver, Runtime, mailbox::mailbox};
 
     use super::*;

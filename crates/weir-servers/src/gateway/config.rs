@@ -22,6 +22,7 @@ use weir_trading::{Route, WhenFull};
 use super::{
     ledger::LedgerLimits,
     limits::{Limits, symbol},
+    references::{REFERENCES_MAX, price},
 };
 use crate::{
     journal::{
@@ -53,6 +54,9 @@ pub struct GatewayConfig {
     pub symbols: Vec<(Symbol, usize)>,
     /// Where all other symbols go; without one they are refused.
     pub default_venue: Option<usize>,
+    /// Prices from which the distance of an order is measured as long as the journal has none of the symbol, in
+    /// ten-thousandths of the currency.
+    pub references: Vec<(Symbol, u64)>,
     /// Which worker sends the orders of a client.
     pub route: Route,
     /// How work crosses between workers.
@@ -148,6 +152,7 @@ impl GatewayConfig {
             }],
             symbols: Vec::new(),
             default_venue: Some(0),
+            references: Vec::new(),
             route: Route::Own,
             handoff: handoff::Options::default(),
             session: name("WEIRGW0001"),
@@ -211,6 +216,8 @@ struct File {
     #[serde(default)]
     symbols: Vec<Spanned<Symbols>>,
     #[serde(default)]
+    reference: Vec<Spanned<Reference>>,
+    #[serde(default)]
     account: Vec<Spanned<Account>>,
 }
 
@@ -271,6 +278,13 @@ struct Symbols {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Reference {
+    symbol: Spanned<String>,
+    price: Spanned<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Account {
     name: Spanned<String>,
     password_hash: Spanned<String>,
@@ -314,6 +328,7 @@ impl File {
             symbols: symbols(self.symbols, &venues)?,
             venues,
             default_venue,
+            references: references(self.reference)?,
             route: parsed("route", self.route.as_ref())?.unwrap_or_default(),
             handoff: self.handoff.resolve()?,
             session: match &self.session {
@@ -420,6 +435,26 @@ fn symbols(
             }
             all.push((symbol, venue));
         }
+    }
+    Ok(all)
+}
+
+fn references(tables: Vec<Spanned<Reference>>) -> Result<Vec<(Symbol, u64)>, FieldError> {
+    let mut named = std::collections::HashSet::new();
+    let mut all = Vec::new();
+    for table in tables {
+        let at = table.span().start;
+        if all.len() == REFERENCES_MAX {
+            return invalid(at, format!("there are more than {REFERENCES_MAX} reference prices"));
+        }
+        let Reference { symbol: text, price: units } = table.into_inner();
+        let at = text.span().start;
+        let symbol = symbol(text.get_ref()).map_err(|message| FieldError { at, message })?;
+        if !named.insert(symbol) {
+            return invalid(at, format!("the symbol {:?} has two reference prices", text.get_ref()));
+        }
+        let at = units.span().start;
+        all.push((symbol, price(*units.get_ref()).map_err(|message| FieldError { at, message })?));
     }
     Ok(all)
 }
@@ -610,6 +645,9 @@ mod tests {
         assert_eq!((config.accounts.len(), config.venues.len()), (2, 2));
         assert_eq!(config.venues[0].password.as_str(), "DEMO");
         assert_eq!(config.default_venue, Some(0));
+        let references: Vec<_> =
+            config.references.iter().map(|(symbol, price)| (symbol.to_string(), *price)).collect();
+        assert_eq!(references, [("BRIDGE".to_owned(), 125_000)]);
         assert!(config.accounts[0].cancel_on_disconnect && config.account_limits[0].is_some());
         assert!(listeners.orders.is_some() && listeners.control.is_some() && listeners.metrics.is_some());
         assert_eq!(config.journal.map(|(_, level)| level), Some(Level::Disk));
@@ -641,6 +679,9 @@ mod tests {
             ("password_hash = ", "password_hash = \"DEMO\"", "hash-password"),
             ("name = \"C00001\"", "name = \"C00001-TOO-LONG\"", "6 printable"),
             ("names = ", "names = [\"TOOLONGSYMBOL\"]", "TOOLONG"),
+            ("symbol = ", "symbol = \"TOOLONGSYMBOL\"", "TOOLONG"),
+            ("price = ", "price = 0", "price: 0 must be from 0.0001"),
+            ("price = ", "prize = 1", "prize"),
         ] {
             let (place, found, message) = with(line, by);
             assert!(found == place && message.contains(words), "{by}: line {found}, {message}");
@@ -672,6 +713,13 @@ mod tests {
         assert!(line == 6 && message.contains("two venues"), "{line}: {message}");
         let (line, message) = wrong(&format!("{venue}nonsense = 1\n"));
         assert!(line == 6 && message.contains("nonsense"), "{line}: {message}");
+    }
+
+    #[test]
+    fn a_symbol_has_one_reference_price() {
+        let line = "[[reference]]\nsymbol = \"BRIDGE\"\nprice = 1\n";
+        let (line, message) = wrong(&EXAMPLE.replacen("[[account]]", &format!("{line}[[account]]"), 1));
+        assert!(message.contains("\"BRIDGE\" has two reference prices"), "{line}: {message}");
     }
 
     #[test]

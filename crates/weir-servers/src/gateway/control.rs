@@ -1,10 +1,15 @@
 //! The control socket: a Unix socket that only its owner may open. One line of JSON asks, one line of JSON answers.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt, fs,
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -17,15 +22,18 @@ use serde::{Deserialize, Serialize};
 use weir_record::orders::SessionStats;
 
 use super::{GatewayControl, limits::Limits};
-use crate::callers::answer_each;
+use crate::callers::{Seat, talk_to_each};
 
-/// Callers at a time; more are closed at once.
-const CALLERS_MAX: usize = 8;
+/// Callers at a time. One more takes the place of the one that has asked nothing for longest.
+const CALLERS_MAX: usize = 16;
+/// Of these, how many are answered at a time that do not turn a kill switch on: they may have to wait for a disk, and
+/// must not take all places. More are refused.
+const OTHERS_MAX: usize = 8;
 /// Longest line of a request.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Name of its threads.
 const THREAD: &str = "weir-control";
-/// How long a caller may say nothing or not take its answer: it has one of a few places.
+/// How long a caller may say nothing or not take its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is asked.
@@ -40,6 +48,12 @@ pub enum Request {
         /// Keys of [`Limits`] with their new values; `null` takes a limit away.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set: Option<serde_json::Map<String, serde_json::Value>>,
+    },
+    /// Show the prices from which the distance of an order is measured, and set some first if `set` says so.
+    References {
+        /// Symbols with their prices in units of the currency; `null` takes one away. The answer has these alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        set: Option<BTreeMap<String, Option<f64>>>,
     },
     /// Turn a kill switch on or off.
     Kill {
@@ -72,6 +86,9 @@ pub struct Answer {
     /// The limits that count now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Reference prices by symbol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub references: Option<BTreeMap<String, f64>>,
     /// Kill switches that are on: accounts, and `*` for everybody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed: Option<Vec<String>>,
@@ -116,8 +133,8 @@ pub struct VenueCancels {
     pub sent: u64,
     /// Orders that are over, as the exchange says.
     pub confirmed: u64,
-    /// Orders that are over without a word of the exchange, because it has begun another session or they were too old
-    /// to be sent again.
+    /// Orders that are over without a word of the exchange: they had not left, were too old to be sent again, or it has
+    /// begun another session.
     pub expired: u64,
 }
 
@@ -229,11 +246,15 @@ impl ControlSocket {
     /// When no thread can be had.
     pub fn answer(self, control: GatewayControl) -> io::Result<ControlPath> {
         let Self { listener, path } = self;
-        let answer = move |caller| {
+        let others = Others::default();
+        let talk = move |caller: UnixStream, seat: &Seat| {
             // A caller that breaks off is not our concern.
-            let _ = converse(caller, &control);
+            let _ = converse(caller, |request| {
+                seat.answer(|| others.admit(&request, || perform(&control, request.clone())))
+            });
         };
-        let run = move || answer_each(listener.incoming(), (THREAD, CALLERS_MAX), answer);
+        // Who may open the path may ask.
+        let run = move || talk_to_each(&listener, (THREAD, CALLERS_MAX), |_| true, talk);
         thread::Builder::new().name(THREAD.into()).spawn(run)?;
         Ok(ControlPath { _path: path })
     }
@@ -252,7 +273,7 @@ fn remove_dead(path: &Path) -> io::Result<()> {
     }
 }
 
-fn converse(stream: UnixStream, control: &GatewayControl) -> io::Result<()> {
+fn converse(stream: UnixStream, answer: impl Fn(Request) -> Answer) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut output = stream.try_clone()?;
@@ -263,13 +284,34 @@ fn converse(stream: UnixStream, control: &GatewayControl) -> io::Result<()> {
         if Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        let answer = match serde_json::from_str::<Request>(&line) {
-            Ok(request) => perform(control, request),
+        let answered = match serde_json::from_str::<Request>(&line) {
+            Ok(request) => answer(request),
             Err(error) => refused(format!("this is no request: {error}")),
         };
-        let mut text = serde_json::to_string(&answer)?;
+        let mut text = serde_json::to_string(&answered)?;
         text.push('\n');
         output.write_all(text.as_bytes())?;
+    }
+}
+
+/// Requests that are being answered and turn no kill switch on.
+#[derive(Clone, Debug, Default)]
+struct Others(Arc<AtomicUsize>);
+
+impl Others {
+    /// Has a request answered, unless too many others are.
+    fn admit(&self, request: &Request, work: impl FnOnce() -> Answer) -> Answer {
+        if matches!(request, Request::Kill { on: true, .. }) {
+            return work();
+        }
+        let is_one_too_many = self.0.fetch_add(1, Ordering::Relaxed) >= OTHERS_MAX;
+        let answer = if is_one_too_many {
+            refused(format!("{OTHERS_MAX} other requests are being answered; ask again"))
+        } else {
+            work()
+        };
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        answer
     }
 }
 
@@ -285,6 +327,15 @@ fn perform(control: &GatewayControl, request: Request) -> Answer {
             changed.and_then(|()| {
                 let limits = control.limits(account.as_deref())?;
                 Ok(Answer { limits: Some(limits), killed: Some(control.killed()), ..done })
+            })
+        }
+        Request::References { set } => {
+            let named = set.as_ref().map(|set| set.keys().cloned().collect::<BTreeSet<String>>());
+            let is_asked = |symbol: &String| named.as_ref().is_none_or(|named| named.contains(symbol));
+            set.map_or(Ok(()), |set| control.set_references(set)).map(|()| {
+                let mut references = control.references();
+                references.retain(|symbol, _| is_asked(symbol));
+                Answer { references: Some(references), ..done }
             })
         }
         Request::Kill { account, on } => {
@@ -340,6 +391,29 @@ mod tests {
         fs::write(&path, "a file").expect("a folder that can be written");
         assert!(ControlSocket::bind(&path).is_err());
         fs::remove_file(&path).expect("it is ours");
+    }
+
+    #[test]
+    fn a_kill_switch_is_turned_on_however_many_other_requests_wait() {
+        /// So many limits are asked for, each while the one before is being answered, and then a kill switch.
+        fn ask(others: &Others, left: usize) -> Vec<bool> {
+            let mut told = Vec::new();
+            if left == 0 {
+                let kill = Request::Kill { account: None, on: true };
+                let done = || Answer { ok: true, ..Answer::default() };
+                told.push(others.admit(&kill, done).ok);
+                told.push(others.admit(&Request::Sessions, done).ok);
+                return told;
+            }
+            others.admit(&Request::Limits { account: None, set: None }, || {
+                told = ask(others, left - 1);
+                Answer::default()
+            });
+            told
+        }
+        let others = Others::default();
+        assert_eq!(ask(&others, OTHERS_MAX), [true, false]);
+        assert_eq!(ask(&others, OTHERS_MAX - 1), [true, true], "all places are free again");
     }
 
     #[test]

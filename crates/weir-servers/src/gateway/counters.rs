@@ -40,6 +40,10 @@ pub(super) struct GatewayCounters {
     pub(super) upstream_sent: Count,
     /// Answers about orders that are not known (any more).
     pub(super) unmatched: Count,
+    /// Messages from upstream that cannot be read.
+    pub(super) malformed: Count,
+    /// Lines for people that were left out or lost.
+    pub(super) lines_left_out: Count,
     /// Cancels and replaces of orders that are not open: the protocol wants silence.
     pub(super) without_order: Count,
     /// Orders refused because they do not fit a task.

@@ -1,5 +1,6 @@
 //! Orders that end without a word of their exchange: because it has begun another session, because they are too old to
-//! be sent again, or because an operator gives them up. Their clients are told by the protocol's own means.
+//! be sent again, because they are to be cancelled and were not sent, or because an operator gives them up. Their
+//! clients are told by the protocol's own means.
 //!
 //! Each is told once. What a client is told is a record of its stream that names the session the order was sent in, and
 //! so ends the order for every later start, however far the telling had come when the gateway ended.
@@ -15,7 +16,7 @@ use weir_trading::Origin;
 use super::application::Gateway;
 
 /// So many are told before it is asked whether the journal and the other workers have room.
-const SHARE_MAX: usize = 256;
+pub(super) const SHARE_MAX: usize = 256;
 
 /// An order that has ended here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +25,19 @@ pub(super) struct Expiry {
     /// Shares that were left of an accepted order. None: it was never answered.
     pub(super) left: Option<u32>,
     client_order_id: ClientOrderId,
+    /// Why it is refused, where it was never answered.
+    refusal: u16,
 }
 
 impl Expiry {
     pub(super) fn new(origin: Origin, left: Option<u32>, id: Option<ClientOrderId>) -> Self {
-        Self { origin, left, client_order_id: id.unwrap_or(ClientOrderId([b' '; 14])) }
+        let client_order_id = id.unwrap_or(ClientOrderId([b' '; 14]));
+        Self { origin, left, client_order_id, refusal: DESTINATION_CLOSED }
+    }
+
+    /// The same, refused for another reason than that its exchange was not there.
+    pub(super) fn refused_with(self, refusal: u16) -> Self {
+        Self { refusal, ..self }
     }
 
     /// What its client is told: that its time has run out, or that it was never taken.
@@ -41,7 +50,7 @@ impl Expiry {
             None => Outbound::Rejected(Rejected {
                 timestamp_ns,
                 user_ref_num,
-                reason: DESTINATION_CLOSED,
+                reason: self.refusal,
                 client_order_id: self.client_order_id,
             }),
         }
@@ -85,7 +94,7 @@ impl Gateway {
         self.counters.taken.add(1);
         self.counters.expired.add(1);
         if expiry.left.is_none() {
-            self.store.counters().count_reject(DESTINATION_CLOSED);
+            self.store.counters().count_reject(expiry.refusal);
         }
         self.reply(&expiry.origin, &raw, upstream_sequence, now);
     }

@@ -9,9 +9,10 @@
 //! no number, so nothing says that they were handled. They name what an order shall come to, not by how much it
 //! changes, and may be said twice: the last one of each order is sent again too, as long as the order lives.
 //!
-//! An order ends here, and not by a word of the exchange, in three cases: the exchange has begun another session, what
-//! was not answered is too old to be sent again, or an operator gave it up. Its client is told ([`Expiry`]), and should
-//! the exchange have it all the same, it is cancelled there.
+//! An order ends here, and not by a word of the exchange, in these cases: the exchange has begun another session; what
+//! was not answered is not sent again, because it is too old or is to be cancelled; it is to be cancelled and was never
+//! sent; or an operator gave it up. Its client is told ([`Expiry`]), and should the exchange have it all the same, it
+//! is cancelled there.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -21,14 +22,14 @@ use std::{
 use weir_proto::{
     ouch::{
         Cancel, Inbound, Outbound, inbound_user_ref_num, original_user_ref_num,
-        outbound_original_user_ref_num, outbound_user_ref_num, set_inbound_user_ref_num,
+        outbound_original_user_ref_num, outbound_user_ref_num, reject_reason, set_inbound_user_ref_num,
         set_original_user_ref_num, set_outbound_original_user_ref_num, set_outbound_user_ref_num,
     },
     soup,
 };
 use weir_trading::{AccountId, Origin, Translation, WhenFull};
 
-use super::{expiry::Expiry, task::MESSAGE_BYTES_MAX};
+use super::{expiry::Expiry, owners::Owners, task::MESSAGE_BYTES_MAX};
 
 /// Bounds of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub(super) struct Answer {
     pub(super) origin: Origin,
     /// When its order was handed to the connection, if this is its first answer and the time is known; else zero.
     pub(super) sent_ns: u64,
-    /// It is an execution of more shares than the order had left.
+    /// It is an execution of more shares than the order had left, which may be none.
     pub(super) is_overfill: bool,
 }
 
@@ -85,6 +86,9 @@ struct Unanswered {
     /// It may be sent again until then; 0 for not any more.
     resend_until_ns: u64,
     number: u32,
+    account: AccountId,
+    /// Why it is refused, should it end here.
+    refusal: u16,
     length: u8,
     /// A journal has the answer, and this goes with the next [`Ledger::sweep`].
     is_answered: bool,
@@ -130,9 +134,11 @@ struct About {
 pub(super) struct Ledger {
     limits: LedgerLimits,
     translation: Translation,
+    /// Also of orders that are over.
+    owners: Owners,
     unanswered: VecDeque<Unanswered>,
-    /// By number: what was too old to be sent again and has no answer still. An answer to a later number says nothing
-    /// about these. Whenever something is sent again, no more than are open.
+    /// By number: what is not sent again, because it is too old or is to be cancelled, and has no answer still. An
+    /// answer to a later number says nothing about these. Whenever something is sent again, no more than are open.
     skipped: BTreeMap<u32, Unanswered>,
     /// By number of an order. Of orders that are open, and of some that were forgotten.
     passed: HashMap<u32, About>,
@@ -157,6 +163,7 @@ impl Ledger {
     pub(super) fn new(next: u32, limits: LedgerLimits) -> Self {
         Self {
             translation: Translation::with_policy(next, limits.open_max, limits.when_full),
+            owners: Owners::default(),
             unanswered: VecDeque::with_capacity(limits.unanswered_max.min(1 << 16)),
             skipped: BTreeMap::new(),
             passed: HashMap::new(),
@@ -199,7 +206,9 @@ impl Ledger {
     pub(super) fn begin_anew(&mut self) -> Vec<Expiry> {
         let expiries = self.expiries();
         let given_up = self.translation.all_open_orders().map(|(number, _)| number).collect();
-        *self = Self { given_up, is_new: true, ..Self::new(1, self.limits) };
+        // An exchange that has lost the end of its session alone knows some of them.
+        let owners = std::mem::take(&mut self.owners);
+        *self = Self { given_up, owners, is_new: true, ..Self::new(1, self.limits) };
         expiries
     }
 
@@ -215,7 +224,8 @@ impl Ledger {
         let place = self.unanswered.binary_search_by_key(&number, |sent| sent.number);
         let sent = place.map_or_else(|_| self.skipped.get(&number), |place| self.unanswered.get(place));
         let id = sent.and_then(|sent| Inbound::decode(sent.message()).ok()?.client_order_id());
-        Expiry::new(origin, self.translation.shares_of(number), id)
+        let refusal = sent.map_or(reject_reason::DESTINATION_CLOSED, |sent| sent.refusal);
+        Expiry::new(origin, self.translation.shares_of(number), id).refused_with(refusal)
     }
 
     /// Ends one client's order. `None`: it is not open here.
@@ -232,7 +242,7 @@ impl Ledger {
         self.keep_used();
     }
 
-    /// Ends what has no answer and was too old to be sent again, and appends cancels of that.
+    /// Ends what has no answer and was not sent again, and appends cancels of that.
     pub(super) fn take_stale(&mut self, cancels: &mut Vec<u8>) -> Vec<Expiry> {
         let stale: Vec<u32> = self.skipped.keys().copied().collect();
         let expiry = |number: &u32| Some(self.expiry(*number, self.translation.origin_of(*number)?));
@@ -242,15 +252,49 @@ impl Ledger {
         expiries
     }
 
-    /// Ends the orders with these numbers, which rise.
+    /// Ends the orders of an account, or of all accounts, with numbers above this one. No connection has had them, so
+    /// the exchange does not either.
+    pub(super) fn withdraw(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> Vec<Expiry> {
+        let open = self.open_among(account, 0..=u32::MAX);
+        let numbers: Vec<u32> = open.filter(|number| *number > above).collect();
+        let expiry = |number: &u32| {
+            Some(self.expiry(*number, self.translation.origin_of(*number)?).refused_with(refusal))
+        };
+        let expiries = numbers.iter().filter_map(expiry).collect();
+        self.end_all(&numbers);
+        // Also those that were forgotten before they were sent.
+        let is_kept =
+            |sent: &Unanswered| sent.number <= above || account.is_some_and(|of| of != sent.account);
+        self.unanswered.retain(is_kept);
+        expiries
+    }
+
+    /// Sets aside what has no answer of an account's orders, or of all, with numbers above this one: it is not sent
+    /// again. Says whether that is anything.
+    pub(super) fn withhold(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> bool {
+        let is_it = |sent: &Unanswered| sent.number > above && account.is_none_or(|of| of == sent.account);
+        self.set_aside(|sent| is_it(sent).then_some(refusal))
+    }
+
+    /// Whether an order waits to be sent or for its answer, and is not set aside.
+    pub(super) fn awaits(&self, number: u32) -> bool {
+        self.unanswered.binary_search_by_key(&number, |sent| sent.number).is_ok()
+    }
+
+    /// Ends the orders with these numbers, which rise, and remembers that the exchange may have them.
     fn end_here(&mut self, numbers: &[u32]) {
+        self.end_all(numbers);
+        self.given_up.extend(numbers);
+        let surplus = self.given_up.len().saturating_sub(self.limits.open_max);
+        self.given_up.drain(..surplus);
+    }
+
+    /// Ends the orders with these numbers, which rise.
+    fn end_all(&mut self, numbers: &[u32]) {
         // A replacement before what it would replace: it does not end unheard with that.
         numbers.iter().rev().for_each(|number| self.translation.finish(*number));
         self.forget(numbers);
         self.bury_orphans();
-        self.given_up.extend(numbers);
-        let surplus = self.given_up.len().saturating_sub(self.limits.open_max);
-        self.given_up.drain(..surplus);
     }
 
     /// Appends cancels of the orders that ended here alone, should the exchange have them all the same. Says how many.
@@ -259,9 +303,9 @@ impl Ledger {
         self.given_up.len() as u64
     }
 
-    /// Whose an open order is.
+    /// Whose an order is or was.
     pub(super) fn account_of(&self, number: u32) -> Option<AccountId> {
-        self.translation.origin_of(number).map(|origin| origin.account)
+        self.translation.origin_of(number).or_else(|| self.owners.of(number)).map(|origin| origin.account)
     }
 
     /// Whether this client's order is open here.
@@ -273,6 +317,12 @@ impl Ledger {
     pub(super) fn open_orders(&self) -> impl Iterator<Item = (Origin, Option<u32>)> {
         let orders = self.translation.all_open_orders();
         orders.map(|(number, origin)| (origin, self.translation.shares_of(number)))
+    }
+
+    /// The order that one is to replace, as long as the exchange has said nothing of that, by the client's numbers.
+    pub(super) fn original_of(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
+        let number = self.translation.upstream_of(account, user_ref_num)?;
+        self.translation.original_of(number).map(|origin| origin.user_ref_num)
     }
 
     /// Whether an open order is of a client of another worker than this one.
@@ -296,6 +346,7 @@ impl Ledger {
             (Some(b'O' | b'U'), _) => {
                 let assigned = self.translation.assign_replacement(origin, concerned.unwrap_or(0));
                 let Ok(number) = assigned else { return Sending::Full };
+                self.owners.note(number, &origin);
                 self.bury_orphans();
                 let message = frame(raw, out);
                 self.note(number, &origin, concerned, &mut out[message..]);
@@ -345,6 +396,8 @@ impl Ledger {
             sent_ns: 0,
             resend_until_ns,
             number,
+            account: origin.account,
+            refusal: reject_reason::DESTINATION_CLOSED,
             length,
             is_answered: false,
             message: kept,
@@ -367,6 +420,7 @@ impl Ledger {
             self.sweep();
             return self.restore(number, origin, raw, resend_until_ns);
         }
+        self.owners.note(number, &origin);
         self.bury_orphans();
         self.keep_used();
         self.note(number, &origin, original, &mut raw.to_vec());
@@ -374,6 +428,17 @@ impl Ledger {
             last.resend_until_ns = resend_until_ns;
         }
         true
+    }
+
+    /// A journal says that this was sent about an order, in the client's numbers. Nothing says that it has arrived.
+    pub(super) fn restore_passed(&mut self, account: AccountId, raw: &[u8]) {
+        let client = inbound_user_ref_num(raw).filter(|_| raw.len() <= MESSAGE_BYTES_MAX);
+        let number = client.and_then(|client| self.translation.upstream_of(account, client));
+        if let (Some(number), Some(b'X' | b'M')) = (number, raw.first()) {
+            let mut raw = raw.to_vec();
+            set_inbound_user_ref_num(&mut raw, number);
+            self.note_passed(number, &raw);
+        }
     }
 
     /// A journal says that the client has this answer; its numbers are the client's.
@@ -438,8 +503,8 @@ impl Ledger {
         self.ignored.clear();
     }
 
-    /// Takes an answer and puts the client's numbers into it. `None`: it concerns no order known here. `message` is
-    /// what `raw` means.
+    /// Takes an answer and puts the client's numbers into it. `None`: it concerns no order known here. Of an order that
+    /// is over only what concerns its trades is an answer. `message` is what `raw` means.
     pub(super) fn answer(&mut self, message: &Outbound, raw: &mut [u8]) -> Option<Answer> {
         let original = match message {
             Outbound::Replaced(replaced) => self.translation.origin_of(replaced.original_user_ref_num),
@@ -455,7 +520,13 @@ impl Ledger {
         let sent_ns = self.acknowledge(message.user_ref_num()?);
         let origin = self.translation.settle(message);
         self.bury(message);
-        let origin = origin?;
+        let is_late = origin.is_none();
+        let origin = origin.or_else(|| self.owners.of(traded_order(message)?))?;
+        // One that was forgotten is not known to be over.
+        let is_overfill = is_overfill
+            || is_late
+                && self.limits.when_full == WhenFull::Refuse
+                && matches!(message, Outbound::Executed(_));
         set_outbound_user_ref_num(raw, origin.user_ref_num);
         // An original that is not known any more has no number the client would recognise.
         set_outbound_original_user_ref_num(raw, original.map_or(0, |original| original.user_ref_num));
@@ -471,27 +542,43 @@ impl Ledger {
         }
     }
 
-    /// Whether anything without an answer was too old to be sent again.
+    /// Whether anything without an answer was not sent again.
     pub(super) fn has_stale(&self) -> bool {
         !self.skipped.is_empty()
     }
 
-    /// Sets aside what is too old now to be sent again.
-    fn skip_stale(&mut self, now_ns: u64) {
-        let is_stale = |sent: &Unanswered| sent.resend_until_ns < now_ns;
-        if self.unanswered.iter().any(is_stale) {
-            let (stale, rest): (VecDeque<_>, _) = self.unanswered.drain(..).partition(is_stale);
-            self.unanswered = rest;
-            self.skipped.extend(stale.into_iter().map(|sent| (sent.number, sent)));
+    /// Sets aside what is not to be sent again; `refusal` gives the reason for which it is refused then. Says whether
+    /// that is anything.
+    fn set_aside(&mut self, refusal: impl Fn(&Unanswered) -> Option<u16>) -> bool {
+        let is_any = self.unanswered.iter().any(|sent| refusal(sent).is_some());
+        let all = if is_any { std::mem::take(&mut self.unanswered) } else { VecDeque::new() };
+        for mut sent in all {
+            let Some(reason) = refusal(&sent) else {
+                self.unanswered.push_back(sent);
+                continue;
+            };
+            (sent.refusal, sent.resend_until_ns) = (reason, 0);
+            self.skipped.insert(sent.number, sent);
         }
         // Of one that was forgotten nobody is to be told.
         self.skipped.retain(|number, _| self.translation.origin_of(*number).is_some());
+        is_any
     }
 
     /// Appends every message that has no answer and is not too old for that, or never has one, as it was sent, in
-    /// order. Says how many there are.
-    pub(super) fn resend(&mut self, now_ns: u64, out: &mut Vec<u8>) -> u64 {
-        self.skip_stale(now_ns);
+    /// order. Says how many there are. `withheld` gives the reason for which an order is refused instead, should the
+    /// exchange not have it: it is one that is to be cancelled.
+    pub(super) fn resend(
+        &mut self,
+        now_ns: u64,
+        withheld: impl Fn(u32, AccountId) -> Option<u16>,
+        out: &mut Vec<u8>,
+    ) -> u64 {
+        self.set_aside(|sent| {
+            let is_stale = sent.resend_until_ns < now_ns;
+            let stale = is_stale.then_some(reject_reason::DESTINATION_CLOSED);
+            withheld(sent.number, sent.account).or(stale)
+        });
         let of_open = self.passed.iter().filter(|(number, _)| self.translation.origin_of(**number).is_some());
         let mut passed: Vec<&Passed> =
             of_open.flat_map(|(_, about)| [&about.cancel, &about.change]).flatten().collect();
@@ -641,6 +728,15 @@ impl Ledger {
         let is_open = |number: u32| self.translation.origin_of(number).is_some();
         let original = original_user_ref_num(sent.message());
         sent.resend_until_ns == 0 && is_open(sent.number) && original.is_none_or(is_open)
+    }
+}
+
+/// The order whose trade a message is about.
+pub(super) fn traded_order(message: &Outbound) -> Option<u32> {
+    match message {
+        Outbound::Executed(executed) => Some(executed.user_ref_num),
+        Outbound::BrokenTrade(broken) => Some(broken.user_ref_num),
+        _ => None,
     }
 }
 

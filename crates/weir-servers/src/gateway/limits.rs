@@ -6,7 +6,7 @@ use weir_proto::ouch::Symbol;
 use weir_trading::{DuplicateLimit, Rate, RiskLimits};
 
 /// Prices and values have four implied decimals.
-const UNIT: f64 = 10_000.0;
+pub(super) const UNIT: f64 = 10_000.0;
 const MILLISECOND_NS: u64 = 1_000_000;
 /// Most symbols an account may be kept from.
 const RESTRICTED_MAX: usize = 10_000;

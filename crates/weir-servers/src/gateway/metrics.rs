@@ -29,6 +29,8 @@ pub(super) struct Facts {
     pub(super) upstream_received: u64,
     pub(super) upstream_sent: u64,
     pub(super) unmatched: u64,
+    pub(super) malformed: u64,
+    pub(super) lines_left_out: u64,
     pub(super) without_order: u64,
     pub(super) too_long: u64,
     pub(super) resent: u64,
@@ -60,6 +62,8 @@ fn render(node: &NodeStats, server: &ServerStats, facts: &Facts) -> String {
 fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
     for (name, help, value) in [
         ("weir_answers_unmatched_total", "Answers about orders that are not known.", facts.unmatched),
+        ("weir_upstream_malformed_total", "Messages of exchanges that cannot be read.", facts.malformed),
+        ("weir_lines_left_out_total", "Lines on standard error that were left out.", facts.lines_left_out),
         (
             "weir_orders_unknown_total",
             "Cancels and replaces of orders that are not open.",

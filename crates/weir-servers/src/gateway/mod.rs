@@ -13,13 +13,16 @@
 //! one before expire, each told to its client once; nothing of it is sent again.
 //!
 //! What waits is bounded: orders without an answer and bytes for each upstream session, where more are refused and
-//! cancels pass; and what is handed over and not taken, where the clients that send that way are not read any more.
+//! cancels pass; and what is handed over and not taken, where the clients that send that way are not read any more, nor
+//! the exchanges.
 //!
 //! What it is not: it keeps no book, and it does not send an order to another venue when one is down: that order is
 //! refused.
 
 mod application;
 mod backoff;
+mod bounds;
+mod cancelling;
 mod checks;
 mod commands;
 mod config;
@@ -34,13 +37,14 @@ mod ledger;
 mod limits;
 mod metrics;
 mod notices;
+mod owners;
 mod positions;
 mod recovery;
+mod references;
 #[cfg(test)]
 mod sample;
 mod server;
 
-mod overflow;
 mod stamp;
 mod stranded;
 mod task;

@@ -5,7 +5,10 @@ use foldhash::HashMap;
 use weir_proto::ouch::{Inbound, Outbound, Symbol};
 use weir_trading::{AccountId, Restored};
 
-use super::recovery::Key;
+use super::{
+    recovery::Key,
+    references::{Prices, resolve},
+};
 
 /// Collects it.
 #[derive(Default)]
@@ -14,10 +17,30 @@ pub(super) struct Positions {
     pub(super) asked: HashMap<Key, Restored>,
     /// The last trade of orders whose records were not read yet: when it was, and its price.
     early_trades: HashMap<Key, (u64, u64)>,
-    /// The same by symbol.
+    /// The same by symbol, and the prices that were set; 0 where one was taken away.
     trades: HashMap<Symbol, (u64, u64)>,
     /// What each account has executed.
-    pub(super) executed: HashMap<AccountId, u64>,
+    pub(super) executed: HashMap<AccountId, Executed>,
+}
+
+/// What an account has executed in one session with the clients, the last one in which that was anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Executed {
+    /// How many sessions had ended before.
+    pub(super) generation: u16,
+    /// In ten-thousandths of the currency.
+    pub(super) value: u64,
+}
+
+impl Executed {
+    fn add(&mut self, generation: u16, value: u64) {
+        if generation > self.generation {
+            *self = Self { generation, value: 0 };
+        }
+        if generation == self.generation {
+            self.value = self.value.saturating_add(value);
+        }
+    }
 }
 
 impl Positions {
@@ -31,9 +54,18 @@ impl Positions {
             }
             _ => return,
         };
-        self.asked.insert(key, Restored { user_ref_num: key.1, symbol, price, shares });
+        let restored = Restored { user_ref_num: key.1, symbol, price, shares, original: None };
+        self.asked.insert(key, restored);
         if let Some(trade) = self.early_trades.remove(&key) {
             self.note_trade(symbol, trade);
+        }
+    }
+
+    /// Somebody has set prices, which go before trades of earlier times.
+    pub(super) fn priced(&mut self, t_ns: u64, prices: &Prices) {
+        // They were right when they were set.
+        for (symbol, price) in resolve(prices).unwrap_or_default() {
+            self.note_trade(symbol, (t_ns, price));
         }
     }
 
@@ -43,11 +75,10 @@ impl Positions {
     }
 
     /// A client was told of an execution. Each is in one journal, whichever was the client's then.
-    pub(super) fn told(&mut self, t_ns: u64, account: AccountId, message: &[u8]) {
+    pub(super) fn told(&mut self, (t_ns, generation): (u64, u16), account: AccountId, message: &[u8]) {
         let Ok((Outbound::Executed(executed), _)) = Outbound::decode(message) else { return };
         let value = executed.price.saturating_mul(executed.quantity.into());
-        let sum = self.executed.entry(account).or_default();
-        *sum = sum.saturating_add(value);
+        self.executed.entry(account).or_default().add(generation, value);
         let key = (account.0, executed.user_ref_num);
         match self.asked.get(&key).map(|asked| asked.symbol) {
             Some(symbol) => self.note_trade(symbol, (t_ns, executed.price)),
@@ -58,7 +89,7 @@ impl Positions {
         }
     }
 
-    /// The price of each symbol's last trade.
+    /// The price of each symbol's last trade, or the one that was set since; 0 where it was taken away.
     pub(super) fn prices(&self) -> Vec<(Symbol, u64)> {
         self.trades.iter().map(|(symbol, (_, price))| (*symbol, *price)).collect()
     }

@@ -19,15 +19,16 @@ use super::{
     config::VENUES_MAX,
     expiry::Expiry,
     ledger::{Ledger, LedgerLimits},
-    positions::Positions,
+    positions::{Executed, Positions},
     stranded::{Stranded, Why},
     task::{Refusal, of_sent_key, of_session_key, pack_sequence, session_key, unpack_sequence},
     upstream::Resume,
 };
 use crate::orders::{Record, RecordKind};
 
-/// An order that was sent, as its journal has it.
+/// What was sent, as its journal has it: an order, or a message about one.
 struct Sent {
+    /// That of the order, upstream.
     number: u32,
     origin: Origin,
     raw: Vec<u8>,
@@ -89,7 +90,7 @@ struct Unsent {
 /// One upstream session as the journals have it.
 struct Session {
     ledger: Ledger,
-    /// Orders for which it has no room until answers to those before them are read, in order.
+    /// Orders for which it has no room until answers to those before them are read, and what follows them, in order.
     later: VecDeque<Sent>,
     resume: Resume,
     /// By epoch and journal: up to which message of this session it has the answers for its clients.
@@ -109,9 +110,15 @@ impl Session {
         }
     }
 
-    /// Gives orders to the ledger as long as it has room, each with the answers that were read before it.
+    /// Gives orders to the ledger as long as it has room, each with the answers that were read before it, and what
+    /// their clients have sent about them.
     fn catch_up(&mut self, early: &mut Answers) {
         while let Some(Sent { number, origin, raw, resend_until_ns }) = self.later.front() {
+            if new_number(raw).is_none() {
+                self.ledger.restore_passed(origin.account, raw);
+                self.later.pop_front();
+                continue;
+            }
             if !self.ledger.restore(*number, *origin, raw, *resend_until_ns) {
                 return;
             }
@@ -156,6 +163,17 @@ impl Session {
         let is_new = is_empty || self.resume.session.is_none();
         self.resume.next = if is_new { 0 } else { kept + 1 };
         self.resume.heard = if is_new { 0 } else { self.kept.values().copied().max().unwrap_or(0) };
+    }
+
+    /// The open orders, with what they ask for.
+    fn open(&self, asked: &HashMap<Key, Restored>) -> Vec<(AccountId, Restored)> {
+        let restored = |(origin, shares): (Origin, Option<u32>)| {
+            let Origin { account, user_ref_num, .. } = origin;
+            let asked = asked.get(&(account.0, user_ref_num))?;
+            let original = self.ledger.original_of(account, user_ref_num);
+            Some((account, Restored { shares: shares.unwrap_or(asked.shares), original, ..*asked }))
+        };
+        self.ledger.open_orders().filter_map(restored).collect()
     }
 
     /// The open orders that cannot go on, for a reason that is told.
@@ -237,9 +255,9 @@ pub(super) struct Recovered {
     pub(super) unsent: Vec<(AccountId, Refusal)>,
     /// Orders that are open, or may be.
     pub(super) open: Vec<(AccountId, Restored)>,
-    /// What each account has executed, in ten-thousandths of the currency.
-    pub(super) executed: HashMap<AccountId, u64>,
-    /// The price of each symbol's last trade.
+    /// What each account has executed.
+    pub(super) executed: HashMap<AccountId, Executed>,
+    /// See [`Positions::prices`].
     pub(super) prices: Vec<(Symbol, u64)>,
     /// Open orders that cannot go on with this configuration.
     pub(super) stranded: Vec<Stranded>,
@@ -298,7 +316,7 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Refused { account, reason, raw } => self.refused(account, reason, raw),
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
-                self.positions.told(record.t_ns, account, message);
+                self.positions.told((record.t_ns, record.generation), account, message);
                 self.sequenced(record.worker, account, upstream_sequence, message);
             }
             RecordKind::Sent { account, session, upstream, raw } => {
@@ -325,7 +343,7 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Application { kind: RECORD_CONTROL, payload, .. } => {
                 if let Ok(change) = serde_json::from_slice::<Change>(payload) {
-                    self.change(&change);
+                    self.change(record.t_ns, &change);
                 }
             }
             RecordKind::Application { .. } => {}
@@ -399,10 +417,12 @@ impl<'c> Recovering<'c> {
 
     fn sent(&mut self, session: (Place, u8), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
         let ((place, epoch), (account, number)) = (session, order);
-        let Some(user_ref_num) = new_number(raw) else { return };
-        let last = self.last_sent.entry(account).or_default();
-        *last = user_ref_num.max(*last);
-        self.positions.sent((account.0, user_ref_num), raw);
+        let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
+        if new_number(raw).is_some() {
+            let last = self.last_sent.entry(account).or_default();
+            *last = user_ref_num.max(*last);
+            self.positions.sent((account.0, user_ref_num), raw);
+        }
         let home = (account.0 as usize % self.workers) as u16;
         let origin = Origin { account, user_ref_num, home, received_ns: 0 };
         let resend_until_ns = self.now.resend_until_ns(t_ns, self.limits_of(place.1).resend_age_max_ns);
@@ -456,8 +476,11 @@ impl<'c> Recovering<'c> {
         of_place.chain(self.sessions.get(&place)).any(|session| !session.later.is_empty())
     }
 
-    fn change(&mut self, change: &Change) {
-        let (Change::Kill { account: name, .. } | Change::Limits { account: name, .. }) = change;
+    fn change(&mut self, t_ns: u64, change: &Change) {
+        let name = match change {
+            Change::Kill { account: name, .. } | Change::Limits { account: name, .. } => name,
+            Change::References { prices } => return self.positions.priced(t_ns, prices),
+        };
         let account = name.as_deref().map(self.accounts);
         // An account that is not configured any more has nothing to be changed.
         if account != Some(None) {
@@ -506,10 +529,8 @@ impl<'c> Recovering<'c> {
             stranded.extend(found);
         }
         let mut open = Vec::new();
-        for (origin, shares) in sessions.values().flat_map(|session| session.ledger.open_orders()) {
-            let asked = asked.get(&(origin.account.0, origin.user_ref_num));
-            let left = asked.map(|asked| Restored { shares: shares.unwrap_or(asked.shares), ..*asked });
-            open.extend(left.map(|left| (origin.account, left)));
+        for session in sessions.values() {
+            open.extend(session.open(asked));
         }
         sessions.retain(|(worker, venue), _| *worker < workers && *venue < limits.len());
         let refusal = |((account, user_ref_num), unsent): (Key, Unsent)| {

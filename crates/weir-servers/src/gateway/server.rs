@@ -1,6 +1,7 @@
 //! Starting a gateway, and looking at it from other threads.
 
 use std::{
+    collections::BTreeMap,
     io,
     rc::Rc,
     sync::{
@@ -27,6 +28,7 @@ use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
     application::{Common, Gateway, Parts, Symbols},
+    bounds,
     checks::{Checks, new_risk},
     commands::{Asked, Cancels, Change, Commander, Controls, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
@@ -38,8 +40,9 @@ use super::{
     limits::Limits,
     metrics::Facts,
     notices::{Begun, Notices},
+    positions::Executed,
     recovery::{Moment, Recovered, Recovering},
-    stranded,
+    references, stranded,
     task::{Refusal, Task},
     upstream::{Login, Place, Resume, Upstream},
 };
@@ -51,9 +54,6 @@ use crate::{
         recover,
     },
 };
-
-/// Symbols that have a reference price.
-const REFERENCES_MAX: usize = 16_384;
 
 /// How often the starter looks whether the upstream sessions are there.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -168,7 +168,7 @@ impl Prepared {
             return Err(invalid(stranded::refusal(&recovered.stranded, &config)));
         }
         if !recovered.stranded.is_empty() {
-            common.notices.say(stranded::notice(&recovered.stranded, &config));
+            common.notices.lines().leave(stranded::notice(&recovered.stranded, &config));
         }
         if recovered.venues.len() > VENUES_MAX {
             return Err(invalid(format!(
@@ -185,16 +185,18 @@ impl Prepared {
                     .to_owned(),
             ));
         }
-        let risk = restored_risk(workers, config.accounts.len(), &common.references, &recovered);
+        let of_session = (&recovered, recovery.generation());
+        let risk = restored_risk(workers, config.accounts.len(), &common.references, of_session);
         let ports = handoff::group::<Task>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
         let venues = config.venues.len();
+        let counters = common.counters.clone();
         let shared = Arc::new(Shared {
             common: Arc::new(common),
             hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
             handoff,
-            commander: Commander::new(recovered.controls, senders),
+            commander: Commander::new(recovered.controls, senders).with_counters(counters),
             config,
         });
         let mut sessions = recovered.sessions.into_iter();
@@ -213,6 +215,12 @@ impl Prepared {
         });
         let seats = seats.collect();
         Ok(Self { shared, seats, recovery })
+    }
+
+    /// What the sessions underneath are asked to be; what they have to tell people comes with what the gateway has.
+    fn orders_config(&self) -> OrdersConfig {
+        let lines = self.shared.common.notices.lines().clone();
+        OrdersConfig { lines, ..orders_config(&self.shared.config) }
     }
 
     /// What the sessions begin with, and what makes the part of each worker, once.
@@ -246,7 +254,7 @@ impl GatewayServer {
         let now = Moment { wall_ns: wall.as_nanos() as u64, engine_ns };
         let prepared = Prepared::new(server.workers, config, now)
             .map_err(|source| ServeError::Worker { worker: 0, source })?;
-        let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
+        let (orders, shared) = (prepared.orders_config(), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
         let orders =
             OrdersServer::start_recovered(server, orders, recovery, move |store| Ok(make(store)? as _))?;
@@ -317,7 +325,7 @@ impl LocalGateway {
         // On the simulator both clocks are one.
         let now_ns = time::now().as_nanos();
         let prepared = Prepared::new(1, config, Moment { wall_ns: now_ns, engine_ns: now_ns })?;
-        let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
+        let (orders, shared) = (prepared.orders_config(), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
         let orders =
             LocalOrders::start_recovered(orders, recovery, move |store| Ok(make(store)? as _)).await?;
@@ -387,31 +395,40 @@ pub(super) fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     }
 }
 
-/// What the checks of each worker begin with: what accounts have open and have executed whose limits need it.
+/// What the checks of each worker begin with: what accounts have open and have executed whose limits need it. What was
+/// executed before the session with the clients of this generation counts for nothing any more.
 fn restored_risk(
     workers: usize,
     accounts: usize,
     references: &Arc<References>,
-    recovered: &Recovered,
+    (recovered, generation): (&Recovered, u16),
 ) -> Vec<RiskState> {
     for (symbol, price) in &recovered.prices {
         // As many as there is room for.
         let _ = references.set(*symbol, *price);
     }
-    let mut risk: Vec<RiskState> = (0..workers).map(|_| new_risk(accounts, references)).collect();
-    #[cfg(test)]
-    if super::days::is_planted(super::days::Plant::ExposureNotRebuilt) {
-        return risk;
-    }
     let is_followed = |account: AccountId| {
         let limits = recovered.controls.limits_of(Some(account)).resolve();
         limits.is_ok_and(|limits| limits.needs_orders())
     };
+    let mut open = vec![Vec::new(); workers];
     for (account, order) in recovered.open.iter().filter(|(account, _)| is_followed(*account)) {
-        risk[account.0 as usize % workers].restore(*account, order);
+        open[account.0 as usize % workers].push((*account, *order));
     }
-    for (account, value) in recovered.executed.iter().filter(|(account, _)| is_followed(**account)) {
-        risk[account.0 as usize % workers].restore_executed(*account, *value);
+    let risk_of = |orders: &Vec<_>| new_risk(accounts, orders.len(), references);
+    let mut risk: Vec<RiskState> = open.iter().map(risk_of).collect();
+    #[cfg(test)]
+    if super::days::is_planted(super::days::Plant::ExposureNotRebuilt) {
+        return risk;
+    }
+    for (risk, orders) in risk.iter_mut().zip(&open) {
+        orders.iter().for_each(|(account, order)| risk.restore(*account, order));
+    }
+    let is_counted = |(account, executed): &(&AccountId, &Executed)| {
+        executed.generation == generation && is_followed(**account)
+    };
+    for (account, executed) in recovered.executed.iter().filter(is_counted) {
+        risk[account.0 as usize % workers].restore_executed(*account, executed.value);
     }
     risk
 }
@@ -438,7 +455,7 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
         settled: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         counters: (0..workers).map(|_| Arc::default()).collect(),
         open: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
-        references: Arc::new(References::new(REFERENCES_MAX)),
+        references: Arc::new(references::table(&config.references)),
         troubles: Mutex::new(vec![None; sessions]),
         begun: Mutex::new(vec![Begun::default(); sessions]),
         notices: Notices::new(sessions),
@@ -473,6 +490,7 @@ fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result
         hops: Arc::clone(&shared.hops[worker]),
         upstreams: upstreams.collect(),
         port,
+        bounds: bounds::of(config, shared.common.workers),
         checks: checks(&shared.commander.controls(), config.accounts.len(), risk),
     };
     let gateway = Gateway::new(store, parts);
@@ -526,7 +544,7 @@ impl GatewayControl {
 
     /// The engine's counters.
     pub fn server_stats(&self) -> ServerStats {
-        self.orders.server().stats()
+        crate::stats::of_server(self.orders.server())
     }
 
     /// The sessions underneath.
@@ -630,10 +648,25 @@ impl GatewayControl {
         self.shared.commander.change_limits(id, account, |limits| limits.with(changes))
     }
 
-    /// Lines that people should see, as they come up: sessions that exchanges have begun anew and the like. They are
-    /// few, and whoever does not take them loses some. Once.
+    /// The symbols that have a reference price, in units of the currency.
+    pub fn references(&self) -> BTreeMap<String, f64> {
+        let all = self.shared.common.references.all().into_iter();
+        all.map(|(symbol, price)| (symbol.to_string(), references::units(price))).collect()
+    }
+
+    /// Sets reference prices of symbols, in units of the currency, or takes them away. They hold until the next trade.
+    ///
+    /// # Errors
+    /// In words: no symbol, no price, no room for more symbols, or the change cannot be kept.
+    pub fn set_references(&self, prices: BTreeMap<String, Option<f64>>) -> Result<(), String> {
+        references::reserve(&self.shared.common.references, &references::resolve(&prices)?)?;
+        self.shared.commander.change(None, &Change::References { prices })
+    }
+
+    /// Lines that people should see, as they come up: sessions with exchanges that are lost and the like. They are few,
+    /// and whoever does not take them loses some. Once.
     pub fn notices(&self) -> Option<Receiver<String>> {
-        self.shared.common.notices.take()
+        self.orders.lines()
     }
 
     /// Starts draining: the session with clients can be joined again after the next start.
@@ -665,6 +698,8 @@ impl GatewayControl {
             upstream_received: count(|counters| &counters.upstream_received),
             upstream_sent: count(|counters| &counters.upstream_sent),
             unmatched: count(|counters| &counters.unmatched),
+            malformed: count(|counters| &counters.malformed),
+            lines_left_out: count(|counters| &counters.lines_left_out),
             without_order: count(|counters| &counters.without_order),
             too_long: count(|counters| &counters.too_long),
             resent: count(|counters| &counters.resent),

@@ -1,10 +1,10 @@
 //! What one worker hands to another: a value of 128 bytes that travels through the rings as it is, without memory of
 //! its own.
 
-use weir_engine::handoff::Priority;
 use weir_proto::ouch::ClientOrderId;
 
 use super::config::{VENUES_MAX, WORKERS_MAX};
+use crate::overflow::{Handed, Role};
 
 /// Longest message a task carries, appendage included.
 pub(super) const MESSAGE_BYTES_MAX: usize = 96;
@@ -27,13 +27,13 @@ pub(super) enum Kind {
     Room,
 }
 
-impl Kind {
-    /// Answers overtake requests, so that what is under way comes to an end. A cancel of everything comes behind the
-    /// orders it is about.
-    pub(super) fn lane(self) -> Priority {
-        match self {
-            Kind::Order | Kind::CancelAll => Priority::Request,
-            Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => Priority::Response,
+impl Handed for Task {
+    /// A cancel of everything comes behind the orders it is about.
+    fn role(&self) -> Role {
+        match self.kind {
+            Kind::Order => Role::Message(self.account),
+            Kind::CancelAll => Role::CancelAll(self.account),
+            Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => Role::Response,
         }
     }
 }

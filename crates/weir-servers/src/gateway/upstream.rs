@@ -1,9 +1,9 @@
 //! One upstream session: the connection to an exchange, its login, its heartbeats, and what happens when it is lost.
 //!
 //! Two tasks: one receives and watches the clock, one sends. Clients' messages collect in a buffer; the sender takes
-//! all of it, waits until the journal has what it names, and hands it over in one piece. Logins, heartbeats and cancels
-//! of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in their
-//! places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
+//! all of it, waits until the journal has what it names, and hands it over, in pieces if it is much. Logins, heartbeats
+//! and cancels of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in
+//! their places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
 
 mod cancels;
 mod expiring;
@@ -41,7 +41,8 @@ use super::{
     expiry::Untold,
     hops::Hop,
     joining::{Doubtful, Joining, LoginOutcome},
-    ledger::{Ledger, Sending},
+    ledger::{Ledger, Sending, traded_order},
+    notices::NoticeKind,
     task::{MESSAGE_BYTES_MAX, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
@@ -116,6 +117,8 @@ pub(super) enum Ended {
     NoNumbers,
     #[error("the exchange was silent")]
     Silent,
+    #[error("another worker does not take the answers, and they are asked for again")]
+    Behind,
     #[error("the exchange did not answer the login")]
     NoLogin,
     #[error("the exchange does not give what comes next of its session, or somebody was logged in")]
@@ -167,10 +170,12 @@ pub(super) struct Upstream {
     /// connection. No account stands for all.
     mass_cancels: RefCell<BTreeMap<Option<AccountId>, PendingMassCancel>>,
     /// Orders that have ended here, of which clients are to be told.
-    untold: Untold,
-    /// Orders were too old to be sent again when the session came up: see `refuse_stale`. An answer to this number, or
-    /// a later one, shows that it is time.
+    pub(super) untold: Untold,
+    /// Orders were not sent again, because they were too old or are to be cancelled: see `refuse_stale`. An answer to
+    /// this number, or a later one, shows that it is time.
     stale: Cell<Option<u32>>,
+    /// Orders up to this number that wait to be sent may be over, and are not sent then.
+    taken_back: Cell<u32>,
     flush: Signal,
 }
 
@@ -203,6 +208,7 @@ impl Upstream {
             mass_cancels: RefCell::default(),
             untold: Untold::default(),
             stale: Cell::default(),
+            taken_back: Cell::new(0),
             flush: Signal::default(),
         }
     }
@@ -268,6 +274,11 @@ impl Upstream {
     pub(super) fn is_idle(&self) -> bool {
         let waits = |waiting: &RefCell<Waiting>| waiting.borrow().messages > 0;
         self.ledger.borrow().unanswered() == 0 && !waits(&self.waiting) && !waits(&self.urgent)
+    }
+
+    /// Whether clients are to be told that orders have ended here.
+    pub(super) fn has_untold(&self) -> bool {
+        !self.untold.borrow().is_empty()
     }
 
     /// Says good-bye and lets the connection go.
@@ -457,6 +468,7 @@ impl Upstream {
             LoginOutcome::Continued => {}
             LoginOutcome::Gap(messages) => {
                 gateway.counters.missed.add(messages);
+                gateway.tell_gap(self, messages, (session, next));
                 self.next.set(next);
             }
             LoginOutcome::Proven => return Err(Ended::Proven),
@@ -480,6 +492,9 @@ impl Upstream {
         payload: &[u8],
         now: Instant,
     ) -> Result<(), Ended> {
+        if gateway.is_full() {
+            return Err(Ended::Behind);
+        }
         let counters = &gateway.counters;
         counters.upstream_received.add(1);
         counters.taken.add(1);
@@ -495,8 +510,9 @@ impl Upstream {
         self.prove(|joining| joining.heard(sequence, is_answer))?;
         self.next.set(sequence + 1);
         let Ok((message, _)) = decoded else {
-            counters.unmatched.add(1);
+            counters.malformed.add(1);
             counters.passed.add(1);
+            gateway.tell_malformed(self, sequence, payload);
             return Ok(());
         };
         if let Outbound::AccountQueryResponse { next_user_ref_num, .. } = message {
@@ -549,12 +565,18 @@ impl Upstream {
         let Some(answer) = answer else {
             gateway.counters.unmatched.add(u64::from(message.user_ref_num().is_some()));
             gateway.counters.passed.add(1);
+            if traded_order(message).is_some() {
+                // Somebody has to settle that: the journal keeps it, and people are told.
+                gateway.log_stray(self.sent_key(), sequence, raw);
+                gateway.tell_unknown(self, message);
+            }
             return;
         };
         if answer.is_overfill {
             // What was traded was traded, whatever went wrong: the client is told, and so are people.
             gateway.counters.overfills.add(1);
-            gateway.notice(self, "the exchange has executed more shares of an order than were left of it");
+            let what = format_args!("the exchange has executed more shares of an order than were left of it");
+            gateway.notice(self, NoticeKind::Overfill, what);
         }
         if answer.sent_ns > 0 {
             gateway.record(Hop::Upstream, now.as_nanos().saturating_sub(answer.sent_ns));
@@ -572,7 +594,7 @@ impl Upstream {
     #[cold]
     fn is_delivered(&self, message: &Outbound, sequence: u64) -> bool {
         let account = message.user_ref_num().and_then(|number| self.ledger.borrow().account_of(number));
-        // Of an order that is over, everything was delivered: its end was.
+        // Of an order so old that nobody knows whose it was, everything was delivered.
         account.is_none_or(|account| self.delivered.get(&account).is_some_and(|until| sequence <= *until))
     }
 
@@ -583,7 +605,8 @@ impl Upstream {
             let mut urgent = self.urgent.borrow_mut();
             // Before anything else, and whatever the journal does: their clients were told that they are over.
             urgent.messages += ledger.cancel_given_up(&mut urgent.bytes);
-            let again = ledger.resend(now.as_nanos(), &mut waiting.bytes);
+            let withheld = |number, account| self.withheld(number, account);
+            let again = ledger.resend(now.as_nanos(), withheld, &mut waiting.bytes);
             self.stale.set(ledger.has_stale().then_some(ledger.last_number().saturating_add(1)));
             waiting.messages += again;
             waiting.through = ledger.last_number();
@@ -598,6 +621,7 @@ impl Upstream {
         gateway.counters.resent.add(again);
         self.is_up.set(true);
         gateway.show(self);
+        gateway.tell_up(self, again);
         self.flush.raise();
     }
 
@@ -618,6 +642,7 @@ impl Upstream {
         *self.urgent.borrow_mut() = Waiting::default();
         self.answer_due.set(None);
         self.handed_here.set(0);
+        self.taken_back.set(0);
         self.flush.wake();
         let was_up = self.is_up.replace(false);
         gateway.show(self);
@@ -630,7 +655,8 @@ pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
     let mut backoff = Backoff::new(time::now().as_nanos() ^ (upstream.index as u64) << 32);
     loop {
         let ended = upstream.attempt(&gateway).await;
-        if upstream.go_down(&gateway) {
+        let was_up = upstream.go_down(&gateway);
+        if was_up {
             backoff.reset();
         }
         // What the end of the connection has left.
@@ -640,7 +666,7 @@ pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
             joining.refused();
             upstream.joining.set(joining);
         }
-        gateway.tell_trouble(&upstream, &ended);
+        gateway.tell_trouble(&upstream, &ended, was_up);
         time::sleep(backoff.next()).await;
     }
 }

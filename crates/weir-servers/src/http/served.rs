@@ -3,7 +3,7 @@
 use std::{io, rc::Rc, time::SystemTime};
 
 use weir_engine::{
-    Outgoing,
+    SendBuf,
     fs::{File, FilePart, Metadata},
 };
 use weir_proto::http1::{
@@ -131,7 +131,7 @@ impl FileSlice {
     }
 
     /// The bytes as something that can be sent, if they are in memory.
-    pub(super) fn to_outgoing(&self) -> Option<Outgoing> {
+    pub(super) fn to_send_buf(&self) -> Option<SendBuf> {
         match &self.file.content {
             Content::Memory(bytes) if self.length == self.file.bytes => Some(Rc::clone(bytes).into()),
             Content::Memory(_) => self.in_memory().map(|bytes| bytes.to_vec().into()),

@@ -15,7 +15,7 @@ use rustix::{
     fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
     io::Errno,
 };
-use weir_engine::{Outgoing, fs::FilePart};
+use weir_engine::{SendBuf, fs::FilePart};
 use weir_proto::content::Content;
 
 use super::config::LargeContent;
@@ -67,11 +67,11 @@ impl Stored {
     }
 
     /// At most so many bytes from `offset` on.
-    pub(super) fn piece(self, offset: usize, length_max: usize) -> Outgoing {
+    pub(super) fn piece(self, offset: usize, length_max: usize) -> SendBuf {
         match self {
             Stored::Memory(bytes) => {
                 let rest = bytes.get(offset..).unwrap_or_default();
-                Outgoing::Static(&rest[..rest.len().min(length_max)])
+                SendBuf::Static(&rest[..rest.len().min(length_max)])
             }
             Stored::Pages(part) => part.slice(offset, length_max).into(),
         }
@@ -131,8 +131,8 @@ mod tests {
         for large in [LargeContent::Memory, LargeContent::PageCache] {
             let stored = Stored::new(vec![7; 40_000], large);
             let length = |offset, length_max| match stored.piece(offset, length_max) {
-                Outgoing::Static(bytes) => bytes.len(),
-                Outgoing::File(part) => part.len(),
+                SendBuf::Static(bytes) => bytes.len(),
+                SendBuf::File(part) => part.len(),
                 other => panic!("{other:?} lies nowhere for ever"),
             };
             assert_eq!(length(0, usize::MAX), 40_000);

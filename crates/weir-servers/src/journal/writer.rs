@@ -197,6 +197,11 @@ impl Journal {
         self.failure.borrow().is_some()
     }
 
+    /// Why it has failed, if it has.
+    pub fn failure(&self) -> Option<JournalError> {
+        self.check().err()
+    }
+
     /// Has `callback` called after each commit with the number of the last durable record, on the worker's thread. It
     /// may append. At level `none` there are no commits: what is appended is durable when `append` returns.
     pub fn on_durable(&self, callback: Box<dyn Fn(Lsn)>) {

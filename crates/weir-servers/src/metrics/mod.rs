@@ -39,7 +39,7 @@ pub struct Plain {
 
 impl Plain {
     fn stats(&self) -> ServerStats {
-        let mut stats = self.control.stats();
+        let mut stats = crate::stats::of_server(&self.control);
         self.node.iter().for_each(|node| node(&mut stats));
         stats
     }

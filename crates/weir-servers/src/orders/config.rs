@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use weir_engine::time::Instant;
 use weir_proto::soup::{Name, Timing};
 
-use super::login;
+use super::{lines::Lines, login};
 use crate::journal::{
     Level, SEGMENT_BYTES_DEFAULT,
     faults::{Operation, Verdict},
@@ -69,6 +69,8 @@ pub struct OrdersConfig {
     pub journal_faults: Option<fn(u16, &Operation) -> Verdict>,
     /// Nanoseconds since 1970 at an instant of the engine's clock, for time stamps alone; `None`: the kernel's clock.
     pub wall_clock: Option<fn(Instant) -> u64>,
+    /// Where workers leave what people should hear of: that a journal has failed, and what the application adds.
+    pub lines: Lines,
     /// `GATEWAY` or `EXCHANGE`.
     pub node: &'static str,
 }
@@ -94,6 +96,7 @@ impl OrdersConfig {
             on_panic: Some(|| std::process::abort()),
             journal_faults: None,
             wall_clock: None,
+            lines: Lines::default(),
             node: "EXCHANGE",
         }
     }

@@ -116,6 +116,7 @@ async fn greet(
             Ok(None) => {}
             Err(error) => {
                 store.counters().count_protocol_error(error.kind());
+                deadline.until(until, say_last(&stream, &fault(error.kind()))).await;
                 return None;
             }
         }
@@ -164,8 +165,12 @@ fn first_login(
 async fn refuse(stream: Stream, reason: LoginReject) {
     let mut frame = Vec::new();
     reason.encode(&mut frame);
-    if stream.send_slice(&frame).await.is_ok() {
-        linger(&stream).await;
+    say_last(&stream, &frame).await;
+}
+
+async fn say_last(stream: &Stream, frame: &[u8]) {
+    if stream.send_slice(frame).await.is_ok() {
+        linger(stream).await;
     }
 }
 
@@ -222,7 +227,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     }
     let is_told = match ending {
         Ending::Broken(label) => {
-            store.shared.protocol_errors.note(account, label);
+            store.note_fault(account, label);
             tell_fault(&store, &session, label)
         }
         _ => false,
@@ -371,9 +376,14 @@ async fn tell_failure(store: &SessionStore, session: &Session) {
 /// Says to a client that broke the protocol how it did, unless it has to hear other things first. That acknowledges
 /// nothing.
 fn tell_fault(store: &SessionStore, session: &Session, label: &str) -> bool {
+    session.is_live() && session.push(&fault(label), store.tick())
+}
+
+/// Says how the protocol was broken.
+fn fault(label: &str) -> Vec<u8> {
     let mut frame = Vec::new();
     encode_frame(DEBUG, format!("this connection is ended: {label}").as_bytes(), &mut frame);
-    session.is_live() && session.push(&frame, store.tick())
+    frame
 }
 
 /// How a connection ended.
@@ -602,7 +612,8 @@ fn message(
     let message = match Inbound::decode(raw) {
         Ok(message) => message,
         Err(error) if error.kind == DecodeErrorKind::Unsupported => {
-            refuse_unsupported(store, account, raw, error.label());
+            store.shared.protocol_errors.note(account, error.label());
+            refuse_unsupported(store, application, account, raw, now);
             return Ok(());
         }
         Err(error) => return Err(error.label()),
@@ -616,6 +627,8 @@ fn message(
             return Ok(());
         }
         Inbound::AccountQuery => {
+            // Who does not know its numbers can do nothing else.
+            let _ = application.on_other(account, now);
             store.answer_query(store.slot(account));
             return Ok(());
         }
@@ -635,12 +648,18 @@ fn message(
 
 /// A message of the protocol that nothing here does: it is refused like an order, under the number it brings.
 #[cold]
-fn refuse_unsupported(store: &SessionStore, account: AccountId, raw: &[u8], label: &'static str) {
-    store.shared.protocol_errors.note(account, label);
+fn refuse_unsupported(
+    store: &SessionStore,
+    application: &dyn Application,
+    account: AccountId,
+    raw: &[u8],
+    now: Instant,
+) {
     let number = raw[1..].first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
     match store.judge(store.slot(account), number) {
         NumberVerdict::New | NumberVerdict::Exhausted => {
-            store.reject(account, number, reject_reason::OTHER, ClientOrderId([b' '; 14]));
+            let reason = application.on_other(account, now).err().unwrap_or(reject_reason::OTHER);
+            store.reject(account, number, reason, ClientOrderId([b' '; 14]));
         }
         NumberVerdict::Retransmission => store.counters().duplicates_ignored.add(1),
     }

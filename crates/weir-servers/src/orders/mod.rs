@@ -52,6 +52,7 @@ mod clock;
 mod config;
 mod connection;
 mod counters;
+mod lines;
 mod login;
 mod pump;
 mod records;
@@ -70,11 +71,13 @@ use weir_trading::AccountId;
 
 pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo_accounts};
 pub use counters::NodeCounters;
+pub use lines::Lines;
 pub use login::{hash_password, is_password_hash};
 pub use recovery::{AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover};
 pub use server::{LocalOrders, OrdersControl, OrdersServer};
 pub use store::SessionStore;
 
+pub(crate) use lines::Budget;
 pub(crate) use worker::until_draining;
 
 /// Kinds of journal records from here on are the application's own ([`SessionStore::log`]); those below are this
@@ -90,6 +93,13 @@ pub trait Application: 'static {
     /// A message of a client. Enters and replaces come with new numbers only: retransmissions are dropped before, and
     /// account queries are answered before. `raw` is the whole message as it came, `now` the time of its receive.
     fn on_message(&self, account: AccountId, message: ouch::Inbound<'_>, raw: &[u8], now: Instant);
+
+    /// A message of a client that is dealt with before it comes here: an account query, which is answered whatever this
+    /// says, or one that is not supported, which is refused with this reason if there is one.
+    fn on_other(&self, account: AccountId, now: Instant) -> Result<(), u16> {
+        let _ = (account, now);
+        Ok(())
+    }
 
     /// Whether more may be read from this client. Asked before each message.
     fn is_ready(&self, account: AccountId) -> bool {
@@ -118,6 +128,9 @@ pub trait Application: 'static {
     fn emits_on_disconnect(&self) -> bool {
         true
     }
+
+    /// The worker's journal has failed: nothing that is emitted from now on is sent.
+    fn on_journal_failed(&self) {}
 
     /// The server drains: no more messages of clients will come. Tasks of the application have to end soon.
     fn on_drain(&self) {}

@@ -45,6 +45,8 @@ pub struct Record<'a> {
     pub worker: u16,
     /// When it was written, in nanoseconds since 1970.
     pub t_ns: u64,
+    /// In which session with the clients, counted from 0; 0 where the record does not say.
+    pub generation: u16,
     /// What it is.
     pub kind: RecordKind<'a>,
 }
@@ -170,7 +172,7 @@ impl Recovery {
     }
 
     /// How many sessions have ended before this one.
-    pub(super) fn generation(&self) -> u16 {
+    pub(crate) fn generation(&self) -> u16 {
         self.generation
     }
 
@@ -202,6 +204,7 @@ impl Recovery {
     ) -> Result<(), String> {
         self.records += 1;
         let malformed = || format!("the payload of kind {} is not what it has to be", record.kind);
+        let mut generation = 0;
         let kind = match record.kind {
             records::SEQUENCED => {
                 let found = records::sequenced(record.payload).ok_or_else(malformed)?;
@@ -209,6 +212,7 @@ impl Recovery {
                 let Some(&account) = names.get(&found.name.folded()) else { return Ok(()) };
                 self.accounts[account.0 as usize].take_sequenced(&found, record.worker, position);
                 self.generation = self.generation.max(found.generation);
+                generation = found.generation;
                 RecordKind::Sequenced {
                     account,
                     sequence: found.sequence,
@@ -225,6 +229,7 @@ impl Recovery {
                     self.accounts[account.0 as usize].raise(number);
                 }
                 let records::Inbound { upstream, raw, .. } = found;
+                generation = found.generation;
                 match record.kind {
                     records::REFUSED => {
                         let reason = u16::try_from(upstream).map_err(|_| malformed())?;
@@ -246,7 +251,7 @@ impl Recovery {
             },
             unknown => return Err(format!("kind {unknown} is not known")),
         };
-        visit(&Record { worker: record.worker, t_ns: record.t_ns, kind });
+        visit(&Record { worker: record.worker, t_ns: record.t_ns, generation, kind });
         Ok(())
     }
 }

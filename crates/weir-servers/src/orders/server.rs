@@ -188,6 +188,11 @@ impl OrdersControl {
         errors.map(|(account, kind, count)| (name(account), kind, count)).collect()
     }
 
+    /// Lines that people should see, as they come up. They are few, and whoever does not take them loses some. Once.
+    pub fn lines(&self) -> Option<mpsc::Receiver<String>> {
+        self.shared.config.lines.take()
+    }
+
     /// Name of the session that clients can join.
     pub fn session(&self) -> Name<10> {
         self.shared.session

@@ -18,12 +18,13 @@ use super::{
     AccountConfig, Application, CutOff, NodeCounters, RECORD_KIND_APPLICATION, Recovery, Waiting,
     account::{Account, Slot},
     clock::Clock,
+    lines::Budget,
     records,
     retransmit::Mark,
     session::{End, Session},
     worker::Shared,
 };
-use crate::journal::{Journal, JournalReader, Lsn};
+use crate::journal::{Journal, JournalError, JournalReader, Lsn};
 use crate::notify::Notify;
 
 /// Reads of old messages that one worker has under way at a time; more wait for their turn.
@@ -49,6 +50,8 @@ pub struct SessionStore {
     undurable: RefCell<VecDeque<Undurable>>,
     /// Memory of the accounts that one commit concerns.
     touched: Cell<Vec<AccountId>>,
+    /// Lines about clients that broke the protocol.
+    faults: Budget,
     /// Nothing can be acknowledged any more.
     failed: Cell<bool>,
     pub(super) draining: Cell<bool>,
@@ -104,6 +107,7 @@ impl SessionStore {
             frame: Cell::default(),
             undurable: RefCell::default(),
             touched: Cell::default(),
+            faults: Budget::default(),
             failed: Cell::new(false),
             draining: Cell::new(false),
             settled: Cell::new(false),
@@ -398,12 +402,9 @@ impl SessionStore {
             );
             let message = &frame[soup::HEADER_BYTES..];
             let parts = [&head[..], message];
-            match self.append_record(records::SEQUENCED, account.0, &parts) {
-                Some((lsn, position)) => {
-                    state.index.note(sequence, self.worker as u16, position);
-                    self.undurable.borrow_mut().push_back(Undurable { lsn, account, end });
-                }
-                None => self.fail(),
+            if let Some((lsn, position)) = self.append_record(records::SEQUENCED, account.0, &parts) {
+                state.index.note(sequence, self.worker as u16, position);
+                self.undurable.borrow_mut().push_back(Undurable { lsn, account, end });
             }
         }
         let keep = state.kept_from();
@@ -414,15 +415,10 @@ impl SessionStore {
         if self.journal.is_none() {
             return 0;
         }
-        match self.append_record(kind, session, parts) {
-            Some((lsn, _)) => lsn,
-            None => {
-                self.fail();
-                Lsn::MAX
-            }
-        }
+        self.append_record(kind, session, parts).map_or(Lsn::MAX, |(lsn, _)| lsn)
     }
 
+    /// `None`: the journal has no place for it, now or before, and everybody is told.
     fn append_record(
         &self,
         kind: u8,
@@ -434,7 +430,8 @@ impl SessionStore {
             return None;
         }
         let time_ns = self.clock.epoch_ns(self.now());
-        self.journal.as_ref()?.append(kind, session, time_ns, parts).ok()
+        let outcome = self.journal.as_ref()?.append(kind, session, time_ns, parts);
+        outcome.inspect_err(|error| self.fail(error)).ok()
     }
 
     /// Sends the frame that was appended last and ends at `end`, if its connection has got everything before it.
@@ -472,8 +469,8 @@ impl SessionStore {
             self.send_durable(slot);
         }
         self.touched.set(touched);
-        if self.is_failed() {
-            self.fail();
+        if let Some(error) = self.journal.as_ref().and_then(|journal| journal.failure()) {
+            self.fail(&error);
         }
     }
 
@@ -525,12 +522,20 @@ impl SessionStore {
 
     /// The journal has failed, or did not take a record: every connection ends, and nobody can log in any more.
     #[cold]
-    pub(super) fn fail(&self) {
+    pub(super) fn fail(&self, error: &JournalError) {
         if self.failed.replace(true) {
             return;
         }
+        // What comes too late in a drain is no failure of the disk's.
+        if !matches!(error, JournalError::Closed) {
+            let line = format!("worker {}: the journal has failed: {error}", self.worker);
+            self.shared.config.lines.leave(line);
+        }
         if let Some(journal) = &self.journal {
             journal.counters().failed();
+        }
+        if let Some(application) = self.application() {
+            application.on_journal_failed();
         }
         for slot in self.slots() {
             // The connection of an account that is being written to looks for itself.
@@ -540,6 +545,16 @@ impl SessionStore {
                 session.end(End::CutOff(CutOff::JournalFailed));
             }
         }
+    }
+
+    /// A client broke the protocol: it is counted, and people are told.
+    #[cold]
+    pub(super) fn note_fault(&self, account: AccountId, label: &'static str) {
+        self.shared.protocol_errors.note(account, label);
+        let name = &self.account(account).name;
+        let line = || format!("worker {}: {name} broke the protocol and is cut off: {label}", self.worker);
+        let times = (self.now().as_nanos(), Budget::EVERY_NS);
+        self.faults.tell(&self.shared.config.lines, times, line);
     }
 
     #[cold]

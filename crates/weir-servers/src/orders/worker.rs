@@ -302,9 +302,7 @@ impl Worker {
         if let Some(journal) = journal {
             let failing = Rc::clone(&store);
             spawn(async move {
-                if until_draining(async { _ = journal.failed().await }).await {
-                    failing.fail();
-                }
+                until_draining(async { failing.fail(&journal.failed().await) }).await;
             });
         }
         // Whose runtime it is decides what a panic in it means.

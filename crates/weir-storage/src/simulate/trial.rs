@@ -169,6 +169,7 @@ mod tests {
             message_bytes: 4_096,
             idle_connections: 0,
             workers: 1,
+            accept: String::new(),
             load_workers: 1,
             load_cpus: Vec::new(),
             server_cpus: Vec::new(),

@@ -47,6 +47,7 @@ pub fn study() -> NewStudy {
             message_bytes: 64,
             idle_connections: 0,
             workers: 1,
+            accept: String::new(),
             load_workers: 1,
             load_cpus: Vec::new(),
             server_cpus: Vec::new(),
@@ -71,10 +72,12 @@ pub fn study() -> NewStudy {
         published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
+        contrasts: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),
         missing_cells: Vec::new(),
+        whole_trials: Vec::new(),
     };
     NewStudy {
         spec,

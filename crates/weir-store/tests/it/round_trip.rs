@@ -96,15 +96,15 @@ fn blocks_are_read_on_from_where_somebody_was() {
     let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
     let session = store.begin_session().expect("a session begins");
     let reader = Store::open_read_only(&folder).expect("it can be read while it is written");
-    assert!(reader.blocks_after(0).expect("none yet").is_empty());
+    assert!(reader.blocks_after(0, 9).expect("none yet").is_empty());
     let mut last = 0;
     for number in 0..3 {
         store.append_block(session, &block(number, 0), 1).expect("a block is stored");
-        let new = reader.blocks_after(last).expect("blocks");
+        let new = reader.blocks_after(last, 9).expect("blocks");
         assert_eq!(new.iter().map(|(_, block)| block.key.block).collect::<Vec<_>>(), [number]);
         last = new[0].0;
     }
-    assert!(reader.blocks_after(last).expect("nothing new").is_empty());
+    assert!(reader.blocks_after(last, 9).expect("nothing new").is_empty());
 }
 
 #[test]
@@ -215,6 +215,7 @@ fn result(complete: bool) -> StudyResult {
         oversubscribed: Vec::new(),
         answers: Vec::new(),
         grids: Vec::new(),
+        contrasts: Vec::new(),
         overviews: Vec::new(),
         latency_ladders: Vec::new(),
         connection_costs: None,

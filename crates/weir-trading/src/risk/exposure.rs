@@ -28,7 +28,7 @@ pub(super) struct OpenOrder {
 }
 
 impl OpenOrder {
-    fn value(&self) -> u64 {
+    pub(super) fn value(&self) -> u64 {
         value(self.price, self.leaves)
     }
 }
@@ -128,12 +128,12 @@ impl OpenOrders {
                 self.lessen(account, modified.user_ref_num, leaves.saturating_sub(modified.quantity))
             }
             Outbound::Executed(executed) => {
-                let Some(order) = self.find(account, executed.user_ref_num) else { return Change::default() };
-                let symbol = order.symbol;
-                // What was open at the order's price is now held at the trade's.
+                let symbol = self.find(account, executed.user_ref_num).map(|order| order.symbol);
+                // What was open at the order's price is now held at the trade's. Of an order that is over nothing was
+                // open, and it was traded all the same.
                 let change = self.lessen(account, executed.user_ref_num, executed.quantity);
                 let more = change.more.saturating_add(value(executed.price, executed.quantity));
-                Change { more, traded: Some((symbol, executed.price)), ..change }
+                Change { more, traded: symbol.map(|symbol| (symbol, executed.price)), ..change }
             }
             Outbound::Replaced(replaced) => {
                 let Some(original) = self.place(account, replaced.original_user_ref_num) else {
@@ -153,7 +153,12 @@ impl OpenOrders {
                     price,
                     leaves: replaced.quantity,
                 };
-                self.replace(original, order)
+                let change = self.replace(original, order);
+                if replaced.order_state != b'D' {
+                    return change;
+                }
+                let end = self.end(account, replaced.user_ref_num);
+                Change { more: change.more + end.more, less: change.less + end.less, traded: None }
             }
             _ => Change::default(),
         }

@@ -19,9 +19,9 @@ pub struct RiskLimits {
     pub fat_finger_basis_points: Option<u32>,
     /// Shares of one order.
     pub shares_max: Option<u32>,
-    /// Value of one order.
+    /// Value of one order. One at any price counts at the symbol's reference price, and is refused without one.
     pub notional_max: Option<u64>,
-    /// Value of the account's live orders and of its executions together.
+    /// Value of the account's live orders and of its executions together. An order at any price as above.
     pub exposure_max: Option<u64>,
     /// Symbols the account may not trade.
     pub restricted: Vec<Symbol>,
@@ -45,13 +45,14 @@ impl Asked {
         Self { symbol, quantity: replace.quantity, price: replace.price, reference }
     }
 
-    /// What a share counts for: an order at any price counts at the reference price, or for nothing without one.
-    pub(super) fn price_counted(&self) -> u64 {
-        if admit::is_market(self.price) { self.reference.unwrap_or(0) } else { self.price }
+    /// What a share counts for: an order at any price counts at the reference price. `None`: there is none.
+    pub(super) fn price_counted(&self) -> Option<u64> {
+        if admit::is_market(self.price) { self.reference } else { Some(self.price) }
     }
 
-    pub(super) fn value(&self) -> u64 {
-        value(self.price_counted(), self.quantity)
+    /// What it is worth; `None`: nobody knows.
+    pub(super) fn value(&self) -> Option<u64> {
+        self.price_counted().map(|price| value(price, self.quantity))
     }
 }
 
@@ -80,7 +81,7 @@ impl RiskLimits {
         if self.is_too_far(asked) {
             return Err(reject_reason::RISK_FAT_FINGER);
         }
-        if self.notional_max.is_some_and(|max| asked.value() > max) {
+        if self.notional_max.is_some_and(|max| asked.value().is_none_or(|value| value > max)) {
             return Err(reject_reason::NOTIONAL_EXCEEDED);
         }
         Ok(())

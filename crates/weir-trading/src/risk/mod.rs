@@ -4,7 +4,8 @@
 //! Only new orders and replacements are checked. **Cancels and modifications are not**: whatever an account is not
 //! allowed any more, it may always get out. The rates come first, so that a refused order uses them too. A
 //! replacement does not say what it is about; that is known of orders that passed these checks while a limit that
-//! needs it was set, and what is not known is not held against it.
+//! needs it was set, and what is not known is not held against it. But where a value is limited, what is at any price
+//! and has no reference price is refused: it may be worth anything.
 //!
 //! Exposure is the value of an account's live orders plus that of what it executed since the state was made, and of
 //! both as much from before as it was given ([`RiskState::restore`], [`RiskState::restore_executed`]); rates and
@@ -79,6 +80,9 @@ pub struct Restored {
     pub price: u64,
     /// Shares that may still execute.
     pub shares: u32,
+    /// Of a replacement that the venue has not answered: the account's number of the order it is to replace. That order
+    /// is to be restored before.
+    pub original: Option<u32>,
 }
 
 /// One account, made when it is first checked against a limit.
@@ -108,10 +112,11 @@ impl Account {
         if self.port.take(now_ns, rate) { Ok(()) } else { Err(reject_reason::RISK_PORT_MESSAGE_RATE) }
     }
 
-    /// Whether so much more stays within the maximum.
-    fn check_exposure(&self, max: Option<u64>, more: u64) -> Result<(), u16> {
-        let after = self.exposure.saturating_add(more);
-        if max.is_some_and(|max| after > max) { Err(reject_reason::RISK_AGGREGATE_EXPOSURE) } else { Ok(()) }
+    /// Whether so much more stays within the maximum; nobody knows how much `None` is.
+    fn check_exposure(&self, max: Option<u64>, more: Option<u64>) -> Result<(), u16> {
+        let after = more.map(|more| self.exposure.saturating_add(more));
+        let is_beyond = |max: u64| after.is_none_or(|after| after > max);
+        if max.is_some_and(is_beyond) { Err(reject_reason::RISK_AGGREGATE_EXPOSURE) } else { Ok(()) }
     }
 }
 
@@ -164,20 +169,36 @@ impl RiskState {
         }
     }
 
-    /// Takes in an order that passed before this state was made and is open, without checking it.
+    /// Counts a message that asks for no order and costs as much against the rate of the account; if it is one too
+    /// many, the reason of the reject.
+    pub fn count(&mut self, now_ns: u64, account: AccountId) -> Result<(), u16> {
+        let rate = self.limits_of(account).port_rate;
+        match (rate, self.accounts.get_mut(account.index())) {
+            (Some(_), Some(place)) => {
+                place.get_or_insert_with(|| Box::new(Account::new())).take(now_ns, rate)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in an order that passed before this state was made and is open, without checking it. Where there is no
+    /// room to follow it, it counts for good: no limit is passed because of that.
     pub fn restore(&mut self, account: AccountId, order: &Restored) {
         let Some(place) = self.accounts.get_mut(account.index()) else { return };
-        if self.open.is_full() {
-            return;
-        }
         let reference = self.references.get(order.symbol);
-        let more = self.open.insert(OpenOrder {
+        let open = OpenOrder {
             account,
             user_ref_num: order.user_ref_num,
             symbol: order.symbol,
             price: if admit::is_market(order.price) { reference.unwrap_or(0) } else { order.price },
             leaves: order.shares,
-        });
+        };
+        let chained = order.original.and_then(|original| self.open.insert_replacement(original, open));
+        let more = match chained {
+            Some(more) => more,
+            None if self.open.is_full() => open.value(),
+            None => self.open.insert(open),
+        };
         let state = place.get_or_insert_with(|| Box::new(Account::new()));
         state.exposure = state.exposure.saturating_add(more);
     }
@@ -192,7 +213,7 @@ impl RiskState {
 
     /// Follows what the venue says to an account, in the account's own numbers.
     pub fn follow(&mut self, account: AccountId, message: &Outbound) {
-        if self.open.is_empty() {
+        if self.open.is_empty() && !matches!(message, Outbound::Executed(_)) {
             return;
         }
         let change = self.open.follow(account, message);
@@ -301,8 +322,9 @@ impl RiskState {
             return state.check_exposure(limits.exposure_max, asked.value());
         };
         let original = replace.original_user_ref_num;
-        let more = self.open.more_with(account, original, asked.value()).unwrap_or_default();
-        if more > 0 {
+        let value = asked.value();
+        let more = value.map(|value| self.open.more_with(account, original, value).unwrap_or_default());
+        if more != Some(0) {
             state.check_exposure(limits.exposure_max, more)?;
         }
         if limits.needs_orders() {
@@ -320,7 +342,7 @@ fn of_enter(account: AccountId, enter: &Enter, reference: Option<u64>) -> OpenOr
         account,
         user_ref_num: enter.user_ref_num,
         symbol: enter.symbol,
-        price: Asked::by_enter(enter, reference).price_counted(),
+        price: Asked::by_enter(enter, reference).price_counted().unwrap_or(0),
         leaves: enter.quantity,
     }
 }
@@ -330,7 +352,7 @@ fn of_replace(account: AccountId, replace: &Replace, symbol: Symbol, reference: 
         account,
         user_ref_num: replace.user_ref_num,
         symbol,
-        price: Asked::by_replace(replace, Some(symbol), reference).price_counted(),
+        price: Asked::by_replace(replace, Some(symbol), reference).price_counted().unwrap_or(0),
         leaves: replace.quantity,
     }
 }

@@ -46,26 +46,48 @@ impl References {
         None
     }
 
-    /// Sets the price of a symbol. False if the symbol is new and there is no place for it, or it is no symbol.
+    /// Sets the price of a symbol; 0 takes it away. False if the symbol is new and there is no place for it, or it is
+    /// no symbol.
     pub fn set(&self, symbol: Symbol, price: u64) -> bool {
+        let cell = self.cell_of(symbol);
+        if let Some(cell) = cell {
+            cell.price.store(price, Ordering::Relaxed);
+        }
+        cell.is_some()
+    }
+
+    /// Keeps a place for the price of a symbol: [`Self::set`] succeeds from then on. False as there.
+    pub fn reserve(&self, symbol: Symbol) -> bool {
+        self.cell_of(symbol).is_some()
+    }
+
+    /// The symbols that have a price, in their order.
+    pub fn all(&self) -> Vec<(Symbol, u64)> {
+        let cells = self.cells.iter().filter_map(|cell| {
+            let (key, price) = (cell.key.load(Ordering::Acquire), cell.price.load(Ordering::Relaxed));
+            (key != 0 && price > 0).then(|| (admit::symbol_of_key(key), price))
+        });
+        let mut all: Vec<_> = cells.collect();
+        all.sort_unstable_by_key(|(symbol, _)| symbol.0);
+        all
+    }
+
+    /// The cell of a symbol, which gets one if there is a place.
+    fn cell_of(&self, symbol: Symbol) -> Option<&Cell> {
         let key = admit::symbol_key(symbol);
         if key == 0 {
-            return false;
+            return None;
         }
         for cell in self.cells_from(key) {
             let found = match cell.key.load(Ordering::Acquire) {
-                0 => match self.claim(cell, key) {
-                    Some(found) => found,
-                    None => return false,
-                },
+                0 => self.claim(cell, key)?,
                 found => found,
             };
             if found == key {
-                cell.price.store(price, Ordering::Relaxed);
-                return true;
+                return Some(cell);
             }
         }
-        false
+        None
     }
 
     /// Takes an empty cell; gives whose it is then, which may be that of another thread that was faster. `None`: there
@@ -110,6 +132,11 @@ mod tests {
         assert!(references.set(symbol(7), 70), "one that is there moves");
         assert_eq!((references.get(symbol(7)), references.get(symbol(8))), (Some(70), Some(9)));
         assert_eq!(references.get(symbol(100)), None);
+        let all = references.all();
+        assert_eq!((all.len(), &all[..3]), (100, &[(symbol(0), 1), (symbol(1), 2), (symbol(10), 11)][..]));
+        assert!(references.set(symbol(0), 0), "it is taken away");
+        assert_eq!((references.get(symbol(0)), references.all().len()), (None, 99));
+        assert!(references.reserve(symbol(0)) && !references.reserve(symbol(100)));
         assert!(!References::new(0).set(symbol(1), 1));
         assert!(!references.set(Symbol([0; 8]), 1), "it is no symbol");
     }

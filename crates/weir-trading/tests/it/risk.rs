@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use weir_proto::ouch::{Canceled, Enter, Inbound, Outbound, Replaced, reject_reason};
+use weir_proto::ouch::{Canceled, Enter, Executed, Inbound, Outbound, Replaced, reject_reason};
 use weir_trading::{
-    AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, References, RiskConfig, RiskLimits,
-    RiskState, Venue,
+    AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, References, Restored, RiskConfig,
+    RiskLimits, RiskState, Venue,
 };
 
 use crate::{
@@ -172,6 +172,32 @@ fn single_orders_are_limited_in_shares_value_and_symbol() {
 }
 
 #[test]
+fn an_order_at_any_price_without_a_reference_is_refused_where_its_value_is_limited() {
+    const MARKET: u64 = 0x7FFF_FFFF;
+    let notional = RiskLimits { notional_max: Some(50 * HUNDRED), ..Default::default() };
+    let exposure = RiskLimits { exposure_max: Some(50 * HUNDRED), ..Default::default() };
+    for (limits, reason) in
+        [(notional, reject_reason::NOTIONAL_EXCEEDED), (exposure, reject_reason::RISK_AGGREGATE_EXPOSURE)]
+    {
+        let references = Arc::new(References::new(16));
+        let mut state = state_with(limits, &references);
+        let refused = Err(reason);
+        assert_eq!(state.check(0, ONE, &buy(1, 1, HUNDRED)), Ok(()));
+        assert_eq!(state.check(0, ONE, &buy(2, 999_999, MARKET)), refused);
+        assert_eq!(state.check(0, ONE, &buy(3, 1, 2_000_000_000)), refused, "any price has two forms");
+        assert_eq!(state.check(0, ONE, &replace(1, 4, 1, MARKET)), refused);
+        assert_eq!(state.check(0, ONE, &replace(77, 5, 1, MARKET)), refused, "what it is about is not known");
+        assert!(references.set(WEIR, HUNDRED));
+        assert_eq!(state.check(0, ONE, &buy(6, 49, MARKET)), Ok(()));
+        assert_eq!(state.check(0, ONE, &buy(7, 51, MARKET)), refused);
+        state.set_limits(RiskLimits { shares_max: Some(10), ..Default::default() });
+        let mut other = enter(8, b'B', 10, MARKET);
+        other.symbol = DAM;
+        assert_eq!(state.check(0, ONE, &order(other)), Ok(()), "no value is limited");
+    }
+}
+
+#[test]
 fn limits_change_between_two_messages_and_may_be_an_accounts_own() {
     let mut state = state(RiskLimits::default());
     assert_eq!(state.check(0, ONE, &buy(1, 100, HUNDRED)), Ok(()));
@@ -214,6 +240,75 @@ fn exposure_is_what_is_live_and_what_was_executed() {
     assert_eq!(pass(&mut state, ONE, order(enter(6, b'Z', 0, 1))), Ok(100), "refused by the venue");
 }
 
+fn replaced(original_user_ref_num: u32, user_ref_num: u32, quantity: u32, order_state: u8) -> Outbound {
+    Outbound::Replaced(Replaced {
+        timestamp_ns: 0,
+        original_user_ref_num,
+        user_ref_num,
+        side: b'B',
+        quantity,
+        symbol: WEIR,
+        price: HUNDRED,
+        time_in_force: b'0',
+        display: b'Y',
+        order_reference: 1,
+        capacity: b'P',
+        intermarket_sweep: b'N',
+        cross_type: b'N',
+        order_state,
+        client_order_id: NOBODY,
+    })
+}
+
+fn executed(user_ref_num: u32, quantity: u32) -> Outbound {
+    let (timestamp_ns, price, liquidity, match_number) = (0, HUNDRED, b'A', 1);
+    Outbound::Executed(Executed { timestamp_ns, user_ref_num, quantity, price, liquidity, match_number })
+}
+
+fn restored(user_ref_num: u32, shares: u32, original: Option<u32>) -> Restored {
+    Restored { user_ref_num, symbol: WEIR, price: HUNDRED, shares, original }
+}
+
+#[test]
+fn a_replacement_without_an_answer_counts_with_its_original_after_a_restart_too() {
+    let mut state = state(RiskLimits { exposure_max: Some(1_000 * HUNDRED), ..Default::default() });
+    // 500 were entered and 100 of them executed when a replacement of 500 in all was asked for.
+    state.restore_executed(ONE, 100 * HUNDRED);
+    state.restore(ONE, &restored(1, 400, None));
+    state.restore(ONE, &restored(2, 500, Some(1)));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 600, "as before");
+    state.follow(ONE, &replaced(1, 2, 400, b'L'));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 500);
+    state.follow(ONE, &executed(2, 400));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 500, "all of it is executed, and nothing open");
+    state.restore(ONE, &restored(4, 70, Some(3)));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 570, "without its original it is an order like others");
+}
+
+#[test]
+fn what_there_is_no_room_to_follow_counts_all_the_same() {
+    let config = RiskConfig { accounts_max: 1, orders_max: 1, ..Default::default() };
+    let mut state = RiskState::new(config, Arc::new(References::new(1)));
+    state.set_limits(RiskLimits { exposure_max: Some(100 * HUNDRED), ..Default::default() });
+    state.restore(ONE, &restored(1, 30, None));
+    state.restore(ONE, &restored(2, 50, None));
+    state.restore(ONE, &restored(3, 10, Some(1)));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 90);
+    let canceled = Canceled { timestamp_ns: 0, user_ref_num: 1, quantity: 30, reason: b'U' };
+    state.follow(ONE, &Outbound::Canceled(canceled));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 60);
+}
+
+#[test]
+fn a_replacement_that_is_dead_at_once_counts_for_nothing() {
+    let mut state = state(RiskLimits { exposure_max: Some(100 * HUNDRED), ..Default::default() });
+    assert_eq!(state.check(0, ONE, &buy(1, 30, HUNDRED)), Ok(()));
+    assert_eq!(state.check(0, ONE, &replace(1, 2, 90, HUNDRED)), Ok(()));
+    state.follow(ONE, &replaced(1, 2, 90, b'D'));
+    assert_eq!(state.exposure(ONE), 0);
+    assert_eq!(state.check(0, ONE, &buy(3, 100, HUNDRED)), Ok(()));
+}
+
 #[test]
 fn replacements_that_the_venue_has_not_answered_count_as_much_as_the_dearest_of_them() {
     let limits = RiskLimits { exposure_max: Some(100 * HUNDRED), ..Default::default() };
@@ -233,25 +328,7 @@ fn replacements_that_the_venue_has_not_answered_count_as_much_as_the_dearest_of_
     assert_eq!(check(&mut state, replace(1, 8, 90, HUNDRED)), Ok(100), "one of them at most");
     assert_eq!(check(&mut state, replace(7, 9, 11, HUNDRED)), refused);
     // What the venue says decides.
-    let replaced = |original_user_ref_num, user_ref_num, quantity| {
-        Outbound::Replaced(Replaced {
-            timestamp_ns: 0,
-            original_user_ref_num,
-            user_ref_num,
-            side: b'B',
-            quantity,
-            symbol: WEIR,
-            price: HUNDRED,
-            time_in_force: b'0',
-            display: b'Y',
-            order_reference: 1,
-            capacity: b'P',
-            intermarket_sweep: b'N',
-            cross_type: b'N',
-            order_state: b'L',
-            client_order_id: NOBODY,
-        })
-    };
+    let replaced = |original, number, quantity| replaced(original, number, quantity, b'L');
     state.follow(ONE, &replaced(1, 2, 60));
     assert_eq!(state.exposure(ONE) / HUNDRED, 100, "8 and 4 are not answered");
     state.forget_replacement(ONE, 8);
@@ -296,7 +373,9 @@ fn an_order_has_a_maximum_of_replacements_that_are_not_answered() {
 fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
     for seed in seeds(4) {
         let limits = RiskLimits { exposure_max: Some(u64::MAX), ..Default::default() };
-        let mut state = state(limits);
+        let references = Arc::new(References::new(16));
+        assert!([WEIR, DAM].into_iter().all(|symbol| references.set(symbol, HUNDRED)));
+        let mut state = state_with(limits, &references);
         let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 4, ..Default::default() });
         let mut messages = Messages::new(seed, 4, 100, false);
         let mut sink = Sink::default();
@@ -304,8 +383,12 @@ fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
         for step in 0..20_000 {
             let (account, message) = messages.next();
             let account = AccountId(account);
-            state.check(step, account, &message).expect("nothing is refused");
-            venue.handle(step, account, &message, &mut sink);
+            if state.check(step, account, &message).is_ok() {
+                venue.handle(step, account, &message, &mut sink);
+            } else {
+                // At any price, and instead of an order that is not known.
+                assert!(matches!(message, Inbound::Replace(..)), "{message:?}");
+            }
             if step == 19_999 {
                 (0..4).for_each(|account| venue.disconnected(step, AccountId(account), &mut sink));
             }
@@ -318,6 +401,16 @@ fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
         }
         assert_eq!([0, 1, 2, 3].map(|account| state.exposure(AccountId(account))), executed, "seed {seed}");
     }
+}
+
+#[test]
+fn what_is_executed_of_an_order_that_is_over_counts_too() {
+    let mut state = state(RiskLimits { exposure_max: Some(100 * HUNDRED), ..Default::default() });
+    assert_eq!(state.check(0, ONE, &buy(1, 60, HUNDRED)), Ok(()));
+    state.follow(ONE, &executed(1, 60));
+    state.follow(ONE, &executed(1, 30));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 90);
+    assert!(state.check(0, ONE, &buy(2, 11, HUNDRED)).is_err());
 }
 
 #[test]

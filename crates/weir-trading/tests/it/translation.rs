@@ -218,3 +218,18 @@ fn only_the_last_message_of_an_order_ends_it() {
     let event = Outbound::SystemEvent { timestamp_ns: 0, event: b'E' };
     assert_eq!(translation.settle(&event), None);
 }
+
+#[test]
+fn a_replacement_has_its_original_until_one_of_them_is_over() {
+    let mut translation = Translation::new(1, 10);
+    translation.assign(origin(0, 1)).expect("there is room");
+    for (number, original) in [(2, 1), (3, 2)] {
+        translation.assign_replacement(origin(0, number), original).expect("there is room");
+    }
+    assert_eq!(
+        [1, 2, 3, 4].map(|number| translation.original_of(number)),
+        [None, Some(origin(0, 1)), Some(origin(0, 2)), None]
+    );
+    translation.finish(1);
+    assert_eq!(translation.original_of(2), None);
+}

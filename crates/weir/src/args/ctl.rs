@@ -26,6 +26,12 @@ pub(crate) enum CtlTask {
         #[arg(value_name = "KEY=VALUE")]
         changes: Vec<String>,
     },
+    /// Show the prices from which the distance of an order is measured, or set some: weir ctl references WEIR=12.50
+    References {
+        /// Symbols with prices, in units of the currency; off takes one away. Each holds until the next trade
+        #[arg(value_name = "SYMBOL=PRICE")]
+        prices: Vec<String>,
+    },
     /// Stop an account, or everybody: new orders are refused, and open ones cancelled
     Kill {
         /// Account, or all

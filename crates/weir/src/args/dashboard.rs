@@ -18,8 +18,9 @@ pub(crate) struct Dashboard {
     /// Folder of recorded observations (weir observe --record FILE.json) to show too
     #[arg(long, value_name = "DIR")]
     pub(crate) records: Option<PathBuf>,
-    /// Show whoever answers on this statistics socket, as weir top does; repeatable
-    #[arg(long, value_name = "@NAME")]
+    /// Show whoever answers on this statistics socket, as weir top does, or auto: every `weir serve` of this user;
+    /// repeatable
+    #[arg(long, value_name = "@NAME|auto")]
     pub(crate) stats: Vec<String>,
     /// Lets whoever gives the token in this file start and stop studies; the file is to be its owner's alone
     #[arg(long, value_name = "FILE")]

@@ -1,4 +1,5 @@
-//! What README and documentation tell people to type is held against the definition of the command line.
+//! What README and documentation tell people to type, and what files for packages run, is held against the definition
+//! of the command line.
 
 use std::{
     fs,
@@ -9,8 +10,18 @@ use clap::{Command, CommandFactory, Parser};
 
 use super::Arguments;
 
-/// Ways in which a block of code calls the program.
-const CALLS: [&str; 3] = ["weir ", "$ weir ", "cargo run --release -- "];
+/// Ways in which a block of code or a file of a package calls the program.
+const CALLS: [&str; 6] = [
+    "weir ",
+    "$ weir ",
+    "cargo run --release -- ",
+    "sudo -u weir weir ",
+    "ExecStart=/usr/local/bin/weir ",
+    "\"$weir\" ",
+];
+
+/// What begins a line whose program is that of an image, which follows the image's name.
+const IN_A_CONTAINER: &str = "docker run ";
 
 /// What files begin with; these are no calls.
 const MAGIC: [&str; 2] = ["weir storage fil", "weir journal seg"];
@@ -51,7 +62,9 @@ fn divide(text: &str) -> (Vec<&str>, String) {
 
 /// Every line that calls the program is one that it takes.
 fn check_line(line: &str) -> Result<bool, String> {
-    let Some(words) = CALLS.iter().find_map(|call| line.strip_prefix(call)) else { return Ok(false) };
+    let in_image = || line.strip_prefix(IN_A_CONTAINER)?.split_once(" weir ").map(|(_, words)| words);
+    let called = CALLS.iter().find_map(|call| line.strip_prefix(call));
+    let Some(words) = called.or_else(in_image) else { return Ok(false) };
     let words = words.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
     let words = words.split(['|', '>']).next().unwrap_or_default();
     match Arguments::try_parse_from(std::iter::once("weir".to_owned()).chain(split(words))) {
@@ -128,6 +141,42 @@ fn every_command_of_the_documentation_is_one_that_there_is() {
     assert!(lines > 15 && spans > 50, "{lines} lines and {spans} spans were found");
 }
 
+/// The text of a file of `packaging`, with what it leaves to others in place: the instance of a unit and its flags, as
+/// its own first lines have them, and a shell.
+fn packaged(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let between = |before: &str, after: &str| {
+        let (_, rest) = text.split_once(before)?;
+        Some(rest.split_once(after)?.0.to_owned())
+    };
+    let flags = between("'WEIR_FLAGS=", "'").unwrap_or_default();
+    let instance = between(">/etc/weir/", ".env").unwrap_or_default();
+    text.replace("\"$shell\"", "bash")
+        .replace("$WEIR_FLAGS", &flags)
+        .replace(" %i ", &format!(" {instance} "))
+}
+
+#[test]
+fn every_command_of_a_package_is_one_that_there_is() {
+    for (name, calls) in
+        [("Containerfile", 1), ("release", 2), ("weir@.service", 1), ("weir-dashboard.service", 2)]
+    {
+        let text = packaged(name);
+        let lines = text.lines().map(|line| line.trim_start_matches('#').trim());
+        let checked: Vec<_> = lines.map(|line| (line, check_line(line))).collect();
+        let wrong: Vec<_> =
+            checked.iter().filter_map(|(line, it)| Some((line, it.as_ref().err()?))).collect();
+        assert!(wrong.is_empty(), "{name}: {wrong:?}");
+        let found = checked.iter().filter(|(_, it)| *it == Ok(true)).count();
+        assert_eq!(found, calls, "{name}");
+    }
+    let container = packaged("Containerfile");
+    let default = container.lines().find_map(|line| line.strip_prefix("CMD ")).expect("it runs something");
+    let words: Vec<String> = serde_json::from_str(default).expect("a list of words");
+    assert_eq!(check_line(&format!("weir {}", words.join(" "))), Ok(true));
+}
+
 #[test]
 fn a_flag_that_is_not_there_is_found() {
     let root = Arguments::command();
@@ -137,4 +186,7 @@ fn a_flag_that_is_not_there_is_found() {
     assert!(check_line("weir storage run --predictor ehp").is_err());
     assert_eq!(check_line("weir top --once   # one interval"), Ok(true));
     assert_eq!(check_line("printf x | socat -"), Ok(false));
+    assert_eq!(check_line("docker build -t weir ."), Ok(false));
+    assert!(check_line("docker run --rm weir serve http --listne 0.0.0.0:8080").is_err());
+    assert!(check_line("ExecStart=/usr/local/bin/weir dashboard /var/lib --lisen x").is_err());
 }

@@ -35,6 +35,9 @@ pub(crate) struct Observe {
     /// Keep the record in this file; `weir report FILE` draws it again
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Write the report as one page to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// No live view on a terminal
     #[arg(long)]
     pub(crate) plain: bool,

@@ -78,6 +78,10 @@ pub(crate) struct Study {
     /// rounds, is told before it runs, and by --dry-run
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) earlier: Option<PathBuf>,
+    /// A record of your own server (weir observe -p PID --trace --record FILE): the guidance of a map says how much of
+    /// its CPU the choice can touch
+    #[arg(long, value_name = "FILE")]
+    pub(crate) observed: Option<PathBuf>,
     /// Folder for the results [default: weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,

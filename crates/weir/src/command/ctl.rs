@@ -1,6 +1,7 @@
 //! `weir ctl`: one question to a running gateway, and its answer for people.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
     path::Path,
@@ -32,6 +33,10 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
         CtlTask::Limits { account, changes } => {
             let set = if changes.is_empty() { None } else { Some(parse_changes(changes)?) };
             Request::Limits { account: account.clone(), set }
+        }
+        CtlTask::References { prices } => {
+            let set = if prices.is_empty() { None } else { Some(parse_prices(prices)?) };
+            Request::References { set }
         }
         CtlTask::Kill { account, off } => {
             let account = (account != "all").then(|| account.clone());
@@ -100,6 +105,18 @@ fn parse_changes(changes: &[String]) -> Result<serde_json::Map<String, serde_jso
     Ok(all)
 }
 
+/// `symbol=price`, or `off` for none.
+fn parse_prices(prices: &[String]) -> Result<BTreeMap<String, Option<f64>>> {
+    let mut all = BTreeMap::new();
+    for text in prices {
+        let wrong = || UsageError(format!("{text:?}: write SYMBOL=PRICE, such as WEIR=12.50 or WEIR=off"));
+        let (symbol, price) = text.split_once('=').ok_or_else(wrong)?;
+        let price = if price == "off" { None } else { Some(price.parse().map_err(|_| wrong())?) };
+        all.insert(symbol.to_owned(), price);
+    }
+    Ok(all)
+}
+
 fn text(request: &Request, answer: &Answer) -> String {
     let mut lines = Vec::new();
     match request {
@@ -107,6 +124,14 @@ fn text(request: &Request, answer: &Answer) -> String {
             let whose = account.as_deref().unwrap_or("accounts without limits of their own");
             lines.push(format!("limits of {whose}:"));
             lines.extend(limits(answer.limits.as_ref()));
+        }
+        Request::References { .. } => {
+            lines.push("reference prices:".into());
+            let prices = answer.references.iter().flatten();
+            lines.extend(prices.map(|(symbol, price)| format!("  {symbol} = {price}")));
+            if lines.len() == 1 {
+                lines.push("  none".into());
+            }
         }
         Request::Kill { on: false, .. } => lines.push("released".into()),
         Request::Kill { on: true, .. } => {
@@ -191,6 +216,17 @@ mod tests {
     }
 
     #[test]
+    fn prices_are_numbers_and_off() {
+        let prices =
+            parse_prices(&["WEIR=12.50".to_owned(), "BRIDGE=off".to_owned()]).expect("they are right");
+        let expected = [("BRIDGE".to_owned(), None), ("WEIR".to_owned(), Some(12.5))];
+        assert_eq!(prices, BTreeMap::from(expected));
+        for wrong in ["WEIR", "WEIR=", "WEIR=dear"] {
+            assert!(parse_prices(&[wrong.into()]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn answers_are_told_in_words() {
         let cancels = vec![VenueCancels { venue: "X".into(), orders: 3, sent: 3, confirmed: 1, expired: 1 }];
         let answer =
@@ -202,6 +238,12 @@ mod tests {
         let answer = Answer { ok: true, limits: Some(Limits::default()), ..Answer::default() };
         let told = text(&Request::Limits { account: Some("C00001".into()), set: None }, &answer);
         assert_eq!(told, "limits of C00001:\n  none");
+        let references = BTreeMap::from([("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.0)]);
+        let answer = Answer { ok: true, references: Some(references), ..Answer::default() };
+        let request = Request::References { set: None };
+        assert_eq!(text(&request, &answer), "reference prices:\n  BRIDGE = 12.5\n  WEIR = 1");
+        let answer = Answer { ok: true, references: Some(BTreeMap::new()), ..Answer::default() };
+        assert_eq!(text(&request, &answer), "reference prices:\n  none");
         let upstream = |session: Option<&str>, times_begun_anew| UpstreamStatus {
             venue: "X".into(),
             worker: 1,

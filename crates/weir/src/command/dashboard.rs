@@ -12,6 +12,9 @@ use crate::{
     output, signals,
 };
 
+/// In place of a socket's name: whatever servers this user runs.
+const AUTO: &str = "auto";
+
 pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
     let listen = arguments.listen.parse().map_err(|_| {
         let text =
@@ -31,8 +34,8 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
     let control = control(arguments)?;
     let can_act = control.is_some();
     let (records, stats) = (records(arguments)?, stats(arguments)?);
-    let settings =
-        Settings { folder, listen, hosts: arguments.host.clone(), language, control, records, stats };
+    let (hosts, finds_servers) = (arguments.host.clone(), arguments.stats.iter().any(|name| name == AUTO));
+    let settings = Settings { folder, listen, hosts, language, control, records, stats, finds_servers };
     let shown = settings.folder.display().to_string();
     let dashboard = weir_dashboard::Dashboard::bind(settings)?;
     let (address, stop) = (dashboard.address(), dashboard.stop());
@@ -60,11 +63,14 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
     }
 }
 
-/// Statistics sockets, as many as can be watched.
+/// Statistics sockets that were named, as many as can be watched.
 fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
-    arguments.stats.iter().try_for_each(|name| top::check_socket("--stats", name))?;
-    top::check_count(arguments.stats.len())?;
-    Ok(arguments.stats.clone())
+    let named: Vec<String> = arguments.stats.iter().filter(|name| *name != AUTO).cloned().collect();
+    named.iter().try_for_each(|name| {
+        top::check_socket("--stats", name).map_err(|UsageError(text)| UsageError(format!("{text} or {AUTO}")))
+    })?;
+    top::check_count(named.len())?;
+    Ok(named)
 }
 
 /// What lets somebody act, where a token was given.

@@ -218,6 +218,11 @@ fn show(arguments: &Observe, observation: &Observation, language: Language) -> R
         output::write_whole_or(path, &(record + "\n"), "choose another file with --record")?;
         output::tell(&format!("record: {}", path.display()));
     }
+    if let Some(path) = &arguments.html {
+        let page = weir_report::observation::html(observation, language);
+        output::write_whole_or(path, &page, "choose another file with --html")?;
+        output::tell(&format!("report: {}", path.display()));
+    }
     printed
 }
 

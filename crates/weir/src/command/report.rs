@@ -3,8 +3,10 @@
 use std::{env, path::Path};
 
 use anyhow::{Context, Result};
+use weir_evidence::recorded;
+use weir_judge::bound;
 use weir_lab::stored;
-use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_record::{guidance::ObservedProcess, study::StudyResult, trial::TrialRecord};
 use weir_report::Language;
 
 use super::observe;
@@ -16,12 +18,51 @@ use crate::{
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     let language = language(arguments.lang.as_deref())?;
+    let observed = arguments.observed.as_deref().map(observed).transpose()?;
     if arguments.run.is_file() {
+        if observed.is_some() {
+            let text = "--observed: it belongs to a study, and this is the record of an observation; name the study's folder";
+            return Err(UsageError(text.to_owned()).into());
+        }
         return observe::report(&arguments.run, language, arguments.out.as_deref());
     }
-    let (result, _) = read(&arguments.run)?;
+    let (mut result, _) = read(&arguments.run)?;
+    if let Some(observed) = observed
+        && !take(&mut result, observed)
+    {
+        return Err(UsageError(format!("--observed: {NO_GUIDANCE}")).into());
+    }
     write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
     Ok(Exit::Ok)
+}
+
+/// Why an observed process says nothing of a study.
+const NO_GUIDANCE: &str = "this study has no map that says what to use where, such as `weir study tps` has";
+
+/// What a record says of how much of its process's CPU an I/O model can touch.
+pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
+    let record = recorded::read(file)?;
+    bound::observed(&record).ok_or_else(|| {
+        let text = format!(
+            "--observed: in {} no system calls were counted with their times; record it with `weir observe -p PID \
+             --trace --record FILE`",
+            file.display()
+        );
+        UsageError(text).into()
+    })
+}
+
+/// Sets an observed process beside the guidance of a study that ran, or says that there is none.
+pub(crate) fn set_beside(result: &mut StudyResult, observed: Option<ObservedProcess>) {
+    if observed.is_some_and(|observed| !take(result, observed)) {
+        output::tell(&format!("--observed: {NO_GUIDANCE}"));
+    }
+}
+
+/// Sets an observed process beside the guidance; `false` where there is none.
+fn take(result: &mut StudyResult, observed: ObservedProcess) -> bool {
+    let guidance = result.guidance.as_mut();
+    guidance.map(|guidance| guidance.observed = Some(observed)).is_some()
 }
 
 /// The language that was given, or else that of the locale.
@@ -70,6 +111,9 @@ pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> 
     output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
     if let Some(page) = weir_report::guidance(result, language) {
         output::write_whole(&folder.join("guidance.md"), &page)?;
+    }
+    if let Some(page) = weir_report::guidance_html(result, language) {
+        output::write_whole(&folder.join("guidance.html"), &page)?;
     }
     output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
     output::tell(&format!("report: {}", folder.join("report.html").display()));

@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if arguments.print || arguments.dry_run {
         return show(arguments);
     }
+    let observed = arguments.observed.as_deref().map(report::observed).transpose()?;
     let interrupt = signals::stop_flag()?;
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
@@ -91,8 +92,9 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         outcome.map(|outcome| (folder, outcome))
     };
     orphans::end();
-    let (folder, outcome) = session?;
+    let (folder, mut outcome) = session?;
     display.end();
+    report::set_beside(&mut outcome.result, observed);
     // Tables of nothing would only hide how it goes on.
     if outcome.ended != Ended::Interrupted || outcome.progress.blocks_done > 0 {
         report::write(&outcome.result, language, &folder)?;
@@ -111,6 +113,8 @@ fn announce(arguments: &Study, study: &NewStudy) -> Result<()> {
     }
     let StudySpec { name, title, seed, .. } = &study.spec;
     output::tell(&format!("study {name}: {} (seed {seed})", title.en));
+    let takes_ns = outline::study_ns(&study.spec).min(study.spec.time_cap_ns);
+    output::tell(&format!("it takes about {}", outline::shown_ns(takes_ns)));
     // A dry run says that nothing is known; a run has better things to say.
     if let Some(earlier) = arguments.earlier.as_deref() {
         for line in study_power::lines(&study.spec, &study.fingerprint, Some(earlier))? {
@@ -205,12 +209,14 @@ fn default_folder(name: &str) -> PathBuf {
     PathBuf::from(RESULTS).join(run_folder::name(name, since.as_secs()))
 }
 
-/// Progress on standard error: a bar on a terminal, a line for each block elsewhere. It draws only when something
-/// happens, never during a measured window.
+/// Progress on standard error: a bar on a terminal, a line for each block elsewhere, and one for each tenth of the
+/// study. It draws only when something happens, never during a measured window.
 struct Display {
     bar: Option<ProgressBar>,
-    /// The bar says what was found so far, and no longer what runs.
-    has_estimate: bool,
+    /// What was found so far; the bar then says this, and no longer what runs.
+    estimate: Option<String>,
+    /// Tenths of the study that were told.
+    tenths: u32,
     quiet: bool,
     began: std::time::Instant,
 }
@@ -219,11 +225,11 @@ impl Display {
     fn new(quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(0);
-            let style = ProgressStyle::with_template("{elapsed_precise} [{bar:16}] {pos}/{len}  {wide_msg}");
+            let style = ProgressStyle::with_template(BAR);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Self { bar, has_estimate: false, quiet, began: std::time::Instant::now() }
+        Self { bar, estimate: None, tenths: 0, quiet, began: std::time::Instant::now() }
     }
 
     fn line(&self, text: &str) {
@@ -236,37 +242,37 @@ impl Display {
 
     fn show(&mut self, event: &Event) {
         match event {
-            Event::Started { blocks_done, blocks } => {
+            Event::Started { blocks_done, blocks, left_ns } => {
+                self.tenths = tenths(*blocks_done, *blocks);
                 if let Some(bar) = &self.bar {
                     bar.set_length((*blocks).into());
                     bar.set_position((*blocks_done).into());
+                    bar.set_prefix(left(*left_ns));
                 }
-                self.line(&format!("{blocks_done} of {blocks} blocks are done"));
+                self.line(&format!("{blocks_done} of {blocks} blocks are done{}", left(*left_ns)));
             }
             Event::TrialStarted { cell_id, arm, .. } => {
-                if let Some(bar) = self.bar.as_ref().filter(|_| !self.has_estimate) {
+                if let Some(bar) = self.bar.as_ref().filter(|_| self.estimate.is_none()) {
                     bar.set_message(format!("{cell_id}: {arm}"));
                 }
             }
             Event::SoFar { estimate } => {
+                let told = estimated(estimate);
                 if let Some(bar) = &self.bar {
-                    let RunningEstimate { arm, baseline, ratio, interval: (low, high), is_far, .. } =
-                        estimate;
-                    let state = is_far.map_or("", |is_far| if is_far { " far" } else { " near" });
-                    bar.set_message(format!(
-                        "{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}]{state} provisional"
-                    ));
-                    self.has_estimate = true;
+                    bar.set_message(told.clone());
                 }
+                self.estimate = Some(told);
             }
             Event::TrialFinished { .. } => {}
-            Event::BlockStored { cell_id, block, attempt, blocks_done, blocks } => {
+            Event::BlockStored { cell_id, block, attempt, blocks_done, blocks, left_ns } => {
                 if let Some(bar) = &self.bar {
                     bar.set_position((*blocks_done).into());
+                    bar.set_prefix(left(*left_ns));
                 } else {
                     let again =
                         if *attempt > 0 { format!(", attempt {}", attempt + 1) } else { String::new() };
                     self.line(&format!("{blocks_done}/{blocks} blocks: {cell_id} block {block}{again}"));
+                    self.tenth(tenths(*blocks_done, *blocks), *left_ns);
                 }
             }
             Event::RateFixed { cell_id, rate_per_second } => {
@@ -281,11 +287,39 @@ impl Display {
         }
     }
 
+    /// Where no bar says it: how far the study is, each time a tenth more of it is done.
+    fn tenth(&mut self, tenths: u32, left_ns: u64) {
+        if tenths > self.tenths {
+            self.tenths = tenths;
+            let estimate = self.estimate.as_ref().map_or_else(String::new, |told| format!("; {told}"));
+            self.line(&format!("{}0 % of the blocks are done{}{estimate}", tenths, left(left_ns)));
+        }
+    }
+
     fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
+}
+
+/// What the bar of a terminal has.
+const BAR: &str = "{elapsed_precise} [{bar:16}] {pos}/{len}{prefix}  {wide_msg}";
+
+/// Behind how many blocks are done.
+fn left(left_ns: u64) -> String {
+    if left_ns == 0 { String::new() } else { format!(", about {} left", outline::shown_ns(left_ns)) }
+}
+
+fn tenths(blocks_done: u32, blocks: u32) -> u32 {
+    u32::try_from(10 * u64::from(blocks_done) / u64::from(blocks.max(1))).unwrap_or(10)
+}
+
+/// `uring/epoll 0.81 [0.79, 0.83] near provisional`.
+fn estimated(estimate: &RunningEstimate) -> String {
+    let RunningEstimate { arm, baseline, ratio, interval: (low, high), is_far, .. } = estimate;
+    let state = is_far.map_or("", |is_far| if is_far { " far" } else { " near" });
+    format!("{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}]{state} provisional")
 }
 
 /// What a command line says, in its language.

@@ -11,7 +11,7 @@ use weir_lab::{
     host_defaults::cpu_list,
     process::{ANSWER_MAX, Answer, answer},
 };
-use weir_record::spec::{ArmSpec, StudySpec, Subject};
+use weir_record::spec::{ArmSpec, GatewaySubject, StudySpec, Subject};
 
 use crate::{
     args::Study,
@@ -21,6 +21,10 @@ use crate::{
 /// Exit codes of `weir serve` that say why it did not.
 const USAGE: i32 = 2;
 const ENVIRONMENT: i32 = 13;
+
+/// A gateway that is only asked whether it understands what it is told: nobody has the port.
+const NO_EXCHANGE: &[&str] =
+    &["serve", "gateway", "--demo", "1", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1"];
 
 /// The builds that the command line asks for; each is there and is a weir.
 pub(super) fn builds(arguments: &Study) -> Result<Option<Builds>> {
@@ -79,9 +83,13 @@ pub(super) fn check(spec: &StudySpec) -> Result<()> {
     Ok(())
 }
 
-/// Why a command does not serve. One that this environment keeps from it is left to the study, as any arm is.
+/// Why a build does not serve. One that this environment keeps from it is left to the study, as any arm is.
 fn refusal(spec: &StudySpec, arm: &ArmSpec) -> io::Result<Option<String>> {
-    let Subject::Command { argv } = &arm.subject else { return Ok(None) };
+    let argv = match &arm.subject {
+        Subject::Command { argv } => argv,
+        Subject::Gateway(gateway) => return gateway_refusal(gateway),
+        _ => return Ok(None),
+    };
     let filled = |word: &String| {
         word.replace("{address}", "127.0.0.1:0")
             .replace("{workers}", "1")
@@ -94,12 +102,32 @@ fn refusal(spec: &StudySpec, arm: &ArmSpec) -> io::Result<Option<String>> {
     if words.iter().any(|word| word.contains('{')) {
         return Ok(None);
     }
-    Ok(match answer(program, words)? {
+    Ok(why_not(answer(program, words)?))
+}
+
+/// The same of a gateway. It looks for its exchange before it says that it listens, and here is none: one that says
+/// nothing for so long has understood what it was told.
+fn gateway_refusal(gateway: &GatewaySubject) -> io::Result<Option<String>> {
+    let Some(program) = &gateway.program else { return Ok(None) };
+    let words = [NO_EXCHANGE, &["--handoff", &gateway.handoff, "--route", &gateway.route]].concat();
+    let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    words.extend(gateway.driver.iter().flat_map(|driver| ["--driver".to_owned(), driver.clone()]));
+    let options = gateway.options.iter();
+    words.extend(options.flat_map(|(name, value)| ["--option".to_owned(), format!("{name}={value}")]));
+    words.extend(gateway.arguments.iter().cloned());
+    Ok(match answer(program, &words)? {
+        Answer::Silence => None,
+        said => why_not(said),
+    })
+}
+
+fn why_not(said: Answer) -> Option<String> {
+    match said {
         Answer::Line(line) if line.contains("listening on ") => None,
         Answer::Ended { code: Some(ENVIRONMENT), .. } => None,
         Answer::Line(line) => Some(format!("it says {:?} in the place of where it listens", line.trim())),
         Answer::Ended { code: Some(USAGE), said } => Some(said),
         Answer::Ended { said, .. } => Some(format!("it ended: {said}")),
         Answer::Silence => Some(format!("it did not listen within {} s", ANSWER_MAX.as_secs())),
-    })
+    }
 }

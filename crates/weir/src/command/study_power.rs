@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 use weir_judge::power::{self, Expected, Found};
-use weir_record::{machine::Fingerprint, spec::StudySpec, study::StudyResult};
+use weir_record::{finding::RoundComponents, machine::Fingerprint, spec::StudySpec, study::StudyResult};
 use weir_store::{FILE_NAME, Store};
 
 use super::report;
@@ -47,7 +47,18 @@ pub(super) fn lines(
     if more > 0 {
         lines.push(format!("and {more} further comparisons"));
     }
+    lines.extend(power::components(spec, &runs).iter().take(LINES_MAX).map(scatter));
     Ok(lines)
+}
+
+/// What earlier rounds scatter by, and what would do best in their time.
+fn scatter(found: &RoundComponents) -> String {
+    let RoundComponents { arm, permutations, rounds, permutations_best, rounds_best, .. } = found;
+    let [within, between] = [found.within, found.between].map(|deviation| 100.0 * deviation);
+    format!(
+        "earlier rounds of {arm} scatter by {within:.1} % within and {between:.1} % between rounds; in the time of {rounds} \
+         rounds of {permutations} permutations, {rounds_best} of {permutations_best} would do best"
+    )
 }
 
 fn line(expected: &Expected) -> Option<String> {

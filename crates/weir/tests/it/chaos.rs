@@ -78,7 +78,8 @@ impl Random {
 /// One round: a session is started, something is killed, and the session ends. Gives what happened.
 fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
     let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, mark));
-    let lines = random.below(4);
+    // The study, the time it takes, the blocks done, and one of its own.
+    let lines = random.below(5);
     for _ in 0..lines {
         study.next_error_line().expect("it shows progress");
     }
@@ -205,7 +206,7 @@ fn finish(folder: &Path) {
     let mark = format!("{}-finish", std::process::id());
     let words = ["study", &file, "--out", shown(&out)];
     let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
-    for _ in 0..3 {
+    for _ in 0..4 {
         study.next_error_line().expect("it shows progress");
     }
     study.signal(Signal::KILL);

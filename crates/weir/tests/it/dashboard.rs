@@ -8,11 +8,14 @@ use std::{
     path::Path,
 };
 
-use rustix::process::Signal;
+use rustix::{
+    fs::{FlockOperation, flock},
+    process::Signal,
+};
 use weir_lab::held::Held;
 
 use super::harness::{
-    PATIENCE, Running, Server, TWO_ARMS, expect_refusal, folder, shell, shown, study_head, until, weir,
+    PATIENCE, Running, Server, TWO_ARMS, WEIR, expect_refusal, folder, shell, shown, study_head, until, weir,
 };
 
 /// The page at `/` of a dashboard.
@@ -22,10 +25,14 @@ fn first_page(address: &str) -> String {
 
 /// The page at a path of a dashboard.
 fn page(address: &str, path: &str) -> String {
+    ask(address, &format!("GET {path} HTTP/1.1"))
+}
+
+/// What comes back for a request that begins with these lines.
+fn ask(address: &str, lines: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
-        .expect("it takes a request");
+    write!(stream, "{lines}\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("it takes a request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer in time");
     answer
@@ -160,11 +167,73 @@ fn running_servers_and_recorded_observations_are_pages_where_it_was_told_of_them
 }
 
 #[test]
+fn every_server_of_this_user_is_shown_where_that_was_asked_for_and_observed_while_somebody_looks() {
+    let root = folder("dashboard-auto");
+    let token = token_file(&root, 0o600);
+    let words = ["dashboard", shown(&root), "--listen", "127.0.0.1:0", "--lang", "en", "--stats", "auto"];
+    let dashboard = Running::weir(&[&words[..], &["--token-file", &token]].concat());
+    let line = dashboard.next_line().expect("it says where");
+    let address = line.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned();
+    // It was not there when the dashboard began.
+    let server = Server::start(&["--driver", "epoll"]);
+    let pid = server.process.pid().as_raw_nonzero();
+    let link = format!("/observe?pid={pid}");
+    until("the server", || page(&address, "/top").contains(&link));
+    assert!(page(&address, "/observe").contains(&link));
+    until("figures", || {
+        let seen = page(&address, &link);
+        assert!(seen.starts_with("HTTP/1.1 200") && seen.contains("refresh: 2"), "{seen}");
+        seen.contains("serve echo") && seen.contains("<table")
+    });
+    assert!(page(&address, &format!("{link}&lang=ko")).contains("<html lang=\"ko\""));
+
+    let own = format!("/observe?pid={}", std::process::id());
+    let refused = page(&address, &own);
+    assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("whoever has the token"), "{refused}");
+    let with = |token: &str, path: &str| {
+        ask(&address, &format!("GET {path} HTTP/1.1\r\nAuthorization: Bearer {token}"))
+    };
+    assert!(with("wrong-token-of-some-length", &own).starts_with("HTTP/1.1 403"));
+    assert!(with(TOKEN, &own).starts_with("HTTP/1.1 200"));
+    for nothing in ["4294967295", "-1", "x", ""] {
+        let answer = with(TOKEN, &format!("/observe?pid={nothing}"));
+        assert!(answer.starts_with("HTTP/1.1 404") && !answer.contains("refresh:"), "{nothing}: {answer}");
+    }
+    assert_eq!(server.terminate(), 0);
+    until("its absence", || !page(&address, "/top").contains(&link));
+}
+
+#[test]
+fn beside_a_session_of_another_pid_namespace_no_study_is_started() {
+    let root = folder("dashboard-namespace");
+    let (token, results) = (token_file(&root, 0o600), root.join("results"));
+    let run = results.join("elsewhere");
+    fs::create_dir_all(&run).expect("a folder can be made");
+    fs::write(run.join("study.db"), "").expect("a file can be written");
+    let unshare = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc"];
+    let tried = std::process::Command::new("unshare").args(unshare).arg("true").output();
+    if !tried.as_ref().is_ok_and(|tried| tried.status.success()) {
+        println!("skipped: this machine makes no PID namespace: {tried:?}");
+        return;
+    }
+    let session = fs::File::open(&run).expect("the folder can be opened");
+    flock(&session, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    let mut command = std::process::Command::new("unshare");
+    command.args(unshare).arg(WEIR).args(["dashboard", shown(&results), "--listen", "127.0.0.1:0"]);
+    let dashboard = Running::start(command.args(["--token-file", &token]));
+    let line = dashboard.next_line().expect("it says where");
+    let address = line.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned();
+    assert!(!first_page(&address).contains(">running<"), "the session is in another namespace");
+    assert!(act(&address, "/start", "study=quick").starts_with("HTTP/1.1 409 "));
+    assert!(fs::read_dir(&results).expect("a folder").count() == 1, "nothing was started");
+}
+
+#[test]
 fn what_it_cannot_show_is_refused_before_it_listens() {
     let results = folder("dashboard-unshown");
     let shown = results.display().to_string();
     let run = |words: &[&str]| weir(&[&["dashboard", &shown, "--listen", "127.0.0.1:0"], words].concat());
-    expect_refusal(&run(&["--stats", "plain"]), 2, &["--stats plain", "@NAME"]);
+    expect_refusal(&run(&["--stats", "plain"]), 2, &["--stats plain", "@NAME or auto"]);
     let many: Vec<String> = (0..65).map(|number| format!("--stats=@{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     expect_refusal(&run(&many), 2, &["65 targets; at most 64"]);

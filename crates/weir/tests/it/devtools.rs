@@ -53,16 +53,16 @@ fn installed() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// Starts one. `None`, and a line that says so, where none is installed; a failure when `WEIR_REQUIRE_BROWSER` is
-    /// set.
-    pub fn start() -> Option<Self> {
+    /// Starts one for a test of this name. `None`, and a line that says so, where none is installed; a failure when
+    /// `WEIR_REQUIRE_BROWSER` is set.
+    pub fn start(name: &str) -> Option<Self> {
         let Some(program) = installed() else {
             let missing = "no Chromium is on the path, and WEIR_BROWSER names none";
             assert!(env::var_os("WEIR_REQUIRE_BROWSER").is_none(), "a browser is required: {missing}");
             println!("skipped: {missing}");
             return None;
         };
-        let profile = folder("browser-profile");
+        let profile = folder(&format!("browser-profile-{name}"));
         let mut browser = Self::of(&program, profile);
         let page = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": page["targetId"], "flatten": true });
@@ -207,11 +207,25 @@ impl Browser {
         self.eval(&get).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Makes the window so wide, and says how wide the page then is.
-    pub fn page_width(&mut self, width: u32) -> u64 {
+    /// Shows what is at a path of the site that the browser is at, in place of its page, without what its head asks
+    /// for: it is not loaded again by itself, and no script runs.
+    pub fn show(&mut self, path: &str) {
+        self.eval(&format!(
+            "fetch({}).then(it => it.text()).then(text => {{ document.documentElement.innerHTML = text }})",
+            json!(path)
+        ));
+    }
+
+    /// Makes the window so wide.
+    pub fn resize(&mut self, width: u32) {
         let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
-        self.eval("document.documentElement.scrollWidth").as_u64().unwrap_or_default()
+    }
+
+    /// Prefers this scheme of colours: `light` or `dark`.
+    pub fn prefer(&mut self, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.call("Emulation.setEmulatedMedia", json!({ "features": [feature] }));
     }
 }
 

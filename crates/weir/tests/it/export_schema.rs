@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use weir_record::observation::{Bound, Conclusion, Observation};
 
-use super::harness::{folder, shown, study_file, weir};
+use super::harness::{expect_refusal, folder, shown, study_file, weir};
 
 const PUBLISHED: &str = "docs/formats/study-export.schema.json";
 
@@ -84,6 +85,7 @@ fn what_a_study_exports_keeps_to_the_published_schema() {
         };
         assert!(has, "{part} is not tried");
     }
+    a_process_that_was_observed_is_set_beside_the_guidance(&folder, shown(&out));
     // What is checked here can fail.
     let spoilt = |change: fn(&mut Value)| {
         let mut export = export.clone();
@@ -98,6 +100,40 @@ fn what_a_study_exports_keeps_to_the_published_schema() {
     assert!(wrong.contains("/result/overviews/0/cells"), "{wrong}");
     let wrong = spoilt(|export| _ = export.as_object_mut().map(|it| it.remove("schema_version")));
     assert!(wrong.contains("schema_version"), "{wrong}");
+}
+
+/// A record of a process is in the guidance of a study that has a map; one without a trace is refused.
+fn a_process_that_was_observed_is_set_beside_the_guidance(folder: &Path, study: &str) {
+    let record = folder.join("seen.json");
+    let report = |bound: Option<Bound>| {
+        let seen = Observation { pid: 4242, command: "./mine".to_owned(), bound, ..Observation::default() };
+        std::fs::write(&record, serde_json::to_string(&seen).expect("plain data"))
+            .expect("it can be written");
+        weir(&["report", study, "--lang", "en", "--observed", shown(&record)])
+    };
+    let bound = Bound {
+        cpu_ns: 1_000,
+        calls: 10,
+        io_ns: 234.0,
+        asking_ns: 0.0,
+        entering_ns: 0.0,
+        share_max: 0.234,
+        busiest_share: 1.0,
+        conclusion: Conclusion::AtMost,
+    };
+    let said = report(Some(bound));
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    for page in ["guidance.md", "guidance.html", "report.html", "report.md"] {
+        let page = std::fs::read_to_string(Path::new(study).join(page)).expect("it was written");
+        let page = page.replace('\u{a0}', " ");
+        assert!(page.contains("At most 23.4 % of the CPU of process 4242 (./mine)"), "{page}");
+    }
+    expect_refusal(
+        &weir(&["report", shown(&record), "--observed", shown(&record)]),
+        2,
+        &["--observed", "study"],
+    );
+    expect_refusal(&report(None), 2, &["--observed", "--trace --record"]);
 }
 
 /// As much of JSON Schema (draft 2020-12) as the published one uses; a keyword that is not known here fails. Keys that

@@ -1,12 +1,13 @@
 //! The program as people and scripts use it: real processes, their output, their exit codes and what they leave.
 //!
-//! No test needs root; those that fill a disk or make one with a fault are skipped without, and the one of a browser
+//! No test needs root; those that fill a disk or make one with a fault are skipped without, and those of a browser
 //! where none is. `WEIR_SLOW_TESTS=1` adds the long forms.
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
 
 mod as_on_kernel;
 mod browser;
+mod browser_pages;
 mod chaos;
 mod counts;
 mod dashboard;
@@ -21,8 +22,12 @@ mod load_orders;
 mod metrics;
 mod mistakes;
 mod observe;
+mod observe_tools;
+mod order_cycles;
 mod order_kill;
+mod order_notices;
 mod orders_limits;
+mod packaging;
 mod refused;
 mod serve;
 mod serve_http;

@@ -57,6 +57,11 @@ fn a_record_is_drawn_again_in_every_language_and_what_is_none_is_refused() {
         let page = std::fs::read_to_string(folder.join("seen.html")).expect("it is beside the record");
         assert!(page.contains(&format!("lang=\"{language}")), "{page}");
     }
+    let page = folder.join("seen-at-once.html");
+    let said = weir(&["observe", "--html", page.to_str().expect("text"), "--lang", "ko", "--", "true"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let page = std::fs::read_to_string(page).expect("it is written at once");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("lang=\"ko"), "{page}");
     std::fs::write(&file, "{\"pid\": 1}").expect("it can be written");
     expect_refusal(&weir(&["report", path]), 2, &["no record of weir observe", "missing field"]);
 }

@@ -23,14 +23,14 @@ const WINDOW: usize = 32;
 const LAST: &str = "LAST";
 
 /// A gateway or an exchange that comes back at the same address with the same journal.
-struct Node {
+pub struct Node {
     words: Vec<String>,
-    address: String,
+    pub address: String,
     process: Running,
 }
 
 impl Node {
-    fn start(words: &[&str]) -> Self {
+    pub fn start(words: &[&str]) -> Self {
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let (process, address) = run(&words);
         let place = words.iter().position(|word| word == "127.0.0.1:0").expect("a free port is asked for");
@@ -39,16 +39,35 @@ impl Node {
     }
 
     /// Ends at once, or in good order.
-    fn end(&mut self, signal: Signal) {
+    pub fn end(&mut self, signal: Signal) {
         self.process.signal(signal);
-        let code = if signal == Signal::KILL { -9 } else { 0 };
+        self.expect_end(if signal == Signal::KILL { -9 } else { 0 });
+    }
+
+    /// Ends by itself, and says so with this code.
+    pub fn expect_end(&mut self, code: i32) {
         assert_eq!(self.process.wait(PATIENCE), code);
     }
 
-    fn start_again(&mut self, driver: &str) {
+    pub fn start_again(&mut self, driver: &str) {
+        self.start_once_with(driver, &[]);
+    }
+
+    /// As [`Self::start_again`], with words that the start after this one has no more.
+    pub fn start_once_with(&mut self, driver: &str, words: &[&str]) {
         let place = self.words.iter().position(|word| word == "--driver").expect("a driver is named");
         self.words[place + 1] = driver.to_owned();
-        self.process = run(&self.words).0;
+        let all: Vec<String> =
+            self.words.iter().cloned().chain(words.iter().map(|word| (*word).to_owned())).collect();
+        self.process = run(&all).0;
+    }
+
+    /// What a start says that is refused.
+    pub fn refused_start(&self) -> String {
+        let mut process = Running::weir(&self.words.iter().map(String::as_str).collect::<Vec<_>>());
+        let errors = process.rest_of_errors();
+        assert_ne!(process.wait(PATIENCE), 0, "{errors}");
+        errors
     }
 }
 
@@ -264,7 +283,7 @@ impl Client {
 }
 
 /// SplitMix64.
-fn random(state: &mut u64) -> u64 {
+pub fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -296,7 +315,7 @@ fn accepted_by_exchange(address: &str, name: &str) -> Vec<String> {
     ids
 }
 
-fn journal(folder: &Folder, name: &str) -> String {
+pub fn journal(folder: &Folder, name: &str) -> String {
     shown(&folder.join(name)).to_owned()
 }
 
@@ -311,7 +330,7 @@ fn nothing_is_lost_or_executed_twice_where_orders_are_handed_off() {
 }
 
 /// The drivers that a node can come back on.
-fn drivers() -> Vec<&'static str> {
+pub fn drivers() -> Vec<&'static str> {
     let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
     let mut drivers = Vec::new();
     for report in weir_engine::probe(&weir_engine::Config::default()) {

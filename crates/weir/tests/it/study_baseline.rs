@@ -68,6 +68,61 @@ fn judged(out: &str) -> StudyResult {
     serde_json::from_value(data["result"].clone()).expect("the judged result")
 }
 
+const GATEWAYS: &str = r#"name = "tiny"
+protocol = "orders"
+blocks = 6
+window = "100ms"
+warmup_max = "100ms"
+time_cap = "2min"
+[factors]
+load = ["tps"]
+workers = [1]
+[[arm]]
+name = "epoll"
+handoff = "owner"
+driver = "epoll"
+[[arm]]
+name = "poll"
+handoff = "owner"
+driver = "poll"
+"#;
+
+#[test]
+fn a_gateway_of_an_older_build_is_the_baseline_of_its_arm() {
+    let folder = folder("study-baseline-gateway");
+    let [old, older] = ["old-weir", "older"].map(|name| folder.join(name));
+    fs::copy(WEIR, &old).expect("the program can be copied");
+    let (file, out) = study_file(&folder, GATEWAYS);
+    let plan = weir(&["study", &file, "--baseline", shown(&old), "--dry-run"]);
+    assert_eq!(plan.code, Some(0), "{}", plan.stderr);
+    for told in
+        ["old-epoll  ", "(against old-poll)", shown(&old), "--handoff owner --route own --driver poll"]
+    {
+        assert!(plan.stdout.contains(told), "no {told:?} in {}", plan.stdout);
+    }
+    program(
+        &older,
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo weir 0.0.1 && exit 0\necho 'weir: unexpected --handoff' >&2; exit 2\n",
+    );
+    let refused = weir(&["study", &file, "--baseline", shown(&older), "--out", shown(&out)]);
+    expect_refusal(&refused, 14, &["arm old-epoll", "unexpected --handoff"]);
+    if std::env::var_os("WEIR_SLOW_TESTS").is_none() {
+        println!("skipped: WEIR_SLOW_TESTS is not set");
+        return;
+    }
+    let said = weir(&["study", &file, "--baseline", shown(&old), "--out", shown(&out)]);
+    assert!(matches!(said.code, Some(0 | 11)), "{:?} {}{}", said.code, said.stdout, said.stderr);
+    let result = judged(shown(&out));
+    let cpu = |arm: &str| {
+        let mut all = result.comparisons.iter();
+        let found = all.find(|it| it.arm == arm && it.metric == Metric::ServerCpuPerMessage);
+        found.unwrap_or_else(|| panic!("{:?}", result.comparisons))
+    };
+    assert_eq!((cpu("epoll").baseline.as_str(), cpu("poll").baseline.as_str()), ("old-epoll", "old-poll"));
+    assert!(cpu("poll").notes.contains(&Finding::NoPlacebo), "{:?}", cpu("poll"));
+    assert_eq!(result.fingerprint.programs.len(), 2, "{:?}", result.fingerprint.programs);
+}
+
 #[test]
 fn a_baseline_that_is_none_is_told_before_anything_runs() {
     let folder = folder("study-baseline-none");
@@ -89,5 +144,9 @@ fn a_baseline_that_is_none_is_told_before_anything_runs() {
     let wrong = format!("{}{TWO_ARMS}options = {{ spam = 1 }}\n", study_head(8, "1min"));
     let (file, _) = study_file(&folder, &wrong);
     expect_refusal(&weir(&["study", &file, "--baseline", WEIR, "--out", shown(&out)]), 2, &["spam"]);
-    expect_refusal(&weir(&["study", "polling", "--baseline", WEIR]), 2, &["studies of echo and http"]);
+    expect_refusal(
+        &weir(&["study", "polling", "--baseline", WEIR]),
+        2,
+        &["studies of echo, http and orders"],
+    );
 }

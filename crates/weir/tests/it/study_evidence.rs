@@ -19,6 +19,7 @@ role = "primary"
 connections = 4
 rounds = 6
 evidence_rounds = 2
+evidence_pairs = 2
 
 [[arm]]
 name = "plain"
@@ -82,7 +83,7 @@ fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_p
     assert_eq!([count(plain, "getppid"), count(plain, "write")], [0.0; 2]);
     for arm in &result.evidence {
         let account = arm.account.as_ref().expect("each round has both slices");
-        assert_eq!(account.rounds, 2);
+        assert_eq!(account.rounds, 2, "pairs of a round are one value");
         assert!(account.explained.is_some(), "{}: its engine has a clock", arm.arm);
     }
     let (slower, others) = result.cpu_differences.split_first().expect("there are arms");
@@ -93,4 +94,10 @@ fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_p
         assert!((sum - found.whole.ns).abs() < 1e-6, "{sum} {found:?}");
     }
     assert_eq!(others.len(), 3);
+    let check = result.checks.iter().find(|check| check.name == "calls-agree").expect("both counted");
+    assert!(check.passed, "{check:?}");
+    for arm in &result.evidence {
+        let needed = arm.needed.as_ref().expect("its calls were seen");
+        assert!(needed.is_covered(), "{}: {needed:?}", arm.arm);
+    }
 }

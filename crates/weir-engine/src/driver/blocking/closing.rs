@@ -6,13 +6,10 @@ use rustix::{io::Errno, net::RecvFlags};
 
 use super::{Blocking, Socket};
 use crate::{
+    clock::{Instant, monotonic},
     counters::Counters,
-    driver::{
-        DriverOps,
-        socket::{self, StoredError},
-    },
-    slots::SlotId,
-    time::{Instant, monotonic},
+    driver::{contract::DriverOps, error::StoredError, socket},
+    slab::SlotId,
 };
 
 impl Blocking {
@@ -35,7 +32,7 @@ impl Blocking {
         let bytes_max = self.parts.config.limits.turn_bytes_max;
         let is_done = if socket.error.is_some() {
             true
-        } else if socket.output.queue.is_empty() {
+        } else if socket.send.queue.is_empty() {
             !ends_in_order || !socket.discard(bytes_max, &self.parts.counters)
         } else {
             false

@@ -18,7 +18,7 @@ use super::{Blocking, REFUSAL_PAUSE_MAX, REFUSALS_MAX};
 use crate::{
     Config, Driver, Runtime,
     counters::Counters,
-    driver::{DriverOps, ListenOptions, Parts, Wait},
+    driver::{DriverOps, DriverParts, ListenOptions, Wait},
     net::{Address, Listener, Stream},
     time::{monotonic, sleep, timeout},
 };
@@ -117,7 +117,7 @@ fn a_send_without_memory_is_tried_again_and_costs_no_byte() {
 
 fn driver(config: &Config, counters: &Arc<Counters>) -> Blocking {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    Blocking::new(Parts::new(config, Arc::clone(counters), Arc::new(wake))).expect("it runs everywhere")
+    Blocking::new(DriverParts::new(config, Arc::clone(counters), Arc::new(wake))).expect("it runs everywhere")
 }
 
 #[test]

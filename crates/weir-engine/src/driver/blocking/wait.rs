@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use super::Blocking;
-use crate::{counters::Counters, slots::SlotId, time::monotonic};
+use crate::{clock::monotonic, counters::Counters, slab::SlotId};
 
 impl Blocking {
     /// Nothing to wait for but time, another thread's wake-up, and the sockets that linger.
@@ -19,7 +19,7 @@ impl Blocking {
         let mut list = vec![PollFd::new(&*self.parts.wake, PollFlags::IN)];
         if self.retry_at.is_none() {
             for socket in self.lingering.iter().filter_map(|id| self.sockets.get(*id)) {
-                let flags = if socket.output.queue.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+                let flags = if socket.send.queue.is_empty() { PollFlags::IN } else { PollFlags::OUT };
                 list.push(PollFd::new(&socket.descriptor, flags));
             }
         }

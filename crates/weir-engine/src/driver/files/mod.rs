@@ -21,16 +21,16 @@ use rustix::{
 
 use crate::{
     counters::Counters,
-    fs::FileBytes,
+    file_bytes::FileBytes,
     pool::{Buffer, CLASS_BYTES, Pool},
 };
 
 mod operations;
 mod sending;
 
-pub(crate) use operations::{Operations, Stage, Step};
+pub(crate) use operations::{FileOperation, Operations, Step};
 pub(crate) use sending::{
-    FILE_ENDED, Pause, has_room, pass_front, read_part, send_part, send_part_without_waiting, send_share,
+    Pause, has_room, pass_front, read_part, send_part, send_part_without_waiting, send_share,
 };
 
 /// Most bytes that are read at once from the page cache, on the runtime's own thread: what one connection may
@@ -88,7 +88,7 @@ pub(crate) enum Outcome<B = FileBytes> {
 }
 
 /// What the future that asked is told.
-pub(crate) type Answer = io::Result<Outcome>;
+pub(crate) type FileResult = io::Result<Outcome>;
 
 impl From<Outcome<Vec<u8>>> for Outcome {
     fn from(outcome: Outcome<Vec<u8>>) -> Self {
@@ -176,7 +176,7 @@ pub(crate) fn perform(request: Request, counters: &Counters) -> io::Result<Outco
 }
 
 /// The same on the runtime's own thread, where reads find a buffer of its pool.
-pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>, counters: &Counters) -> Answer {
+pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>, counters: &Counters) -> FileResult {
     if let Request::Read { file, offset, length } = request {
         let read = read_pooled(&file, offset, length, ReadWriteFlags::empty(), pool, counters);
         return read.map_err(io::Error::from);
@@ -185,7 +185,7 @@ pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>, counters: &Counter
 }
 
 /// Performs an operation if that cannot block. `None`: it might, or failed in a way that [`perform`] is to confirm.
-pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>, counters: &Counters) -> Option<Answer> {
+pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>, counters: &Counters) -> Option<FileResult> {
     match request {
         Request::Open { below, path, flags, mode } => {
             let flags = *flags | OFlags::CLOEXEC;

@@ -5,17 +5,17 @@
 
 use std::task::{Poll, Waker};
 
-use super::{Answer, Request, try_now};
+use super::{FileResult, Request, try_now};
 use crate::{
     counters::Counters,
     pool::Pool,
     semaphore::{FairSemaphore, Waiter},
-    slots::{SlotId, Slots},
+    slab::{Slab, SlotId},
 };
 
 /// How far an operation has come, as the future that asked for it knows.
 #[derive(Debug)]
-pub(crate) enum Stage {
+pub(crate) enum FileOperation {
     New(Request),
     /// In the line.
     Waiting(Request, Waiter),
@@ -25,20 +25,20 @@ pub(crate) enum Stage {
     Over,
 }
 
-impl Stage {
+impl FileOperation {
     /// The answer, if the operation has not been begun and cannot block.
-    pub(crate) fn try_now(&mut self, pool: &std::rc::Rc<Pool>, counters: &Counters) -> Option<Answer> {
-        let Stage::New(request) = self else { return None };
+    pub(crate) fn try_now(&mut self, pool: &std::rc::Rc<Pool>, counters: &Counters) -> Option<FileResult> {
+        let FileOperation::New(request) = self else { return None };
         let answer = try_now(request, pool, counters)?;
-        *self = Stage::Over;
+        *self = FileOperation::Over;
         Some(answer)
     }
 
     /// The request, of an operation that is performed at once.
     pub(crate) fn take(&mut self) -> Option<Request> {
-        match std::mem::replace(self, Stage::Over) {
-            Stage::New(request) | Stage::Waiting(request, _) => Some(request),
-            Stage::Begun(_) | Stage::Over => None,
+        match std::mem::replace(self, FileOperation::Over) {
+            FileOperation::New(request) | FileOperation::Waiting(request, _) => Some(request),
+            FileOperation::Begun(_) | FileOperation::Over => None,
         }
     }
 }
@@ -46,7 +46,7 @@ impl Stage {
 /// What a look at an operation says.
 #[derive(Debug)]
 pub(crate) enum Step {
-    Over(Answer),
+    Over(FileResult),
     /// There is room for it: [`Operations::begin`] follows.
     Admitted(Request),
     Pending,
@@ -59,11 +59,11 @@ enum Lifecycle {
     /// Nobody waits any more.
     Forgotten,
     /// The answer is there.
-    Over(Answer),
+    Over(FileResult),
 }
 
 #[derive(Debug)]
-struct Operation<T> {
+struct Entry<T> {
     /// What the driver needs while it runs.
     work: Option<T>,
     lifecycle: Lifecycle,
@@ -72,7 +72,7 @@ struct Operation<T> {
 /// The operations of one driver.
 #[derive(Debug)]
 pub(crate) struct Operations<T> {
-    slots: Slots<Operation<T>>,
+    slots: Slab<Entry<T>>,
     permits: FairSemaphore,
     /// Begun and not over.
     in_flight: usize,
@@ -82,56 +82,56 @@ impl<T> Operations<T> {
     /// At most `maximum` are in flight at a time.
     pub(crate) fn new(maximum: usize) -> Self {
         // Answers that nobody has taken yet belong to futures, as their requests did: the tasks bound them.
-        Self { slots: Slots::new(usize::MAX), permits: FairSemaphore::new(maximum), in_flight: 0 }
+        Self { slots: Slab::new(usize::MAX), permits: FairSemaphore::new(maximum), in_flight: 0 }
     }
 
     /// What a future that is polled has to do.
-    pub(crate) fn poll(&mut self, stage: &mut Stage, waker: &Waker) -> Step {
-        match std::mem::replace(stage, Stage::Over) {
-            Stage::New(request) => self.enter(stage, request, None, waker),
-            Stage::Waiting(request, waiter) => self.enter(stage, request, Some(waiter), waker),
-            Stage::Begun(id) => self.look(stage, id, waker),
-            Stage::Over => Step::Pending,
+    pub(crate) fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Step {
+        match std::mem::replace(operation, FileOperation::Over) {
+            FileOperation::New(request) => self.enter(operation, request, None, waker),
+            FileOperation::Waiting(request, waiter) => self.enter(operation, request, Some(waiter), waker),
+            FileOperation::Begun(id) => self.look(operation, id, waker),
+            FileOperation::Over => Step::Pending,
         }
     }
 
     fn enter(
         &mut self,
-        stage: &mut Stage,
+        operation: &mut FileOperation,
         request: Request,
         mut waiter: Option<Waiter>,
         waker: &Waker,
     ) -> Step {
         match (self.permits.poll_acquire(&mut waiter, waker), waiter) {
             (Poll::Pending, Some(waiter)) => {
-                *stage = Stage::Waiting(request, waiter);
+                *operation = FileOperation::Waiting(request, waiter);
                 Step::Pending
             }
             (Poll::Pending | Poll::Ready(()), _) => Step::Admitted(request),
         }
     }
 
-    fn look(&mut self, stage: &mut Stage, id: SlotId, waker: &Waker) -> Step {
-        let Some(operation) = self.slots.get_mut(id) else { return Step::Pending };
-        if let Lifecycle::Running(present) = &mut operation.lifecycle {
+    fn look(&mut self, operation: &mut FileOperation, id: SlotId, waker: &Waker) -> Step {
+        let Some(entry) = self.slots.get_mut(id) else { return Step::Pending };
+        if let Lifecycle::Running(present) = &mut entry.lifecycle {
             present.clone_from(waker);
-            *stage = Stage::Begun(id);
+            *operation = FileOperation::Begun(id);
             return Step::Pending;
         }
-        match self.slots.remove(id).map(|operation| operation.lifecycle) {
+        match self.slots.remove(id).map(|entry| entry.lifecycle) {
             Some(Lifecycle::Over(answer)) => Step::Over(answer),
             Some(Lifecycle::Running(_) | Lifecycle::Forgotten) | None => Step::Pending,
         }
     }
 
     /// Takes an operation that was admitted.
-    pub(crate) fn begin(&mut self, stage: &mut Stage, waker: &Waker, work: T) -> SlotId {
-        let operation = Operation { work: Some(work), lifecycle: Lifecycle::Running(waker.clone()) };
-        let Ok(id) = self.slots.insert(operation) else {
+    pub(crate) fn begin(&mut self, operation: &mut FileOperation, waker: &Waker, work: T) -> SlotId {
+        let entry = Entry { work: Some(work), lifecycle: Lifecycle::Running(waker.clone()) };
+        let Ok(id) = self.slots.insert(entry) else {
             panic!("four thousand million answers wait for their futures");
         };
         self.in_flight += 1;
-        *stage = Stage::Begun(id);
+        *operation = FileOperation::Begun(id);
         id
     }
 
@@ -147,14 +147,14 @@ impl<T> Operations<T> {
 
     /// Whether nobody waits for an operation any more.
     pub(crate) fn is_forgotten(&self, id: SlotId) -> bool {
-        self.slots.get(id).is_none_or(|operation| matches!(operation.lifecycle, Lifecycle::Forgotten))
+        self.slots.get(id).is_none_or(|entry| matches!(entry.lifecycle, Lifecycle::Forgotten))
     }
 
     /// An operation is over: nothing uses its memory any more.
-    pub(crate) fn finish(&mut self, id: SlotId, answer: Answer) {
-        let Some(operation) = self.slots.get_mut(id) else { return };
-        operation.work = None;
-        match std::mem::replace(&mut operation.lifecycle, Lifecycle::Over(answer)) {
+    pub(crate) fn finish(&mut self, id: SlotId, answer: FileResult) {
+        let Some(entry) = self.slots.get_mut(id) else { return };
+        entry.work = None;
+        match std::mem::replace(&mut entry.lifecycle, Lifecycle::Over(answer)) {
             Lifecycle::Running(waker) => waker.wake(),
             Lifecycle::Forgotten => drop(self.slots.remove(id)),
             Lifecycle::Over(_) => return,
@@ -164,18 +164,18 @@ impl<T> Operations<T> {
     }
 
     /// The future is dropped.
-    pub(crate) fn forget(&mut self, stage: &mut Stage) {
-        match std::mem::replace(stage, Stage::Over) {
-            Stage::Waiting(_, waiter) => self.permits.give_up(waiter),
-            Stage::Begun(id) => {
-                let Some(operation) = self.slots.get_mut(id) else { return };
-                if let Lifecycle::Over(_) = operation.lifecycle {
+    pub(crate) fn forget(&mut self, operation: &mut FileOperation) {
+        match std::mem::replace(operation, FileOperation::Over) {
+            FileOperation::Waiting(_, waiter) => self.permits.give_up(waiter),
+            FileOperation::Begun(id) => {
+                let Some(entry) = self.slots.get_mut(id) else { return };
+                if let Lifecycle::Over(_) = entry.lifecycle {
                     drop(self.slots.remove(id));
                 } else {
-                    operation.lifecycle = Lifecycle::Forgotten;
+                    entry.lifecycle = Lifecycle::Forgotten;
                 }
             }
-            Stage::New(_) | Stage::Over => {}
+            FileOperation::New(_) | FileOperation::Over => {}
         }
     }
 
@@ -187,7 +187,7 @@ impl<T> Operations<T> {
     /// Their names.
     pub(crate) fn running(&self) -> Vec<SlotId> {
         let is_running = |id: &SlotId| {
-            self.slots.get(*id).is_some_and(|operation| !matches!(operation.lifecycle, Lifecycle::Over(_)))
+            self.slots.get(*id).is_some_and(|entry| !matches!(entry.lifecycle, Lifecycle::Over(_)))
         };
         self.slots.ids().into_iter().filter(is_running).collect()
     }
@@ -198,15 +198,15 @@ mod tests {
     use super::*;
     use crate::driver::files::Outcome;
 
-    fn request() -> Stage {
+    fn request() -> FileOperation {
         let path = c"/nowhere".to_owned();
         let (flags, mode) = (rustix::fs::OFlags::empty(), rustix::fs::Mode::empty());
-        Stage::New(Request::Open { below: None, path, flags, mode })
+        FileOperation::New(Request::Open { below: None, path, flags, mode })
     }
 
-    fn admit(operations: &mut Operations<()>, stage: &mut Stage) -> Option<SlotId> {
-        match operations.poll(stage, Waker::noop()) {
-            Step::Admitted(_) => Some(operations.begin(stage, Waker::noop(), ())),
+    fn admit(operations: &mut Operations<()>, operation: &mut FileOperation) -> Option<SlotId> {
+        match operations.poll(operation, Waker::noop()) {
+            Step::Admitted(_) => Some(operations.begin(operation, Waker::noop(), ())),
             Step::Pending => None,
             Step::Over(answer) => panic!("nobody has answered: {answer:?}"),
         }

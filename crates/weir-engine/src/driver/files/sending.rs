@@ -15,12 +15,9 @@ use rustix::{
 use super::read;
 use crate::{
     counters::Counters,
-    outbound::{FileRange, Front, Outbound},
+    driver::error::FILE_ENDED,
+    send_queue::{FileRange, Front, SendQueue},
 };
-
-/// What a connection fails with when a file ends before the length that was asked for: what is left of a promise to
-/// the peer cannot be kept, and nothing else may be sent instead. No call on a socket fails with this number.
-pub(crate) const FILE_ENDED: Errno = Errno::NODATA;
 
 /// Bytes read at a time where `sendfile` is not possible.
 const PIECE_BYTES_MAX: usize = 64 << 10;
@@ -56,7 +53,7 @@ pub(crate) fn send_part_without_waiting(
 /// Sends from the file at the front of a queue by `send`, and says how much has left. Zero: the next bytes of the file
 /// are at the front of the queue now, to be sent like any others.
 pub(crate) fn pass_front(
-    queue: &mut Outbound,
+    queue: &mut SendQueue,
     counters: &Counters,
     send: impl FnOnce(&FileRange<'_>) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
@@ -85,7 +82,7 @@ pub(crate) enum Pause {
 /// read. To try again at once at a full socket, while the peer is reading, would move the file in crumbs, each at the
 /// price of a call that gathers pages for nothing; a socket has room for poll and its kin when a third of it is free.
 pub(crate) fn send_share(
-    queue: &mut Outbound,
+    queue: &mut SendQueue,
     share_bytes: usize,
     counters: &Counters,
     has_room: impl Fn() -> bool,
@@ -128,7 +125,7 @@ pub(crate) fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
 }
 
 /// Reads the next bytes of the file at the front of a queue and puts them in its place.
-fn read_front(queue: &mut Outbound, counters: &Counters) -> Result<(), Errno> {
+fn read_front(queue: &mut SendQueue, counters: &Counters) -> Result<(), Errno> {
     let Some(Front::File(range)) = queue.front() else { return Ok(()) };
     let piece = read_part(&range, usize::MAX, counters)?;
     if piece.is_empty() {
@@ -155,13 +152,13 @@ mod tests {
     use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
 
     use super::*;
-    use crate::{outbound::FilePart, time::monotonic};
+    use crate::{clock::monotonic, send_queue::FilePart};
 
     #[test]
     fn what_goes_with_sending_a_file_is_not_in_the_time_of_the_call() {
         let counters = Counters::default();
         let file = Arc::new(std::fs::File::open("/dev/null").expect("it is everywhere").into());
-        let mut queue = Outbound::default();
+        let mut queue = SendQueue::default();
         queue.push(FilePart::new(file, 0, 16).into());
         let (socket, _peer) = UnixStream::pair().expect("sockets");
         counters.clock.switch(true);

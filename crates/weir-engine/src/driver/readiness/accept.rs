@@ -2,8 +2,8 @@
 
 use std::{io, task::Waker};
 
-use super::{ACCEPT_RETRY, Backend, Kernel, Kind, Readiness};
-use crate::{driver::socket, slots::SlotId};
+use super::{Backend, Kernel, Kind, Readiness};
+use crate::{driver::error, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Takes an accepted connection in, or closes it because there is no room.
@@ -12,7 +12,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         self.reserve.note(self.kernel.number(&descriptor));
         let admitted = self.backend.check(&descriptor);
         let admitted = admitted.and_then(|()| self.insert(descriptor, Kind::Stream));
-        admitted.map_err(|error| socket::refuse(&self.parts.counters, error))
+        admitted.map_err(|error| error::refuse(&self.parts.counters, error))
     }
 
     /// Descriptors or memory are short: accepting goes on when something is free, or after a while.
@@ -24,7 +24,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if !self.starved_listeners.contains(&listener) {
             self.starved_listeners.push(listener);
         }
-        self.retry_after(ACCEPT_RETRY);
+        self.retry_after(error::ACCEPT_RETRY);
         // What waits would be reported all the time; an exclusive watch cannot be changed, only ended.
         self.pause_reading(listener, true);
     }

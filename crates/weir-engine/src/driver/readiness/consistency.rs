@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Backend, Interest, Kernel, Kind, Readiness, Socket, endpoint::BufferTurn, token};
-use crate::{driver::DriverOps, slots::SlotId};
+use crate::{driver::contract::DriverOps, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(crate) fn kernel(&self) -> &K {
@@ -58,12 +58,12 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         let kept = watched.iter().find(|(name, _)| *name == token(id)).map(|(_, interest)| *interest);
         let hears = |direction: bool| socket.watched && (edge || direction);
         let is_well = socket.error.is_none();
-        let waits_for_room = !socket.output.queue.is_empty() && !socket.output.dirty;
-        let needs_room = !socket.output.queue.is_empty() && !socket.writable;
+        let waits_for_room = !socket.send.queue.is_empty() && !socket.send.dirty;
+        let needs_room = !socket.send.queue.is_empty() && !socket.writable;
         let waits_for_bytes = socket.receive_waiter.is_some() && !socket.readable && !waits_for_buffer;
         let is_lingering = self.lingering.iter().any(|(_, other)| *other == id);
         vec![
-            (listed != usize::from(socket.output.dirty), "to be flushed, and not listed once"),
+            (listed != usize::from(socket.send.dirty), "to be flushed, and not listed once"),
             (in_line != usize::from(waits_for_buffer), "waits for a buffer, and is not in line once"),
             (kept.is_some() != socket.watched, "what is watched is not what is known"),
             (!edge && kept.is_some_and(|kept| kept != socket.interest), "interest is not what is known"),
@@ -117,7 +117,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 /// A socket without its bytes.
 fn describe<D>(socket: &Socket<D>) -> String {
     let Socket { kind, watched, interest, readable, writable, closing, buffer_turn, error, .. } = socket;
-    let (queued, is_dirty) = (socket.output.queue.len(), socket.output.dirty);
+    let (queued, is_dirty) = (socket.send.queue.len(), socket.send.dirty);
     format!(
         "{kind:?}, watched {watched} for {interest:?}, readable {readable}, writable {writable}, closing {closing}, \
          {queued} bytes queued, dirty {is_dirty}, {buffer_turn:?}, {error:?}"

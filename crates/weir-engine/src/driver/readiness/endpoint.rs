@@ -7,10 +7,7 @@ use rustix::io::Errno;
 use super::{Interest, Kernel};
 use crate::{
     counters::Counters,
-    driver::{
-        output::Output,
-        socket::{self, StoredError},
-    },
+    driver::{error::StoredError, send_state::SendState, socket},
     pool::SizeChoice,
 };
 
@@ -48,7 +45,7 @@ pub(super) struct Socket<D> {
     /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
     pub(super) has_rest: bool,
     pub(super) receive_waiter: Option<Waker>,
-    pub(super) output: Output,
+    pub(super) send: SendState,
     pub(super) closing: bool,
     /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too, or has taken
     /// everything.
@@ -77,7 +74,7 @@ impl<D> Socket<D> {
             error: None,
             has_rest: false,
             receive_waiter: None,
-            output: Output::default(),
+            send: SendState::default(),
             closing: false,
             discarding: false,
             size: SizeChoice::default(),
@@ -96,12 +93,12 @@ impl<D> Socket<D> {
             // Nothing need be reported any more for it to be there.
             self.readable |= self.has_rest;
         }
-        if !self.output.queue.is_empty() {
+        if !self.send.queue.is_empty() {
             kernel.reset_on_close(&self.descriptor, counters);
-            self.output.queue.clear();
+            self.send.queue.clear();
         }
         self.wake_receiver();
-        self.output.wake();
+        self.send.wake();
     }
 
     pub(super) fn wake_receiver(&mut self) {

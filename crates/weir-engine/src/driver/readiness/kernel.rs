@@ -16,16 +16,16 @@ use rustix::{
 };
 
 use crate::{
+    address::Address,
+    clock::{Instant, monotonic},
     counters::Counters,
     driver::{
-        Parts,
-        files::{self, Answer, Stage},
+        contract::DriverParts,
+        files::{self, FileOperation, FileResult},
         helpers::Helpers,
         socket::{self, ListenOptions},
     },
-    net::Address,
-    outbound::FileRange,
-    time::{Instant, monotonic},
+    send_queue::FileRange,
 };
 
 /// A kernel with non-blocking sockets. An error of a call is the kernel's; what becomes of it is not decided here.
@@ -45,7 +45,7 @@ pub(crate) trait Kernel {
     }
 
     /// Starts who performs operations on files.
-    fn files(&self, parts: &Parts) -> Self::Files;
+    fn files(&self, parts: &DriverParts) -> Self::Files;
 
     /// The first descriptor that accepting leaves to everything else.
     fn reserved(&self, count: usize, any: BorrowedFd<'_>) -> RawFd;
@@ -124,13 +124,13 @@ pub(crate) trait Kernel {
 /// Who performs operations on files.
 pub(crate) trait Files {
     /// The answer, if the operation has not been begun and cannot block.
-    fn try_now(&mut self, stage: &mut Stage, parts: &Parts) -> Option<Answer>;
+    fn try_now(&mut self, operation: &mut FileOperation, parts: &DriverParts) -> Option<FileResult>;
 
     /// Begins an operation when there is room for it, and waits for its answer.
-    fn poll(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer>;
+    fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult>;
 
     /// Nobody waits for an operation any more.
-    fn forget(&mut self, stage: &mut Stage);
+    fn forget(&mut self, operation: &mut FileOperation);
 
     /// Hands out answers that have come since the last look; called when the wake-up descriptor was reported.
     fn collect(&mut self);
@@ -149,7 +149,7 @@ impl Kernel for Linux {
         monotonic()
     }
 
-    fn files(&self, parts: &Parts) -> Helpers {
+    fn files(&self, parts: &DriverParts) -> Helpers {
         Helpers::new(parts)
     }
 
@@ -259,16 +259,16 @@ impl Kernel for Linux {
 }
 
 impl Files for Helpers {
-    fn try_now(&mut self, stage: &mut Stage, parts: &Parts) -> Option<Answer> {
-        stage.try_now(&parts.send_pool, &parts.counters)
+    fn try_now(&mut self, operation: &mut FileOperation, parts: &DriverParts) -> Option<FileResult> {
+        operation.try_now(&parts.send_pool, &parts.counters)
     }
 
-    fn poll(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
-        Helpers::poll(self, stage, waker)
+    fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
+        Helpers::poll(self, operation, waker)
     }
 
-    fn forget(&mut self, stage: &mut Stage) {
-        Helpers::forget(self, stage);
+    fn forget(&mut self, operation: &mut FileOperation) {
+        Helpers::forget(self, operation);
     }
 
     fn collect(&mut self) {

@@ -21,16 +21,17 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    DriverOps, Parts, Wait,
-    files::{Answer, Outcome, Stage},
-    output::Outlet,
-    socket::{self, AcceptFailure, ListenOptions, Reserve},
+    contract::{DriverOps, DriverParts, Wait},
+    error::{self, AcceptFailure},
+    files::{FileOperation, FileResult, Outcome},
+    send_state::SendAccess,
+    socket::{ListenOptions, Reserve},
 };
 use crate::{
-    net::Address,
+    address::Address,
+    clock::Instant,
     pool::Lease,
-    slots::{SlotId, Slots},
-    time::Instant,
+    slab::{Slab, SlotId},
 };
 
 mod accept;
@@ -66,9 +67,6 @@ const FILE_READ_BYTES_MIN: usize = 1 << 10;
 /// Connections one listener may accept in one turn before others get theirs.
 const TURN_ACCEPTS_MAX: usize = 64;
 
-/// Accepting is tried again this long after descriptors ran out.
-pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-
 /// A send for which the kernel had no memory is tried again after this time.
 const SEND_RETRY: Duration = Duration::from_millis(1);
 
@@ -84,8 +82,8 @@ fn id(token: u64) -> SlotId {
 pub(crate) struct Readiness<B, K: Kernel> {
     backend: B,
     kernel: K,
-    parts: Parts,
-    sockets: Slots<Socket<K::Socket>>,
+    parts: DriverParts,
+    sockets: Slab<Socket<K::Socket>>,
     /// Sockets with output queued since the last flush.
     dirty: Vec<SlotId>,
     /// Sockets whose output the kernel had no memory for; they count as dirty until it is tried again.
@@ -114,7 +112,7 @@ pub(crate) struct Readiness<B, K: Kernel> {
 }
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    pub(crate) fn new(mut backend: B, kernel: K, parts: Parts) -> io::Result<Self> {
+    pub(crate) fn new(mut backend: B, kernel: K, parts: DriverParts) -> io::Result<Self> {
         let wake = Arc::clone(&parts.wake);
         let classes = parts.receive_pool.classes();
         let files = kernel.files(&parts);
@@ -123,7 +121,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         Ok(Self {
             backend,
             kernel,
-            sockets: Slots::new(parts.config.limits.sockets_max),
+            sockets: Slab::new(parts.config.limits.sockets_max),
             dirty: Vec::new(),
             refused: Vec::new(),
             unfinished: Vec::new(),
@@ -145,7 +143,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     fn insert(&mut self, descriptor: K::Socket, kind: Kind) -> io::Result<SlotId> {
         let limit = self.parts.config.limits.sockets_max;
-        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| socket::too_many(limit))?;
+        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| error::too_many(limit))?;
         if kind == Kind::Stream {
             self.parts.counters.connections_open.increment();
         }
@@ -154,7 +152,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     /// Forgets a socket without closing it.
     fn take_out(&mut self, id: SlotId) -> io::Result<K::Socket> {
-        let removed = self.sockets.remove(id).ok_or_else(socket::gone)?;
+        let removed = self.sockets.remove(id).ok_or_else(error::gone)?;
         if removed.watched {
             unwatch(&mut self.backend, &removed.descriptor, &self.parts.counters);
         }
@@ -166,7 +164,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     fn mark_dirty(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
-            && socket.output.mark_dirty()
+            && socket.send.mark_dirty()
         {
             self.dirty.push(id);
         }
@@ -245,7 +243,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
         socket.writable = true;
         if socket.kind == Kind::Connecting {
-            socket.output.wake();
+            socket.send.wake();
         } else {
             self.write_out_of_order(id);
         }
@@ -325,7 +323,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
-        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
@@ -335,11 +333,11 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining {
-            return Poll::Ready(Err(socket::draining()));
+            return Poll::Ready(Err(error::draining()));
         }
         loop {
             let Some(socket) = self.sockets.get_mut(listener) else {
-                return Poll::Ready(Err(socket::gone()));
+                return Poll::Ready(Err(error::gone()));
             };
             if !socket.readable {
                 return self.wait_readable(listener, waker);
@@ -366,7 +364,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
                 Ok(descriptor) => return Poll::Ready(self.admit(descriptor)),
                 Err(error) => error,
             };
-            match socket::accept_failure(error) {
+            match error::accept_failure(error) {
                 AcceptFailure::Empty => socket.readable = false,
                 AcceptFailure::Again => {}
                 AcceptFailure::Starved => {
@@ -391,9 +389,9 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if !socket.writable {
-            socket.output.waiter = Some(waker.clone());
+            socket.send.waiter = Some(waker.clone());
             return match self.watch_or_fail(stream, false, true) {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error)),
@@ -412,7 +410,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let turn = self.turn;
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error
             && !socket.has_rest
         {
@@ -441,45 +439,45 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        if self.sockets.get(stream).is_some_and(|socket| socket.output.end_wanted) {
+        if self.sockets.get(stream).is_some_and(|socket| socket.send.end_wanted) {
             // The end of the stream counts as something to send.
             self.write_out_of_order(stream);
         }
         self.poll_output(stream, 0, 0, waker)
     }
 
-    fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>> {
-        let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
+    fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>> {
+        let Socket { send, error, .. } = self.sockets.get_mut(stream)?;
         let limit_bytes = self.parts.config.limits.output_high_water_bytes;
         let (dirty, pool) = (&mut self.dirty, &self.parts.send_pool);
-        Some(Outlet { output, error: *error, limit_bytes, dirty, pool })
+        Some(SendAccess { send, error: *error, limit_bytes, dirty, pool })
     }
 
-    fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
-        if self.file_bytes >= TURN_FILE_BYTES_MAX && matches!(stage, Stage::New(_)) {
+    fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
+        if self.file_bytes >= TURN_FILE_BYTES_MAX && matches!(operation, FileOperation::New(_)) {
             waker.wake_by_ref();
             return Poll::Pending;
         }
-        match self.files.try_now(stage, &self.parts) {
+        match self.files.try_now(operation, &self.parts) {
             Some(answer) => {
                 if let Ok(Outcome::Read(bytes)) = &answer {
                     self.file_bytes += bytes.len().max(FILE_READ_BYTES_MIN);
                 }
                 Poll::Ready(answer)
             }
-            None => self.files.poll(stage, waker),
+            None => self.files.poll(operation, waker),
         }
     }
 
-    fn forget_file(&mut self, stage: &mut Stage) {
-        self.files.forget(stage);
+    fn forget_file(&mut self, operation: &mut FileOperation) {
+        self.files.forget(operation);
     }
 
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.receive_waiter = None;
-        socket.output.waiter = None;
-        let unfinished = !socket.output.queue.is_empty() || self.draining && !socket.end_of_stream;
+        socket.send.waiter = None;
+        let unfinished = !socket.send.queue.is_empty() || self.draining && !socket.end_of_stream;
         if socket.kind != Kind::Stream || !unfinished || socket.error.is_some() {
             return self.release(id);
         }
@@ -500,7 +498,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn flush(&mut self) {
         while let Some(id) = self.dirty.pop() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.output.dirty = false;
+                socket.send.dirty = false;
                 self.write(id);
             }
         }
@@ -580,13 +578,13 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(socket).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         self.kernel.local_address(&socket.descriptor)
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(stream).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         self.kernel.peer_address(&socket.descriptor)
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::slots::SlotId;
+use crate::slab::SlotId;
 
 /// A mistake that this code could contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use super::{Backend, Kernel, Readiness, endpoint::BufferTurn};
-use crate::slots::SlotId;
+use crate::slab::SlotId;
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// There is no buffer for a receive, or others came before it.

@@ -25,7 +25,7 @@ use crate::{
     call_clock::CallClock,
     config::{Config, Driver, DriverChoice, EpollOptions, KernelMask},
     counters::Counters,
-    driver::{DriverOps, Parts, Wait, epoll::Epoll},
+    driver::{DriverOps, DriverParts, Wait, epoll::Epoll},
     net::{Address, Listener, Stream},
     spawn,
     time::{sleep, timeout, yield_now},
@@ -258,7 +258,7 @@ fn what_a_drain_throws_away_is_bounded_in_each_turn() {
     let mut config = Config::with_driver(Driver::Epoll);
     config.limits.turn_bytes_max = 8 << 10;
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    let parts = Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
+    let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
     let backend = Epoll::new(EpollOptions::default(), KernelMask::default()).expect("epoll is everywhere");
     let mut driver = Readiness::new(backend, Linux, parts).expect("a fresh epoll has room");
     let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
@@ -364,7 +364,7 @@ fn a_stream_that_cannot_be_watched_does_not_look_whole() {
     const BYTES: usize = 32 << 20;
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
     let config = Config::with_driver(Driver::Epoll);
-    let parts = Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
+    let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
     let backend = Refusing(Epoll::new(config.epoll, config.masked).expect("epoll is everywhere"));
     let mut driver = Readiness::new(backend, Linux, parts).expect("it starts");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -15,12 +15,13 @@ use super::{
 use crate::{
     counters::Counters,
     driver::{
+        error,
         files::{self, Pause},
         socket::{self, DRAIN_LOOK, Sent},
     },
-    outbound::Front,
     pool::Lease,
-    slots::SlotId,
+    send_queue::Front,
+    slab::SlotId,
 };
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
@@ -34,12 +35,12 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(super) fn write(&mut self, id: SlotId) {
         let (limits, turn) = (self.parts.config.limits, self.turn);
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let queued = socket.output.queue.len();
+        let queued = socket.send.queue.len();
         // A socket that waits takes everything, unless a signal comes: what it leaves says nothing about room.
         let waits = self.backend.blocks_on_writes();
-        while socket.writable && !socket.output.queue.is_empty() && socket.error.is_none() {
-            let outcome = if let Some(Front::File(_)) = socket.output.queue.front() {
-                let share_bytes = limits.turn_bytes_max.saturating_sub(queued - socket.output.queue.len());
+        while socket.writable && !socket.send.queue.is_empty() && socket.error.is_none() {
+            let outcome = if let Some(Front::File(_)) = socket.send.queue.front() {
+                let share_bytes = limits.turn_bytes_max.saturating_sub(queued - socket.send.queue.len());
                 socket.send_file(share_bytes, &self.kernel, &self.parts.counters)
             } else {
                 socket.send(&self.kernel, &self.parts.counters)
@@ -48,7 +49,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 Ok(Pause::Over) => {}
                 Ok(Pause::Full) => socket.writable = waits,
                 Ok(Pause::Share) => {
-                    if socket.output.mark_dirty() {
+                    if socket.send.mark_dirty() {
                         self.unfinished.push(id);
                     }
                     break;
@@ -64,8 +65,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             socket.send_turn = turn;
             socket.send_turn_bytes = 0;
         }
-        socket.send_turn_bytes += queued - socket.output.queue.len();
-        socket.output.wake_if_low(limits.output_low_water_bytes);
+        socket.send_turn_bytes += queued - socket.send.queue.len();
+        socket.send.wake_if_low(limits.output_low_water_bytes);
         self.after_write(id);
     }
 
@@ -73,8 +74,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     fn wait_for_memory(&mut self, id: SlotId) {
         let low_water = self.parts.config.limits.output_low_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.output.wake_if_low(low_water);
-        if socket.output.mark_dirty() {
+        socket.send.wake_if_low(low_water);
+        if socket.send.mark_dirty() {
             self.refused.push(id);
             self.retry_after(SEND_RETRY);
         }
@@ -98,10 +99,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// What follows when the queue is empty, or could not be emptied.
     pub(super) fn after_write(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if !socket.output.queue.is_empty() && socket.error.is_none() {
+        if !socket.send.queue.is_empty() && socket.error.is_none() {
             if !socket.writable {
                 // A slow peer must not hold the runtime's buffers.
-                socket.output.queue.release_leases();
+                socket.send.queue.release_leases();
                 #[cfg(test)]
                 if plants::is_planted(Plant::RoomNotWatched) {
                     return;
@@ -114,8 +115,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             }
             return;
         }
-        if socket.output.end_wanted && socket.error.is_none() {
-            socket.output.end_wanted = false;
+        if socket.send.end_wanted && socket.error.is_none() {
+            socket.send.end_wanted = false;
             let counters = &self.parts.counters;
             if let Err(error) = self.kernel.end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
@@ -188,7 +189,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// One receive into a pooled buffer.
     pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let classes = self.classes;
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         // Who comes new waits behind those who wait already.
         let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
         let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
@@ -254,7 +255,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     }
 
     pub(super) fn wait_readable<T>(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<T>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         socket.wait_to_receive(waker);
         if socket.watched && (socket.interest.read || self.backend.is_edge_triggered()) {
             return Poll::Pending;
@@ -273,8 +274,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         target: usize,
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
-        if socket.error.is_none() && socket.output.queue.len() > limit {
+        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(error::gone())) };
+        if socket.error.is_none() && socket.send.queue.len() > limit {
             let has_had_its_share = socket.send_turn == self.turn
                 && socket.send_turn_bytes >= self.parts.config.limits.turn_bytes_max;
             if has_had_its_share && socket.writable {
@@ -284,8 +285,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             }
             self.write_out_of_order(id);
         }
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        socket.output.poll_at_most(socket.error, limit, target, waker)
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
+        socket.send.poll_at_most(socket.error, limit, target, waker)
     }
 }
 
@@ -299,13 +300,13 @@ impl<D> Socket<D> {
         let socket = &self.descriptor;
         let send = |bytes: &[u8]| kernel.send(socket, bytes);
         let send_slices = |slices: &[IoSlice<'_>], more| kernel.send_slices(socket, slices, more);
-        let pass = || socket::pass_bytes(&self.output.queue, send, send_slices);
+        let pass = || socket::pass_bytes(&self.send.queue, send, send_slices);
         let Sent { bytes, offered } = counters.clock.call(pass)?;
         counters.sends.increment();
         counters.bytes_sent.add(bytes as u64);
         #[cfg(test)]
         let bytes = bytes - usize::from(bytes < offered && plants::is_planted(Plant::RestFromWrongPlace));
-        self.output.queue.consume(bytes);
+        self.send.queue.consume(bytes);
         if bytes == offered {
             return Ok(Pause::Over);
         }
@@ -320,7 +321,7 @@ impl<D> Socket<D> {
         kernel: &impl Kernel<Socket = D>,
         counters: &Counters,
     ) -> Result<Pause, Errno> {
-        let (socket, queue) = (&self.descriptor, &mut self.output.queue);
+        let (socket, queue) = (&self.descriptor, &mut self.send.queue);
         let has_room = || kernel.has_room(socket, counters);
         files::send_share(queue, share_bytes, counters, has_room, |range, bytes_max| {
             kernel.send_file(socket, range, bytes_max, counters)

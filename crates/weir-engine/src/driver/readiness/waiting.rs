@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Backend, Kernel, Kind, Readiness, endpoint::BufferTurn};
-use crate::{driver::DriverOps, slots::SlotId};
+use crate::{driver::contract::DriverOps, slab::SlotId};
 
 /// Sockets that an error lists.
 const LISTED_MAX: usize = 16;
@@ -39,7 +39,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             (_, BufferTurn::Waiting) => "a receive buffer",
             (_, BufferTurn::None | BufferTurn::Granted) => "receive",
         });
-        let sending = socket.output.waiter.is_some().then_some(match socket.kind {
+        let sending = socket.send.waiter.is_some().then_some(match socket.kind {
             Kind::Connecting => "connect",
             Kind::Listener { .. } | Kind::Stream => "room to send",
         });
@@ -48,7 +48,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     fn describe(&self, id: SlotId) -> String {
         let name = |address: io::Result<_>| {
-            address.map_or_else(|_| "unnamed".to_owned(), |address: crate::net::Address| address.to_string())
+            address
+                .map_or_else(|_| "unnamed".to_owned(), |address: crate::address::Address| address.to_string())
         };
         match self.sockets.get(id).map(|socket| socket.kind) {
             Some(Kind::Listener { .. }) => format!("listener {}", name(self.local_address(id))),

@@ -5,12 +5,12 @@ use std::io;
 use rustix::io::Errno;
 
 use super::{Backend, Interest, Kernel, Kind, Readiness, token};
-use crate::{counters::Counters, driver::socket, slots::SlotId};
+use crate::{counters::Counters, driver::error, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Makes sure that the backend reports what the socket waits for.
     pub(super) fn watch(&mut self, id: SlotId, wanted: Interest) -> io::Result<()> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Err(socket::gone()) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(error::gone()) };
         let edge = self.backend.is_edge_triggered();
         if socket.watched && (edge || socket.interest == wanted) {
             return Ok(());
@@ -28,7 +28,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     /// Adds a direction to what is watched.
     fn watch_also(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
-        let Some(socket) = self.sockets.get(id) else { return Err(socket::gone()) };
+        let Some(socket) = self.sockets.get(id) else { return Err(error::gone()) };
         let wanted = Interest { read: socket.interest.read || read, write: socket.interest.write || write };
         self.watch(id, wanted)
     }
@@ -48,7 +48,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if self.backend.is_edge_triggered() || !socket.watched {
             return;
         }
-        if ended && (socket.output.queue.is_empty() || socket.output.dirty) {
+        if ended && (socket.send.queue.is_empty() || socket.send.dirty) {
             // Errors are reported whatever the interest says: stop watching until somebody asks, or until what is to
             // be sent was tried again and finds no room.
             unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::network::{Direction, End, Owner, State};
-use crate::{driver::readiness::Interest, slots::SlotId};
+use crate::{driver::readiness::Interest, slab::SlotId};
 
 /// What a descriptor stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

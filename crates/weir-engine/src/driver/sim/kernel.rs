@@ -13,17 +13,17 @@ use rustix::io::Errno;
 
 use super::{descriptors::Object, machine::Machine};
 use crate::{
+    address::Address,
+    clock::Instant,
     counters::Counters,
     driver::{
-        Parts,
-        files::{Answer, Operations, Stage, Step, perform_here, read_part},
+        contract::DriverParts,
+        files::{FileOperation, FileResult, Operations, Step, perform_here, read_part},
         readiness::{Files, Kernel},
         socket::ListenOptions,
     },
-    net::Address,
-    outbound::FileRange,
     pool::Pool,
-    time::Instant,
+    send_queue::FileRange,
 };
 
 /// The one machine, for the kernel's calls, the readiness call and every open socket.
@@ -91,7 +91,7 @@ impl Kernel for Simulated {
         Some(self.now())
     }
 
-    fn files(&self, parts: &Parts) -> SimFiles {
+    fn files(&self, parts: &DriverParts) -> SimFiles {
         SimFiles {
             machine: Rc::clone(&self.machine),
             operations: Operations::new(parts.config.limits.file_operations_max),
@@ -238,31 +238,31 @@ fn unnamed() -> io::Error {
 #[derive(Debug)]
 pub(crate) struct SimFiles {
     machine: SharedMachine,
-    operations: Operations<Answer>,
+    operations: Operations<FileResult>,
     pool: Rc<Pool>,
     counters: std::sync::Arc<Counters>,
 }
 
 impl Files for SimFiles {
-    fn try_now(&mut self, _stage: &mut Stage, _parts: &Parts) -> Option<Answer> {
+    fn try_now(&mut self, _operation: &mut FileOperation, _parts: &DriverParts) -> Option<FileResult> {
         None
     }
 
-    fn poll(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
-        match self.operations.poll(stage, waker) {
+    fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
+        match self.operations.poll(operation, waker) {
             Step::Over(answer) => Poll::Ready(answer),
             Step::Pending => Poll::Pending,
             Step::Admitted(request) => {
                 let answer = perform_here(request, &self.pool, &self.counters);
-                let operation = self.operations.begin(stage, waker, answer);
-                self.machine.borrow_mut().network.plan_file(operation);
+                let id = self.operations.begin(operation, waker, answer);
+                self.machine.borrow_mut().network.plan_file(id);
                 Poll::Pending
             }
         }
     }
 
-    fn forget(&mut self, stage: &mut Stage) {
-        self.operations.forget(stage);
+    fn forget(&mut self, operation: &mut FileOperation) {
+        self.operations.forget(operation);
     }
 
     fn collect(&mut self) {

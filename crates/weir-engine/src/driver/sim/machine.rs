@@ -13,10 +13,10 @@ use super::{
     network::{End, Network, Notice, Owner, State},
 };
 use crate::{
+    clock::Instant,
     config::SimOptions,
     driver::readiness::{Interest, Ready},
-    slots::SlotId,
-    time::Instant,
+    slab::SlotId,
 };
 
 /// Waits in a row in which tasks only looked: then time goes on although somebody is always ready, so that a loop

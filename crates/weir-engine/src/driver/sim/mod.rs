@@ -13,10 +13,10 @@
 
 use std::{cell::RefCell, io, rc::Rc, sync::Arc};
 
-use super::{Parts, readiness::Readiness};
+use super::{contract::DriverParts, readiness::Readiness};
 
-mod agenda;
 mod descriptors;
+mod event_queue;
 mod kernel;
 mod machine;
 mod names;
@@ -35,7 +35,7 @@ use poller::Poller;
 pub(crate) type Sim = Readiness<Poller, Simulated>;
 
 /// Starts a machine of its own for one runtime.
-pub(crate) fn start(parts: Parts) -> io::Result<Sim> {
+pub(crate) fn start(parts: DriverParts) -> io::Result<Sim> {
     let machine = Machine::new(parts.config.sim, Arc::clone(&parts.wake));
     let machine = Rc::new(RefCell::new(machine));
     Readiness::new(Poller { machine: Rc::clone(&machine) }, Simulated { machine }, parts)

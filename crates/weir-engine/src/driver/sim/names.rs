@@ -4,7 +4,7 @@ use std::{collections::HashMap, net::IpAddr, net::Ipv4Addr, net::Ipv6Addr, net::
 
 use rustix::io::Errno;
 
-use crate::{net::Address, slots::SlotId};
+use crate::{address::Address, slab::SlotId};
 
 /// Ports given to sockets that ask for none: Linux's default range (`ip_local_port_range`).
 const PORT_FIRST: u16 = 32_768;

@@ -10,16 +10,16 @@ use std::{collections::VecDeque, io::IoSlice, time::Duration};
 use rustix::io::Errno;
 
 use super::{
-    agenda::Agenda,
+    event_queue::EventQueue,
     names::{self, Names},
     random::Random,
     side::Side,
 };
 use crate::{
+    address::Address,
+    clock::Instant,
     config::SimOptions,
-    net::Address,
-    slots::{SlotId, Slots},
-    time::Instant,
+    slab::{Slab, SlotId},
 };
 
 /// Virtual time at the start. Not zero, so that programs may look back from their first moment.
@@ -80,12 +80,12 @@ pub(super) struct State {
 
 #[derive(Debug)]
 enum Event {
-    Knock {
+    Syn {
         client: End,
         target: Address,
         retries: u32,
     },
-    Answered {
+    SynAck {
         client: End,
         outcome: Result<(), Errno>,
     },
@@ -129,11 +129,11 @@ pub(super) struct Network {
     now: Instant,
     options: SimOptions,
     random: Random,
-    agenda: Agenda<Event>,
+    events: EventQueue<Event>,
     names: Names,
-    listeners: Slots<Listening>,
+    listeners: Slab<Listening>,
     /// Never more than there are sockets and places in accept queues.
-    connections: Slots<[Side; 2]>,
+    connections: Slab<[Side; 2]>,
     /// Connections that a fault has broken.
     #[cfg(test)]
     broken: u64,
@@ -145,10 +145,10 @@ impl Network {
             now: START,
             options,
             random: Random::new(options.seed),
-            agenda: Agenda::new(),
+            events: EventQueue::new(),
             names: Names::new(),
-            listeners: Slots::new(usize::MAX),
-            connections: Slots::new(usize::MAX),
+            listeners: Slab::new(usize::MAX),
+            connections: Slab::new(usize::MAX),
             #[cfg(test)]
             broken: 0,
         }
@@ -160,7 +160,7 @@ impl Network {
 
     /// When something happens next.
     pub(super) fn next_at(&self) -> Option<Instant> {
-        self.agenda.next_at()
+        self.events.next_at()
     }
 
     /// Connections that faults have broken.
@@ -208,7 +208,7 @@ impl Network {
     /// Plans something that takes as long as a way to the other end.
     fn plan(&mut self, event: Event) {
         let (at, tie) = (self.moment(), self.random.next());
-        self.agenda.plan(at, tie, event);
+        self.events.plan(at, tie, event);
     }
 
     /// Plans something that travels to an end, behind everything that already does.
@@ -218,7 +218,7 @@ impl Network {
         // In one moment, equal ties keep the order in which things were planned.
         let (at, tie) = if at > side.last_arrival.0 { (at, tie) } else { side.last_arrival };
         side.last_arrival = (at, tie);
-        self.agenda.plan(at, tie, event);
+        self.events.plan(at, tie, event);
     }
 
     fn side(&self, end: End) -> Option<&Side> {
@@ -320,7 +320,7 @@ impl Network {
         let connection =
             self.connections.insert([client, Side::absent()]).map_err(|_| Errno::ADDRNOTAVAIL)?;
         let client = End { connection, side: 0 };
-        self.plan(Event::Knock { client, target, retries: 0 });
+        self.plan(Event::Syn { client, target, retries: 0 });
         Ok(client)
     }
 
@@ -415,7 +415,7 @@ impl Network {
         let Some(sides) = self.connections.get_mut(end.connection) else { return Err(Errno::BADF) };
         let count = sides[end.side].take(into, count);
         let sender = &mut sides[1 - end.side];
-        if !sender.closed && sender.error.is_none() && sender.give_back(count) {
+        if !sender.closed && sender.error.is_none() && sender.release(count) {
             self.plan(Event::Room { end: end.peer() });
         }
         Ok(count)
@@ -488,7 +488,7 @@ impl Network {
     /// Lets everything happen whose time has come; returns how much that was.
     pub(super) fn run_due(&mut self, notices: &mut Vec<Notice>) -> usize {
         let mut events = 0;
-        while let Some(event) = self.agenda.pop_due(self.now) {
+        while let Some(event) = self.events.pop_due(self.now) {
             events += 1;
             notices.extend(self.happen(event));
         }
@@ -498,8 +498,8 @@ impl Network {
     fn happen(&mut self, event: Event) -> Option<Notice> {
         let capacity = self.capacity();
         match event {
-            Event::Knock { client, target, retries } => self.knock(client, target, retries),
-            Event::Answered { client, outcome } => {
+            Event::Syn { client, target, retries } => self.syn(client, target, retries),
+            Event::SynAck { client, outcome } => {
                 let side = self.side_mut(client)?;
                 match outcome {
                     Ok(()) => side.stands = true,
@@ -543,41 +543,41 @@ impl Network {
     }
 
     /// A connection attempt reaches the address it is for.
-    fn knock(&mut self, client: End, target: Address, retries: u32) -> Option<Notice> {
+    fn syn(&mut self, client: End, target: Address, retries: u32) -> Option<Notice> {
         self.side(client)?;
         let reached = self.names.reach(&target);
         let chosen = if reached.len() > 1 { self.random.below(reached.len()) } else { 0 };
         let Some(&listener) = reached.get(chosen) else {
             let nobody = if matches!(target, Address::Unix(_)) { Errno::NOENT } else { Errno::CONNREFUSED };
-            self.plan_arrival(client, Event::Answered { client, outcome: Err(nobody) });
+            self.plan_arrival(client, Event::SynAck { client, outcome: Err(nobody) });
             return None;
         };
         let listening = self.listeners.get_mut(listener)?;
         // Linux lets one more than the backlog in.
         if listening.queue.len() > listening.backlog {
-            self.knock_again(client, target, retries);
+            self.retry_syn(client, target, retries);
             return None;
         }
         let end = client.peer();
         listening.queue.push_back(end);
         let owner = listening.owner;
         *self.side_mut(end)? = Side::new(Some(target));
-        self.plan_arrival(client, Event::Answered { client, outcome: Ok(()) });
+        self.plan_arrival(client, Event::SynAck { client, outcome: Ok(()) });
         owner.map(Notice::Touched)
     }
 
     /// The accept queue is full: TCP tries again later, a Unix socket says so.
-    fn knock_again(&mut self, client: End, target: Address, retries: u32) {
+    fn retry_syn(&mut self, client: End, target: Address, retries: u32) {
         if !matches!(target, Address::Tcp(_)) {
-            return self.plan_arrival(client, Event::Answered { client, outcome: Err(Errno::AGAIN) });
+            return self.plan_arrival(client, Event::SynAck { client, outcome: Err(Errno::AGAIN) });
         }
         let pause = Duration::from_secs(1 << retries);
         let event = if retries < CONNECT_RETRIES_MAX {
-            Event::Knock { client, target, retries: retries + 1 }
+            Event::Syn { client, target, retries: retries + 1 }
         } else {
-            Event::Answered { client, outcome: Err(Errno::TIMEDOUT) }
+            Event::SynAck { client, outcome: Err(Errno::TIMEDOUT) }
         };
         let tie = self.random.next();
-        self.agenda.plan(self.now + pause, tie, event);
+        self.events.plan(self.now + pause, tie, event);
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io::IoSlice};
 use rustix::io::Errno;
 
 use super::network::{Owner, State};
-use crate::{net::Address, time::Instant};
+use crate::{address::Address, clock::Instant};
 
 /// One end.
 #[derive(Debug, Default)]
@@ -127,7 +127,7 @@ impl Side {
     }
 
     /// Room for `count` bytes starts its way back to this sender; true when an event must be planned for it.
-    pub(super) fn give_back(&mut self, count: usize) -> bool {
+    pub(super) fn release(&mut self, count: usize) -> bool {
         self.returning += count;
         self.plan_room()
     }

@@ -7,12 +7,12 @@ use rustix::io::Errno;
 
 use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, SocketKind, Uring, ring::Completion};
 use crate::{
+    clock::monotonic,
     driver::{
-        readiness::ACCEPT_RETRY,
-        socket::{self, AcceptFailure},
+        error::{self, ACCEPT_RETRY, AcceptFailure},
+        socket,
     },
-    slots::SlotId,
-    time::monotonic,
+    slab::SlotId,
 };
 
 impl Uring {
@@ -80,7 +80,7 @@ impl Uring {
             return;
         }
         let error = Errno::from_raw_os_error(-completion.result);
-        match socket::accept_failure(error) {
+        match error::accept_failure(error) {
             _ if error == Errno::CANCELED => self.arm_accept(id),
             AcceptFailure::Empty => self.await_arrival(id),
             AcceptFailure::Again => self.arm_accept(id),
@@ -127,7 +127,7 @@ impl Uring {
             socket.fail(Errno::from_raw_os_error(-result), &self.parts.counters);
         } else {
             self.parts.counters.connects.increment();
-            socket.output.wake();
+            socket.send.wake();
         }
     }
 }

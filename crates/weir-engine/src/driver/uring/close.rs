@@ -6,12 +6,13 @@ use rustix::io::Errno;
 
 use super::{Arm, Kind, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
+    clock::{Instant, monotonic},
     driver::{
-        DriverOps,
-        socket::{self, DRAIN_LOOK, StoredError},
+        contract::DriverOps,
+        error::StoredError,
+        socket::{self, DRAIN_LOOK},
     },
-    slots::SlotId,
-    time::{Instant, monotonic},
+    slab::SlotId,
 };
 
 impl Uring {
@@ -37,7 +38,7 @@ impl Uring {
     pub(super) fn finish_closing(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let failed = socket.error.is_some();
-        if !failed && (socket.sending > 0 || !socket.output.queue.is_empty()) {
+        if !failed && (socket.sending > 0 || !socket.send.queue.is_empty()) {
             return;
         }
         if self.draining.is_some() && socket.kind == SocketKind::Stream && !socket.end_of_stream && !failed {

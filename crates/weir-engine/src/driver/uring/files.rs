@@ -22,8 +22,8 @@ use rustix::{
 
 use super::{Kind, Uring};
 use crate::{
-    driver::files::{Answer, Outcome, RESOLVE_BELOW, Request, Stage, Step, Storage},
-    slots::SlotId,
+    driver::files::{FileOperation, FileResult, Outcome, RESOLVE_BELOW, Request, Step, Storage},
+    slab::SlotId,
 };
 
 /// Bytes of one submission; the kernel moves at most `0x7fff_f000` in a call.
@@ -31,19 +31,23 @@ const CALL_BYTES_MAX: usize = 1 << 30;
 
 /// What an operation in flight owns (invariant 1).
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct Submitted {
     request: Request,
     /// Of a read.
     storage: Option<Storage>,
-    /// Of an open below a folder; in a box, so that the flight may move.
+    /// Of an open below a folder; in a box, so that this may move.
     how: Option<Box<OpenHow>>,
     /// Bytes read or written so far.
     done: usize,
 }
 
 impl Uring {
-    pub(super) fn poll_operation(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
-        match self.files.poll(stage, waker) {
+    pub(super) fn poll_operation(
+        &mut self,
+        operation: &mut FileOperation,
+        waker: &Waker,
+    ) -> Poll<FileResult> {
+        match self.files.poll(operation, waker) {
             Step::Over(answer) => Poll::Ready(answer),
             Step::Pending => Poll::Pending,
             Step::Admitted(request) => {
@@ -51,8 +55,8 @@ impl Uring {
                     Request::Read { length, .. } => Some(Storage::take(&self.parts.send_pool, *length)),
                     Request::Open { .. } | Request::Write { .. } | Request::Sync { .. } => None,
                 };
-                let flight = Flight { request, storage, how: None, done: 0 };
-                let id = self.files.begin(stage, waker, flight);
+                let submitted = Submitted { request, storage, how: None, done: 0 };
+                let id = self.files.begin(operation, waker, submitted);
                 self.submit_operation(id);
                 Poll::Pending
             }
@@ -61,7 +65,7 @@ impl Uring {
 
     /// Submits an operation, or the rest of it.
     fn submit_operation(&mut self, id: SlotId) {
-        let Some(Flight { request, storage, how, done }) = self.files.work(id) else { return };
+        let Some(Submitted { request, storage, how, done }) = self.files.work(id) else { return };
         let done = *done;
         let entry = match request {
             Request::Open { below: Some(folder), path, flags, mode } => {
@@ -96,27 +100,27 @@ impl Uring {
     pub(super) fn on_file(&mut self, id: SlotId, result: i32) {
         // What a forgotten read would still bring, nobody wants; a write goes on to its end.
         let is_forgotten = self.files.is_forgotten(id);
-        let Some(flight) = self.files.work(id) else {
+        let Some(submitted) = self.files.work(id) else {
             self.parts.counters.events_stale.increment();
             return;
         };
-        let is_done = match (&flight.request, result) {
+        let is_done = match (&submitted.request, result) {
             (_, ..0) => result != -libc::EINTR,
             (Request::Read { length, .. }, count) => {
-                flight.done += count as usize;
-                count == 0 || flight.done >= *length || is_forgotten
+                submitted.done += count as usize;
+                count == 0 || submitted.done >= *length || is_forgotten
             }
             (Request::Write { bytes, .. }, count) => {
-                flight.done += count as usize;
-                count == 0 || flight.done >= bytes.len()
+                submitted.done += count as usize;
+                count == 0 || submitted.done >= bytes.len()
             }
             (Request::Open { .. } | Request::Sync { .. }, _) => true,
         };
         if !is_done {
             return self.submit_operation(id);
         }
-        if let Some(flight) = self.files.take_work(id) {
-            self.files.finish(id, flight.answer(result));
+        if let Some(submitted) = self.files.take_work(id) {
+            self.files.finish(id, submitted.answer(result));
         }
     }
 
@@ -136,9 +140,9 @@ fn how(flags: OFlags, mode: Mode) -> OpenHow {
     how.resolve(RESOLVE_BELOW.bits())
 }
 
-impl Flight {
+impl Submitted {
     /// What the last completion makes of the operation.
-    fn answer(self, result: i32) -> Answer {
+    fn answer(self, result: i32) -> FileResult {
         if result < 0 {
             return Err(Errno::from_raw_os_error(-result).into());
         }

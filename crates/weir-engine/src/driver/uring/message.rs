@@ -14,7 +14,7 @@ use std::{
 use io_uring::{opcode, squeue::Flags, types::Fd};
 
 use super::{Kind, Uring};
-use crate::{driver::Doorbell, slots::SlotId};
+use crate::{doorbell::Doorbell, slab::SlotId};
 
 /// A message that the kernel may not have taken yet.
 pub(super) struct Unsent {

@@ -1,9 +1,9 @@
 //! io_uring: operations are submitted together with the wait for their completions, in one system call a turn.
 //!
-//! Receives are multishot where the kernel tells every end to those (`endings`) and take provided buffers; the buffer
-//! is chosen when data is there, so an idle connection holds none. Each connection has at most one send in flight, so
-//! bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its socket, and
-//! a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
+//! Receives are multishot where the kernel tells every end to those (`crate::endings`) and take provided buffers; the
+//! buffer is chosen when data is there, so an idle connection holds none. Each connection has at most one send in
+//! flight, so bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its
+//! socket, and a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
 //!
 //! Operations on files go to the ring too, and files are closed by it.
 //!
@@ -25,28 +25,29 @@ use std::{
 use io_uring::{opcode, squeue::Entry, types::Fd};
 use rustix::{io::Errno, net::RecvFlags};
 use socket2::SockAddr;
-use weir_record::kernel::KernelFeature;
+use weir_engine_types::kernel::KernelFeature;
 
 use super::{
-    Doorbell, DriverOps, Parts, Wait,
-    files::{Answer, Operations, Stage},
-    output::{Outlet, Output},
-    socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
+    contract::{DriverOps, DriverParts, Wait},
+    error::{self, StoredError},
+    files::{FileOperation, FileResult, Operations},
+    send_state::{SendAccess, SendState},
+    socket::{self, ListenOptions, Reserve, SLICES_MAX},
 };
 use crate::{
+    address::Address,
+    clock::{Instant, monotonic},
     config::{Config, ReceiveMode},
     counters::Counters,
-    net::Address,
+    doorbell::Doorbell,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
-    slots::{SlotId, Slots},
-    time::{Instant, monotonic},
+    slab::{Slab, SlotId},
 };
 
 mod accept;
 mod buffers;
 mod close;
-mod endings;
 mod files;
 mod message;
 mod moving;
@@ -57,7 +58,7 @@ mod send;
 mod tests;
 
 use buffers::Buffers;
-use files::Flight;
+use files::Submitted;
 use message::Unsent;
 use ring::{Completion, Ring};
 
@@ -191,7 +192,7 @@ struct Socket {
     /// The turn in which a receive first asked for it.
     rest_since: Option<u64>,
     receive_waiter: Option<Waker>,
-    output: Output,
+    send: SendState,
     /// Bytes of the send in flight; zero: none. One while the front of the queue is a file that waits for room.
     sending: u32,
     /// What is in flight is that wait.
@@ -231,7 +232,7 @@ impl Socket {
             has_rest: false,
             rest_since: None,
             receive_waiter: None,
-            output: Output::default(),
+            send: SendState::default(),
             sending: 0,
             awaits_room: false,
             tried: false,
@@ -253,14 +254,14 @@ impl Socket {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
         }
-        if !self.output.queue.is_empty() {
+        if !self.send.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd(), counters);
         }
         if self.sending == 0 {
-            self.output.queue.clear();
+            self.send.queue.clear();
         }
         self.wake_receiver();
-        self.output.wake();
+        self.send.wake();
     }
 
     /// Puts an arrival behind what waits for the handler. A small one joins the buffer before it, so that a slow
@@ -295,10 +296,10 @@ impl Socket {
 /// The driver.
 pub(crate) struct Uring {
     ring: Ring,
-    parts: Parts,
+    parts: DriverParts,
     buffers: Buffers,
-    sockets: Slots<Socket>,
-    files: Operations<Flight>,
+    sockets: Slab<Socket>,
+    files: Operations<Submitted>,
     /// Files that the ring has been told to close.
     files_closing: usize,
     /// Whom this ring has sent messages to, each once: at most one for each other runtime.
@@ -347,17 +348,14 @@ fn has_input(socket: &Socket, counters: &Counters) -> bool {
     matches!(counters.clock.call(look), Ok((_, 1..)))
 }
 
-/// Whether receives are to stay armed where the kernel can do that at all.
+/// Whether receives are to stay armed where the kernel can do that at all. Whether it tells every end to those is tried
+/// above the drivers; where nobody has, they do not.
 fn wants_multishot(config: &Config) -> bool {
-    !config.masked.hides(KernelFeature::MultishotReceive)
-        && match config.uring.receive {
-            ReceiveMode::Auto => endings::are_told(),
-            ReceiveMode::Multishot => true,
-            ReceiveMode::Single => false,
-        }
+    let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
+    !is_hidden && config.uring.receive == ReceiveMode::Multishot
 }
 
-/// What the kernel grants a driver with this configuration, in words.
+/// What the kernel grants a driver with this configuration, as stable names.
 pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
     let ring = Ring::new(&config.uring, config.masked)?;
     let granted = ring.granted;
@@ -375,7 +373,7 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
 }
 
 impl Uring {
-    pub(crate) fn new(parts: Parts) -> io::Result<Self> {
+    pub(crate) fn new(parts: DriverParts) -> io::Result<Self> {
         let masked = parts.config.masked;
         let ring = Ring::new(&parts.config.uring, masked)?;
         let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool));
@@ -389,7 +387,7 @@ impl Uring {
             provided,
             ring,
             buffers,
-            sockets: Slots::new(parts.config.limits.sockets_max),
+            sockets: Slab::new(parts.config.limits.sockets_max),
             files: Operations::new(parts.config.limits.file_operations_max),
             files_closing: 0,
             doorbells: Vec::new(),
@@ -436,7 +434,7 @@ impl Uring {
 
     fn insert(&mut self, descriptor: OwnedFd, kind: SocketKind) -> io::Result<SlotId> {
         let limit = self.parts.config.limits.sockets_max;
-        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| socket::too_many(limit))?;
+        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| error::too_many(limit))?;
         if kind == SocketKind::Stream {
             self.parts.counters.connections_open.increment();
         }
@@ -496,14 +494,14 @@ impl DriverOps for Uring {
     }
 
     fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
-        let socket = self.sockets.get(id).ok_or_else(socket::gone)?;
-        if socket.operations > 0 || !socket.output.queue.is_empty() {
+        let socket = self.sockets.get(id).ok_or_else(error::gone)?;
+        if socket.operations > 0 || !socket.send.queue.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "operations are in flight on this stream",
             ));
         }
-        let removed = self.sockets.remove(id).ok_or_else(socket::gone)?;
+        let removed = self.sockets.remove(id).ok_or_else(error::gone)?;
         if removed.kind == SocketKind::Stream {
             self.parts.counters.connections_open.decrement();
         }
@@ -516,13 +514,13 @@ impl DriverOps for Uring {
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining.is_some() {
-            return Poll::Ready(Err(socket::draining()));
+            return Poll::Ready(Err(error::draining()));
         }
-        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
         if let Some(descriptor) = socket.accepted.pop_front() {
             self.arm_accept(listener);
             let admitted = self.insert(descriptor, SocketKind::Stream);
-            return Poll::Ready(admitted.map_err(|error| socket::refuse(&self.parts.counters, error)));
+            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
         }
         if let Some(error) = socket.error.take() {
             // The next call tries again.
@@ -550,20 +548,20 @@ impl DriverOps for Uring {
     }
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
         if socket.kind == SocketKind::Stream {
             return Poll::Ready(Ok(()));
         }
-        socket.output.waiter = Some(waker.clone());
+        socket.send.waiter = Some(waker.clone());
         Poll::Pending
     }
 
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
-        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(lease) = socket.inbound.pop_front() {
             socket.inbound_bytes -= lease.capacity();
             if socket.arm == Arm::Idle && socket.inbound_bytes <= low_water && self.multishot {
@@ -605,26 +603,26 @@ impl DriverOps for Uring {
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        if self.sockets.get(stream).is_some_and(|socket| socket.output.end_wanted) {
+        if self.sockets.get(stream).is_some_and(|socket| socket.send.end_wanted) {
             // The end of the stream counts as something to send.
             self.submit_send(stream);
         }
         self.poll_output(stream, 0, 0, waker)
     }
 
-    fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>> {
-        let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
+    fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>> {
+        let Socket { send, error, .. } = self.sockets.get_mut(stream)?;
         let limit_bytes = self.parts.config.limits.output_high_water_bytes;
         let (dirty, pool) = (&mut self.dirty, &self.parts.send_pool);
-        Some(Outlet { output, error: *error, limit_bytes, dirty, pool })
+        Some(SendAccess { send, error: *error, limit_bytes, dirty, pool })
     }
 
-    fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
-        self.poll_operation(stage, waker)
+    fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
+        self.poll_operation(operation, waker)
     }
 
-    fn forget_file(&mut self, stage: &mut Stage) {
-        self.files.forget(stage);
+    fn forget_file(&mut self, operation: &mut FileOperation) {
+        self.files.forget(operation);
     }
 
     fn close_file(&mut self, file: Arc<OwnedFd>) {
@@ -634,14 +632,14 @@ impl DriverOps for Uring {
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.receive_waiter = None;
-        socket.output.waiter = None;
+        socket.send.waiter = None;
         socket.inbound.clear();
         socket.inbound_bytes = 0;
         socket.accepted.clear();
         // A move that was given up: what still arrives may have to be thrown away.
         socket.detaching = false;
         socket.closing = true;
-        if !socket.output.queue.is_empty() {
+        if !socket.send.queue.is_empty() {
             self.linger(id);
             self.mark_dirty(id);
         }
@@ -665,7 +663,7 @@ impl DriverOps for Uring {
     fn flush(&mut self) {
         while let Some(id) = self.dirty.pop() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.output.dirty = false;
+                socket.send.dirty = false;
             }
             self.submit_send(id);
         }
@@ -751,13 +749,13 @@ impl DriverOps for Uring {
     }
 
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(socket).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         socket::local_address(socket.descriptor.as_fd())
     }
 
     fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
-        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        let socket = self.sockets.get(stream).ok_or_else(error::gone)?;
         self.parts.counters.setup_calls.increment();
         socket::peer_address(socket.descriptor.as_fd())
     }
@@ -781,7 +779,7 @@ impl Drop for Uring {
         self.ring_for_unsent();
         if self.cancel_and_reap() > 0 {
             // The kernel may still write to this memory: it stays, for ever (invariant 3).
-            std::mem::forget(std::mem::replace(&mut self.sockets, Slots::new(0)));
+            std::mem::forget(std::mem::replace(&mut self.sockets, Slab::new(0)));
             std::mem::forget(std::mem::replace(&mut self.files, Operations::new(0)));
             std::mem::forget(std::rc::Rc::clone(&self.parts.receive_pool));
             std::mem::forget(std::rc::Rc::clone(&self.parts.send_pool));

@@ -7,17 +7,17 @@ use std::{
 };
 
 use super::{SocketKind, Uring};
-use crate::{driver::socket, slots::SlotId};
+use crate::{driver::error, slab::SlotId};
 
 impl Uring {
     /// Cancels the receive, waits for its last completion, and gives the socket back with what has arrived. A
     /// cancelled receive takes no bytes out of the socket that it does not deliver, so nothing is lost in between.
     pub(super) fn poll_moved(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
-        if socket.kind != SocketKind::Stream || socket.sending > 0 || !socket.output.queue.is_empty() {
+        if socket.kind != SocketKind::Stream || socket.sending > 0 || !socket.send.queue.is_empty() {
             let reason = "the stream still has something to send";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::ResourceBusy, reason)));
         }
@@ -27,7 +27,7 @@ impl Uring {
             self.stop_receive(id);
             return Poll::Pending;
         }
-        let Some(mut removed) = self.sockets.remove(id) else { return Poll::Ready(Err(socket::gone())) };
+        let Some(mut removed) = self.sockets.remove(id) else { return Poll::Ready(Err(error::gone())) };
         self.parts.counters.connections_open.decrement();
         let mut received = Vec::new();
         while let Some(lease) = removed.inbound.pop_front() {

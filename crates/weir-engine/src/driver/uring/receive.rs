@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use super::{
     Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, SocketKind, Uring, ring::Completion,
 };
-use crate::{pool::CLASS_BYTES, slots::SlotId};
+use crate::{pool::CLASS_BYTES, slab::SlotId};
 
 /// Up to this much memory for one size, buffers are added as soon as the kernel has found none. Beyond it only when
 /// they are still in use after what was received has been handled: one look at the sockets fills as many buffers as

@@ -11,7 +11,7 @@ use std::{
 };
 
 use io_uring::{IoUring, Probe, opcode, squeue::Entry};
-use weir_record::kernel::KernelFeature;
+use weir_engine_types::kernel::KernelFeature;
 use weir_sys::ring::{
     ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_NO_IOWAIT, ENTER_REGISTERED_RING, enter, register_ring,
     unregister_ring,

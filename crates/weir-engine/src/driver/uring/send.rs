@@ -21,14 +21,15 @@ use rustix::{io::Errno, net::SendFlags};
 
 use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Uring};
 use crate::{
+    clock::monotonic,
     counters::Counters,
     driver::{
+        error,
         files::{self, Pause},
         socket,
     },
-    outbound::{Front, Outbound},
-    slots::SlotId,
-    time::monotonic,
+    send_queue::{Front, SendQueue},
+    slab::SlotId,
 };
 
 /// A gathered send, described for the kernel.
@@ -42,7 +43,7 @@ struct GatheredSend {
 impl Uring {
     pub(super) fn mark_dirty(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
-            && socket.output.mark_dirty()
+            && socket.send.mark_dirty()
         {
             self.dirty.push(id);
         }
@@ -62,25 +63,25 @@ impl Uring {
         }
         if socket.stalled {
             // A slow peer must not hold the runtime's buffers.
-            socket.output.queue.release_leases();
+            socket.send.queue.release_leases();
         }
-        socket.output.queue.seal();
+        socket.send.queue.seal();
         let is_tried = tries_first && !socket.stalled;
         let tried = if is_tried { libc::MSG_DONTWAIT } else { 0 };
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | tried;
         let descriptor = socket.fd();
-        let entry = match socket.output.queue.front() {
+        let entry = match socket.send.queue.front() {
             None => return self.after_send(id),
             Some(Front::File(_)) => return self.submit_file(id),
-            Some(Front::Bytes(bytes)) if !socket.output.queue.is_scattered() => {
+            Some(Front::Bytes(bytes)) if !socket.send.queue.is_scattered() => {
                 socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
                 opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
             }
-            Some(Front::Bytes(_)) if !socket.stalled && socket.output.queue.leads_to_file(SLICES_MAX) => {
+            Some(Front::Bytes(_)) if !socket.stalled && socket.send.queue.leads_to_file(SLICES_MAX) => {
                 return self.submit_file(id);
             }
             Some(Front::Bytes(_)) => {
-                let gathered = gather(&socket.output.queue, &mut socket.message);
+                let gathered = gather(&socket.send.queue, &mut socket.message);
                 socket.sending = gathered.bytes;
                 let flags = flags | gathered.flags;
                 opcode::SendMsg::new(descriptor, gathered.header).flags(flags as u32).build()
@@ -90,9 +91,9 @@ impl Uring {
         socket.operations += 1;
         let entry = entry.user_data(Kind::Send.token(id));
         if socket.tried {
-            let more = socket.output.queue.len() > socket.sending as usize;
+            let more = socket.send.queue.len() > socket.sending as usize;
             self.follow_up |=
-                more || socket.closing || socket.output.end_wanted || socket.output.waiter.is_some();
+                more || socket.closing || socket.send.end_wanted || socket.send.waiter.is_some();
             socket.tries = socket.tries.wrapping_add(1);
             self.tried.push((id, socket.tries));
             self.push(entry.flags(Flags::SKIP_SUCCESS));
@@ -146,7 +147,7 @@ impl Uring {
             0.. => {
                 counters.sends.increment();
                 counters.bytes_sent.add(result as u64);
-                socket.output.queue.consume((result as usize).min(asked as usize));
+                socket.send.queue.consume((result as usize).min(asked as usize));
                 if (result as u32) < asked {
                     counters.sends_short.increment();
                 }
@@ -160,12 +161,12 @@ impl Uring {
             },
         }
         if socket.error.is_some() {
-            socket.output.queue.clear();
+            socket.send.queue.clear();
         }
-        socket.output.wake_if_low(low_water);
-        if !socket.output.queue.is_empty() {
+        socket.send.wake_if_low(low_water);
+        if !socket.send.queue.is_empty() {
             self.submit_send(id);
-        } else if socket.output.end_wanted || socket.closing {
+        } else if socket.send.end_wanted || socket.closing {
             self.after_send(id);
         }
     }
@@ -177,9 +178,9 @@ impl Uring {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         // Nothing else is in flight that sends on this socket, and no submission is consumed meanwhile.
         let outcome = socket.send_to_file(limits.turn_bytes_max, &self.parts.counters);
-        socket.output.wake_if_low(limits.output_low_water_bytes);
+        socket.send.wake_if_low(limits.output_low_water_bytes);
         match outcome {
-            Ok(Pause::Over) if socket.output.queue.is_empty() => self.after_send(id),
+            Ok(Pause::Over) if socket.send.queue.is_empty() => self.after_send(id),
             Ok(Pause::Over) => self.submit_send(id),
             Ok(Pause::Share | Pause::Full) => self.await_room(id),
             Err(Errno::AGAIN) => {
@@ -198,7 +199,7 @@ impl Uring {
     fn await_room(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         // A slow peer must not hold the runtime's buffers.
-        socket.output.queue.release_leases();
+        socket.send.queue.release_leases();
         socket.sending = 1;
         socket.awaits_room = true;
         socket.operations += 1;
@@ -219,7 +220,7 @@ impl Uring {
             }
         }
         if socket.error.is_some() {
-            socket.output.queue.clear();
+            socket.send.queue.clear();
             return self.after_send(id);
         }
         self.submit_send(id);
@@ -228,7 +229,7 @@ impl Uring {
     /// The kernel is short of memory: the queue waits, and so does what is added to it.
     fn wait_for_memory(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
-            && socket.output.mark_dirty()
+            && socket.send.mark_dirty()
         {
             self.resend_at.get_or_insert_with(|| monotonic() + SEND_RETRY);
             self.refused.push(id);
@@ -239,8 +240,8 @@ impl Uring {
     #[inline]
     pub(super) fn after_send(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.output.end_wanted && socket.error.is_none() {
-            socket.output.end_wanted = false;
+        if socket.send.end_wanted && socket.error.is_none() {
+            socket.send.end_wanted = false;
             let counters = &self.parts.counters;
             if let Err(error) = socket::end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
@@ -261,9 +262,9 @@ impl Uring {
         target: usize,
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        let outcome = socket.output.poll_at_most(socket.error, limit, target, waker);
-        if outcome.is_pending() && socket.output.mark_dirty() {
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
+        let outcome = socket.send.poll_at_most(socket.error, limit, target, waker);
+        if outcome.is_pending() && socket.send.mark_dirty() {
             self.dirty.push(id);
         }
         outcome
@@ -274,7 +275,7 @@ impl Socket {
     /// Sends directly, without waiting, until no file is among the next chunks.
     fn send_to_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<Pause, Errno> {
         let descriptor = self.descriptor.as_fd();
-        let queue = &mut self.output.queue;
+        let queue = &mut self.send.queue;
         let queued = queue.len();
         while queue.leads_to_file(SLICES_MAX) {
             let left = share_bytes.saturating_sub(queued - queue.len());
@@ -307,13 +308,13 @@ impl Socket {
 }
 
 /// Describes the next chunks for a gathered send; the header stays where it is until it is replaced.
-fn gather(outbound: &Outbound, message: &mut Option<Box<Message>>) -> GatheredSend {
+fn gather(queue: &SendQueue, message: &mut Option<Box<Message>>) -> GatheredSend {
     let message = message.get_or_insert_with(|| {
         // SAFETY: both types are plain C data for which all-zero is a valid value.
         Box::new(unsafe { std::mem::zeroed() })
     });
     let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
-    let gathered = outbound.gather(&mut slices);
+    let gathered = queue.gather(&mut slices);
     let mut bytes = 0;
     for (entry, slice) in message.slices.iter_mut().zip(&slices[..gathered.count]) {
         let length = slice.len().min(SEND_BYTES_MAX - bytes);

@@ -9,16 +9,18 @@ use std::{
 };
 
 use rustix::{event::EventfdFlags, io::Errno};
-use weir_record::kernel::KernelFeature;
+use weir_engine_types::kernel::KernelFeature;
 
 use super::{Arm, Uring, ring::Completion};
 use crate::{
     Runtime,
     config::{Config, Driver, KernelMask},
     counters::Counters,
-    driver::{Doorbell, DriverOps, Parts, Wait},
+    doorbell::Doorbell,
+    driver::{DriverOps, DriverParts, Wait},
     net::Stream,
-    slots::SlotId,
+    probe::resolved,
+    slab::SlotId,
     spawn,
     time::{monotonic, timeout, yield_now},
 };
@@ -36,7 +38,8 @@ fn small_driver(counters: &Arc<Counters>) -> Option<Uring> {
 
 fn driver_with(config: &Config, counters: &Arc<Counters>) -> Option<Uring> {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    Uring::new(Parts::new(config, Arc::clone(counters), Arc::new(wake))).ok()
+    let config = resolved(config, Driver::Uring);
+    Uring::new(DriverParts::new(&config, Arc::clone(counters), Arc::new(wake))).ok()
 }
 
 fn look(driver: &mut Uring) {
@@ -76,7 +79,7 @@ fn send(driver: &mut Uring, id: SlotId, bytes: &'static [u8]) {
 }
 
 fn queued(driver: &Uring, id: SlotId) -> usize {
-    driver.sockets.get(id).expect("it is open").output.queue.len()
+    driver.sockets.get(id).expect("it is open").send.queue.len()
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     send(&mut driver, id, b"later");
     let socket = driver.sockets.get_mut(id).expect("it is open");
     // As if its send had been submitted; and flushed, so that nothing else submits it.
-    socket.output.dirty = false;
+    socket.send.dirty = false;
     socket.operations += 1;
     socket.sending = 5;
     driver.dirty.clear();

@@ -9,7 +9,7 @@ use weir_engine::{
     net::{Listener, Stream},
     spawn, time,
 };
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
 use super::handlers::echo;
 use crate::{

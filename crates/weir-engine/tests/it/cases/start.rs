@@ -1,7 +1,7 @@
 //! Starting where the kernel, or a sandbox around it, has less than the driver would like.
 
 use weir_engine::{Config, Driver, Runtime, StartError};
-use weir_record::kernel::{FEATURES, FeatureRow, KernelFeature};
+use weir_engine_types::kernel::{FEATURES, FeatureRow, KernelFeature};
 
 use super::handlers::echo;
 use crate::{kernel, rig::Rig};

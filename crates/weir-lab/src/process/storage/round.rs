@@ -137,7 +137,7 @@ impl<'a> Arm<'a> {
             Ok(mut tool) => {
                 let warm_up = Duration::from_nanos(request.cell.warmup_ns_max);
                 if tool.go_on(&of_arm, warm_up)? {
-                    stopping::stop(tool.pid);
+                    stopping::stop(tool.pid, None);
                     self.tool = Some(tool);
                 } else {
                     self.failure = Some(tool.refusal(&of_arm)?);
@@ -156,14 +156,14 @@ impl<'a> Arm<'a> {
     ) -> Result<(), LaunchError> {
         let of_arm = request.of_arm(self.spec, place);
         let Some(tool) = self.tool.as_mut().filter(|_| self.failure.is_none()) else { return Ok(()) };
-        stopping::go_on(tool.pid);
+        stopping::go_on(tool.pid, None);
         let mut goes_on = tool.go_on(&of_arm, PRIME)?;
-        stopping::stop(tool.pid);
+        stopping::stop(tool.pid, None);
         let before = Stopped::read(tool, beside, softirq);
         let began = std::time::Instant::now();
-        stopping::go_on(tool.pid);
+        stopping::go_on(tool.pid, None);
         goes_on &= tool.go_on(&of_arm, Duration::from_nanos(request.alternation.slice_ns))?;
-        stopping::stop(tool.pid);
+        stopping::stop(tool.pid, None);
         let length = began.elapsed();
         if !goes_on {
             self.failure = Some(tool.refusal(&of_arm)?);

@@ -3,7 +3,8 @@
 //!
 //! A day has a few phases. Each ends as a kill does, or after a drain, and the next one begins with what the journals
 //! have. In between lines go dead or break, venues begin new sessions under the same name or another one, journals of
-//! workers fail, clients come and go, accounts are stopped, and routes change. The seed is the whole day.
+//! workers fail, clients come and go, accounts are stopped, and from one phase to the next routes change, accounts move
+//! to other workers, and one that has nothing open may be missing. The seed is the whole day.
 //!
 //! `WEIR_TEST_DAYS=10000` tries more days, `WEIR_TEST_SEED=n` replays one.
 
@@ -37,9 +38,9 @@ use crate::{
         Level,
         faults::{Operation, Verdict},
     },
-    orders::{LocalOrders, accounts_named},
+    orders::{AccountConfig, LocalOrders, accounts_named},
 };
-use model::{Truth, check};
+use model::{Bounds, Truth, check};
 use parties::{Client, Line, Venue, open};
 
 /// Days of every run.
@@ -47,8 +48,11 @@ const DAYS: u64 = 200;
 pub(super) const WORKERS: usize = 2;
 pub(super) const ACCOUNTS: u32 = 4;
 pub(super) const SYMBOLS: [&str; 2] = ["AAA", "BBB"];
-/// What one account may have open and executed, in units of the currency; an order is for 500 on average.
-const EXPOSURE_MAX: f64 = 6_000.0;
+const VENUES: [&str; 2] = ["V0", "V1"];
+/// Orders have up to a hundred shares at ten units of the currency.
+const BOUNDS: Bounds = Bounds { exposure_max: 6_000.0, notional_max: 950.0 };
+/// After so long an order without an answer is not sent again, in one phase or another.
+const RESEND_AGES_MAX_NS: [u64; 4] = [60_000_000_000, 60_000_000_000, 2_000_000_000, 0];
 
 /// A fault that is put in on purpose: a day has to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +115,13 @@ struct Day {
     until: time::Instant,
     /// The venue of the first symbol; the other one has the other.
     first: usize,
-    have_routes_changed: bool,
-    /// A journal has failed.
+    /// The accounts of this phase, in their places.
+    roster: Vec<u32>,
+    /// One that has nothing open and may be missing in the next.
+    leaving: Option<u32>,
+    /// A journal has failed, ever and in the phase before.
     has_lost_records: bool,
+    has_just_lost_records: bool,
     phase: u64,
     seed: u64,
     log: Vec<String>,
@@ -150,8 +158,10 @@ impl Day {
             truth: Truth::default(),
             until: time::Instant::from_nanos(0),
             first: 0,
-            have_routes_changed: false,
+            roster: Vec::new(),
+            leaving: None,
             has_lost_records: false,
+            has_just_lost_records: false,
             phase: 0,
             seed,
             log: Vec::new(),
@@ -172,8 +182,8 @@ impl Day {
             DISKS.set([None; WORKERS]);
             outcome.map_err(|wrong| format!("{wrong}\n{}", self.log.join("\n")))?;
         }
-        check(&self.truth, &self.clients, EXPOSURE_MAX, self.have_routes_changed, self.has_lost_records)
-            .map_err(|wrong| format!("{wrong}\n{}", self.log.join("\n")))
+        let wrong = |wrong| format!("{wrong}\n{}", self.log.join("\n"));
+        check(&self.truth, &self.clients, BOUNDS).map_err(wrong)
     }
 
     fn on_sim(&mut self, is_last: bool) -> Result<(), String> {
@@ -188,11 +198,16 @@ impl Day {
                 self.end_day(&world).await?;
             } else {
                 if self.random.chance(80) {
-                    kill(&world, None, false);
+                    self.kill(&world, None, false);
                 }
                 for _ in 0..10 + self.random.below(12) {
+                    self.listen(&world);
                     self.step(&mut world).await;
                 }
+                if !world.has_failed && self.random.chance(25) {
+                    self.retire(&world).await;
+                }
+                self.listen(&world);
                 if !world.has_failed && self.random.chance(40) {
                     self.note("drain");
                     for local in &world.locals {
@@ -201,6 +216,7 @@ impl Day {
                 }
             }
             self.until = time::now() + Duration::from_millis(1);
+            self.forget_answers(&world);
             Ok::<bool, String>(world.has_failed && world.is_whole)
         });
         self.clients.iter_mut().for_each(Client::leave);
@@ -219,10 +235,14 @@ impl Day {
     async fn begin(&mut self, is_last: bool) -> Result<World, String> {
         if !is_last && self.random.chance(15) {
             self.first = 1 - self.first;
-            self.have_routes_changed |= self.phase > 1;
+            if self.phase > 1 {
+                self.truth.move_routes(time::now().as_nanos());
+            }
         }
+        self.call_roll(is_last);
         let route = [Route::Own, Route::Other, Route::Modulo][self.random.below(3) as usize];
-        self.note(format!("start: route {route}, {} at venue {}", SYMBOLS[0], self.first));
+        let (first, roster) = (self.first, &self.roster);
+        self.note(format!("start: route {route}, {} at venue {first}, accounts {roster:?}", SYMBOLS[0]));
         let mut lines = Vec::new();
         for number in 0..self.venues.len() {
             if self.random.chance(15) {
@@ -247,31 +267,74 @@ impl Day {
             .await
             .map_err(|error| format!("it does not start: {error}"))?;
         for client in &mut self.clients {
-            let local = locals[client.account as usize % WORKERS].clone();
-            client.address = Some(open(move |stream| local.serve(stream)));
+            let place = self.roster.iter().position(|account| *account == client.account);
+            client.address = place.map(|place| {
+                let local = locals[place % WORKERS].clone();
+                open(move |stream| local.serve(stream))
+            });
         }
         let gateways = gateways.into_inner();
-        Ok(World { gateways, locals, shared, lines, has_failed: false, is_whole: true })
+        let world = World { gateways, locals, shared, lines, has_failed: false, is_whole: true };
+        self.compare_switches(&world)?;
+        Ok(world)
     }
 
-    fn config(&self, route: Route, lines: &[Line]) -> GatewayConfig {
+    /// Which accounts there are, and in which places.
+    fn call_roll(&mut self, is_last: bool) {
+        let leaving = self.leaving.take().filter(|_| !is_last);
+        self.roster = (0..ACCOUNTS).filter(|account| Some(*account) != leaving).collect();
+        if self.random.chance(20) {
+            let places = self.random.below(self.roster.len() as u64) as usize;
+            self.roster.rotate_left(places);
+        }
+    }
+
+    /// Kill switches outlive a start, unless their journal has failed or the process has just ended.
+    fn compare_switches(&mut self, world: &World) -> Result<(), String> {
+        let now_ns = time::now().as_nanos();
+        let controls = world.shared.commander.controls();
+        let own = self.roster.iter().zip(0..).map(|(account, place)| {
+            let is_on = controls.killed.contains(&place);
+            (Some(*account), is_on)
+        });
+        for (account, is_on) in own.chain([(None, controls.is_everyone_killed)]) {
+            if self.truth.switched_since(account, now_ns).is_some() == is_on {
+                continue;
+            }
+            if !self.has_just_lost_records && !self.truth.has_just_switched(account, now_ns) {
+                return Err(format!("the switch of {account:?} is on after a start: {is_on}"));
+            }
+            self.truth.kill(now_ns, account, is_on);
+        }
+        Ok(())
+    }
+
+    fn config(&mut self, route: Route, lines: &[Line]) -> GatewayConfig {
+        let age = self.random.below(RESEND_AGES_MAX_NS.len() as u64) as usize;
         let demo = GatewayConfig::demo(ACCOUNTS, lines[0].address.clone());
         let limits = LedgerLimits {
             open_max: 64,
             unanswered_max: 32,
             when_full: WhenFull::Refuse,
-            ..LedgerLimits::default()
+            resend_age_max_ns: RESEND_AGES_MAX_NS[age],
         };
         let venue = |number: usize| VenueConfig {
-            name: format!("V{number}"),
+            name: VENUES[number].into(),
             address: lines[number].address.clone(),
             limits,
             timing: weir_proto::soup::Timing { silence_ns: 3_000_000_000, ..demo.venues[0].timing },
             ..demo.venues[0].clone()
         };
         let symbol = |text: &str| text.parse().expect("a symbol");
+        let all = accounts_named('C', ACCOUNTS);
+        let account = |account: &u32| AccountConfig {
+            takeover: true,
+            cancel_on_disconnect: *account == ACCOUNTS - 1,
+            ..all[*account as usize].clone()
+        };
         let mut config = GatewayConfig {
-            accounts: accounts_named('C', ACCOUNTS),
+            accounts: self.roster.iter().map(account).collect(),
+            account_limits: vec![None; self.roster.len()],
             venues: (0..2).map(venue).collect(),
             symbols: vec![(symbol(SYMBOLS[0]), self.first), (symbol(SYMBOLS[1]), 1 - self.first)],
             default_venue: None,
@@ -283,15 +346,16 @@ impl Day {
             hop_times: false,
             ..demo
         };
-        config.limits.exposure_max = Some(EXPOSURE_MAX);
-        config.accounts.iter_mut().for_each(|account| account.takeover = true);
-        config.accounts[3].cancel_on_disconnect = true;
+        config.limits.exposure_max = Some(BOUNDS.exposure_max);
+        config.limits.notional_max = Some(BOUNDS.notional_max);
         config
     }
 
     fn begin_anew(&mut self, number: usize) {
-        // Of a session of which no answer was kept nobody can tell whether another one of its name is the same.
-        let has_other_name = self.random.chance(40) || self.has_lost_records;
+        // Of a session of which no answer was kept nobody can tell whether another one of its name is the same, nor of
+        // one with which only an account has traded that is missing.
+        let is_one_missing = self.roster.len() < ACCOUNTS as usize;
+        let has_other_name = self.random.chance(40) || self.has_lost_records || is_one_missing;
         self.note(format!("venue {number} begins anew, with another name: {has_other_name}"));
         self.venues[number].begin_anew(has_other_name, time::now());
     }
@@ -299,7 +363,7 @@ impl Day {
     async fn step(&mut self, world: &mut World) {
         match self.random.below(100) {
             0..70 => {
-                let client = self.random.below(ACCOUNTS.into()) as usize;
+                let client = self.any_account() as usize;
                 let count = 1 + self.random.below(4);
                 self.clients[client].trade(count, &mut self.random).await;
             }
@@ -323,20 +387,26 @@ impl Day {
                 self.wait(3_000).await;
             }
             79..83 => {
-                let client = self.random.below(ACCOUNTS.into()) as usize;
+                let client = self.any_account() as usize;
                 self.note(format!("client {client} leaves"));
                 self.clients[client].leave();
             }
             83..89 => {
-                let account = self.random.below(u64::from(ACCOUNTS)) as u32;
+                let account = self.any_account();
                 let is_on = self.random.chance(40);
                 self.note(format!("account {account} stopped: {is_on}"));
-                kill(world, Some(account), is_on);
+                self.kill(world, Some(account), is_on);
             }
             89..92 if !world.has_failed => self.fail(world).await,
-            _ => self.wait(1_000).await,
+            92..98 => self.wait(1_000).await,
+            _ => self.wait(8_000).await,
         }
         self.wait(100).await;
+    }
+
+    /// One of this phase.
+    fn any_account(&mut self) -> u32 {
+        self.roster[self.random.below(self.roster.len() as u64) as usize]
     }
 
     async fn wait(&mut self, milliseconds_max: u64) {
@@ -347,17 +417,79 @@ impl Day {
     async fn fail(&mut self, world: &mut World) {
         self.note("disks fail");
         self.settle(world, Duration::from_secs(10)).await;
+        self.listen(world);
         let error = if self.random.chance(50) { EIO } else { ENOSPC };
         let which = self.random.below(3);
         DISKS.set([0, 1].map(|worker| (which == worker || which == 2).then_some(error)));
         world.has_failed = true;
         self.has_lost_records = true;
-        for client in 0..ACCOUNTS as usize {
-            self.clients[client].trade(2, &mut self.random).await;
+        for account in self.roster.clone() {
+            self.clients[account as usize].trade(2, &mut self.random).await;
         }
         self.wait(200).await;
-        kill(world, None, true);
+        self.kill(world, None, true);
         time::sleep(Duration::from_secs(3)).await;
+    }
+
+    /// Of refusals whose journal has failed some may not be kept.
+    fn forget_answers(&mut self, world: &World) {
+        self.has_just_lost_records = world.has_failed;
+        for (place, account) in self.roster.iter().enumerate() {
+            if DISKS.get()[place % WORKERS].is_some() {
+                self.truth.lose_records(*account, self.clients[*account as usize].last_number());
+            }
+        }
+    }
+
+    /// Notes which sessions the gateway hears, and keeps what they say.
+    fn listen(&mut self, world: &World) {
+        if world.has_failed {
+            return;
+        }
+        let now_ns = time::now().as_nanos();
+        for upstream in world.shared.upstreams().iter().filter(|upstream| upstream.is_open) {
+            let number = usize::from(upstream.venue == VENUES[1]);
+            if world.lines[number].is_sound() {
+                self.truth.hear(self.venues[number].place(), upstream.worker, now_ns);
+            }
+        }
+    }
+
+    /// An account is stopped, and if nothing of it is open then it may be removed.
+    async fn retire(&mut self, world: &World) {
+        let account = self.any_account();
+        self.note(format!("account {account} is to be removed"));
+        self.kill(world, Some(account), true);
+        time::sleep(Duration::from_secs(5)).await;
+        let place = self.place_of(account);
+        let mut upstreams = world.gateways.iter().flat_map(|gateway| &gateway.upstreams);
+        let has_open = upstreams.any(|upstream| {
+            let ledger = upstream.ledger.borrow();
+            ledger.open_orders().any(|(origin, _)| Some(origin.account) == place)
+        });
+        self.leaving = (!has_open).then_some(account);
+    }
+
+    fn place_of(&self, account: u32) -> Option<AccountId> {
+        let place = self.roster.iter().position(|of| *of == account)?;
+        Some(AccountId(place as u32))
+    }
+
+    /// As `weir ctl kill`.
+    fn kill(&mut self, world: &World, account: Option<u32>, on: bool) {
+        self.truth.kill(time::now().as_nanos(), account, on);
+        let name = account.map(|account| format!("C{:05}", account + 1));
+        let change = Change::Kill { account: name, on };
+        let place = account.and_then(|account| self.place_of(account));
+        world.shared.commander.controls().apply(place, &change);
+        for gateway in &world.gateways {
+            gateway.checks.borrow_mut().kill(place, on);
+            if on {
+                gateway.cancel_killed(place);
+            }
+        }
+        let payload = serde_json::to_vec(&change).expect("it is text");
+        world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);
     }
 
     /// Waits until every session with a venue is there, or not.
@@ -382,7 +514,7 @@ impl Day {
             client.come_back().await;
         }
         time::sleep(Duration::from_secs(5)).await;
-        kill(world, None, true);
+        self.kill(world, None, true);
         time::sleep(Duration::from_secs(5)).await;
         for client in &mut self.clients {
             client.read_again().await;
@@ -391,22 +523,6 @@ impl Day {
         let trouble = self.clients.iter().find_map(Client::trouble);
         trouble.map_or(Ok(()), Err)
     }
-}
-
-/// As `weir ctl kill`.
-fn kill(world: &World, account: Option<u32>, on: bool) {
-    let name = account.map(|account| format!("C{:05}", account + 1));
-    let change = Change::Kill { account: name, on };
-    let account = account.map(AccountId);
-    world.shared.commander.controls().apply(account, &change);
-    for gateway in &world.gateways {
-        gateway.checks.borrow_mut().kill(account, on);
-        if on {
-            gateway.cancel_killed(account);
-        }
-    }
-    let payload = serde_json::to_vec(&change).expect("it is text");
-    world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);
 }
 
 fn first_seed() -> Option<u64> {

@@ -5,6 +5,7 @@ use std::{
     future::{Future, pending},
     path::{Path, PathBuf},
     rc::Rc,
+    time::Duration,
 };
 
 use weir_engine::{
@@ -12,7 +13,10 @@ use weir_engine::{
     spawn, time,
 };
 use weir_proto::{
-    ouch::{Appendage, Cancel, ClientOrderId, Enter, Inbound, Outbound, Replace, outbound_user_ref_num},
+    ouch::{
+        Appendage, Cancel, ClientOrderId, Enter, Inbound, Modify, Outbound, PRICE_MARKET, Replace,
+        codes::time_in_force, outbound_user_ref_num,
+    },
     soup::{Deframer, LoginRequest, ServerPacket, UNSEQUENCED, encode_frame},
 };
 
@@ -23,8 +27,10 @@ use crate::{
     orders::{LocalOrders, OrdersConfig, accounts_named},
 };
 
-/// Every order has this price, so that they trade: ten units of the currency.
+/// Every order has this price or none, so that they trade: ten units of the currency.
 const PRICE: u64 = 100_000;
+/// Who has lost a line of a gateway has seen that by then.
+const NOTICED: Duration = Duration::from_secs(5);
 
 /// Listens, and serves whoever comes.
 pub(super) fn open<F: Future<Output = ()> + 'static>(serve: impl Fn(Stream) -> F + 'static) -> Address {
@@ -128,6 +134,11 @@ impl Venue {
         self.start_exchange().await;
     }
 
+    /// Which of its sessions there is now.
+    pub(super) fn place(&self) -> (usize, usize) {
+        (self.number, self.sessions.len() - 1)
+    }
+
     /// The phase is over.
     pub(super) fn leave(&mut self) {
         self.current.borrow_mut().take();
@@ -170,6 +181,8 @@ struct Cuts {
 pub(super) struct Line {
     pub(super) address: Address,
     cuts: Rc<Cuts>,
+    /// When it was cut or broken off last.
+    troubled: Cell<Option<time::Instant>>,
 }
 
 impl Line {
@@ -185,22 +198,29 @@ impl Line {
                 carry(far, near, cuts).await;
             }
         });
-        Self { address, cuts }
+        Self { address, cuts, troubled: Cell::new(None) }
     }
 
     pub(super) fn cut(&self) {
+        self.troubled.set(Some(time::now()));
         self.cuts.dead.set(self.cuts.dead.get() + 1);
     }
 
     pub(super) fn break_off(&self) {
+        self.troubled.set(Some(time::now()));
         self.cuts.broken.set(self.cuts.broken.get() + 1);
+    }
+
+    /// Whether who seems to be connected by it is.
+    pub(super) fn is_sound(&self) -> bool {
+        self.troubled.get().is_none_or(|troubled| time::now() >= troubled + NOTICED)
     }
 }
 
 async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>) {
     let begun = (cuts.dead.get(), cuts.broken.get());
     loop {
-        let received = time::timeout(std::time::Duration::from_millis(1_000), from.recv()).await;
+        let received = time::timeout(Duration::from_millis(1_000), from.recv()).await;
         if cuts.broken.get() != begun.1 {
             break;
         }
@@ -242,6 +262,16 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(account: u32) -> Self {
         Self { account, address: None, sent: Vec::new(), stream: Vec::new(), connection: None, trouble: None }
+    }
+
+    /// Gets a message.
+    pub(super) fn hear(&mut self, raw: Vec<u8>) {
+        self.stream.push(raw);
+    }
+
+    /// The number of the last order that it has sent.
+    pub(super) fn last_number(&self) -> u32 {
+        self.sent.last().map_or(0, |(number, ..)| *number)
     }
 
     /// Everything that it has got.
@@ -322,46 +352,58 @@ impl Client {
     pub(super) async fn trade(&mut self, count: u64, random: &mut Random) {
         self.come_back().await;
         for _ in 0..count {
-            let number = self.sent.last().map_or(1, |(number, ..)| number + 1);
+            let number = self.last_number() + 1;
             let name = format!("{}-{number}", self.account);
             let id: ClientOrderId = name.parse().expect("it is short");
             let quantity = 1 + random.below(100) as u32;
             // One of the last ones, which may be open.
             let any = number.saturating_sub(random.below(5) as u32).max(1);
             let message = match random.below(100) {
-                0..65 => Inbound::Enter(self.enter(number, quantity, id, random), Appendage::EMPTY),
-                65..80 => Inbound::Replace(
+                0..60 => Inbound::Enter(self.enter(number, quantity, id, random), Appendage::EMPTY),
+                60..75 => Inbound::Replace(
                     Replace {
                         original_user_ref_num: any,
                         user_ref_num: number,
                         quantity,
                         price: PRICE,
-                        time_in_force: b'0',
+                        time_in_force: time_in_force::DAY,
                         display: b'Y',
                         intermarket_sweep: b'N',
                         client_order_id: id,
                     },
                     Appendage::EMPTY,
                 ),
-                _ => Inbound::Cancel(Cancel { user_ref_num: any, quantity: 0 }),
+                75..85 => Inbound::Cancel(Cancel { user_ref_num: any, quantity: 0 }),
+                85..93 => Inbound::Cancel(Cancel { user_ref_num: any, quantity }),
+                _ => Inbound::Modify(Modify { user_ref_num: any, side: self.side(), quantity }),
             };
             let mut raw = Vec::new();
             message.encode(&mut raw);
-            if !matches!(message, Inbound::Cancel(_)) {
+            if matches!(message, Inbound::Enter(..) | Inbound::Replace(..)) {
                 self.sent.push((number, name, raw.clone()));
             }
             self.send(&raw).await;
         }
     }
 
+    fn side(&self) -> u8 {
+        if self.account.is_multiple_of(2) { b'B' } else { b'S' }
+    }
+
+    /// An order, which may be for what is there at once, or at any price.
     fn enter(&self, user_ref_num: u32, quantity: u32, id: ClientOrderId, random: &mut Random) -> Enter {
+        let (price, time_in_force) = match random.below(10) {
+            0 => (PRICE_MARKET, time_in_force::DAY),
+            1 => (PRICE, time_in_force::IMMEDIATE_OR_CANCEL),
+            _ => (PRICE, time_in_force::DAY),
+        };
         Enter {
             user_ref_num,
-            side: if self.account.is_multiple_of(2) { b'B' } else { b'S' },
+            side: self.side(),
             quantity,
             symbol: SYMBOLS[random.below(2) as usize].parse().expect("a symbol"),
-            price: PRICE,
-            time_in_force: b'0',
+            price,
+            time_in_force,
             display: b'Y',
             capacity: b'A',
             intermarket_sweep: b'N',
@@ -375,7 +417,7 @@ impl Client {
         self.leave();
         let before = std::mem::take(&mut self.stream);
         self.connect(1).await;
-        time::sleep(std::time::Duration::from_secs(2)).await;
+        time::sleep(Duration::from_secs(2)).await;
         self.collect();
         if self.stream != before {
             let at = before.iter().zip(&self.stream).take_while(|(before, now)| before == now).count();

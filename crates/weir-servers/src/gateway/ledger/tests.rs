@@ -62,6 +62,11 @@ fn answer(ledger: &mut Ledger, mut raw: Vec<u8>) -> Option<(Answer, Vec<u8>)> {
     ledger.answer(&message, &mut raw).map(|answer| (answer, raw))
 }
 
+/// Nothing is withheld.
+fn resend(ledger: &mut Ledger, now_ns: u64, out: &mut Vec<u8>) -> u64 {
+    ledger.resend(now_ns, |_, _| None, out)
+}
+
 #[test]
 fn numbers_are_exchanged_on_the_way_out_and_back() {
     let mut ledger = Ledger::new(50, LIMITS);
@@ -111,7 +116,7 @@ fn what_was_not_answered_is_sent_again_with_its_number() {
     answer(&mut ledger, accepted(10, b'L'));
     assert!(!ledger.is_full());
     let mut again = Vec::new();
-    assert_eq!(ledger.resend(0, &mut again), 2);
+    assert_eq!(resend(&mut ledger, 0, &mut again), 2);
     assert_eq!(again, sent[sent.len() / 3..]);
     // An answer to a number speaks for those before it.
     answer(&mut ledger, accepted(12, b'L'));
@@ -251,7 +256,7 @@ fn a_replace_whose_original_is_over_when_it_is_restored_names_no_order() {
     ledger.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
     assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50), 1_000));
     let mut out = Vec::new();
-    assert_eq!(ledger.resend(0, &mut out), 1);
+    assert_eq!(resend(&mut ledger, 0, &mut out), 1);
     assert_eq!((number_at(&out[3..], 1), number_at(&out[3..], 5)), (0, 71), "1 may be another client's");
 }
 
@@ -312,13 +317,13 @@ fn a_cancel_is_said_again_where_it_was_said_as_long_as_its_order_lives() {
     ledger.send(origin(0, 3), &replace(1, 3, 70), &mut out);
     ledger.send(origin(0, 2), &cancel(2), &mut out);
     let mut again = Vec::new();
-    assert_eq!(ledger.resend(0, &mut again), 3);
+    assert_eq!(resend(&mut ledger, 0, &mut again), 3);
     assert_eq!(kinds(&again), [(b'X', 10), (b'U', 12), (b'X', 11)]);
     assert_eq!(number_at(&again[3..], 5), 50, "the one that leaves least");
     answer(&mut ledger, reduced(b'C', 11, 100));
     answer(&mut ledger, replaced(10, 12, 70));
     again.clear();
-    assert_eq!((ledger.resend(0, &mut again), ledger.passed.len()), (0, 0));
+    assert_eq!((resend(&mut ledger, 0, &mut again), ledger.passed.len()), (0, 0));
 }
 
 #[test]
@@ -352,8 +357,8 @@ fn a_journal_gives_the_ledger_back() {
     again.restore_answer(AccountId(0), &first);
     assert_eq!((again.open(), again.unanswered(), again.translation.next()), (3, 2, 4));
     let (mut sent, mut sent_again) = (Vec::new(), Vec::new());
-    ledger.resend(0, &mut sent);
-    again.resend(0, &mut sent_again);
+    resend(&mut ledger, 0, &mut sent);
+    resend(&mut again, 0, &mut sent_again);
     assert_eq!(sent, sent_again);
 }
 
@@ -392,7 +397,7 @@ fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_
     assert_eq!((ledger.open(), ledger.unanswered(), ledger.last_number()), (0, 0, 0));
     assert_eq!(cancels(&ledger), [51, 52, 53, 54], "nothing says yet that the exchange does not have them");
     let mut out = Vec::new();
-    assert_eq!(ledger.resend(0, &mut out), 0);
+    assert_eq!(resend(&mut ledger, 0, &mut out), 0);
     ledger.raise_next(53);
     assert_eq!(cancels(&ledger), [51, 52]);
     ledger.raise_next(51);
@@ -409,9 +414,9 @@ fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_
 fn what_is_too_old_is_not_sent_again_and_ends_when_that_is_asked_for() {
     let mut ledger = busy(LIMITS);
     let mut out = Vec::new();
-    assert_eq!((ledger.resend(1_000, &mut out), ledger.has_stale()), (3, false));
+    assert_eq!((resend(&mut ledger, 1_000, &mut out), ledger.has_stale()), (3, false));
     assert!(ledger.is_full());
-    assert_eq!(ledger.resend(1_001, &mut out), 1, "the last one is not so old");
+    assert_eq!(resend(&mut ledger, 1_001, &mut out), 1, "the last one is not so old");
     assert_eq!((ledger.unanswered(), ledger.has_stale(), ledger.is_full()), (3, true, false));
     out.clear();
     assert_eq!(told(&ledger.take_stale(&mut out)), [(3, None), (4, None)]);
@@ -424,11 +429,11 @@ fn what_is_too_old_is_not_sent_again_and_ends_when_that_is_asked_for() {
 fn an_answer_to_what_was_sent_again_says_nothing_of_older_ones_that_were_not() {
     let mut ledger = busy(LIMITS);
     let mut out = Vec::new();
-    ledger.resend(1_001, &mut out);
+    resend(&mut ledger, 1_001, &mut out);
     assert!(answer(&mut ledger, accepted(54, b'L')).is_some());
     // On the next connection neither.
     out.clear();
-    assert_eq!((ledger.resend(0, &mut out), kinds(&out), ledger.unanswered()), (0, Vec::new(), 2));
+    assert_eq!((resend(&mut ledger, 0, &mut out), kinds(&out), ledger.unanswered()), (0, Vec::new(), 2));
     assert!(answer(&mut ledger, accepted(52, b'L')).is_some(), "it had reached the exchange");
     assert_eq!(told(&ledger.take_stale(&mut out)), [(4, None)]);
     assert_eq!(ledger.unanswered(), 0);
@@ -440,7 +445,7 @@ fn of_a_venue_that_forgets_orders_no_more_are_kept_than_may_be_open() {
     let mut out = Vec::new();
     for number in 1..=40 {
         ledger.send(origin(0, number), &enter(number, 100), &mut out);
-        ledger.resend(1_001, &mut out);
+        resend(&mut ledger, 1_001, &mut out);
         assert!(ledger.unanswered() <= LIMITS.open_max);
     }
     assert_eq!(told(&ledger.take_stale(&mut out)).len(), LIMITS.open_max);
@@ -530,4 +535,74 @@ fn more_shares_than_were_left_are_seen() {
         |ledger: &mut Ledger, by| answer(ledger, reduced(b'E', 51, by)).expect("it is known").0.is_overfill;
     assert!(!is_overfill(&mut ledger, 59));
     assert!(is_overfill(&mut ledger, 2));
+}
+
+#[test]
+fn what_no_connection_has_had_ends_when_it_is_withdrawn_and_others_go_on() {
+    let mut ledger = Ledger::new(10, LedgerLimits { open_max: 8, unanswered_max: 8, ..LIMITS });
+    let mut out = Vec::new();
+    for (account, number) in [(0, 1), (1, 1), (0, 2), (1, 2)] {
+        ledger.send(origin(account, number), &enter(number, 100), &mut out);
+    }
+    ledger.send(origin(0, 3), &replace(1, 3, 50), &mut out);
+    let expiries = ledger.withdraw(Some(AccountId(0)), 11, reject_reason::FIRM_NOT_AUTHORIZED);
+    assert_eq!(told(&expiries), [(2, None), (3, None)]);
+    assert_eq!([10, 11, 12, 13, 14].map(|number| ledger.awaits(number)), [true, true, false, true, false]);
+    assert_eq!((ledger.open(), ledger.take_ignored()), (3, Vec::new()));
+    assert!(cancels(&ledger).is_empty(), "the exchange cannot have them");
+    assert_eq!(told(&ledger.withdraw(None, 12, 2)), [(2, None)]);
+    assert_eq!(ledger.last_number(), 14, "their numbers are used");
+    let mut ledger = Ledger::new(u32::MAX, LIMITS);
+    ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+    assert!(ledger.withdraw(None, u32::MAX, 2).is_empty(), "the last number there is has left");
+}
+
+#[test]
+fn what_is_to_be_cancelled_is_not_sent_again_and_is_refused_for_its_own_reason() {
+    let mut ledger = busy(LIMITS);
+    let mut out = Vec::new();
+    let withheld = |number: u32, account: AccountId| (number <= 52 && account.0 == 0).then_some(0x000C);
+    assert_eq!(ledger.resend(0, withheld, &mut out), 2);
+    assert_eq!(kinds(&out), [(b'U', 53), (b'O', 54)]);
+    assert_eq!(ledger.cancel_all(None, 0..=52, &mut Vec::new()), 2, "they may be there, and are cancelled");
+    let refusals = ledger.take_stale(&mut out);
+    assert_eq!(refusals, [Expiry::new(origin(0, 3), None, None).refused_with(0x000C)]);
+    assert_eq!(cancels(&ledger), [52]);
+    // On the same connection, before the rest is given to it.
+    assert!(ledger.withhold(None, 53, 0x000C) && !ledger.withhold(None, 53, 0x000C));
+    assert_eq!([53, 54].map(|number| ledger.awaits(number)), [true, false]);
+    assert!(answer(&mut ledger, accepted(54, b'L')).is_some(), "an answer finds it all the same");
+}
+
+/// What an exchange says when it takes a trade back.
+fn broken(user_ref_num: u32) -> Vec<u8> {
+    let mut bytes = vec![b' '; 36];
+    bytes[0] = b'B';
+    bytes[9..13].copy_from_slice(&user_ref_num.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn what_concerns_a_trade_has_its_addressee_also_when_the_order_is_over() {
+    let mut ledger = busy(LIMITS);
+    let of = |ledger: &mut Ledger, raw| {
+        answer(ledger, raw).map(|(answer, _)| (answer.origin.user_ref_num, answer.is_overfill))
+    };
+    // The first one was over at once.
+    assert_eq!(of(&mut ledger, reduced(b'E', 50, 10)), Some((1, true)));
+    assert_eq!(of(&mut ledger, broken(50)), Some((1, false)));
+    assert_eq!(of(&mut ledger, reduced(b'C', 50, 10)), None, "nothing is left to be told");
+    assert_eq!(of(&mut ledger, reduced(b'E', 49, 10)), None, "nobody's");
+    assert_eq!((ledger.account_of(50), ledger.account_of(49)), (Some(AccountId(0)), None));
+    ledger.begin_anew();
+    assert_eq!(of(&mut ledger, reduced(b'E', 52, 10)), Some((3, true)), "the exchange has it all the same");
+    let mut ledger = Ledger::new(1, LedgerLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
+    for number in 1..=5 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut Vec::new());
+    }
+    assert_eq!(of(&mut ledger, reduced(b'E', 1, 10)), Some((1, false)), "forgotten is not over");
+    let mut ledger = Ledger::new(1, LIMITS);
+    assert!(ledger.restore(70, origin(0, 1), &enter(1, 100), 1_000));
+    ledger.restore_answer(AccountId(0), &accepted(1, b'D'));
+    assert_eq!(of(&mut ledger, broken(70)), Some((1, false)), "also after a restart");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weir_proto::ouch::{Appendage, Canceled, Executed, Outbound, Rejected, Replace, Replaced};
+use weir_proto::ouch::{self, Appendage, Cancel, Canceled, Modify, Outbound, Rejected, Replace, Replaced};
 
 use super::*;
 use crate::gateway::{sample, task::sent_key};
@@ -38,7 +38,7 @@ fn recover_within(limits: LedgerLimits, records: &[(u16, RecordKind<'_>, u64)]) 
     let venues = [("A".to_owned(), limits)];
     let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
     for (worker, kind, t_ns) in records {
-        recovering.take(&Record { worker: *worker, t_ns: *t_ns, kind: *kind });
+        recovering.take(&Record { worker: *worker, t_ns: *t_ns, generation: 0, kind: *kind });
     }
     recovering.finish(|_, _| true, false)
 }
@@ -50,7 +50,7 @@ fn inbound(upstream: u32, raw: &[u8]) -> RecordKind<'_> {
 #[test]
 fn what_an_account_has_open_and_executed_and_the_last_price_outlive_the_gateway() {
     let executed = |user_ref_num: u32, quantity: u32, price: u64| {
-        let message = Outbound::Executed(Executed {
+        let message = Outbound::Executed(ouch::Executed {
             timestamp_ns: 1,
             user_ref_num,
             quantity,
@@ -88,11 +88,101 @@ fn what_an_account_has_open_and_executed_and_the_last_price_outlive_the_gateway(
     for records in whichever {
         let recovered = recover_at(&records);
         let order = |user_ref_num, shares| {
-            (ACCOUNT, Restored { user_ref_num, symbol: Symbol(*b"WEIR    "), price: 10_000, shares })
+            let symbol = Symbol(*b"WEIR    ");
+            (ACCOUNT, Restored { user_ref_num, symbol, price: 10_000, shares, original: None })
         };
         assert_eq!(recovered.open, [order(1, 50), order(2, 100)]);
-        assert_eq!(recovered.executed[&ACCOUNT], 40 * 9_000 + 10 * 8_000);
+        let value = 40 * 9_000 + 10 * 8_000;
+        assert_eq!(recovered.executed[&ACCOUNT], Executed { generation: 0, value });
         assert_eq!(recovered.prices, [(Symbol(*b"WEIR    "), 8_000)]);
+    }
+}
+
+#[test]
+fn what_was_executed_counts_in_its_session_with_the_clients_alone() {
+    let mut positions = Positions::default();
+    let mut executed = |generation: u16, quantity: u32| {
+        let message = Outbound::Executed(ouch::Executed {
+            timestamp_ns: 1,
+            user_ref_num: 1,
+            quantity,
+            price: 10_000,
+            liquidity: b'A',
+            match_number: 1,
+        });
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        positions.told((0, generation), ACCOUNT, &bytes);
+        positions.executed[&ACCOUNT]
+    };
+    assert_eq!(executed(0, 100), Executed { generation: 0, value: 1_000_000 });
+    assert_eq!(executed(2, 30), Executed { generation: 2, value: 300_000 });
+    // Of another worker's journal, which is read later.
+    assert_eq!(executed(1, 50), Executed { generation: 2, value: 300_000 });
+    assert_eq!(executed(2, 1), Executed { generation: 2, value: 310_000 });
+}
+
+#[test]
+fn a_replacement_without_an_answer_has_its_original_after_a_restart() {
+    let mut replace = Vec::new();
+    let message = Replace {
+        original_user_ref_num: 1,
+        user_ref_num: 2,
+        quantity: 500,
+        price: 10_000,
+        time_in_force: b'0',
+        display: b'Y',
+        intermarket_sweep: b'N',
+        client_order_id: ClientOrderId([b' '; 14]),
+    };
+    Inbound::Replace(message, Appendage::EMPTY).encode(&mut replace);
+    let (order, accepted) = (enter(1), live(1));
+    let sent =
+        |upstream, raw| RecordKind::Sent { account: ACCOUNT, session: session_key(0, 0), upstream, raw };
+    let upstream_sequence = pack_sequence(session_key(0, 0), 0, 1);
+    let answer =
+        RecordKind::Sequenced { account: ACCOUNT, sequence: 1, upstream_sequence, message: &accepted };
+    let recovered = recover(&[(0, sent(1, &order)), (1, answer), (0, sent(2, &replace))]);
+    let found: Vec<_> =
+        recovered.open.iter().map(|(_, it)| (it.user_ref_num, it.shares, it.original)).collect();
+    assert_eq!(found, [(1, 100, None), (2, 500, Some(1))]);
+}
+
+#[test]
+fn a_cancel_of_a_client_is_said_again_after_a_restart_as_long_as_its_order_lives() {
+    let about = |message: Inbound<'_>| {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        bytes
+    };
+    let cancel = |user_ref_num, quantity| about(Inbound::Cancel(Cancel { user_ref_num, quantity }));
+    let change = about(Inbound::Modify(Modify { user_ref_num: 1, side: b'B', quantity: 70 }));
+    let (order, other) = (enter(1), enter(2));
+    let cancels = [cancel(1, 80), cancel(1, 50), cancel(1, 60), cancel(77, 0)];
+    let (accepted, gone) = (live(1), canceled(1));
+    let sent =
+        |upstream, raw| RecordKind::Sent { account: ACCOUNT, session: session_key(0, 0), upstream, raw };
+    let answer = |sequence: u64, message| {
+        let upstream_sequence = pack_sequence(session_key(0, 0), 0, sequence);
+        (1, RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message })
+    };
+    let mut of_sender = vec![(0, sent(70, &order[..]))];
+    of_sender.extend(cancels.iter().map(|raw| (0, sent(70, &raw[..]))));
+    of_sender.extend([(0, sent(70, &change[..])), (0, sent(71, &other[..]))]);
+    let modified = about(Inbound::Modify(Modify { user_ref_num: 70, side: b'B', quantity: 70 }));
+    let mut again = Vec::new();
+    for raw in [&cancel(70, 50), &modified] {
+        weir_proto::soup::encode_frame(weir_proto::soup::UNSEQUENCED, raw, &mut again);
+    }
+    let ended = [answer(1, &accepted), answer(2, &gone)];
+    for (of_home, count, again) in [(&ended[..1], 3, &again[..]), (&ended[..], 1, &[][..])] {
+        for records in [[&of_sender[..], of_home].concat(), [of_home, &of_sender[..]].concat()] {
+            let mut recovered = recover(&records);
+            let mut out = Vec::new();
+            assert_eq!(recovered.sessions[0].0.resend(0, |_, _| None, &mut out), count);
+            assert!(out.starts_with(again), "the cancel that leaves least, and the change");
+            assert_eq!(out.len(), again.len() + 3 + other.len(), "and the order without an answer");
+        }
     }
 }
 
@@ -118,7 +208,7 @@ fn restarted(venues: &[&str], routes: &[(&str, usize)]) -> Recovered {
     let nobody = |_: &str| None;
     let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
     for kind in [named, sent(0, &first), sent(1, &second)] {
-        recovering.take(&Record { worker: 1, t_ns: 0, kind });
+        recovering.take(&Record { worker: 1, t_ns: 0, generation: 0, kind });
     }
     recovering.finish(|_, _| true, false)
 }
@@ -284,7 +374,7 @@ fn answers_that_a_home_has_lost_are_asked_for_again_also_when_routes_have_change
     let nobody = |_: &str| None;
     let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
     for kind in records {
-        recovering.take(&Record { worker: 0, t_ns: 0, kind });
+        recovering.take(&Record { worker: 0, t_ns: 0, generation: 0, kind });
     }
     // Each worker sends for its own clients now.
     let recovered = recovering.finish(|worker, home| worker == home, false);
@@ -347,7 +437,7 @@ fn read(recovering: &mut Recovering<'_>, account: AccountId, worker: u16, sender
                 RecordKind::Sequenced { account, sequence, upstream_sequence: 0, message: &message }
             }
         };
-        recovering.take(&Record { worker, t_ns: 0, kind });
+        recovering.take(&Record { worker, t_ns: 0, generation: 0, kind });
     }
 }
 
@@ -483,14 +573,14 @@ fn read_day(recovering: &mut Recovering<'_>, worker: u16, sender: u16, all: &[Da
             Day::Begun(epoch) => {
                 let payload = [&[epoch][..], format!("DAY{epoch:<7}").as_bytes()].concat();
                 let kind = RecordKind::Application { kind: RECORD_SESSION, session: key, payload: &payload };
-                recovering.take(&Record { worker, t_ns: 0, kind });
+                recovering.take(&Record { worker, t_ns: 0, generation: 0, kind });
                 continue;
             }
             Day::Sent(number, upstream) => {
                 let raw = enter(number);
                 let session = sent_key(key, if number <= 3 { 1 } else { 2 });
                 let kind = RecordKind::Sent { account: ACCOUNT, session, upstream, raw: &raw };
-                recovering.take(&Record { worker, t_ns: 0, kind });
+                recovering.take(&Record { worker, t_ns: 0, generation: 0, kind });
                 continue;
             }
             Day::Accepted(number, epoch, of_exchange) => {
@@ -502,7 +592,7 @@ fn read_day(recovering: &mut Recovering<'_>, worker: u16, sender: u16, all: &[Da
             }
         };
         let kind = RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message: &message };
-        recovering.take(&Record { worker, t_ns: 0, kind });
+        recovering.take(&Record { worker, t_ns: 0, generation: 0, kind });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Cancels of the gateway's own in one upstream session: of a kill switch, or of a client that is not connected. They
-//! are said until none of their orders is open, and counted.
+//! are said until none of their orders is open, and counted. None of these orders leaves any more: what was not sent is
+//! taken back, and what has no answer is not sent again.
 
 use std::{
     cell::{Cell, RefCell},
@@ -7,7 +8,7 @@ use std::{
     rc::Rc,
 };
 
-use weir_proto::ouch::{Canceled, codes::cancel_reason};
+use weir_proto::ouch::{Canceled, codes::cancel_reason, reject_reason};
 use weir_trading::AccountId;
 
 use super::{Upstream, sender::Waiting};
@@ -35,12 +36,21 @@ impl PendingMassCancel {
     }
 }
 
+/// What clients are told of orders that were to be cancelled for this reason and were not sent.
+fn refusal_of(reason: u8) -> u16 {
+    match reason {
+        cancel_reason::SUPERVISORY => reject_reason::FIRM_NOT_AUTHORIZED,
+        _ => reject_reason::DESTINATION_CLOSED,
+    }
+}
+
 impl Upstream {
-    /// Sends cancels of every order of an account that is open now, or of all. They are sent on every new connection
-    /// until none of these orders is open. Clients are told this reason. Says how many orders that are.
+    /// Cancels every order of an account that is open now, or of all; says how many that are. Clients are told this
+    /// reason.
     ///
-    /// Those that were sent are cancelled at once. The others' cancels follow them, unless the journal has failed and
-    /// they will never be sent. For what is sent again on a new connection both hold.
+    /// Those that were given to a connection are cancelled at once, and on every new connection until none of them is
+    /// open. The others are not sent any more, and are refused; with a failed journal they will never be sent anyway,
+    /// and nothing can be said of them before the next start.
     pub(in crate::gateway) fn cancel_all(
         &self,
         account: Option<AccountId>,
@@ -71,12 +81,40 @@ impl Upstream {
             let is_behind = false;
             let at_once = if is_behind { &self.waiting } else { &self.urgent };
             self.queue_cancels(account, first..=through.min(handed), at_once, &mut owed);
-            let later = first.max(self.handed_here.get().saturating_add(1))..=through;
-            self.queue_cancels(account, later, &self.waiting, &mut owed);
             self.flush.raise();
         }
         all.insert(account, owed);
+        drop(all);
+        if !has_failed {
+            self.take_back(account, refusal_of(reason));
+        }
         orders
+    }
+
+    /// Orders that no connection has had are over, and those that only an earlier one has had are not sent again.
+    fn take_back(&self, account: Option<AccountId>, refusal: u16) {
+        let last = self.ledger.borrow().last_number();
+        let handed = self.handed.get();
+        if last > handed {
+            let expiries = self.end_here(|ledger| ledger.withdraw(account, handed, refusal));
+            self.expire(expiries, self.epoch.get());
+            self.taken_back.set(last);
+        }
+        // Without a connection that is decided when there is one.
+        if self.is_up.get() && handed > self.handed_here.get() {
+            let above = self.handed_here.get();
+            if self.ledger.borrow_mut().withhold(account, above, refusal) {
+                self.stale.set(Some(last.saturating_add(1)));
+                self.taken_back.set(last);
+            }
+        }
+    }
+
+    /// Why an order is not sent again but refused, should the exchange not have it; `None`: it is sent again.
+    pub(super) fn withheld(&self, number: u32, account: AccountId) -> Option<u16> {
+        let owed = self.mass_cancels.borrow();
+        let mut of_it = [Some(account), None].into_iter().filter_map(|key| owed.get(&key));
+        of_it.find(|owed| number <= owed.through).map(|owed| refusal_of(owed.reason))
     }
 
     fn queue_cancels(
@@ -124,8 +162,8 @@ impl Upstream {
         self.mass_cancels.borrow().iter().any(|(account, owed)| ledger.has_open(*account, owed.through))
     }
 
-    /// On a new connection: behind the orders they are about, and at once too where these have to wait, with what
-    /// clients have cancelled.
+    /// On a new connection: behind what is sent again, and at once too where that has to wait, with what clients have
+    /// cancelled.
     pub(super) fn cancel_again(&self, gateway: &Gateway) {
         let must_wait = !gateway.is_kept(self.lsn.get());
         let handed = self.handed.get();

@@ -1,10 +1,12 @@
 //! Orders of an upstream session that end without a word of the exchange: when it has begun another session, and when
-//! they are too old to be sent again.
+//! they are not sent again.
 
 use weir_proto::soup::Name;
 
 use super::{Upstream, cancels::PendingMassCancel};
-use crate::gateway::{application::Gateway, expiry::Expiry, ledger::Ledger, task::pack_sequence};
+use crate::gateway::{
+    application::Gateway, expiry::Expiry, ledger::Ledger, notices::NoticeKind, task::pack_sequence,
+};
 
 impl Upstream {
     /// The exchange has begun another session than the one that is known, if any is. What it said in it before concerns
@@ -25,30 +27,34 @@ impl Upstream {
         let is_all = expired == expiries.len();
         self.expire(expiries, epoch);
         gateway.show_session(self, session, Some(expired as u64));
-        let mut what =
-            format!("the exchange has begun session {session} after {before}; {expired} orders expired");
-        if !is_all {
-            what.push_str(", and others do when the gateway is started again: a journal has failed");
-        }
-        gateway.notice(self, &what);
+        let rest = if is_all {
+            ""
+        } else {
+            ", and others do when the gateway is started again: a journal has failed"
+        };
+        let what = format_args!(
+            "the exchange has begun session {session} after {before}; {expired} orders expired{rest}"
+        );
+        gateway.notice(self, NoticeKind::Anew, what);
     }
 
     /// No order goes on in the next session, whose numbers begin again.
     pub(super) fn leave_orders(&self) -> Vec<Expiry> {
         self.handed.set(0);
         self.handed_here.set(0);
+        self.taken_back.set(0);
         let expiries = self.end_here(Ledger::begin_anew);
         self.mass_cancels.borrow_mut().values_mut().for_each(PendingMassCancel::leave_orders);
         expiries
     }
 
     /// These orders of a session have ended here: clients are told as soon as there is room.
-    fn expire(&self, expiries: Vec<Expiry>, epoch: u8) {
+    pub(super) fn expire(&self, expiries: Vec<Expiry>, epoch: u8) {
         let session = pack_sequence(self.key, epoch, 0);
         self.untold.borrow_mut().extend(expiries.into_iter().map(|expiry| (session, expiry)));
     }
 
-    /// Refuses what was too old to be sent again and has no answer. Among what the exchange had to say when the session
+    /// Refuses what was not sent again and has no answer. Among what the exchange had to say when the session
     /// came up may be the answers still, and nothing says where that ends. Two things show that it has: an answer to a
     /// number that was given later, and a heartbeat, for which there has to be nothing else to be sent.
     #[cold]
@@ -67,8 +73,10 @@ impl Upstream {
         ignored.iter().for_each(|origin| gateway.give_back(origin));
         let refused = stale.iter().filter(|expiry| gateway.can_tell(expiry)).count();
         if refused > 0 {
-            let what = format!("{refused} orders were too old to be sent again, and are refused");
-            gateway.notice(self, &what);
+            let what = format_args!(
+                "{refused} orders were too old or are to be cancelled, and are refused instead of sent again"
+            );
+            gateway.notice(self, NoticeKind::Stale, what);
         }
         self.expire(stale, self.epoch.get());
     }

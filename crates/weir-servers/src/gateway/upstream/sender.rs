@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     future::{Future, poll_fn},
     io,
+    ops::RangeInclusive,
     pin::pin,
     rc::Rc,
     task::Poll,
@@ -13,7 +14,7 @@ use std::{
 
 use weir_engine::time;
 use weir_proto::{
-    ouch::{Cancel, Inbound},
+    ouch::{Cancel, Inbound, inbound_user_ref_num},
     soup::HEADER_BYTES,
 };
 use weir_trading::Origin;
@@ -31,6 +32,10 @@ use crate::{
 
 /// How long clients' cancels wait for the journal.
 const STALL: Duration = Duration::from_millis(250);
+
+/// Most bytes of clients' messages that are given to a connection at once: what it has and the exchange does not read
+/// cannot be taken back. Some three hundred orders.
+const PIECE_BYTES: usize = 16 << 10;
 
 /// Bytes of a cancel on the wire.
 const CANCEL_FRAME_BYTES: usize = HEADER_BYTES + Cancel::BYTES;
@@ -130,15 +135,8 @@ pub(in crate::gateway) async fn send(gateway: Rc<Gateway>, upstream: Rc<Upstream
         let generation = upstream.generation.get();
         let mut batch = upstream.waiting.borrow_mut().take(std::mem::take(&mut memory));
         let is_kept = batch.bytes.is_empty() || sender.is_kept(&mut batch).await;
-        let upstream = &sender.upstream;
         if is_kept {
-            if generation == upstream.generation.get() && !batch.bytes.is_empty() {
-                // Whatever concerns these orders comes behind them from now on.
-                for handed in [&upstream.handed, &upstream.handed_here] {
-                    handed.set(batch.through.max(handed.get()));
-                }
-                hand_over(&sender.gateway, upstream, &batch).await;
-            }
+            sender.send_batch(generation, &mut batch).await;
             sender.gateway.counters.passed.add(batch.orders);
         }
         memory = batch.bytes;
@@ -170,11 +168,44 @@ impl Sender {
     async fn send_urgent(&mut self) {
         let memory = std::mem::take(&mut self.memory);
         let mut batch = self.upstream.urgent.borrow_mut().take(memory);
-        if !batch.bytes.is_empty() {
-            hand_over(&self.gateway, &self.upstream, &batch).await;
+        if !batch.bytes.is_empty() && give(&self.upstream, &batch.bytes).await.is_some() {
+            count(&self.gateway, &batch);
         }
         batch.bytes.clear();
         self.memory = batch.bytes;
+    }
+
+    /// Gives a batch to the connection it is meant for, a piece at a time. Between two of them what is urgent is sent,
+    /// and what is taken back stays here.
+    async fn send_batch(&mut self, generation: u64, batch: &mut Waiting) {
+        let mut begin = 0;
+        while begin < batch.bytes.len() {
+            if begin > 0 {
+                self.send_urgent().await;
+            }
+            let upstream = &self.upstream;
+            if generation != upstream.generation.get() {
+                return;
+            }
+            if upstream.taken_back.get() > upstream.handed_here.get() {
+                let ledger = upstream.ledger.borrow();
+                let struck = strike(&mut batch.bytes, begin, |number| !ledger.awaits(number));
+                batch.messages = batch.messages.saturating_sub(struck);
+            }
+            let (end, through) = piece(batch, begin);
+            // Whatever concerns these orders comes behind them from now on.
+            let before = upstream.handed_here.get();
+            for handed in [&upstream.handed, &upstream.handed_here] {
+                handed.set(through.max(handed.get()));
+            }
+            if end > begin {
+                let Some(now_ns) = give(upstream, &batch.bytes[begin..end]).await else { return };
+                let first = batch.first.max(before.saturating_add(1));
+                stamp(&self.gateway, upstream, first..=through.min(batch.last), now_ns);
+            }
+            begin = end;
+        }
+        count(&self.gateway, batch);
     }
 
     /// Sends clients' cancels beside what they are among.
@@ -241,11 +272,55 @@ fn quantity_of_cancel(raw: &[u8]) -> Option<u32> {
     }
 }
 
-async fn hand_over(gateway: &Gateway, upstream: &Upstream, batch: &Waiting) {
-    let Some(stream) = upstream.stream.borrow().clone() else { return };
+/// Where the piece of a batch that begins here ends, and up to which number there are orders in it.
+fn piece(batch: &Waiting, begin: usize) -> (usize, u32) {
+    if batch.bytes.len() - begin <= PIECE_BYTES {
+        return (batch.bytes.len(), batch.through);
+    }
+    let (mut end, mut through) = (begin, 0);
+    while let Some(next) = frame_end(&batch.bytes, end).filter(|next| next - begin <= PIECE_BYTES) {
+        through = number_of_order(&batch.bytes[end..next]).unwrap_or(0).max(through);
+        end = next;
+    }
+    // Nothing is as long as a piece.
+    if end > begin { (end, through) } else { (batch.bytes.len(), batch.through) }
+}
+
+/// Takes out of what begins here the orders that are over; says how many they were.
+fn strike(bytes: &mut Vec<u8>, begin: usize, is_over: impl Fn(u32) -> bool) -> u64 {
+    let (mut from, mut to, mut count) = (begin, begin, 0);
+    while let Some(end) = frame_end(bytes, from) {
+        if number_of_order(&bytes[from..end]).is_some_and(&is_over) {
+            count += 1;
+        } else {
+            bytes.copy_within(from..end, to);
+            to += end - from;
+        }
+        from = end;
+    }
+    bytes.truncate(to);
+    count
+}
+
+/// Where the frame that begins here ends.
+fn frame_end(bytes: &[u8], begin: usize) -> Option<usize> {
+    let length = bytes.get(begin..)?.first_chunk::<2>()?;
+    Some(begin + length.len() + usize::from(u16::from_be_bytes(*length))).filter(|end| *end <= bytes.len())
+}
+
+/// The number of the order or the replacement in a frame, if it is one.
+fn number_of_order(frame: &[u8]) -> Option<u32> {
+    let message = frame.get(HEADER_BYTES..)?;
+    inbound_user_ref_num(message).filter(|_| matches!(message.first(), Some(b'O' | b'U')))
+}
+
+/// Gives bytes to the connection there is, and says when it had them. `None`: it is gone; the task that receives sees
+/// it too.
+async fn give(upstream: &Upstream, bytes: &[u8]) -> Option<u64> {
+    let stream = upstream.stream.borrow().clone()?;
     let generation = upstream.generation.get();
     {
-        let mut send = pin!(stream.send_slice(&batch.bytes));
+        let mut send = pin!(stream.send_slice(bytes));
         let outcome = poll_fn(|context| {
             if generation != upstream.generation.get() {
                 return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
@@ -256,19 +331,23 @@ async fn hand_over(gateway: &Gateway, upstream: &Upstream, batch: &Waiting) {
             }
             outcome
         });
-        if outcome.await.is_err() {
-            // The task that receives sees it too.
-            return;
-        }
+        outcome.await.ok()?;
     }
-    let now = time::now().as_nanos();
+    let now_ns = time::now().as_nanos();
     if let Some(rules) = upstream.rules.borrow_mut().as_mut() {
-        rules.on_sent(now);
+        rules.on_sent(now_ns);
     }
-    if batch.first != 0 {
-        let out = |received_ns: u64| gateway.record(Hop::GatewayOut, now.saturating_sub(received_ns));
-        upstream.ledger.borrow_mut().stamp(batch.first, batch.last, now, out);
-    }
+    Some(now_ns)
+}
+
+/// The new orders with these numbers have left.
+fn stamp(gateway: &Gateway, upstream: &Upstream, numbers: RangeInclusive<u32>, now_ns: u64) {
+    let out = |received_ns: u64| gateway.record(Hop::GatewayOut, now_ns.saturating_sub(received_ns));
+    upstream.ledger.borrow_mut().stamp(*numbers.start(), *numbers.end(), now_ns, out);
+}
+
+/// A batch has left.
+fn count(gateway: &Gateway, batch: &Waiting) {
     for (sent, count) in &batch.cancels {
         sent.set(sent.get() + count);
     }
@@ -362,36 +441,82 @@ mod tests {
         session.handed_here.set(through);
     }
 
+    /// The orders among what waits that would be sent now.
+    fn orders_left(session: &Upstream) -> Vec<u32> {
+        let mut bytes = session.waiting.borrow().bytes.clone();
+        let ledger = session.ledger.borrow();
+        strike(&mut bytes, 0, |number| !ledger.awaits(number));
+        let (mut begin, mut left) = (0, Vec::new());
+        while let Some(end) = frame_end(&bytes, begin) {
+            left.extend(number_of_order(&bytes[begin..end]));
+            begin = end;
+        }
+        left
+    }
+
+    /// Clients' numbers of the orders that have ended here.
+    fn untold(session: &Upstream) -> Vec<u32> {
+        session.untold.borrow().iter().map(|(_, expiry)| expiry.origin.user_ref_num).collect()
+    }
+
     #[test]
-    fn cancels_of_all_go_at_once_for_orders_that_were_sent_and_behind_those_that_were_not() {
+    fn what_was_sent_is_cancelled_at_once_and_what_was_not_stays_here() {
         let session = session();
         (1..=5).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
         hand(&session, 3);
         let before = session.waiting.borrow().bytes.len();
-        assert_eq!(session.cancel_all(None, b'S', false), 5);
-        // Said again while the first ones are on their way: nothing is added.
-        assert_eq!(session.cancel_all(None, b'S', false), 5);
-        assert_eq!(session.waiting.borrow().bytes.len(), before + 2 * CANCEL_FRAME_BYTES);
-        let of_all = |sent| Cancels { orders: 5, sent, open: 5, expired: 0 };
-        assert_eq!(session.cancels_of(None), of_all(0));
-        assert_eq!(leave(&session), 3);
-        assert_eq!(session.cancels_of(None), of_all(3));
-        assert!(session.has_cancels_open());
         // With a failed journal the others will never leave, and nothing is said of them.
         assert_eq!(session.cancel_all(None, b'S', true), 3);
+        assert_eq!((leave(&session), untold(&session)), (3, Vec::new()));
+        assert_eq!(session.cancel_all(None, b'S', false), 5);
+        // Said again while the first ones are on their way: nothing is added.
+        assert_eq!(session.cancel_all(None, b'S', false), 3);
+        assert_eq!(session.waiting.borrow().bytes.len(), before, "no cancel waits");
+        assert_eq!(untold(&session), [4, 5]);
+        assert_eq!(orders_left(&session), [1, 2, 3], "those have left");
+        let of_sent = |sent| Cancels { orders: 3, sent, open: 3, expired: 0 };
+        assert_eq!(session.cancels_of(None), of_sent(0));
+        assert_eq!(leave(&session), 3);
+        assert_eq!(session.cancels_of(None), of_sent(3));
+        assert!(session.has_cancels_open());
         assert_eq!(session.cancels_of(Some(AccountId(0))), Cancels::default());
+        assert_eq!(send(&session, &enter(6, 100)), Ok(true));
+        assert_eq!(orders_left(&session), [1, 2, 3, 6], "what comes later does leave");
     }
 
     #[test]
-    fn on_a_new_connection_cancels_go_at_once_and_once_more_behind_the_orders_that_are_sent_again() {
+    fn orders_that_only_an_earlier_connection_had_are_cancelled_and_not_sent_again() {
         let session = session();
         (1..=5).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
         // Three had left by the connection before, and all are in the line again.
         session.handed.set(3);
-        let before = session.waiting.borrow().bytes.len();
         assert_eq!(session.cancel_all(None, b'S', false), 5);
-        assert_eq!(session.waiting.borrow().bytes.len(), before + 5 * CANCEL_FRAME_BYTES);
-        assert_eq!(leave(&session), 3);
+        assert_eq!(session.cancels_of(None), Cancels { orders: 5, sent: 0, open: 3, expired: 2 });
+        assert_eq!((leave(&session), orders_left(&session), untold(&session)), (3, Vec::new(), vec![4, 5]));
+        assert_eq!(
+            session.stale.get(),
+            Some(6),
+            "whether the exchange has them, it says before anything later"
+        );
+    }
+
+    #[test]
+    fn a_batch_leaves_in_pieces_and_what_is_over_is_struck_out_of_what_is_left() {
+        let session = session();
+        let count = 700;
+        (1..=count).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
+        let mut batch = session.waiting.borrow_mut().take(Vec::new());
+        let frame_bytes = batch.bytes.len() / count as usize;
+        let (end, through) = piece(&batch, 0);
+        assert_eq!(end % frame_bytes, 0);
+        assert_eq!(through as usize, end / frame_bytes);
+        assert!((PIECE_BYTES - frame_bytes..=PIECE_BYTES).contains(&end));
+        let struck = strike(&mut batch.bytes, end, |number| number % 2 == 0 && number < count);
+        assert_eq!(batch.bytes.len(), (count as usize - struck as usize) * frame_bytes);
+        let (next, last) = piece(&batch, end);
+        assert_eq!((next, last), (batch.bytes.len(), count), "the rest is one piece");
+        let first_left = number_of_order(&batch.bytes[end..]).expect("an order");
+        assert_eq!(first_left, (through + 1) | 1, "odd ones are left");
     }
 
     #[test]
@@ -407,7 +532,7 @@ mod tests {
         assert_eq!(send(&session, &enter(6, 100)), Ok(true));
         assert_eq!(session.ledger.borrow().last_number(), 1);
         assert_eq!((session.cancel_all(None, b'S', false), leave(&session)), (1, 0));
-        assert_eq!(session.cancels_of(None), Cancels { orders: 1, sent: 0, open: 1, expired: 0 });
+        assert_eq!(session.cancels_of(None), Cancels { orders: 1, sent: 0, open: 0, expired: 1 });
     }
 
     #[test]

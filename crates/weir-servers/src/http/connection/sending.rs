@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use weir_engine::{Outgoing, fs::File, time};
+use weir_engine::{SendBuf, fs::File, time};
 
 use super::{Behind, CONTENT_WINDOW_BYTES, Connection, Form, Pause};
 use crate::http::{
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// Queues a piece of content, of so many bytes.
-    async fn send_piece(&mut self, piece: Outgoing, piece_bytes: usize, limit: Duration) -> bool {
+    async fn send_piece(&mut self, piece: SendBuf, piece_bytes: usize, limit: Duration) -> bool {
         let sent = self.deadline.within(limit, self.stream.send(piece)).await;
         if !self.is_sent(&sent) {
             return false;
@@ -106,10 +106,10 @@ impl Connection {
     }
 
     /// What can be sent of a file in one piece: bytes in memory, and no more of an open file than a window.
-    fn at_once(&self, slice: &FileSlice) -> Option<Outgoing> {
+    fn at_once(&self, slice: &FileSlice) -> Option<SendBuf> {
         let sends_pages = matches!(self.worker.shared.config.body, Body::Files { io: FileIo::Sendfile, .. });
         match slice.part() {
-            None => slice.to_outgoing(),
+            None => slice.to_send_buf(),
             Some(part) if sends_pages && slice.length <= CONTENT_WINDOW_BYTES as u64 => {
                 Some(part.slice(slice.offset as usize, slice.length as usize).into())
             }

@@ -3,8 +3,8 @@
 
 use weir_proto::{
     ouch::{
-        Canceled, Executed, Inbound, Outbound, Rejected, codes::cancel_reason, inbound_user_ref_num,
-        reject_reason,
+        BrokenTrade, Canceled, Executed, Inbound, Outbound, Rejected, codes::cancel_reason,
+        inbound_user_ref_num, reject_reason,
     },
     soup::LoginReject,
 };
@@ -12,8 +12,8 @@ use weir_servers::{exchange::Mode, gateway::GatewayServer};
 use weir_trading::Route;
 
 use super::rig::{
-    Folder, PATIENCE, Script, Scripted, Trader, beside_each_other, drivers, end_exchange, end_gateway,
-    eventually, exchange_in, gateway, loopback, order, strict,
+    Folder, Script, Scripted, Trader, beside_each_other, drivers, end_exchange, end_gateway, eventually,
+    exchange_in, gateway, line_with, loopback, order, strict,
 };
 
 /// The client is told that what was left of its order has expired.
@@ -58,14 +58,7 @@ fn with_open_orders(driver: weir_engine::Driver, venue: &Script, folder: &Folder
     assert!(matches!(trader.next(), Outbound::Rejected(rejected) if rejected.user_ref_num == 4));
     let raws = [0; 3].map(|_| session.next());
     raws[..2].iter().for_each(|raw| session.accept_order(raw));
-    session.say(&Outbound::Executed(Executed {
-        timestamp_ns: 1,
-        user_ref_num: 42,
-        quantity: 40,
-        price: 10_000,
-        liquidity: b'A',
-        match_number: 1,
-    }));
+    session.say(&executed(42, 40, 1));
     expect_accepted(&mut trader, 1);
     expect_accepted(&mut trader, 2);
     assert!(matches!(trader.next(), Outbound::Executed(executed) if executed.user_ref_num == 2));
@@ -97,8 +90,7 @@ fn orders_of_a_session_that_is_over_expire_and_the_next_one_begins_with_the_firs
         expect_expired(&mut trader, 1, 100);
         expect_expired(&mut trader, 2, 60);
         expect_refused(&mut trader, 3);
-        let line = notices.recv_timeout(PATIENCE).expect("people are told");
-        assert!(line.contains(&format!("session {name} after FIRST; 3 orders expired")), "{line}");
+        line_with(&notices, &format!("session {name} after FIRST; 3 orders expired"));
         let upstream = gateway.control().upstreams().remove(0);
         assert_eq!(upstream.session.as_deref(), Some(name));
         assert_eq!((upstream.times_begun_anew, upstream.orders_expired), (1, 3));
@@ -428,6 +420,80 @@ fn an_exchange_that_is_started_without_its_journal_has_begun_another_session() {
     }
 }
 
+fn executed(user_ref_num: u32, quantity: u32, match_number: u64) -> Outbound {
+    let (timestamp_ns, price, liquidity) = (1, 10_000, b'A');
+    Outbound::Executed(Executed { timestamp_ns, user_ref_num, quantity, price, liquidity, match_number })
+}
+
+fn broken(user_ref_num: u32, match_number: u64) -> Outbound {
+    let client_order_id = "ORDER".parse().expect("an id");
+    let (timestamp_ns, reason) = (1, b'E');
+    Outbound::BrokenTrade(BrokenTrade { timestamp_ns, user_ref_num, match_number, reason, client_order_id })
+}
+
+/// The next message is about a trade of this order: says whether it is executed or broken, and which trade it is.
+fn next_trade(trader: &mut Trader, number: u32) -> (char, u64) {
+    match trader.next() {
+        Outbound::Executed(executed) if executed.user_ref_num == number => ('E', executed.match_number),
+        Outbound::BrokenTrade(broken) if broken.user_ref_num == number => ('B', broken.match_number),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_an_exchange_says_about_a_trade_of_an_order_that_is_over_is_not_lost() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let start = || {
+            let config = strict(1, venue.address(), &folder);
+            std::thread::spawn(move || gateway(driver, 1, config))
+        };
+        let starting = start();
+        let mut session = venue.accept_session("DAY", 1, 41);
+        let first = starting.join().expect("it starts");
+        let notices = first.control().notices().expect("nobody has them");
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 1);
+        for message in [executed(41, 100, 7), executed(41, 50, 8), broken(41, 7)] {
+            session.say(&message);
+        }
+        assert_eq!([0; 3].map(|_| next_trade(&mut trader, 1)), [('E', 7), ('E', 8), ('B', 7)]);
+        line_with(&notices, "more shares of an order than were left");
+        let expected = trader.expected;
+        drop(trader);
+        end_gateway(first);
+        drop(session);
+
+        let starting = start();
+        let mut session = venue.accept();
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 6));
+        session.let_in("DAY", 6);
+        session.answer_query(42);
+        session.say(&broken(41, 8));
+        let second = starting.join().expect("it starts");
+        let notices = second.control().notices().expect("nobody has them");
+        let mut trader = Trader::login(&second, "C00001", expected);
+        assert_eq!(next_trade(&mut trader, 1), ('B', 8));
+        // An order that this gateway never had.
+        let stray = executed(40, 77, 9);
+        session.say(&stray);
+        line_with(&notices, "order 40, which is not known");
+        expect_nothing_more(&mut trader);
+        drop(trader);
+        end_gateway(second);
+        let mut payload = 8_u64.to_le_bytes().to_vec();
+        stray.encode(&mut payload);
+        let is_in = |path: std::path::PathBuf| {
+            std::fs::read(path).is_ok_and(|bytes| bytes.windows(payload.len()).any(|part| part == payload))
+        };
+        let files = std::fs::read_dir(&folder.0).expect("it is there");
+        assert!(files.flatten().any(|file| is_in(file.path())), "somebody can settle it");
+    });
+}
+
 #[test]
 fn an_execution_of_more_shares_than_were_left_is_passed_on_and_told() {
     beside_each_other(drivers(), |driver| {
@@ -442,17 +508,9 @@ fn an_execution_of_more_shares_than_were_left_is_passed_on_and_told() {
         let raw = session.next();
         session.accept_order(&raw);
         expect_accepted(&mut trader, 1);
-        session.say(&Outbound::Executed(Executed {
-            timestamp_ns: 1,
-            user_ref_num: 1,
-            quantity: 150,
-            price: 10_000,
-            liquidity: b'A',
-            match_number: 1,
-        }));
+        session.say(&executed(1, 150, 1));
         assert!(matches!(trader.next(), Outbound::Executed(executed) if executed.quantity == 150));
-        let line = notices.recv_timeout(PATIENCE).expect("people are told");
-        assert!(line.contains("more shares of an order than were left"), "{line}");
+        line_with(&notices, "more shares of an order than were left");
         end_gateway(gateway);
     });
 }

@@ -1,22 +1,31 @@
 //! Changes while a gateway runs, through its control socket, and what operators read.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     os::unix::{fs::PermissionsExt, net::UnixStream},
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
 };
 
+use weir_engine::Driver;
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
-    gateway::{Answer, ControlSocket, GatewayConfig},
-    journal::Level,
+    gateway::{Answer, ControlSocket, GatewayConfig, Limits},
+    journal::{
+        Level,
+        faults::{Operation, Verdict},
+    },
     metrics::MetricsPort,
 };
 
 use super::rig::{
-    Folder, Trader, cancels, drivers, end_exchange, end_gateway, exchange, gateway, loopback, order,
+    Folder, Trader, cancels, drivers, end_exchange, end_gateway, eventually, exchange, gateway, loopback,
+    order, strict, symbol,
 };
 
 pub fn ask(path: &Path, line: &str) -> Answer {
@@ -95,6 +104,129 @@ fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
     }
 }
 
+#[test]
+fn reference_prices_hold_at_once_on_all_workers_and_after_a_restart() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let config = || {
+            let limits = Limits { fat_finger_percent: Some(10.0), ..Limits::default() };
+            // Every order of the test asks for a price of 1.
+            let references = vec![(symbol("WEIR"), 20_000)];
+            GatewayConfig { limits, references, ..strict(2, venue.address().clone(), &folder) }
+        };
+        let path = folder.0.join("control.sock");
+        let first = gateway(driver, 2, config());
+        let open = ControlSocket::bind(&path).expect("the path is free").answer(first.control());
+        let mut traders = ["C00001", "C00002"].map(|name| Trader::login(&first, name, 1));
+        let mut number = 0;
+        let mut expect = |traders: &mut [Trader; 2], is_taken: bool| {
+            number += 1;
+            for trader in traders {
+                trader.send(&[order(number, 100)]);
+                match trader.next() {
+                    Outbound::Accepted(accepted) => {
+                        assert_eq!((accepted.user_ref_num, is_taken), (number, true))
+                    }
+                    Outbound::Rejected(rejected) => {
+                        let told = (rejected.user_ref_num, rejected.reason, is_taken);
+                        assert_eq!(told, (number, reject_reason::RISK_FAT_FINGER, false));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        expect(&mut traders, false);
+        let answer = ask(&path, r#"{"command":"references","set":{"WEIR":1.05,"BRIDGE":12.5}}"#);
+        let prices = BTreeMap::from([("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.05)]);
+        assert_eq!((answer.ok, answer.references), (true, Some(prices)), "{:?}", answer.error);
+        expect(&mut traders, true);
+        let answer = ask(&path, r#"{"command":"references","set":{"WEIR":null}}"#);
+        assert_eq!((answer.ok, answer.references), (true, Some(BTreeMap::new())));
+        expect(&mut traders, true);
+        for (wrong, word) in [(r#"{"WEIR":0}"#, "WEIR: price: 0"), (r#"{"TOOLONGSYMBOL":1}"#, "TOOLONG")] {
+            let answer = ask(&path, &format!(r#"{{"command":"references","set":{wrong}}}"#));
+            assert!(!answer.ok && answer.error.is_some_and(|error| error.contains(word)), "{wrong}");
+        }
+        let answer = ask(&path, r#"{"command":"references","set":{"WEIR":1.2}}"#);
+        assert!(answer.ok, "{answer:?}");
+        expect(&mut traders, false);
+        drop((traders, open));
+        end_gateway(first);
+
+        // What was set goes before the file.
+        let second = gateway(driver, 2, config());
+        let prices = [("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.2)];
+        assert_eq!(second.control().references(), BTreeMap::from(prices));
+        let mut traders = ["C00001", "C00002"].map(|name| Trader::login(&second, name, 0));
+        expect(&mut traders, false);
+        let last = BTreeMap::from([("WEIR".to_owned(), Some(1.0))]);
+        assert_eq!(second.control().set_references(last), Ok(()));
+        expect(&mut traders, true);
+        drop(traders);
+        end_gateway(second);
+        end_exchange(venue);
+    }
+}
+
+#[test]
+fn callers_who_say_nothing_do_not_shut_a_kill_switch_out() {
+    let driver = Driver::Poll;
+    let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+    let path = folder.0.join("control.sock");
+    let gateway = gateway(driver, 1, GatewayConfig::demo(1, venue.address().clone()));
+    let open = ControlSocket::bind(&path).expect("the path is free").answer(gateway.control());
+    // Some say nothing at all, some do not come to an end, and some were answered before.
+    let mut silent: Vec<UnixStream> =
+        (0..100).map(|_| UnixStream::connect(&path).expect("it listens")).collect();
+    for caller in silent.iter_mut().step_by(2) {
+        // Those that have made room are closed.
+        let _ = caller.write_all(b"{\"command\":");
+    }
+    let answer = ask(&path, r#"{"command":"kill","account":null,"on":true}"#);
+    assert_eq!((answer.ok, answer.killed), (true, Some(vec!["*".to_owned()])));
+    drop((silent, open));
+    end_gateway(gateway);
+    end_exchange(venue);
+}
+
+static IS_FIRST_LOST: AtomicBool = AtomicBool::new(false);
+
+fn lose_first(worker: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } if worker == 0 && IS_FIRST_LOST.load(SeqCst) => {
+            Verdict::Refuse(std::io::Error::from_raw_os_error(5))
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn a_kill_switch_is_kept_by_a_journal_that_works() {
+    for driver in drivers() {
+        println!("{driver}");
+        IS_FIRST_LOST.store(false, SeqCst);
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let works = strict(2, venue.address().clone(), &folder);
+        let first = gateway(driver, 2, GatewayConfig { journal_faults: Some(lose_first), ..works.clone() });
+        let control = first.control();
+        assert_eq!(control.kill(Some("C00002"), true), Ok(Vec::new()));
+        IS_FIRST_LOST.store(true, SeqCst);
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        eventually("the first journal has failed", || control.health().is_err());
+        assert_eq!(control.kill(Some("C00002"), false), Ok(Vec::new()));
+        assert_eq!(control.kill(None, true), Ok(Vec::new()));
+        drop(trader);
+        end_gateway(first);
+
+        let second = gateway(driver, 2, works);
+        assert_eq!(second.control().killed(), ["*"]);
+        end_gateway(second);
+        end_exchange(venue);
+    }
+}
+
 pub fn get(address: SocketAddr, target: &str) -> String {
     ask_host(address, target, &address.to_string())
 }
@@ -144,9 +276,7 @@ fn metrics_and_health_are_served_beside() {
         assert!(get(address, "not a target").starts_with("HTTP/1.1 400 "));
         drop(trader);
         end_exchange(venue);
-        super::rig::eventually("it is not healthy any more", || {
-            get(address, "/healthz").starts_with("HTTP/1.1 503 ")
-        });
+        eventually("it is not healthy any more", || get(address, "/healthz").starts_with("HTTP/1.1 503 "));
         end_gateway(gateway);
     }
 }

@@ -28,7 +28,7 @@ use weir_trading::Route;
 
 use super::{
     changes::get,
-    rig::{Folder, Script, Scripted, Trader, drivers, end_gateway, eventually, gateway, order},
+    rig::{Folder, Script, Scripted, Trader, cancel, drivers, end_gateway, eventually, gateway, order},
     world,
 };
 use crate::orders::client::{Packet, accepted, enter, order as plain_order};
@@ -70,7 +70,7 @@ fn is_healthy(address: SocketAddr) -> bool {
     false
 }
 
-fn health_page(gateway: &GatewayServer) -> SocketAddr {
+pub fn health_page(gateway: &GatewayServer) -> SocketAddr {
     let port = MetricsPort::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let address = port.address().expect("it has one");
     port.answer(Arc::new(gateway.control())).expect("a thread");
@@ -209,7 +209,7 @@ fn lose_sender(worker: u16, operation: &Operation) -> Verdict {
 }
 
 #[test]
-fn what_is_handed_to_a_worker_whose_journal_has_failed_is_refused_and_none_has_two_ends() {
+fn orders_for_a_worker_whose_journal_has_failed_are_refused_cancels_pass_and_none_has_two_ends() {
     for driver in drivers() {
         IS_SENDER_LOST.store(false, SeqCst);
         let (venue, folder) = (Script::new(), Folder::new());
@@ -233,9 +233,15 @@ fn what_is_handed_to_a_worker_whose_journal_has_failed_is_refused_and_none_has_t
         trader.send(&[order(3, 100)]);
         let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
         assert_eq!((rejected.user_ref_num, rejected.reason), (3, reject_reason::DESTINATION_CLOSED));
+        // What was sent before can be cancelled all the same, now and again.
+        for _ in 0..2 {
+            trader.send(&[cancel(1)]);
+            let raw = session.next();
+            assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'X', Some(1)));
+        }
         drop((trader, of_failed));
         end_gateway(first);
-        assert_eq!(session.try_next(), None, "nothing was sent");
+        assert_eq!(session.try_next(), None, "nothing else was sent");
         drop(sessions);
 
         let starting = std::thread::spawn(move || gateway(driver, 2, works));

@@ -1,4 +1,5 @@
-//! Kill switches while a journal does not work: whoever turns one on does not wait for a disk.
+//! Kill switches: while one is on no order leaves, whatever waits, is lost or is read from a journal; and whoever turns
+//! one on does not wait for a disk.
 
 use std::{
     io,
@@ -6,11 +7,11 @@ use std::{
 };
 
 use weir_proto::{
-    ouch::{Canceled, Outbound, inbound_user_ref_num, reject_reason},
+    ouch::{Canceled, Inbound, Outbound, inbound_user_ref_num, reject_reason},
     soup::LoginReject,
 };
 use weir_servers::{
-    gateway::{ControlSocket, GatewayConfig},
+    gateway::{ControlSocket, GatewayConfig, LedgerLimits},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -21,8 +22,8 @@ use weir_trading::Route;
 use super::{
     changes::{ask, rejected},
     rig::{
-        Folder, PATIENCE, Script, Scripted, Trader, cancel, cancels, drivers, end_exchange, end_gateway,
-        eventually, exchange, gateway, loopback, order, strict,
+        Folder, Script, Scripted, Trader, beside_each_other, cancel, cancels, drivers, end_exchange,
+        end_gateway, eventually, exchange, gateway, line_with, loopback, order, strict,
     },
 };
 
@@ -100,7 +101,7 @@ fn a_kill_switch_does_not_wait_for_a_disk_nor_behind_a_change_that_does() {
 
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
-/// The disk of the first worker, which keeps the changes.
+/// The disk of the first worker, which keeps the changes as long as it works.
 fn lose_first(worker: u16, operation: &Operation) -> Verdict {
     match operation {
         Operation::Write { .. } if worker == 0 && IS_LOST.load(SeqCst) => {
@@ -141,11 +142,10 @@ fn a_kill_switch_that_cannot_be_kept_is_on_all_the_same_and_that_is_said() {
         assert!(matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == 1));
         trader.send(&[order(2, 100)]);
         assert_eq!(rejected(&mut trader), (2, reject_reason::FIRM_NOT_AUTHORIZED));
-        // What may end only when that is kept does not end.
-        let error = gateway.control().kill(None, false).expect_err("it is not kept").to_string();
-        assert!(error.contains("does not hold"), "{error}");
+        // From now on the second worker keeps them.
+        assert_eq!(gateway.control().kill(None, false), Ok(Vec::new()));
         trader.send(&[order(3, 100)]);
-        assert_eq!(rejected(&mut trader), (3, reject_reason::FIRM_NOT_AUTHORIZED));
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 3));
         drop(trader);
         end_gateway(gateway);
         end_exchange(venue);
@@ -271,8 +271,7 @@ fn with_a_failed_journal_a_clients_cancel_is_said_again_and_nothing_is_said_to_h
         session.let_in("DAY", 3);
         session.answer_query(42);
         assert_eq!(next_cancel(&mut session), 41);
-        let line = notices.recv_timeout(PATIENCE).expect("people are told");
-        assert!(line.contains("0 orders expired, and others do when the gateway is started again"), "{line}");
+        line_with(&notices, "0 orders expired, and others do when the gateway is started again");
         assert_eq!(control.node_stats().orders_expired, 0, "nobody was told");
         drop(trader);
         end_gateway(gateway);
@@ -297,10 +296,16 @@ fn stall_again(_: u16, operation: &Operation) -> Verdict {
     }
 }
 
-/// Has orders accepted until the journal waits; says how many the exchange has.
-fn fill_journal(session: &mut Scripted, trader: &mut Trader, sent: impl Fn() -> u64) -> u32 {
+/// Has orders accepted until the journal waits; says how many the exchange has. `looks` counts how often the journal
+/// has looked in vain for its next file.
+fn fill_journal(
+    session: &mut Scripted,
+    trader: &mut Trader,
+    looks: &AtomicUsize,
+    sent: impl Fn() -> u64,
+) -> u32 {
     let base = sent();
-    let waits = || LOOKS.load(SeqCst) > 2;
+    let waits = || looks.load(SeqCst) > 2;
     let mut number = 0;
     loop {
         number += 1;
@@ -338,7 +343,7 @@ fn with_a_journal_that_waits_cancels_of_clients_and_of_a_kill_switch_leave_at_on
         let gateway = starting.join().expect("it starts");
         let control = gateway.control();
         let mut trader = Trader::login(&gateway, "C00001", 1);
-        let count = fill_journal(&mut session, &mut trader, || control.node_stats().sent);
+        let count = fill_journal(&mut session, &mut trader, &LOOKS, || control.node_stats().sent);
         trader.send(&[cancel(1)]);
         assert_eq!(next_cancel(&mut session), 1);
         confirm(&mut session, 1);
@@ -356,6 +361,191 @@ fn with_a_journal_that_waits_cancels_of_clients_and_of_a_kill_switch_leave_at_on
         drop(trader);
         drop(session);
         end_gateway(gateway);
+    }
+}
+
+static IS_FULL: AtomicBool = AtomicBool::new(false);
+static TRIES: AtomicUsize = AtomicUsize::new(0);
+
+/// As [`stall`].
+fn stall_for_a_switch(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Create { segment } if *segment > 1 && IS_FULL.load(SeqCst) => {
+            TRIES.fetch_add(1, SeqCst);
+            Verdict::Refuse(io::Error::from_raw_os_error(EMFILE))
+        }
+        Operation::Write { .. } => {
+            TRIES.store(0, SeqCst);
+            Verdict::Pass
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn orders_that_wait_for_the_disk_do_not_leave_when_it_goes_on_with_the_switch_on() {
+    const WAITING: u32 = 5;
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 8 << 10,
+            journal_faults: Some(stall_for_a_switch),
+            ..GatewayConfig::demo(1, venue.address())
+        };
+        TRIES.store(0, SeqCst);
+        IS_FULL.store(true, SeqCst);
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let control = gateway.control();
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let count = fill_journal(&mut session, &mut trader, &TRIES, || control.node_stats().sent);
+        let taken = control.node_stats().orders + u64::from(WAITING);
+        // One of the number before them may wait already.
+        let last = count + 1 + WAITING;
+        trader.send(&(count + 2..=last).map(|number| order(number, 100)).collect::<Vec<_>>());
+        eventually("they are taken in", || control.node_stats().orders >= taken);
+        std::thread::scope(|scope| {
+            let killing = scope.spawn(|| control.kill(None, true));
+            for number in 1..=count {
+                assert_eq!(next_cancel(&mut session), number);
+                confirm(&mut session, number);
+            }
+            assert!(TRIES.load(SeqCst) > 2, "the journal waits still");
+            IS_FULL.store(false, SeqCst);
+            let cancels = killing.join().expect("it ends").expect("it is kept").remove(0);
+            assert!((WAITING..=WAITING + 1).contains(&(cancels.expired as u32)), "{cancels:?}");
+            assert_eq!(cancels.orders - cancels.expired, u64::from(count));
+        });
+        let mut refused = Vec::new();
+        while refused.last() != Some(&last) {
+            if let Outbound::Rejected(rejected) = trader.next() {
+                assert_eq!(rejected.reason, reject_reason::FIRM_NOT_AUTHORIZED);
+                refused.push(rejected.user_ref_num);
+            }
+        }
+        assert!(refused.ends_with(&(count + 2..=last).collect::<Vec<_>>()), "{refused:?}");
+        assert_eq!(control.kill(None, false), Ok(Vec::new()));
+        trader.send(&[order(last + 1, 77)]);
+        let raw = session.next();
+        let Ok(Inbound::Enter(enter, _)) = Inbound::decode(&raw) else { panic!("{raw:?} is no order") };
+        assert_eq!(enter.quantity, 77, "none of those that waited has left before");
+        drop(trader);
+        end_gateway(gateway);
+    }
+}
+
+#[test]
+fn orders_that_an_exchange_does_not_read_do_not_leave_when_it_does_with_the_switch_on() {
+    const CHUNK: u32 = 1000;
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = Script::new();
+        let mut config = GatewayConfig::demo(1, venue.address());
+        // What waits is limited by its bytes alone.
+        config.venues[0].limits =
+            LedgerLimits { open_max: 1 << 18, unanswered_max: 1 << 18, ..LedgerLimits::default() };
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let control = gateway.control();
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let mut last = 0;
+        while control.node_stats().rejects.is_empty() {
+            trader.send(&(last + 1..=last + CHUNK).map(|number| order(number, 100)).collect::<Vec<_>>());
+            last += CHUNK;
+            eventually("they are taken in", || control.node_stats().orders >= u64::from(last));
+        }
+        let cancels = control.kill(None, true).expect("there is nothing to be kept").remove(0);
+        // As many as wait before one is refused, but for what the connection has.
+        assert!(cancels.expired >= (256 << 10) / 50, "{cancels:?}");
+        let left = cancels.orders - cancels.expired;
+        (0..left).for_each(|_| assert_eq!(session.next()[0], b'O'));
+        (0..left).for_each(|_| assert_eq!(session.next()[0], b'X'));
+        assert_eq!(control.kill(None, false), Ok(Vec::new()));
+        trader.send(&[order(last + 1, 77)]);
+        let raw = session.next();
+        let Ok(Inbound::Enter(enter, _)) = Inbound::decode(&raw) else { panic!("{raw:?} is no order") };
+        assert_eq!(enter.quantity, 77, "none of those that waited has left before");
+        drop(trader);
+        end_gateway(gateway);
+    }
+}
+
+/// Why an order is to be cancelled whose answer was lost with the connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wish {
+    /// Its account is stopped.
+    Stopped,
+    /// Its client has gone, and wants no order to outlive that.
+    Gone,
+}
+
+#[test]
+fn what_is_to_be_cancelled_is_not_sent_again_neither_on_the_next_connection_nor_after_a_restart() {
+    let cases = [(Wish::Stopped, false), (Wish::Stopped, true), (Wish::Gone, false), (Wish::Gone, true)];
+    let all = drivers().into_iter().flat_map(|driver| cases.map(|case| (driver, case)));
+    beside_each_other(all, |(driver, (wish, is_restarted))| {
+        println!("{driver}, {wish:?}, restarted: {is_restarted}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let start = || {
+            let mut config = strict(1, venue.address(), &folder);
+            config.accounts[0].cancel_on_disconnect = wish == Wish::Gone;
+            std::thread::spawn(move || gateway(driver, 1, config))
+        };
+        let starting = start();
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let mut gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        assert_eq!(session.next()[0], b'O');
+        drop(session);
+        eventually("the line is lost", || !gateway.control().upstreams()[0].is_open);
+        if wish == Wish::Stopped {
+            assert_eq!(gateway.control().kill(None, true), Ok(cancels("DEMO", 1, 0, 0)));
+        }
+        drop(trader);
+        eventually("the client has gone", || gateway.control().node_stats().sessions_open == 0);
+        let mut session = if is_restarted {
+            // Its connections of before have ended without an answer to their logins.
+            end_gateway(gateway);
+            let starting = start();
+            let session = accept_silent(&venue);
+            gateway = starting.join().expect("it starts");
+            session
+        } else {
+            accept_silent(&venue)
+        };
+        assert_eq!(next_cancel(&mut session), 1, "should the exchange have it");
+        session.beat();
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let expected = match wish {
+            Wish::Stopped => reject_reason::FIRM_NOT_AUTHORIZED,
+            Wish::Gone => reject_reason::DESTINATION_CLOSED,
+        };
+        assert_eq!(rejected(&mut trader), (1, expected));
+        assert_eq!(next_cancel(&mut session), 1);
+        if wish == Wish::Stopped {
+            assert_eq!(gateway.control().kill(None, false), Ok(Vec::new()));
+        }
+        trader.send(&[order(2, 100)]);
+        let raw = session.next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(2)), "the first one never left again");
+        drop(trader);
+        end_gateway(gateway);
+    });
+}
+
+/// The next connection that goes on, of an exchange that has never had an order.
+fn accept_silent(venue: &Script) -> Scripted {
+    loop {
+        let mut session = venue.accept();
+        session.let_in("DAY", session.login.sequence.max(1));
+        if session.try_answer_query(1) {
+            return session;
+        }
     }
 }
 

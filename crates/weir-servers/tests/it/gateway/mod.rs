@@ -6,6 +6,7 @@ mod ending;
 mod faults;
 mod kill;
 mod lines;
+mod notices;
 mod orders;
 mod recovery;
 pub mod rig;

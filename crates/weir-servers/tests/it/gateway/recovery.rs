@@ -1,6 +1,6 @@
 //! A gateway that is started again knows what it has sent and what its clients have.
 
-use weir_proto::ouch::{Inbound, Outbound, inbound_user_ref_num};
+use weir_proto::ouch::{Canceled, Inbound, Outbound, inbound_user_ref_num};
 use weir_servers::{
     gateway::{GatewayConfig, GatewayServer},
     journal::Level,
@@ -8,8 +8,8 @@ use weir_servers::{
 use weir_trading::{Route, WhenFull};
 
 use super::rig::{
-    Folder, Script, Scripted, Trader, beside_each_other, cancels, drivers, end_gateway, gateway, order,
-    server, symbol,
+    Folder, Script, Scripted, Trader, beside_each_other, cancel, cancels, drivers, end_gateway, gateway,
+    order, server, symbol,
 };
 
 fn config(venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
@@ -219,6 +219,51 @@ fn orders_that_were_to_be_cancelled_are_cancelled_after_a_restart() {
             assert_eq!((cancel[0], inbound_user_ref_num(cancel)), (b'X', Some(number)));
         }
         let second_gateway = starting.join().expect("it starts");
+        end_gateway(second_gateway);
+    });
+}
+
+#[test]
+fn a_clients_cancel_that_the_exchange_may_not_have_is_sent_again_after_a_restart() {
+    let cases = [(Route::Own, "C00001"), (Route::Other, "C00002")];
+    let all = drivers().into_iter().flat_map(|driver| cases.map(|case| (driver, case)));
+    beside_each_other(all, |(driver, (route, client))| {
+        println!("{driver}, {route}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let is_it = |session: &Scripted| session.login.username.as_str() == "G00001";
+        let first_config = config(&venue, &folder, route);
+        let starting = std::thread::spawn(move || gateway(driver, 2, first_config));
+        let mut sessions = [venue.accept_session("DAY", 1, 1), venue.accept_session("DAY", 1, 1)];
+        let first_gateway = starting.join().expect("it starts");
+        sessions.sort_by_key(|session| !is_it(session));
+        let mut trader = Trader::login(&first_gateway, client, 1);
+        trader.send(&[order(1, 100)]);
+        let raw = sessions[0].next();
+        sessions[0].accept_order(&raw);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        trader.send(&[cancel(1)]);
+        let sent = sessions[0].next();
+        assert_eq!((sent[0], inbound_user_ref_num(&sent)), (b'X', Some(1)));
+        // The exchange has died before it read that.
+        drop(trader);
+        end_gateway(first_gateway);
+        drop(sessions);
+
+        let second_config = config(&venue, &folder, route);
+        let starting = std::thread::spawn(move || gateway(driver, 2, second_config));
+        let mut sessions = [venue.accept(), venue.accept()];
+        for session in &mut sessions {
+            session.let_in("DAY", session.login.sequence);
+            session.answer_query(2);
+        }
+        sessions.sort_by_key(|session| !is_it(session));
+        assert_eq!(sessions[0].next(), sent);
+        let canceled = Canceled { timestamp_ns: 1, user_ref_num: 1, quantity: 100, reason: b'U' };
+        sessions[0].say(&Outbound::Canceled(canceled));
+        let second_gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second_gateway, client, 2);
+        assert!(matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == 1));
+        drop((trader, sessions));
         end_gateway(second_gateway);
     });
 }

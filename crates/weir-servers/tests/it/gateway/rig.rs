@@ -5,7 +5,10 @@ use std::{
     io::{ErrorKind, Read, Write},
     net::{TcpListener, TcpStream},
     path::PathBuf,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        atomic::{AtomicU32, Ordering},
+        mpsc::Receiver,
+    },
     time::{Duration, Instant},
 };
 
@@ -128,6 +131,16 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// The first of the lines for people that has these words.
+pub fn line_with(lines: &Receiver<String>, words: &str) -> String {
+    loop {
+        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody is told: {words}"));
+        if line.contains(words) {
+            return line;
+        }
+    }
+}
+
 /// A folder of a test's own, removed at its end.
 pub struct Folder(pub PathBuf);
 
@@ -218,7 +231,13 @@ impl Trader {
         name: &str,
         sequence: u64,
     ) -> Result<Self, u8> {
-        let address = gateway.address();
+        let logins = || gateway.control().node_stats().logins;
+        Self::login_at(gateway.address(), session, name, sequence)
+            .unwrap_or_else(|| panic!("the login of {name} was not answered: {:?}", logins()))
+    }
+
+    /// The same at any server; `None`: it was not answered.
+    pub fn login_at(address: &Address, session: &str, name: &str, sequence: u64) -> Option<Result<Self, u8>> {
         let Address::Tcp(address) = address else { panic!("it listens on TCP") };
         let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));
         let login = LoginRequest {
@@ -231,17 +250,14 @@ impl Trader {
         let mut frame = Vec::new();
         login.encode(&mut frame);
         wire.write(&frame);
-        let logins = || gateway.control().node_stats().logins;
-        let Some((kind, payload)) = wire.frame() else {
-            panic!("the login of {name} was not answered: {:?}", logins())
-        };
-        match kind {
+        let (kind, payload) = wire.frame()?;
+        Some(match kind {
             b'A' => {
                 let accepted = LoginAccepted::parse(&payload).expect("an answer");
                 Ok(Self { wire, expected: accepted.next_sequence })
             }
             _ => Err(payload[0]),
-        }
+        })
     }
 
     pub fn send(&mut self, messages: &[Inbound<'_>]) {
@@ -383,8 +399,15 @@ impl Scripted {
     }
 
     pub fn answer_query(&mut self, next_user_ref_num: u32) {
-        assert_eq!(self.next(), [b'Q']);
+        assert!(self.try_answer_query(next_user_ref_num), "the gateway has left");
+    }
+
+    /// The same, unless the gateway has left before it asked.
+    pub fn try_answer_query(&mut self, next_user_ref_num: u32) -> bool {
+        let Some(query) = self.try_next() else { return false };
+        assert_eq!(query, [b'Q']);
         self.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num });
+        true
     }
 
     /// The next message of the gateway.
@@ -413,9 +436,14 @@ impl Scripted {
     }
 
     pub fn say(&mut self, message: &Outbound) {
-        let (mut payload, mut frame) = (Vec::new(), Vec::new());
+        let mut payload = Vec::new();
         message.encode(&mut payload);
-        encode_frame(SEQUENCED, &payload, &mut frame);
+        self.say_raw(&payload);
+    }
+
+    pub fn say_raw(&mut self, payload: &[u8]) {
+        let mut frame = Vec::new();
+        encode_frame(SEQUENCED, payload, &mut frame);
         self.wire.write(&frame);
     }
 

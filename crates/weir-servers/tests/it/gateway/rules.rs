@@ -7,10 +7,13 @@ use weir_engine::{
     Driver,
     time::{Instant as Moment, sleep_until},
 };
-use weir_proto::ouch::{
-    Appendage, Enter, Inbound, Outbound,
-    codes::{cancel_reason, side},
-    reject_reason,
+use weir_proto::{
+    ouch::{
+        Appendage, Enter, Inbound, Outbound,
+        codes::{cancel_reason, side},
+        reject_reason,
+    },
+    soup::{UNSEQUENCED, encode_frame},
 };
 use weir_servers::{
     exchange::Mode,
@@ -62,6 +65,57 @@ fn the_101st_order_of_a_second_is_refused_and_cancels_pass() {
         for number in 102..=201 {
             assert_eq!(accepted(&client.message().await), number);
         }
+    });
+}
+
+#[test]
+fn what_is_refused_as_not_supported_and_account_queries_use_the_rate_up() {
+    let limited = |at| {
+        let mut config = GatewayConfig::demo(1, at);
+        config.limits.orders_per_second = Some(3);
+        config
+    };
+    on_sim(exchange_config(), limited, async |world: &World| {
+        let mut client = world.enter("C00001").await;
+        second(10).await;
+        client.send(&Inbound::AccountQuery).await;
+        assert_eq!(client.message().await.kind(), b'Q');
+        let mut refusals = Vec::new();
+        for number in 1..=4_u32 {
+            // A mass cancel.
+            let raw = [&b"C"[..], &number.to_be_bytes(), b"FIRM", b"WEIR    ", &[0, 0]].concat();
+            let mut frame = Vec::new();
+            encode_frame(UNSEQUENCED, &raw, &mut frame);
+            client.write(frame).await;
+            let Outbound::Rejected(rejected) = client.message().await else { panic!("it is refused") };
+            assert_eq!(rejected.user_ref_num, number);
+            refusals.push(rejected.reason);
+        }
+        let (other, rate) = (reject_reason::OTHER, reject_reason::RISK_PORT_MESSAGE_RATE);
+        assert_eq!(refusals, [other, other, rate, rate]);
+        client.send(&enter(5)).await;
+        assert!(matches!(client.message().await, Outbound::Rejected(rejected) if rejected.reason == rate));
+        // A query is answered all the same: without its numbers a client can do nothing.
+        client.send(&Inbound::AccountQuery).await;
+        assert_eq!(client.message().await.kind(), b'Q');
+    });
+}
+
+#[test]
+fn account_queries_without_end_end_the_session() {
+    let limited = |at| {
+        let mut config = GatewayConfig::demo(1, at);
+        config.limits.orders_per_second = Some(3);
+        config
+    };
+    on_sim(exchange_config(), limited, async |world: &World| {
+        let mut client = world.enter("C00001").await;
+        for at in [10, 11, 12] {
+            second(at).await;
+            assert_eq!(world.gateway.node_stats().sessions_open, 1, "it lasts two seconds");
+            client.write((0..30).flat_map(|_| framed(&Inbound::AccountQuery)).collect::<Vec<u8>>()).await;
+        }
+        world.until(|world| world.gateway.node_stats().sessions_open == 0).await;
     });
 }
 

@@ -5,8 +5,8 @@ use weir_proto::ouch::{Outbound, inbound_user_ref_num, reject_reason};
 use super::{
     anew::{expect_accepted, expect_nothing_more, expect_refused},
     rig::{
-        Folder, PATIENCE, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, eventually,
-        gateway, order, strict,
+        Folder, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, eventually, gateway,
+        line_with, order, strict,
     },
 };
 
@@ -65,8 +65,7 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
             assert_eq!(answers, [(2, reject_reason::DESTINATION_CLOSED), (3, 0)]);
             expect_cancel(&mut session, 42);
         }
-        let line = notices.recv_timeout(PATIENCE).expect("people are told");
-        assert!(line.contains("1 orders were too old"), "{line}");
+        line_with(&notices, "1 orders were too old");
         expect_nothing_more(&mut trader);
         end_gateway(gateway);
     });

@@ -13,19 +13,21 @@ use weir_engine::{
     net::Address,
     serve::{AcceptMode, ServerConfig},
 };
-use weir_proto::ouch::{Inbound, Outbound};
+use weir_proto::ouch::{Enter, Inbound, Outbound};
 use weir_servers::{
+    exchange::{self, Mode},
     gateway::{GatewayConfig, GatewayServer},
     journal::{
         Level,
         faults::{Operation, Verdict},
     },
+    orders::{OrdersConfig, demo_accounts},
 };
 use weir_trading::Route;
 
 use super::rig::{
-    Folder, PATIENCE, Script, Trader, drivers, end_exchange, end_gateway, eventually, exchange, loopback,
-    order, server,
+    Folder, PATIENCE, Script, Trader, drivers, end_exchange, end_gateway, eventually, exchange as echoing,
+    loopback, order, order_for, server, symbol,
 };
 
 /// Queues that are full at once.
@@ -63,7 +65,7 @@ fn answers_that_are_stuck_arrive_although_no_task_is_free() {
     const ORDERS: u32 = 200;
     for driver in drivers() {
         println!("{driver}");
-        let venue = exchange(driver, loopback());
+        let venue = echoing(driver, loopback());
         let config = GatewayConfig {
             route: Route::Other,
             handoff: narrow(),
@@ -167,5 +169,80 @@ fn an_order_of_a_client_that_came_back_does_not_overtake_the_cancel_of_those_bef
         // Nobody waits for answers then.
         drop((first, second, neighbour, for_the_second, other, session, venue));
         end_gateway(gateway);
+    }
+}
+
+static IS_HELD_THERE: AtomicBool = AtomicBool::new(false);
+static IS_HOLDING_THERE: AtomicBool = AtomicBool::new(false);
+
+/// As [`hold`], below an exchange.
+fn hold_there(worker: u16, operation: &Operation) -> Verdict {
+    if worker == 1 && matches!(operation, Operation::Write { .. }) {
+        while IS_HELD_THERE.load(SeqCst) {
+            IS_HOLDING_THERE.store(true, SeqCst);
+            std::thread::yield_now();
+        }
+    }
+    Verdict::Pass
+}
+
+/// A symbol that an exchange of so many workers trades on the first one: by FNV-1a of its bytes.
+fn symbol_of_the_first(workers: u64) -> String {
+    let hash = |name: &str| {
+        symbol(name).0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        })
+    };
+    let mut names = (0..).map(|number| format!("S{number}"));
+    names.find(|name| hash(name).is_multiple_of(workers)).expect("there are many")
+}
+
+#[test]
+fn a_worker_that_takes_nothing_holds_up_no_answers_for_others() {
+    /// More than the queue to a worker takes, and what may wait before it.
+    const ORDERS: u32 = 6000;
+    for driver in drivers() {
+        println!("{driver}");
+        IS_HELD_THERE.store(false, SeqCst);
+        IS_HOLDING_THERE.store(false, SeqCst);
+        let folder = Folder::new();
+        let config = OrdersConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_faults: Some(hold_there),
+            ..OrdersConfig::new(demo_accounts(3))
+        };
+        let exchange = exchange::start(server(driver, 3), config, Mode::Match).expect("the driver runs here");
+        let login = |name: &str| match Trader::login_at(exchange.address(), "", name, 1) {
+            Some(Ok(trader)) => trader,
+            _ => panic!("{name} is not let in"),
+        };
+        // They live on the second and on the third worker, and trade on the first.
+        let (mut seller, mut buyer) = (login("C00002"), login("C00003"));
+        let traded = symbol_of_the_first(3);
+        let sale = |number: u32| {
+            let Inbound::Enter(enter, rest) = order_for(number, 1, &traded) else { panic!("an order") };
+            Inbound::Enter(Enter { side: b'S', ..enter }, rest)
+        };
+        let sales: Vec<_> = (1..=ORDERS).map(sale).collect();
+        sales.chunks(500).for_each(|sales| seller.send(sales));
+        for _ in 0..ORDERS {
+            assert!(matches!(seller.next(), Outbound::Accepted(_)));
+        }
+        IS_HELD_THERE.store(true, SeqCst);
+        seller.send(&[sale(ORDERS + 1)]);
+        eventually("the second worker is held", || IS_HOLDING_THERE.load(SeqCst));
+        buyer.send(&[order_for(1, ORDERS, &traded)]);
+        assert!(matches!(buyer.next(), Outbound::Accepted(_)));
+        for _ in 0..ORDERS {
+            assert!(matches!(buyer.next(), Outbound::Executed(_)));
+        }
+        IS_HELD_THERE.store(false, SeqCst);
+        assert!(matches!(seller.next(), Outbound::Accepted(_)));
+        for number in 1..=ORDERS {
+            let Outbound::Executed(executed) = seller.next() else { panic!("an execution") };
+            assert_eq!(executed.user_ref_num, number);
+        }
+        drop((seller, buyer));
+        end_exchange(exchange);
     }
 }

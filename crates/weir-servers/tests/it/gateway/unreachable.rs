@@ -7,7 +7,7 @@ use weir_servers::gateway::{GatewayConfig, GatewayServer};
 use super::{
     anew::{expect_accepted, expect_expired, expect_nothing_more, expect_refused},
     rig::{
-        Folder, PATIENCE, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, gateway, order,
+        Folder, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, gateway, line_with, order,
         server, strict, symbol,
     },
 };
@@ -61,8 +61,7 @@ fn orders_at_a_venue_that_was_removed_expire_when_that_is_asked_for_and_once() {
             let gateway = starting.join().expect("it starts");
             if expires {
                 let notices = gateway.control().notices().expect("nobody has them");
-                let line = notices.recv_timeout(PATIENCE).expect("people are told");
-                assert!(line.contains("have expired: order 1 of C00001 at DEMO"), "{line}");
+                line_with(&notices, "have expired: order 1 of C00001 at DEMO");
             }
             let mut trader = Trader::login(&gateway, "C00001", 1);
             expect_accepted(&mut trader, 1);

@@ -72,11 +72,7 @@ async fn expect_fault(network: &Network, after_login: bool, bytes: &[u8], kind: 
     let before = counted(network);
     let mut client = if after_login { network.enter("C00001").await } else { network.connect().await };
     client.write(bytes).await;
-    if after_login {
-        client.expect_cut_off(kind).await;
-    } else {
-        client.expect_end().await;
-    }
+    client.expect_cut_off(kind).await;
     network.until(|stats| stats.protocol_errors.get(kind).copied().unwrap_or_default() == before + 1).await;
     network.until(|stats| stats.sessions_open == 0).await;
 }

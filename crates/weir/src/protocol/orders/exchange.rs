@@ -53,6 +53,7 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
 
 fn running(server: OrdersServer) -> Running {
     let control = server.control();
+    super::tell_lines(control.lines());
     let node = Arc::new(move |stats: &mut ServerStats| stats.node = Some(control.node_stats()));
     Running::orders(server, node, None, || {})
 }

@@ -1,13 +1,11 @@
 //! `weir serve gateway`.
 
-use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, thread, time::Duration};
+use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use weir_engine::{handoff::Strategy, net::Address};
 use weir_record::engine::ServerStats;
-use weir_servers::gateway::{
-    self, ControlPath, ControlSocket, GatewayConfig, GatewayControl, GatewayServer, Listeners,
-};
+use weir_servers::gateway::{self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners};
 
 use super::{arguments::ServeGateway, journal};
 use crate::{
@@ -55,7 +53,7 @@ fn running(
     kept: Rc<RefCell<Option<ControlPath>>>,
 ) -> Running {
     let handle = gateway.control();
-    tell_notices(&handle);
+    super::tell_lines(gateway.control().notices());
     let (node, source) = (handle.clone(), Arc::new(handle.clone()));
     let until_ready = move || {
         // Without these threads the gateway still does its work.
@@ -72,15 +70,6 @@ fn running(
     };
     let told = Arc::new(move |stats: &mut ServerStats| stats.node = Some(node.node_stats()));
     Running::orders(gateway.into_orders(), told, Some(source), until_ready)
-}
-
-/// Tells what the gateway wants people to see, from a thread of its own: no worker waits for standard error.
-fn tell_notices(gateway: &GatewayControl) {
-    let Some(notices) = gateway.notices() else { return };
-    let tell = move || notices.iter().for_each(|notice| output::tell(&notice));
-    if let Err(error) = thread::Builder::new().name("weir-notices".into()).spawn(tell) {
-        output::tell(&format!("what happens to sessions with exchanges is not told here: {error}"));
-    }
 }
 
 fn control_socket(path: PathBuf) -> Result<ControlSocket> {

@@ -126,10 +126,10 @@ fn tasks_that_wait_for_each_other_are_reported_too() {
 
 #[test]
 fn a_message_from_another_thread_is_taken_before_a_deadlock_is_called() {
-    use crate::driver::{DriverOps, Parts, Wait, sim};
+    use crate::driver::{DriverOps, DriverParts, Wait, sim};
     let wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
     let wake = std::sync::Arc::new(wake);
-    let parts = Parts::new(&config(options(1)), Default::default(), std::sync::Arc::clone(&wake));
+    let parts = DriverParts::new(&config(options(1)), Default::default(), std::sync::Arc::clone(&wake));
     let mut sim = sim::start(parts).unwrap();
     rustix::io::write(&*wake, &1u64.to_ne_bytes()).unwrap();
     assert!(sim.turn(Wait::Forever).is_ok());

@@ -9,11 +9,12 @@ use super::{
     plan::{Client, Plan, Reader, Script, Server},
 };
 use crate::{
+    JoinHandle,
     driver::AnyDriver,
+    executor,
     fs::File,
     net::{Address, Listener, Stream},
-    runtime, spawn,
-    task::JoinHandle,
+    spawn,
     time::{sleep, timeout},
 };
 
@@ -328,7 +329,7 @@ async fn send_file(stream: &Stream, bytes: &[u8]) -> io::Result<()> {
 /// Gives the connection away and takes it again, as between two runtimes.
 async fn hand_over(stream: Stream) -> io::Result<Stream> {
     stream.flush().await?;
-    let core = runtime::current()?;
+    let core = executor::current()?;
     let slot = match &mut *core.driver.borrow_mut() {
         AnyDriver::Sim(driver) => driver.hand_over(stream.slot())?,
         _ => return Err(io::ErrorKind::Unsupported.into()),
@@ -338,7 +339,7 @@ async fn hand_over(stream: Stream) -> io::Result<Stream> {
 
 /// What is wrong with the driver now.
 pub(super) fn inconsistencies() -> Vec<String> {
-    let core = runtime::current().expect("inside the program");
+    let core = executor::current().expect("inside the program");
     let AnyDriver::Sim(driver) = &*core.driver.borrow() else { return Vec::new() };
     let watched = driver.kernel().machine.borrow().descriptors.watched();
     driver.inconsistencies(&watched)
@@ -346,19 +347,19 @@ pub(super) fn inconsistencies() -> Vec<String> {
 
 /// Who waits for what.
 pub(super) fn waiting() -> String {
-    let core = runtime::current().expect("inside the program");
+    let core = executor::current().expect("inside the program");
     let AnyDriver::Sim(driver) = &*core.driver.borrow() else { return String::new() };
     driver.explain(io::ErrorKind::Deadlock.into()).to_string()
 }
 
 /// What is left of sockets.
 pub(super) fn open_sockets() -> usize {
-    runtime::current().map_or(0, |core| core.with_driver(|driver| driver.sockets()))
+    executor::current().map_or(0, |core| core.with_driver(|driver| driver.sockets()))
 }
 
 /// What is left in the driver and in the kernel when every handle is gone.
 pub(super) fn left_over() -> Vec<String> {
-    let core = runtime::current().expect("inside the program");
+    let core = executor::current().expect("inside the program");
     let AnyDriver::Sim(driver) = &*core.driver.borrow() else { return Vec::new() };
     let mut left = driver.left_over();
     let machine = driver.kernel().machine.borrow();
@@ -376,7 +377,7 @@ pub(super) fn left_over() -> Vec<String> {
 
 /// How many connections faults have broken.
 pub(super) fn broken() -> u64 {
-    let core = runtime::current().expect("inside the program");
+    let core = executor::current().expect("inside the program");
     let AnyDriver::Sim(driver) = &*core.driver.borrow() else { return 0 };
     driver.kernel().machine.borrow().network.broken()
 }

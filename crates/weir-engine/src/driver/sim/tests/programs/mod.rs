@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use weir_record::engine::EngineStats;
+use weir_engine_types::EngineStats;
 
 use super::address;
 use crate::{

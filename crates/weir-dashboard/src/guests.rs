@@ -1,0 +1,91 @@
+//! How many connections come from where, so that no address holds all places.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// Most connections of one address; a further one is answered that there are too many.
+pub const CONNECTIONS_ADDRESS_MAX: usize = 32;
+
+/// What limits count as one address: of IPv6 the network, in which a machine has as many addresses as it likes.
+pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (!0 << 64))),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+/// Connections that are open, by where they come from.
+#[derive(Debug, Default)]
+pub(crate) struct Guests {
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// A connection that is counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    of: Arc<Guests>,
+    from: IpAddr,
+}
+
+impl Guests {
+    /// Counts one more, unless the address has [`CONNECTIONS_ADDRESS_MAX`].
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Guest> {
+        let from = counted_as(address);
+        let mut open = held(&self.open);
+        let own = open.entry(from).or_default();
+        (*own < CONNECTIONS_ADDRESS_MAX).then(|| {
+            *own += 1;
+            Guest { of: Arc::clone(self), from }
+        })
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut open = held(&self.of.open);
+        if let Some(own) = open.get_mut(&self.from) {
+            *own -= 1;
+            if *own == 0 {
+                open.remove(&self.from);
+            }
+        }
+    }
+}
+
+/// Every change is whole before its lock is released.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn an_address_has_its_maximum_and_keeps_nobody_else_out() {
+        let guests = Arc::new(Guests::default());
+        let (one, other) = (address("10.0.0.1"), address("10.0.0.2"));
+        let enter = || guests.enter(one).expect("there is room");
+        let mut own: Vec<Guest> = (0..CONNECTIONS_ADDRESS_MAX).map(|_| enter()).collect();
+        assert!(guests.enter(one).is_none() && guests.enter(other).is_some());
+        drop(own.pop());
+        assert!(guests.enter(one).is_some(), "one of them has gone");
+        drop(own);
+        assert!(held(&guests.open).is_empty(), "nothing is left of those that have gone");
+    }
+
+    #[test]
+    fn addresses_that_one_machine_can_choose_among_count_as_one() {
+        assert_eq!(counted_as(address("2001:db8:1:2:3::4")), counted_as(address("2001:db8:1:2:ffff::1")));
+        assert_ne!(counted_as(address("2001:db8:1:2::1")), counted_as(address("2001:db8:1:3::1")));
+        assert_eq!(counted_as(address("::ffff:10.0.0.1")), address("10.0.0.1"));
+        assert_ne!(counted_as(address("10.0.0.1")), counted_as(address("10.0.0.2")));
+    }
+}

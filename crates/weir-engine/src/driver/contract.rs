@@ -1,0 +1,295 @@
+//! What an I/O model must be able to do, and what it is built from.
+//!
+//! The contract, for every driver:
+//!
+//! - A socket is named by a [`SlotId`]; a stale name is answered with an error, never with somebody else's
+//!   socket.
+//! - Received bytes belong to the connection: `poll_receive` only takes what is there, so dropping the future that
+//!   called it loses nothing. What had arrived before a send found the connection over is received before the error.
+//! - `push` queues; `flush` (called whenever a task yields) hands the queues to the kernel; at most one send is in
+//!   flight for a socket, so bytes leave in order. `poll_room` waits while the queue is above the high-water mark.
+//! - `close` is the end of the handle, not of the bytes: what is queued is still sent, for at most
+//!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it. In
+//!   a drain our end goes first, and the descriptor is closed when the peer has everything: not before, because bytes
+//!   that cross would be answered with a reset and could cost the peer a reply.
+//! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE`
+//!   are waited out. So is a send for which the kernel has no memory; on blocking calls for some seconds.
+//! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.
+//! - An operation on a file belongs to the driver once it is begun: dropping its future takes nothing from it, and its
+//!   memory is given back after its end. At most [`Limits::file_operations_max`](crate::config::Limits) are in flight;
+//!   more wait.
+//! - A file that is being sent leaves in order with the bytes around it. One that ends early ends the connection.
+//!
+//! The operations are methods of one trait rather than variants of one enum: an operation on a connection has a
+//! typed result, the compiler names every driver that lacks a method, and no call pays for wrapping its result. Those
+//! on files are data (`files/`), because they leave the runtime's thread.
+
+use std::{
+    cell::Cell,
+    io,
+    os::fd::OwnedFd,
+    rc::Rc,
+    sync::Arc,
+    task::{Poll, Waker},
+};
+
+use super::{
+    error,
+    files::{FileOperation, FileResult},
+    send_state::SendAccess,
+    socket::ListenOptions,
+};
+use crate::{
+    address::Address,
+    clock::Instant,
+    config::Config,
+    counters::Counters,
+    doorbell::Doorbell,
+    pool::{Lease, Pool, PoolShape},
+    send_queue::SendBuf,
+    slab::SlotId,
+};
+
+/// How long a turn may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Only look.
+    No,
+    /// Sleep until an event or this moment.
+    Until(Instant),
+    /// Sleep until an event.
+    Forever,
+}
+
+impl Wait {
+    /// The wait as a time limit; `None` is for ever.
+    pub(super) fn limit(self, now: Instant) -> Option<std::time::Duration> {
+        match self {
+            Wait::No => Some(std::time::Duration::ZERO),
+            Wait::Until(deadline) => Some(deadline.since(now)),
+            Wait::Forever => None,
+        }
+    }
+
+    /// The shorter of two waits.
+    pub(crate) fn at_most(self, deadline: Option<Instant>) -> Wait {
+        match (self, deadline) {
+            (Wait::No, _) => Wait::No,
+            (wait, None) => wait,
+            (Wait::Forever, Some(deadline)) => Wait::Until(deadline),
+            (Wait::Until(own), Some(deadline)) => Wait::Until(own.min(deadline)),
+        }
+    }
+}
+
+/// An I/O model.
+pub(crate) trait DriverOps {
+    /// Listens on an address.
+    fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId>;
+
+    /// Listens on a socket that is bound and listening already.
+    fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId>;
+
+    /// Takes over a connected socket.
+    fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId>;
+
+    /// Gives a socket back on which nothing has been started yet.
+    fn detach(&mut self, socket: SlotId) -> io::Result<OwnedFd>;
+
+    /// Stops receiving on a stream whose output has left and gives its socket back, with the bytes that had arrived and
+    /// that no receive has taken, in order. What arrives later stays in the kernel, for the next owner.
+    fn poll_detach(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>>;
+
+    /// The next connection of a listener.
+    fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>>;
+
+    /// Starts a connection; `poll_connect` waits for it.
+    fn connect(&mut self, address: &Address) -> io::Result<SlotId>;
+
+    /// Waits until the connection stands or has failed.
+    fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
+
+    /// The next bytes; `None` at the end of the stream.
+    fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>>;
+
+    /// Waits while the output queue is above the high-water mark.
+    fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
+
+    /// Waits until the kernel has taken everything that is queued.
+    fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
+
+    /// Where a stream's output is queued.
+    fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>>;
+
+    /// Queues bytes.
+    #[inline]
+    fn push(&mut self, stream: SlotId, bytes: SendBuf) -> io::Result<()> {
+        let access = self.send_access(stream).ok_or_else(error::gone)?;
+        if access.send.push(access.error, bytes)? {
+            access.dirty.push(stream);
+        }
+        Ok(())
+    }
+
+    /// Queues a copy of bytes.
+    #[inline]
+    fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
+        let access = self.send_access(stream).ok_or_else(error::gone)?;
+        if access.send.push_copy(access.error, bytes, access.pool)? {
+            access.dirty.push(stream);
+        }
+        Ok(())
+    }
+
+    /// Queues a copy of bytes if there is room now. False: there is none.
+    #[inline]
+    fn try_push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<bool> {
+        let access = self.send_access(stream).ok_or_else(error::gone)?;
+        if access.error.is_none() && access.send.queue.len() > access.limit_bytes {
+            return Ok(false);
+        }
+        if access.send.push_copy(access.error, bytes, access.pool)? {
+            access.dirty.push(stream);
+        }
+        Ok(true)
+    }
+
+    /// Queues `bytes` once there is room, taking them out of the option.
+    #[inline]
+    fn poll_push(
+        &mut self,
+        stream: SlotId,
+        bytes: &mut Option<SendBuf>,
+        waker: &Waker,
+    ) -> Poll<io::Result<()>> {
+        match self.poll_room(stream, waker) {
+            Poll::Ready(Ok(())) => Poll::Ready(bytes.take().map_or(Ok(()), |bytes| self.push(stream, bytes))),
+            other => {
+                // A peer that reads slowly must not hold a receive buffer, neither in the queue nor before it.
+                if let Some(bytes) = bytes {
+                    bytes.release_lease();
+                }
+                other
+            }
+        }
+    }
+
+    /// Queues a copy of `bytes` once there is room.
+    #[inline]
+    fn poll_push_copy(&mut self, stream: SlotId, bytes: &[u8], waker: &Waker) -> Poll<io::Result<()>> {
+        match self.poll_room(stream, waker) {
+            Poll::Ready(Ok(())) => Poll::Ready(self.push_copy(stream, bytes)),
+            other => other,
+        }
+    }
+
+    /// Sends the end of the stream after everything that is queued.
+    fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
+        let access = self.send_access(stream).ok_or_else(error::gone)?;
+        if access.send.end() {
+            access.dirty.push(stream);
+        }
+        Ok(())
+    }
+
+    /// Begins an operation on a file when there is room for it, and waits for its answer.
+    fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult>;
+
+    /// The future of an operation on a file is dropped.
+    fn forget_file(&mut self, operation: &mut FileOperation);
+
+    /// The handle of a file is gone. It is closed when no operation and no queue has it any more.
+    fn close_file(&mut self, file: Arc<OwnedFd>) {
+        drop(file);
+    }
+
+    /// Ends the handle: stops receiving, sends what is queued, then closes.
+    fn close(&mut self, socket: SlotId);
+
+    /// Ends the connection now; what is queued is lost.
+    fn abort(&mut self, socket: SlotId);
+
+    /// Hands the output queued since the last call to the kernel.
+    fn flush(&mut self);
+
+    /// Whether `flush` has something to do.
+    fn is_dirty(&self) -> bool;
+
+    /// Waits for events and wakes who waited for them.
+    fn turn(&mut self, wait: Wait) -> io::Result<()>;
+
+    /// When the driver itself must run again although no event may arrive (a retry, a linger).
+    fn deadline(&self) -> Option<Instant>;
+
+    /// Stops accepting; receives end after what has arrived.
+    fn drain(&mut self);
+
+    /// Aborts every socket.
+    fn abort_all(&mut self);
+
+    /// Sockets that are open or still being closed.
+    fn sockets(&self) -> usize;
+
+    /// The address a socket is bound to.
+    fn local_address(&self, socket: SlotId) -> io::Result<Address>;
+
+    /// The address of a stream's other end.
+    fn peer_address(&self, stream: SlotId) -> io::Result<Address>;
+
+    /// Where other runtimes may leave a message that wakes this one; an error where there is no such thing.
+    fn message_ring(&self) -> io::Result<OwnedFd> {
+        let reason = "messages from ring to ring are io_uring's";
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+    }
+
+    /// Wakes another runtime by a message, together with what is submitted next.
+    fn send_message(&mut self, doorbell: &Arc<Doorbell>) {
+        doorbell.ring();
+    }
+
+    /// There may be no next submission: whoever is to get a message that has not left is woken without it.
+    fn settle_messages(&mut self) {}
+
+    /// Virtual time, on a driver that has one.
+    fn virtual_now(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// What every driver is built from.
+pub(crate) struct DriverParts {
+    pub(crate) config: Config,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) receive_pool: Rc<Pool>,
+    pub(crate) send_pool: Rc<Pool>,
+    /// Readable when another thread wants the runtime awake.
+    pub(crate) wake: Arc<OwnedFd>,
+    /// Set when another thread's wake-up was among the events.
+    pub(crate) woken: Rc<Cell<bool>>,
+}
+
+impl DriverParts {
+    pub(crate) fn new(config: &Config, counters: Arc<Counters>, wake: Arc<OwnedFd>) -> Self {
+        let limits = &config.limits;
+        let receive = PoolShape {
+            bytes: config.buffers.bytes,
+            count: config.buffers.count,
+            class_bytes_max: limits.pool_bytes_max,
+        };
+        let send = PoolShape { bytes: None, count: None, class_bytes_max: limits.pool_bytes_max };
+        Self {
+            config: config.clone(),
+            counters,
+            receive_pool: Pool::new(receive),
+            send_pool: Pool::new(send),
+            wake,
+            woken: Rc::default(),
+        }
+    }
+
+    /// Takes what was written to the wake-up descriptor. What somebody else has taken already is as good.
+    pub(crate) fn take_wake_up(&self) {
+        self.counters.wake_calls.increment_shared();
+        let _ = rustix::io::read(&*self.wake, &mut [0u8; 8]);
+    }
+}

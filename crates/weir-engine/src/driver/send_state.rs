@@ -1,0 +1,145 @@
+//! The sending side of a stream, the same on every driver: what is queued, who waits for it to leave, and its end.
+//!
+//! It moves no bytes: the driver takes them from `queue` and says afterwards how much is left.
+
+use std::{
+    io,
+    rc::Rc,
+    task::{Poll, Waker},
+};
+
+use super::error::StoredError;
+use crate::{
+    pool::Pool,
+    send_queue::{SendBuf, SendQueue},
+    slab::SlotId,
+};
+
+/// The sending side of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct SendState {
+    pub(crate) queue: SendQueue,
+    /// Is on the driver's list of sockets to flush.
+    pub(crate) dirty: bool,
+    /// The end of our direction is to be sent after what is queued.
+    pub(crate) end_wanted: bool,
+    /// Nothing more may be queued.
+    ended: bool,
+    /// Who waits until at most `waits_for_bytes` are queued, or for a connection to stand.
+    pub(crate) waiter: Option<Waker>,
+    waits_for_bytes: usize,
+}
+
+/// One stream's sending side, with what queueing needs of its driver.
+pub(crate) struct SendAccess<'a> {
+    pub(crate) send: &'a mut SendState,
+    /// What the connection failed with.
+    pub(crate) error: Option<StoredError>,
+    /// While more is queued, senders wait.
+    pub(crate) limit_bytes: usize,
+    /// The driver's list of sockets to flush.
+    pub(crate) dirty: &'a mut Vec<SlotId>,
+    /// Where copies go.
+    pub(crate) pool: &'a Rc<Pool>,
+}
+
+impl SendState {
+    /// Queues bytes. True: the socket is new to the driver's list.
+    ///
+    /// # Errors
+    /// What the connection failed with; that its end was queued before.
+    #[inline]
+    pub(crate) fn push(&mut self, error: Option<StoredError>, bytes: SendBuf) -> io::Result<bool> {
+        self.check(error)?;
+        self.queue.push(bytes);
+        Ok(self.mark_dirty())
+    }
+
+    /// Queues a copy of bytes; otherwise as [`Self::push`].
+    #[inline]
+    pub(crate) fn push_copy(
+        &mut self,
+        error: Option<StoredError>,
+        bytes: &[u8],
+        pool: &Rc<Pool>,
+    ) -> io::Result<bool> {
+        self.check(error)?;
+        self.queue.push_copy(bytes, pool);
+        Ok(self.mark_dirty())
+    }
+
+    /// Queues the end of our direction. True: the socket is new to the driver's list.
+    pub(crate) fn end(&mut self) -> bool {
+        self.end_wanted |= !std::mem::replace(&mut self.ended, true);
+        self.mark_dirty()
+    }
+
+    /// True the first time since the driver's last flush.
+    #[inline]
+    pub(crate) fn mark_dirty(&mut self) -> bool {
+        !std::mem::replace(&mut self.dirty, true)
+    }
+
+    /// Ready while at most `limit_bytes` are queued; otherwise the waiter is woken when `target_bytes` are left.
+    #[inline]
+    pub(crate) fn poll_at_most(
+        &mut self,
+        error: Option<StoredError>,
+        limit_bytes: usize,
+        target_bytes: usize,
+        waker: &Waker,
+    ) -> Poll<io::Result<()>> {
+        if let Some(error) = error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if self.queue.len() <= limit_bytes {
+            return Poll::Ready(Ok(()));
+        }
+        self.waiter = Some(waker.clone());
+        self.waits_for_bytes = target_bytes;
+        Poll::Pending
+    }
+
+    /// Bytes have left: wakes who waits for that, never above the low-water mark.
+    #[inline]
+    pub(crate) fn wake_if_low(&mut self, low_water_bytes: usize) {
+        if self.queue.len() <= self.waits_for_bytes.min(low_water_bytes) {
+            self.wake();
+        }
+    }
+
+    /// Wakes who waits, whatever is queued.
+    #[inline]
+    pub(crate) fn wake(&mut self) {
+        if let Some(waker) = self.waiter.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether bytes may still be queued.
+    fn check(&self, error: Option<StoredError>) -> io::Result<()> {
+        match error {
+            Some(error) => Err(error.into()),
+            None if self.ended => {
+                Err(io::Error::new(io::ErrorKind::BrokenPipe, "our direction was shut down"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_asked_for_again_before_it_is_sent_is_still_sent_once() {
+        let mut state = SendState::default();
+        state.end();
+        // As after a shutdown that was given up because the peer does not read.
+        state.end();
+        assert!(std::mem::take(&mut state.end_wanted), "not sent yet");
+        state.end();
+        assert!(!state.end_wanted, "sent already");
+    }
+}

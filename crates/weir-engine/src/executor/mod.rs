@@ -1,0 +1,652 @@
+//! What a runtime does: tasks, timers and a driver on one thread, one kernel entry per turn.
+//!
+//! A turn: the tasks that are ready run, each followed by handing its output to the driver; calls and wake-ups from
+//! other threads are taken; timers fire; then the driver waits, or only looks when something is ready already.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    future::Future,
+    io,
+    os::fd::OwnedFd,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use crate::{
+    clock::{Instant, monotonic},
+    config::{Config, Driver},
+    counters::Counters,
+    driver::{AnyDriver, DriverOps, DriverParts, Wait, dispatch},
+    inbox::{self, Inbox},
+    slab::{Slab, SlotId},
+    timer::TimerWheel,
+};
+
+mod ports;
+mod task;
+mod timers;
+mod waker;
+
+use ports::Ports;
+pub(crate) use ports::{PollReason, TurnHook};
+pub use task::JoinHandle;
+use task::{Finishing, JoinState};
+use timers::TimerEntry;
+use waker::{INDEX_MAIN, TaskName};
+
+type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Task {
+    /// Out of its place while it is being polled.
+    future: Option<BoxedTask>,
+    queued: bool,
+    rank: Rank,
+}
+
+/// When a task has its turn among those that are ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rank {
+    Common,
+    /// Behind all others.
+    Last,
+}
+
+/// Everything a runtime owns. Streams and listeners keep it alive.
+pub(crate) struct Core {
+    number: u16,
+    pub(crate) kind: Driver,
+    pub(crate) driver: RefCell<AnyDriver>,
+    tasks: RefCell<Slab<Task>>,
+    ready: RefCell<VecDeque<SlotId>>,
+    /// As `ready`, for tasks that have their turn behind those.
+    ready_last: RefCell<VecDeque<SlotId>>,
+    main_ready: Cell<bool>,
+    wheel: RefCell<TimerWheel>,
+    timers: RefCell<Slab<TimerEntry>>,
+    /// Wakers of the timers that fire in one turn; kept for its memory.
+    due: Cell<Vec<Waker>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) inbox: Arc<Inbox>,
+    spin: Duration,
+    draining: Cell<bool>,
+    /// Ports of the hand-off between workers that have a part in every turn.
+    ports: Ports,
+    /// The driver met another thread's wake-up.
+    woken: Rc<Cell<bool>>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
+}
+
+/// Calls `action` with the runtime this thread is in.
+pub(crate) fn with_current<R>(action: impl FnOnce(&Rc<Core>) -> R) -> Option<R> {
+    // A thread that is being torn down is in no runtime.
+    CURRENT.try_with(|current| current.borrow().as_ref().map(action)).ok().flatten()
+}
+
+/// The runtime this thread is in, or an error that says so.
+pub(crate) fn current() -> io::Result<Rc<Core>> {
+    with_current(Rc::clone)
+        .ok_or_else(|| io::Error::other("this needs a weir runtime: call it inside block_on"))
+}
+
+/// Wakes a task of the runtime this thread is in. False: it belongs to another one.
+pub(crate) fn wake_local(name: TaskName) -> bool {
+    with_current(|core| {
+        let own = core.number == name.runtime;
+        if own {
+            core.wake(name.slot);
+        }
+        own
+    })
+    .unwrap_or(false)
+}
+
+/// Runs a future as a task of the current runtime, beside the caller.
+///
+/// # Panics
+/// Outside a runtime, and when the runtime has as many tasks as its limit allows; [`try_spawn`] does not.
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    match try_spawn(future) {
+        Ok(handle) => handle,
+        Err(error) => panic!("weir_engine::spawn: {error}"),
+    }
+}
+
+/// Runs a future as a task of the current runtime; an error outside one, at the limit of tasks, or on the
+/// blocking driver, which runs one handler a thread.
+pub fn try_spawn<F>(future: F) -> io::Result<JoinHandle<F::Output>>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    current()?.spawn(future, Rank::Common)
+}
+
+/// Runs a future as a task that has its turn behind all others: of the tasks that are ready together it runs last, and
+/// when one of them wakes it, it still runs before the runtime looks for events. For whoever deals with what others
+/// collect, as a writer that sends in one piece what they have queued. Several such tasks run in the order in which
+/// they were woken.
+///
+/// # Panics
+/// As [`spawn`].
+#[track_caller]
+pub fn spawn_last<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    match current().and_then(|core| core.spawn(future, Rank::Last)) {
+        Ok(handle) => handle,
+        Err(error) => panic!("weir_engine::spawn_last: {error}"),
+    }
+}
+
+/// Starts draining the current runtime.
+pub(crate) fn drain_current() {
+    with_current(|core| core.drain());
+}
+
+/// Whether the current runtime drains: it ends when its connections and tasks have. False outside a runtime.
+pub fn is_draining() -> bool {
+    with_current(|core| core.draining.get()).unwrap_or(false)
+}
+
+/// Waits until the current runtime drains; over at once outside one. A task that would go on for ever waits for this
+/// as well, and ends: draining waits for every task. The drain wakes every task once, and nothing smaller: where a task
+/// polls futures only when they were woken by name, it awaits this beside them.
+pub async fn draining() {
+    std::future::poll_fn(|_| match with_current(|core| core.draining.get()) {
+        Some(false) => Poll::Pending,
+        Some(true) | None => Poll::Ready(()),
+    })
+    .await;
+}
+
+impl Core {
+    fn start(config: &Config, kind: Driver) -> io::Result<Rc<Self>> {
+        let counters = Arc::new(Counters::default());
+        let inbox = Inbox::new(config.limits.remote_queue_max, Arc::clone(&counters))?;
+        let wake: Arc<OwnedFd> = Arc::clone(inbox.eventfd());
+        let parts = DriverParts::new(config, Arc::clone(&counters), wake);
+        let woken = Rc::clone(&parts.woken);
+        let driver = AnyDriver::start(kind, parts)?;
+        let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
+        let timers_max = u32::try_from(config.limits.timers_max).unwrap_or(u32::MAX);
+        Ok(Rc::new(Self {
+            number: inbox::register(&inbox)?,
+            kind,
+            driver: RefCell::new(driver),
+            tasks: RefCell::new(Slab::new(config.limits.tasks_max.min(INDEX_MAIN as usize))),
+            ready: RefCell::new(VecDeque::new()),
+            ready_last: RefCell::new(VecDeque::new()),
+            main_ready: Cell::new(false),
+            wheel: RefCell::new(TimerWheel::with_max(now.as_nanos(), timers_max)),
+            timers: RefCell::new(Slab::new(config.limits.timers_max)),
+            due: Cell::default(),
+            counters,
+            inbox,
+            // The simulator's time does not pass while somebody looks.
+            spin: if kind == Driver::Sim { Duration::ZERO } else { config.spin },
+            draining: Cell::new(false),
+            ports: Ports::default(),
+            woken,
+        }))
+    }
+
+    /// Runs `action` with the driver.
+    pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn DriverOps) -> R) -> R {
+        dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver))
+    }
+
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.kind == Driver::Sim
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        if self.kind == Driver::Sim
+            && let Ok(driver) = self.driver.try_borrow()
+            && let Some(now) = dispatch!(&*driver, driver => driver.virtual_now())
+        {
+            return now;
+        }
+        monotonic()
+    }
+
+    fn spawn<F>(self: &Rc<Self>, future: F, rank: Rank) -> io::Result<JoinHandle<F::Output>>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        if self.kind == Driver::Blocking {
+            let reason =
+                "the blocking driver runs one handler a thread and cannot spawn a second task beside it";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+        }
+        let state = JoinState::new();
+        let future: BoxedTask = Box::pin(Finishing::new(future, Rc::clone(&state)));
+        let task = Task { future: Some(future), queued: true, rank };
+        let limit = || io::Error::other("the runtime's limit of tasks is reached");
+        let inserted = self.tasks.borrow_mut().insert(task);
+        // A rejected future is dropped when no table is borrowed: what it owns may wake or spawn tasks.
+        let slot = inserted.map_err(|_rejected| limit())?;
+        self.queue(rank).borrow_mut().push_back(slot);
+        Ok(JoinHandle::new(state, Rc::downgrade(self), slot))
+    }
+
+    /// Ends a task before it is done. A task that is being polled right now goes on to its next await.
+    pub(crate) fn cancel(&self, slot: SlotId) {
+        let task = self.tasks.borrow_mut().remove(slot);
+        drop(task);
+    }
+
+    #[inline]
+    fn wake(&self, slot: SlotId) {
+        if slot.index == INDEX_MAIN {
+            self.main_ready.set(true);
+            return;
+        }
+        if let Some(task) = self.tasks.borrow_mut().get_mut(slot)
+            && !std::mem::replace(&mut task.queued, true)
+        {
+            self.queue(task.rank).borrow_mut().push_back(slot);
+        }
+    }
+
+    #[inline]
+    fn queue(&self, rank: Rank) -> &RefCell<VecDeque<SlotId>> {
+        match rank {
+            Rank::Common => &self.ready,
+            Rank::Last => &self.ready_last,
+        }
+    }
+
+    /// Whether a task is ready.
+    #[inline]
+    fn has_ready(&self) -> bool {
+        self.main_ready.get() || !self.ready.borrow().is_empty() || !self.ready_last.borrow().is_empty()
+    }
+
+    /// Runs the tasks that are ready now, and then the last ones; those they wake run in the next turn.
+    fn run_tasks(&self) {
+        for rank in [Rank::Common, Rank::Last] {
+            let queue = self.queue(rank);
+            let count = queue.borrow().len();
+            for _ in 0..count {
+                let Some(slot) = queue.borrow_mut().pop_front() else { break };
+                self.run_task(slot);
+            }
+        }
+    }
+
+    #[inline]
+    fn run_task(&self, slot: SlotId) {
+        let taken = self.tasks.borrow_mut().get_mut(slot).and_then(|task| {
+            task.queued = false;
+            task.future.take()
+        });
+        let Some(mut future) = taken else { return };
+        self.counters.task_polls.increment();
+        let waker = TaskName { runtime: self.number, slot }.waker();
+        let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
+        let rest = match (outcome, self.tasks.borrow_mut().get_mut(slot)) {
+            (Poll::Pending, Some(task)) => {
+                task.future = Some(future);
+                None
+            }
+            // Done, or cancelled while it ran: dropped below, when no table is borrowed.
+            _ => Some(future),
+        };
+        if rest.is_some() {
+            drop(rest);
+            self.tasks.borrow_mut().remove(slot);
+        }
+        self.flush();
+    }
+
+    /// Hands output queued by the task that just yielded to the driver.
+    #[inline]
+    fn flush(&self) {
+        dispatch!(&mut *self.driver.borrow_mut(), driver => {
+            if driver.is_dirty() {
+                driver.flush();
+            }
+        });
+    }
+
+    fn take_remote(&self) {
+        if self.inbox.is_empty() {
+            return;
+        }
+        // What is there now: threads that never pause must not keep this one from its sockets.
+        let (calls, wakes) = self.inbox.waiting();
+        for call in std::iter::from_fn(|| self.inbox.next_call()).take(calls) {
+            call();
+        }
+        for slot in std::iter::from_fn(|| self.inbox.next_wake()).take(wakes) {
+            self.wake(slot);
+        }
+        let orders = self.inbox.take_orders();
+        if orders.drain {
+            self.drain();
+        }
+        if orders.wake_all {
+            self.wake_all();
+        }
+    }
+
+    /// How long the next wait may be.
+    fn wait(&self) -> Wait {
+        if self.has_ready() || !self.inbox.is_empty() {
+            return Wait::No;
+        }
+        let timer = self.wheel.borrow().next_deadline().map(Instant::from_nanos);
+        let own = dispatch!(&*self.driver.borrow(), driver => {
+            if driver.is_dirty() { return Wait::No }
+            driver.deadline()
+        });
+        Wait::Forever.at_most(timer).at_most(own)
+    }
+
+    fn turn_driver(&self, wait: Wait) -> io::Result<()> {
+        dispatch!(&mut *self.driver.borrow_mut(), driver => driver.turn(wait))
+    }
+
+    /// Looks for events for the spin budget, or until something is ready.
+    fn spin(&self, wait: Wait) -> io::Result<()> {
+        let start = monotonic();
+        let end = match wait.at_most(Some(start + self.spin)) {
+            Wait::Until(end) => end,
+            Wait::No | Wait::Forever => start,
+        };
+        loop {
+            self.turn_driver(Wait::No)?;
+            if self.wait() == Wait::No || monotonic() >= end {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn turn(&self) -> io::Result<()> {
+        if self.ports.are_attached() {
+            return self.turn_with_ports();
+        }
+        let mut wait = self.wait();
+        if wait != Wait::No && !self.spin.is_zero() {
+            self.spin(wait)?;
+            // What was found may have brought work, or a nearer deadline of the driver's.
+            wait = self.wait();
+        }
+        if wait != Wait::No && !self.inbox.flag.prepare_sleep() {
+            wait = Wait::No;
+        }
+        let outcome = self.turn_driver(wait);
+        self.inbox.flag.woke();
+        outcome?;
+        self.take_remote();
+        self.fire_timers();
+        // Of calls from other threads, and what the kernel had no memory for.
+        self.flush();
+        Ok(())
+    }
+
+    pub(crate) fn drain(&self) {
+        if !self.draining.replace(true) {
+            self.with_driver(|driver| driver.drain());
+            // Any task may wait for this: all of them look.
+            self.wake_all();
+        }
+    }
+
+    /// Tasks that are not done.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.borrow().len()
+    }
+
+    fn wake_all(&self) {
+        let slots = self.tasks.borrow().ids();
+        slots.into_iter().for_each(|slot| self.wake(slot));
+        self.main_ready.set(true);
+    }
+}
+
+/// Sets the current runtime for the length of a `block_on`.
+struct Entered;
+
+impl Entered {
+    #[track_caller]
+    fn new(core: &Rc<Core>) -> Self {
+        CURRENT.with(|current| {
+            let mut current = current.borrow_mut();
+            assert!(current.is_none(), "block_on was called inside a runtime: await the future instead");
+            *current = Some(Rc::clone(core));
+        });
+        Entered
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let _ = CURRENT.try_with(|current| current.borrow_mut().take());
+    }
+}
+
+/// A core on the thread that made it. What is left of its tasks ends with it.
+pub(crate) struct Executor {
+    core: Rc<Core>,
+}
+
+impl Executor {
+    /// Starts a core on this driver.
+    pub(crate) fn start(config: &Config, kind: Driver) -> io::Result<Self> {
+        Core::start(config, kind).map(|core| Self { core })
+    }
+
+    pub(crate) fn core(&self) -> &Rc<Core> {
+        &self.core
+    }
+
+    /// Runs a future to its end, and every task beside it.
+    ///
+    /// # Panics
+    /// When called inside a runtime, and when the kernel refuses to wait.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let _entered = Entered::new(&self.core);
+        let core = &self.core;
+        let waker = TaskName::main(core.number).waker();
+        let mut future = std::pin::pin!(future);
+        core.main_ready.set(true);
+        loop {
+            if core.main_ready.replace(false) {
+                let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
+                core.flush();
+                if let Poll::Ready(output) = outcome {
+                    if core.ports.are_attached() {
+                        // Nobody knows when there will be another turn.
+                        core.end_of_turn(false);
+                        core.with_driver(|driver| driver.settle_messages());
+                    }
+                    return output;
+                }
+            }
+            core.run_tasks();
+            if let Err(error) = core.turn() {
+                panic!("the {} driver cannot wait any more: {error}", core.kind);
+            }
+        }
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        // Tasks own streams, and streams own the core: taking the tasks out ends the circle. They are dropped
+        // inside the runtime, because what they own closes through it.
+        let entered = CURRENT.with(|current| current.borrow().is_none()).then(|| Entered::new(&self.core));
+        let slots = self.core.tasks.borrow().ids();
+        for slot in slots {
+            self.core.cancel(slot);
+        }
+        self.core.flush();
+        self.core.close_ports();
+        inbox::unregister(self.core.number);
+        self.core.inbox.drop_calls();
+        drop(entered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Remote,
+        time::{sleep, timeout, yield_now},
+    };
+
+    fn executor() -> Executor {
+        start(&Config::with_driver(Driver::Poll))
+    }
+
+    fn start(config: &Config) -> Executor {
+        Executor::start(config, Driver::Poll).expect("poll runs everywhere")
+    }
+
+    fn remote(executor: &Executor) -> Remote {
+        Remote { inbox: Arc::clone(&executor.core.inbox) }
+    }
+
+    #[test]
+    fn a_handle_aborts_the_task_of_its_own_runtime_and_no_other() {
+        let (first, second) = (executor(), executor());
+        let handle =
+            first.block_on(std::future::poll_fn(|_| Poll::Ready(spawn(std::future::pending::<()>()))));
+        let other = second.block_on(async {
+            let other = spawn(async { 7 });
+            handle.abort();
+            timeout(Duration::from_secs(5), other).await
+        });
+        assert_eq!(other, Ok(7));
+        assert_eq!(first.core.tasks.borrow().len(), 0, "aborted");
+    }
+
+    /// Does something when it is dropped, as a guard in a task does.
+    struct OnDrop<F: FnMut()>(F);
+
+    impl<F: FnMut()> Drop for OnDrop<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+
+    #[test]
+    fn a_task_rejected_at_the_limit_may_wake_others_when_it_is_dropped() {
+        let mut config = Config::with_driver(Driver::Poll);
+        config.limits.tasks_max = 1;
+        let executor = start(&config);
+        executor.block_on(async {
+            let waiting = Rc::new(RefCell::new(None::<Waker>));
+            let waker = Rc::clone(&waiting);
+            let first = spawn(std::future::poll_fn(move |context| {
+                match waker.borrow_mut().replace(context.waker().clone()) {
+                    Some(_) => Poll::Ready(7),
+                    None => Poll::Pending,
+                }
+            }));
+            yield_now().await;
+            let guard = OnDrop(move || waiting.borrow().as_ref().expect("it has run").wake_by_ref());
+            let rejected = try_spawn(async move { drop(guard) });
+            let error = rejected.expect_err("there is room for one task");
+            assert_eq!(error.to_string(), "the runtime's limit of tasks is reached");
+            assert_eq!(first.await, 7, "woken by what the rejected task owned");
+        });
+    }
+
+    #[test]
+    fn a_timer_dropped_inside_another_runtime_is_removed_from_its_own() {
+        let (first, second) = (executor(), executor());
+        let minute = Duration::from_secs(60);
+        let mut sleeping = Box::pin(sleep(minute));
+        assert!(first.block_on(async { timeout(Duration::ZERO, &mut sleeping).await }).is_err());
+        second.block_on(async {
+            let mut other = Box::pin(sleep(Duration::from_millis(1)));
+            assert!(timeout(Duration::ZERO, &mut other).await.is_err());
+            drop(sleeping);
+            assert!(first.core.wheel.borrow().is_empty());
+            other.await;
+        });
+    }
+
+    #[test]
+    fn a_last_task_deals_at_once_with_what_all_others_of_a_turn_have_collected() {
+        let executor = executor();
+        let counters = Arc::clone(&executor.core.counters);
+        let collected = Rc::new(RefCell::new((Vec::new(), None::<Waker>)));
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        executor.block_on(async {
+            let (from, into, turns) = (Rc::clone(&collected), Rc::clone(&seen), Arc::clone(&counters));
+            drop(spawn_last(std::future::poll_fn::<(), _>(move |context| {
+                let mut from = from.borrow_mut();
+                let batch = std::mem::take(&mut from.0);
+                into.borrow_mut().push((batch, turns.snapshot().turns));
+                from.1 = Some(context.waker().clone());
+                Poll::Pending
+            })));
+            yield_now().await;
+            let before = counters.snapshot().turns;
+            for number in 0..3 {
+                let into = Rc::clone(&collected);
+                spawn(async move {
+                    let mut into = into.borrow_mut();
+                    into.0.push(number);
+                    into.1.as_ref().expect("the last task has run").wake_by_ref();
+                });
+            }
+            yield_now().await;
+            assert_eq!(*seen.borrow().last().expect("twice"), (vec![0, 1, 2], before));
+        });
+        assert_eq!(seen.borrow().len(), 2, "it runs when it is woken, and once for all of them");
+    }
+
+    #[test]
+    fn a_call_that_calls_itself_again_does_not_keep_tasks_from_running() {
+        fn again(remote: Remote) {
+            let next = remote.clone();
+            // Refused once the runtime has ended.
+            let _ = remote.call(move || again(next));
+        }
+        let executor = executor();
+        let remote = remote(&executor);
+        executor.block_on(async move {
+            again(remote);
+            for _ in 0..10 {
+                yield_now().await;
+            }
+        });
+    }
+
+    #[test]
+    fn output_queued_by_nobody_in_particular_is_written_without_another_task() {
+        let executor = executor();
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().expect("a socket pair");
+        let stream = executor.block_on(async { crate::net::Stream::from_descriptor(ours.into()) });
+        let stream = stream.expect("there is room");
+        // As after a flush for which the kernel had no memory.
+        executor.core.with_driver(|driver| driver.push(stream.slot(), b"late".into())).expect("it is open");
+        executor.core.turn().expect("poll works");
+        theirs.set_nonblocking(true).expect("a socket can be made non-blocking");
+        let mut bytes = [0; 4];
+        std::io::Read::read_exact(&mut theirs, &mut bytes).expect("they are there");
+        assert_eq!(&bytes, b"late");
+        executor.block_on(yield_now());
+    }
+}

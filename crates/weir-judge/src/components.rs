@@ -1,0 +1,186 @@
+//! Where a round's value scatters: between its permutations, or from one round of fresh processes to the next. Pure.
+//!
+//! More permutations narrow the first and not the second, and fresh processes cost time. Kalibera and Jones ("Rigorous
+//! benchmarking in reasonable time", ISMM 2013) say how many repetitions a level should have: the root of the ratio of
+//! the two costs, times the ratio of the two standard deviations. A round's value is a median, so that its own scatter
+//! is taken from halves: the medians of every other permutation differ by what the permutations do to a median.
+
+use weir_record::{
+    finding::{Finding, RoundComponents},
+    metric::Metric,
+    spec::{ArmSpec, CellRole, CellSpec, StudySpec},
+    study::Check,
+    trial::TrialRecord,
+};
+use weir_stats::{decide::UNITS_MIN, order::median};
+
+use crate::{
+    cell_trials::CellTrials,
+    gate::Gate,
+    units::{self, Compared},
+};
+
+/// Most permutations that are worth telling: a longer round meets several states of the machine.
+const PERMUTATIONS_MAX: f64 = 20.0;
+
+/// Fewest, so that orders are balanced.
+const PERMUTATIONS_MIN: f64 = 2.0;
+
+/// The check of the primary cell, an entry for each arm; `None` where its arms take no turns or rounds are too few.
+/// There is nothing to fail: it says what a next study of this kind should have.
+pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+    let is_primary = |cell: &&CellSpec| cell.role == CellRole::Primary && cell.alternation.is_some();
+    let cell = CellTrials::of(spec.cells.iter().find(is_primary)?, gate, trials);
+    let first = &spec.arms[0].name;
+    let row = Metric::ServerCpuPerMessage.row();
+    let of_arm = |arm: &ArmSpec| {
+        let compared = Compared { arm: &arm.name, baseline: spec.baseline_of(arm), first, row };
+        components(&arm.name, &units::by_permutation(gate, &cell, compared))
+    };
+    let arms: Vec<RoundComponents> = spec.arms.iter().skip(1).filter_map(of_arm).collect();
+    let found = (!arms.is_empty()).then_some(Finding::RoundComponents { arms })?;
+    Some(Check { name: "round-components".to_owned(), passed: true, detail: found })
+}
+
+/// Of the rounds of one arm.
+fn components(arm: &str, rounds: &[(&TrialRecord, Vec<f64>)]) -> Option<RoundComponents> {
+    let several: Vec<&(&TrialRecord, Vec<f64>)> =
+        rounds.iter().filter(|(_, values)| values.len() > 1).collect();
+    if several.len() < UNITS_MIN {
+        return None;
+    }
+    let count = several.len() as f64;
+    let permutations = median(&several.iter().map(|(_, values)| values.len() as f64).collect::<Vec<_>>())?;
+    let medians: Vec<f64> = several.iter().filter_map(|(_, values)| median(values)).collect();
+    let mean = medians.iter().sum::<f64>() / count;
+    let total = medians.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let of_one = several.iter().filter_map(|(_, values)| variance_of_one(values)).sum::<f64>() / count;
+    let within = of_one / permutations;
+    let between = (total - within).max(0.0);
+    let (start_ns, permutation_ns) = costs_ns(&several, permutations)?;
+    let best = best_permutations(of_one, between, start_ns / permutation_ns);
+    let round_ns = |permutations: f64| start_ns + permutations * permutation_ns;
+    let rounds_best = (count * round_ns(permutations) / round_ns(best)).round();
+    Some(RoundComponents {
+        arm: arm.to_owned(),
+        within: within.sqrt(),
+        between: between.sqrt(),
+        permutations: permutations as u32,
+        rounds: several.len() as u32,
+        permutations_best: best as u32,
+        rounds_best: rounds_best as u32,
+    })
+}
+
+/// What a single permutation adds to the variance of a median, from the medians of every other one: those of `n` values
+/// have a variance of this over `n` each.
+fn variance_of_one(values: &[f64]) -> Option<f64> {
+    let half = |skipped: usize| values.iter().copied().skip(skipped).step_by(2).collect::<Vec<f64>>();
+    let (even, odd) = (half(0), half(1));
+    let apart = median(&even)? - median(&odd)?;
+    Some(apart.powi(2) / (1.0 / even.len() as f64 + 1.0 / odd.len() as f64))
+}
+
+/// What a round costs beside its permutations, and what one of these costs: from one slice of an arm to its next.
+fn costs_ns(rounds: &[&(&TrialRecord, Vec<f64>)], permutations: f64) -> Option<(f64, f64)> {
+    let turn_ns = |trial: &TrialRecord| {
+        let later = trial.slices.get(1..)?;
+        let sum: u64 = later.iter().map(|slice| slice.waiting_ns + slice.length_ns).sum();
+        (sum > 0).then(|| sum as f64 / later.len() as f64)
+    };
+    let turns: Vec<f64> = rounds.iter().filter_map(|(trial, _)| turn_ns(trial)).collect();
+    let elapsed: Vec<f64> = rounds.iter().map(|(trial, _)| trial.elapsed_ns as f64).collect();
+    let permutation_ns = median(&turns)?;
+    let start_ns = median(&elapsed)? - permutations * permutation_ns;
+    (start_ns > 0.0).then_some((start_ns, permutation_ns))
+}
+
+/// Kalibera and Jones's rule, within what is worth telling.
+fn best_permutations(of_one: f64, between: f64, start_over_permutation: f64) -> f64 {
+    let best = (start_over_permutation * of_one / between).sqrt();
+    // Of rounds that do not differ any number would do.
+    let best = if best.is_nan() { PERMUTATIONS_MIN } else { best };
+    best.round().clamp(PERMUTATIONS_MIN, PERMUTATIONS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{spec::Alternation, trial::SliceRecord};
+    use weir_stats::random::Random;
+
+    use super::*;
+    use crate::sample;
+
+    const MILLISECOND_NS: u64 = 1_000_000;
+    const ROUNDS: u32 = 400;
+    const PERMUTATIONS: u32 = 8;
+
+    /// Rounds that take 600 ms beside eight permutations of 75 ms, with these standard deviations of a slice of the arm
+    /// and of its processes. The baseline does not scatter.
+    fn found(within: f64, between: f64) -> RoundComponents {
+        let mut spec = sample::study(&["epoll", "uring"], ROUNDS, 1);
+        spec.cells[0].alternation = Some(Alternation {
+            slice_ns: 25 * MILLISECOND_NS,
+            permutations: PERMUTATIONS,
+            prime_messages: 2,
+            evidence: None,
+        });
+        let mut random = Random::seeded(3);
+        let mut trials = Vec::new();
+        for block in 0..ROUNDS {
+            let process = between * random.normal();
+            for (arm, repeat) in [("epoll", false), ("epoll", true), ("uring", false)] {
+                let mut slice = |permutation: u32| {
+                    let log = if arm == "uring" { process + within * random.normal() } else { 0.0 };
+                    SliceRecord {
+                        permutation,
+                        length_ns: 25 * MILLISECOND_NS,
+                        waiting_ns: 50 * MILLISECOND_NS,
+                        messages: 1_000,
+                        server_cpu_ns: (1e7 * log.exp()) as u64,
+                        ..SliceRecord::default()
+                    }
+                };
+                let slices = (0..PERMUTATIONS).map(&mut slice).collect();
+                let elapsed_ns = 1_200 * MILLISECOND_NS;
+                let trial = sample::trial(&spec.cells[0].id, arm, block, 10.0);
+                trials.push(TrialRecord { repeat, slices, elapsed_ns, ..trial });
+            }
+        }
+        let check = check(&spec, &Gate::new(&trials), &trials.iter().collect::<Vec<_>>());
+        let Finding::RoundComponents { arms } = check.expect("its arms take turns").detail else {
+            panic!("it is of components")
+        };
+        arms.into_iter().next().expect("there is an arm")
+    }
+
+    #[test]
+    fn both_components_are_told_apart() {
+        // The median of eight normal values has a variance of some 0.168 of one's.
+        let found = found(0.05, 0.02);
+        assert!((found.within - 0.05 * 0.168_f64.sqrt()).abs() < 0.002, "{found:?}");
+        assert!((found.between - 0.02).abs() < 0.003, "{found:?}");
+        assert_eq!((found.permutations, found.rounds), (PERMUTATIONS, ROUNDS));
+    }
+
+    #[test]
+    fn rounds_that_differ_should_be_short_and_many_and_those_that_do_not_long_and_few() {
+        // A round costs as much as eight permutations; one of these adds some (0.05)^2 x 1.2, a round (0.05)^2.
+        let differ = found(0.05, 0.05);
+        assert!((3..=4).contains(&differ.permutations_best), "{differ:?}");
+        assert!(differ.rounds_best > ROUNDS, "{differ:?}");
+        let alike = found(0.05, 0.0);
+        assert!(alike.permutations_best >= 12 && alike.rounds_best < ROUNDS, "{alike:?}");
+        assert_eq!(best_permutations(0.0, 0.0, 8.0), PERMUTATIONS_MIN);
+        assert_eq!(best_permutations(0.01, 0.0, 8.0), PERMUTATIONS_MAX);
+    }
+
+    #[test]
+    fn few_rounds_and_whole_trials_tell_nothing() {
+        let spec = sample::study(&["epoll", "uring"], 12, 1);
+        assert_eq!(check(&spec, &Gate::new([]), &[]), None);
+        let trial = TrialRecord::default();
+        let few: Vec<(&TrialRecord, Vec<f64>)> = vec![(&trial, vec![0.1, 0.2]); UNITS_MIN - 1];
+        assert_eq!(components("uring", &few), None);
+    }
+}

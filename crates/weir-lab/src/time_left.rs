@@ -1,0 +1,120 @@
+//! How much longer a study takes: what its plan says of the blocks that are left, at the pace of those that ran. Pure,
+//! so that a session and whoever follows its store tell the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_judge::missing;
+use weir_record::{
+    spec::{ArmSpec, CellSpec, StudySpec},
+    study::MissingArm,
+    trial::TrialRecord,
+};
+
+use crate::outline;
+
+/// The plan's own pace counts as much as blocks of this length, so that the first few do not decide.
+const TRUSTED_NS: f64 = 30e9;
+
+/// Time that the blocks take which have not run. Blocks that noise has run again are in the pace of those that ran, and
+/// in no plan.
+pub fn left_ns(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> u64 {
+    let is_there = |arm: &ArmSpec| missing.iter().all(|gone| gone.name != arm.name);
+    let spec =
+        &StudySpec { arms: spec.arms.iter().filter(|arm| is_there(arm)).cloned().collect(), ..spec.clone() };
+    if spec.arms.is_empty() {
+        return 0;
+    }
+    let ran = blocks(trials);
+    let (mut left, mut planned, mut took) = (0.0, 0.0, 0.0);
+    for cell in &spec.cells {
+        let own = ran.get(cell.id.as_str());
+        let done: BTreeSet<u32> = own.into_iter().flat_map(|it| it.keys().map(|(block, _)| *block)).collect();
+        if own.is_none() || !is_over(spec, cell, trials) {
+            let to_run = (0..cell.blocks).filter(|block| !done.contains(block));
+            left += to_run.map(|block| outline::block_ns(spec, cell, block) as f64).sum::<f64>();
+        }
+        left += outline::pilots_ns(spec, cell) as f64;
+        for ((block, _), (began, ended)) in own.into_iter().flatten() {
+            planned += outline::block_ns(spec, cell, *block) as f64;
+            took += ended.saturating_sub(*began) as f64;
+        }
+    }
+    (left * ((took + TRUSTED_NS) / (planned + TRUSTED_NS))) as u64
+}
+
+/// Blocks and attempts, each with its beginning and its end.
+type Spans = BTreeMap<(u32, u32), (u64, u64)>;
+
+/// When each attempt at a block began and ended, by cell. Arms that take turns have one length, that of their round.
+fn blocks<'t>(trials: &[&'t TrialRecord]) -> BTreeMap<&'t str, Spans> {
+    let mut all: BTreeMap<&str, Spans> = BTreeMap::new();
+    for trial in trials {
+        let ended = trial.started_ns.saturating_add(trial.elapsed_ns);
+        let own = all.entry(&trial.cell_id).or_default();
+        let span = own.entry((trial.block, trial.attempt)).or_insert((trial.started_ns, ended));
+        *span = (span.0.min(trial.started_ns), span.1.max(ended));
+    }
+    all
+}
+
+/// Whether nothing is left in the cell that could be compared.
+fn is_over(spec: &StudySpec, cell: &CellSpec, trials: &[&TrialRecord]) -> bool {
+    missing::is_over(spec, cell, trials.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_judge::sample;
+
+    use super::*;
+
+    const BLOCKS: u32 = 40;
+
+    fn spec() -> StudySpec {
+        sample::study(&["epoll", "uring"], BLOCKS, 1)
+    }
+
+    /// Blocks that took so many times what was planned.
+    fn ran(spec: &StudySpec, blocks: u32, times: u64) -> Vec<TrialRecord> {
+        let length = times * outline::block_ns(spec, &spec.cells[0], 0);
+        let of_block = |block: u32| {
+            ["epoll", "uring", "epoll"].map(|arm| TrialRecord {
+                started_ns: u64::from(block) * length,
+                elapsed_ns: length,
+                ..sample::trial(&spec.cells[0].id, arm, block, 5.0)
+            })
+        };
+        (0..blocks).flat_map(of_block).collect()
+    }
+
+    #[test]
+    fn a_study_that_has_not_begun_takes_as_long_as_it_is_planned_and_a_finished_one_no_longer() {
+        let spec = spec();
+        assert_eq!(left_ns(&spec, &[], &[]), outline::study_ns(&spec));
+        let all = ran(&spec, BLOCKS, 1);
+        assert_eq!(left_ns(&spec, &all.iter().collect::<Vec<_>>(), &[]), 0);
+    }
+
+    #[test]
+    fn what_is_left_goes_on_at_the_pace_of_what_ran() {
+        let spec = spec();
+        let half = outline::study_ns(&spec) as f64 / 2.0;
+        let left = |times: u64| {
+            let ran = ran(&spec, BLOCKS / 2, times);
+            left_ns(&spec, &ran.iter().collect::<Vec<_>>(), &[]) as f64 / half
+        };
+        assert!((left(1) - 1.0).abs() < 1e-6, "{}", left(1));
+        assert!((1.6..2.0).contains(&left(2)), "{}", left(2));
+        let few = ran(&spec, 1, 10);
+        let told = left_ns(&spec, &few.iter().collect::<Vec<_>>(), &[]) as f64 / (2.0 * half);
+        assert!(told < 3.0, "one slow block does not decide: {told}");
+    }
+
+    #[test]
+    fn an_arm_that_is_missing_takes_no_time() {
+        let spec = spec();
+        let reason = weir_record::finding::Finding::InstallProgram;
+        let gone = MissingArm { name: "uring".to_owned(), reason, unlock: None };
+        assert!(left_ns(&spec, &[], &[gone]) < outline::study_ns(&spec));
+    }
+}

@@ -1,0 +1,45 @@
+//! What is left when the threads of a load have ended.
+
+use std::{any::Any, sync::Arc};
+
+use crate::{
+    connection_notes::ConnectionNotes,
+    recorder::{FirstFailure, Leftover},
+};
+
+/// What the workers of a load share for its protocol alone, of a type that only the protocol knows.
+pub(crate) type Common = Arc<dyn Any + Send + Sync>;
+
+/// What a worker leaves behind.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) leftover: Leftover,
+    pub(crate) missed_starts: u64,
+    /// Messages completed since the beginning.
+    pub(crate) completed: u64,
+    pub(crate) failure_first: Option<FirstFailure>,
+    /// Where what becomes of connections is kept.
+    pub(crate) connections: Option<ConnectionNotes>,
+    /// What only the protocol counted.
+    pub(crate) totals: Option<Box<dyn Any + Send>>,
+}
+
+/// What is known when every thread has ended.
+pub(crate) struct Ends<'a> {
+    /// The workers'.
+    pub(crate) outcomes: &'a [Outcome],
+    /// What they shared.
+    pub(crate) common: Common,
+}
+
+impl Ends<'_> {
+    /// What only the protocol counted, of each worker.
+    pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
+        self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
+    }
+
+    /// What the workers shared, if it is of this kind.
+    pub(crate) fn common<T: 'static>(&self) -> Option<&T> {
+        self.common.downcast_ref()
+    }
+}

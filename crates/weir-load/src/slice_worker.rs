@@ -1,0 +1,324 @@
+//! One thread of a generator that loads several servers in turn: a runtime, and its part of all connections.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender},
+    },
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use weir_engine::{
+    Runtime, spawn,
+    time::{monotonic, now, timeout},
+};
+
+use crate::{
+    connector::Connector,
+    error::{LoadError, invalid},
+    open::OpenLoop,
+    outcome::{Common, Outcome},
+    recorder::{Outbox, WindowBounds},
+    slot::{ConnectionSlot, Trigger},
+    spec::{Arrivals, LoadSpec, Protocol},
+    spin::SpinGate,
+    worker::{
+        self, Carried, Carrier, POLL_INTERVAL, POLLS_PER_SPIN_CHECK, Plan, Published, thread_delay_ns,
+        thread_number,
+    },
+    worker_state::{Connected, WorkerState},
+    workload::Workload,
+};
+
+/// A server, and what the workers share for it. Its bounds begin anew with every slice, while all workers wait.
+#[derive(Clone)]
+pub(crate) struct Target<'a> {
+    pub(crate) spec: &'a LoadSpec,
+    pub(crate) address: weir_engine::net::Address,
+    pub(crate) bounds: Arc<WindowBounds>,
+    pub(crate) outbox: Outbox,
+    pub(crate) common: Common,
+}
+
+impl<'a> Target<'a> {
+    pub(crate) fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
+        let address = spec.validate()?;
+        if !spec.protocol.0.facts().has_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
+            return invalid(
+                "targets",
+                "only a load on connections that stay, and that needs nothing between slices, can run in them",
+            );
+        }
+        let bounds = Arc::new(WindowBounds::default());
+        let common = spec.protocol.0.common(spec, &bounds)?;
+        Ok(Self { spec, address, bounds, outbox: Outbox::default(), common })
+    }
+}
+
+/// One thing to do.
+#[derive(Clone, Debug)]
+pub(crate) struct SliceTask {
+    pub(crate) target: usize,
+    pub(crate) origin_ns: u64,
+    pub(crate) arrivals: Arrivals,
+    /// So many messages on each connection; absent until the bounds say stop.
+    pub(crate) messages_each: Option<u32>,
+    /// When what is still in flight is cut off.
+    pub(crate) limit: Duration,
+    /// Seed of arrivals.
+    pub(crate) seed: u64,
+}
+
+/// What a worker says.
+pub(crate) enum Event {
+    /// Its connections were tried.
+    Started(Started),
+    /// A task was carried out.
+    Done(Box<Done>),
+    /// It cannot go on.
+    Failed(LoadError),
+}
+
+pub(crate) struct Started {
+    pub(crate) worker: usize,
+    pub(crate) driver: &'static str,
+    pub(crate) thread: u32,
+    /// Open connections of each target, and what the last failure said.
+    pub(crate) connections: Vec<(u32, Option<String>)>,
+}
+
+pub(crate) struct Done {
+    pub(crate) worker: usize,
+    pub(crate) messages: u64,
+    /// When the last answer came.
+    pub(crate) completed_ns: u64,
+    pub(crate) reopened: u32,
+    pub(crate) failure_last: Option<String>,
+    pub(crate) spun_ns: u64,
+    pub(crate) outcome: Outcome,
+}
+
+/// Runs a worker until its tasks end. `carry` knows the workload.
+pub(crate) fn run(
+    number: u32,
+    targets: &[Target<'_>],
+    tasks: &Receiver<SliceTask>,
+    events: &Sender<Event>,
+    carry: impl FnOnce(&SliceWorker<'_>),
+) {
+    let Some(first) = targets.first() else { return };
+    let runtime = match worker::start(&session_plan(first, number), targets.len()) {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // A session that does not listen any more has its own reason to stop.
+            let _ = events.send(Event::Failed(error));
+            return;
+        }
+    };
+    carry(&SliceWorker { number, first, targets, runtime: &runtime, tasks, events });
+}
+
+fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
+    Plan {
+        spec: target.spec,
+        target: target.address.clone(),
+        worker: number,
+        bounds: Arc::clone(&target.bounds),
+        outbox: Arc::clone(&target.outbox),
+        published: Arc::new(Published::default()),
+        common: Arc::clone(&target.common),
+    }
+}
+
+/// A worker that is ready for tasks.
+pub(crate) struct SliceWorker<'a> {
+    number: u32,
+    /// One of the targets, which are all of one protocol.
+    first: &'a Target<'a>,
+    targets: &'a [Target<'a>],
+    runtime: &'a Runtime,
+    tasks: &'a Receiver<SliceTask>,
+    events: &'a Sender<Event>,
+}
+
+/// A server as one worker sees it.
+struct TargetState<'a, W: Workload> {
+    plan: Plan<'a>,
+    workload: Rc<W>,
+    connector: Rc<Connector>,
+    /// Connections that wait, by place; those that stay silent come last.
+    parked: Vec<Option<Connected>>,
+}
+
+impl Carrier for SliceWorker<'_> {
+    /// The outcomes of slices are handed over one by one.
+    type Outcome = ();
+
+    fn protocol(&self) -> &Protocol {
+        &self.first.spec.protocol
+    }
+
+    fn carry<W: Carried>(&self) {
+        let mut targets = Vec::with_capacity(self.targets.len());
+        let mut connections = Vec::with_capacity(self.targets.len());
+        for target in self.targets {
+            let plan = session_plan(target, self.number);
+            let workload = Rc::new(plan.workload::<W>());
+            let connector = Rc::new(plan.connector());
+            let opened = self.runtime.block_on(worker::open_connections(&plan, &connector, &workload));
+            let count = opened.connections.iter().flatten().count();
+            connections.push((u32::try_from(count).unwrap_or(u32::MAX), opened.failure_last));
+            targets.push(TargetState { plan, workload, connector, parked: opened.connections });
+        }
+        let started = Started {
+            worker: self.number as usize,
+            driver: self.runtime.driver().name(),
+            thread: thread_number(),
+            connections,
+        };
+        let mut listens = self.events.send(Event::Started(started)).is_ok();
+        while listens {
+            let Ok(task) = self.tasks.recv() else { return };
+            let done = self.runtime.block_on(carry_out(&mut targets[task.target], &task));
+            listens = self.events.send(Event::Done(Box::new(done))).is_ok();
+        }
+    }
+}
+
+/// Counts the places that still work, and wakes who waits for the last of them.
+struct Working {
+    places: Cell<usize>,
+    waiter: RefCell<Option<Waker>>,
+}
+
+impl Working {
+    fn leave(&self) {
+        self.places.set(self.places.get() - 1);
+        if self.places.get() == 0
+            && let Some(waker) = self.waiter.borrow_mut().take()
+        {
+            waker.wake();
+        }
+    }
+
+    async fn end(&self) {
+        std::future::poll_fn(|context| {
+            if self.places.get() == 0 {
+                return Poll::Ready(());
+            }
+            *self.waiter.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Carries out one task. Connections on which nothing is in flight at its end are parked for the next.
+async fn carry_out<W: Carried>(target: &mut TargetState<'_, W>, task: &SliceTask) -> Done {
+    let spec = LoadSpec { arrivals: task.arrivals, seed: task.seed, ..target.plan.spec.clone() };
+    let plan = Plan { spec: &spec, ..target.plan.clone() };
+    let places = plan.connections();
+    let reopened = target.parked[..places].iter().filter(|connected| connected.is_none()).count();
+    let shared = {
+        let (workload, connector) = (Rc::clone(&target.workload), Rc::clone(&target.connector));
+        let mut shared = worker::share(&plan, workload, connector, task.origin_ns);
+        shared.parking = Some(RefCell::new(std::iter::repeat_with(|| None).take(places).collect()));
+        Rc::new(shared)
+    };
+    let open_loop = worker::open_loop(&plan, task.origin_ns).map(Rc::new);
+    let working = Rc::new(Working { places: Cell::new(places), waiter: RefCell::new(None) });
+    for place in 0..places {
+        let slot = ConnectionSlot {
+            place,
+            connected: target.parked[place].take(),
+            begin_at: plan.begin_at(task.origin_ns, place),
+            trigger: trigger(task, open_loop.as_ref(), place),
+            is_single: false,
+        };
+        let (shared, working) = (Rc::clone(&shared), Rc::clone(&working));
+        spawn(async move {
+            W::run_slot(shared, slot).await;
+            working.leave();
+        });
+    }
+    if let Some(open) = &open_loop {
+        let (open, shared) = (Rc::clone(open), Rc::clone(&shared));
+        spawn(async move { open.dispatch(&shared).await });
+    }
+    attend(&shared, open_loop.as_deref(), &working, task).await;
+    leave(target, &shared, open_loop.as_deref(), task, reopened)
+}
+
+fn trigger<W: Workload>(task: &SliceTask, open_loop: Option<&Rc<OpenLoop<W>>>, place: usize) -> Trigger<W> {
+    match open_loop {
+        Some(open) => Trigger::Open { open: Rc::clone(open), place },
+        None => match task.arrivals {
+            Arrivals::Closed { think } => {
+                let quota = Cell::new(task.messages_each.map_or(u64::MAX, u64::from));
+                Trigger::Closed { think, quota }
+            }
+            Arrivals::Open { .. } => unreachable!("an open loop has its schedule"),
+        },
+    }
+}
+
+/// Waits until every place has stopped, or for too long.
+async fn attend<W: Workload>(
+    shared: &WorkerState<W>,
+    open_loop: Option<&OpenLoop<W>>,
+    working: &Working,
+    task: &SliceTask,
+) {
+    let deadline_ns = task.origin_ns.saturating_add(u64::try_from(task.limit.as_nanos()).unwrap_or(u64::MAX));
+    let mut gate = SpinGate::default();
+    let mut polls = 0;
+    while timeout(POLL_INTERVAL, working.end()).await.is_err() && now().as_nanos() < deadline_ns {
+        let Some(open) = open_loop else { continue };
+        if polls % POLLS_PER_SPIN_CHECK == 0 {
+            let delay = thread_delay_ns();
+            open.allow_spin(delay.is_some_and(|delay| gate.poll(monotonic().as_nanos(), delay)));
+        }
+        polls += 1;
+        if !shared.is_running() {
+            open.dismiss();
+        }
+    }
+    // What is late is cut off: its tasks start nothing more, and park their connections where nobody looks.
+    shared.is_over.set(true);
+}
+
+fn leave<W: Workload>(
+    target: &mut TargetState<'_, W>,
+    shared: &WorkerState<W>,
+    open_loop: Option<&OpenLoop<W>>,
+    task: &SliceTask,
+    reopened: usize,
+) -> Done {
+    if let Some(parking) = &shared.parking {
+        for (place, connected) in parking.borrow_mut().iter_mut().enumerate() {
+            target.parked[place] = connected.take();
+        }
+    }
+    let missed_starts = open_loop.map_or(0, |open| open.pass_over(task.origin_ns, shared.bounds.stop_ns()));
+    let mut recorder = shared.recorder.borrow_mut();
+    let leftover = recorder.finish(now().as_nanos());
+    Done {
+        worker: target.plan.worker as usize,
+        messages: recorder.completed(),
+        completed_ns: recorder.completed_ns(),
+        reopened: u32::try_from(reopened).unwrap_or(u32::MAX),
+        failure_last: recorder.failure_last().map(str::to_owned),
+        spun_ns: open_loop.map_or(0, OpenLoop::spun_ns),
+        outcome: Outcome {
+            leftover,
+            missed_starts,
+            completed: recorder.completed(),
+            failure_first: recorder.failure_first().cloned(),
+            connections: recorder.connections().map(|notes| notes.clone()),
+            totals: shared.workload.totals(),
+        },
+    }
+}

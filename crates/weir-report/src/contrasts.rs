@@ -1,0 +1,109 @@
+//! Contrasts that the study declared: a sentence each, and their figures.
+
+use weir_record::{contrast::Contrast, grid::Difference};
+
+use crate::{
+    chart, format,
+    language::told,
+    metrics,
+    section::{Caption, Content, Section, Told},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// Most cells of a side that are named.
+const CELLS_SHOWN: usize = 3;
+
+const TITLE: [&str; 3] = ["Declared contrasts", "사전 선언한 대비", "预先声明的对比"];
+
+const HELP: [&str; 3] = [
+    "Whether the ratio of an arm to its baseline at some levels differs from that at others: geometric means over cells that \
+     have all other levels alike. These were declared beforehand and share the correction of all claims (Holm).",
+    "어떤 수준에서의 기준 대비 비율이 다른 수준에서와 다른지입니다. 나머지 수준이 모두 같은 셀들의 기하 평균이며, 미리 선언한 것으로서 모든 주장과 함께 보정합니다(Holm).",
+    "某些水平下方案与基线之比是否不同于其他水平：在其余水平都相同的单元上取几何平均。这些对比是预先声明的，与所有判定一起校正（Holm）。",
+];
+
+/// The section.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    let all = &view.result.contrasts;
+    Content::unless(all.is_empty(), || Section {
+        told: all.iter().map(|it| sentence(view, it)).collect(),
+        tables: vec![table(view, all)],
+        ..Section::new(Caption::Own(TITLE), Caption::Own(HELP))
+    })
+}
+
+fn sentence(view: &View<'_>, it: &Contrast) -> Told {
+    let (language, asked) = (view.language, &it.asked);
+    let (arm, metric) = (view.compared(&asked.arm, &asked.baseline), metrics::name(view, asked.metric));
+    let (of, to) = (side(view, &asked.of, &asked.to), side(view, &asked.to, &asked.of));
+    let found = format::ratio_and_interval(it.ratio, it.interval);
+    let p_value = format::probability(it.p_value_holm);
+    let text = match it.difference {
+        Difference::Less => told!(
+            language,
+            "{arm}, {metric}: the ratio is smaller at {of} than at {to}, {found} (p {p_value}).",
+            "{arm}, {metric}: {of}의 비율이 {to}보다 작습니다. {found}(p {p_value}).",
+            "{arm}，{metric}：{of} 的比值小于 {to}，{found}（p {p_value}）。",
+        ),
+        Difference::More => told!(
+            language,
+            "{arm}, {metric}: the ratio is larger at {of} than at {to}, {found} (p {p_value}).",
+            "{arm}, {metric}: {of}의 비율이 {to}보다 큽니다. {found}(p {p_value}).",
+            "{arm}，{metric}：{of} 的比值大于 {to}，{found}（p {p_value}）。",
+        ),
+        other => {
+            let word = view.word(chart::difference_word(other));
+            told!(
+                language,
+                "{arm}, {metric}, {of} against {to}: {word}, {found}.",
+                "{arm}, {metric}, {to} 대비 {of}: {word}, {found}.",
+                "{arm}，{metric}，{of} 与 {to} 相比：{word}，{found}。",
+            )
+        }
+    };
+    Told { text, cells: asked.of.iter().chain(&asked.to).cloned().collect() }
+}
+
+/// A side by what its cells have and the other's have not.
+fn side(view: &View<'_>, own: &[String], other: &[String]) -> String {
+    let labels = |cells: &[String]| cells.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>();
+    let others = labels(other);
+    let is_shared = |part: &&str| others.iter().any(|label| label.split(" · ").any(|it| it == *part));
+    let mut told: Vec<String> = Vec::new();
+    for label in labels(own) {
+        let parts: Vec<&str> = label.split(" · ").filter(|part| !is_shared(part)).collect();
+        // A level that is the usual one is in no label.
+        let apart = if parts.is_empty() { label.clone() } else { parts.join(" · ") };
+        if !told.contains(&apart) {
+            told.push(apart);
+        }
+    }
+    let further = told.len().saturating_sub(CELLS_SHOWN);
+    told.truncate(CELLS_SHOWN);
+    let named = told.join("; ");
+    if further > 0 { format!("{named} (+{further})") } else { named }
+}
+
+fn table(view: &View<'_>, all: &[Contrast]) -> Table {
+    let rows = all.iter().map(|it| {
+        let asked = &it.asked;
+        vec![
+            view.compared(&asked.arm, &asked.baseline),
+            metrics::name(view, asked.metric),
+            side(view, &asked.of, &asked.to),
+            side(view, &asked.to, &asked.of),
+            view.word(chart::difference_word(it.difference)).to_owned(),
+            format::ratio_and_interval(it.ratio, it.interval),
+            format::probability(it.p_value),
+            format::probability(it.p_value_holm),
+        ]
+    });
+    let heads = [["of", "대상 수준", "所问水平"], ["against", "비교 수준", "对照水平"]];
+    let heads = heads.map(|head| view.language.choose(head).to_owned());
+    let word = |word: Word| view.word(word).to_owned();
+    let head = [word(Word::Arm), word(Word::Metric)].into_iter().chain(heads);
+    let rest = [Word::MapDifference, Word::MapRatio, Word::PValue, Word::PHolm].map(word);
+    Table::with_head(head.chain(rest).collect(), 5, rows.collect())
+}

@@ -1,0 +1,101 @@
+//! The cells of a study in one table at the end of the page, and the way there: a sentence that speaks of cells leads
+//! to them.
+
+use maud::{Markup, html};
+use weir_record::{
+    metric::Metric,
+    verdict::{Comparison, Verdict},
+};
+
+use super::scrolled;
+use crate::{format, language::told, metrics, table::ROWS_MAX, view::View, words};
+
+/// Most cells that a sentence names; what is beyond is counted.
+const LINKS_MAX: usize = 6;
+
+/// Most arms that a row has.
+const ARMS_MAX: usize = 6;
+
+/// The identifier of a cell's row: its own, where that may stand in an address.
+fn anchor(view: &View<'_>, id: &str) -> Option<String> {
+    let place = view.cells.iter().take(ROWS_MAX).position(|cell| *cell == id)?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    Some(if id.chars().all(is_plain) { format!("cell-{id}") } else { format!("cell-{place}-") })
+}
+
+/// `→ 100 connections · 2 workers, 1,000 connections · 2 workers`, each leading to its row. Parts that all of them
+/// share are left out.
+pub(super) fn links(view: &View<'_>, cells: &[String]) -> Markup {
+    let there: Vec<String> = cells.iter().filter(|cell| anchor(view, cell).is_some()).cloned().collect();
+    let further = there.len().saturating_sub(LINKS_MAX);
+    let labels = view.labels_apart(&there);
+    let more = told!(view.language, ", {further} more", ", 외 {further}개", "，另 {further} 个");
+    html! {
+        @if !there.is_empty() {
+            span.to-cells {
+                "→ "
+                @for (place, (cell, label)) in there.iter().zip(&labels).take(LINKS_MAX).enumerate() {
+                    @if place > 0 { ", " }
+                    @if let Some(anchor) = anchor(view, cell) { a href=(format!("#{anchor}")) { (label) } }
+                }
+                @if further > 0 { (more) }
+            }
+        }
+    }
+}
+
+/// Every cell with what was found in it by the metric of the study's claim.
+pub(super) fn section(view: &View<'_>) -> Markup {
+    let metric = view.primary().map_or(Metric::ServerCpuPerMessage, |primary| primary.metric);
+    let left_out = view.cells.len().saturating_sub(ROWS_MAX);
+    let language = view.language;
+    let title = language.choose(["All cells", "모든 셀", "全部单元"]);
+    let what = metrics::prose(view, metric);
+    let help = told!(
+        language,
+        "What sentences above lead to. In each cell: {what} of every arm over that of its baseline. `weir export` has every \
+         figure of a cell under its identifier.",
+        "위 문장들이 가리키는 셀입니다. 셀마다 비교 대상의 {what}을 기준으로 나눈 값입니다. 셀의 모든 수치는 `weir export`에 이 식별자로 들어 있습니다.",
+        "上文各句所指的单元。每个单元：各方案的{what}与其基线之比。单元的全部数值见 `weir export`，以此标识符列出。",
+    );
+    html! {
+        @if !view.cells.is_empty() {
+            section #cells {
+                h2 { (title) }
+                p.help { (help) }
+                (scrolled(language, &html! {
+                    table.cells {
+                        tbody {
+                            @for cell in view.cells.iter().take(ROWS_MAX) {
+                                tr id=[anchor(view, cell)] {
+                                    th scope="row" { (view.cell_label(cell)) " " code { (cell) } }
+                                    td { (found(view, cell, metric)) }
+                                }
+                            }
+                        }
+                    }
+                }))
+                @if left_out > 0 { p.hint { (crate::sentence::left_out(view, left_out)) } }
+            }
+        }
+    }
+}
+
+fn found(view: &View<'_>, cell: &str, metric: Metric) -> Markup {
+    let own: Vec<&Comparison> =
+        view.result.comparisons.iter().filter(|it| it.cell_id == cell && it.metric == metric).collect();
+    let further = own.len().saturating_sub(ARMS_MAX);
+    let more = told!(view.language, "{further} more", "외 {further}개", "另 {further} 个");
+    // A cell that claims nothing has a ratio and no word for it.
+    let word = |it: &Comparison| match it.verdict {
+        Verdict::NoClaim => String::new(),
+        verdict => format!(" · {}", view.word(words::verdict(it.metric, verdict))),
+    };
+    html! {
+        @if own.is_empty() { (format::ABSENT) }
+        @for it in own.iter().take(ARMS_MAX) {
+            p { (it.arm) " / " (it.baseline) " " (metrics::effect(it)) (word(it)) }
+        }
+        @if further > 0 { p { (more) } }
+    }
+}

@@ -1,0 +1,320 @@
+//! How long a kill switch takes when the journal has failed: `cargo bench -p weir-servers --bench kill [-- FOLDER]`.
+//!
+//! Clients have 100,000 orders open at an exchange that keeps none of its own; then the journals of all workers fail,
+//! and everybody is stopped. Printed are, each the median of ten gateways and the slowest: when the exchange has read
+//! the last cancel, which is when all are sent; when it has confirmed the last; and when whoever turned the switch on
+//! is told so. The folder is removed at the end; its default is the working directory's `weir-kill-bench`.
+#![expect(clippy::print_stdout, reason = "its output is the result")]
+
+use std::{
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use weir_engine::{Config, Driver, Runtime, net::Address, serve::ServerConfig};
+use weir_proto::{
+    ouch::{
+        Accepted, Appendage, Canceled, Enter, Inbound, Outbound, codes::cancel_reason, inbound_user_ref_num,
+    },
+    soup::{Deframer, LoginAccepted, LoginRequest, Name, SEQUENCED, UNSEQUENCED, encode_frame},
+};
+use weir_servers::{
+    gateway::{GatewayConfig, GatewayServer},
+    journal::{
+        Level,
+        faults::{Operation, Verdict},
+    },
+};
+use weir_trading::WhenFull;
+
+const ORDERS: usize = 100_000;
+/// In one session with the exchange; with one worker it has all.
+const OPEN_MAX: usize = 131_072;
+const TIMES: usize = 10;
+/// Orders that a client sends before it waits for their answers.
+const CHUNK: usize = 500;
+const PATIENCE: Duration = Duration::from_secs(60);
+const EIO: i32 = 5;
+
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+
+fn lose_all(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } if IS_BROKEN.load(SeqCst) => {
+            Verdict::Refuse(io::Error::from_raw_os_error(EIO))
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+fn main() {
+    let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let folder = named.map_or_else(|| PathBuf::from("weir-kill-bench"), PathBuf::from);
+    println!("{ORDERS} open orders, the journal has failed; milliseconds, median and most of {TIMES}");
+    println!("{:<7} {:>7} {:>15} {:>15} {:>15}", "driver", "workers", "sent", "confirmed", "told");
+    for driver in [Driver::Uring, Driver::Epoll] {
+        if let Err(error) = Runtime::new(&Config::with_driver(driver)) {
+            println!("{driver}: {error}");
+            continue;
+        }
+        for workers in [1, 2] {
+            let runs: Vec<Times> = (0..TIMES).map(|_| run(driver, workers, &folder)).collect();
+            let of = |time: fn(&Times) -> Duration| {
+                let mut all: Vec<f64> = runs.iter().map(|run| 1e3 * time(run).as_secs_f64()).collect();
+                all.sort_unstable_by(f64::total_cmp);
+                format!("{:.1} {:.1}", (all[(TIMES - 1) / 2] + all[TIMES / 2]) / 2.0, all[TIMES - 1])
+            };
+            let (sent, confirmed, told) = (of(|run| run.sent), of(|run| run.confirmed), of(|run| run.told));
+            println!("{:<7} {workers:>7} {sent:>15} {confirmed:>15} {told:>15}", driver.name());
+        }
+    }
+}
+
+/// Since the switch was turned on.
+struct Times {
+    sent: Duration,
+    confirmed: Duration,
+    told: Duration,
+}
+
+fn run(driver: Driver, workers: usize, folder: &Path) -> Times {
+    clear(folder);
+    IS_BROKEN.store(false, SeqCst);
+    let cancels = Arc::new(Cancels::default());
+    let venue = listen(&cancels);
+    let mut server =
+        ServerConfig::new(Config::with_driver(driver), "127.0.0.1:0".parse().expect("an address"));
+    server.workers = workers;
+    let gateway = GatewayServer::start(server, config(venue, folder)).expect("the driver runs here");
+    assert!(gateway.wait_for_upstreams(PATIENCE), "{:?}", gateway.control().upstreams());
+    // One lives on each of two workers.
+    let mut clients = ["C00001", "C00002"].map(|name| Client::login(gateway.address(), name));
+    for _ in (0..ORDERS).step_by(CHUNK * clients.len()) {
+        clients.iter_mut().for_each(Client::send_chunk);
+        clients.iter_mut().for_each(Client::hear_chunk);
+    }
+    IS_BROKEN.store(true, SeqCst);
+    clients.iter_mut().for_each(Client::send_chunk);
+    // Whoever lives on a worker whose journal has failed is let go.
+    clients.into_iter().for_each(Client::hear_end);
+    let begun = Instant::now();
+    let outcome = gateway.control().kill(None, true).expect_err("it is not kept");
+    let told = begun.elapsed();
+    let [at_venue] = &outcome.cancels[..] else { panic!("{outcome}") };
+    let all = ORDERS as u64;
+    assert_eq!((at_venue.orders, at_venue.sent, at_venue.confirmed), (all, all, all), "{outcome}");
+    gateway.drain();
+    gateway.join();
+    clear(folder);
+    let (read, confirmed) = cancels.last();
+    Times { sent: read - begun, confirmed: confirmed - begun, told }
+}
+
+fn config(venue: Address, folder: &Path) -> GatewayConfig {
+    let mut config = GatewayConfig {
+        journal: Some((folder.to_owned(), Level::Os)),
+        journal_faults: Some(lose_all),
+        ..GatewayConfig::demo(2, venue)
+    };
+    config.venues[0].limits.open_max = OPEN_MAX;
+    config.venues[0].limits.when_full = WhenFull::Refuse;
+    config
+}
+
+fn clear(folder: &Path) {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).expect("it is ours");
+    }
+}
+
+/// The cancels that the exchange has read, and when it had all of them and had confirmed them.
+#[derive(Default)]
+struct Cancels(Mutex<(usize, Option<Instant>, Option<Instant>)>);
+
+impl Cancels {
+    /// Some more are read, and confirmed later: now if it says so.
+    fn note(&self, count: usize, is_confirmed: bool) {
+        let mut all = self.0.lock().expect("no panic");
+        if is_confirmed {
+            // The last one that says so has the last of them.
+            all.2 = Some(Instant::now());
+            return;
+        }
+        all.0 += count;
+        if all.0 == ORDERS {
+            all.1 = Some(Instant::now());
+        }
+    }
+
+    fn last(&self) -> (Instant, Instant) {
+        let (count, read, confirmed) = *self.0.lock().expect("no panic");
+        assert_eq!(count, ORDERS, "each order is cancelled once");
+        (read.expect("all were read"), confirmed.expect("all were confirmed"))
+    }
+}
+
+/// An exchange that takes every order, and gives up what it is told to.
+fn listen(cancels: &Arc<Cancels>) -> Address {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it has one").into();
+    let cancels = Arc::clone(cancels);
+    thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            let cancels = Arc::clone(&cancels);
+            thread::spawn(move || serve(socket, &cancels));
+        }
+    });
+    address
+}
+
+/// Until the gateway goes.
+fn serve(mut socket: TcpStream, cancels: &Cancels) {
+    socket.set_nodelay(true).expect("a socket");
+    let (mut deframer, mut bytes) = (Deframer::new(4096), vec![0; 256 << 10]);
+    loop {
+        let Ok(count @ 1..) = socket.read(&mut bytes) else { return };
+        let (mut input, mut out, mut cancelled) = (&bytes[..count], Vec::new(), 0);
+        while let Some(frame) = deframer.next(&mut input).expect("frames are right") {
+            match frame.kind {
+                b'L' => {
+                    let session = "DAY".parse().expect("a name");
+                    LoginAccepted { session, next_sequence: 1 }.encode(&mut out);
+                }
+                UNSEQUENCED => cancelled += usize::from(answer(frame.payload, &mut out)),
+                _ => {}
+            }
+        }
+        if cancelled > 0 {
+            cancels.note(cancelled, false);
+        }
+        if socket.write_all(&out).is_err() {
+            return;
+        }
+        if cancelled > 0 {
+            cancels.note(0, true);
+        }
+    }
+}
+
+/// Appends the answer to a message, and says whether it was a cancel.
+fn answer(raw: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut say = |message: &Outbound| {
+        let mut payload = Vec::new();
+        message.encode(&mut payload);
+        encode_frame(SEQUENCED, &payload, out);
+    };
+    let timestamp_ns = 1;
+    match Inbound::decode(raw).expect("a message") {
+        Inbound::AccountQuery => {
+            say(&Outbound::AccountQueryResponse { timestamp_ns, next_user_ref_num: 1 });
+            false
+        }
+        Inbound::Enter(enter, _) => {
+            say(&Outbound::Accepted(Accepted {
+                timestamp_ns,
+                user_ref_num: enter.user_ref_num,
+                side: enter.side,
+                quantity: enter.quantity,
+                symbol: enter.symbol,
+                price: enter.price,
+                time_in_force: enter.time_in_force,
+                display: enter.display,
+                order_reference: enter.user_ref_num.into(),
+                capacity: enter.capacity,
+                intermarket_sweep: enter.intermarket_sweep,
+                cross_type: enter.cross_type,
+                order_state: b'L',
+                client_order_id: enter.client_order_id,
+            }));
+            false
+        }
+        message => {
+            assert_eq!(raw[0], b'X', "{message:?}");
+            let user_ref_num = inbound_user_ref_num(raw).expect("it has a number");
+            let (quantity, reason) = (100, cancel_reason::USER);
+            say(&Outbound::Canceled(Canceled { timestamp_ns, user_ref_num, quantity, reason }));
+            true
+        }
+    }
+}
+
+struct Client {
+    socket: TcpStream,
+    deframer: Deframer,
+    next: u32,
+}
+
+impl Client {
+    fn login(gateway: &Address, name: &str) -> Self {
+        let Address::Tcp(address) = gateway else { panic!("it listens on TCP") };
+        let mut socket = TcpStream::connect(address).expect("it listens");
+        socket.set_nodelay(true).expect("a socket");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let login = LoginRequest {
+            username: name.parse().expect("a name"),
+            password: "DEMO".parse().expect("a password"),
+            session: Name::BLANK,
+            sequence: 1,
+            heartbeat_timeout_ms: None,
+        };
+        let mut frame = Vec::new();
+        login.encode(&mut frame);
+        socket.write_all(&frame).expect("the gateway listens");
+        Self { socket, deframer: Deframer::new(4096), next: 1 }
+    }
+
+    fn send_chunk(&mut self) {
+        let mut bytes = Vec::new();
+        for _ in 0..CHUNK {
+            let order = Enter {
+                user_ref_num: self.next,
+                side: b'B',
+                quantity: 100,
+                symbol: "WEIR".parse().expect("a symbol"),
+                price: 10_000,
+                time_in_force: b'0',
+                display: b'Y',
+                capacity: b'P',
+                intermarket_sweep: b'N',
+                cross_type: b'N',
+                client_order_id: "ORDER".parse().expect("it is short"),
+            };
+            let mut payload = Vec::new();
+            Inbound::Enter(order, Appendage::EMPTY).encode(&mut payload);
+            encode_frame(UNSEQUENCED, &payload, &mut bytes);
+            self.next += 1;
+        }
+        self.socket.write_all(&bytes).expect("the gateway listens");
+    }
+
+    /// Waits until every order of a chunk is taken.
+    fn hear_chunk(&mut self) {
+        let mut taken = 0;
+        while taken < CHUNK {
+            let mut bytes = [0; 64 << 10];
+            let count = self.socket.read(&mut bytes).expect("the gateway goes on");
+            assert!(count > 0, "the gateway goes on");
+            let mut input = &bytes[..count];
+            while let Some(frame) = self.deframer.next(&mut input).expect("frames are right") {
+                if frame.kind == SEQUENCED {
+                    assert_eq!(frame.payload[0], b'A', "it is taken");
+                    taken += 1;
+                }
+            }
+        }
+    }
+
+    /// Waits until the gateway has let it go.
+    fn hear_end(mut self) {
+        let mut bytes = [0; 64 << 10];
+        // An end without all that was sent is an error, and an end.
+        while self.socket.read(&mut bytes).is_ok_and(|count| count > 0) {}
+    }
+}

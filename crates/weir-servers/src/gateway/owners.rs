@@ -1,0 +1,100 @@
+//! Whose order each number of an upstream session is or was. An exchange may have something to say about an order that
+//! is over: that one of its trades is broken, or that there was one more. Of the last so many numbers. Pure: no socket,
+//! no clock.
+
+use std::collections::VecDeque;
+
+use weir_trading::{AccountId, Origin};
+
+/// So many numbers are remembered: 12 MiB for each session, once it has given as many.
+pub(super) const OWNERS_MAX: usize = 1 << 20;
+
+/// The client's number is 0 where a number upstream is nobody's.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    account: AccountId,
+    user_ref_num: u32,
+    home: u16,
+}
+
+const NOBODY: Owner = Owner { account: AccountId(0), user_ref_num: 0, home: 0 };
+
+/// Owners of numbers that follow each other.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    first: u32,
+    all: VecDeque<Owner>,
+}
+
+impl Owners {
+    /// This order has this number. Numbers rise; where they begin again, those from there on were others'.
+    #[inline]
+    pub(super) fn note(&mut self, number: u32, origin: &Origin) {
+        let place = number.checked_sub(self.first).map(|place| place as usize);
+        match place.filter(|place| *place < self.all.len() + OWNERS_MAX && !self.all.is_empty()) {
+            Some(place) if place == self.all.len() => {}
+            Some(place) => self.all.resize(place, NOBODY),
+            None => {
+                self.all.clear();
+                self.first = number;
+            }
+        }
+        let Origin { account, user_ref_num, home, .. } = *origin;
+        self.all.push_back(Owner { account, user_ref_num, home });
+        while self.all.len() > OWNERS_MAX {
+            self.all.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Whose order has, or had, this number. Nothing is known of when it arrived.
+    pub(super) fn of(&self, number: u32) -> Option<Origin> {
+        let owner = self.all.get(number.checked_sub(self.first)? as usize)?;
+        let Owner { account, user_ref_num, home } = *owner;
+        (user_ref_num != 0).then_some(Origin { account, user_ref_num, home, received_ns: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(user_ref_num: u32) -> Origin {
+        Origin { account: AccountId(7), user_ref_num, home: 1, received_ns: 0 }
+    }
+
+    fn of(owners: &Owners, numbers: impl IntoIterator<Item = u32>) -> Vec<u32> {
+        numbers.into_iter().map(|number| owners.of(number).map_or(0, |origin| origin.user_ref_num)).collect()
+    }
+
+    #[test]
+    fn numbers_have_their_owners_and_those_between_have_none() {
+        let mut owners = Owners::default();
+        assert_eq!(of(&owners, [0, 1]), [0, 0]);
+        for (number, client) in [(41, 1), (42, 2), (45, 3)] {
+            owners.note(number, &origin(client));
+        }
+        assert_eq!(of(&owners, 40..=46), [0, 1, 2, 0, 0, 3, 0]);
+        assert_eq!(owners.of(42), Some(origin(2)));
+        // The exchange has lost the end of its session, and numbers go on from there.
+        owners.note(42, &origin(9));
+        assert_eq!(of(&owners, 41..=45), [1, 9, 0, 0, 0]);
+        owners.note(1, &origin(10));
+        assert_eq!(of(&owners, [1, 41, 42]), [10, 0, 0], "another session");
+        owners.note(u32::MAX, &origin(11));
+        assert_eq!(of(&owners, [1, u32::MAX]), [0, 11], "a gap is not filled whatever it is");
+    }
+
+    #[test]
+    fn no_more_are_remembered_than_may_be() {
+        let mut owners = Owners::default();
+        let most = OWNERS_MAX as u32;
+        (1..=most + 3).for_each(|number| owners.note(number, &origin(number)));
+        assert_eq!(of(&owners, [1, 3, 4, most + 3]), [0, 0, 4, most + 3]);
+        assert_eq!(owners.all.len(), OWNERS_MAX);
+        // As far as a gap is filled at all.
+        owners.note(2 * most + 2, &origin(5));
+        assert_eq!(of(&owners, [most + 3, 2 * most + 2]), [most + 3, 5]);
+        assert_eq!(owners.all.len(), OWNERS_MAX);
+    }
+}

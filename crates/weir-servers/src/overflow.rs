@@ -1,0 +1,215 @@
+//! What one worker could not hand to another: one list for each lane, in order, with a stated maximum. The gateway and
+//! the exchange have one for each worker that they hand something to.
+//!
+//! Requests have a maximum because their sources stop: a client whose requests go to a worker for which something is
+//! stuck is not read any more, so that each account has one message here at most. Behind it may be a cancel of
+//! everything, and one more for each account; another one behind that would find nothing more, and is left out.
+//! Responses may not be lost and are as many as what was under way may set off. Whoever makes an [`Overflow`] says how
+//! many that are, and sees to it that it takes in no more; one too many is a mistake of ours and ends the process,
+//! instead of its memory.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashSet, VecDeque},
+};
+
+use weir_engine::handoff::Priority;
+
+/// Requests that are of no account.
+const OTHERS_MAX: usize = 4;
+
+/// What it is that is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A message of this account.
+    Message(u32),
+    /// Everything that this account has open is to be cancelled.
+    CancelAll(u32),
+    /// Another request.
+    Request,
+    Response,
+}
+
+impl Role {
+    /// Answers overtake requests, so that what is under way comes to an end.
+    pub(crate) fn lane(self) -> Priority {
+        match self {
+            Role::Message(_) | Role::CancelAll(_) | Role::Request => Priority::Request,
+            Role::Response => Priority::Response,
+        }
+    }
+}
+
+/// Something that is handed over.
+pub(crate) trait Handed: Copy {
+    fn role(&self) -> Role;
+}
+
+/// Most that may be stuck on the way to one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Accounts: of each one message and two cancels of everything.
+    pub(crate) accounts: usize,
+    pub(crate) responses: usize,
+}
+
+impl Bounds {
+    fn of(&self, lane: Priority) -> usize {
+        match lane {
+            Priority::Request => 3 * self.accounts + OTHERS_MAX,
+            Priority::Response => self.responses,
+        }
+    }
+}
+
+/// What the port to another worker did not take.
+pub(crate) struct Overflow<T> {
+    bounds: Bounds,
+    lanes: [RefCell<VecDeque<T>>; 2],
+    messages: Cell<usize>,
+    /// Accounts whose last request in here cancels everything. A client that comes and goes would fill the list with
+    /// them.
+    cancelling: RefCell<HashSet<u32>>,
+}
+
+impl<T: Handed> Overflow<T> {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self { bounds, lanes: Default::default(), messages: Cell::new(0), cancelling: RefCell::default() }
+    }
+
+    /// Whether one more message of a client may be stuck.
+    pub(crate) fn takes_message(&self) -> bool {
+        self.messages.get() < self.bounds.accounts
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        Priority::BOTH.into_iter().all(|lane| self.count(lane) == 0)
+    }
+
+    /// How much is stuck in a lane. What comes later waits behind it.
+    pub(crate) fn count(&self, lane: Priority) -> usize {
+        self.of(lane).borrow().len()
+    }
+
+    /// Keeps what the port did not take.
+    pub(crate) fn add(&self, handed: T) {
+        let role = handed.role();
+        match role {
+            Role::CancelAll(account) if !self.cancelling.borrow_mut().insert(account) => return,
+            Role::Message(account) => {
+                self.cancelling.borrow_mut().remove(&account);
+                self.messages.set(self.messages.get() + 1);
+            }
+            Role::CancelAll(_) | Role::Request | Role::Response => {}
+        }
+        let (mut stuck, most) = (self.of(role.lane()).borrow_mut(), self.bounds.of(role.lane()));
+        assert!(stuck.len() < most, "more than {most} messages ({:?}) wait for a worker", role.lane());
+        stuck.push_back(handed);
+    }
+
+    /// Hands over, responses first, until one of each lane is not taken.
+    pub(crate) fn hand_over(&self, mut takes: impl FnMut(T) -> bool) {
+        for lane in Priority::BOTH {
+            let mut stuck = self.of(lane).borrow_mut();
+            while let Some(handed) = stuck.front().copied() {
+                if !takes(handed) {
+                    break;
+                }
+                stuck.pop_front();
+                match handed.role() {
+                    Role::Message(_) => self.messages.set(self.messages.get() - 1),
+                    Role::CancelAll(account) => _ = self.cancelling.borrow_mut().remove(&account),
+                    Role::Request | Role::Response => {}
+                }
+            }
+        }
+    }
+
+    /// The worker that all of it is for takes nothing any more.
+    pub(crate) fn clear(&self) {
+        self.hand_over(|_| true);
+    }
+
+    fn of(&self, lane: Priority) -> &RefCell<VecDeque<T>> {
+        &self.lanes[usize::from(lane == Priority::Response)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Handed for Role {
+        fn role(&self) -> Role {
+            *self
+        }
+    }
+
+    fn overflow(accounts: usize, responses: usize) -> Overflow<Role> {
+        Overflow::new(Bounds { accounts, responses })
+    }
+
+    /// Takes so many, and says what they were.
+    fn take(stuck: &Overflow<Role>, count: usize) -> Vec<Role> {
+        let mut taken = Vec::new();
+        stuck.hand_over(|role| {
+            let is_taken = taken.len() < count;
+            taken.extend(is_taken.then_some(role));
+            is_taken
+        });
+        taken
+    }
+
+    #[test]
+    fn what_is_stuck_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
+        let stuck = overflow(3, 0);
+        for account in [1, 2, 1] {
+            assert!(stuck.takes_message());
+            stuck.add(Role::Message(account));
+            (0..1000).for_each(|_| stuck.add(Role::CancelAll(account)));
+        }
+        assert!(!stuck.takes_message(), "as many messages as accounts");
+        let both = |account: u32| [Role::Message(account), Role::CancelAll(account)];
+        let expected = [both(1), both(2), both(1)].concat();
+        assert_eq!(take(&stuck, 4), expected[..4]);
+        assert!(stuck.takes_message(), "two of three have left");
+        stuck.add(Role::CancelAll(2));
+        assert_eq!(
+            take(&stuck, 9),
+            [&expected[4..], &[Role::CancelAll(2)]].concat(),
+            "the one before has left"
+        );
+        assert!(stuck.is_empty());
+    }
+
+    #[test]
+    fn responses_leave_first_and_one_lane_does_not_hold_the_other_up() {
+        let stuck = overflow(1, 2);
+        for role in [Role::Message(1), Role::Response, Role::Request, Role::Response] {
+            stuck.add(role);
+        }
+        let mut offered = Vec::new();
+        stuck.hand_over(|role| {
+            offered.push(role);
+            role.lane() == Priority::Request
+        });
+        assert_eq!(offered, [Role::Response, Role::Message(1), Role::Request]);
+        assert_eq!((stuck.count(Priority::Request), stuck.count(Priority::Response)), (0, 2));
+        stuck.clear();
+        assert!(stuck.is_empty() && stuck.takes_message());
+    }
+
+    #[test]
+    fn the_most_that_is_stated_finds_room_and_one_more_does_not() {
+        let stuck = overflow(1, 2);
+        (0..2).for_each(|_| stuck.add(Role::Response));
+        stuck.add(Role::CancelAll(1));
+        stuck.add(Role::Message(1));
+        stuck.add(Role::CancelAll(1));
+        (0..OTHERS_MAX).for_each(|_| stuck.add(Role::Request));
+        for one_more in [Role::Response, Role::Request] {
+            let add = std::panic::AssertUnwindSafe(|| stuck.add(one_more));
+            assert!(std::panic::catch_unwind(add).is_err(), "{one_more:?}");
+        }
+    }
+}

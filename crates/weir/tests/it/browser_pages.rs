@@ -1,0 +1,236 @@
+//! Every page of the dashboard in a real browser, at the widths of phones, of frames in a document and of a screen, in
+//! each language, light and dark: nothing is wider than its window, what is written can be read, and a chart fits into
+//! its frame. Skipped where no browser is.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_dashboard::WATCHERS_ADDRESS_MAX;
+use weir_lab::{
+    builtin::BuiltIn,
+    fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
+    host_defaults::HostDefaults,
+    run::{self, Callbacks, Event},
+};
+use weir_record::{machine::Fingerprint, spec::LoadMode};
+use weir_report::ChartPage;
+use weir_store::NewStudy;
+
+use super::{
+    devtools::Browser,
+    harness::{PATIENCE, Running, Server, folder, shown, until, weir},
+};
+
+/// Phones, the frames of document 000, and a screen.
+const WIDTHS_PX: [u32; 4] = [390, 400, 535, 1280];
+
+const LANGUAGES: [&str; 3] = ["en", "ko", "zh"];
+
+/// Least contrast of large text and of marks (WCAG 2.2, 1.4.3 and 1.4.11).
+const CONTRAST_MIN: f64 = 3.0;
+
+const MEASURED: &str = include_str!("measured.js");
+
+/// Connections of the cells that the study of this test keeps.
+const CONNECTIONS: [u32; 3] = [1, 100, 1000];
+
+/// Rounds of a cell: enough for an interval.
+const ROUNDS: u32 = 6;
+
+/// A map of a machine that exists only in numbers, with several CPUs on the server's side and failures on one arm, so
+/// that each of the eight charts has something to draw.
+fn store_map(results: &Path) {
+    let host = HostDefaults { seed: 3, server_cpus: vec![0, 1, 2, 3], ..HostDefaults::default() };
+    let built_in = BuiltIn::named("tps").expect("it is built in");
+    let mut spec = built_in.study(&host).unwrap_or_else(|error| panic!("{error}")).spec;
+    spec.cells.retain(|cell| cell.load == LoadMode::Closed && CONNECTIONS.contains(&cell.connections));
+    spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(ROUNDS));
+    let reproduce = "weir study tps --seed 3".to_owned();
+    let asked = NewStudy { spec, fingerprint: Fingerprint::default(), missing_arms: Vec::new(), reproduce };
+    let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(4.0))];
+    let mut launcher = FakeLauncher::new(3, FakeStates::Near, &arms);
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_: &Event| {} };
+    run::start(&results.join("map"), &asked, callbacks).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// A dashboard that shows everything that one can show.
+struct Shown {
+    _dashboard: Running,
+    address: String,
+    server: Server,
+}
+
+impl Shown {
+    fn start(root: &Path) -> Self {
+        let (results, records) = (root.join("results"), root.join("records"));
+        for folder in [&results, &records, &results.join("broken")] {
+            fs::create_dir(folder).expect("a folder can be made");
+        }
+        store_map(&results);
+        fs::write(results.join("broken/study.db"), "a text").expect("a file can be written");
+        let name = format!("@weir-it-pages-{}", std::process::id());
+        let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
+        let (pid, record) = (server.process.pid().as_raw_nonzero().to_string(), records.join("one.json"));
+        let observed = weir(&["observe", "--pid", &pid, "--duration", "100ms", "--record", shown(&record)]);
+        assert_eq!(observed.code, Some(0), "{}", observed.stderr);
+        let words = ["dashboard", shown(&results), "--listen", "127.0.0.1:0", "--lang", "en"];
+        let watched = ["--stats", &name, "--records", shown(&records)];
+        let dashboard = Running::weir(&[&words[..], &watched].concat());
+        let line = dashboard.next_line().expect("it says where");
+        let address = line.split_whitespace().next().unwrap_or_default().trim_end_matches('/').to_owned();
+        Self { _dashboard: dashboard, address, server }
+    }
+
+    /// Its pages but the charts.
+    fn paths(&self) -> Vec<(String, Loading)> {
+        let once = [
+            "/",
+            "/?find=nothing",
+            "/study/map",
+            "/study/broken",
+            "/compare?a=map&b=map",
+            "/compare?a=zz&b=map",
+            "/live",
+            "/charts",
+            "/charts?study=map",
+            "/observe",
+            "/observe?record=one.json",
+            "/nowhere",
+        ];
+        let again =
+            ["/top".to_owned(), format!("/observe?pid={}", self.server.process.pid().as_raw_nonzero())];
+        let once = once.into_iter().map(|path| (path.to_owned(), Loading::Once));
+        once.chain(again.map(|path| (path, Loading::Again))).collect()
+    }
+}
+
+/// How often a page is loaded.
+enum Loading {
+    Once,
+    /// By itself, which would be in the way of whoever measures it.
+    Again,
+}
+
+/// A page at every width, light and dark. What is wrong with it is added.
+struct Look<'l> {
+    browser: &'l mut Browser,
+    wrong: Vec<String>,
+}
+
+impl Look<'_> {
+    /// At the page that the browser is at. A chart has to end above `frame_px`.
+    fn at(&mut self, page: &str, frame_px: Option<u32>) {
+        for scheme in ["light", "dark"] {
+            self.browser.prefer(scheme);
+            for width in WIDTHS_PX {
+                self.browser.resize(width);
+                let seen = self.browser.eval(MEASURED);
+                let found = faults(&seen, width, scheme, frame_px);
+                self.wrong.extend(found.into_iter().map(|fault| format!("{page} {scheme} {width}: {fault}")));
+            }
+        }
+    }
+}
+
+/// What is wrong with what was measured.
+fn faults(seen: &Value, width: u32, scheme: &str, frame_px: Option<u32>) -> Vec<String> {
+    let number = |path: &str| seen.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
+    let mut faults = Vec::new();
+    let mut expect = |holds: bool, fault: String| faults.extend((!holds).then_some(fault));
+    let wide = number("/width");
+    expect(wide <= f64::from(width), format!("it is {wide} px wide"));
+    let (contrast, text) = (number("/faintest/contrast"), &seen["faintest"]["text"]);
+    expect(contrast >= CONTRAST_MIN, format!("{text} has a contrast of {contrast:.2}"));
+    let brightness = number("/brightness");
+    expect((brightness > 0.5) == (scheme == "light"), format!("its brightness is {brightness:.2}"));
+    if let Some(frame) = frame_px {
+        let end = number("/figureEnd");
+        expect(end > 0.0 && end <= f64::from(frame), format!("its chart ends at {end} of {frame} px"));
+    }
+    faults
+}
+
+#[test]
+fn every_page_fits_its_window_and_can_be_read_and_every_chart_fits_its_frame() {
+    let Some(mut browser) = Browser::start("pages") else { return };
+    let root = folder("browser-pages");
+    let shown = Shown::start(&root);
+    let address = &shown.address;
+    let mut look = Look { browser: &mut browser, wrong: Vec::new() };
+    for language in LANGUAGES {
+        for page in ChartPage::ALL {
+            let path = format!("/{}?lang={language}", page.path());
+            look.browser.go(&format!("{address}{path}"));
+            look.at(&path, Some(page.frame_height_px()));
+        }
+        for (path, loading) in shown.paths() {
+            let mark = if path.contains('?') { '&' } else { '?' };
+            let path = format!("{path}{mark}lang={language}");
+            match loading {
+                Loading::Once => look.browser.go(&format!("{address}{path}")),
+                Loading::Again => {
+                    look.browser.go(&format!("{address}/nowhere?lang={language}"));
+                    look.browser.show(&path);
+                }
+            }
+            look.at(&path, None);
+        }
+    }
+    assert!(look.wrong.is_empty(), "{}", look.wrong.join("\n"));
+    assert_eq!(shown.server.terminate(), 0);
+}
+
+#[test]
+fn a_page_says_when_it_does_not_follow_any_more() {
+    let Some(mut browser) = Browser::start("follows") else { return };
+    let root = folder("browser-follows");
+    let start = || {
+        let words = ["dashboard", shown(&root), "--listen", "127.0.0.1:0", "--lang", "en"];
+        let dashboard = Running::weir(&words);
+        let line = dashboard.next_line().expect("it says where");
+        (line.split_whitespace().next().unwrap_or_default().to_owned(), dashboard)
+    };
+    let words = "does not follow the study at the moment";
+    let (url, dashboard) = start();
+    browser.go(&format!("{url}live"));
+    assert!(!browser.text().contains(words), "{}", browser.text());
+    let host = url.trim_start_matches("http://").trim_end_matches('/');
+    let ask = |path: &str, more: &str| {
+        let mut stream = TcpStream::connect(host).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n").expect("it takes a request");
+        BufReader::new(stream)
+    };
+    until("the page", || {
+        let mut metrics = String::new();
+        ask("/metrics", "Connection: close\r\n").read_to_string(&mut metrics).expect("an answer in time");
+        metrics.contains("weir_dashboard_watchers 1\n")
+    });
+    // As many others as may watch at this address; each is told something, so that it is known to watch.
+    let watch = |_| {
+        let mut lines = ask("/live/events", "");
+        let mut line = String::new();
+        while !line.starts_with("data: ") {
+            line.clear();
+            assert!(lines.read_line(&mut line).expect("an event in time") > 0, "the stream ended");
+        }
+        lines
+    };
+    let others: Vec<_> = (0..WATCHERS_ADDRESS_MAX).map(watch).collect();
+    browser.until(words);
+    drop((others, dashboard));
+
+    let (url, mut dashboard) = start();
+    browser.go(&format!("{url}live"));
+    browser.until("No session works");
+    assert!(!browser.text().contains(words), "{}", browser.text());
+    dashboard.signal(Signal::TERM);
+    assert_eq!(dashboard.wait(PATIENCE), 0);
+    browser.until(words);
+}

@@ -1,0 +1,253 @@
+//! A gateway between two exchanges that trade, through everything that an operator does to them or a crash: killed,
+//! ended in good order, drained by `weir ctl`, started with another route, and with one that it has to refuse; and
+//! exchanges that begin another session. Buyers and sellers go on with the streams that they have.
+//!
+//! In the end every client has all of its stream and nothing else, the journals of the gateway have the same, and those
+//! of the exchanges say that each order was taken once and executed as its client was told.
+//!
+//! `WEIR_SLOW_TESTS=1` has 200 cycles, `WEIR_SEED=n` repeats those of a seed.
+
+mod journals;
+mod trader;
+
+use std::{fs, time::Instant};
+
+use rustix::process::Signal;
+use weir_servers::orders::demo_accounts;
+
+use super::{
+    harness::{Folder, folder, shown, socket_folder, until, weir},
+    order_kill::{Node, drivers, journal, random},
+};
+use journals::{Exchanges, check_gateway};
+use trader::{SYMBOLS, Trader};
+
+const VENUES: [&str; 2] = ["EAST", "WEST"];
+const ROUTES: [&str; 3] = ["own", "other", "modulo"];
+/// Orders of each client that are taken before something happens, at most.
+const ORDERS_MAX: u64 = 40;
+
+/// What comes over the gateway and its exchanges.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    KillGateway,
+    EndGateway,
+    /// `weir ctl drain`.
+    Drain,
+    KillExchange(usize),
+    EndExchange(usize),
+    /// An exchange begins its next session.
+    NewSession(usize),
+    /// The gateway comes back with another way of handing orders to its workers.
+    OtherRoute,
+    /// It is to come back with a symbol at another exchange, which has open orders in it.
+    MoveSymbol,
+}
+
+/// Each comes once in so many cycles.
+const ACTS: [Act; 12] = [
+    Act::KillGateway,
+    Act::KillGateway,
+    Act::EndGateway,
+    Act::Drain,
+    Act::KillExchange(0),
+    Act::KillExchange(1),
+    Act::EndExchange(0),
+    Act::EndExchange(1),
+    Act::NewSession(0),
+    Act::NewSession(1),
+    Act::OtherRoute,
+    Act::MoveSymbol,
+];
+
+struct World {
+    folder: Folder,
+    /// Of the control socket, whose path has to be short.
+    sockets: Folder,
+    exchanges: [Node; 2],
+    gateway: Node,
+    route: usize,
+    traders: Vec<Trader>,
+    drivers: Vec<&'static str>,
+    cycle: usize,
+    state: u64,
+}
+
+/// Writes the gateway's configuration: the exchange of each symbol, and the route.
+fn configure(folder: &Folder, addresses: [&str; 2], venues: [usize; 2], route: &str) {
+    let mut text = format!(
+        "route = \"{route}\"\n[journal]\ndirectory = \"{}\"\nlevel = \"os\"\n",
+        journal(folder, "gateway")
+    );
+    for (name, address) in VENUES.iter().zip(addresses) {
+        text.push_str(&format!(
+            "[[venue]]\nname = \"{name}\"\naddress = \"{address}\"\nusername_prefix = \"G\"\npassword = \"DEMO\"\n"
+        ));
+    }
+    for (symbol, venue) in SYMBOLS.iter().zip(venues) {
+        text.push_str(&format!("[[symbols]]\nvenue = \"{}\"\nnames = [\"{symbol}\"]\n", VENUES[venue]));
+    }
+    for account in demo_accounts(4) {
+        let (name, hash) = (account.name, account.password_hash);
+        text.push_str(&format!(
+            "[[account]]\nname = \"{name}\"\npassword_hash = \"{hash}\"\ntakeover = true\n"
+        ));
+    }
+    fs::write(folder.join("gateway.toml"), text).expect("a file can be written");
+}
+
+impl World {
+    fn start(state: u64) -> Self {
+        let (folder, sockets) = (folder("order-cycles"), socket_folder("order-cycles"));
+        let common = ["--listen", "127.0.0.1:0", "--driver", "epoll", "--workers", "2"];
+        let exchange = |number: usize| {
+            let own = journal(&folder, VENUES[number]);
+            let kind = ["serve", "exchange", "--demo", "1", "--mode", "match", "--journal", "os"];
+            Node::start(&[&kind[..], &common, &["--journal-dir", &own]].concat())
+        };
+        let exchanges = [exchange(0), exchange(1)];
+        configure(&folder, [0, 1].map(|number| exchanges[number].address.as_str()), [0, 1], ROUTES[0]);
+        let (file, socket) = (journal(&folder, "gateway.toml"), journal(&sockets, "control"));
+        let own = ["serve", "gateway", "--config", &file, "--control", &socket];
+        let gateway = Node::start(&[&own[..], &common].concat());
+        // A buyer and a seller on each worker.
+        let traders = [("C00001", b'B'), ("C00002", b'B'), ("C00003", b'S'), ("C00004", b'S')];
+        Self {
+            exchanges,
+            gateway,
+            route: 0,
+            traders: traders.map(|(name, side)| Trader::new(name, side)).into(),
+            drivers: drivers(),
+            cycle: 0,
+            state,
+            folder,
+            sockets,
+        }
+    }
+
+    fn configure(&self, venues: [usize; 2], route: usize) {
+        let addresses = [0, 1].map(|number| self.exchanges[number].address.as_str());
+        configure(&self.folder, addresses, venues, ROUTES[route]);
+    }
+
+    fn driver(&self) -> &'static str {
+        self.drivers[self.cycle % self.drivers.len()]
+    }
+
+    fn ctl(&self, words: &[&str]) -> String {
+        let said = weir(&[&["ctl", "--socket", shown(&self.sockets.join("control"))], words].concat());
+        assert_eq!(said.code, Some(0), "{words:?}: {}", said.stderr);
+        said.stdout
+    }
+
+    /// Orders are taken, and some more are under way.
+    fn trade(&mut self) {
+        let Self { traders, gateway, state, .. } = self;
+        for trader in &mut *traders {
+            let orders = random(state) % ORDERS_MAX;
+            trader.work(&gateway.address, orders as usize, state);
+        }
+        traders.iter_mut().for_each(|trader| trader.fill(state));
+    }
+
+    fn run(&mut self, act: Act) {
+        let driver = self.driver();
+        match act {
+            Act::KillGateway => self.gateway.end(Signal::KILL),
+            Act::EndGateway => self.gateway.end(Signal::TERM),
+            Act::Drain => {
+                assert!(self.ctl(&["drain"]).contains("draining"));
+                self.gateway.expect_end(0);
+            }
+            Act::KillExchange(number) => self.exchanges[number].end(Signal::KILL),
+            Act::EndExchange(number) => self.exchanges[number].end(Signal::TERM),
+            Act::NewSession(number) => {
+                // What is said in a session that is over cannot be had any more: it is all heard before.
+                for trader in &mut self.traders {
+                    trader.settle(&self.gateway.address);
+                }
+                self.exchanges[number].end(Signal::TERM);
+                self.exchanges[number].start_once_with(driver, &["--new-session"]);
+            }
+            Act::OtherRoute => {
+                self.gateway.end(Signal::TERM);
+                self.route = (self.route + 1) % ROUTES.len();
+                self.configure([0, 1], self.route);
+            }
+            Act::MoveSymbol => self.move_symbol(),
+        }
+        match act {
+            Act::KillExchange(number) | Act::EndExchange(number) => {
+                self.exchanges[number].start_again(driver);
+            }
+            Act::NewSession(_) => {}
+            _ => self.gateway.start_again(driver),
+        }
+        until("every exchange is there", || !self.ctl(&["sessions"]).contains(": closed"));
+    }
+
+    /// The gateway does not start where it would not reach an open order, and says so; as it was before, it does.
+    fn move_symbol(&mut self) {
+        let number = random(&mut self.state) as usize % SYMBOLS.len();
+        self.traders[0].rest(&self.gateway.address, SYMBOLS[number]);
+        self.gateway.end(Signal::KILL);
+        let mut venues = [0, 1];
+        venues[number] = 1 - number;
+        self.configure(venues, self.route);
+        let refusal = self.gateway.refused_start();
+        let listed = format!("at {} ({} has another route)", VENUES[number], SYMBOLS[number]);
+        for part in ["the journal has open orders", "order ", " of C0000", &listed, "--expire-unreachable"] {
+            assert!(refusal.contains(part), "no {part:?} in {refusal}");
+        }
+        self.configure([0, 1], self.route);
+    }
+
+    /// Everybody is stopped, and what was told is held against what was written.
+    fn end(mut self) {
+        let stopped = self.ctl(&["kill", "all"]);
+        assert!(stopped.contains("kill switch is on for: everybody"), "{stopped}");
+        for trader in &mut self.traders {
+            trader.end(&self.gateway.address);
+            trader.ask_again(&self.gateway.address);
+        }
+        self.gateway.end(Signal::TERM);
+        let mut exchanges = Exchanges::default();
+        for (number, exchange) in self.exchanges.iter_mut().enumerate() {
+            exchange.end(Signal::TERM);
+            exchanges.read(number, &journal(&self.folder, VENUES[number]));
+        }
+        check_gateway(&journal(&self.folder, "gateway"), &self.traders);
+        exchanges.compare(&self.traders);
+        let told = || self.traders.iter().flat_map(|trader| trader.orders.values());
+        let taken = told().filter(|told| told.is_taken()).count();
+        let expired = told().filter(|told| told.has_expired).count();
+        println!("{taken} orders taken, {} executions, {expired} orders expired", exchanges.fills());
+        assert!(taken > 0 && exchanges.fills() > 0, "nothing was traded");
+    }
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_is_executed_twice_whatever_comes_over_gateway_and_exchanges() {
+    let cycles = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { 200 } else { ACTS.len() };
+    let seed = std::env::var("WEIR_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(11);
+    println!("seed {seed} (WEIR_SEED takes another), {cycles} cycles");
+    let began = Instant::now();
+    let mut world = World::start(seed);
+    let mut left: Vec<Act> = Vec::new();
+    for cycle in 0..cycles {
+        if left.is_empty() {
+            left.extend(ACTS);
+        }
+        let act = left.swap_remove(random(&mut world.state) as usize % left.len());
+        println!("cycle {cycle}: {act:?}");
+        world.cycle = cycle;
+        world.trade();
+        world.run(act);
+    }
+    world.trade();
+    for trader in &mut world.traders {
+        trader.settle(&world.gateway.address);
+    }
+    world.end();
+    println!("{cycles} cycles in {:.1} s", began.elapsed().as_secs_f64());
+}

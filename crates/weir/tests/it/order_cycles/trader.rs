@@ -1,0 +1,328 @@
+//! A client that buys or sells in two symbols, changes its mind, and remembers everything that it was told.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use weir_proto::{
+    ouch::{
+        Appendage, Cancel, ClientOrderId, Enter, Inbound, Outbound, Replace, codes::cancel_reason,
+        original_user_ref_num,
+    },
+    soup::SEQUENCED,
+};
+
+use super::super::{
+    harness::PATIENCE,
+    order_kill::{Session, random},
+};
+
+/// Orders without an answer for each client when something comes in between.
+const WINDOW: usize = 16;
+/// Every order has this price, so that they trade.
+const PRICE: u64 = 10_000;
+/// The least: nobody sells for it.
+const PRICE_LOW: u64 = 100;
+
+pub const SYMBOLS: [&str; 2] = ["AAA", "BBB"];
+
+/// What became of an order, as its client was told.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// `A`, `U` or `J`, each time.
+    pub answers: Vec<u8>,
+    pub left: i64,
+    /// Shares and match number of each execution.
+    pub fills: Vec<(u32, u64)>,
+    /// The gateway has ended it, because its exchange has begun another session.
+    pub has_expired: bool,
+}
+
+impl Told {
+    pub fn is_taken(&self) -> bool {
+        matches!(self.answers[..], [b'A' | b'U'])
+    }
+}
+
+pub struct Trader {
+    pub name: String,
+    side: u8,
+    session: Option<Session>,
+    next: u32,
+    /// Orders and replaces that may be answered yet, as they were sent.
+    unanswered: BTreeMap<u32, Vec<u8>>,
+    /// By number: every order that was sent.
+    pub orders: BTreeMap<u32, Told>,
+    pub stream: Vec<Vec<u8>>,
+    taken: usize,
+}
+
+impl Trader {
+    pub fn new(name: &str, side: u8) -> Self {
+        Self {
+            name: name.into(),
+            side,
+            session: None,
+            next: 1,
+            unanswered: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            stream: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// What an order of this number is called.
+    pub fn id(&self, number: u32) -> String {
+        format!("{}-{number}", self.name)
+    }
+
+    /// Logs in if need be, and sends what was not answered once more.
+    fn be_there(&mut self, address: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.session.is_none() {
+            let wanted = self.stream.len() as u64 + 1;
+            assert!(Instant::now() < deadline, "{} does not get message {wanted}", self.name);
+            self.session = Session::login(address, &self.name, wanted);
+            if let Some(session) = &mut self.session {
+                session.send(self.unanswered.values().cloned());
+            }
+        }
+    }
+
+    /// Sends as many new orders as fit, and between them what changes the ones before.
+    pub fn fill(&mut self, state: &mut u64) {
+        let mut messages = Vec::new();
+        while self.orders_unanswered() < WINDOW {
+            let quantity = 1 + random(state) as u32 % 100;
+            let any = self.next.saturating_sub(1 + random(state) as u32 % 12).max(1);
+            match random(state) % 10 {
+                0..7 => {
+                    let symbol = SYMBOLS[random(state) as usize % 2];
+                    messages.push(self.enter(symbol, quantity, PRICE));
+                }
+                7 => messages.push(self.replace(any, quantity)),
+                8 => messages.push(encoded(Inbound::Cancel(Cancel { user_ref_num: any, quantity: 0 }))),
+                _ => messages.push(encoded(Inbound::Cancel(Cancel { user_ref_num: any, quantity }))),
+            }
+        }
+        self.send(messages);
+    }
+
+    /// Replaces do not count: one of an order that its client's worker does not reach any more has no answer.
+    fn orders_unanswered(&self) -> usize {
+        self.unanswered.values().filter(|raw| original_user_ref_num(raw).is_none()).count()
+    }
+
+    fn send(&mut self, messages: Vec<Vec<u8>>) {
+        if let Some(session) = &mut self.session {
+            session.send(messages.into_iter());
+        }
+    }
+
+    fn enter(&mut self, symbol: &str, quantity: u32, price: u64) -> Vec<u8> {
+        let (number, client_order_id) = self.number();
+        let order = Enter {
+            user_ref_num: number,
+            side: self.side,
+            quantity,
+            symbol: symbol.parse().expect("a symbol"),
+            price,
+            time_in_force: b'0',
+            display: b'Y',
+            capacity: b'P',
+            intermarket_sweep: b'N',
+            cross_type: b'N',
+            client_order_id,
+        };
+        self.keep(number, encoded(Inbound::Enter(order, Appendage::EMPTY)))
+    }
+
+    fn replace(&mut self, original_user_ref_num: u32, quantity: u32) -> Vec<u8> {
+        let (number, client_order_id) = self.number();
+        let replace = Replace {
+            original_user_ref_num,
+            user_ref_num: number,
+            quantity,
+            price: PRICE,
+            time_in_force: b'0',
+            display: b'Y',
+            intermarket_sweep: b'N',
+            client_order_id,
+        };
+        let raw = encoded(Inbound::Replace(replace, Appendage::EMPTY));
+        if self.orders.get(&original_user_ref_num).is_some_and(|told| !told.is_over()) {
+            return self.keep(number, raw);
+        }
+        // Nobody answers it.
+        raw
+    }
+
+    fn number(&mut self) -> (u32, ClientOrderId) {
+        let number = self.next;
+        self.next += 1;
+        (number, self.id(number).parse().expect("it is short"))
+    }
+
+    fn keep(&mut self, number: u32, raw: Vec<u8>) -> Vec<u8> {
+        self.orders.insert(number, Told::default());
+        self.unanswered.insert(number, raw.clone());
+        raw
+    }
+
+    /// Takes what one receive brings. Whoever is gone is noticed here.
+    fn take(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        let Some(messages) = session.read(|kind, payload| (kind == SEQUENCED).then(|| payload.to_vec()))
+        else {
+            self.session = None;
+            return;
+        };
+        for message in messages {
+            let decoded = Outbound::decode(&message).expect("a message").0;
+            self.hear(&decoded);
+            self.stream.push(message);
+        }
+    }
+
+    fn hear(&mut self, message: &Outbound) {
+        let number = message.user_ref_num().expect("it is about an order");
+        let name = self.id(number);
+        let told = self.orders.entry(number).or_default();
+        match message {
+            Outbound::Accepted(accepted) => {
+                told.answers.push(b'A');
+                told.left = accepted.quantity.into();
+            }
+            Outbound::Replaced(replaced) => {
+                told.answers.push(b'U');
+                told.left = replaced.quantity.into();
+            }
+            Outbound::Rejected(_) => told.answers.push(b'J'),
+            Outbound::Executed(executed) => {
+                told.left -= i64::from(executed.quantity);
+                told.fills.push((executed.quantity, executed.match_number));
+            }
+            Outbound::Canceled(canceled) => {
+                told.left -= i64::from(canceled.quantity);
+                told.has_expired |= canceled.reason == cancel_reason::TIMEOUT;
+            }
+            // Of a cancel for which there was no way to the exchange.
+            Outbound::CancelReject(_) => {}
+            other => panic!("{name}: {other:?}"),
+        }
+        assert!(told.answers.len() < 2, "order {name} is answered twice: {told:?}");
+        assert!(told.left >= 0, "order {name} has more shares than it had: {told:?}");
+        let is_over = told.is_over();
+        self.taken += usize::from(matches!(message, Outbound::Accepted(_)));
+        if matches!(message, Outbound::Accepted(_) | Outbound::Replaced(_) | Outbound::Rejected(_)) {
+            self.unanswered.remove(&number);
+        }
+        if is_over {
+            self.forget_replaces_of(number);
+        }
+        if let Outbound::Replaced(replaced) = message {
+            self.orders.entry(replaced.original_user_ref_num).or_default().left = 0;
+            self.forget_replaces_of(replaced.original_user_ref_num);
+        }
+    }
+
+    /// A replace of an order that has ended is not answered any more, nor is one of that replace.
+    fn forget_replaces_of(&mut self, original: u32) {
+        let of_it = self.unanswered.iter().filter(|(_, raw)| original_user_ref_num(raw) == Some(original));
+        let numbers: Vec<u32> = of_it.map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.unanswered.remove(&number);
+            self.forget_replaces_of(number);
+        }
+    }
+
+    /// Works until so many more orders are taken.
+    pub fn work(&mut self, address: &str, orders: usize, state: &mut u64) {
+        let wanted = self.taken + orders;
+        let deadline = Instant::now() + PATIENCE;
+        while self.taken < wanted {
+            let taken = self.taken;
+            assert!(Instant::now() < deadline, "{}: {taken} of {wanted} orders are taken", self.name);
+            self.be_there(address);
+            self.fill(state);
+            self.take();
+        }
+    }
+
+    /// Has one order in a symbol that stays open.
+    pub fn rest(&mut self, address: &str, symbol: &str) {
+        self.be_there(address);
+        let number = self.next;
+        let order = self.enter(symbol, 1, PRICE_LOW);
+        self.send(vec![order]);
+        self.hear_until(address, |trader| !trader.orders[&number].answers.is_empty());
+        assert!(self.orders[&number].is_taken(), "{:?}", self.orders[&number]);
+    }
+
+    /// Waits until everything that it has sent before is handled: one more order at each exchange is answered.
+    pub fn settle(&mut self, address: &str) {
+        self.be_there(address);
+        let last = SYMBOLS.map(|symbol| self.enter(symbol, 1, PRICE)).to_vec();
+        self.send(last);
+        self.finish(address);
+    }
+
+    /// Waits for the answer of every order that has to have one.
+    fn finish(&mut self, address: &str) {
+        self.hear_until(address, |trader| trader.orders_unanswered() == 0);
+    }
+
+    /// Waits until nothing of it is open.
+    pub fn end(&mut self, address: &str) {
+        self.finish(address);
+        self.hear_until(address, |trader| trader.orders.values().all(|told| told.left == 0));
+    }
+
+    fn hear_until(&mut self, address: &str, holds: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !holds(self) {
+            let open: Vec<_> = self.orders.iter().filter(|(_, told)| told.left > 0).take(5).collect();
+            let unanswered: Vec<_> = self.unanswered.keys().take(5).collect();
+            assert!(
+                Instant::now() < deadline,
+                "{} is not told of the end of {open:?}, and waits for an answer to {unanswered:?}",
+                self.name
+            );
+            self.be_there(address);
+            self.take();
+        }
+    }
+
+    /// Asks for the whole stream once more: it is the one that was told.
+    pub fn ask_again(&mut self, address: &str) {
+        self.session = None;
+        let told = std::mem::take(&mut self.stream);
+        let mut again = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        while again.len() < told.len() {
+            assert!(Instant::now() < deadline, "{}: {} of {}", self.name, again.len(), told.len());
+            if self.session.is_none() {
+                again.clear();
+                self.session = Session::login(address, &self.name, 1);
+            }
+            let Some(session) = &mut self.session else { continue };
+            match session.read(|kind, payload| (kind == SEQUENCED).then(|| payload.to_vec())) {
+                Some(messages) => again.extend(messages),
+                None => self.session = None,
+            }
+        }
+        assert!(again == told, "{}: the stream is another one when it is asked for again", self.name);
+        self.stream = told;
+    }
+}
+
+impl Told {
+    /// Whether nothing more can happen to it.
+    fn is_over(&self) -> bool {
+        !self.answers.is_empty() && self.left == 0
+    }
+}
+
+fn encoded(message: Inbound<'_>) -> Vec<u8> {
+    let mut raw = Vec::new();
+    message.encode(&mut raw);
+    raw
+}

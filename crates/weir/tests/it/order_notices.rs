@@ -1,0 +1,41 @@
+//! What a gateway and an exchange say on standard error while they run.
+
+use rustix::process::Signal;
+
+use super::harness::{PATIENCE, Running};
+
+/// An exchange or a gateway, and where it listens.
+fn serve(words: &[&str]) -> (Running, String) {
+    let process = Running::weir(&[&["serve"], words].concat());
+    match process.next_line().as_deref().and_then(|line| line.strip_prefix("listening on ")) {
+        Some(address) => (process, address.to_owned()),
+        None => panic!("it does not start: {}", process.rest_of_errors()),
+    }
+}
+
+/// The next line on standard error that has these words.
+fn line_with(process: &Running, words: &str) -> String {
+    loop {
+        let line = process.next_error_line().unwrap_or_else(|| panic!("nobody is told: {words}"));
+        if line.contains(words) {
+            return line;
+        }
+    }
+}
+
+#[test]
+fn a_gateway_says_that_its_exchange_is_lost_and_that_it_is_back() {
+    let (mut exchange, upstream) = serve(&["exchange", "--demo", "1", "--listen", "127.0.0.1:0"]);
+    let gateway = ["gateway", "--demo", "1", "--workers", "1", "--upstream", &upstream];
+    let (mut gateway, _) = serve(&[&gateway[..], &["--listen", "127.0.0.1:0"]].concat());
+    exchange.signal(Signal::KILL);
+    assert_eq!(exchange.wait(PATIENCE), -9);
+    let line = line_with(&gateway, "lost");
+    assert!(line.contains("venue DEMO, worker 0: the session is lost: "), "{line}");
+    line_with(&gateway, "there is no session");
+    let (exchange, _) = serve(&["exchange", "--demo", "1", "--listen", &upstream]);
+    line_with(&gateway, "the session is back");
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.wait(PATIENCE), 0);
+    drop(exchange);
+}

@@ -1,0 +1,137 @@
+//! What runs the program elsewhere than in a terminal: that its files are sound, and allow what Weir needs.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use serde_json::{Value, json};
+
+/// Calls that Weir lives on and that some profiles and groups leave out.
+const NEEDED: [&str; 21] = [
+    "epoll_pwait2",
+    "eventfd2",
+    "futex",
+    "futex_requeue",
+    "futex_wait",
+    "futex_waitv",
+    "futex_wake",
+    "io_getevents",
+    "io_setup",
+    "io_submit",
+    "io_uring_enter",
+    "io_uring_register",
+    "io_uring_setup",
+    "membarrier",
+    "openat2",
+    "pidfd_open",
+    "pidfd_send_signal",
+    "preadv2",
+    "sched_setaffinity",
+    "sendfile",
+    "statx",
+];
+
+/// Calls that reach beyond a container, or have let others do so.
+const BEYOND: [&str; 12] = [
+    "add_key",
+    "bpf",
+    "clock_settime",
+    "finit_module",
+    "init_module",
+    "kexec_load",
+    "mount",
+    "open_by_handle_at",
+    "perf_event_open",
+    "setns",
+    "unshare",
+    "userfaultfd",
+];
+
+fn packaging(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
+    fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// What a unit sets a key to.
+fn setting<'u>(unit: &'u str, key: &str) -> &'u str {
+    let mut values = unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    values.next().unwrap_or_else(|| panic!("it sets no {key}"))
+}
+
+/// What the profile answers a call with that has no arguments it minds; `None` where it is in no rule without any.
+fn answer<'p>(profile: &'p Value, call: &str) -> Option<&'p Value> {
+    let rules = profile["syscalls"].as_array().expect("rules");
+    let names_it = |rule: &&Value| rule["names"].as_array().expect("names").iter().any(|name| *name == call);
+    let mut own = rules.iter().filter(names_it).filter(|rule| rule.get("args").is_none());
+    let found = own.next();
+    assert!(own.next().is_none(), "{call} has two answers");
+    found
+}
+
+#[test]
+fn the_containers_profile_lets_through_what_weir_needs_and_refuses_what_reaches_beyond() {
+    let profile: Value = serde_json::from_str(&packaging("seccomp.json")).expect("it is JSON");
+    // Of a call that it does not know a program is told what an older kernel would tell it.
+    assert_eq!(
+        (&profile["defaultAction"], &profile["defaultErrnoRet"]),
+        (&"SCMP_ACT_ERRNO".into(), &38.into())
+    );
+    let action = |call: &str| answer(&profile, call).map(|rule| rule["action"].clone());
+    let shut: Vec<_> = NEEDED.iter().filter(|call| action(call) != Some("SCMP_ACT_ALLOW".into())).collect();
+    assert!(shut.is_empty(), "not let through: {shut:?}");
+    let open: Vec<_> = BEYOND
+        .iter()
+        .filter(|call| !answer(&profile, call).is_some_and(|rule| rule["errnoRet"] == 1))
+        .collect();
+    assert!(open.is_empty(), "not refused with EPERM: {open:?}");
+    // Where the flags are behind a pointer nobody can look at them: a thread is made with `clone` then.
+    assert_eq!(answer(&profile, "clone3").map(|rule| &rule["errnoRet"]), Some(&38.into()));
+    let with_arguments = |call: &str| -> Vec<Value> {
+        let rules = profile["syscalls"].as_array().expect("rules");
+        rules.iter().filter(|rule| rule["names"] == json!([call])).cloned().collect()
+    };
+    // CLONE_NEWNS, CLONE_NEWCGROUP, -UTS, -IPC, -USER, -PID and -NET of clone(2), none of which may be set.
+    let namespaces =
+        0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000;
+    let none = json!([{ "index": 0, "value": namespaces, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ" }]);
+    let thread = json!({ "names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": none });
+    assert_eq!(with_arguments("clone"), [thread]);
+    // AF_VSOCK reaches the host.
+    let other = json!([{ "index": 0, "value": 40, "op": "SCMP_CMP_NE" }]);
+    let socket = json!({ "names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": other });
+    assert_eq!(with_arguments("socket"), [socket]);
+}
+
+#[test]
+fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_for() {
+    for name in ["weir@.service", "weir-dashboard.service"] {
+        let unit = packaging(name);
+        let families: BTreeSet<&str> = setting(&unit, "RestrictAddressFamilies").split(' ').collect();
+        assert_eq!(families, BTreeSet::from(["AF_INET", "AF_INET6", "AF_UNIX"]), "{name}");
+        assert_eq!(setting(&unit, "NoNewPrivileges"), "yes", "{name}");
+        assert_eq!(setting(&unit, "CapabilityBoundingSet"), "", "{name}");
+        for section in ["[Unit]", "[Service]", "[Install]"] {
+            assert_eq!(unit.lines().filter(|line| *line == section).count(), 1, "{name} has no {section}");
+        }
+        let is_line = |line: &str| {
+            let is_setting =
+                line.split_once('=').is_some_and(|(key, _)| key.chars().all(char::is_alphanumeric));
+            line.is_empty() || line.starts_with(['#', '[']) || is_setting
+        };
+        assert!(unit.lines().all(is_line), "{name} has a line that is no setting");
+    }
+    let server = packaging("weir@.service");
+    assert!(setting(&server, "SystemCallFilter").split(' ').any(|group| group == "@aio"), "io_uring's calls");
+    // What is said there of draining: the default is below it.
+    let stop_s: u32 = setting(&server, "TimeoutStopSec").trim_end_matches('s').parse().expect("seconds");
+    assert!(stop_s > 5, "--drain-limit is 5 s unless it is given");
+}
+
+#[test]
+fn the_archive_packs_files_that_there_are() {
+    let script = packaging("release").replace("\\\n", " ");
+    let line = script.lines().find_map(|line| line.strip_prefix("cp ")).expect("it copies files");
+    let files: Vec<&str> = line.split_whitespace().filter(|word| !word.starts_with('"')).collect();
+    assert!(files.contains(&"packaging/seccomp.json") && files.len() > 5, "{files:?}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let missing: Vec<_> = files.iter().filter(|file| !root.join(file).is_file()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
