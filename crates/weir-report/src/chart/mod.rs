@@ -65,8 +65,8 @@ struct Row {
     is_void: bool,
 }
 
-/// Width of the texts beside a vertical axis.
-const GUTTER: f64 = 52.0;
+/// Width of the texts beside a vertical axis: seven figures with their commas.
+const GUTTER: f64 = 64.0;
 
 /// A fluid plot with the texts of its vertical axis in a column of fixed width beside it.
 fn framed(height: f64, scale: &Scale, text: fn(f64) -> String, plot: &Markup) -> Markup {

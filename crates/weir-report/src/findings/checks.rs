@@ -213,6 +213,15 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
     })
 }
 
+/// How many of an arm's trials were excluded.
+fn excluded(language: Language, arm: &ArmExclusions) -> String {
+    match language {
+        Language::English => format!("{} {} of {}", arm.arm, arm.excluded, arm.trials),
+        Language::Korean => format!("{} {}회 중 {}회", arm.arm, arm.trials, arm.excluded),
+        Language::Chinese => format!("{} {} 次中 {} 次", arm.arm, arm.trials, arm.excluded),
+    }
+}
+
 fn of_noise(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::Steal { share, unit: UnitKind::Round, .. } => {
@@ -256,17 +265,14 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
             )
         }
         Finding::ExclusionsByArm { arms, p_value } => {
-            let of = |arm: &ArmExclusions| match language {
-                Language::English => format!("{} {} of {}", arm.arm, arm.excluded, arm.trials),
-                Language::Korean => format!("{} {}회 중 {}회", arm.arm, arm.trials, arm.excluded),
-                Language::Chinese => format!("{} {} 次中 {} 次", arm.arm, arm.trials, arm.excluded),
-            };
+            let of = |arm: &ArmExclusions| excluded(language, arm);
             let arms = arms.iter().map(of).collect::<Vec<_>>().join(language.list());
+            let p = format::probability(Some(*p_value));
             told!(
                 language,
-                "trials excluded for noise, attempts included: {arms} (p = {p_value:.3} that the arms differ by chance)",
-                "노이즈로 제외된 시행(재시도 포함): {arms}. 우연히 이만큼 차이 날 확률 p = {p_value:.3}",
-                "因噪声剔除的试验（含重试）：{arms}；差异出于偶然的概率 p = {p_value:.3}",
+                "trials excluded for noise, attempts included: {arms} (p = {p} that the arms differ by chance)",
+                "노이즈로 제외된 시행(재시도 포함): {arms}. 우연히 이만큼 차이 날 확률 p = {p}",
+                "因噪声剔除的试验（含重试）：{arms}；差异出于偶然的概率 p = {p}",
             )
         }
         Finding::SliceOrder { effects, change_max } => {
