@@ -43,8 +43,8 @@ pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> O
     Some(Check { name: "segments".to_owned(), passed, detail: found })
 }
 
-/// Segments for each message in a round's slices, and in the long ones that nobody watched. Medians, because what an
-/// arm acknowledges late, some 40 ms after its last answer, falls into the slice of another.
+/// Segments for each message in a round's slices, and in the long ones that nobody watched. Medians, because the
+/// counter is the machine's, and any other program's traffic falls into one slice or another.
 fn of_round(trial: &TrialRecord) -> Option<(f64, f64)> {
     let each = |slice: &SliceRecord| {
         (slice.messages > 0 && slice.segments > 0).then(|| slice.segments as f64 / slice.messages as f64)
@@ -87,7 +87,7 @@ mod tests {
         let evidence =
             |rung: Rung, segments: u64| EvidenceSlice { rung, slice: slice(segments), readings: Vec::new() };
         let trial = |block: u32| TrialRecord {
-            // Into one slice of three fell what another arm acknowledged late.
+            // Into one slice of three fell another program's traffic.
             slices: vec![slice(in_slices + u64::from(block % 2)), slice(2 * in_slices), slice(in_slices)],
             // What the programs watch is no slice of the same kind.
             evidence: vec![evidence(Rung::Process, in_long), evidence(Rung::Programs, 90_000)],

@@ -166,7 +166,8 @@ pub struct SliceRecord {
     pub errors: u64,
     /// Connections opened again before it, because the server had closed them.
     pub reopened: u32,
-    /// TCP segments that were sent in this network namespace during it, both ways; 0 where nobody counted.
+    /// TCP segments that were sent in this network namespace during it, both ways, without acknowledgements that the
+    /// timer of delayed ones sent (they answer an earlier slice); 0 where nobody counted.
     pub segments: u64,
 }
 
