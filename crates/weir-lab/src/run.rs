@@ -534,18 +534,16 @@ impl Session<'_> {
         let spec = &self.header.spec;
         let arms: Vec<&ArmSpec> = order.iter().map(|run| &spec.arms[run.arm]).collect();
         let permutations = plan::permutations(spec, planned, number, order.len(), alternation.permutations);
+        let evidence = alternation.evidence;
+        let place = evidence.and_then(|evidence| evidence.place(planned.block, cell.blocks));
         let started = self.elapsed();
         let outcome = self.callbacks.launcher.run_round(&RoundRequest {
             cell,
             alternation,
-            evidence_slice_ns: alternation
-                .evidence
-                .filter(|evidence| planned.block < evidence.rounds)
-                .map(|evidence| evidence.slice_ns),
-            evidence_pairs: alternation.evidence.map_or(1, |evidence| evidence.pairs),
-            evidence_by_group: alternation.evidence.is_some_and(|evidence| evidence.by_group),
-            evidence_strace: planned.block == 0
-                && alternation.evidence.is_some_and(|evidence| evidence.strace),
+            evidence_slice_ns: evidence.filter(|_| place.is_some()).map(|evidence| evidence.slice_ns),
+            evidence_pairs: evidence.map_or(1, |evidence| evidence.pairs),
+            evidence_by_group: evidence.is_some_and(|evidence| evidence.by_group),
+            evidence_strace: place == Some(0) && evidence.is_some_and(|evidence| evidence.strace),
             arms: &arms,
             orders: &permutations,
             server_cpus: spec.server_cpus_in(cell),
