@@ -269,14 +269,14 @@ impl File {
         own.blocks.unwrap_or(if role == CellRole::Exploratory { others } else { claims })
     }
 
-    /// Rounds of a cell. One in open loop bears a claim out, and has half as many again as others that claim nothing.
+    /// Rounds of a cell. One in open loop bears a claim out, and has more than others that claim nothing.
     fn turns(&self, role: CellRole, load: LoadMode, own: &Settings, slice_ns: Option<u64>) -> Turns {
         let claims = self.settings.rounds.unwrap_or(ROUNDS);
         let others = self.exploratory_rounds.unwrap_or(claims.min(EXPLORATORY_ROUNDS_MAX));
         let usual = match (role, load) {
             (CellRole::Primary | CellRole::Confirmatory, _) => claims,
             (CellRole::Exploratory, LoadMode::Closed) => others,
-            (CellRole::Exploratory, _) => others * 3 / 2,
+            (CellRole::Exploratory, _) => (others * 3 / 2).max(claims * 2 / 3),
         };
         Turns {
             rounds: own.rounds.unwrap_or(usual),

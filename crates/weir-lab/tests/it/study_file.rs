@@ -41,7 +41,7 @@ fn the_documented_example_has_fifteen_lines_and_is_a_study() {
         [
             ("c100-d1-m64-closed", CellRole::Exploratory, 8),
             ("c100-d16-m64-closed", CellRole::Primary, 30),
-            ("c100-d16-m64-open60pct", CellRole::Exploratory, 12),
+            ("c100-d16-m64-open60pct", CellRole::Exploratory, 20),
         ]
     );
     assert!(spec.cells.iter().all(|cell| cell.alternation.is_some()));
@@ -351,7 +351,7 @@ fn a_cell_may_have_slices_of_several_lengths_and_whole_trials_beside_them() {
             ("c7-d1-m64-closed-s20ms", Some(20), 30),
             ("c7-d1-m64-closed-s500ms", Some(500), 30),
             ("c7-d1-m64-closed-whole", None, 6),
-            ("c7-d1-m64-open60pct", Some(100), 12),
+            ("c7-d1-m64-open60pct", Some(100), 20),
         ]
     );
     insta::assert_snapshot!(with("[[cell]]\nalternate = false\nrounds = 8\n").expect_err("no rounds"), @"a.toml:22: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
