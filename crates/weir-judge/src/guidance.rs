@@ -35,13 +35,23 @@ pub(crate) fn of(
     comparisons: &[Comparison],
     trials: &[TrialRecord],
 ) -> Option<Guidance> {
-    let of_cpu = grids.iter().filter(|grid| grid.metric == Metric::ServerCpuPerMessage);
+    let of_cpu = grids
+        .iter()
+        .filter(|grid| grid.metric == Metric::ServerCpuPerMessage)
+        .filter(|grid| is_choice(spec, &grid.arm, &grid.baseline));
     let advice: Vec<Advice> = of_cpu.map(|grid| advice(grid, comparisons)).collect();
     (!advice.is_empty()).then(|| Guidance {
         access: access(spec, fingerprint, missing, trials),
         advice,
         observed: None,
     })
+}
+
+/// Nobody chooses between two builds of one server: a comparison with the older one is no advice.
+fn is_choice(spec: &StudySpec, arm: &str, baseline: &str) -> bool {
+    let find = |name: &str| spec.arms.iter().find(|arm| arm.name == name);
+    let builds = find(arm).zip(find(baseline));
+    builds.is_none_or(|(arm, baseline)| !arm.is_other_build_of(baseline))
 }
 
 /// What is known of it: that it ran is known of an arm that was loaded.
@@ -252,6 +262,17 @@ mod tests {
         let old = MissingArm { name: "uring".to_owned(), reason: Finding::IoUringTooOld, unlock: None };
         let found = access(&without, &here("5.4.0", &[]), &[old], &[]).expect("others stand in for it");
         assert_eq!(found.refused, Some(Finding::IoUringTooOld));
+    }
+
+    #[test]
+    fn two_builds_of_one_server_are_no_choice() {
+        let mut spec = sample::study(&["old", "new", "uring"], 12, 1);
+        for (arm, program) in spec.arms.iter_mut().zip(["/old/weir", "/new/weir"]) {
+            let argv = [program, "serve", "echo"].map(str::to_owned).to_vec();
+            arm.subject = Subject::Command { argv };
+        }
+        assert!(!is_choice(&spec, "new", "old"));
+        assert!(is_choice(&spec, "uring", "old"));
     }
 
     #[test]

@@ -312,7 +312,8 @@ fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<Told> {
 /// An arm against the baseline over all cells, in one sentence.
 fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     let (arm, baseline) = (maps::arm(view, &row.arm, map.map), view.baseline()?);
-    let found = row.per_cpu_second_ratio.as_ref()?;
+    // One cell has no mean, and its own ratio stands in the table of cells.
+    let found = row.per_cpu_second_ratio.as_ref().filter(|found| found.cells > 1)?;
     let ratio = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
     let (what, cells) = (quantity(view, Quantity::PerCpuSecond), found.cells);
     let hidden = reversed(view, map, row).map_or_else(String::new, |it| format!(" {}", it.text));
