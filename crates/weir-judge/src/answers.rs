@@ -24,30 +24,31 @@ use weir_record::{
     spec::StudySpec,
     study::MissingArm,
     trial::TrialRecord,
-    verdict::Comparison,
 };
 use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, estimate_at, estimate_unpaired};
 
 use crate::{
     cell_trials::CellTrials,
+    equal_rate::{Claim, Witnesses},
     gate::{Gate, TrialState},
     obstacle,
     progress::Progress,
     units::{self, Compared},
 };
 
-/// One answer for each comparison of the specification, in its order.
+/// One answer for each comparison of the specification, in its order. `beside` tells what stands beside the server CPU
+/// of one arm against another's.
 pub(crate) fn all(
     spec: &StudySpec,
     missing: &[MissingArm],
     (gate, cells): (&Gate, &[CellTrials<'_>]),
     progress: &Progress,
-    comparisons: &[Comparison],
+    beside: &dyn Fn(&Side, &Side) -> Option<Witnesses>,
 ) -> Vec<Answer> {
     let judge = Judge { spec, missing, gate, cells };
     let answers = spec.comparisons.iter().map(|asked| judge.answer(asked));
     let mut answers: Vec<Answer> = answers.map(|answer| withheld(answer, progress)).collect();
-    hold_thresholds(&mut answers, comparisons);
+    hold_thresholds(spec, &mut answers, beside);
     answers
 }
 
@@ -61,21 +62,26 @@ pub(crate) fn one(
     Judge { spec, missing, gate, cells }.answer(asked)
 }
 
-/// A threshold on server CPU is held against what its comparison was held against: where other figures contradict that
-/// one, or nothing bears it out, it is not known whether the threshold holds.
-fn hold_thresholds(answers: &mut [Answer], comparisons: &[Comparison]) {
+/// A threshold on server CPU is held against what a verdict on it is held against: where other figures contradict what
+/// it came to, or nothing bears it out, it is not known whether the threshold holds.
+fn hold_thresholds(
+    spec: &StudySpec,
+    answers: &mut [Answer],
+    beside: &dyn Fn(&Side, &Side) -> Option<Witnesses>,
+) {
     for answer in answers.iter_mut().filter(|answer| answer.asked.is_threshold) {
-        let (of, [to]) = (&answer.asked.of, &answer.asked.to[..]) else { continue };
-        let is_same = |it: &&Comparison| {
-            (&it.cell_id, &it.arm, &it.baseline, it.metric) == (&of.cell_id, &of.arm, &to.arm, of.metric)
+        let ComparisonSpec { of, to, goal, .. } = &answer.asked;
+        let ([to], Metric::ServerCpuPerMessage) = (&to[..], of.metric) else { continue };
+        let (Some(goal), Some(outcome), Some(witnesses)) = (*goal, answer.outcome, beside(of, to)) else {
+            continue;
         };
-        let compared = comparisons.iter().find(is_same);
-        let held = compared.filter(|it| it.metric == Metric::ServerCpuPerMessage);
-        let reasons = held.map(|it| it.reasons.iter()).into_iter().flatten();
-        let reasons: Vec<Finding> = reasons.filter(|it| is_of_witness(it)).cloned().collect();
-        if !reasons.is_empty() {
+        let claim = Claim::of_threshold(goal, outcome, spec.equivalence_margin, &witnesses);
+        let held = claim.map(|claim| witnesses.held(&claim)).unwrap_or_default();
+        let against: Vec<Finding> =
+            held.into_iter().filter_map(|(finding, verdict)| verdict.map(|_| finding)).collect();
+        if !against.is_empty() {
             answer.outcome = Some(Outcome::Open);
-            answer.reasons.extend(reasons);
+            answer.reasons.extend(against);
         }
     }
 }
@@ -402,7 +408,7 @@ mod tests {
         let gate = Gate::new(trials);
         let cells = cell_trials::by_role(&spec, &gate, trials);
         let progress = Progress { blocks_done: 16, blocks: 16, blocks_to_repeat: 0, has_near_state: false };
-        all(&spec, missing, (&gate, &cells), &progress, &[]).remove(0)
+        all(&spec, missing, (&gate, &cells), &progress, &|_, _| None).remove(0)
     }
 
     fn answer(asked: ComparisonSpec) -> Answer {

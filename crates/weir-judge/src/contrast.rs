@@ -3,16 +3,21 @@
 //! The means of two sets of cells are geometric, each cell with the same weight. Rounds of different cells share
 //! nothing, so the error is that of all cells, with degrees of freedom by Welch and Satterthwaite. A contrast is a
 //! claim: its p-value is corrected with those of all others (Holm). A cell that may not be compared, or in which the
-//! generator was the limit, bars it: at rates that differ the ratio may be one of the rates.
+//! generator was the limit, bars it: at rates that differ the ratio may be one of the rates. One of server CPU is held
+//! against the same contrast of machine CPU and of CPU with waiting included, as a verdict is against those figures.
 
 use weir_record::{
     contrast::{Contrast, ContrastSpec},
     grid::Difference,
+    metric::Metric,
     spec::StudySpec,
 };
-use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, of_sum};
+use weir_stats::decide::{ALPHA, Bearing, Estimate, UNITS_MIN, bearing, of_sum};
 
 use crate::grid::direction;
+
+/// Figures beside server CPU that must not contradict a contrast of it, where cells have them.
+const BESIDE: [Metric; 2] = [Metric::MachineCpuPerMessage, Metric::ServerCpuWithWaiting];
 
 /// What is known of one cell.
 pub(crate) enum CellEffect {
@@ -22,33 +27,58 @@ pub(crate) enum CellEffect {
     Limited,
     /// An effect that may be compared.
     Known(Estimate),
+    /// Nobody measured it there.
+    Absent,
 }
 
 /// A contrast before the correction.
 pub(crate) struct Draft<'s> {
     asked: &'s ContrastSpec,
     effect: Result<Estimate, Difference>,
+    /// The same contrast of the figures beside it; none where one is not valid.
+    beside: Vec<Option<Estimate>>,
+    margin: f64,
 }
 
 impl<'s> Draft<'s> {
-    /// One for each that the study declares, with what is known of an arm against a baseline in a cell.
-    pub(crate) fn all(spec: &'s StudySpec, known: impl Fn(&ContrastSpec, &str) -> CellEffect) -> Vec<Self> {
-        let of = |asked: &'s ContrastSpec| {
+    /// One for each that the study declares, with what is known of a metric of its arms in a cell.
+    pub(crate) fn all(
+        spec: &'s StudySpec,
+        known: impl Fn(&ContrastSpec, Metric, &str) -> CellEffect,
+    ) -> Vec<Self> {
+        let of_metric = |asked: &ContrastSpec, metric: Metric| {
             let effects = |cells: &[String]| -> Result<Vec<Estimate>, Difference> {
-                let known = |cell: &String| match known(asked, cell) {
+                let known = |cell: &String| match known(asked, metric, cell) {
                     CellEffect::Known(effect) => Ok(effect),
                     CellEffect::Limited => Err(Difference::GeneratorLimited),
-                    CellEffect::Barred => Err(Difference::Invalid),
+                    CellEffect::Barred | CellEffect::Absent => Err(Difference::Invalid),
                 };
                 cells.iter().map(known).collect()
             };
-            let effect = effects(&asked.of).and_then(|of| {
-                let to = effects(&asked.to)?;
-                apart(&of, &to).ok_or(Difference::Invalid)
-            });
-            Draft { asked, effect }
+            let (of, to) = (effects(&asked.of)?, effects(&asked.to)?);
+            apart(&of, &to).ok_or(Difference::Invalid)
         };
-        spec.contrasts.iter().map(of).collect()
+        let is_measured = |asked: &ContrastSpec, metric: Metric| {
+            let mut cells = asked.of.iter().chain(&asked.to);
+            cells.any(|cell| !matches!(known(asked, metric, cell), CellEffect::Absent))
+        };
+        let draft = |asked: &'s ContrastSpec| {
+            let is_of_server = asked.metric == Metric::ServerCpuPerMessage;
+            let beside = BESIDE.into_iter().filter(|metric| is_of_server && is_measured(asked, *metric));
+            Draft {
+                asked,
+                effect: of_metric(asked, asked.metric),
+                beside: beside.map(|metric| of_metric(asked, metric).ok()).collect(),
+                margin: spec.equivalence_margin.ln_1p(),
+            }
+        };
+        spec.contrasts.iter().map(draft).collect()
+    }
+
+    /// Whether nothing beside it may go the other way.
+    fn is_borne_out(&self, effect: &Estimate) -> bool {
+        let supports = |other: &Estimate| bearing(effect.mean, other, self.margin) == Bearing::Supports;
+        self.beside.iter().all(|other| other.as_ref().is_some_and(supports))
     }
 
     /// Its own p-value, where it takes part in the correction.
@@ -61,7 +91,7 @@ impl<'s> Draft<'s> {
         let difference = match (&self.effect, p_value_holm) {
             (Err(barred), _) => *barred,
             (Ok(effect), Some(p_value)) if p_value <= ALPHA && effect.units >= UNITS_MIN => {
-                direction(effect.mean)
+                if self.is_borne_out(effect) { direction(effect.mean) } else { Difference::NotBorneOut }
             }
             (Ok(_), _) => Difference::Undetected,
         };

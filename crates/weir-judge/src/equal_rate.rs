@@ -19,16 +19,19 @@
 
 use weir_record::{
     finding::{Finding, Witness, WitnessBearing, WitnessFigure},
+    goal::{Goal, Outcome},
     metric::{Family, Metric},
     spec::{CellSpec, LoadMode, StudySpec},
     verdict::{Comparison, Verdict},
 };
 use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing, estimate};
 
-/// A verdict that is held against other figures.
+/// What is said of server CPU, to be held against other figures.
 pub(crate) struct Claim {
     /// Log-ratio of the claim; zero for equivalence.
     log: f64,
+    /// Logarithm of the ratio that it is about: zero for a verdict, which is about the baseline.
+    bound: f64,
     margin: f64,
     /// Whether the generator was the limit for a side.
     is_bound: bool,
@@ -43,6 +46,60 @@ pub(crate) struct AtRate {
     pub(crate) effect: Option<Estimate>,
 }
 
+/// Figures beside one of server CPU that could contradict what is said of it.
+#[derive(Default)]
+pub(crate) struct Witnesses {
+    /// CPU of the whole machine, where the cell has it; none inside where it is not valid.
+    pub(crate) machine: Option<Option<Estimate>>,
+    /// With waiting included; stores of before that was recorded have none.
+    pub(crate) waiting: Option<Estimate>,
+    pub(crate) rates: Vec<AtRate>,
+    /// Whether the generator was the limit for a side, so that an equal rate must have been measured.
+    pub(crate) is_bound: bool,
+}
+
+impl Witnesses {
+    /// Those of a comparison in a cell, among all that were made.
+    pub(crate) fn beside(
+        spec: &StudySpec,
+        cell: &CellSpec,
+        comparison: &Comparison,
+        comparisons: &[Comparison],
+    ) -> Self {
+        let same = |it: &&Comparison, metric: Metric| {
+            it.metric == metric && (&it.arm, &it.baseline) == (&comparison.arm, &comparison.baseline)
+        };
+        let effect = |it: &Comparison| {
+            let logs: Vec<f64> = it.ratios.iter().map(|ratio| ratio.ln()).collect();
+            estimate(&logs).filter(|_| it.verdict != Verdict::NotComparable)
+        };
+        let own_cell = |metric: Metric| {
+            comparisons.iter().find(|it| it.cell_id == comparison.cell_id && same(it, metric)).map(effect)
+        };
+        let at_rate = |it: &Comparison| {
+            let other = spec.cells.iter().find(|other| other.id == it.cell_id)?;
+            Some(AtRate { per_second: equal_rate_of(other, cell)?, rounds: other.blocks, effect: effect(it) })
+        };
+        let server = comparisons.iter().filter(|it| same(it, Metric::ServerCpuPerMessage));
+        Self {
+            machine: own_cell(Metric::MachineCpuPerMessage),
+            waiting: own_cell(Metric::ServerCpuWithWaiting).flatten(),
+            rates: server.filter_map(at_rate).collect(),
+            is_bound: comparison.reasons.iter().chain(&comparison.notes).any(is_bound),
+        }
+    }
+
+    /// What each of them says.
+    pub(crate) fn held(&self, claim: &Claim) -> Vec<Held> {
+        let most_rounds = most_rounds(&self.rates);
+        let needs_rate = self.is_bound && self.rates.is_empty();
+        let machine = self.machine.iter().map(|it| claim.held_against(Witness::MachineCpu, it.as_ref()));
+        let waiting = self.waiting.iter().map(|it| claim.held_against(Witness::WaitingCpu, Some(it)));
+        let rates = self.rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
+        machine.chain(waiting).chain(rates).chain(needs_rate.then(without_rate)).collect()
+    }
+}
+
 /// What one figure says, and the verdict in place of the claimed one; `None` when that stands.
 pub(crate) type Held = (Finding, Option<Verdict>);
 
@@ -54,7 +111,24 @@ impl Claim {
             _ => comparison.ratio.map_or(0.0, f64::ln),
         };
         let found = || comparison.reasons.iter().chain(&comparison.notes);
-        Self { log, margin: margin.ln_1p(), is_bound: found().any(is_bound) }
+        Self { log, bound: 0.0, margin: margin.ln_1p(), is_bound: found().any(is_bound) }
+    }
+
+    /// What a threshold came to: that the ratio is below its bound, or above it. None where it came to nothing.
+    pub(crate) fn of_threshold(
+        goal: Goal,
+        outcome: Outcome,
+        margin: f64,
+        witnesses: &Witnesses,
+    ) -> Option<Self> {
+        let (bound, is_below) = match (goal, outcome) {
+            (Goal::AtMost(bound), Outcome::Met) | (Goal::AtLeast(bound), Outcome::Missed) => (bound, true),
+            (Goal::AtMost(bound), Outcome::Missed) | (Goal::AtLeast(bound), Outcome::Met) => (bound, false),
+            _ => return None,
+        };
+        let log = if is_below { -1.0 } else { 1.0 };
+        let bound = (bound > 0.0).then(|| bound.ln())?;
+        Some(Self { log, bound, margin: margin.ln_1p(), is_bound: witnesses.is_bound })
     }
 
     /// Holds it against both arms at one equal rate. Of several rates those that were given most rounds must bear the
@@ -79,7 +153,13 @@ impl Claim {
             interval: (other.low.exp(), other.high.exp()),
             units: u64::try_from(other.units).unwrap_or(u64::MAX),
         };
-        let (bearing, verdict) = match bearing(self.log, other, self.margin) {
+        let from_bound = Estimate {
+            mean: other.mean - self.bound,
+            low: other.low - self.bound,
+            high: other.high - self.bound,
+            ..*other
+        };
+        let (bearing, verdict) = match bearing(self.log, &from_bound, self.margin) {
             Bearing::Supports if other.units >= UNITS_MIN => (WitnessBearing::Supports, None),
             Bearing::Supports | Bearing::Uncertain => {
                 (WitnessBearing::Uncertain, Some(Verdict::Inconclusive))
@@ -96,7 +176,7 @@ fn is_bound(found: &Finding) -> bool {
 }
 
 /// The generator was the limit, and nothing shows both arms at one rate.
-pub(crate) fn without_rate() -> Held {
+fn without_rate() -> Held {
     (Finding::NoEqualRate, Some(Verdict::NotComparable))
 }
 
@@ -152,27 +232,14 @@ fn is_borne_out(
     comparisons: &[Comparison],
 ) -> bool {
     let claim = Claim::of(comparison, spec.equivalence_margin);
-    let same = |it: &&Comparison| {
-        it.metric == Metric::ServerCpuPerMessage
-            && (&it.arm, &it.baseline) == (&comparison.arm, &comparison.baseline)
-    };
-    let at_rate = comparisons.iter().filter(same).filter_map(|it| {
-        let other = spec.cells.iter().find(|other| other.id == it.cell_id)?;
-        let logs: Vec<f64> = it.ratios.iter().map(|ratio| ratio.ln()).collect();
-        Some(AtRate {
-            per_second: equal_rate_of(other, cell)?,
-            rounds: other.blocks,
-            effect: estimate(&logs).filter(|_| it.verdict != Verdict::NotComparable),
-        })
-    });
-    let rates: Vec<AtRate> = at_rate.collect();
+    let rates = Witnesses::beside(spec, cell, comparison, comparisons).rates;
     let most_rounds = most_rounds(&rates);
     let mut held = rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
     !rates.is_empty() && held.all(|(_, verdict)| verdict.is_none())
 }
 
 /// The rounds of the rates that must bear a claim out.
-pub(crate) fn most_rounds(rates: &[AtRate]) -> u32 {
+fn most_rounds(rates: &[AtRate]) -> u32 {
     rates.iter().map(|rate| rate.rounds).max().unwrap_or(0)
 }
 
@@ -186,7 +253,7 @@ mod tests {
     }
 
     fn outcome(claimed: f64, other: Option<Estimate>) -> (Option<Verdict>, Finding) {
-        let claim = Claim { log: claimed.ln(), margin: 1.01_f64.ln(), is_bound: false };
+        let claim = Claim { log: claimed.ln(), bound: 0.0, margin: 1.01_f64.ln(), is_bound: false };
         let (found, verdict) = claim.held_against(Witness::MachineCpu, other.as_ref());
         (verdict, found)
     }
@@ -216,7 +283,7 @@ mod tests {
     #[test]
     fn an_equal_rate_must_bear_equivalence_out_where_the_generator_was_the_limit() {
         let held = |is_bound: bool, effect: Option<Estimate>| {
-            let claim = Claim { log: 0.0, margin: 1.01_f64.ln(), is_bound };
+            let claim = Claim { log: 0.0, bound: 0.0, margin: 1.01_f64.ln(), is_bound };
             claim
                 .held_at(&AtRate { per_second: 1e5, rounds: 66, effect }, 66)
                 .and_then(|(_, verdict)| verdict)
@@ -230,7 +297,7 @@ mod tests {
 
     #[test]
     fn rates_with_few_rounds_may_contradict_and_not_leave_open_what_the_others_bear_out() {
-        let claim = Claim { log: 0.95_f64.ln(), margin: 1.01_f64.ln(), is_bound: true };
+        let claim = Claim { log: 0.95_f64.ln(), bound: 0.0, margin: 1.01_f64.ln(), is_bound: true };
         let held = |rounds: u32, effect: Option<Estimate>| {
             let rate = AtRate { per_second: 1e5, rounds, effect };
             claim.held_at(&rate, 66).map(|(_, verdict)| verdict)
@@ -242,6 +309,31 @@ mod tests {
         assert_eq!(held(14, Some(estimate(1.02, 1.05, 14))), Some(Some(Verdict::NotComparable)));
         assert_eq!(held(66, wide), Some(Some(Verdict::Inconclusive)));
         assert_eq!(held(66, None), Some(Some(Verdict::NotComparable)));
+    }
+
+    #[test]
+    fn what_a_threshold_came_to_is_held_against_figures_on_its_side_of_the_bound() {
+        let held = |outcome: Outcome, effect: Estimate| {
+            let rates = vec![AtRate { per_second: 1e5, rounds: 12, effect: Some(effect) }];
+            let witnesses = Witnesses { rates, is_bound: true, ..Witnesses::default() };
+            let claim =
+                Claim::of_threshold(Goal::AtMost(1.03), outcome, 0.02, &witnesses).expect("it came to one");
+            let held = witnesses.held(&claim);
+            assert_eq!(held.len(), 1);
+            held[0].1
+        };
+        // Wider than equivalence allows, and below the bound all the same.
+        assert_eq!(held(Outcome::Met, estimate(0.978, 1.008, 12)), None);
+        assert_eq!(held(Outcome::Met, estimate(0.95, 1.09, 12)), Some(Verdict::Inconclusive));
+        assert_eq!(held(Outcome::Met, estimate(1.06, 1.09, 12)), Some(Verdict::NotComparable));
+        assert_eq!(held(Outcome::Missed, estimate(1.02, 1.09, 12)), None);
+        assert_eq!(held(Outcome::Missed, estimate(0.97, 1.09, 12)), Some(Verdict::Inconclusive));
+        assert_eq!(held(Outcome::Missed, estimate(0.97, 1.0, 12)), Some(Verdict::NotComparable));
+        let none = Witnesses { is_bound: true, ..Witnesses::default() };
+        assert!(Claim::of_threshold(Goal::AtMost(1.03), Outcome::Open, 0.02, &none).is_none());
+        let claim =
+            Claim::of_threshold(Goal::AtLeast(0.97), Outcome::Met, 0.02, &none).expect("it came to one");
+        assert_eq!(none.held(&claim), [without_rate()]);
     }
 
     #[test]

@@ -29,7 +29,10 @@ use weir_stats::{
     student,
 };
 
-use crate::{equal_rate::is_generator_limited, interaction};
+use crate::{
+    equal_rate::{Claim, Witnesses, is_generator_limited},
+    interaction,
+};
 
 /// Expected share of false ones among the cells that are told to differ.
 pub const FALSE_SHARE_MAX: f64 = 0.05;
@@ -191,7 +194,7 @@ fn of_metric(
                     let place = own.iter().position(is_this)?;
                     let told = match is_finished {
                         false => Told::NothingYet,
-                        true => told(own[place], comparisons),
+                        true => told(spec, cell, own[place], comparisons),
                     };
                     Some(Point::of(cell, own[place], limited[place], adjusted[place], told))
                 })
@@ -220,27 +223,19 @@ enum Told {
     NothingYet,
 }
 
-/// What else was measured may contradict a difference: what the judge held against a claim, and in every cell the CPU
-/// of the whole machine.
-fn told(comparison: &Comparison, comparisons: &[Comparison]) -> Told {
-    let is_its_machine = |it: &&Comparison| {
-        it.metric == Metric::MachineCpuPerMessage
-            && it.cell_id == comparison.cell_id
-            && (&it.arm, &it.baseline) == (&comparison.arm, &comparison.baseline)
-    };
-    let goes_other_way = |machine: &Comparison| match (machine.interval, comparison.ratio) {
-        (Some((low, high)), Some(ratio)) => (ratio < 1.0 && low > 1.0) || (ratio > 1.0 && high < 1.0),
-        _ => false,
-    };
-    let is_cpu = comparison.metric == Metric::ServerCpuPerMessage;
-    let is_contradicted = is_cpu && comparisons.iter().filter(is_its_machine).any(goes_other_way);
+/// A difference is told where a claim of it would stand: held against the CPU of the whole machine, against that with
+/// waiting included, and against equal rates where there are some. What a claim was held against, the judge has told.
+fn told(spec: &StudySpec, cell: &CellSpec, comparison: &Comparison, comparisons: &[Comparison]) -> Told {
     let p_value = comparison.p_value_holm.or(comparison.p_value);
-    match comparison.reasons.is_empty() {
-        true if is_contradicted => Told::Doubt,
-        true => Told::Direction,
-        false if p_value.is_some_and(|p_value| p_value <= ALPHA) => Told::Doubt,
-        false => Told::Nothing,
+    if !comparison.reasons.is_empty() {
+        return if p_value.is_some_and(|p_value| p_value <= ALPHA) { Told::Doubt } else { Told::Nothing };
     }
+    if comparison.metric != Metric::ServerCpuPerMessage {
+        return Told::Direction;
+    }
+    let claim = Claim::of(comparison, spec.equivalence_margin);
+    let held = Witnesses::beside(spec, cell, comparison, comparisons).held(&claim);
+    if held.iter().all(|(_, verdict)| verdict.is_none()) { Told::Direction } else { Told::Doubt }
 }
 
 /// p-values corrected for all of which something may be told; of the others, and of too few units, there is none.

@@ -12,9 +12,9 @@
 //!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
 //!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells claim nothing. The baseline against
 //!    itself is a check beside, and no second test.
-//! 4. A verdict on server CPU stands only if machine CPU, server CPU with waiting included, and both arms at one equal
-//!    rate, are known not to go the other way by more than the margin (`equal_rate`). No verdict comes from an
-//!    unfinished schedule.
+//! 4. A verdict on server CPU stands only if machine CPU, server CPU with waiting included, and both arms at every
+//!    equal rate that was measured (one at least, where the generator was the limit), are known not to go the other
+//!    way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
 //!    two other arms is set beside a comparison of these two, in its cell and in the open-loop cells of the same shape.
 //!    The noise floor is always that of the first arm, the only one that runs twice in a block.
@@ -29,7 +29,8 @@ use std::collections::BTreeSet;
 use weir_record::{
     SCHEMA_VERSION,
     contrast::{Contrast, ContrastSpec},
-    finding::{Finding, MessageKind, UnitKind, Witness},
+    finding::{Finding, MessageKind, UnitKind},
+    goal::Side,
     machine::Fingerprint,
     metric::{self, Family, Metric, MetricRow, Part, Scale},
     spec::{CellRole, CellSpec, StudySpec},
@@ -48,7 +49,7 @@ use crate::{
     cell_trials::{self, CellTrials},
     check, connection_costs,
     contrast::{self, CellEffect},
-    equal_rate::{self, AtRate, equal_rate_of},
+    equal_rate::{AtRate, Claim, Witnesses, equal_rate_of},
     evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
     grid, guidance, latency_map, listening, obstacle, overview,
@@ -90,7 +91,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let primary = primary(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
-    let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &comparisons);
+    let beside = |of: &Side, to: &Side| beside(&cells, &drafts, of, to);
+    let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &beside);
     let cpus_allowed = judged.fingerprint.cpus_allowed.len();
     let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
@@ -427,7 +429,8 @@ impl Draft {
 
 /// Holm over the claims, then a verdict for each comparison and each contrast.
 fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> (Vec<Comparison>, Vec<Contrast>) {
-    let contrasts = contrast::Draft::all(spec, |asked, cell_id| effect_in(drafts, asked, cell_id));
+    let contrasts =
+        contrast::Draft::all(spec, |asked, metric, cell_id| effect_in(drafts, (asked, metric), cell_id));
     let claims: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_claim()).collect();
     let own = claims.iter().filter_map(|index| drafts[*index].comparison.p_value);
     let p_values: Vec<f64> = own.chain(contrasts.iter().filter_map(contrast::Draft::p_value)).collect();
@@ -443,17 +446,19 @@ fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> (Vec<Comparison>, Vec<C
     (drafts.iter().map(|draft| decided(spec, draft)).collect(), contrasts)
 }
 
-/// What a contrast finds in a cell.
-fn effect_in(drafts: &[Draft], asked: &ContrastSpec, cell_id: &str) -> CellEffect {
+/// What a contrast finds of a metric in a cell.
+fn effect_in(drafts: &[Draft], (asked, metric): (&ContrastSpec, Metric), cell_id: &str) -> CellEffect {
     let is_it = |draft: &&Draft| {
         let it = &draft.comparison;
-        it.cell_id == cell_id
-            && (&it.arm, &it.baseline, it.metric) == (&asked.arm, &asked.baseline, asked.metric)
+        it.cell_id == cell_id && (&it.arm, &it.baseline, it.metric) == (&asked.arm, &asked.baseline, metric)
     };
     match drafts.iter().find(is_it) {
-        Some(draft) if !draft.bounds.is_empty() => CellEffect::Limited,
+        Some(draft) if !draft.bounds.is_empty() && metric == asked.metric => CellEffect::Limited,
         Some(draft) if draft.is_open() => draft.effect.map_or(CellEffect::Barred, CellEffect::Known),
-        _ => CellEffect::Barred,
+        // Stores of before waiting was recorded have none.
+        Some(draft) if draft.effect.is_none() && metric == Metric::ServerCpuWithWaiting => CellEffect::Absent,
+        Some(_) => CellEffect::Barred,
+        None => CellEffect::Absent,
     }
 }
 
@@ -533,50 +538,54 @@ fn confirm_server_cpu(
     drafts: &[Draft],
     comparisons: &mut [Comparison],
 ) {
-    for index in 0..drafts.len() {
-        let draft = &drafts[index];
-        let is_decided =
-            |it: &Comparison| matches!(it.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent);
-        if draft.comparison.metric != Metric::ServerCpuPerMessage || !is_decided(&comparisons[index]) {
+    for (comparison, draft) in comparisons.iter_mut().zip(drafts) {
+        let is_decided = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent);
+        if draft.comparison.metric != Metric::ServerCpuPerMessage || !is_decided {
             continue;
         }
-        let same = |other: &&Draft, metric: Metric| {
-            let (one, two) = (&draft.comparison, &other.comparison);
-            two.metric == metric && (&two.arm, &two.baseline) == (&one.arm, &one.baseline)
-        };
-        let own_cell = |metric: Metric| {
-            drafts.iter().filter(move |other| other.cell == draft.cell && same(other, metric))
-        };
-        let shape = cells[draft.cell].spec;
-        let at_rate = drafts.iter().filter(|other| same(other, Metric::ServerCpuPerMessage));
-        let effect = |other: &Draft| other.effect.filter(|_| other.is_open());
-        let rate = |other: &Draft| {
-            let cell = cells[other.cell].spec;
-            let per_second = equal_rate_of(cell, shape)?;
-            Some(AtRate { per_second, rounds: cell.blocks, effect: effect(other) })
-        };
-        let rates: Vec<AtRate> = at_rate.filter_map(rate).collect();
-        let most_rounds = equal_rate::most_rounds(&rates);
-        let claim = equal_rate::Claim::of(&comparisons[index], spec.equivalence_margin);
-        let needs_rate = !draft.bounds.is_empty() && rates.is_empty();
-        let machine = own_cell(Metric::MachineCpuPerMessage)
-            .map(|other| claim.held_against(Witness::MachineCpu, effect(other).as_ref()));
-        // Stores of before waiting was recorded have none.
-        let waiting = own_cell(Metric::ServerCpuWithWaiting).filter_map(effect);
-        let held: Vec<equal_rate::Held> = machine
-            .chain(waiting.map(|other| claim.held_against(Witness::WaitingCpu, Some(&other))))
-            .chain(rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds)))
-            .chain(needs_rate.then(equal_rate::without_rate))
-            .collect();
-        for (finding, verdict) in held {
+        let claim = Claim::of(comparison, spec.equivalence_margin);
+        for (finding, verdict) in witnesses(cells, drafts, draft).held(&claim) {
             match verdict {
-                None => comparisons[index].notes.push(finding),
+                None => comparison.notes.push(finding),
                 Some(verdict) => {
-                    comparisons[index].reasons.push(finding);
-                    comparisons[index].verdict = verdict;
+                    comparison.reasons.push(finding);
+                    comparison.verdict = verdict;
                 }
             }
         }
+    }
+}
+
+/// What stands beside the server CPU of one arm against another's.
+fn beside(cells: &[CellTrials<'_>], drafts: &[Draft], of: &Side, to: &Side) -> Option<Witnesses> {
+    let is_it = |draft: &&Draft| {
+        let it = &draft.comparison;
+        (&it.cell_id, &it.arm, &it.baseline, it.metric) == (&of.cell_id, &of.arm, &to.arm, of.metric)
+    };
+    drafts.iter().find(is_it).map(|draft| witnesses(cells, drafts, draft))
+}
+
+/// What stands beside a comparison of server CPU.
+fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witnesses {
+    let same = |other: &&Draft, metric: Metric| {
+        let (one, two) = (&draft.comparison, &other.comparison);
+        two.metric == metric && (&two.arm, &two.baseline) == (&one.arm, &one.baseline)
+    };
+    let own_cell =
+        |metric: Metric| drafts.iter().find(|other| other.cell == draft.cell && same(other, metric));
+    let effect = |other: &Draft| other.effect.filter(|_| other.is_open());
+    let shape = cells[draft.cell].spec;
+    let rate = |other: &Draft| {
+        let cell = cells[other.cell].spec;
+        let per_second = equal_rate_of(cell, shape)?;
+        Some(AtRate { per_second, rounds: cell.blocks, effect: effect(other) })
+    };
+    let at_rate = drafts.iter().filter(|other| same(other, Metric::ServerCpuPerMessage));
+    Witnesses {
+        machine: own_cell(Metric::MachineCpuPerMessage).map(effect),
+        waiting: own_cell(Metric::ServerCpuWithWaiting).and_then(effect),
+        rates: at_rate.filter_map(rate).collect(),
+        is_bound: !draft.bounds.is_empty(),
     }
 }
 

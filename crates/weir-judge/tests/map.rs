@@ -8,7 +8,6 @@ mod replayed;
 mod replayed_map;
 
 use replayed::{Round, rounds};
-use replayed_map::trials;
 use weir_judge::judge::judged;
 use weir_record::{
     contrast::ContrastSpec,
@@ -27,6 +26,21 @@ const ROUNDS: u32 = 30;
 
 fn spec(depths: &[u32]) -> StudySpec {
     replayed_map::spec(ROUNDS, &CONNECTIONS, &WORKERS, depths)
+}
+
+/// What runs on a machine that drifts: everything slows down by a fifth and recovers, and from half of the session on
+/// another program costs a tenth more.
+fn trials(
+    spec: &StudySpec,
+    recorded: &[Round],
+    effect: impl Fn(&CellSpec) -> f64,
+    seed: u64,
+) -> Vec<TrialRecord> {
+    let slow = |share: f64| {
+        let by_another = if share >= 0.5 { 0.1 } else { 0.0 };
+        1.0 + 0.2 * (std::f64::consts::PI * share).sin() + by_another
+    };
+    replayed_map::trials(spec, recorded, effect, slow, seed)
 }
 
 /// A study in which the second arm costs so much more in each cell.
@@ -62,7 +76,7 @@ fn few_of_the_cells_that_are_called_do_not_differ_and_most_that_differ_are_calle
             match cell.difference {
                 Difference::More => (called, found[kind]) = (called + 1, found[kind] + 1),
                 Difference::Less => called += 1,
-                Difference::Undetected => continue,
+                Difference::Undetected | Difference::NotBorneOut => continue,
                 _ => panic!("{cell:?}"),
             }
             wrong += u32::from(effects[kind] == 0.0 || cell.difference == Difference::Less);
@@ -140,6 +154,11 @@ fn a_declared_contrast_is_a_claim_that_the_generator_bars() {
     assert_eq!((found.difference, none.difference), (Difference::More, Difference::Undetected));
     assert!(found.ratio.is_some_and(|ratio| (ratio / 1.1 - 1.0).abs() < 0.02), "{found:?}");
     assert!(found.p_value_holm >= found.p_value && none.p_value_holm >= none.p_value, "{found:?} {none:?}");
+    let mut other_way = trials.clone();
+    let dearer = |trial: &&mut TrialRecord| trial.arm == "uring" && cells(&[8, 16]).contains(&trial.cell_id);
+    let slices = other_way.iter_mut().filter(dearer).flat_map(|trial| &mut trial.slices);
+    slices.for_each(|slice| slice.machine_cpu_ns /= 2);
+    assert_eq!(judged(&spec, &other_way).contrasts[0].difference, Difference::NotBorneOut);
     limit(&mut trials, "c1-d1-w16");
     let [limited, free] = &judged(&spec, &trials).contrasts[..] else { panic!("two are declared") };
     assert_eq!((limited.difference, limited.ratio), (Difference::GeneratorLimited, None));
@@ -373,6 +392,25 @@ fn a_difference_that_the_machine_contradicts_is_neither_told_nor_undetected() {
         (region.cells.as_slice(), region.ratio, region.detectable),
         (&[doubted.id.clone()][..], None, None)
     );
+}
+
+#[test]
+fn a_difference_that_waiting_turns_round_is_not_told() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    let mut trials = trials(&spec, &recorded, |_| -0.2, 53);
+    let doubted = spec.cells.iter().find(|cell| cell.role == CellRole::Exploratory).expect("there is one");
+    // It works while others have their turn, more than it saves in its own.
+    for trial in &mut trials {
+        let works = trial.cell_id == doubted.id && trial.arm == "uring";
+        for slice in &mut trial.slices {
+            (slice.waiting_ns, slice.waiting_cpu_ns) = (100_000_000, if works { 40_000_000 } else { 0 });
+        }
+    }
+    let result = judged(&spec, &trials);
+    let cell =
+        of_cpu(&result).cells.iter().find(|cell| cell.cell_id == doubted.id).expect("it is on the map");
+    assert_eq!(cell.difference, Difference::NotBorneOut);
+    assert_eq!(advice(&result).less, 29);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn spec() -> StudySpec {
 }
 
 fn trials(spec: &StudySpec, effect: impl Fn(&CellSpec) -> f64) -> Vec<TrialRecord> {
-    replayed_map::trials(spec, &rounds(), effect, 19)
+    replayed_map::trials(spec, &rounds(), effect, |_| 1.0, 19)
 }
 
 fn overview(spec: &StudySpec, trials: &[TrialRecord]) -> Overview {

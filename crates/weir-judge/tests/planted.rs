@@ -33,7 +33,7 @@ fn spec() -> StudySpec {
 
 /// Recorded rounds in which the server uses a quarter of a CPU.
 fn trials(spec: &StudySpec, effect: impl Fn(&CellSpec) -> f64, seed: u64) -> Vec<TrialRecord> {
-    let mut trials = replayed_map::trials(spec, &rounds(), effect, seed);
+    let mut trials = replayed_map::trials(spec, &rounds(), effect, |_| 1.0, seed);
     for slice in trials.iter_mut().flat_map(|trial| &mut trial.slices) {
         slice.length_ns = 4 * slice.server_cpu_ns;
     }

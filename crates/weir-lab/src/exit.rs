@@ -1,7 +1,7 @@
 //! What a session's end, or a comparison of two runs, means to a script: the documented exit codes.
 
 use weir_record::{
-    finding::Finding,
+    finding::{Finding, WitnessBearing},
     goal::{Answer, Outcome},
     run_pair::RunPair,
     study::StudyResult,
@@ -87,8 +87,14 @@ impl ExitCode {
     /// Code of a threshold; of a goal there is none. An interval that includes the bound is one thing, answers that
     /// were wrong or a schedule that was cut are another.
     fn of_threshold(answer: &Answer) -> Option<Self> {
-        let is_width =
-            |reason: &Finding| matches!(reason, Finding::IncludesBound { .. } | Finding::TooFewUnits { .. });
+        let is_width = |reason: &Finding| {
+            matches!(
+                reason,
+                Finding::IncludesBound { .. }
+                    | Finding::TooFewUnits { .. }
+                    | Finding::Witness { bearing: WitnessBearing::Uncertain, .. }
+            )
+        };
         let code = match answer.outcome? {
             Outcome::Met => Self::Decided,
             Outcome::Missed => Self::Threshold,
@@ -118,7 +124,7 @@ fn is_wrong_folder(error: &StoreError) -> bool {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        finding::Witness,
+        finding::{Witness, WitnessFigure},
         goal::{AnswerScale, ComparisonSpec, Goal, Side},
         metric::Metric,
     };
@@ -148,6 +154,12 @@ mod tests {
         assert_eq!(code(Outcome::Missed, Vec::new()), Some(ExitCode::Threshold));
         let wide = vec![Finding::IncludesBound { bound: 1.03 }];
         assert_eq!(code(Outcome::Open, wide), Some(ExitCode::Inconclusive));
+        let held = |bearing: WitnessBearing| {
+            let seen = WitnessFigure { ratio: 1.02, interval: (0.97, 1.07), units: 12 };
+            vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }]
+        };
+        assert_eq!(code(Outcome::Open, held(WitnessBearing::Uncertain)), Some(ExitCode::Inconclusive));
+        assert_eq!(code(Outcome::Open, held(WitnessBearing::Contradicts)), Some(ExitCode::NotComparable));
         let others = [
             Finding::NoUnitLeft,
             Finding::Unfinished { blocks_done: 3, blocks: 12 },

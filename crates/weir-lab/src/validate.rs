@@ -131,7 +131,11 @@ fn decidable(spec: &StudySpec) -> Result<(), SpecError> {
         units as usize >= UNITS_MIN
             && deviations_found(units, claims).is_some_and(|found| found <= DEVIATIONS_MAX)
     };
-    let of_claims = spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory);
+    let is_contrasted = |cell: &CellSpec| {
+        spec.contrasts.iter().any(|it| it.of.contains(&cell.id) || it.to.contains(&cell.id))
+    };
+    let is_claimed = |cell: &&CellSpec| cell.role != CellRole::Exploratory || is_contrasted(cell);
+    let of_claims = spec.cells.iter().filter(is_claimed);
     let Some(cell) = of_claims.into_iter().find(|cell| !decides(cell.blocks)) else { return Ok(()) };
     let unit = if cell.alternation.is_some() { "rounds" } else { "blocks" };
     let range = Level::Blocks.range();

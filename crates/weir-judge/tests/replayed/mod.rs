@@ -36,19 +36,19 @@ fn trial(
     block: u32,
     (arm, repeat): (&str, bool),
     round: &Round,
-    costs: &[f64],
+    [costs, generator]: [&[f64]; 2],
 ) -> TrialRecord {
     let reading =
         |round_trip_ns| CrossCoreReading { cpu_a: 0, cpu_b: 1, round_trip_ns, ..CrossCoreReading::default() };
-    let slice = |(permutation, cost): (u32, &f64)| SliceRecord {
+    let slice = |(permutation, (cost, of_generator)): (u32, (&f64, &f64))| SliceRecord {
         permutation,
         length_ns: 25_000_000,
         messages: 1_000,
         server_cpu_ns: (1_000.0 * cost) as u64,
-        machine_cpu_ns: (2_000.0 * cost) as u64,
+        machine_cpu_ns: (1_000.0 * (cost + of_generator)) as u64,
         ..SliceRecord::default()
     };
-    let slices: Vec<SliceRecord> = (0..).zip(costs).map(slice).collect();
+    let slices: Vec<SliceRecord> = (0..).zip(costs.iter().zip(generator)).map(slice).collect();
     let load = LoadReport {
         messages: 1_000 * slices.len() as u64,
         message_bytes: 64,
@@ -76,7 +76,8 @@ fn trial(
 
 /// The three trials of a round in which the arm costs this much more than the baseline. Which of the three runs is the
 /// arm is drawn: they are the same program, so that every draw is as good as the one that happened. The effect is
-/// planted as nanoseconds: a share of what the same round's baseline took.
+/// planted as nanoseconds: a share of what the same round's baseline took. A run's generator costs what another of the
+/// round's runs did, last slice first, and the effect: machine CPU scatters by itself.
 pub fn planted(
     cell_id: &str,
     block: u32,
@@ -90,10 +91,11 @@ pub fn planted(
     let [one, other, own] = labels.map(|run| &round.runs[run]);
     let both: Vec<f64> = one.iter().chain(other).copied().collect();
     let extra_ns = effect * median(&both).expect("there are slices");
-    let dearer: Vec<f64> = own.iter().map(|cost| cost + extra_ns).collect();
+    let more = |costs: &[f64]| -> Vec<f64> { costs.iter().map(|cost| cost + extra_ns).collect() };
+    let reversed = |costs: &[f64]| -> Vec<f64> { costs.iter().rev().copied().collect() };
     [
-        trial(cell_id, block, (baseline, false), round, one),
-        trial(cell_id, block, (baseline, true), round, other),
-        trial(cell_id, block, (arm, false), round, &dearer),
+        trial(cell_id, block, (baseline, false), round, [one, &reversed(other)]),
+        trial(cell_id, block, (baseline, true), round, [other, &reversed(own)]),
+        trial(cell_id, block, (arm, false), round, [&more(own), &more(&reversed(one))]),
     ]
 }

@@ -35,21 +35,27 @@ pub fn spec(rounds: u32, connections: &[u32], workers: &[u32], depths: &[u32]) -
 }
 
 /// The trials of a study in which the second arm costs so much more in each cell. Neighbouring rounds are those of
-/// neighbouring cells, from a place on that the seed draws.
+/// neighbouring cells, from a place on that the seed draws. `slow` is how much longer everything takes at a share of
+/// the session.
 pub fn trials(
     spec: &StudySpec,
     recorded: &[Round],
     effect: impl Fn(&CellSpec) -> f64,
+    slow: impl Fn(f64) -> f64,
     seed: u64,
 ) -> Vec<TrialRecord> {
     let mut random = Random::seeded(seed);
     let mut at = random.below(recorded.len() as u64) as usize;
     let mut trials: Vec<TrialRecord> = Vec::new();
+    let length = spec.cells.len() * spec.cells[0].blocks as usize;
     for block in 0..spec.cells[0].blocks {
         for cell in &spec.cells {
+            let slow = slow((trials.len() / 3) as f64 / length as f64);
             let round = &recorded[at % recorded.len()];
+            let runs = round.runs.each_ref().map(|run| run.iter().map(|cost| cost * slow).collect());
+            let round = Round { runs, ..*round };
             at += 1;
-            trials.extend(planted(&cell.id, block, ["epoll", "uring"], round, effect(cell), &mut random));
+            trials.extend(planted(&cell.id, block, ["epoll", "uring"], &round, effect(cell), &mut random));
         }
     }
     trials
