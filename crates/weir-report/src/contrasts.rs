@@ -12,9 +12,6 @@ use crate::{
     words::Word,
 };
 
-/// Most cells of a side that are named.
-const CELLS_SHOWN: usize = 3;
-
 const TITLE: [&str; 3] = ["Declared contrasts", "사전 선언한 대비", "预先声明的对比"];
 
 const HELP: [&str; 3] = [
@@ -80,10 +77,7 @@ fn side(view: &View<'_>, own: &[String], other: &[String]) -> String {
             told.push(apart);
         }
     }
-    let further = told.len().saturating_sub(CELLS_SHOWN);
-    told.truncate(CELLS_SHOWN);
-    let named = told.join("; ");
-    if further > 0 { format!("{named} (+{further})") } else { named }
+    format::few(told)
 }
 
 fn table(view: &View<'_>, all: &[Contrast]) -> Table {

@@ -187,6 +187,17 @@ pub(crate) fn probability(p: Option<f64>) -> String {
     }
 }
 
+/// So many names stand in a row before the rest is counted.
+const NAMES_SHOWN: usize = 3;
+
+/// The first of several names, and how many further ones there are.
+pub(crate) fn few(mut names: Vec<String>) -> String {
+    let further = names.len().saturating_sub(NAMES_SHOWN);
+    names.truncate(NAMES_SHOWN);
+    let named = names.join("; ");
+    if further > 0 { format!("{named} (+{further})") } else { named }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,7 +41,7 @@ fn cells(view: &View<'_>, best: &[BestCell], theirs: Option<&PublishedTable>) ->
             quantity(view, it.quantity),
             it.arm.clone(),
             view.cell_label(&it.cell_id),
-            if ties.is_empty() { ABSENT.to_owned() } else { ties.join("; ") },
+            if ties.is_empty() { ABSENT.to_owned() } else { format::few(ties) },
             format!("{bound}{}", figure(Some(it.figure), format::grouped)),
             it.success.map_or_else(|| ABSENT.to_owned(), share),
         ];
