@@ -10,7 +10,8 @@
 //! Where the generator was the limit the arms run at rates of their own, and CPU for each message falls as the rate
 //! grows, because more is found waiting at each look. Such a cell has its ratio and no direction, unless an equal rate
 //! bears it out; it is in no mean and in no crossing, and is counted beside them. That is the rule of claims: a map
-//! must not say more softly what a verdict may not say.
+//! must not say more softly what a verdict may not say. Where cells have an equal rate each, those are a map of their
+//! own.
 
 use std::{
     cmp::Reverse,
@@ -59,7 +60,7 @@ const STEPS: u32 = 400;
 ///
 /// Nothing is told to differ before the schedule is finished: whoever looks again and again finds something.
 pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: bool) -> Vec<Grid> {
-    let groups = groups(spec);
+    let groups: Vec<Group<'_>> = groups(spec).into_iter().chain(at_equal_rates(spec)).collect();
     let of = |metric: &Metric| of_metric(*metric, spec, &groups, comparisons, is_finished);
     METRICS.iter().flat_map(of).collect()
 }
@@ -72,8 +73,24 @@ pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: boo
 /// the same levels; each such set, the largest first and of two as large the one with the shorter slices, joins the
 /// first map on which none of its cells finds its own levels, or is a map of its own.
 pub(crate) fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
+    grouped(spec, |cell| cell.load == LoadMode::Closed)
+}
+
+/// The same of cells in open loop at one share of what their slowest arm can do: the share that most cells have. At
+/// others there are ladders of a few.
+fn at_equal_rates(spec: &StudySpec) -> Vec<Group<'_>> {
+    let share = |cell: &CellSpec| match cell.load.without_rate() {
+        LoadMode::OpenShare { share, .. } => Some(share),
+        _ => None,
+    };
+    let with = |wanted: f64| spec.cells.iter().filter(|cell| share(cell) == Some(wanted)).count();
+    let most = spec.cells.iter().filter_map(share).max_by_key(|share| with(*share));
+    most.map_or_else(Vec::new, |most| grouped(spec, |cell| share(cell) == Some(most)))
+}
+
+fn grouped(spec: &StudySpec, is_meant: impl Fn(&CellSpec) -> bool) -> Vec<Group<'_>> {
     let place = |cell: &CellSpec| spec.cells.iter().position(|own| own.id == cell.id);
-    let mut cells: Vec<&CellSpec> = spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed).collect();
+    let mut cells: Vec<&CellSpec> = spec.cells.iter().filter(|cell| is_meant(cell)).collect();
     cells.sort_by_key(|cell| (slice_ns(cell), &cell.id));
     let mut alike: Vec<Group<'_>> = Vec::new();
     for cell in cells {
@@ -148,6 +165,7 @@ fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
         depth: 0,
         message_bytes: 0,
         server_cpus: Vec::new(),
+        load: cell.load.without_rate(),
         blocks: 0,
         window_ns: 0,
         warmup_ns_max: 0,

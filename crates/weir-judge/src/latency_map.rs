@@ -162,7 +162,11 @@ mod tests {
     fn cell(base: &CellSpec, percent: u32) -> CellSpec {
         let load = match percent {
             0 => LoadMode::Closed,
-            _ => LoadMode::Open { rate_per_second: CAPACITY * f64::from(percent) / 100.0, poisson: true },
+            _ => LoadMode::Open {
+                rate_per_second: CAPACITY * f64::from(percent) / 100.0,
+                poisson: true,
+                share: None,
+            },
         };
         CellSpec { id: format!("c100-{percent}"), load, ..base.clone() }
     }

@@ -247,7 +247,7 @@ mod tests {
         let second = CellSpec { id: "c5".to_owned(), role: CellRole::Confirmatory, ..spec.cells[0].clone() };
         let third = CellSpec { id: "c6".to_owned(), role: CellRole::Exploratory, ..spec.cells[0].clone() };
         spec.cells.splice(0..0, [third, second]);
-        spec.cells[1].load = LoadMode::Open { rate_per_second: 1.0, poisson: true };
+        spec.cells[1].load = LoadMode::Open { rate_per_second: 1.0, poisson: true, share: None };
         let told = expected(&spec, &[]);
         let cells: Vec<&str> = told.iter().map(|it| it.cell_id.as_str()).collect();
         assert_eq!(cells, ["c100-d1-m64-closed", "c100-d1-m64-closed", "c5", "c5"]);

@@ -297,7 +297,7 @@ fn an_equal_rate_that_bears_it_out_gives_a_limited_cell_its_direction_back() {
     let closed = spec.cells.iter().find(|cell| cell.id == "c1000-d1-w1").expect("it is one").clone();
     spec.cells.push(CellSpec {
         id: "c1000-d1-w1-open".to_owned(),
-        load: LoadMode::Open { rate_per_second: 5000.0, poisson: true },
+        load: LoadMode::Open { rate_per_second: 5000.0, poisson: true, share: None },
         ..closed
     });
     let at_rate = |effect_at_rate: f64| {
@@ -392,6 +392,34 @@ fn a_difference_that_the_machine_contradicts_is_neither_told_nor_undetected() {
         (region.cells.as_slice(), region.ratio, region.detectable),
         (&[doubted.id.clone()][..], None, None)
     );
+}
+
+#[test]
+fn cells_at_equal_rates_are_a_map_of_their_own_and_bear_out_what_the_generator_limits() {
+    let (mut spec, recorded) = (spec(&[1]), rounds());
+    let at_rate = |cell: &CellSpec| CellSpec {
+        id: format!("{}-open60pct", cell.id),
+        role: CellRole::Exploratory,
+        load: LoadMode::Open {
+            rate_per_second: 1_000.0 + f64::from(cell.connections),
+            poisson: true,
+            share: Some(0.6),
+        },
+        ..cell.clone()
+    };
+    let closed: Vec<CellSpec> = spec.cells.clone();
+    spec.cells.extend(closed.iter().map(at_rate));
+    let mut trials = trials(&spec, &recorded, |_| -0.2, 67);
+    closed.iter().for_each(|cell| limit(&mut trials, &cell.id));
+    let result = judged(&spec, &trials);
+    let of_cpu: Vec<&Grid> =
+        result.grids.iter().filter(|grid| grid.metric == Metric::ServerCpuPerMessage).collect();
+    let [as_fast, at_rates] = &of_cpu[..] else { panic!("two maps: {}", of_cpu.len()) };
+    assert_eq!((as_fast.map, at_rates.map, at_rates.factors.len()), (0, 1, 2));
+    for grid in [as_fast, at_rates] {
+        assert!(grid.cells.len() == 30 && grid.cells_left_out == 0, "{grid:?}");
+        assert!(grid.cells.iter().all(|cell| cell.difference == Difference::Less), "{grid:?}");
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn with_rate() -> StudySpec {
     let at_rate = CellSpec {
         id: "equal-rate".to_owned(),
         role: CellRole::Exploratory,
-        load: LoadMode::Open { rate_per_second: 80_000.0, poisson: true },
+        load: LoadMode::Open { rate_per_second: 80_000.0, poisson: true, share: None },
         blocks: RATE_ROUNDS,
         ..spec.cells[0].clone()
     };

@@ -96,7 +96,7 @@ pub(crate) fn fix_rates(spec: &mut StudySpec, index: usize, capacity: f64) -> Ve
     let fix = |cell: &mut CellSpec| {
         let LoadMode::OpenShare { share, poisson } = cell.load else { return None };
         let rate_per_second = (capacity * share).floor().max(1.0);
-        cell.load = LoadMode::Open { rate_per_second, poisson };
+        cell.load = LoadMode::Open { rate_per_second, poisson, share: Some(share) };
         Some((cell.id.clone(), rate_per_second))
     };
     alike.filter_map(fix).collect()
@@ -158,7 +158,7 @@ mod tests {
         let rounds: Vec<u32> = spec.cells.iter().map(|cell| rounds_of(&spec, cell)).collect();
         assert_eq!(rounds, [0, 2, 0, 1]);
         // The first rate is fixed; a session that goes on from here finds the same pilot.
-        spec.cells[1].load = LoadMode::Open { rate_per_second: 50_000.0, poisson: true };
+        spec.cells[1].load = LoadMode::Open { rate_per_second: 50_000.0, poisson: true, share: None };
         assert_eq!(Pilot::of(&spec, 2).cell.id, "open-0-pilot");
         assert_eq!(Pilot::of(&spec, 2).planned, PlannedBlock { cell: 1, block: 0 });
     }
@@ -214,7 +214,10 @@ mod tests {
         spec.cells[2].connections = 10;
         let fixed = fix_rates(&mut spec, 1, 1_000.5);
         assert_eq!(fixed, [("open-0".to_owned(), 500.0), ("open-2".to_owned(), 900.0)]);
-        assert_eq!(spec.cells[3].load, LoadMode::Open { rate_per_second: 900.0, poisson: true });
+        assert_eq!(
+            spec.cells[3].load,
+            LoadMode::Open { rate_per_second: 900.0, poisson: true, share: Some(0.9) }
+        );
         assert_eq!(
             fix_rates(&mut spec, 2, 1_000.0),
             [("open-1".to_owned(), 700.0)],

@@ -21,7 +21,8 @@ pub enum GridFactor {
     ServerCpus,
 }
 
-/// One arm against the baseline by one metric, over cells in closed loop that differ in these factors alone.
+/// One arm against the baseline by one metric, over cells that differ in these factors alone: in closed loop, or each
+/// at one rate for all arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Grid {
     /// Which map of the study it is of, from 0: cells that differ in more than levels are of several.

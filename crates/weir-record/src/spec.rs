@@ -18,6 +18,10 @@ use crate::{
     verdict::Metric,
 };
 
+mod evidence_plan;
+
+pub use evidence_plan::EvidencePlan;
+
 /// A whole study, resolved: nothing in it depends on a default that could change later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StudySpec {
@@ -396,37 +400,6 @@ pub struct Alternation {
     pub evidence: Option<EvidencePlan>,
 }
 
-/// How much evidence a cell gives: in each of its first rounds every arm has pairs of further slices, one that is
-/// observed by all that can be had and one by its clocks alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct EvidencePlan {
-    /// Rounds that have them, spread evenly over those of the cell.
-    pub rounds: u32,
-    /// How long messages are started in one.
-    pub slice_ns: u64,
-    /// Pairs of each arm in such a round. A round is one value however many it has; more of them make it steadier.
-    #[serde(default = "one_pair", skip_serializing_if = "is_one_pair")]
-    pub pairs: u32,
-    /// Whether every arm has further ones in each of these rounds, in which fewer groups of programs look, so that
-    /// the cost of each group can be told.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_group: bool,
-    /// Whether every arm has one more in the first of these rounds, under `strace`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub strace: bool,
-}
-
-impl EvidencePlan {
-    /// Which of the rounds with evidence a cell's block is, from 0; `None` where it has none. The first rounds of many
-    /// have none, so that a running estimate comes early, and the machine is observed over the whole study.
-    pub fn place(&self, block: u32, blocks: u32) -> Option<u32> {
-        let rounds = u64::from(self.rounds.min(blocks));
-        let up_to = |block: u64| block * rounds / u64::from(blocks.max(1));
-        let (before, with_it) = (up_to(block.into()), up_to(u64::from(block) + 1));
-        (with_it > before).then(|| u32::try_from(before).unwrap_or(u32::MAX))
-    }
-}
-
 /// The HTTP side of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -499,14 +472,6 @@ fn is_zero(length_ns: &u64) -> bool {
 
 fn is_disk(device: &StorageDevice) -> bool {
     !device.is_simulated()
-}
-
-fn one_pair() -> u32 {
-    1
-}
-
-fn is_one_pair(pairs: &u32) -> bool {
-    *pairs == 1
 }
 
 fn one_core() -> u32 {
@@ -675,6 +640,9 @@ pub enum LoadMode {
         rate_per_second: f64,
         /// Exponential gaps (`true`) or equal gaps.
         poisson: bool,
+        /// What share of the smaller of the arms' pilot capacities that is; absent where the rate itself was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        share: Option<f64>,
     },
     /// Open loop at a share of the smaller of the arms' pilot capacities, fixed before the first block.
     OpenShare {
@@ -683,6 +651,16 @@ pub enum LoadMode {
         /// Exponential gaps (`true`) or equal gaps.
         poisson: bool,
     },
+}
+
+impl LoadMode {
+    /// The same but for a rate that a pilot has found.
+    pub fn without_rate(self) -> Self {
+        match self {
+            Self::Open { share: Some(share), poisson, .. } => Self::OpenShare { share, poisson },
+            other => other,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -697,18 +675,6 @@ mod tests {
                   "idle_connections":0,"workers":1,"load":"closed","window_ns":800000000,
                   "warmup_ns_max":1000000000,"blocks":12}],
         "server_cpus":[0],"load_cpus":[1],"smallest_effect":0.03,"time_cap_ns":215000000000}"#;
-
-    #[test]
-    fn rounds_with_evidence_are_spread_over_those_of_a_cell() {
-        let of = |rounds: u32, blocks: u32| -> Vec<(u32, u32)> {
-            let plan = EvidencePlan { rounds, slice_ns: 1, pairs: 1, by_group: false, strace: false };
-            (0..blocks).filter_map(|block| Some((block, plan.place(block, blocks)?))).collect()
-        };
-        assert_eq!(of(4, 50), [(12, 0), (24, 1), (37, 2), (49, 3)]);
-        assert_eq!(of(2, 6), [(2, 0), (5, 1)]);
-        assert_eq!(of(9, 3), [(0, 0), (1, 1), (2, 2)], "more than there are");
-        assert_eq!((of(0, 8), of(4, 0)), (vec![], vec![]));
-    }
 
     #[test]
     fn other_builds_are_programs_of_one_name_or_held_against_each_other() {

@@ -187,6 +187,11 @@ pub(crate) fn probability(p: Option<f64>) -> String {
     }
 }
 
+/// A share of a capacity, which is known to about a per cent.
+pub(crate) fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
 /// So many names stand in a row before the rest is counted.
 const NAMES_SHOWN: usize = 3;
 

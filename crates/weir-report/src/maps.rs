@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{language::told, view::View};
+use weir_record::spec::LoadMode;
+
+use crate::{format, language::told, view::View};
 
 /// An arm on one of its maps: `uring`, or `uring · HTML page 592 B` where there are several.
 pub(crate) fn arm(view: &View<'_>, arm: &str, map: u32) -> String {
@@ -22,8 +24,9 @@ pub(crate) fn apart(view: &View<'_>, map: u32) -> Option<String> {
     if maps.len() < 2 {
         return None;
     }
+    let parts = |cells: &BTreeSet<&str>| load(view, cells).into_iter().chain(in_all(view, cells)).collect();
     let mut shared: BTreeMap<u32, Vec<String>> =
-        maps.into_iter().map(|(number, cells)| (number, in_all(view, &cells))).collect();
+        maps.into_iter().map(|(number, cells)| (number, parts(&cells))).collect();
     let mut own = shared.remove(&map)?;
     own.retain(|part| !shared.values().all(|other| other.contains(part)));
     let number = map + 1;
@@ -31,6 +34,23 @@ pub(crate) fn apart(view: &View<'_>, map: u32) -> Option<String> {
         true => told!(view.language, "map {number}", "지도 {number}", "分布图 {number}"),
         false => own.join(" · "),
     })
+}
+
+/// How they are loaded: as fast as each arm can, or at one rate for all arms, each cell at its own.
+fn load(view: &View<'_>, cells: &BTreeSet<&str>) -> Option<String> {
+    match cells.first().and_then(|cell| view.cell(cell))?.load.without_rate() {
+        LoadMode::Closed => Some(view.language.choose(["closed loop", "폐쇄형 부하", "闭环"]).to_owned()),
+        LoadMode::OpenShare { share, .. } => {
+            let share = format::whole_percent(share);
+            Some(told!(
+                view.language,
+                "at equal rates, {share} of what the slowest can do",
+                "같은 부하율, 가장 느린 대상 처리 능력의 {share}",
+                "相同速率，为最慢方案处理能力的 {share}",
+            ))
+        }
+        LoadMode::Open { .. } => None,
+    }
 }
 
 /// The parts of their labels that all cells have.

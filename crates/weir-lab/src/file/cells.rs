@@ -453,7 +453,7 @@ fn offered(table: &mut Table<'_>, poisson: bool) -> Result<Vec<LoadMode>, FieldE
             Ok(shares.into_iter().map(|share| LoadMode::OpenShare { share, poisson }).collect())
         }
         (None, Some((_, rates))) => {
-            let rate = |rate_per_second| LoadMode::Open { rate_per_second, poisson };
+            let rate = |rate_per_second| LoadMode::Open { rate_per_second, poisson, share: None };
             Ok(rates.into_iter().map(rate).collect())
         }
         (None, None) => Ok(Vec::new()),

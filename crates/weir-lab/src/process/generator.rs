@@ -94,7 +94,7 @@ pub(super) fn words(request: &TrialRequest<'_>, address: &str) -> Result<Vec<Str
     option("--seed", request.seed.to_string());
     match cell.load {
         LoadMode::Closed => {}
-        LoadMode::Open { rate_per_second, poisson } => {
+        LoadMode::Open { rate_per_second, poisson, .. } => {
             option("--rate", rate_per_second.to_string());
             option("--arrivals", if poisson { "poisson" } else { "uniform" }.to_owned());
         }

@@ -510,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_paced_load_has_room_for_its_rate() {
-        let open = LoadMode::Open { rate_per_second: 5_000.0, poisson: true };
+        let open = LoadMode::Open { rate_per_second: 5_000.0, poisson: true, share: None };
         let [_, _, load] = said("mesh", "paced-uring-w2", Some(open));
         assert!(load.ends_with("--in-flight 64"), "{load}");
     }

@@ -380,7 +380,7 @@ fn a_generator_that_lags_leaves_cpu_but_no_latency_verdict() {
 #[test]
 fn an_arm_that_does_not_keep_the_rate_is_not_compared_at_it() {
     let mut spec = with_open_cell(CellRole::Confirmatory, 1);
-    spec.cells[1].load = LoadMode::Open { rate_per_second: 230_000.0, poisson: true };
+    spec.cells[1].load = LoadMode::Open { rate_per_second: 230_000.0, poisson: true, share: None };
     let outcome = start("overload", &spec, &mut launcher(1, FakeStates::Near, 0.8)).expect("the study runs");
     let open = comparison(&outcome, OPEN, Metric::ServerCpuPerMessage);
     assert_eq!(open.verdict, Verdict::NotComparable);
@@ -396,7 +396,7 @@ fn every_arm_is_offered_the_same_rate_of_the_smaller_capacity() {
         start("rate", &with_open_cell(CellRole::Confirmatory, 1), &mut launcher).expect("the study runs");
     assert_eq!(
         outcome.result.spec.cells[1].load,
-        LoadMode::Open { rate_per_second: 120_000.0, poisson: true }
+        LoadMode::Open { rate_per_second: 120_000.0, poisson: true, share: Some(0.6) }
     );
     let rates: Vec<_> = outcome
         .trials
@@ -416,7 +416,7 @@ fn a_pilot_in_which_nothing_came_back_is_run_again_and_gives_no_rate() {
     launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::SilentOnceAt(0);
     let spec = with_open_cell(CellRole::Exploratory, 1);
     let outcome = start("silent-pilot", &spec, &mut launcher).expect("the study runs");
-    let rate = LoadMode::Open { rate_per_second: 120_000.0, poisson: true };
+    let rate = LoadMode::Open { rate_per_second: 120_000.0, poisson: true, share: Some(0.6) };
     assert_eq!(outcome.result.spec.cells[1].load, rate);
 }
 

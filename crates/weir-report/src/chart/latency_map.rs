@@ -81,7 +81,7 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
         format!("{} {}", point.arm, point.p99_ns.map_or_else(|| reason(view, point).to_owned(), told))
     };
     let at = |rung: &LatencyRung| {
-        let rate = rung.share.map_or_else(|| format::rate(rung.rate_per_second), whole_percent);
+        let rate = rung.share.map_or_else(|| format::rate(rung.rate_per_second), format::whole_percent);
         format!("{rate}: {}", rung.arms.iter().map(p99).collect::<Vec<_>>().join(", "))
     };
     let line = |ladder: &LatencyLadder| {
@@ -106,8 +106,9 @@ pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> 
     };
     let line = |ladder: &LatencyLadder| {
         let capacity = ladder.capacity.as_ref()?;
-        let at =
-            |rung: &LatencyRung| Some(format!("{}: {}", whole_percent(rung.share?), ratio(&rung.cell_id)?));
+        let at = |rung: &LatencyRung| {
+            Some(format!("{}: {}", format::whole_percent(rung.share?), ratio(&rung.cell_id)?))
+        };
         let rates: Vec<String> = ladder.rungs.iter().filter_map(at).collect();
         let (rates, closed) = (rates.join(view.language.semicolon()), ratio(&capacity.cell_id)?);
         let (shape, noun) = (shape(view, ladder), metrics::prose(view, Metric::ServerCpuPerMessage));
@@ -240,7 +241,7 @@ fn draw(view: &View<'_>, ladder: &LatencyLadder, metric: Metric) -> Markup {
         free = at + LABEL_STEP;
         canvas.text("tick", at, PLOT_Y.0 + 16.0, Anchor::Middle, &format::rate(rung.rate_per_second));
         if let Some(share) = rung.share {
-            canvas.text("tick", at, PLOT_Y.0 + 30.0, Anchor::Middle, &whole_percent(share));
+            canvas.text("tick", at, PLOT_Y.0 + 30.0, Anchor::Middle, &format::whole_percent(share));
         }
     }
     for arm in arms(ladder) {
@@ -249,11 +250,6 @@ fn draw(view: &View<'_>, ladder: &LatencyLadder, metric: Metric) -> Markup {
     let axis = view.language.choose(["offered load →", "부하율 →", "负载速率 →"]);
     canvas.text("tick", 100.0, HEIGHT - 2.0, Anchor::End, axis);
     framed(HEIGHT, &y, format::nanos_tick, &canvas.finish())
-}
-
-/// A share of a capacity, which is known to about a per cent.
-fn whole_percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }
 
 fn line(
@@ -330,7 +326,7 @@ fn numbers(view: &View<'_>, ladder: &LatencyLadder, metric: Metric) -> Table {
         let comparison = comparison.filter(|_| figure.is_some() && !point.is_upper_bound);
         vec![
             format::rate(rung.rate_per_second),
-            rung.share.map_or_else(|| format::ABSENT.to_owned(), whole_percent),
+            rung.share.map_or_else(|| format::ABSENT.to_owned(), format::whole_percent),
             point.arm.clone(),
             match figure {
                 None => reason(view, point),

@@ -40,7 +40,7 @@ fn result() -> StudyResult {
     let shape = result.spec.cells[1].clone();
     let open = |percent: u32| CellSpec {
         id: format!("c100-open{percent}pct"),
-        load: LoadMode::Open { rate_per_second: 1_000.0 * f64::from(percent), poisson: true },
+        load: LoadMode::Open { rate_per_second: 1_000.0 * f64::from(percent), poisson: true, share: None },
         ..shape.clone()
     };
     let silent = CellSpec { id: "c100-i3900".to_owned(), idle_connections: 3_900, ..shape.clone() };

@@ -36,7 +36,7 @@ fn pilots_change_the_rate_and_keep_what_was_asked() {
     let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
     let session = store.begin_session().expect("a session begins");
     let mut fixed = study().spec;
-    fixed.cells[0].load = LoadMode::Open { rate_per_second: 57_600.0, poisson: true };
+    fixed.cells[0].load = LoadMode::Open { rate_per_second: 57_600.0, poisson: true, share: None };
     let mut pilot = block(0, 0);
     pilot.key.cell_id = "c1-d1-m64-closed-pilot".to_owned();
     store.append_pilots(session, std::slice::from_ref(&pilot), &fixed, 7).expect("pilots are stored");
