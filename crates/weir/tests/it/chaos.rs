@@ -10,6 +10,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use weir_stats::random::Random;
 use weir_store::Store;
 
 use super::harness::{PATIENCE, Running, TWO_ARMS, WEIR, folder, shown, study_file, study_head, until, weir};
@@ -62,19 +63,6 @@ fn expect_none(mark: &str) {
     }
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
-
 /// One round: a session is started, something is killed, and the session ends. Gives what happened.
 fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
     let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, mark));
@@ -123,7 +111,7 @@ fn whatever_is_killed_leaves_no_process_and_a_study_that_goes_on() {
     let kills = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { KILLS_SLOW } else { KILLS };
     let seed = std::env::var("WEIR_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     println!("seed {seed} (WEIR_SEED takes another), {kills} kills");
-    let mut random = Random(seed);
+    let mut random = Random::seeded(seed);
     let folder = folder("chaos");
     let (file, out) = study_file(&folder, &(study_head(900, "1h") + TWO_ARMS + FORKING_ARM));
     let mut blocks = 0;

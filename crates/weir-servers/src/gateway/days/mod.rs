@@ -24,6 +24,7 @@ use std::{
 };
 
 use weir_engine::{Config, Driver, Runtime, SimOptions, time};
+use weir_stats::random::splitmix;
 use weir_trading::{AccountId, Route, WhenFull};
 
 use super::{
@@ -87,16 +88,12 @@ fn judge(worker: u16, operation: &Operation) -> Verdict {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// The chances of a day.
 pub(super) struct Random(u64);
 
 impl Random {
     pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % end
+        splitmix(&mut self.0) % end
     }
 
     fn chance(&mut self, percent: u64) -> bool {
