@@ -14,7 +14,7 @@ use std::fmt;
 use weir_proto::ouch::{Inbound, Outbound};
 
 use crate::{
-    AccountId,
+    account::AccountId,
     key_table::KeyTable,
     slab::{NONE, Slab},
 };

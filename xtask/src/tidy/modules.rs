@@ -56,6 +56,9 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-trading",
         &[
+            "account",
+            "venue",
+            "rate",
             "admit",
             "reply",
             "slab",
@@ -79,8 +82,8 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-servers",
         &[
-            "callers", "deadline", "notify", "overflow", "echo", "journal", "orders", "exchange", "stats",
-            "metrics", "gateway", "http",
+            "callers", "deadline", "notify", "overflow", "echo", "journal", "orders", "exchange",
+            "stats", "metrics", "gateway", "http",
         ],
     ),
     (

@@ -46,7 +46,6 @@
 
 mod account;
 mod admission;
-mod allowance;
 mod archive;
 mod clock;
 mod config;

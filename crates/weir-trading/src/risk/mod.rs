@@ -13,14 +13,13 @@
 //! an order counts as much as the dearest of what may become of it. A replacement that makes it no dearer is never
 //! refused for exposure.
 
-mod bucket;
 mod duplicates;
 mod exposure;
+mod flood;
 mod limits;
 mod references;
 mod symbols;
 
-pub use bucket::Rate;
 pub use duplicates::DuplicateLimit;
 pub use limits::RiskLimits;
 pub use references::References;
@@ -30,13 +29,17 @@ use std::sync::Arc;
 use weir_proto::ouch::{Enter, Inbound, Outbound, Replace, Symbol, reject_reason};
 
 use self::{
-    bucket::{Bucket, Flood},
     duplicates::Duplicates,
     exposure::{Change, OpenOrder, OpenOrders},
+    flood::Flood,
     limits::Asked,
     symbols::SymbolBuckets,
 };
-use crate::{AccountId, admit};
+use crate::{
+    account::AccountId,
+    admit,
+    rate::{Bucket, Rate},
+};
 
 /// Maxima of a [`RiskState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,15 +248,6 @@ impl RiskState {
             account.flood = Flood::default();
         }
         must
-    }
-
-    /// The share of the account's burst that is used, from 0 to 1; 0 without a rate.
-    pub fn port_usage(&self, now_ns: u64, account: AccountId) -> f64 {
-        let rate = self.limits_of(account).port_rate;
-        match (rate, self.accounts.get(account.index())) {
-            (Some(rate), Some(Some(account))) => account.port.usage(now_ns, rate),
-            _ => 0.0,
-        }
     }
 
     /// The value that counts against the account's exposure.
