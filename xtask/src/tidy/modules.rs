@@ -82,7 +82,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-servers",
         &[
-            "callers", "deadline", "notify", "overflow", "echo", "journal", "orders", "exchange",
+            "callers", "counter", "deadline", "notify", "overflow", "echo", "journal", "orders", "exchange",
             "stats", "metrics", "gateway", "http",
         ],
     ),

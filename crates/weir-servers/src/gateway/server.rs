@@ -33,7 +33,7 @@ use super::{
     commands::{Asked, Cancels, Change, Commander, Controls, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
     control::{KillError, UpstreamStatus, VenueCancels},
-    counters::{Count, GatewayCounters, total},
+    counters::{GatewayCounters, total},
     expiry::{Expiry, Untold},
     hops::{Hops, summarize},
     ledger::{Ledger, LedgerLimits},
@@ -47,6 +47,7 @@ use super::{
     upstream::{Login, Place, Resume, Upstream},
 };
 use crate::{
+    counter::Counter,
     journal::Level,
     metrics::{DRAINING, JOURNAL_FAILED},
     orders::{
@@ -92,7 +93,7 @@ impl Shared {
         let taken = total(&self.common.counters, |counters| &counters.taken);
         let passed = total(&self.common.counters, |counters| &counters.passed);
         stats.backlog += taken.saturating_sub(passed);
-        let count = |of: fn(&GatewayCounters) -> &Count| total(&self.common.counters, of);
+        let count = |of: fn(&GatewayCounters) -> &Counter| total(&self.common.counters, of);
         stats.upstreams_open = count(|counters| &counters.upstreams_open);
         stats.upstreams_begun_anew = count(|counters| &counters.begun_anew);
         stats.orders_expired = count(|counters| &counters.expired);
@@ -689,7 +690,7 @@ impl GatewayControl {
     /// What metrics show beside the records that every node has.
     pub(super) fn facts(&self) -> Facts {
         let shared = &self.shared;
-        let count = |of: fn(&GatewayCounters) -> &Count| total(&shared.common.counters, of);
+        let count = |of: fn(&GatewayCounters) -> &Counter| total(&shared.common.counters, of);
         let upstreams = self.upstreams().into_iter();
         Facts {
             handoff: shared.config.handoff.strategy.to_string(),
