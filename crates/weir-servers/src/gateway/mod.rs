@@ -50,7 +50,7 @@ mod stranded;
 mod task;
 mod upstream;
 
-pub use config::{ConfigError, GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
+pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
     Answer, ControlPath, ControlSocket, KillError, ProtocolErrors, Request, UpstreamStatus, VenueCancels,
 };

@@ -49,6 +49,7 @@ mod admission;
 mod archive;
 mod clock;
 mod config;
+pub(crate) mod config_file;
 mod connection;
 mod counters;
 mod lines;
@@ -69,6 +70,7 @@ use weir_proto::ouch;
 use weir_trading::AccountId;
 
 pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo_accounts};
+pub use config_file::ConfigError;
 pub use counters::NodeCounters;
 pub use lines::Lines;
 pub use login::{hash_password, is_password_hash};
