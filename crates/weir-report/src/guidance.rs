@@ -10,7 +10,7 @@ use weir_record::{
 
 use crate::{
     chart, display, findings, format, html,
-    language::told,
+    language::{Language, told},
     maps, metrics,
     section::{Caption, Content, Section, Told},
     table::Table,
@@ -318,8 +318,9 @@ fn place(view: &View<'_>, advice: &Advice, region: &Region) -> String {
         true => chart::level(view, grid.factors[0], from),
         false => {
             let [low, high] = [from, to].map(|it| chart::level(view, grid.factors[0], it));
-            let from = format::count(from);
-            told!(view.language, "{from} to {high}", "{low} – {high}", "{from} 至 {high}")
+            // In Korean the noun stands before its number.
+            let from = if view.language == Language::Korean { low } else { format::count(from) };
+            told!(view.language, "{from} to {high}", "{from} – {high}", "{from} 至 {high}")
         }
     };
     let lines: Vec<String> =
