@@ -238,6 +238,7 @@ fn the_export_has_every_figure_of_the_tables() {
         "c100-w2,uring,,best-throughput,success,1,fraction",
         "map-1,uring,,failed-reset,connections-100,3,count",
         "map-1,epoll,,success,connections-4000,1,fraction",
+        "map-1,epoll,,success,connections-4000-interval-high,1,fraction",
         "map-1,uring,,trials-without-report,connections-100,0,count",
         "c4000-w1,,,map,name,map-1,",
     ] {
