@@ -609,7 +609,7 @@ impl Session<'_> {
                 let before = self.trials().chain(others).filter_map(|trial| trial.load.as_ref());
                 let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
                 let foreign_max = exclusion::foreign_cpus_max(noise, self.header.fingerprint.cpus_online);
-                trial.exclusions = exclusion::find(&load, &trial.network, foreign_max);
+                trial.exclusions = exclusion::find(&load, self.header.spec.protocol_row(), &trial.network, foreign_max);
                 trial.load = Some(*load);
             }
             Err(failure) => trial.exclusions = vec![self.noted(&trial.arm, &failure)],
