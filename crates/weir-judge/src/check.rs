@@ -360,7 +360,6 @@ pub(crate) fn schedule(
     progress: &Progress,
     elapsed_ns: u64,
 ) -> Check {
-    let Progress { blocks_done, blocks, blocks_to_repeat, has_near_state } = *progress;
     let stopped = match progress.is_complete() {
         true => None,
         false if progress::has_nothing_to_compare(spec, missing) => {
@@ -368,8 +367,7 @@ pub(crate) fn schedule(
         }
         false => Some(Stopped::CutShort { elapsed_ns, cap_ns: spec.time_cap_ns }),
     };
-    let found = Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, stopped };
-    check("schedule", stopped.is_none(), found)
+    check("schedule", stopped.is_none(), progress.finding(stopped))
 }
 
 /// The baseline against itself in the primary cell, by the rule that decides.

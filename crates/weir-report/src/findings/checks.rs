@@ -550,11 +550,13 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
         true => language.choose([" in the near state", "가까운 상태(near)의 ", "近状态（near）下的"]),
         false => "",
     };
+    let lack = if *blocks_to_repeat == 1 { "lacks" } else { "lack" };
+    let lack = language.choose([lack, "없어", "缺少"]);
     told!(
         language,
-        "{done}, {blocks_to_repeat} of these without a clean pair{state} that may be run again",
-        "{done}, 그중 {blocks_to_repeat}개는 {state}정상 쌍이 없어 다시 실행할 수 있음",
-        "{done}，其中 {blocks_to_repeat} 个缺少{state}有效配对，可重新运行",
+        "{done}, {blocks_to_repeat} of these {lack} a clean pair{state} and may be run again",
+        "{done}, 그중 {blocks_to_repeat}개는 {state}정상 쌍이 {lack} 다시 실행할 수 있음",
+        "{done}，其中 {blocks_to_repeat} 个{lack}{state}有效配对，可重新运行",
     )
 }
 
