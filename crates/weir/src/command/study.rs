@@ -64,15 +64,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         }
         let processes = ProcessLauncher::new(program, &spec, Deadlines::default());
         let here = Fingerprint { programs: processes.programs(&spec), ..fingerprint };
-        for it in differences(&began, &here) {
-            let (name, then, now) = (it.name, it.one, it.other);
-            output::tell(&told!(
-                language,
-                "changed since the study began: {name}, {then} then, {now} now",
-                "연구를 시작한 뒤 바뀐 것: {name}, 그때 {then}, 지금 {now}",
-                "研究开始后有变化：{name}，当时 {then}，现在 {now}",
-            ));
-        }
+        tell_changes(&began, &here, language);
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &spec)?;
         let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         run::resume(folder, &here, callbacks).map(|outcome| (folder.clone(), outcome))
@@ -106,6 +98,19 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let code = ExitCode::of_session(outcome.ended, &outcome.result);
     let is_tolerant = arguments.inconclusive_passes;
     Ok(Exit::Study(after_thresholds(&outcome.result.answers, is_tolerant, code, language)))
+}
+
+/// Says what of the machine is no longer as it was when the study began.
+fn tell_changes(began: &Fingerprint, here: &Fingerprint, language: Language) {
+    for it in differences(began, here) {
+        let (name, then, now) = (it.name, it.one, it.other);
+        output::tell(&told!(
+            language,
+            "changed since the study began: {name}, {then} then, {now} now",
+            "연구를 시작한 뒤 바뀐 것: {name}, 그때 {then}, 지금 {now}",
+            "研究开始后有变化：{name}，当时 {then}，现在 {now}",
+        ));
+    }
 }
 
 /// Tries what is compared with, and says what is asked and what can be expected.

@@ -77,7 +77,7 @@ impl Random {
 
 /// One round: a session is started, something is killed, and the session ends. Gives what happened.
 fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
-    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, mark));
+    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, mark).env("LC_ALL", "C"));
     // The study, the time it takes, the blocks done, and one of its own.
     let lines = random.below(5);
     for _ in 0..lines {
@@ -156,7 +156,7 @@ fn a_killed_supervisor_leaves_its_server_to_the_laboratory() {
         let mark = format!("{}-supervisor-{signal:?}", std::process::id());
         let out = out.with_extension(format!("{signal:?}"));
         let words = ["study", &file, "--out", shown(&out)];
-        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark).env("LC_ALL", "C"));
         let mut target = None;
         until("the shell's child", || {
             let all = marked(&mark);
@@ -187,7 +187,7 @@ fn a_study_that_is_interrupted_under_strace_leaves_no_tracer_and_goes_on() {
         let mark = format!("{}-strace-{signal:?}", std::process::id());
         let out = out.with_extension(format!("{signal:?}"));
         let words = ["study", &file, "--out", shown(&out)];
-        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark).env("LC_ALL", "C"));
         until("a tracer", || marked(&mark).iter().any(|found| found.command.starts_with("strace ")));
         study.signal(signal);
         assert_eq!(study.wait(PATIENCE), if signal == Signal::KILL { -9 } else { 130 });
@@ -205,7 +205,7 @@ fn finish(folder: &Path) {
     let out = folder.join("finished");
     let mark = format!("{}-finish", std::process::id());
     let words = ["study", &file, "--out", shown(&out)];
-    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark).env("LC_ALL", "C"));
     for _ in 0..4 {
         study.next_error_line().expect("it shows progress");
     }

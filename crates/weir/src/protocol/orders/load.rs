@@ -114,7 +114,7 @@ fn head(report: &LoadReport, orders: &OrdersLoadReport, language: Language) -> V
         "total" => told!(
             language,
             "{in_flight} in flight over all, in turn",
-            "전체 세션에서 차례로 동시 {in_flight}건",
+            "모든 세션을 합쳐 동시 {in_flight}건, 차례로 전송",
             "所有会话合计在途 {in_flight} 笔，轮流发送",
         ),
         _ => told!(
