@@ -28,7 +28,8 @@
 //! # }
 //! ```
 //!
-//! [`Stream::send_file`](crate::net::Stream::send_file) sends a part of a file without copying it.
+//! [`Stream::send_file`](crate::net::Stream::send_file) sends a part of a file without copying it. What there is no
+//! operation for, such as renaming, is done beside the runtime by [`on_thread`].
 
 use std::{
     ffi::CString,
@@ -41,6 +42,7 @@ use std::{
     rc::Rc,
     sync::Arc,
     task::{Context, Poll},
+    thread,
     time::{Duration, SystemTime},
 };
 
@@ -50,12 +52,14 @@ use rustix::{
 };
 
 use crate::{
+    config::Driver,
     counters::Counters,
     driver::{
         DriverOps, dispatch,
         files::{self, FileOperation, FileResult, Outcome, Request},
     },
     executor::{self, Core},
+    mailbox::mailbox,
 };
 
 pub use crate::{file_bytes::FileBytes, send_queue::FilePart};
@@ -333,6 +337,29 @@ impl Folder {
     }
 }
 
+/// Does work on files that may wait for the disk, and for which there is no operation, on a thread of its own: the
+/// runtime goes on meanwhile. On blocking calls, and on the simulator, where nothing else goes on, the runtime's own
+/// thread does it.
+///
+/// The thread is started for this and ends with it, so it is for what happens rarely; how many there are at a time is
+/// the caller's affair. Dropping the future gives up the answer, and the work goes on to its end.
+///
+/// # Errors
+/// Those of `work`, which must not panic, and of starting a thread; being outside a runtime.
+pub async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    if matches!(executor::current()?.kind, Driver::Blocking | Driver::Sim) {
+        return work();
+    }
+    let (answer, mut answered) = mailbox(1);
+    thread::Builder::new().name("weir-files".into()).spawn(move || {
+        // Nobody waits any more, or there is room for it.
+        let _ = answer.try_send(work());
+    })?;
+    answered.recv().await.unwrap_or_else(|| Err(io::Error::other("the thread that worked on files panicked")))
+}
+
 /// What is opened for others to see may be a pipe or a terminal.
 const READ_WITHOUT_WAITING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
@@ -386,7 +413,37 @@ impl Drop for FileFuture<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+    use crate::{Config, Runtime, spawn, time};
+
+    #[test]
+    fn the_runtime_goes_on_while_a_thread_works_on_files() {
+        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select] {
+            let Ok(runtime) = Runtime::new(&Config::with_driver(driver)) else { continue };
+            let outcome = runtime.block_on(async {
+                let (let_go, gone) = mpsc::channel();
+                let too_late = |_| io::Error::from(io::ErrorKind::TimedOut);
+                let work =
+                    spawn(on_thread(move || gone.recv_timeout(Duration::from_secs(20)).map_err(too_late)));
+                // A turn of the runtime later.
+                time::sleep(Duration::from_millis(1)).await;
+                let_go.send(7).map_err(io::Error::other)?;
+                work.await
+            });
+            assert_eq!(outcome.expect("it is let go"), 7, "{driver}");
+        }
+    }
+
+    #[test]
+    fn work_on_files_is_done_on_every_driver_and_its_error_comes_back() {
+        for driver in [Driver::Sim, Driver::Blocking, Driver::Epoll] {
+            let Ok(runtime) = Runtime::new(&Config::with_driver(driver)) else { continue };
+            let outcome = runtime.block_on(on_thread(|| Err::<(), _>(io::ErrorKind::NotFound.into())));
+            assert_eq!(outcome.map_err(|error| error.kind()), Err(io::ErrorKind::NotFound), "{driver}");
+        }
+    }
 
     #[test]
     fn only_what_the_kernel_can_count_is_a_part_of_a_file() {
