@@ -70,6 +70,9 @@ pub struct GatewayConfig {
     /// Open orders of earlier starts that this configuration does not reach expire; otherwise it does not start with
     /// them.
     pub expire_unreachable: bool,
+    /// Orders are followed also of accounts without a limit that needs it, so that one that is set while the gateway
+    /// runs counts what was before. It costs some CPU an order, and is of no use where nobody can set one.
+    pub follows_orders: bool,
     /// Whether the times of an order's hops are taken.
     pub hop_times: bool,
     /// Judges what the journal of a worker asks of its disk: for tests, see
@@ -159,6 +162,7 @@ impl GatewayConfig {
             journal: None,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             expire_unreachable: false,
+            follows_orders: true,
             hop_times: true,
             journal_faults: None,
         }
@@ -338,6 +342,7 @@ impl File {
             journal: self.journal.map(Journal::resolve).transpose()?,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             expire_unreachable: false,
+            follows_orders: true,
             hop_times: self.hop_times.unwrap_or(true),
             journal_faults: None,
         };

@@ -30,6 +30,7 @@ mod control;
 mod counters;
 #[cfg(test)]
 mod days;
+mod elsewhere;
 mod expiry;
 mod hops;
 mod joining;

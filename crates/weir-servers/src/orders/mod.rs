@@ -73,7 +73,9 @@ pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo
 pub use counters::NodeCounters;
 pub use lines::Lines;
 pub use login::{hash_password, is_password_hash};
-pub use recovery::{AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover};
+pub use recovery::{
+    AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover, recover_with_removed,
+};
 pub use server::{LocalOrders, OrdersControl, OrdersServer};
 pub use store::SessionStore;
 
