@@ -205,7 +205,7 @@ impl Prepared {
     }
 
     /// What the sessions underneath are asked to be; what they have to tell people comes with what the gateway has.
-    fn orders_config(&self) -> OrdersConfig {
+    pub(super) fn orders_config(&self) -> OrdersConfig {
         let lines = self.shared.common.notices.lines().clone();
         OrdersConfig { lines, ..orders_config(&self.shared.config) }
     }
@@ -427,7 +427,7 @@ fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-pub(super) fn orders_config(config: &GatewayConfig) -> OrdersConfig {
+fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     OrdersConfig {
         session: config.session,
         journal: config.journal.clone().filter(|(_, level)| *level != Level::None),

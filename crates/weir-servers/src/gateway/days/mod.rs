@@ -31,7 +31,7 @@ use super::{
     application::{Gateway, RECORD_CONTROL},
     commands::Change,
     recovery::Moment,
-    server::{Prepared, Shared, orders_config},
+    server::{Prepared, Shared},
 };
 use crate::{
     journal::{
@@ -252,10 +252,9 @@ impl Day {
         }
         let config = self.config(route, &lines);
         let now_ns = time::now().as_nanos();
-        let orders = orders_config(&config);
         let prepared = Prepared::new(WORKERS, config, Moment { wall_ns: now_ns, engine_ns: now_ns })
             .map_err(|error| format!("it does not start: {error}"))?;
-        let shared = Arc::clone(&prepared.shared);
+        let (orders, shared) = (prepared.orders_config(), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
         let gateways = RefCell::new(Vec::new());
         let keep = |store| {
