@@ -97,8 +97,6 @@ struct Session {
     kept: BTreeMap<(u8, u16), u64>,
     /// By epoch, journal and account: up to which message of it the client has the answers.
     delivered: HashMap<(u8, u16, AccountId), u64>,
-    /// The journal of the worker that sends says for whose clients there are answers. Earlier versions did not.
-    are_homes_known: bool,
     /// Epochs that have begun. They are counted in a byte, and come again.
     begun: BTreeSet<u8>,
 }
@@ -111,7 +109,6 @@ impl Session {
             resume: Resume::default(),
             kept: BTreeMap::new(),
             delivered: HashMap::default(),
-            are_homes_known: false,
             begun: BTreeSet::new(),
         }
     }
@@ -121,7 +118,6 @@ impl Session {
     fn expect_answers(&mut self, (epoch, journal, before): (u8, u16, u64)) {
         let kept = self.kept.entry((epoch, journal)).or_insert(before);
         *kept = before.min(*kept);
-        self.are_homes_known |= epoch == self.resume.epoch;
     }
 
     /// Gives orders to the ledger as long as it has room, each with the answers that were read before it, and what
@@ -166,9 +162,8 @@ impl Session {
             *delivered = (*sequence).max(*delivered);
         }
         // Each journal has its clients' answers without a gap; the one that has come least far decides. One that has
-        // lost every answer is known by the records of the worker that sends. Where there are none it may be that of
-        // any client for whom the worker sends, or of one that has an order open.
-        let homes = homes.filter(|_| !self.are_homes_known);
+        // lost every answer is known by the records of the worker that sends, or because a client of it has an order
+        // open or is one for whom the worker sends now.
         let of_open: BTreeSet<usize> =
             self.ledger.open_orders().map(|(origin, _)| usize::from(origin.home)).collect();
         let feeding =

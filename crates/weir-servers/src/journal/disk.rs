@@ -3,8 +3,8 @@
 //! At level `os` a write is a copy into memory of the operating system. The worker does that itself: handing it to
 //! another thread would cost more than the copy. At level `disk` writes and syncs are operations of the engine, so that
 //! the worker goes on meanwhile. The next segment is made while the present one fills, so that a change of segments
-//! costs a commit nothing; and by another thread, because a slow disk would hold up everything else the worker does.
-//! Where no file descriptor is free it is tried again, and waited for if need be: others give theirs back.
+//! costs a commit nothing. Where no file descriptor is free it is tried again, and waited for if need be: others give
+//! theirs back.
 
 use std::{
     cell::RefCell,
@@ -21,7 +21,7 @@ use std::{
 
 use rustix::io::Errno;
 use weir_engine::{
-    fs::{File, READ_BYTES_MAX, on_thread},
+    fs::{File, READ_BYTES_MAX},
     time,
 };
 
@@ -73,7 +73,7 @@ pub(super) struct Disk {
     spare: RefCell<Spare>,
     readers: RefCell<VecDeque<Rc<Segment>>>,
     /// Here, because a segment that is being made outlives a journal that is dropped.
-    lock: Option<Arc<Lock>>,
+    _lock: Option<Arc<Lock>>,
 }
 
 impl std::fmt::Debug for Disk {
@@ -100,7 +100,7 @@ impl Disk {
             active: RefCell::new(None),
             spare: RefCell::new(Spare::None),
             readers: RefCell::default(),
-            lock,
+            _lock: lock,
         }
     }
 
@@ -247,34 +247,18 @@ impl Disk {
             _ => None,
         };
         let header = Header { worker: self.worker, number, bytes: self.segment_bytes };
-        let made = self.beside(move |directory| segment::create(directory, header)).await;
-        let made = made
+        let made = segment::create(&self.directory, header)
             .and_then(|file| Segment::writable(number, header.bytes, path.clone(), file))
             .map_err(failed("make it"))?;
         if self.level == Level::Disk {
             self.sync(&made).await?;
         }
-        let worker = self.worker;
-        let named = self.beside(move |directory| segment::finish(directory, worker, number)).await;
-        named.map_err(failed("name it"))?;
+        segment::finish(&self.directory, self.worker, number).map_err(failed("name it"))?;
         if let Some(directory) = directory {
             self.allow(&Operation::SyncDirectory).map_err(failed("sync its folder"))?;
             directory.sync_all().await.map_err(failed("sync its folder"))?;
         }
         Ok(Rc::new(made))
-    }
-
-    /// Does something in the folder beside the worker's thread. Nobody else opens the journal before it is over.
-    async fn beside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
-    ) -> io::Result<T> {
-        let (directory, lock) = (self.directory.clone(), self.lock.clone());
-        on_thread(move || {
-            let _held = lock;
-            work(&directory)
-        })
-        .await
     }
 
     fn judge(&self, operation: &Operation) -> Verdict {

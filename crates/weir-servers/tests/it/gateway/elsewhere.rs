@@ -14,9 +14,9 @@ use super::{
     },
 };
 
-/// Two accounts on two workers.
-fn config(venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
-    GatewayConfig { route, ..strict(2, venue.address(), folder) }
+/// So many accounts on two workers.
+fn config(accounts: u32, venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
+    GatewayConfig { route, ..strict(accounts, venue.address(), folder) }
 }
 
 /// A gateway of two workers and its sessions with the exchange, which gives the next message that is asked for and says
@@ -77,8 +77,8 @@ fn a_client_reaches_its_orders_where_they_are_although_another_worker_sends_for_
     beside_each_other(drivers(), |driver| {
         println!("{driver}");
         let (venue, folder) = (Script::new(), Folder::new());
-        leave_orders(driver, &venue, config(&venue, &folder, Route::Own));
-        let (gateway, mut sessions) = start(driver, &venue, config(&venue, &folder, Route::Other), 3);
+        leave_orders(driver, &venue, config(1, &venue, &folder, Route::Own));
+        let (gateway, mut sessions) = start(driver, &venue, config(1, &venue, &folder, Route::Other), 3);
         let mut trader = Trader::login(&gateway, "C00001", 3);
         trader.send(&[cancel(1), replace(2, 3, 50)]);
         let canceled = sessions[0].next();
@@ -112,11 +112,11 @@ fn a_client_that_goes_away_has_its_orders_cancelled_wherever_they_are() {
         println!("{driver}");
         let (venue, folder) = (Script::new(), Folder::new());
         let leaving = |route| {
-            let mut config = config(&venue, &folder, route);
+            let mut config = config(1, &venue, &folder, route);
             config.accounts[0].cancel_on_disconnect = true;
             config
         };
-        leave_orders(driver, &venue, config(&venue, &folder, Route::Own));
+        leave_orders(driver, &venue, config(1, &venue, &folder, Route::Own));
         // Those of the start before are cancelled at the start, and the exchange says nothing to that.
         let (gateway, mut sessions) = start(driver, &venue, leaving(Route::Other), 3);
         let mut cancels = || [(); 2].map(|()| inbound_user_ref_num(&sessions[0].next()));
@@ -134,7 +134,7 @@ fn orders_of_an_account_that_was_removed_are_named_and_expire_when_that_is_asked
     beside_each_other(drivers(), |driver| {
         println!("{driver}");
         let (venue, folder) = (Script::new(), Folder::new());
-        let (first, mut sessions) = start(driver, &venue, config(&venue, &folder, Route::Own), 1);
+        let (first, mut sessions) = start(driver, &venue, config(2, &venue, &folder, Route::Own), 1);
         let mut trader = Trader::login(&first, "C00002", 1);
         trader.send(&[order(1, 100), order(2, 100)]);
         let raw = sessions[1].next();
@@ -144,7 +144,7 @@ fn orders_of_an_account_that_was_removed_are_named_and_expire_when_that_is_asked
         drop((trader, sessions));
         end_gateway(first);
         let without = |expire_unreachable| {
-            let mut config = config(&venue, &folder, Route::Own);
+            let mut config = config(2, &venue, &folder, Route::Own);
             config.accounts.pop();
             config.account_limits.pop();
             config.expire_unreachable = expire_unreachable;
@@ -172,7 +172,7 @@ fn orders_of_an_account_that_was_removed_are_named_and_expire_when_that_is_asked
         let (third, sessions) = start(driver, &venue, without(false), 3);
         drop(sessions);
         end_gateway(third);
-        let (fourth, sessions) = start(driver, &venue, config(&venue, &folder, Route::Own), 3);
+        let (fourth, sessions) = start(driver, &venue, config(2, &venue, &folder, Route::Own), 3);
         let mut trader = Trader::login(&fourth, "C00002", 1);
         expect_accepted(&mut trader, 1);
         expect_expired(&mut trader, 1, 100);
