@@ -21,7 +21,7 @@ use crate::{
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     progress::{self, Progress},
-    segments, slice_order,
+    segments, slice_length, slice_order, warm,
 };
 
 /// Smallest share of the messages an open-loop trial started that must come back inside its window.
@@ -58,6 +58,8 @@ pub(crate) fn all(
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
     checks.extend(segments::check(spec, gate, trials));
+    checks.extend(slice_length::check(spec, gate, trials));
+    checks.extend(warm::check(spec, gate, trials));
     checks.extend(components::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));

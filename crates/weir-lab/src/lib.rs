@@ -33,6 +33,7 @@ pub mod supervise;
 pub mod time_left;
 pub mod validate;
 
+mod longer_slices;
 mod protocol;
 mod table;
 

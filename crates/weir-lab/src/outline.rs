@@ -54,7 +54,14 @@ fn runs_of(spec: &StudySpec, cell: &CellSpec) -> u64 {
 
 fn unit_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let runs = runs_of(spec, cell);
-    cell.alternation.map_or_else(|| runs * trial_ns(cell), |turns| alternation::round_ns(cell, &turns, runs))
+    let Some(turns) = cell.alternation else { return runs * trial_ns(cell) };
+    alternation::round_ns(cell, &turns, runs) + warmups_ns(spec, cell)
+}
+
+/// What arms that must be warm add to each round; the baseline runs twice.
+fn warmups_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    let arms = spec.arms.iter().take(1).chain(&spec.arms);
+    arms.filter(|arm| cell.has_arm(&arm.name)).map(|arm| arm.warmup_ns).sum()
 }
 
 fn trial_ns(cell: &CellSpec) -> u64 {
@@ -87,6 +94,11 @@ pub fn text(study: &Study, told: impl Fn(&Finding) -> String) -> String {
             None => String::new(),
         };
         let _ = writeln!(out, "  {:width$}  {}{role}", arm.name, runs(spec, arm));
+        if let Some(workers) = spec.workers_not_told(&arm.name) {
+            let (space, of) = ("", if workers == 1 { "1 worker" } else { &format!("{workers} workers") });
+            let _ =
+                writeln!(out, "  {space:width$}  (not told {{workers}}, so in the cells with {of} alone)");
+        }
     }
     if !missing_arms.is_empty() {
         out.push_str("\nmissing here\n");
@@ -142,6 +154,9 @@ fn cpus(cpus: &[usize]) -> String {
 /// What an arm runs, as a command line would say it.
 fn runs(spec: &StudySpec, arm: &ArmSpec) -> String {
     let mut words = spec.cells.first().map_or_else(Vec::new, |cell| protocol::of(cell).runs(&arm.subject));
+    if arm.warmup_ns > 0 {
+        words.push(format!("; warm after {}", shown_ns(arm.warmup_ns)));
+    }
     if !arm.load_options.is_empty() {
         let options: Vec<String> = protocol::shown_options(&arm.load_options).collect();
         words.push(format!("; its generator {}", options.join(" ")));

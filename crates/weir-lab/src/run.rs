@@ -35,6 +35,7 @@ use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader
 
 use crate::{
     launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
+    longer_slices,
     pilot::{self, Pilot, PilotRound},
     time_left,
 };
@@ -441,6 +442,7 @@ impl Session<'_> {
         let stored = self.store.append_block(self.session, &block, self.session_ns());
         stored.map_err(|source| self.store_error(source))?;
         self.blocks.push(block);
+        self.lengthen_slices(planned.cell)?;
         let (blocks_done, blocks) = (self.blocks_done(), self.blocks_planned());
         self.tell(&Event::BlockStored {
             cell_id: cell.id.clone(),
@@ -615,6 +617,23 @@ impl Session<'_> {
             Err(failure) => trial.exclusions = vec![self.noted(&trial.arm, &failure)],
         }
         trial
+    }
+
+    /// Gives a cell longer slices where those so far are too short for its slowest arm, and where there is time for them:
+    /// a study that is cut decides nothing. They are stored as rates are.
+    fn lengthen_slices(&mut self, index: usize) -> Result<(), Stop> {
+        let trials: Vec<&TrialRecord> = self.trials().collect();
+        let found = longer_slices::needed(&self.header.spec, &self.header.spec.cells[index], &trials);
+        let Some(alternation) = found else { return Ok(()) };
+        let mut spec = self.header.spec.clone();
+        spec.cells[index].alternation = Some(alternation);
+        let left_ns = time_left::left_ns(&spec, &trials, &self.missing_arms());
+        if left_ns > nanoseconds(self.cap.saturating_sub(self.elapsed())) {
+            return Ok(());
+        }
+        self.header.spec = spec;
+        let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
+        stored.map_err(|source| self.store_error(source).into())
     }
 
     /// Runs blocks again that noise or a change of state kept from giving all their pairs, primary first, as long as

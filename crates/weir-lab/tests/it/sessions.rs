@@ -7,6 +7,7 @@ use std::{
 
 use weir_judge::sample::study;
 use weir_lab::{
+    alternation,
     exit::ExitCode,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     outline,
@@ -265,6 +266,39 @@ fn a_dead_baseline_ends_the_study_in_good_order() {
         panic!("{schedule:?}")
     };
     assert!(matches!(stopped, Stopped::NothingToCompare { .. }), "{stopped:?}");
+}
+
+#[test]
+fn slices_grow_to_what_the_slowest_arm_needs_as_far_as_there_is_time() {
+    let mut asked = study(&["epoll", "uring"], 12, SEED);
+    alternation::apply(&mut asked);
+    let planned = asked.cells[0].alternation.expect("they take turns").slice_ns;
+    // 2,500 messages a second over 100 connections: not one on each in a slice.
+    let lengths = |name: &str, spec: &StudySpec| {
+        let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(400.0))];
+        let mut launcher = FakeLauncher::new(SEED, FakeStates::Near, &arms);
+        let outcome = start(name, spec, &mut launcher).expect("it runs");
+        let cell = &outcome.result.spec.cells[0];
+        let of_round = |block: u32| {
+            let trial = outcome.trials.iter().find(|it| it.cell_id == cell.id && it.block == block);
+            trial.and_then(|trial| trial.slices.first()).map_or(0, |slice| slice.length_ns)
+        };
+        let check = found(&outcome, "slice-length").clone();
+        (of_round(0), of_round(11), check)
+    };
+    let (first, last, check) = lengths("slices-grow", &asked);
+    assert_eq!(first, planned);
+    assert!(last > 4 * planned, "{last}");
+    let Finding::SliceMessages { arms, each_min } = &check else { panic!("{check:?}") };
+    assert!(arms[0].each >= f64::from(*each_min), "{arms:?}");
+    let given = StudySpec { slices_given: vec![asked.cells[0].id.clone()], ..asked.clone() };
+    let capped = StudySpec { time_cap_ns: outline::study_ns(&asked) * 3 / 2, ..asked };
+    for (name, spec) in [("slices-given", given), ("slices-capped", capped)] {
+        let (_, last, check) = lengths(name, &spec);
+        assert_eq!(last, planned, "{name}");
+        let Finding::SliceMessages { arms, .. } = &check else { panic!("{check:?}") };
+        assert_eq!((arms.len(), arms[0].arm.as_str()), (1, "uring"), "{name}: {arms:?}");
+    }
 }
 
 /// The sample's cell and one with sixteen workers.
