@@ -1,7 +1,8 @@
 //! Whether slices are long enough to be more than a ramp and a drain. Pure.
 //!
 //! A slice begins with a message on every connection at once and ends with its last answer. Where a connection carries
-//! only a few messages in between, that is most of the slice, and it measures another quantity than a load that goes on.
+//! only a few messages in between, that is most of the slice, and another quantity is measured than under a load that
+//! goes on.
 
 use weir_record::{
     finding::{Finding, MessagesInSlices},
@@ -45,8 +46,8 @@ pub fn is_asked(cell: &CellSpec) -> bool {
     cell.alternation.is_some() && cell.load == LoadMode::Closed && cell.storage.is_none()
 }
 
-/// What an arm's slices hold, by the median of its rounds and of the slices in each; and how long one must be that holds
-/// enough.
+/// What an arm's slices hold, by the median of its rounds and of the slices in each; and how long one must be that
+/// holds enough.
 pub fn of_arm(cell: &CellSpec, arm: &str, rounds: &[&TrialRecord]) -> Option<MessagesInSlices> {
     let connections = f64::from(cell.connections.max(1));
     let of_rounds = |figure: &dyn Fn(&SliceRecord) -> f64| {

@@ -1,8 +1,8 @@
 //! Whether servers were warm when their rounds were timed. Pure.
 //!
-//! Every round has fresh processes. One that compiles itself while it runs costs more in the first slices of a round than
-//! in the last, and what is measured of it is its start. What the machine does meanwhile is in the baseline's slices of
-//! the same permutations, and comes off.
+//! Every round has fresh processes. One that compiles itself while it runs costs more in the first slices of a round
+//! than in the last, and what is measured of it is its start. What the machine does meanwhile is in the baseline's
+//! slices of the same permutations, and comes off.
 
 use weir_record::{
     finding::{Finding, WarmingArm},
@@ -23,8 +23,8 @@ use crate::{
 /// Largest change within the rounds, as a share of the equivalence margin.
 const MARGIN_SHARE_MAX: f64 = 0.25;
 
-/// The check over all cells whose arms take turns; `None` where there are too few rounds. Cells and arms may be many, so
-/// all intervals hold together.
+/// The check over all cells whose arms take turns; `None` where there are too few rounds. Cells and arms may be many,
+/// so all intervals hold together.
 pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
     let mut values: Vec<(&ArmSpec, &str, Vec<f64>)> = Vec::new();
     for cell in spec.cells.iter().filter(|cell| cell.alternation.is_some()) {

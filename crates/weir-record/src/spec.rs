@@ -90,8 +90,8 @@ impl StudySpec {
         if cell.server_cpus.is_empty() { &self.server_cpus } else { &cell.server_cpus }
     }
 
-    /// With how many workers an arm runs alone, where others run with more and nothing in its command says how many there
-    /// should be.
+    /// With how many workers an arm runs alone, where others run with more and nothing in its command says how many
+    /// there should be.
     pub fn workers_not_told(&self, arm: &str) -> Option<u32> {
         let spec = self.arms.iter().find(|spec| spec.name == arm)?;
         let of_cells = |is_own: bool| {

@@ -27,8 +27,8 @@ pub(super) struct Arm {
     places: BTreeMap<&'static str, usize>,
     /// Levels in which it runs, by the place of their factor; everywhere else it does not. Empty for all cells.
     only: Vec<(usize, Vec<Value>)>,
-    /// Whether a cell's workers reach it, or the file says itself with how many it runs. One that is not told has as many
-    /// as it has, and would be drawn as that many in every cell.
+    /// Whether a cell's workers reach it, or the file says itself with how many it runs. One that is not told has as
+    /// many as it has, and would be drawn as another number in every cell.
     is_told_workers: bool,
 }
 

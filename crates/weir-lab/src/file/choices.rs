@@ -22,8 +22,8 @@ pub struct Choices {
     pub levels: Vec<(String, Vec<String>)>,
     /// Further arms: name, and the words of a command, or none for an arm of the file.
     pub arms: Vec<(String, Vec<String>)>,
-    /// Older kernels; for each there is an arm of io_uring that runs as it would let it, and one of epoll where epoll had
-    /// less there too.
+    /// Older kernels; for each there is an arm of io_uring that runs as it would let it, and one of epoll where epoll
+    /// had less there too.
     pub kernels: Vec<String>,
     /// Whether the arms above are all there are.
     pub only_arms: bool,
