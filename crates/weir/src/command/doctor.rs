@@ -85,6 +85,8 @@ pub(super) fn refused(refusal: &Refusal) -> Finding {
         Refusal::RingMemory => Finding::IoUringMemory,
         Refusal::RingTooOld => Finding::IoUringTooOld,
         Refusal::KernelOlder { asked, running } => Finding::KernelOlder { asked: *asked, running: *running },
+        // Options are not the doctor's.
+        Refusal::OptionLacks(_) => Finding::Said { text: refusal.to_string() },
         Refusal::Other(text) => Finding::Said { text: text.clone() },
     }
 }

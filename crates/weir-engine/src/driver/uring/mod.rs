@@ -367,6 +367,7 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
         (granted.registered_ring, "registered-ring"),
         (granted.skip_success, "completions-skipped-on-success"),
         (granted.no_iowait, "no-iowait"),
+        (!config.uring.minimum_wait.is_zero(), "minimum-wait"),
     ];
     let names: Vec<&str> = list.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
     Ok(if names.is_empty() { vec!["basic-ring"] } else { names })

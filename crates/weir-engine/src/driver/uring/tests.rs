@@ -170,6 +170,62 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     assert_eq!(driver.deadline(), None, "nobody waits any more");
 }
 
+/// Two connections that wait for data on a driver with this minimum wait; `None` where the kernel has none.
+fn two_with_minimum_wait(minimum: Duration) -> Option<(Uring, [(SlotId, UnixStream); 2])> {
+    let mut config = Config::with_driver(Driver::Uring);
+    config.uring.minimum_wait = minimum;
+    let mut driver = driver_with(&config, &Arc::default())?;
+    let connections = [connect(&mut driver), connect(&mut driver)];
+    for (id, _) in &connections {
+        assert!(driver.poll_receive(*id, Waker::noop()).is_pending());
+    }
+    Some((driver, connections))
+}
+
+fn has_received(driver: &Uring, id: SlotId) -> bool {
+    driver.sockets.get(id).expect("it is open").inbound_bytes > 0
+}
+
+#[test]
+fn a_minimum_wait_is_over_when_its_time_is_or_everybody_has_something() {
+    const SHORT: Duration = Duration::from_millis(30);
+    const LONG: Duration = Duration::from_secs(60);
+    let Some((mut driver, [(first, mut peer), (_, _other)])) = two_with_minimum_wait(SHORT) else { return };
+    let start = monotonic();
+    peer.write_all(b"x").expect("it fits");
+    driver.turn(Wait::Forever).expect("the ring can be entered");
+    assert!(monotonic().since(start) >= SHORT, "the other one may have something too");
+    assert!(has_received(&driver, first));
+
+    let Some((mut driver, mut connections)) = two_with_minimum_wait(LONG) else { return };
+    let start = monotonic();
+    for (_, peer) in &mut connections {
+        peer.write_all(b"x").expect("it fits");
+    }
+    driver.turn(Wait::Forever).expect("the ring can be entered");
+    assert!(monotonic().since(start) < LONG && connections.iter().all(|(id, _)| has_received(&driver, *id)));
+}
+
+#[test]
+fn a_minimum_wait_ends_with_the_deadline_and_is_none_for_a_single_connection() {
+    const LONG: Duration = Duration::from_secs(60);
+    let Some((mut driver, [(first, mut peer), (second, _other)])) = two_with_minimum_wait(LONG) else {
+        return;
+    };
+    let start = monotonic();
+    driver.turn(Wait::Until(start + Duration::from_millis(5))).expect("the ring can be entered");
+    driver.close(second);
+    let is_closed = (0..TURNS).any(|_| {
+        look(&mut driver);
+        driver.sockets() == 1
+    });
+    assert!(is_closed);
+    peer.write_all(b"x").expect("it fits");
+    driver.turn(Wait::Forever).expect("the ring can be entered");
+    assert!(has_received(&driver, first));
+    assert!(monotonic().since(start) < LONG);
+}
+
 #[test]
 fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
     let counters = Arc::new(Counters::default());
