@@ -107,6 +107,8 @@ pub enum KernelFeature {
     EpollPwait2,
     /// `IORING_FEAT_MIN_TIMEOUT`: a wait for several completions that takes fewer after a while.
     MinimumWait,
+    /// A ring's table of files that lets go of one at once, whatever else is in flight.
+    FixedFiles,
 }
 
 /// The engine's option that names an older kernel.
@@ -148,8 +150,9 @@ const fn on_request(
 }
 
 /// The table, newest first.
-pub const FEATURES: [FeatureRow; 16] = [
+pub const FEATURES: [FeatureRow; 17] = [
     row(KernelFeature::NoIowait, "no-iowait", "uring", (6, 15)),
+    on_request(KernelFeature::FixedFiles, "fixed-files", "fixed-files", (6, 13)),
     on_request(KernelFeature::MinimumWait, "minimum-wait", "minimum-wait-us", (6, 12)),
     row(KernelFeature::NoIndexArray, "no-index-array", "uring", (6, 6)),
     row(KernelFeature::DeferredTaskRun, "deferred-task-run", "uring", (6, 1)),

@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn an_option_is_refused_by_name_where_the_kernel_lacks_what_it_needs() {
-        for (option, value, older) in [("minimum-wait-us", "50", "6.11")] {
+        for (option, value, older) in [("minimum-wait-us", "50", "6.11"), ("fixed-files", "on", "6.12")] {
             let mut config = Config::with_driver(Driver::Uring);
             config.set_option(option, value).expect("it is possible");
             config.set_option("as-on-kernel", older).expect("it is a version");

@@ -13,7 +13,7 @@ pub struct Subject {
 }
 
 /// Every subject. `conformance.rs` makes a test of each case for each of these names.
-pub static SUBJECTS: [Subject; 24] = [
+pub static SUBJECTS: [Subject; 25] = [
     Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
     Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
     Subject { name: "uring_like_6_1", driver: Driver::Uring, adjust: |config| mask(config, "6.1") },
@@ -43,6 +43,11 @@ pub static SUBJECTS: [Subject; 24] = [
         name: "uring_minimum_wait",
         driver: Driver::Uring,
         adjust: |config| config.uring.minimum_wait = Duration::from_micros(200),
+    },
+    Subject {
+        name: "uring_fixed_files",
+        driver: Driver::Uring,
+        adjust: |config| config.uring.fixed_files = true,
     },
     Subject { name: "epoll_edge", driver: Driver::Epoll, adjust: |_| {} },
     Subject { name: "epoll_level", driver: Driver::Epoll, adjust: |config| config.epoll.edge = false },

@@ -226,6 +226,78 @@ fn a_minimum_wait_ends_with_the_deadline_and_is_none_for_a_single_connection() {
     assert!(monotonic().since(start) < LONG);
 }
 
+/// A driver whose sockets are in a table of files; `None` where the kernel has none that serves.
+fn driver_with_table() -> Option<Uring> {
+    let mut config = Config::with_driver(Driver::Uring);
+    config.uring.fixed_files = true;
+    driver_with(&config, &Arc::default())
+}
+
+fn is_in_table(driver: &Uring, id: SlotId) -> bool {
+    driver.sockets.get(id).expect("it is open").target.is_place()
+}
+
+/// Whether the peer finds the end of the stream within some turns.
+fn sees_end(driver: &mut Uring, peer: &mut UnixStream) -> bool {
+    (0..TURNS).any(|_| {
+        look(driver);
+        matches!(peer.read(&mut [0; 8]), Ok(0))
+    })
+}
+
+#[test]
+fn a_socket_leaves_the_table_of_files_before_it_is_closed() {
+    let Some(mut driver) = driver_with_table() else { return };
+    let (idle, _idle_peer) = connect(&mut driver);
+    assert!(driver.poll_receive(idle, Waker::noop()).is_pending());
+    look(&mut driver);
+    for round in 0..3 {
+        let (id, mut peer) = connect(&mut driver);
+        assert!(is_in_table(&driver, id));
+        send(&mut driver, id, b"through the table");
+        driver.flush();
+        look(&mut driver);
+        assert_eq!(read_all(&mut peer), b"through the table");
+        driver.close(id);
+        assert!(sees_end(&mut driver, &mut peer), "round {round}: the receive of another one holds it open");
+    }
+}
+
+#[test]
+fn a_socket_that_leaves_the_driver_leaves_the_table_of_files() {
+    let Some(mut driver) = driver_with_table() else { return };
+    let (id, mut peer) = connect(&mut driver);
+    drop(driver.detach(id).expect("nothing is in flight"));
+    assert!(sees_end(&mut driver, &mut peer));
+    let (id, mut peer) = connect(&mut driver);
+    assert!(driver.poll_receive(id, Waker::noop()).is_pending());
+    let moved = (0..TURNS).find_map(|_| {
+        look(&mut driver);
+        match driver.poll_detach(id, Waker::noop()) {
+            Poll::Ready(moved) => Some(moved.expect("nothing has failed")),
+            Poll::Pending => None,
+        }
+    });
+    drop(moved.expect("its receive ends"));
+    assert!(sees_end(&mut driver, &mut peer));
+}
+
+#[test]
+fn a_socket_beyond_the_end_of_the_table_is_named_by_its_descriptor() {
+    let Some(mut driver) = driver_with_table() else { return };
+    driver.table.places = 1;
+    let mut connections = [connect(&mut driver), connect(&mut driver)];
+    assert_eq!(connections.each_ref().map(|(id, _)| is_in_table(&driver, *id)), [true, false]);
+    for (id, peer) in &mut connections {
+        send(&mut driver, *id, b"either way");
+        driver.flush();
+        look(&mut driver);
+        assert_eq!(read_all(peer), b"either way");
+        driver.close(*id);
+        assert!(sees_end(&mut driver, peer));
+    }
+}
+
 #[test]
 fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
     let counters = Arc::new(Counters::default());
