@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 
 use maud::{Markup, html};
-use weir_report::Language;
+use weir_report::{Language, told};
 
 use crate::{
     folder::Found,
@@ -152,26 +152,17 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
 }
 
 fn runs(language: Language, name: &str) -> String {
-    match language {
-        Language::English => format!("{name} runs."),
-        Language::Korean => format!("{name} 실행 중입니다."),
-        Language::Chinese => format!("{name} 正在运行。"),
-    }
+    told!(language, "{name} runs.", "{name} 실행 중입니다.", "{name} 正在运行。")
 }
 
 fn occupied(language: Language, folder: &OsStr) -> String {
     let folder = folder.to_string_lossy();
-    match language {
-        Language::English => {
-            format!(
-                "A session that was not started here works on {folder}: nothing can be started beside it."
-            )
-        }
-        Language::Korean => {
-            format!("여기서 시작하지 않은 세션이 {folder} 작업 중이므로 다른 연구를 시작할 수 없습니다.")
-        }
-        Language::Chinese => format!("有一个不是从这里启动的会话正在处理 {folder}，因此不能再启动其他研究。"),
-    }
+    told!(
+        language,
+        "A session that was not started here works on {folder}: nothing can be started beside it.",
+        "여기서 시작하지 않은 세션이 {folder} 작업 중이므로 다른 연구를 시작할 수 없습니다.",
+        "有一个不是从这里启动的会话正在处理 {folder}，因此不能再启动其他研究。"
+    )
 }
 
 /// How the last study ended. Of one that left nothing, what it said.

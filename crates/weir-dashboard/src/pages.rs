@@ -191,21 +191,12 @@ fn left_out(reader: &Reader, list: &List<'_>) -> Option<String> {
         " 살펴보지 않은 폴더가 더 있습니다. 오래된 폴더는 다른 곳으로 옮기십시오.",
         "还有未查看的文件夹：请把旧文件夹移到别处。",
     ];
-    let text = match reader.language {
-        Language::English => {
-            format!(
-                "The newest {listed} studies are listed; {older} older ones are not. More of a name finds them."
-            )
-        }
-        Language::Korean => {
-            format!(
-                "최근 연구 {listed}개만 표시하며, 더 이전의 {older}개는 표시하지 않습니다. 이름을 더 입력하면 찾을 수 있습니다."
-            )
-        }
-        Language::Chinese => {
-            format!("仅列出最近的 {listed} 个研究；更早的 {older} 个未列出，输入更完整的名称即可找到。")
-        }
-    };
+    let text = told!(
+        reader.language,
+        "The newest {listed} studies are listed; {older} older ones are not. More of a name finds them.",
+        "최근 연구 {listed}개만 표시하며, 더 이전의 {older}개는 표시하지 않습니다. 이름을 더 입력하면 찾을 수 있습니다.",
+        "仅列出最近的 {listed} 个研究；更早的 {older} 个未列出，输入更完整的名称即可找到。"
+    );
     let text = if list.is_cut { text + reader.say(cut) } else { text };
     (older > 0 || list.is_cut).then_some(text)
 }
@@ -251,11 +242,12 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
 /// What else is known of a study, in a few words each.
 fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
     let (stored, blocks) = (card.blocks_stored, card.blocks);
-    let progress = match reader.language {
-        Language::English => format!("{stored} of {blocks} blocks stored"),
-        Language::Korean => format!("블록 {blocks}개 중 {stored}개 저장됨"),
-        Language::Chinese => format!("已存储 {stored} / {blocks} 个区组"),
-    };
+    let progress = told!(
+        reader.language,
+        "{stored} of {blocks} blocks stored",
+        "블록 {blocks}개 중 {stored}개 저장됨",
+        "已存储 {stored} / {blocks} 个区组"
+    );
     let length = reader.language.duration(card.elapsed_ns);
     let mut facts = vec![card.name.clone(), format!("{} UTC", card.created_at), length];
     facts.extend(is_open.then_some(progress));
@@ -265,20 +257,13 @@ fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
 /// Why a store cannot be shown, and the way out.
 pub(crate) fn problem_told(language: Language, problem: Problem) -> String {
     match problem {
-        Problem::Newer { found, known } => match language {
-            Language::English => format!(
-                "A later version of Weir wrote this store (version {found}; this program knows {known}). Open it with that \
-                 version."
-            ),
-            Language::Korean => format!(
-                "더 새로운 버전의 Weir가 쓴 저장 파일입니다(버전 {found}, 이 프로그램은 {known}까지 지원). 해당 버전으로 여십시오."
-            ),
-            Language::Chinese => {
-                format!(
-                    "此存储文件由更新版本的 Weir 写入（版本 {found}，本程序支持到 {known}）。请用该版本打开。"
-                )
-            }
-        },
+        Problem::Newer { found, known } => told!(
+            language,
+            "A later version of Weir wrote this store (version {found}; this program knows {known}). Open it with that \
+                 version.",
+            "더 새로운 버전의 Weir가 쓴 저장 파일입니다(버전 {found}, 이 프로그램은 {known}까지 지원). 해당 버전으로 여십시오.",
+            "此存储文件由更新版本的 Weir 写入（版本 {found}，本程序支持到 {known}）。请用该版本打开。"
+        ),
         Problem::Damaged => language.choose(words::DAMAGED).to_owned(),
         Problem::NoAccess => language.choose(words::NO_ACCESS).to_owned(),
         Problem::Busy => language.choose(words::BUSY).to_owned(),
@@ -365,22 +350,20 @@ pub(crate) fn scene(language: Language, scene: &Scene) -> Markup {
 
 fn running(language: Language, of: &Followed) -> Markup {
     let (done, blocks, repeat) = (of.progress.blocks_done, of.progress.blocks, of.progress.blocks_to_repeat);
-    let progress = match language {
-        Language::English => format!("{done} of {blocks} blocks are done"),
-        Language::Korean => format!("블록 {blocks}개 중 {done}개 완료"),
-        Language::Chinese => format!("{blocks} 个区组中已完成 {done} 个"),
-    };
-    let again = match language {
-        Language::English => format!("{repeat} may be run again"),
-        Language::Korean => format!("{repeat}개는 다시 실행할 수 있음"),
-        Language::Chinese => format!("{repeat} 个可能重新运行"),
-    };
+    let progress = told!(
+        language,
+        "{done} of {blocks} blocks are done",
+        "블록 {blocks}개 중 {done}개 완료",
+        "{blocks} 个区组中已完成 {done} 个"
+    );
+    let again = told!(
+        language,
+        "{repeat} may be run again",
+        "{repeat}개는 다시 실행할 수 있음",
+        "{repeat} 个可能重新运行"
+    );
     let length = language.duration(whole_units(of.left_ns));
-    let left = match language {
-        Language::English => format!("about {length} left"),
-        Language::Korean => format!("약 {length} 남음"),
-        Language::Chinese => format!("约剩 {length}"),
-    };
+    let left = told!(language, "about {length} left", "약 {length} 남음", "约剩 {length}");
     html! {
         p { progress max=(blocks) value=(done) {} }
         p.facts {
@@ -418,22 +401,22 @@ fn estimated(language: Language, kind: MessageKind, of: &RunningEstimate) -> Str
         Some(false) => language.choose([", near state", ", 가까운 상태(near)", "，近状态（near）"]),
     };
     let figure = format!("{ratio:.2} [{low:.2}, {high:.2}]");
-    match language {
-        Language::English => {
-            format!("{what}, {arm} / {baseline}: {figure}, of {units} rounds or blocks{state}")
-        }
-        Language::Korean => format!("{what}, {arm} / {baseline}: {figure}, 라운드·블록 {units}개{state}"),
-        Language::Chinese => format!("{what}，{arm} / {baseline}：{figure}，{units} 个轮次或区组{state}"),
-    }
+    told!(
+        language,
+        "{what}, {arm} / {baseline}: {figure}, of {units} rounds or blocks{state}",
+        "{what}, {arm} / {baseline}: {figure}, 라운드·블록 {units}개{state}",
+        "{what}，{arm} / {baseline}：{figure}，{units} 个轮次或区组{state}"
+    )
 }
 
 /// Nothing has this in its name.
 fn not_found(language: Language, typed: &str) -> String {
-    match language {
-        Language::English => format!("No study has this in its name: {typed}"),
-        Language::Korean => format!("이름에 다음이 들어 있는 연구가 없습니다: {typed}"),
-        Language::Chinese => format!("没有名称包含以下内容的研究：{typed}"),
-    }
+    told!(
+        language,
+        "No study has this in its name: {typed}",
+        "이름에 다음이 들어 있는 연구가 없습니다: {typed}",
+        "没有名称包含以下内容的研究：{typed}"
+    )
 }
 
 /// A page that says that no study, or more than one, can be meant by what was typed; and where those stand.

@@ -36,8 +36,8 @@ pub struct EngineStats {
     pub poll_calls: u64,
     /// `accept4` calls (zero on io_uring).
     pub accept_calls: u64,
-    /// Further calls on sockets: those that open them, set them up, connect, ask for their state and shut them down.
-    /// Closing is in `closes`.
+    /// Further calls on sockets: those that open them, set them up, connect, ask for their state and shut them down, or
+    /// enter them into a ring's table of files and clear it. Closing is in `closes`.
     pub setup_calls: u64,
     /// Reads and writes of the runtime's wake-up descriptor, by whichever thread.
     pub wake_calls: u64,

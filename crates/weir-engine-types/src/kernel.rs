@@ -105,6 +105,10 @@ pub enum KernelFeature {
     WaitArguments,
     /// `epoll_pwait2`: a wait with a time limit in nanoseconds; without it one in milliseconds, rounded up.
     EpollPwait2,
+    /// `IORING_FEAT_MIN_TIMEOUT`: a wait for several completions that takes fewer after a while.
+    MinimumWait,
+    /// A ring's table of files that lets go of one at once, whatever else is in flight.
+    FixedFiles,
 }
 
 /// The engine's option that names an older kernel.
@@ -121,6 +125,9 @@ pub struct FeatureRow {
     pub driver: &'static str,
     /// The version that brought it.
     pub since: KernelVersion,
+    /// The option without which the driver does not use it; with it, the driver does not start where it is missing.
+    /// `None`: it is used wherever it is there.
+    pub option: Option<&'static str>,
 }
 
 const fn row(
@@ -129,12 +136,24 @@ const fn row(
     driver: &'static str,
     (major, minor): (u16, u16),
 ) -> FeatureRow {
-    FeatureRow { feature, name, driver, since: KernelVersion::new(major, minor) }
+    FeatureRow { feature, name, driver, since: KernelVersion::new(major, minor), option: None }
+}
+
+/// A feature that io_uring uses only where an option asks for it.
+const fn on_request(
+    feature: KernelFeature,
+    name: &'static str,
+    option: &'static str,
+    since: (u16, u16),
+) -> FeatureRow {
+    FeatureRow { option: Some(option), ..row(feature, name, "uring", since) }
 }
 
 /// The table, newest first.
-pub const FEATURES: [FeatureRow; 15] = [
+pub const FEATURES: [FeatureRow; 17] = [
     row(KernelFeature::NoIowait, "no-iowait", "uring", (6, 15)),
+    on_request(KernelFeature::FixedFiles, "fixed-files", "fixed-files", (6, 13)),
+    on_request(KernelFeature::MinimumWait, "minimum-wait", "minimum-wait-us", (6, 12)),
     row(KernelFeature::NoIndexArray, "no-index-array", "uring", (6, 6)),
     row(KernelFeature::DeferredTaskRun, "deferred-task-run", "uring", (6, 1)),
     row(KernelFeature::SingleIssuer, "single-issuer", "uring", (6, 0)),
@@ -151,9 +170,11 @@ pub const FEATURES: [FeatureRow; 15] = [
     row(KernelFeature::EpollPwait2, "epoll-pwait2", "epoll", (5, 11)),
 ];
 
-/// What a kernel of this version does not have of what the driver uses, newest first.
+/// What a kernel of this version does not have of what the driver uses by itself, newest first. What an option asks for
+/// is not among it: with the option the driver does not start there, and without it nothing is missing.
 pub fn lacking(version: KernelVersion, driver: &str) -> impl Iterator<Item = &'static FeatureRow> {
-    FEATURES.iter().filter(move |row| row.driver == driver && row.since > version)
+    let is_lacking = move |row: &&FeatureRow| row.driver == driver && row.since > version;
+    FEATURES.iter().filter(is_lacking).filter(|row| row.option.is_none())
 }
 
 #[cfg(test)]

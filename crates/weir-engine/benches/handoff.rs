@@ -12,6 +12,10 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
+#[path = "../tests/it/random.rs"]
+#[expect(dead_code, reason = "the tests use the rest")]
+mod random;
+
 use std::{
     io,
     os::fd::{AsRawFd, OwnedFd},
@@ -34,6 +38,8 @@ use weir_engine::{
     time::{self, monotonic},
 };
 use weir_sys::{affinity, usage};
+
+use random::Random;
 
 /// When it was pushed, in nanoseconds, or zero; and its number.
 type Message = [u64; 2];
@@ -110,16 +116,16 @@ impl Pace {
     }
 }
 
-/// When the next message is due. SplitMix64 (Steele, Lea, Flood 2014) makes the gaps.
+/// When the next message is due.
 struct Schedule {
     pace: Pace,
     next_ns: f64,
-    seed: u64,
+    random: Random,
 }
 
 impl Schedule {
     fn new(pace: Pace) -> Self {
-        Self { pace, next_ns: monotonic().as_nanos() as f64, seed: 7 }
+        Self { pace, next_ns: monotonic().as_nanos() as f64, random: Random::new(7) }
     }
 
     /// Waits, awake, until the next message is due; its time stamp.
@@ -140,11 +146,7 @@ impl Schedule {
     }
 
     fn fraction(&mut self) -> f64 {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.seed;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (value ^ value >> 31) as f64 / u64::MAX as f64
+        self.random.next() as f64 / u64::MAX as f64
     }
 }
 

@@ -139,11 +139,25 @@ pub struct UringOptions {
     pub defer_taskrun: bool,
     /// Entries of the submission queue; the completion queue has four times as many.
     pub entries: u32,
+    /// A sleep lasts at least this long, or until as many completions are there as the runtime has connections: fewer
+    /// wake-ups, each for more (6.12 and later). A wake-up by another thread is not told apart from a completion and
+    /// may come that much later; timers are as punctual as without. Zero: the first completion ends the sleep.
+    pub minimum_wait: Duration,
+    /// Sockets are in the ring's table of files, so that no operation looks its descriptor up; opening and closing each
+    /// cost a call more (6.13 and later: before, what is taken out stays open behind any older operation).
+    pub fixed_files: bool,
 }
 
 impl Default for UringOptions {
     fn default() -> Self {
-        Self { receive: ReceiveMode::Auto, submit_each: false, defer_taskrun: true, entries: 1024 }
+        Self {
+            receive: ReceiveMode::Auto,
+            submit_each: false,
+            defer_taskrun: true,
+            entries: 1024,
+            minimum_wait: Duration::ZERO,
+            fixed_files: false,
+        }
     }
 }
 
@@ -152,7 +166,8 @@ impl Default for UringOptions {
 pub struct KernelMask(u32);
 
 impl KernelMask {
-    /// Versions that differ in what they lack of io_uring, newest first; below the last the driver does not run.
+    /// Versions that differ in what they lack of what the io_uring driver uses by itself, newest first; below the last
+    /// it does not run.
     pub const LADDER: [KernelVersion; 8] = [
         KernelVersion::new(6, 12),
         KernelVersion::new(6, 1),
@@ -304,13 +319,19 @@ impl Config {
     }
 
     /// Every option a study can vary: name, what it takes, what it does.
-    pub const OPTIONS: [(&'static str, &'static str, &'static str); 10] = [
+    pub const OPTIONS: [(&'static str, &'static str, &'static str); 12] = [
         ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
         ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
         ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
         ("receive", "auto, multishot or single", "io_uring: how receives are started (auto: tried at start)"),
         ("submit", "turn or operation", "io_uring: enter once a turn or after every operation"),
         ("defer-taskrun", "on or off", "io_uring: run completions only when asked for"),
+        (
+            "minimum-wait-us",
+            "0 to 100000",
+            "io_uring: sleep this long unless every connection has something (6.12)",
+        ),
+        ("fixed-files", "on or off", "io_uring: sockets are in the ring's table of files (6.13)"),
         ("trigger", "edge or level", "epoll: edge- or level-triggered"),
         ("drain", "short-read or eagain", "epoll: when a socket counts as drained"),
         ("write", "try or blocking", "epoll: try a write and wait for room, or block the worker in one call"),
@@ -326,7 +347,9 @@ impl Config {
         match name {
             "buffer-bytes" | "buffer-count" => driver != Driver::Sim,
             "spin-us" => !matches!(driver, Driver::Blocking | Driver::Sim),
-            "receive" | "submit" | "defer-taskrun" => driver == Driver::Uring,
+            "receive" | "submit" | "defer-taskrun" | "minimum-wait-us" | "fixed-files" => {
+                driver == Driver::Uring
+            }
             "trigger" | "drain" | "write" => driver == Driver::Epoll,
             AS_ON_KERNEL => matches!(driver, Driver::Uring | Driver::Epoll),
             _ => false,
@@ -367,6 +390,10 @@ impl Config {
             }
             "submit" => self.uring.submit_each = choice("operation", "turn")?,
             "defer-taskrun" => self.uring.defer_taskrun = choice("on", "off")?,
+            "minimum-wait-us" => {
+                self.uring.minimum_wait = Duration::from_micros(number(0, 100_000)?.into());
+            }
+            "fixed-files" => self.uring.fixed_files = choice("on", "off")?,
             "trigger" => self.epoll.edge = choice("edge", "level")?,
             "drain" => self.epoll.drain_to_eagain = choice("eagain", "short-read")?,
             "write" => self.epoll.blocking_writes = choice("blocking", "try")?,
@@ -383,11 +410,34 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use weir_engine_types::kernel::FeatureRow;
+
     use super::*;
 
     #[test]
+    fn every_option_that_a_feature_is_asked_for_by_is_one_of_the_table() {
+        for row in FEATURES {
+            let is_known = |option: &str| Config::OPTIONS.iter().any(|(name, _, _)| *name == option);
+            assert!(row.option.is_none_or(is_known), "{}", row.name);
+        }
+    }
+
+    #[test]
     fn every_listed_option_is_understood_and_every_other_is_refused() {
-        let values = ["2048", "8", "20", "single", "operation", "off", "level", "eagain", "blocking", "5.19"];
+        let values = [
+            "2048",
+            "8",
+            "20",
+            "single",
+            "operation",
+            "off",
+            "50",
+            "on",
+            "level",
+            "eagain",
+            "blocking",
+            "5.19",
+        ];
         assert_eq!(values.len(), Config::OPTIONS.len());
         let mut config = Config::default();
         for ((name, _, _), value) in Config::OPTIONS.iter().zip(values) {
@@ -398,6 +448,7 @@ mod tests {
         assert_eq!(config.buffers, BufferOptions { bytes: Some(2048), count: Some(8) });
         assert!(!config.epoll.edge && config.uring.submit_each && !config.uring.defer_taskrun);
         assert!(config.epoll.drain_to_eagain && config.epoll.blocking_writes);
+        assert!(config.uring.minimum_wait == Duration::from_micros(50) && config.uring.fixed_files);
         assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
         assert!(config.set_option("buffer-bytes", "63").is_err());
         assert!(config.set_option("as-on-kernel", "4.13").is_err());
@@ -409,7 +460,8 @@ mod tests {
     fn the_ladder_has_a_rung_for_every_set_of_features_that_io_uring_can_lack() {
         let oldest = FEATURES.iter().find(|row| row.feature == KernelFeature::WaitArguments);
         let oldest = oldest.expect("it is in the table").since;
-        let of_ring = || FEATURES.iter().filter(|row| row.driver == Driver::Uring.name());
+        let is_of_ring = |row: &&FeatureRow| row.driver == Driver::Uring.name() && row.option.is_none();
+        let of_ring = || FEATURES.iter().filter(is_of_ring);
         let since: std::collections::BTreeSet<KernelVersion> =
             of_ring().map(|row| row.since).filter(|since| *since > oldest).collect();
         let lacking: std::collections::BTreeSet<usize> = KernelMask::LADDER

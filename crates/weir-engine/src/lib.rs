@@ -68,6 +68,7 @@ pub use config::{
     SimOptions, UringOptions,
 };
 pub use counters::Counters;
+pub use driver::MissingFeature;
 pub use executor::{JoinHandle, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use pool::Lease;
 pub use probe::{DriverReport, Refusal, StartError, probe};

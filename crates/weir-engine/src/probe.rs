@@ -9,7 +9,7 @@ use weir_engine_types::kernel::{KernelFeature, KernelVersion};
 
 use crate::{
     config::{Config, Driver, DriverChoice, ReceiveMode},
-    driver::AnyDriver,
+    driver::{AnyDriver, MissingFeature},
     endings,
     executor::Executor,
     net::Stream,
@@ -68,6 +68,9 @@ pub enum Refusal {
         /// This kernel.
         running: KernelVersion,
     },
+    /// An option needs what the kernel lacks, or is to be used as if it lacked it.
+    #[error("{0}")]
+    OptionLacks(MissingFeature),
     /// Something else, in the words of the kernel or of the start-up test.
     #[error("{0}")]
     Other(String),
@@ -83,12 +86,17 @@ impl Refusal {
             Self::RingDisabled { .. } => "run: sudo sysctl -w kernel.io_uring_disabled=0",
             Self::RingForbidden => "run the container with --security-opt seccomp=unconfined",
             Self::RingMemory => "raise the locked-memory limit: ulimit -l unlimited",
+            Self::OptionLacks(_) => "leave the option out",
             Self::RingTooOld | Self::KernelOlder { .. } | Self::Other(_) => return None,
         })
     }
 
     fn of(driver: Driver, error: &io::Error) -> Self {
         let other = || Self::Other(error.to_string());
+        let missing = error.get_ref().and_then(|inner| inner.downcast_ref::<MissingFeature>());
+        if let Some(missing) = missing {
+            return Self::OptionLacks(*missing);
+        }
         if driver != Driver::Uring {
             return other();
         }
@@ -261,15 +269,33 @@ mod tests {
     }
 
     #[test]
+    fn an_option_is_refused_by_name_where_the_kernel_lacks_what_it_needs() {
+        for (option, value, older) in [("minimum-wait-us", "50", "6.11"), ("fixed-files", "on", "6.12")] {
+            let mut config = Config::with_driver(Driver::Uring);
+            config.set_option(option, value).expect("it is possible");
+            config.set_option("as-on-kernel", older).expect("it is a version");
+            let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
+                panic!("{option} as on {older}");
+            };
+            let is_named = matches!(&refusal, Refusal::OptionLacks(missing) if missing.option == option);
+            assert!(is_named || is_sandboxed(), "{refusal}");
+            let report = probe(&config).into_iter().find(|report| report.driver == Driver::Uring);
+            assert_eq!(report.and_then(|report| report.refusal), Some(refusal));
+        }
+    }
+
+    fn is_sandboxed() -> bool {
+        probe(&Config::default()).iter().any(|it| it.driver == Driver::Uring && !it.is_available())
+    }
+
+    #[test]
     fn io_uring_as_before_5_11_is_refused_by_what_it_lacks() {
         let mut config = Config::with_driver(Driver::Uring);
         config.set_option("as-on-kernel", "5.10").expect("it is a version");
         let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
             panic!("it runs as on 5.10");
         };
-        let is_sandboxed =
-            probe(&Config::default()).iter().any(|it| it.driver == Driver::Uring && !it.is_available());
-        assert!(refusal == Refusal::RingTooOld || is_sandboxed, "{refusal}");
+        assert!(refusal == Refusal::RingTooOld || is_sandboxed(), "{refusal}");
         let automatic = Config { driver: DriverChoice::Auto, ..config };
         assert_eq!(crate::Runtime::new(&automatic).expect("epoll is left").driver(), Driver::Epoll);
     }

@@ -10,7 +10,6 @@ use std::{
 
 use crate::{
     executor::{self, Core},
-    slab::SlotId,
     timer::TimerId,
 };
 
@@ -42,7 +41,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 #[must_use = "futures do nothing unless awaited"]
 pub struct Sleep {
     deadline: Instant,
-    timer: Option<(SlotId, TimerId)>,
+    timer: Option<TimerId>,
     /// The runtime that has the timer; it may not be the one this is polled or dropped in.
     core: Weak<Core>,
 }

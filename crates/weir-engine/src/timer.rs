@@ -52,9 +52,9 @@ pub struct TimersFull {
 
 /// The wheel. See the module header for what it promises.
 #[derive(Debug)]
-pub struct TimerWheel {
+pub struct TimerWheel<T> {
     /// The slab: armed entries are linked into a list of `lists`, the others into the free list.
-    entries: Vec<Entry>,
+    entries: Vec<Entry<T>>,
     free_head: u32,
     timers: u32,
     timers_max: u32,
@@ -70,16 +70,17 @@ pub struct TimerWheel {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Entry<T> {
     deadline_ns: u64,
-    key: u64,
+    /// `None` while the entry is free.
+    value: Option<T>,
     generation: u32,
     previous: u32,
     next: u32,
     place: u16,
 }
 
-const _: () = assert!(size_of::<Entry>() == 32);
+const _: () = assert!(size_of::<Entry<std::task::Waker>>() == 40);
 
 #[derive(Debug, Clone, Copy)]
 struct List {
@@ -95,7 +96,7 @@ struct Due {
     index: u32,
 }
 
-impl TimerWheel {
+impl<T> TimerWheel<T> {
     /// An empty wheel that starts at `now_ns` and holds at most [`TIMERS_MAX`] timers.
     #[cfg(test)]
     pub fn new(now_ns: u64) -> Self {
@@ -121,31 +122,33 @@ impl TimerWheel {
         }
     }
 
-    /// Arms a timer that hands `key` to the closure of the first `expire` at or after `deadline_ns`. A deadline
+    /// Arms a timer that hands `value` to the closure of the first `expire` at or after `deadline_ns`. A deadline
     /// in the past fires at the next `expire`; `u64::MAX` is as good as never.
     ///
     /// # Errors
     /// [`TimersFull`] when the wheel already holds its maximum.
-    pub fn insert(&mut self, deadline_ns: u64, key: u64) -> Result<TimerId, TimersFull> {
+    pub fn insert(&mut self, deadline_ns: u64, value: T) -> Result<TimerId, TimersFull> {
         if self.timers == self.timers_max {
             return Err(TimersFull { timers_max: self.timers_max });
         }
-        let index = self.allocate(deadline_ns, key);
+        let index = self.allocate(deadline_ns, value);
         self.timers += 1;
         self.link(index);
         Ok(TimerId { index, generation: self.entries[index as usize].generation })
     }
 
-    /// Disarms a timer. False if it has fired or was removed before.
-    pub fn remove(&mut self, id: TimerId) -> bool {
+    /// What an armed timer will hand over; `None` if it has fired or was removed.
+    pub fn get_mut(&mut self, id: TimerId) -> Option<&mut T> {
         // A free entry already carries the generation of its next use, so no issued id matches it.
-        let armed =
-            self.entries.get(id.index as usize).is_some_and(|entry| entry.generation == id.generation);
-        if armed {
-            self.unlink(id.index);
-            self.release(id.index);
-        }
-        armed
+        let entry = self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation);
+        entry?.value.as_mut()
+    }
+
+    /// Disarms a timer. `None` if it has fired or was removed before.
+    pub fn remove(&mut self, id: TimerId) -> Option<T> {
+        self.get_mut(id)?;
+        self.unlink(id.index);
+        self.release(id.index)
     }
 
     /// When `expire` has to be called next, or `None` while no timer is armed.
@@ -173,7 +176,7 @@ impl TimerWheel {
     /// returns how many. A `now_ns` before the latest one seen counts as that one: time does not go back.
     ///
     /// If `fire` panics, the timers not yet handed to it stay armed.
-    pub fn expire(&mut self, now_ns: u64, mut fire: impl FnMut(u64)) -> usize {
+    pub fn expire(&mut self, now_ns: u64, mut fire: impl FnMut(T)) -> usize {
         self.now_ns = self.now_ns.max(now_ns);
         let target_tick = self.now_ns / TICK_NS;
         let mut fired = 0;
@@ -238,7 +241,7 @@ impl TimerWheel {
     }
 
     /// Fires what is due in a slot of the lowest level.
-    fn fire_slot(&mut self, place: usize, fire: &mut impl FnMut(u64)) -> usize {
+    fn fire_slot(&mut self, place: usize, fire: &mut impl FnMut(T)) -> usize {
         let mut due = std::mem::take(&mut self.due);
         let mut index = self.lists[place].head;
         while index != NONE {
@@ -250,10 +253,10 @@ impl TimerWheel {
         }
         due.sort_unstable();
         for timer in &due {
-            let key = self.entries[timer.index as usize].key;
             self.unlink(timer.index);
-            self.release(timer.index);
-            fire(key);
+            if let Some(value) = self.release(timer.index) {
+                fire(value);
+            }
         }
         let fired = due.len();
         due.clear();
@@ -318,8 +321,8 @@ impl TimerWheel {
     }
 
     fn unlink(&mut self, index: u32) {
-        let Entry { previous, next, place, .. } = self.entries[index as usize];
-        let place = usize::from(place);
+        let Entry { previous, next, place, .. } = &self.entries[index as usize];
+        let (previous, next, place) = (*previous, *next, usize::from(*place));
         match previous {
             NONE => self.lists[place].head = next,
             previous => self.entries[previous as usize].next = next,
@@ -333,26 +336,28 @@ impl TimerWheel {
         }
     }
 
-    fn allocate(&mut self, deadline_ns: u64, key: u64) -> u32 {
+    fn allocate(&mut self, deadline_ns: u64, value: T) -> u32 {
+        let value = Some(value);
         let index = self.free_head;
         if index != NONE {
             let entry = &mut self.entries[index as usize];
             self.free_head = entry.next;
             entry.deadline_ns = deadline_ns;
-            entry.key = key;
+            entry.value = value;
             return index;
         }
         let index = self.entries.len() as u32;
-        self.entries.push(Entry { deadline_ns, key, generation: 0, previous: NONE, next: NONE, place: 0 });
+        self.entries.push(Entry { deadline_ns, value, generation: 0, previous: NONE, next: NONE, place: 0 });
         index
     }
 
-    fn release(&mut self, index: u32) {
+    fn release(&mut self, index: u32) -> Option<T> {
         let entry = &mut self.entries[index as usize];
         entry.generation = entry.generation.wrapping_add(1);
         entry.next = self.free_head;
         self.free_head = index;
         self.timers -= 1;
+        entry.value.take()
     }
 }
 
@@ -367,7 +372,7 @@ mod tests {
 
     const SPAN_NS: u64 = TICK_NS << SPAN_BITS;
 
-    fn fired_at(wheel: &mut TimerWheel, now_ns: u64) -> Vec<u64> {
+    fn fired_at(wheel: &mut TimerWheel<u64>, now_ns: u64) -> Vec<u64> {
         let mut keys = Vec::new();
         let count = wheel.expire(now_ns, |key| keys.push(key));
         assert_eq!(count, keys.len());
@@ -452,13 +457,13 @@ mod tests {
     fn a_stale_id_removes_nothing_even_when_its_entry_is_reused() {
         let mut wheel = TimerWheel::new(0);
         let first = wheel.insert(1, 1).unwrap();
-        assert!(wheel.remove(first));
-        assert!(!wheel.remove(first));
+        assert!(wheel.remove(first).is_some());
+        assert!(wheel.remove(first).is_none());
         let second = wheel.insert(2, 2).unwrap();
         assert_eq!(first.index, second.index);
-        assert!(!wheel.remove(first));
+        assert!(wheel.remove(first).is_none());
         assert_eq!(fired_at(&mut wheel, 2), [2]);
-        assert!(!wheel.remove(second));
+        assert!(wheel.remove(second).is_none());
         assert!(wheel.is_empty());
     }
 
@@ -469,7 +474,7 @@ mod tests {
         wheel.insert(2, 2).unwrap();
         assert_eq!(wheel.insert(3, 3), Err(TimersFull { timers_max: 2 }));
         assert_eq!(wheel.len(), 2);
-        assert!(wheel.remove(first));
+        assert!(wheel.remove(first).is_some());
         wheel.insert(4, 4).unwrap();
         assert_eq!(fired_at(&mut wheel, 4), [2, 4]);
         assert_eq!(TimerWheel::with_max(0, 0).insert(1, 1), Err(TimersFull { timers_max: 0 }));
@@ -483,7 +488,7 @@ mod tests {
                 let now_ns = round * 40 * TICK_NS;
                 let ids: Vec<_> =
                     (0..100).map(|n| wheel.insert(now_ns + n * n * TICK_NS, n).unwrap()).collect();
-                assert!(ids.into_iter().skip(5).all(|id| wheel.remove(id)));
+                assert!(ids.into_iter().skip(5).all(|id| wheel.remove(id).is_some()));
                 wheel.expire(now_ns, |_| ());
             }
             (wheel.entries.capacity(), wheel.due.capacity())
@@ -553,7 +558,7 @@ mod tests {
             std::mem::replace(&mut self.armed, later).into_keys().map(|(_, key)| key).collect()
         }
 
-        fn check_next(&self, wheel: &TimerWheel, now_ns: u64) -> Result<(), TestCaseError> {
+        fn check_next(&self, wheel: &TimerWheel<u64>, now_ns: u64) -> Result<(), TestCaseError> {
             prop_assert_eq!(wheel.len(), self.armed.len());
             let Some((&(earliest_ns, _), _)) = self.armed.first_key_value() else {
                 prop_assert_eq!(wheel.next_deadline(), None);
@@ -586,7 +591,9 @@ mod tests {
                 Step::Remove(which) => {
                     if !model.issued.is_empty() {
                         let (entry, id) = model.issued[which.index(model.issued.len())];
-                        prop_assert_eq!(wheel.remove(id), model.armed.remove(&entry).is_some());
+                        let armed = model.armed.remove(&entry).map(|_| entry.1);
+                        prop_assert_eq!(wheel.get_mut(id).copied(), armed);
+                        prop_assert_eq!(wheel.remove(id), armed);
                     }
                     None
                 }

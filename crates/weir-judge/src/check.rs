@@ -21,7 +21,7 @@ use crate::{
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     progress::{self, Progress},
-    segments, slice_order,
+    segments, slice_length, slice_order, warm,
 };
 
 /// Smallest share of the messages an open-loop trial started that must come back inside its window.
@@ -58,6 +58,8 @@ pub(crate) fn all(
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
     checks.extend(segments::check(spec, gate, trials));
+    checks.extend(slice_length::check(spec, gate, trials));
+    checks.extend(warm::check(spec, gate, trials));
     checks.extend(components::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));
@@ -360,7 +362,6 @@ pub(crate) fn schedule(
     progress: &Progress,
     elapsed_ns: u64,
 ) -> Check {
-    let Progress { blocks_done, blocks, blocks_to_repeat, has_near_state } = *progress;
     let stopped = match progress.is_complete() {
         true => None,
         false if progress::has_nothing_to_compare(spec, missing) => {
@@ -368,8 +369,7 @@ pub(crate) fn schedule(
         }
         false => Some(Stopped::CutShort { elapsed_ns, cap_ns: spec.time_cap_ns }),
     };
-    let found = Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, stopped };
-    check("schedule", stopped.is_none(), found)
+    check("schedule", stopped.is_none(), progress.finding(stopped))
 }
 
 /// The baseline against itself in the primary cell, by the rule that decides.

@@ -7,6 +7,7 @@ use weir_record::{
     load::{FailureCounts, LoadReport},
     machine::{NetworkCounters, NoiseWindow},
     orders::OrdersLoadReport,
+    protocol::{Proof, ProtocolRow},
     trial::{Exclusion, TrialRecord},
 };
 
@@ -31,12 +32,17 @@ const BACKGROUND_TRIALS_MIN: usize = 8;
 /// Largest relative difference between the two sides of Little's law that the edges of the window do not explain.
 pub const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
 
-/// What speaks against a trial that gave a report.
+/// What speaks against a trial that gave a report, of messages of a protocol.
 ///
 /// `foreign_cpus_max` comes from [`foreign_cpus_max`]. A listener that lost connections made some wait for the SYN
 /// timer, perhaps longer than the window: they are counted in flight and never come back in it. Little's law then says
 /// nothing about the generator, and is not asked.
-pub fn find(load: &LoadReport, network: &NetworkCounters, foreign_cpus_max: f64) -> Vec<Exclusion> {
+pub fn find(
+    load: &LoadReport,
+    protocol: &ProtocolRow,
+    network: &NetworkCounters,
+    foreign_cpus_max: f64,
+) -> Vec<Exclusion> {
     let mut exclusions = Vec::new();
     if let Some(observed) = &load.observed {
         if observed.noise.steal_share > STEAL_SHARE_MAX {
@@ -53,31 +59,32 @@ pub fn find(load: &LoadReport, network: &NetworkCounters, foreign_cpus_max: f64)
     if count > 0 {
         exclusions.push(Exclusion::Errors { count });
     }
-    if network.listen_overflows == 0 && breaks_littles_law(load) {
+    if network.listen_overflows == 0 && breaks_littles_law(load, protocol) {
         exclusions.push(Exclusion::LittlesLaw);
     }
-    let what = match load {
-        _ if load.http.is_some() => "response",
-        _ if load.orders.is_some() => "order",
-        _ => "message",
-    };
-    if load.storage.is_some() {
-        // Its bytes are checked in runs of their own: comparing them would be part of what is measured.
-        if load.messages == 0 {
-            let reason = "no operation was completed in the window".to_owned();
-            exclusions.push(Exclusion::JobFailed { reason });
-        }
-    } else if load.messages == 0 {
-        exclusions.push(Exclusion::LoadFailed { reason: format!("no {what} was completed in the window") });
-    } else if let Some(orders) = &load.orders {
-        exclusions.extend(wrong_replies(orders));
-    } else if load.bytes_verified != load.messages * u64::from(load.message_bytes) {
-        let expected = load.messages * u64::from(load.message_bytes);
-        let done = if load.http.is_some() { "had their framing and length checked" } else { "were compared" };
-        let reason = format!("{} of {expected} bytes {done}", load.bytes_verified);
-        exclusions.push(Exclusion::LoadFailed { reason });
-    }
+    exclusions.extend(unproven(load, protocol));
     exclusions
+}
+
+/// What the answers say against the trial: that there are none, or that they were not shown to be right.
+fn unproven(load: &LoadReport, protocol: &ProtocolRow) -> Option<Exclusion> {
+    if load.messages == 0 {
+        let reason = format!("no {} was completed in the window", protocol.completed);
+        return Some(match protocol.proof {
+            Proof::Accounts => Exclusion::JobFailed { reason },
+            _ => Exclusion::LoadFailed { reason },
+        });
+    }
+    let expected = load.messages * u64::from(load.message_bytes);
+    let done = match protocol.proof {
+        // Its bytes are checked in runs of their own: comparing them would be part of what is measured.
+        Proof::Accounts => return None,
+        Proof::Replies => return load.orders.as_ref().and_then(wrong_replies),
+        Proof::Responses => "had their framing and length checked",
+        Proof::Bytes => "were compared",
+    };
+    let reason = format!("{} of {expected} bytes {done}", load.bytes_verified);
+    (load.bytes_verified != expected).then_some(Exclusion::LoadFailed { reason })
 }
 
 /// What replies to orders say against the trial: each was checked by the generator, and its bytes are not echoed ones.
@@ -125,8 +132,8 @@ pub(crate) fn surplus_in_flight(load: &LoadReport) -> Option<f64> {
 
 /// Whether the two sides differ by more than they may. Messages that were in flight when the window opened count
 /// whole on one side and in part on the other; that explains as much as a mean service time is of the window.
-fn breaks_littles_law(load: &LoadReport) -> bool {
-    if load.storage.is_some() {
+fn breaks_littles_law(load: &LoadReport, protocol: &ProtocolRow) -> bool {
+    if protocol.proof == Proof::Accounts {
         return surplus_in_flight(load).is_some_and(|surplus| surplus > LITTLES_LAW_ERROR_MAX);
     }
     let edges = if load.window_ns > 0 { load.service.ns_mean / load.window_ns as f64 } else { 0.0 };
@@ -178,7 +185,9 @@ pub fn is_noise(exclusion: &Exclusion) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, trial::ObservedWindow};
+    use weir_record::{
+        engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, protocol::row, trial::ObservedWindow,
+    };
 
     use super::*;
 
@@ -197,9 +206,13 @@ mod tests {
     }
 
     fn with(change: impl FnOnce(&mut LoadReport)) -> Vec<Exclusion> {
+        of("echo", change)
+    }
+
+    fn of(protocol: &str, change: impl FnOnce(&mut LoadReport)) -> Vec<Exclusion> {
         let mut load = clean();
         change(&mut load);
-        find(&load, &NetworkCounters::default(), FOREIGN_CPUS_MAX)
+        find(&load, row(protocol), &NetworkCounters::default(), FOREIGN_CPUS_MAX)
     }
 
     #[test]
@@ -208,7 +221,7 @@ mod tests {
         load.littles_law.in_flight_mean = 300.0;
         let found = |lost: u64| {
             let network = NetworkCounters { listen_overflows: lost, ..NetworkCounters::default() };
-            find(&load, &network, FOREIGN_CPUS_MAX)
+            find(&load, row("echo"), &network, FOREIGN_CPUS_MAX)
         };
         assert_eq!(found(0), [Exclusion::LittlesLaw]);
         assert_eq!(found(1), []);
@@ -277,8 +290,7 @@ mod tests {
     #[test]
     fn a_job_cannot_have_more_in_flight_than_it_was_given() {
         let storage = |throughput_times_latency: f64, messages: u64| {
-            with(|load| {
-                load.storage = Some(weir_record::storage_trial::StorageTrial::default());
+            of("storage", |load| {
                 (load.messages, load.bytes_verified) = (messages, 0);
                 load.littles_law = LittlesLaw { in_flight_mean: 32.0, throughput_times_latency };
             })
@@ -292,7 +304,8 @@ mod tests {
     #[test]
     fn orders_answer_for_their_sequence_and_their_shares_instead_of_bytes() {
         use weir_record::orders::ShareBalance;
-        let orders = |own: OrdersLoadReport| with(|load| (load.bytes_verified, load.orders) = (0, Some(own)));
+        let orders =
+            |own: OrdersLoadReport| of("orders", |load| (load.bytes_verified, load.orders) = (0, Some(own)));
         assert_eq!(orders(OrdersLoadReport::default()), []);
         let inverted = orders(OrdersLoadReport { inversions: 2, ..OrdersLoadReport::default() });
         assert!(
@@ -327,8 +340,7 @@ mod tests {
         let empty = with(|load| (load.messages, load.bytes_verified) = (0, 0));
         assert_eq!(reason(empty), "no message was completed in the window");
         let http = |bytes_verified: u64, messages: u64| {
-            reason(with(|load| {
-                load.http = Some(weir_record::http::HttpLoadReport::default());
+            reason(of("http", |load| {
                 (load.bytes_verified, load.messages) = (bytes_verified, messages);
             }))
         };

@@ -277,6 +277,7 @@ fn draft(
             (cell.state == Some(TrialState::Far)).then_some(Finding::FarState),
             without_placebo(spec, arm, baseline),
             whole_trials(spec, cell.spec),
+            workers_not_told(spec, arm),
             stopped(cell, baseline).filter(|_| is_cpu),
             stopped(cell, arm).filter(|_| is_cpu),
             reopened(cell, baseline).filter(|_| is_cpu),
@@ -616,6 +617,10 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
 }
 
 /// Why the arms of a cell were measured whole, one after the other.
+fn workers_not_told(spec: &StudySpec, arm: &str) -> Option<Finding> {
+    Some(Finding::WorkersNotTold { arm: arm.to_owned(), workers: spec.workers_not_told(arm)? })
+}
+
 fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding> {
     let whole = spec.whole_trials.iter().find(|it| it.cell_id == cell.id && cell.alternation.is_none())?;
     Some(Finding::WholeTrials { why: whole.why })

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod power;
 pub mod progress;
 pub mod sample;
+pub mod slice_length;
 
 mod account;
 mod across_cells;
@@ -54,3 +55,4 @@ mod syn_ladder;
 mod thread_use;
 mod threads;
 mod units;
+mod warm;

@@ -2,6 +2,7 @@
 
 use weir_record::{
     finding::Finding,
+    load::LoadReport,
     spec::{CellSpec, StudySpec},
     study::MissingArm,
     trial::{Exclusion, TrialRecord},
@@ -10,11 +11,11 @@ use weir_record::{
 /// What the blocks of a pilot have behind the name of the cell whose rate it finds.
 pub const PILOT_SUFFIX: &str = "-pilot";
 
-/// Trials after which an arm whose server never came up is given up.
+/// Trials after which an arm whose server never came up, or never answered, is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
 
-/// Arms known to be missing, and those whose server never came up, in at least [`DEAD_TRIALS_MIN`] trials with its
-/// fewest workers: one that fails with sixteen may run with one.
+/// Arms known to be missing, and those whose server never came up or never answered, in at least [`DEAD_TRIALS_MIN`]
+/// trials with its fewest workers: one that fails with sixteen may run with one.
 pub fn missing_arms<'a>(
     spec: &StudySpec,
     known: &[MissingArm],
@@ -24,7 +25,7 @@ pub fn missing_arms<'a>(
     for trial in trials {
         let Some(arm) = spec.arms.iter().position(|arm| arm.name == trial.arm) else { continue };
         let (failed, served, reason) = &mut failures[arm];
-        match trial.exclusions.iter().find_map(server_failure) {
+        match not_served(trial) {
             Some(why) if has_fewest_workers(spec, trial) => {
                 (*failed, *reason) = (*failed + 1, Some(why));
             }
@@ -43,11 +44,12 @@ pub fn missing_arms<'a>(
     missing
 }
 
-/// Whether an arm is not tried again in a cell: its server never came up there, in at least [`DEAD_TRIALS_MIN`] trials.
+/// Whether an arm is not tried again in a cell: its server never came up there or never answered, in at least
+/// [`DEAD_TRIALS_MIN`] trials.
 pub fn is_given_up<'a>(cell_id: &str, arm: &str, trials: impl Iterator<Item = &'a TrialRecord>) -> bool {
     let mut failed = 0;
     for trial in trials.filter(|trial| trial.cell_id == cell_id && trial.arm == arm) {
-        if trial.exclusions.iter().find_map(server_failure).is_none() {
+        if not_served(trial).is_none() {
             return false;
         }
         failed += 1;
@@ -75,17 +77,24 @@ fn has_fewest_workers(spec: &StudySpec, trial: &TrialRecord) -> bool {
     own.is_none_or(|own| fewest.is_none_or(|fewest| own <= fewest))
 }
 
-fn server_failure(exclusion: &Exclusion) -> Option<&str> {
-    match exclusion {
-        Exclusion::ServerFailed { reason } | Exclusion::JobFailed { reason } => Some(reason),
+/// Why nothing was served in a trial: its server failed, or had messages in flight of which none came back. A whole
+/// trial of such a server gives a report, and may have waited in it for as long as the generator waits for an answer.
+fn not_served(trial: &TrialRecord) -> Option<&str> {
+    let is_silent = |load: &LoadReport| load.messages == 0 && load.littles_law.in_flight_mean > 0.0;
+    let is_silent = trial.slices.is_empty() && trial.load.as_ref().is_some_and(is_silent);
+    trial.exclusions.iter().find_map(|exclusion| match exclusion {
+        Exclusion::ServerFailed { reason } | Exclusion::JobFailed { reason } => Some(reason.as_str()),
+        Exclusion::LoadFailed { reason } if is_silent => Some(reason.as_str()),
         _ => None,
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use weir_record::{load::LittlesLaw, machine::NetworkCounters, protocol};
+
     use super::*;
-    use crate::sample;
+    use crate::{exclusion, sample};
 
     fn trial(cell_id: &str, block: u32, failed: bool) -> TrialRecord {
         let reason = "exited with status 1: too many workers".to_owned();
@@ -96,6 +105,32 @@ mod tests {
             exclusions: failed.then_some(Exclusion::ServerFailed { reason }).into_iter().collect(),
             ..TrialRecord::default()
         }
+    }
+
+    /// A whole trial in which so many messages came back, with so many in flight.
+    fn loaded(block: u32, messages: u64, in_flight_mean: f64) -> TrialRecord {
+        let littles_law = LittlesLaw { in_flight_mean, ..LittlesLaw::default() };
+        let load = LoadReport { messages, littles_law, ..LoadReport::default() };
+        let exclusions = exclusion::find(&load, protocol::row("echo"), &NetworkCounters::default(), 1.0);
+        TrialRecord { load: Some(load), exclusions, ..trial("w1", block, false) }
+    }
+
+    #[test]
+    fn an_arm_that_never_answers_is_given_up_as_one_that_never_came_up() {
+        let spec = sample::study(&["epoll", "uring"], 12, 1);
+        let silent = [loaded(0, 0, 4.0), loaded(1, 0, 4.0)];
+        assert!(is_given_up("w1", "uring", silent.iter()));
+        let [MissingArm { name, reason: Finding::NeverServed { trials: 2, said }, .. }] =
+            &missing_arms(&spec, &[], silent.iter())[..]
+        else {
+            panic!("it is missing")
+        };
+        assert_eq!((name.as_str(), said.as_str()), ("uring", "no message was completed in the window"));
+        assert!(!is_given_up("w1", "uring", silent[..1].iter()), "one trial may be an accident");
+        let nothing_sent = [loaded(0, 0, 0.0), loaded(1, 0, 0.0)];
+        assert!(!is_given_up("w1", "uring", nothing_sent.iter()), "nobody asked it anything");
+        let answers = [loaded(0, 0, 4.0), loaded(1, 0, 4.0), loaded(2, 7, 4.0)];
+        assert!(!is_given_up("w1", "uring", answers.iter()));
     }
 
     #[test]

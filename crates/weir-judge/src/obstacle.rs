@@ -23,7 +23,7 @@ pub(crate) fn of_side(
     row: &MetricRow,
     trials: &[&TrialRecord],
 ) -> Vec<Finding> {
-    let mut found: Vec<Finding> = failures(cell, arm).into_iter().collect();
+    let mut found: Vec<Finding> = failures(cell, arm).into_iter().chain(not_stopped(arm, trials)).collect();
     if matches!(cell.spec.load, LoadMode::Closed) {
         return found;
     }
@@ -65,6 +65,12 @@ fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
     })
 }
 
+/// An arm that could not be stopped worked in the slices of all others.
+fn not_stopped(arm: &str, trials: &[&TrialRecord]) -> Option<Finding> {
+    let shares: Vec<f64> = trials.iter().filter_map(|trial| trial.stopped_share()).collect();
+    Some(Finding::NotStopped { arm: arm.to_owned(), share: median(&shares)?, trials: count(shares.len()) })
+}
+
 fn keeps_rate(trial: &TrialRecord) -> bool {
     trial.load.as_ref().is_some_and(|load| {
         let intended = (load.messages_started + load.missed_starts) as f64;
@@ -103,4 +109,24 @@ pub(crate) fn generator_bound(cell: &CellSpec, arm: &str, trials: &[&TrialRecord
 
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::trial::SliceRecord;
+
+    use super::*;
+
+    #[test]
+    fn an_arm_that_goes_on_while_it_is_stopped_bars_what_it_is_compared_in() {
+        let trial = |waiting_cpu_ns: u64| {
+            let slice =
+                SliceRecord { waiting_cpu_ns, waiting_ns: 1_000, stopped: true, ..SliceRecord::default() };
+            TrialRecord { slices: vec![slice], ..TrialRecord::default() }
+        };
+        let (stands, works) = (trial(4), trial(500));
+        assert_eq!(not_stopped("spin", &[&stands]), None);
+        let found = Finding::NotStopped { arm: "spin".to_owned(), share: 0.5, trials: 1 };
+        assert_eq!(not_stopped("spin", &[&stands, &works]), Some(found));
+    }
 }

@@ -1,9 +1,8 @@
 //! How far a study is: which planned blocks have run, and which of them noise kept from giving all their pairs. Pure,
 //! so that a stored study tells the same about itself as the session that stored it.
 
-use std::time::Duration;
-
 use weir_record::{
+    finding::{Finding, Stopped},
     spec::{CellRole, CellSpec, StudySpec},
     study::MissingArm,
     trial::{Exclusion, TrialRecord},
@@ -50,16 +49,10 @@ impl Progress {
         self.blocks_done == self.blocks && self.blocks_to_repeat == 0
     }
 
-    /// The numbers, in words.
-    pub fn words(&self) -> String {
-        let Self { blocks_done, blocks, blocks_to_repeat, has_near_state } = self;
-        let done = format!("{blocks_done} of {blocks} blocks are done");
-        let state = if *has_near_state { " in the near state" } else { "" };
-        match blocks_to_repeat {
-            0 => done,
-            1 => format!("{done}, 1 of these lacks a clean pair{state} and may be run again"),
-            _ => format!("{done}, {blocks_to_repeat} of these lack a clean pair{state} and may be run again"),
-        }
+    /// What is found of a schedule that is so far, and why it was not finished.
+    pub fn finding(&self, stopped: Option<Stopped>) -> Finding {
+        let Self { blocks_done, blocks, blocks_to_repeat, has_near_state } = *self;
+        Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, stopped }
     }
 }
 
@@ -136,11 +129,6 @@ fn role_rank(spec: &StudySpec, cell: usize) -> u8 {
         CellRole::Confirmatory => 1,
         CellRole::Exploratory => 2,
     }
-}
-
-/// Nanoseconds as a person says them.
-pub fn seconds(nanoseconds: u64) -> String {
-    format!("{:.0} s", Duration::from_nanos(nanoseconds).as_secs_f64())
 }
 
 fn count(length: usize) -> u32 {

@@ -21,6 +21,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         load_options: BTreeMap::new(),
         baseline: None,
         is_placebo: false,
+        warmup_ns: 0,
     };
     StudySpec {
         name: "fake".to_owned(),
@@ -67,6 +68,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         io_models: Vec::new(),
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
+        slices_given: Vec::new(),
     }
 }
 

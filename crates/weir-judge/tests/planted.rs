@@ -4,7 +4,7 @@
 mod replayed;
 mod replayed_map;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use replayed::rounds;
 use weir_judge::judge::judged;
@@ -95,7 +95,7 @@ fn a_sound_map_says_nothing_of_defects() {
     let result = judged(&spec, &trials);
     assert_eq!(said(&result), expected([]));
     assert!(result.checks.iter().any(|check| check.name == "steady-machine"), "{:?}", result.checks);
-    add_evidence(&mut trials, 0.0);
+    add_evidence(&mut trials, 0.0, None);
     let result = judged(&spec, &trials);
     assert_eq!(result.cpu_differences.len(), spec.cells.len());
     assert_eq!(said(&result), expected([]));
@@ -154,22 +154,34 @@ fn reading(source: &str, key: &str, each: f64) -> Reading {
     Reading { source: source.to_owned(), key: key.to_owned(), value: each * MESSAGES }
 }
 
-/// Evidence of a server that works for so long between a receive and a send.
-fn evidence(own_ns: f64) -> Vec<EvidenceSlice> {
-    const CALLS_NS: f64 = 3_000.0;
+/// A system call for each message more than a server needs, and its time.
+type FurtherCall = (&'static str, f64);
+
+/// Evidence of a server that works for so long between a receive and a send, and may make a call more.
+fn evidence(own_ns: f64, further: Option<FurtherCall>) -> Vec<EvidenceSlice> {
+    const CALL_NS: f64 = 1_500.0;
+    let mut calls = BTreeMap::from([("sendto", (1.0, CALL_NS)), ("recvfrom", (1.0, CALL_NS))]);
+    // The engine's clock runs on in what is no call of the engine's.
+    let mut outside_ns = own_ns;
+    if let Some((call, ns)) = further {
+        outside_ns += if calls.contains_key(call) { 0.0 } else { ns };
+        let (count, on_cpu_ns) = calls.entry(call).or_default();
+        (*count, *on_cpu_ns) = (*count + 1.0, *on_cpu_ns + ns);
+    }
     let mut readings =
-        vec![reading("engine", "outside-calls-ns", own_ns), reading("trace", "is-split", 1.0 / MESSAGES)];
-    for call in ["sendto", "recvfrom"] {
+        vec![reading("engine", "outside-calls-ns", outside_ns), reading("trace", "is-split", 1.0 / MESSAGES)];
+    for (call, (count, on_cpu_ns)) in &calls {
         readings.extend([
-            reading(&format!("call {call}"), "count", 1.0),
-            reading(&format!("call {call}"), "on-cpu-ns", CALLS_NS / 2.0),
+            reading(&format!("call {call}"), "count", *count),
+            reading(&format!("call {call}"), "on-cpu-ns", *on_cpu_ns),
         ]);
     }
+    let calls_ns: f64 = calls.values().map(|(_, on_cpu_ns)| on_cpu_ns).sum();
     let slice = |rung, readings| EvidenceSlice {
         rung,
         slice: SliceRecord {
             messages: MESSAGES as u64,
-            server_cpu_ns: ((CALLS_NS + own_ns) * MESSAGES) as u64,
+            server_cpu_ns: ((calls_ns + own_ns) * MESSAGES) as u64,
             ..SliceRecord::default()
         },
         readings,
@@ -177,12 +189,19 @@ fn evidence(own_ns: f64) -> Vec<EvidenceSlice> {
     vec![slice(Rung::Process, Vec::new()), slice(Rung::Programs, readings)]
 }
 
-/// Gives six rounds of every cell evidence; the arm's own work is so much longer than the baseline's.
-fn add_evidence(trials: &mut [TrialRecord], slower_ns: f64) {
+/// How much longer or shorter than its mean a further call took in each of six rounds.
+const CALL_SCATTER: [f64; 6] = [0.95, 1.02, 1.04, 0.97, 1.03, 0.99];
+
+/// Gives six rounds of every cell evidence; the arm's own work is so much longer than the baseline's, and it may make a
+/// call more.
+fn add_evidence(trials: &mut [TrialRecord], slower_ns: f64, further: Option<FurtherCall>) {
     for trial in trials.iter_mut().filter(|trial| trial.block < 6 && !trial.repeat) {
         let is_arm = trial.arm == "uring";
         let scatter = f64::from((trial.block * 3 + u32::from(is_arm)) % 7) * 10.0;
-        trial.evidence = evidence(1_000.0 + scatter + if is_arm { slower_ns } else { 0.0 });
+        let own_ns = 1_000.0 + scatter + if is_arm { slower_ns } else { 0.0 };
+        let further = further.filter(|_| is_arm);
+        let further = further.map(|(call, ns)| (call, ns * CALL_SCATTER[trial.block as usize]));
+        trial.evidence = evidence(own_ns, further);
     }
 }
 
@@ -190,7 +209,7 @@ fn add_evidence(trials: &mut [TrialRecord], slower_ns: f64) {
 fn a_handler_that_works_a_microsecond_longer_leads_the_table_of_parts_as_the_servers_own_work() {
     let spec = spec();
     let mut trials = sound(&spec);
-    add_evidence(&mut trials, 1_000.0);
+    add_evidence(&mut trials, 1_000.0, None);
     let result = judged(&spec, &trials);
     let names: BTreeSet<String> = spec.cells.iter().map(|cell| format!("uring server {}", cell.id)).collect();
     assert_eq!(said(&result), names);
@@ -198,6 +217,26 @@ fn a_handler_that_works_a_microsecond_longer_leads_the_table_of_parts_as_the_ser
         let (CpuPart::Server, amount) = &it.parts[0] else { panic!("{it:?}") };
         let (low, high) = amount.interval.expect("there are six rounds");
         assert!(low <= 1_000.0 && 1_000.0 <= high && (it.whole.ns - amount.ns).abs() < 1.0, "{it:?}");
+    }
+}
+
+/// A `getppid` is the shortest call there is; a wake-up is a write to an eventfd; two writes in place of one are a send
+/// more.
+#[test]
+fn a_system_call_a_wake_up_or_a_send_more_for_each_message_leads_the_table_of_parts_with_its_size() {
+    let spec = spec();
+    for (call, ns) in [("getppid", 90.0), ("write", 2_600.0), ("sendto", 1_900.0)] {
+        let mut trials = sound(&spec);
+        add_evidence(&mut trials, 0.0, Some((call, ns)));
+        let result = judged(&spec, &trials);
+        let names = spec.cells.iter().map(|cell| format!("uring call-{call} {}", cell.id)).collect();
+        assert_eq!(said(&result), names, "{call}");
+        for it in &result.cpu_differences {
+            let (low, high) = it.parts[0].1.interval.expect("there are six rounds");
+            assert!(0.0 < low && low <= ns && ns <= high && high < 1.1 * ns, "{call}: {it:?}");
+            let sum: f64 = it.parts.iter().map(|(_, amount)| amount.ns).sum();
+            assert!((sum - it.whole.ns).abs() < 1e-6, "{call}: {it:?}");
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! which is slow, falls out of their ratio. That is the default wherever it can be done; whole trials in blocks remain
 //! for what cannot, and the report names why.
 
+use weir_judge::slice_length::MESSAGES_EACH;
 use weir_record::{
     finding::NoTurns,
     spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec, WholeTrials},
@@ -13,10 +14,9 @@ use crate::protocol;
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// Messages of each connection that a slice should hold, so that ramp and drain are a small part of it.
-const MESSAGES_EACH: u64 = 30;
-
 const PERMUTATIONS_MIN: u64 = 2;
+/// Slices as long as this stand alone: rounds tell more than longer ones do.
+const ALONE_NS: u64 = 1_000 * MILLISECOND_NS;
 const PERMUTATIONS_MAX: u64 = 20;
 
 /// Messages on each connection before a slice.
@@ -31,9 +31,13 @@ const PACED_ROUND_NS: u64 = 1_200 * MILLISECOND_NS;
 /// Connections of one generator over all runs of a round.
 pub const CONNECTIONS_MAX: u64 = 16_000;
 
-/// What a message costs a good server at most, for the length of a slice: a fixed part and one by size.
-const MESSAGE_NS: u64 = 6_000;
+/// What a message takes beside that of its protocol, for the length of a slice: a part by size, and one by how many
+/// connections share the caches (epoll echoes 140,000 messages a second over 100 and 112,000 over 4000).
 const MESSAGE_NS_PER_KIB: u64 = 180;
+const MESSAGE_PS_PER_CONNECTION: u64 = 750;
+
+/// Longest slice that the laboratory chooses.
+pub(crate) const SLICE_NS_MAX: u64 = 2_000 * MILLISECOND_NS;
 
 /// Why the arms of a cell cannot take turns; `None` when they can.
 pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<NoTurns> {
@@ -61,19 +65,33 @@ pub fn suited(spec: &StudySpec, cell: &CellSpec) -> Option<Alternation> {
     }
     let protocol = protocol::of(cell);
     let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
-    let message_ns = MESSAGE_NS + MESSAGE_NS_PER_KIB * u64::from(cell.message_bytes) / 1024;
-    let closed_ns = (MESSAGES_EACH * u64::from(cell.connections) * message_ns).max(protocol.slice_ns_min());
-    let (slice_ns, round_ns) = match cell.load {
-        LoadMode::Closed => (closed_ns, protocol.round_ns()),
-        LoadMode::Open { .. } | LoadMode::OpenShare { .. } => (closed_ns.max(PACED_SLICE_NS), PACED_ROUND_NS),
+    let connections = u64::from(cell.connections);
+    let message_ns = protocol.message_ns()
+        + MESSAGE_NS_PER_KIB * u64::from(cell.message_bytes) / 1024
+        + MESSAGE_PS_PER_CONNECTION * connections / 1000;
+    let closed_ns = (u64::from(MESSAGES_EACH) * connections * message_ns)
+        .clamp(protocol.slice_ns_min(), SLICE_NS_MAX.max(protocol.slice_ns_min()));
+    let slice_ns = match cell.load {
+        LoadMode::Closed => closed_ns,
+        LoadMode::Open { .. } | LoadMode::OpenShare { .. } => closed_ns.max(PACED_SLICE_NS),
     };
-    let permutations = (round_ns / (runs * slice_ns)).clamp(PERMUTATIONS_MIN, PERMUTATIONS_MAX);
     Some(Alternation {
         slice_ns,
-        permutations: u32::try_from(permutations).unwrap_or(u32::MAX),
+        permutations: permutations(cell, runs, slice_ns),
         prime_messages: PRIME_MESSAGES,
         evidence: None,
     })
+}
+
+/// Permutations of a round with slices of this length.
+pub(crate) fn permutations(cell: &CellSpec, runs: u64, slice_ns: u64) -> u32 {
+    let round_ns = match cell.load {
+        LoadMode::Closed => protocol::of(cell).round_ns(),
+        LoadMode::Open { .. } | LoadMode::OpenShare { .. } => PACED_ROUND_NS,
+    };
+    let fewest = if slice_ns < ALONE_NS { PERMUTATIONS_MIN } else { 1 };
+    let permutations = (round_ns / (runs * slice_ns)).clamp(fewest, PERMUTATIONS_MAX);
+    u32::try_from(permutations).unwrap_or(u32::MAX)
 }
 
 /// Lets the arms of every cell take turns that can; blocks stay what they are.
@@ -139,8 +157,16 @@ mod tests {
         assert_eq!((alternation.slice_ns, alternation.permutations), (25 * MILLISECOND_NS, 8));
         let (_, many) = first(|spec| spec.cells[0].connections = 4_000);
         let many = many.expect("they can take turns");
-        assert!((500 * MILLISECOND_NS..1_000 * MILLISECOND_NS).contains(&many.slice_ns), "{many:?}");
-        assert_eq!(many.permutations, 2);
+        assert!((1_000 * MILLISECOND_NS..1_500 * MILLISECOND_NS).contains(&many.slice_ns), "{many:?}");
+        assert_eq!(many.permutations, 1);
+        let (_, some) = first(|spec| spec.cells[0].connections = 1_000);
+        let some = some.expect("they can take turns");
+        assert!((250 * MILLISECOND_NS..300 * MILLISECOND_NS).contains(&some.slice_ns), "{some:?}");
+        assert_eq!(some.permutations, 2);
+        let (_, http) = first(|spec| {
+            spec.cells[0].http = Some(HttpCell::default());
+        });
+        assert!(http.expect("they can take turns").slice_ns > 2 * alternation.slice_ns);
         let (_, large) = first(|spec| spec.cells[0].message_bytes = 148 << 10);
         assert!(large.expect("they can take turns").slice_ns > 80 * MILLISECOND_NS);
     }

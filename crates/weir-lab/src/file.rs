@@ -155,6 +155,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         io_models: Vec::new(),
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
+        slices_given: Vec::new(),
     };
     if table.read("io_models", Entry::flag)?.unwrap_or(false) {
         spec.io_models = io_models::found(&host_defaults.tried);

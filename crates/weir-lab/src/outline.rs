@@ -4,10 +4,11 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use weir_record::{
-    finding::{Finding, NoTurns},
+    finding::NoTurns,
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, WholeTrials},
     storage::StorageDevice,
 };
+use weir_report::{Language, columns, pad_end, told};
 
 use crate::{alternation, file::Study, host_defaults::cpu_list, pilot, protocol, validate};
 
@@ -54,7 +55,14 @@ fn runs_of(spec: &StudySpec, cell: &CellSpec) -> u64 {
 
 fn unit_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let runs = runs_of(spec, cell);
-    cell.alternation.map_or_else(|| runs * trial_ns(cell), |turns| alternation::round_ns(cell, &turns, runs))
+    let Some(turns) = cell.alternation else { return runs * trial_ns(cell) };
+    alternation::round_ns(cell, &turns, runs) + warmups_ns(spec, cell)
+}
+
+/// What arms that must be warm add to each round; the baseline runs twice.
+fn warmups_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    let arms = spec.arms.iter().take(1).chain(&spec.arms);
+    arms.filter(|arm| cell.has_arm(&arm.name)).map(|arm| arm.warmup_ns).sum()
 }
 
 fn trial_ns(cell: &CellSpec) -> u64 {
@@ -72,140 +80,249 @@ pub fn study_ns(spec: &StudySpec) -> u64 {
     spec.cells.iter().map(|cell| cell_ns(spec, cell)).sum()
 }
 
-/// The plan of a study, for people. `told` says a finding in words.
-pub fn text(study: &Study, told: impl Fn(&Finding) -> String) -> String {
+/// The plan of a study, for people.
+pub fn text(study: &Study, language: Language) -> String {
     let Study { spec, missing_arms } = study;
     let mut out = String::new();
-    head(spec, &mut out);
-    out.push_str("\narms\n");
-    let names: Vec<&str> = spec.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    head(spec, language, &mut out);
+    title(language, ["arms", "비교 대상", "方案"], &mut out);
+    let width = spec.arms.iter().map(|arm| columns(&arm.name)).max().unwrap_or(0);
     for (index, arm) in spec.arms.iter().enumerate() {
         let role = match &arm.baseline {
-            _ if index == 0 => "  (baseline, runs twice)".to_owned(),
-            Some(own) => format!("  (against {own})"),
+            _ if index == 0 => language
+                .choose(["  (baseline, runs twice)", "  (기준, 두 번 실행)", "  （基线，运行两次）"])
+                .to_owned(),
+            Some(own) => told!(language, "  (against {own})", "  (기준: {own})", "  （对比 {own}）"),
             None => String::new(),
         };
-        let _ = writeln!(out, "  {:width$}  {}{role}", arm.name, runs(spec, arm));
+        let _ = writeln!(out, "  {}  {}{role}", pad_end(&arm.name, width), runs(spec, arm, language));
+        if let Some(workers) = spec.workers_not_told(&arm.name) {
+            let space = "";
+            let told = told!(
+                language,
+                "(not told {{workers}}, so in the cells with fewest alone: {workers})",
+                "(명령에 {{workers}}가 없어 워커 {workers}개인 셀에서만 실행)",
+                "（命令中没有 {{workers}}，只在 {workers} 个工作线程的单元运行）",
+            );
+            let _ = writeln!(out, "  {space:width$}  {told}");
+        }
     }
     if !missing_arms.is_empty() {
-        out.push_str("\nmissing here\n");
+        title(language, ["missing here", "여기서 실행할 수 없는 대상", "此处无法运行的方案"], &mut out);
+        let told = |reason| weir_report::finding(reason, language);
         missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, told(&arm.reason)));
     }
-    out.push_str("\ncells\n");
-    spec.cells.iter().for_each(|cell| self::cell(spec, cell, &mut out));
-    out.extend(one_level_of_cpus(spec));
-    whole_trials(spec, &mut out);
-    beside(spec, &mut out);
+    title(language, ["cells", "조건", "条件"], &mut out);
+    spec.cells.iter().for_each(|cell| self::cell(spec, cell, language, &mut out));
+    out.extend(one_level_of_cpus(spec, language));
+    whole_trials(spec, language, &mut out);
+    beside(spec, language, &mut out);
     out.push('\n');
-    claims(spec, &mut out);
-    let (all, cap) = (shown_ns(study_ns(spec)), shown_ns(spec.time_cap_ns));
-    let _ = writeln!(out, "It takes about {all}; no round or block starts after {cap}.");
+    claims(spec, language, &mut out);
+    let (all, cap) = (shown_ns(study_ns(spec), language), shown_ns(spec.time_cap_ns, language));
+    let time = told!(
+        language,
+        "It takes about {all}; no round or block starts after {cap}.",
+        "약 {all} 걸립니다. {cap} 뒤에는 새 라운드나 블록을 시작하지 않습니다.",
+        "约需 {all}；超过 {cap}后不再开始新的轮次或区组。",
+    );
+    let _ = writeln!(out, "{time}");
     out
 }
 
+/// What stands above a part, behind an empty line.
+fn title(language: Language, texts: [&'static str; 3], out: &mut String) {
+    let _ = writeln!(out, "\n{}", language.choose(texts));
+}
+
 /// Processes beside the servers, and what is asked beside the verdicts.
-fn beside(spec: &StudySpec, out: &mut String) {
+fn beside(spec: &StudySpec, language: Language, out: &mut String) {
     if !spec.neighbours.is_empty() {
-        out.push_str("\nneighbours\n");
+        title(language, ["neighbours", "함께 실행하는 프로세스", "旁侧进程"], out);
     }
     for neighbour in &spec.neighbours {
         let _ = writeln!(out, "  {}  {}", neighbour.name, neighbour.argv.join(" "));
     }
     let goals = spec.comparisons.iter().filter(|asked| asked.goal.is_some()).count();
-    if !spec.comparisons.is_empty() {
-        let _ =
-            writeln!(out, "\n{} comparisons of its own, {goals} of them with a goal", spec.comparisons.len());
+    let asked = spec.comparisons.len();
+    if asked > 0 {
+        let told = told!(
+            language,
+            "{asked} comparisons of its own, {goals} of them with a goal",
+            "별도 비교 {asked}건, 그중 목표가 있는 것 {goals}건",
+            "自定义比较 {asked} 项，其中 {goals} 项设有目标",
+        );
+        let _ = writeln!(out, "\n{told}");
     }
 }
 
-fn head(spec: &StudySpec, out: &mut String) {
+fn head(spec: &StudySpec, language: Language, out: &mut String) {
     let protocol = spec.cells.first().map_or("", |cell| protocol::of(cell).name());
-    let _ = writeln!(out, "study {}: {}", spec.name, spec.title.en);
+    let (name, title) = (&spec.name, weir_report::told(&spec.title, language));
     let margin = shown_percent(spec.equivalence_margin);
-    let _ = writeln!(
-        out,
-        "protocol {protocol}, equivalence margin {margin}, server CPUs {}, load CPUs {}, seed {}",
-        cpus(&spec.server_cpus),
-        cpus(&spec.load_cpus),
-        spec.seed
+    let [server, load] = [&spec.server_cpus, &spec.load_cpus].map(|all| cpus(all, language));
+    let seed = spec.seed;
+    let told = told!(
+        language,
+        "study {name}: {title}\nprotocol {protocol}, equivalence margin {margin}, server CPUs {server}, load CPUs {load}, \
+         seed {seed}",
+        "연구 {name}: {title}\n프로토콜 {protocol}, 동등성 한계 {margin}, 서버 CPU {server}, 부하 생성기 CPU {load}, 시드 {seed}",
+        "研究 {name}：{title}\n协议 {protocol}，等效界值 {margin}，服务器 CPU {server}，负载生成器 CPU {load}，随机种子 {seed}",
     );
+    let _ = writeln!(out, "{told}");
 }
 
-fn cpus(cpus: &[usize]) -> String {
+fn cpus(cpus: &[usize], language: Language) -> String {
     if cpus.is_empty() {
-        return "any".to_owned();
+        return language.choose(["any", "지정 안 함", "不限"]).to_owned();
     }
     cpu_list(cpus)
 }
 
 /// What an arm runs, as a command line would say it.
-fn runs(spec: &StudySpec, arm: &ArmSpec) -> String {
+fn runs(spec: &StudySpec, arm: &ArmSpec, language: Language) -> String {
     let mut words = spec.cells.first().map_or_else(Vec::new, |cell| protocol::of(cell).runs(&arm.subject));
+    if arm.warmup_ns > 0 {
+        let after = shown_ns(arm.warmup_ns, language);
+        words.push(told!(language, "; warm after {after}", "; 예열 {after}", "；预热 {after}"));
+    }
     if !arm.load_options.is_empty() {
-        let options: Vec<String> = protocol::shown_options(&arm.load_options).collect();
-        words.push(format!("; its generator {}", options.join(" ")));
+        let options = protocol::shown_options(&arm.load_options).collect::<Vec<_>>().join(" ");
+        words.push(told!(
+            language,
+            "; its generator {options}",
+            "; 부하 생성기 {options}",
+            "；负载生成器 {options}"
+        ));
     }
     words.join(" ")
 }
 
-fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
-    let role = match cell.role {
-        CellRole::Primary => "primary",
-        CellRole::Confirmatory => "confirmatory",
-        CellRole::Exploratory => "exploratory",
-    };
-    let load = match cell.load {
-        LoadMode::Closed => "closed loop".to_owned(),
-        LoadMode::Open { rate_per_second, .. } => format!("{rate_per_second:.0} a second"),
-        LoadMode::OpenShare { share, .. } if protocol::of(cell).has_capacity_of_baseline() => {
-            format!("{} of the baseline's capacity", shown_percent(share))
-        }
-        LoadMode::OpenShare { share, .. } => format!("{} of the smallest capacity", shown_percent(share)),
-    };
-    let runs = runs_of(spec, cell);
-    let often = match &cell.alternation {
-        Some(turns) => format!(
-            "{} rounds of {} x {runs} slices of {}{}",
-            cell.blocks,
-            turns.permutations,
-            shown_ns(turns.slice_ns),
-            evidence(turns)
-        ),
-        None => format!("{} blocks of {runs} trials of {}", cell.blocks, shown_ns(cell.window_ns)),
-    };
-    let _ = writeln!(out, "  {}  {role}, {load}, {often}: {}", cell.id, shown_ns(cell_ns(spec, cell)));
+fn cell(spec: &StudySpec, cell: &CellSpec, language: Language, out: &mut String) {
+    let role = language.choose(match cell.role {
+        CellRole::Primary => ["primary", "주 비교", "主要比较"],
+        CellRole::Confirmatory => ["confirmatory", "확증", "验证性"],
+        CellRole::Exploratory => ["exploratory", "탐색적", "探索性"],
+    });
+    let (load, often) = (load(cell, language), often(spec, cell, language));
+    let (id, takes) = (&cell.id, shown_ns(cell_ns(spec, cell), language));
+    let told = told!(
+        language,
+        "  {id}  {role}, {load}, {often}: {takes}",
+        "  {id}  {role}, {load}, {often}: {takes}",
+        "  {id}  {role}，{load}，{often}：{takes}",
+    );
+    let _ = writeln!(out, "{told}");
     if !cell.arms.is_empty() {
         let _ = writeln!(out, "    {}", cell.arms.join(", "));
     }
 }
 
+/// How messages of a cell are spaced.
+fn load(cell: &CellSpec, language: Language) -> String {
+    match cell.load {
+        LoadMode::Closed => language.choose(["closed loop", "폐쇄형 부하", "闭环"]).to_owned(),
+        LoadMode::Open { rate_per_second, .. } => told!(
+            language,
+            "{rate_per_second:.0} a second",
+            "초당 {rate_per_second:.0}건",
+            "每秒 {rate_per_second:.0} 次",
+        ),
+        LoadMode::OpenShare { share, .. } => {
+            let share = shown_percent(share);
+            if protocol::of(cell).has_capacity_of_baseline() {
+                told!(
+                    language,
+                    "{share} of the baseline's capacity",
+                    "기준 최대 처리량의 {share}",
+                    "基线最大吞吐量的 {share}",
+                )
+            } else {
+                told!(
+                    language,
+                    "{share} of the smallest capacity",
+                    "대상별 최대 처리량 중 가장 낮은 값의 {share}",
+                    "各方案最大吞吐量中最低者的 {share}",
+                )
+            }
+        }
+    }
+}
+
+/// How often its arms are measured, and for how long.
+fn often(spec: &StudySpec, cell: &CellSpec, language: Language) -> String {
+    let (runs, blocks) = (runs_of(spec, cell), cell.blocks);
+    let Some(turns) = &cell.alternation else {
+        let window = shown_ns(cell.window_ns, language);
+        return told!(
+            language,
+            "{blocks} blocks of {runs} trials of {window}",
+            "블록 {blocks}회 × 시행 {runs}회 × {window}",
+            "{blocks} 个区组 × {runs} 次试验 × {window}",
+        );
+    };
+    let (permutations, slice) = (turns.permutations, shown_ns(turns.slice_ns, language));
+    let evidence = evidence(turns, language);
+    told!(
+        language,
+        "{blocks} rounds of {permutations} x {runs} slices of {slice}{evidence}",
+        "라운드 {blocks}회 × 슬라이스 {permutations} × {runs}개 × {slice}{evidence}",
+        "{blocks} 轮 × {permutations} × {runs} 个时间片 × {slice}{evidence}",
+    )
+}
+
 /// Why a map over workers has none over CPUs.
-fn one_level_of_cpus(spec: &StudySpec) -> Option<String> {
+fn one_level_of_cpus(spec: &StudySpec, language: Language) -> Option<String> {
     let workers: BTreeSet<u32> = spec.cells.iter().map(|cell| cell.workers).collect();
     let is_varied = spec.cells.iter().any(|cell| !cell.server_cpus.is_empty());
     let is_of_sockets = !spec.is_storage() && !spec.is_orders();
     if is_varied || workers.len() < 2 || !is_of_sockets {
         return None;
     }
-    Some(match spec.server_cpus.len() {
-        0 => "\nThe server's side is not pinned here: server CPUs are no factor.\n".to_owned(),
-        1 => "\nThe server's side has one CPU here: server CPUs have one level.\n".to_owned(),
-        all => format!(
-            "\nEvery cell has all {all} CPUs of the server's side; the factor `server_cpus` varies them.\n"
+    let all = spec.server_cpus.len();
+    Some(match all {
+        0 => told!(
+            language,
+            "\nThe server's side is not pinned here: server CPUs are no factor.\n",
+            "\n여기서는 서버를 CPU에 고정하지 않으므로 서버 CPU 수를 요인으로 바꿔 볼 수 없습니다.\n",
+            "\n此处服务器未绑定 CPU：服务器 CPU 数不作为因子。\n",
+        ),
+        1 => told!(
+            language,
+            "\nThe server's side has one CPU here: server CPUs have one level.\n",
+            "\n여기서는 서버가 쓰는 CPU가 하나뿐이므로 서버 CPU 수의 수준도 하나입니다.\n",
+            "\n此处服务器只有一个 CPU：服务器 CPU 数只有一个水平。\n",
+        ),
+        _ => told!(
+            language,
+            "\nEvery cell has all {all} CPUs of the server's side; the factor `server_cpus` varies them.\n",
+            "\n모든 조건에서 서버 쪽 CPU {all}개를 모두 씁니다. 바꿔 보려면 요인 `server_cpus`를 쓰십시오.\n",
+            "\n所有条件都使用服务器一侧的全部 {all} 个 CPU；可用因子 `server_cpus` 改变它。\n",
         ),
     })
 }
 
-fn evidence(turns: &Alternation) -> String {
-    turns.evidence.map_or_else(String::new, |plan| {
-        let pairs = if plan.pairs > 1 { format!("{} pairs of ", plan.pairs) } else { String::new() };
-        format!(" (evidence in {}, {pairs}slices of {})", plan.rounds, shown_ns(plan.slice_ns))
-    })
+fn evidence(turns: &Alternation, language: Language) -> String {
+    let Some(plan) = turns.evidence else { return String::new() };
+    let (rounds, slice) = (plan.rounds, shown_ns(plan.slice_ns, language));
+    match plan.pairs {
+        0 | 1 => told!(
+            language,
+            " (evidence in {rounds}, slices of {slice})",
+            "(그중 {rounds}회는 커널 관찰 슬라이스 {slice} 추가)",
+            "（其中 {rounds} 轮另有 {slice} 的内核观测时间片）",
+        ),
+        pairs => told!(
+            language,
+            " (evidence in {rounds}, {pairs} pairs of slices of {slice})",
+            "(그중 {rounds}회는 커널 관찰 슬라이스 {slice} {pairs}쌍 추가)",
+            "（其中 {rounds} 轮另有 {pairs} 对 {slice} 的内核观测时间片）",
+        ),
+    }
 }
 
 /// Why arms do not take turns, with the cells in which they do not.
-fn whole_trials(spec: &StudySpec, out: &mut String) {
+fn whole_trials(spec: &StudySpec, language: Language, out: &mut String) {
     let mut reasons: Vec<(NoTurns, Vec<&str>)> = Vec::new();
     let is_there = |it: &&WholeTrials| spec.cells.iter().any(|cell| cell.id == it.cell_id);
     for WholeTrials { cell_id, why } in spec.whole_trials.iter().filter(is_there) {
@@ -217,25 +334,36 @@ fn whole_trials(spec: &StudySpec, out: &mut String) {
     if reasons.is_empty() {
         return;
     }
-    out.push_str("\nwhole trials instead of turns\n");
+    let texts = [
+        "whole trials instead of turns",
+        "번갈아 측정하지 않고 전체 시행으로 측정",
+        "以完整试验代替轮流测量",
+    ];
+    title(language, texts, out);
+    let every = language.choose(["every cell", "모든 조건", "所有条件"]);
     for (reason, cells) in reasons {
-        let cells = if cells.len() == spec.cells.len() { "every cell".to_owned() } else { cells.join(", ") };
-        let [why, ..] = reason.words();
-        let _ = writeln!(out, "  {why}: {cells}");
+        let cells = if cells.len() == spec.cells.len() { every.to_owned() } else { cells.join(", ") };
+        let why = language.choose(reason.words());
+        let told = told!(language, "  {why}: {cells}", "  {why}: {cells}", "  {why}：{cells}");
+        let _ = writeln!(out, "{told}");
     }
 }
 
-fn claims(spec: &StudySpec, out: &mut String) {
+fn claims(spec: &StudySpec, language: Language, out: &mut String) {
     let claims = validate::claims(spec);
     let of_claims = spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory);
     let Some(units) = of_claims.map(|cell| cell.blocks).min() else { return };
     let Some(found) = validate::deviations_found(units, claims) else { return };
-    let (count, noun) = (claims, if claims == 1 { "claim" } else { "claims" });
-    let _ = writeln!(
-        out,
-        "{count} {noun}: corrected for all of them, {units} rounds or blocks find a difference of {found:.1} of their \
-         standard deviations."
+    let noun = if claims == 1 { "claim" } else { "claims" };
+    let noun = language.choose([noun, "주장", "结论"]);
+    let told = told!(
+        language,
+        "{claims} {noun}: corrected for all of them, {units} rounds or blocks find a difference of {found:.1} of their \
+         standard deviations.",
+        "{noun} {claims}건 전체에 대해 보정하면 라운드나 블록 {units}회로 표준편차의 {found:.1}배인 차이를 검출할 수 있습니다.",
+        "{claims} 项{noun}：对全部结论校正后，{units} 轮（区组）可检出标准差 {found:.1} 倍的差异。",
     );
+    let _ = writeln!(out, "{told}");
 }
 
 fn shown_percent(share: f64) -> String {
@@ -244,15 +372,22 @@ fn shown_percent(share: f64) -> String {
 }
 
 /// A length of time with the unit people would use.
-pub fn shown_ns(ns: u64) -> String {
+pub fn shown_ns(ns: u64, language: Language) -> String {
     let ms = ns / MILLISECOND_NS;
     let seconds = (ms + 500) / 1_000;
+    let minutes = (seconds + 30) / 60;
     match ms {
         0..1_000 => format!("{ms} ms"),
-        1_000..10_000 if !ms.is_multiple_of(1_000) => format!("{:.1} s", ms as f64 / 1_000.0),
-        1_000..180_000 => format!("{seconds} s"),
-        180_000..7_200_000 => format!("{} min", (seconds + 30) / 60),
-        _ => format!("{} h", (seconds as f64 / 360.0).round() / 10.0),
+        1_000..10_000 if !ms.is_multiple_of(1_000) => {
+            let seconds = ms as f64 / 1_000.0;
+            told!(language, "{seconds:.1} s", "{seconds:.1}초", "{seconds:.1} 秒")
+        }
+        1_000..180_000 => told!(language, "{seconds} s", "{seconds}초", "{seconds} 秒"),
+        180_000..7_200_000 => told!(language, "{minutes} min", "{minutes}분", "{minutes} 分钟"),
+        _ => {
+            let hours = (seconds as f64 / 360.0).round() / 10.0;
+            told!(language, "{hours} h", "{hours}시간", "{hours} 小时")
+        }
     }
 }
 
@@ -290,8 +425,10 @@ mod tests {
     #[test]
     fn lengths_are_told_in_the_unit_people_would_use() {
         let told: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 184_000, 9_000_000]
-            .map(|ms| shown_ns(ms * MILLISECOND_NS))
+            .map(|ms| shown_ns(ms * MILLISECOND_NS, Language::English))
             .into();
         assert_eq!(told, ["25 ms", "999 ms", "1.5 s", "3 s", "80 s", "150 s", "3 min", "2.5 h"]);
+        let minutes = [Language::Korean, Language::Chinese].map(|it| shown_ns(184_000 * MILLISECOND_NS, it));
+        assert_eq!(minutes, ["3분", "3 分钟"]);
     }
 }

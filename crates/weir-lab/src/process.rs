@@ -73,7 +73,8 @@ pub struct Deadlines {
     pub ready: Duration,
     /// From asking a server to stop until it is killed.
     pub stop: Duration,
-    /// What a generator may take beyond its warm-up and window: connecting, and cutting off at the end.
+    /// What a generator may take beyond its warm-up and window: connecting, waiting for an answer that never comes,
+    /// and cutting off at the end. It is for the generator's own time limits; longer ones of a cell are added.
     pub load_margin: Duration,
 }
 

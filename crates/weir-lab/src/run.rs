@@ -3,6 +3,9 @@
 //! What is stored is never changed and never deleted. A session that is interrupted, runs out of time, or meets a
 //! full disk leaves all finished blocks; the next one continues the same schedule.
 
+mod longer_slices;
+mod way_on;
+
 use std::{
     fs::File,
     path::Path,
@@ -149,25 +152,6 @@ pub struct Outcome {
     pub result: StudyResult,
     /// Every trial, pilots included, in time order.
     pub trials: Vec<TrialRecord>,
-}
-
-impl Outcome {
-    /// What cut the study short, how far it came and how it goes on; `None` when nothing is left that could.
-    pub fn way_on(&self, folder: &Path) -> Option<String> {
-        let cause = match self.ended {
-            Ended::TimeCap => {
-                let cap = progress::seconds(self.result.spec.time_cap_ns);
-                format!("cut by the time cap of {cap}")
-            }
-            Ended::StayedFar => {
-                format!("the machine's near state did not come back in {} s", NEAR_WAIT_MAX.as_secs())
-            }
-            Ended::Interrupted => "interrupted".to_owned(),
-            Ended::Complete | Ended::ArmsMissing => return None,
-        };
-        let (done, folder) = (self.progress.words(), folder.display());
-        Some(format!("{cause}: {done}; go on with: weir study --resume {folder}"))
-    }
 }
 
 /// Why a session broke off.
@@ -441,6 +425,7 @@ impl Session<'_> {
         let stored = self.store.append_block(self.session, &block, self.session_ns());
         stored.map_err(|source| self.store_error(source))?;
         self.blocks.push(block);
+        self.lengthen_slices(planned.cell)?;
         let (blocks_done, blocks) = (self.blocks_done(), self.blocks_planned());
         self.tell(&Event::BlockStored {
             cell_id: cell.id.clone(),
@@ -607,7 +592,8 @@ impl Session<'_> {
                 let before = self.trials().chain(others).filter_map(|trial| trial.load.as_ref());
                 let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
                 let foreign_max = exclusion::foreign_cpus_max(noise, self.header.fingerprint.cpus_online);
-                trial.exclusions = exclusion::find(&load, &trial.network, foreign_max);
+                trial.exclusions =
+                    exclusion::find(&load, self.header.spec.protocol_row(), &trial.network, foreign_max);
                 trial.load = Some(*load);
             }
             Err(failure) => trial.exclusions = vec![self.noted(&trial.arm, &failure)],

@@ -23,6 +23,8 @@
 
 use std::rc::Rc;
 
+use weir_stats::random::splitmix_at;
+
 /// Bytes before the body.
 const HEADER_BYTES: usize = 24;
 /// Different places at which a body can start in the pool; a power of two.
@@ -238,13 +240,10 @@ impl Verifier {
     }
 }
 
-/// The finisher of SplitMix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit.
+/// Every input bit reaches every output bit.
 #[inline]
 pub(crate) fn mix(input: u64) -> u64 {
-    let mut word = input.wrapping_add(GOLDEN);
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    splitmix_at(input, 0)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use crate::{
     connection::Connection,
     connector::Connector,
     error::LoadError,
-    failure,
+    failure::{self, Class},
     open::{self, OpenLoop},
     outcome::{Common, Outcome},
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
@@ -43,7 +43,8 @@ use crate::{
     workload::{End, Workload},
 };
 
-/// Connections that a worker opens at the same time: fewer than any backlog of a listener.
+/// Connections that a worker opens at the same time: fewer than any backlog of a listener. When as many have had no
+/// answer in time, those that were not begun would have none either, and are not tried before the load.
 const CONNECTS_MAX: usize = 64;
 /// How often a worker looks up.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -301,7 +302,8 @@ impl Plan<'_> {
     }
 }
 
-/// Opens the early connections, some at a time; gives up when the run is stopped.
+/// Opens the early connections, some at a time; gives up when the run is stopped, and on a server that does not take
+/// them: it costs little more than the time limit of one connection, however many were to be opened.
 pub(crate) async fn open_connections<W: Workload>(
     plan: &Plan<'_>,
     connector: &Rc<Connector>,
@@ -313,8 +315,10 @@ pub(crate) async fn open_connections<W: Workload>(
     let todo: Rc<RefCell<Vec<usize>>> =
         Rc::new(RefCell::new((0..places).rev().filter(|place| plan.is_early(*place)).collect()));
     let left = Rc::new(Cell::new(todo.borrow().len()));
+    let timed_out = Rc::new(Cell::new(0));
     for _ in 0..CONNECTS_MAX.min(left.get()) {
         let (opened, todo, left) = (Rc::clone(&opened), Rc::clone(&todo), Rc::clone(&left));
+        let timed_out = Rc::clone(&timed_out);
         let (connector, workload) = (Rc::clone(connector), Rc::clone(workload));
         weir_engine::spawn(async move {
             loop {
@@ -326,6 +330,10 @@ pub(crate) async fn open_connections<W: Workload>(
                     Err(error) => {
                         failure::count(&mut opened.failures, error.class, 1);
                         let (class, text) = (error.class, error.text);
+                        timed_out.set(timed_out.get() + usize::from(class == Class::ConnectTimeout));
+                        if timed_out.get() >= CONNECTS_MAX {
+                            left.set(left.get() - todo.borrow_mut().drain(..).count());
+                        }
                         let first = FirstFailure { at_ns: now().as_nanos(), class, text: text.clone() };
                         opened.failure_first.get_or_insert(first);
                         opened.failure_last = Some(text);

@@ -282,6 +282,20 @@ findings! {
         /// Largest difference that passes where it is more than noise.
         change_max: f64,
     }
+    /// How many messages slices hold on each connection.
+    SliceMessages = "slice-messages" {
+        /// Every arm whose slices hold too few, or the one with fewest.
+        arms: Vec<MessagesInSlices>,
+        /// Fewest that pass.
+        each_min: u32,
+    }
+    /// Whether servers were warm when their rounds were timed.
+    Warming = "warming" {
+        /// Every arm that was not, or the one that changes most.
+        arms: Vec<WarmingArm>,
+        /// Largest change that passes where it is more than noise.
+        change_max: f64,
+    }
     /// What rounds of the primary cell scatter by, and what would do best in the same time.
     RoundComponents = "round-components" {
         /// Each arm against its baseline.
@@ -342,6 +356,22 @@ findings! {
     }
     /// A cell was compared in the far state.
     FarState = "far-state"
+    /// An arm went on although it was stopped between its slices.
+    NotStopped = "not-stopped" {
+        /// Arm.
+        arm: String,
+        /// What part of a CPU it used meanwhile.
+        share: f64,
+        /// Trials in which it did.
+        trials: u64,
+    }
+    /// A foreign arm is not told how many workers a cell has.
+    WorkersNotTold = "workers-not-told" {
+        /// Arm.
+        arm: String,
+        /// Workers of the cells in which it runs.
+        workers: u32,
+    }
     /// The arms of a cell do not take turns.
     WholeTrials = "whole-trials" {
         /// Why not.

@@ -26,16 +26,23 @@ pub struct ProtocolRow {
     pub name: &'static str,
     /// What is sent and counted.
     pub kind: MessageKind,
+    /// What comes back of each and is counted, in the reasons of a record.
+    pub completed: &'static str,
     /// What shows that answers were right.
     pub proof: Proof,
 }
 
 /// The rows there are; the first is that of every protocol without one.
 pub static PROTOCOLS: [ProtocolRow; 4] = [
-    ProtocolRow { name: "echo", kind: MessageKind::Message, proof: Proof::Bytes },
-    ProtocolRow { name: "http", kind: MessageKind::Request, proof: Proof::Responses },
-    ProtocolRow { name: "storage", kind: MessageKind::Operation, proof: Proof::Accounts },
-    ProtocolRow { name: "orders", kind: MessageKind::Order, proof: Proof::Replies },
+    ProtocolRow { name: "echo", kind: MessageKind::Message, completed: "message", proof: Proof::Bytes },
+    ProtocolRow { name: "http", kind: MessageKind::Request, completed: "response", proof: Proof::Responses },
+    ProtocolRow {
+        name: "storage",
+        kind: MessageKind::Operation,
+        completed: "operation",
+        proof: Proof::Accounts,
+    },
+    ProtocolRow { name: "orders", kind: MessageKind::Order, completed: "order", proof: Proof::Replies },
 ];
 
 /// The row of a protocol.

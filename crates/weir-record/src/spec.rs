@@ -77,6 +77,10 @@ pub struct StudySpec {
     /// Cells whose arms do not take turns; empty in studies that were made before it was noted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole_trials: Vec<WholeTrials>,
+    /// Identifiers of cells whose slices have the length that was asked for. In the others rounds may have longer ones
+    /// than those before, where an arm turned out to be slow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices_given: Vec<String>,
 }
 
 impl StudySpec {
@@ -88,6 +92,18 @@ impl StudySpec {
     /// CPUs of the servers in a cell.
     pub fn server_cpus_in<'a>(&'a self, cell: &'a CellSpec) -> &'a [usize] {
         if cell.server_cpus.is_empty() { &self.server_cpus } else { &cell.server_cpus }
+    }
+
+    /// With how many workers an arm runs alone, where others run with more and nothing in its command says how many
+    /// there should be.
+    pub fn workers_not_told(&self, arm: &str) -> Option<u32> {
+        let spec = self.arms.iter().find(|spec| spec.name == arm)?;
+        let of_cells = |is_own: bool| {
+            let cells = self.cells.iter().filter(move |cell| !is_own || cell.has_arm(arm));
+            cells.map(|cell| cell.workers).max()
+        };
+        let (own, all) = (of_cells(true)?, of_cells(false)?);
+        (!spec.subject.is_told_workers() && own < all).then_some(own)
     }
 
     /// What an arm is compared with: the first arm, or another that it names.
@@ -130,6 +146,10 @@ pub struct ArmSpec {
     /// Whether it is that baseline, built again from the same source: what they differ in is the layout of their code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_placebo: bool,
+    /// How long it is loaded before its first timed slice in every round, where its processes must be warm; in a whole
+    /// trial the longest warm-up, where that is more than the cell's. Zero for none of its own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warmup_ns: u64,
 }
 
 impl ArmSpec {
@@ -198,6 +218,14 @@ impl Subject {
             Self::Storage(subject) => subject.engine,
             Self::Fio { engine, .. } => *engine,
             Self::Weir { .. } | Self::Command { .. } | Self::Gateway(_) => None,
+        }
+    }
+
+    /// Whether it hears how many workers a cell has: a foreign command does where it names them.
+    pub fn is_told_workers(&self) -> bool {
+        match self {
+            Self::Command { argv } => argv.iter().any(|word| word.contains("{workers}")),
+            Self::Weir { .. } | Self::Gateway(_) | Self::Storage(_) | Self::Fio { .. } => true,
         }
     }
 
@@ -684,6 +712,7 @@ mod tests {
             load_options: BTreeMap::new(),
             baseline: baseline.map(str::to_owned),
             is_placebo: false,
+            warmup_ns: 0,
         };
         let old = arm("old", "old/server", None);
         assert!(arm("new", "new/server", None).is_other_build_of(&old));

@@ -138,6 +138,9 @@ pub struct TrialRecord {
     pub evidence: Vec<EvidenceSlice>,
 }
 
+/// A server that uses more of a CPU than this while it waits works while it waits, and is stopped between its slices.
+pub const WAITING_SHARE_MAX: f64 = 0.005;
+
 /// One slice: the load went to this arm alone while the others waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -172,13 +175,27 @@ pub struct SliceRecord {
 }
 
 impl TrialRecord {
-    /// What part of a CPU the server used while it waited and was let; absent where it never was, or nothing waited.
+    /// What part of a CPU the server used while it waited and was let, or went on although it was stopped; absent where
+    /// it never did, or nothing waited.
     pub fn waiting_share(&self) -> Option<f64> {
-        let waits = || self.slices.iter().filter(|slice| !slice.stopped);
-        let length_ns: u64 = waits().map(|slice| slice.waiting_ns).sum();
-        let cpu_ns: u64 = waits().map(|slice| slice.waiting_cpu_ns).sum();
-        (length_ns > 0).then(|| cpu_ns as f64 / length_ns as f64)
+        let goes_on = self.stopped_share().is_some();
+        share_of_waits(self.slices.iter().filter(|slice| goes_on || !slice.stopped))
     }
+
+    /// The same of the waits in which it was stopped, where that is more than a stopped process uses: a thread of the
+    /// kernel may go on for it.
+    pub fn stopped_share(&self) -> Option<f64> {
+        let stopped = self.slices.iter().filter(|slice| slice.stopped);
+        share_of_waits(stopped).filter(|share| *share > WAITING_SHARE_MAX)
+    }
+}
+
+fn share_of_waits<'a>(slices: impl Iterator<Item = &'a SliceRecord>) -> Option<f64> {
+    let sum = |(length_ns, cpu_ns): (u64, u64), slice: &SliceRecord| {
+        (length_ns + slice.waiting_ns, cpu_ns + slice.waiting_cpu_ns)
+    };
+    let (length_ns, cpu_ns) = slices.fold((0, 0), sum);
+    (length_ns > 0).then(|| cpu_ns as f64 / length_ns as f64)
 }
 
 #[cfg(test)]
@@ -198,6 +215,11 @@ mod tests {
         };
         assert_eq!(share(&[wait(10, 100, false), wait(50, 100, false), wait(0, 800, true)]), Some(0.3));
         assert_eq!((share(&[]), share(&[wait(0, 5, true)])), (None, None));
+        // What a kernel thread does for it while its processes stand is work too.
+        let goes_on = [wait(100, 100, false), wait(500, 1_000, true)];
+        assert_eq!(share(&goes_on), Some(600.0 / 1_100.0));
+        let trial = TrialRecord { slices: goes_on.to_vec(), ..TrialRecord::default() };
+        assert_eq!(trial.stopped_share(), Some(0.5));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "calls-agree" => Some(Word::CheckCalls),
         "slice-order" => Some(Word::CheckSliceOrder),
         "segments" => Some(Word::CheckSegments),
+        "slice-length" => Some(Word::CheckSliceLength),
+        "warm" => Some(Word::CheckWarm),
         "round-components" => Some(Word::CheckComponents),
         "exclusions-balanced" => Some(Word::CheckExclusions),
         "steal" => Some(Word::CheckSteal),

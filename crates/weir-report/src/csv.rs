@@ -199,9 +199,8 @@ fn success(rows: &mut Rows, map: &Overview) {
             let metric = format!("failed-{}", stable_name(&class.class));
             rows.number(subject, &metric, &at, class.count as f64, "count");
         }
-        if let Some(share) = it.success {
-            rows.number(subject, "success", &at, share, "fraction");
-        }
+        let success = it.success.map(|value| Figure { value, interval: it.success_interval });
+        rows.figure(subject, "success", &at, success, "fraction");
     }
 }
 

@@ -22,7 +22,7 @@ fn columns_of(character: char) -> usize {
 }
 
 /// Columns a text takes.
-pub(crate) fn columns(text: &str) -> usize {
+pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
@@ -45,12 +45,12 @@ pub(crate) fn truncate(text: &str, limit: usize) -> String {
 }
 
 /// Pads on the right to `width` columns.
-pub(crate) fn pad_end(text: &str, width: usize) -> String {
+pub fn pad_end(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
 /// Pads on the left to `width` columns.
-pub(crate) fn pad_start(text: &str, width: usize) -> String {
+pub fn pad_start(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn keep_together(text: &str) -> String {
 
 /// Stretches that must not be broken. Han characters break anywhere except before closing punctuation; Hangul
 /// breaks at spaces only, as Korean is set.
-fn pieces(text: &str) -> Vec<&str> {
+pub fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut characters = text.char_indices().peekable();

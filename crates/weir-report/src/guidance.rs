@@ -10,7 +10,7 @@ use weir_record::{
 
 use crate::{
     chart, display, findings, format, html,
-    language::told,
+    language::{Language, told},
     maps, metrics,
     section::{Caption, Content, Section, Told},
     table::Table,
@@ -139,7 +139,7 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         Standing::Untold => told!(
             language,
             "The map tells nothing of {arm} against {baseline}: in none of {cells} cells may a difference in {noun} be told.",
-            "지도로는 {arm}, {baseline} 두 대상을 판단할 수 없습니다. 셀 {cells}개 모두 {noun}을 비교할 수 없습니다.",
+            "히트맵으로는 {arm}, {baseline} 두 대상을 판단할 수 없습니다. 셀 {cells}개 모두 {noun}을 비교할 수 없습니다.",
             "分布图无法说明 {arm} 与 {baseline} 的关系：{cells} 个单元的{noun}均不可比较。",
         ),
     };
@@ -318,8 +318,9 @@ fn place(view: &View<'_>, advice: &Advice, region: &Region) -> String {
         true => chart::level(view, grid.factors[0], from),
         false => {
             let [low, high] = [from, to].map(|it| chart::level(view, grid.factors[0], it));
-            let from = format::count(from);
-            told!(view.language, "{from} to {high}", "{low} – {high}", "{from} 至 {high}")
+            // In Korean the noun stands before its number.
+            let from = if view.language == Language::Korean { low } else { format::count(from) };
+            told!(view.language, "{from} to {high}", "{from} – {high}", "{from} 至 {high}")
         }
     };
     let lines: Vec<String> =

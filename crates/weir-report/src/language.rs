@@ -2,16 +2,22 @@
 
 use std::{fmt, str::FromStr};
 
-/// One sentence in the reader's [`Language`], with the variables its words name: English, Korean, Chinese.
+mod alike;
+
+pub use alike::assert_told_alike;
+
+/// One sentence in the reader's [`Language`], with the variables its words name: English, Korean, Chinese. It does not
+/// compile where a translation lacks a variable, or is not there.
 #[macro_export]
 macro_rules! told {
-    ($language:expr, $english:literal, $korean:literal, $chinese:literal $(,)?) => {
+    ($language:expr, $english:literal, $korean:literal, $chinese:literal $(,)?) => {{
+        const _: () = $crate::assert_told_alike($english, $korean, $chinese);
         match $language {
             $crate::Language::English => format!($english),
             $crate::Language::Korean => format!($korean),
             $crate::Language::Chinese => format!($chinese),
         }
-    };
+    }};
 }
 
 pub use told;
@@ -51,17 +57,17 @@ impl Language {
     }
 
     /// What stands between a title and what it is about. Chinese has one kind of colon, whatever is beside it.
-    pub(crate) fn colon(self) -> &'static str {
+    pub fn colon(self) -> &'static str {
         self.choose([": ", ": ", "："])
     }
 
     /// What stands between the items of a list.
-    pub(crate) fn list(self) -> &'static str {
+    pub fn list(self) -> &'static str {
         self.choose([", ", ", ", "、"])
     }
 
     /// What stands between findings.
-    pub(crate) fn semicolon(self) -> &'static str {
+    pub fn semicolon(self) -> &'static str {
         self.choose(["; ", "; ", "；"])
     }
 

@@ -71,8 +71,8 @@ use weir_record::{
 };
 
 pub use chart_page::{ChartPage, chart_page};
-pub use display::wrap;
-pub use language::{Language, UnknownLanguage};
+pub use display::{columns, pad_end, pad_start, pieces, wrap};
+pub use language::{Language, UnknownLanguage, assert_told_alike};
 
 /// One self-contained page: no script, no network, light and dark, printable.
 pub fn html(result: &StudyResult, language: Language) -> String {

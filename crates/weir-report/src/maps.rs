@@ -31,7 +31,7 @@ pub(crate) fn apart(view: &View<'_>, map: u32) -> Option<String> {
     own.retain(|part| !shared.values().all(|other| other.contains(part)));
     let number = map + 1;
     Some(match own.is_empty() {
-        true => told!(view.language, "map {number}", "지도 {number}", "分布图 {number}"),
+        true => told!(view.language, "map {number}", "히트맵 {number}", "分布图 {number}"),
         false => own.join(" · "),
     })
 }

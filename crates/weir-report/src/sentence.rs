@@ -2,9 +2,9 @@
 //! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
 
 use weir_record::{
-    finding::Finding,
+    finding::{Finding, MessageKind},
     observation::Rung,
-    spec::CellSpec,
+    spec::{CellSpec, Subject},
     study::{OversubscribedCell, StudyResult},
     verdict::{Comparison, Metric, Verdict},
 };
@@ -53,15 +53,41 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     (!told.is_empty()).then(|| told.join(if view.language == Language::Chinese { "" } else { " " }))
 }
 
-/// What to do next, where there is no verdict or an arm is missing.
+/// What to do next, where there is no verdict, an arm is missing, or a difference has no known cause.
 pub(crate) fn next_step(view: &View<'_>) -> Option<String> {
     if let Some(unlock) = view.result.missing_arms.iter().find_map(|missing| missing.unlock.as_ref()) {
         let unlock = view.finding(unlock);
         return Some(format!("{}{}{unlock}", view.word(Word::Unlock), view.language.colon()));
     }
     let primary = view.primary()?;
-    let step = primary.reasons.iter().find_map(|reason| step_after(view, primary, reason))?;
+    let reasons = primary.reasons.iter().find_map(|reason| step_after(view, primary, reason));
+    let step = reasons.or_else(|| ask_why(view, primary))?;
     Some(format!("{}{}{step}", view.word(Word::Next), view.language.colon()))
+}
+
+/// Which study asks why: where epoll and io_uring were found to differ, and no switch was tried.
+fn ask_why(view: &View<'_>, primary: &Comparison) -> Option<String> {
+    let driver = |name: &str| {
+        let arm = view.result.spec.arms.iter().find(|arm| arm.name == name)?;
+        match &arm.subject {
+            Subject::Weir { driver, .. } => Some(driver.as_str()),
+            _ => None,
+        }
+    };
+    let mut drivers = [driver(&primary.arm)?, driver(&primary.baseline)?];
+    drivers.sort_unstable();
+    let is_called = matches!(primary.verdict, Verdict::Better | Verdict::Worse);
+    let is_asked = view.kind() == MessageKind::Message && view.result.spec.causes.is_empty();
+    (is_called && is_asked && drivers == ["epoll", "uring"]).then(|| {
+        view.language
+            .choose([
+                "weir study why turns switches of io_uring back one at a time, and says which of them such a difference is \
+                 due to.",
+                "weir study why를 실행하면 io_uring의 설정을 하나씩 되돌려 이런 차이가 어느 설정에서 오는지 알 수 있습니다.",
+                "运行 weir study why，它会逐一关闭 io_uring 的选项，找出这种差异来自哪一个。",
+            ])
+            .to_owned()
+    })
 }
 
 /// What a reason asks for.
@@ -208,21 +234,12 @@ fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     let margin = format::percent(view.result.spec.equivalence_margin);
-    match view.language {
-        Language::English => {
-            format!(
-                "{arm} and {baseline} are equivalent in {noun}: {number}×{range}, all of it within ±{margin}"
-            )
-        }
-        Language::Korean => {
-            format!(
-                "{arm}, {baseline} 두 대상의 {noun}은 동등합니다. {number}배{range}이며 구간 전체가 ±{margin} 안에 있습니다"
-            )
-        }
-        Language::Chinese => {
-            format!("{arm} 与 {baseline} 的{noun}相当：{number} 倍{range}，整个区间都在 ±{margin} 之内")
-        }
-    }
+    told!(
+        view.language,
+        "{arm} and {baseline} are equivalent in {noun}: {number}×{range}, all of it within ±{margin}",
+        "{arm}, {baseline} 두 대상의 {noun}은 동등합니다. {number}배{range}이며 구간 전체가 ±{margin} 안에 있습니다",
+        "{arm} 与 {baseline} 的{noun}相当：{number} 倍{range}，整个区间都在 ±{margin} 之内"
+    )
 }
 
 /// First why nothing was called, then what was seen.
@@ -286,21 +303,21 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     let pairs = comparison.pairs;
     let units = view.units(u64::from(pairs));
     let mut parts = vec![told!(view.language, "{units}.", "{units}.", "共 {units}。")];
-    parts.extend(detectable.map(|effect| match view.language {
-        Language::English => {
-            format!("Differences under {effect} would have gone unseen (minimum detectable effect).")
-        }
-        Language::Korean => format!("{effect}보다 작은 차이는 이 측정에서 보이지 않습니다(최소 검출 효과)."),
-        Language::Chinese => format!("小于 {effect} 的差异在本次测量中不可见（最小可检测效应）。"),
+    parts.extend(detectable.map(|effect| {
+        told!(
+            view.language,
+            "Differences under {effect} would have gone unseen (minimum detectable effect).",
+            "{effect}보다 작은 차이는 이 측정에서 보이지 않습니다(최소 검출 효과).",
+            "小于 {effect} 的差异在本次测量中不可见（最小可检测效应）。"
+        )
     }));
-    parts.extend(floor.map(|floor| match view.language {
-        Language::English => {
-            format!("Over as many of them, the baseline differs from itself by up to {floor} (noise floor).")
-        }
-        Language::Korean => {
-            format!("같은 횟수로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).")
-        }
-        Language::Chinese => format!("在同样的次数下，基线与自身相比也会相差至多 {floor}（噪声本底）。"),
+    parts.extend(floor.map(|floor| {
+        told!(
+            view.language,
+            "Over as many of them, the baseline differs from itself by up to {floor} (noise floor).",
+            "같은 횟수로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).",
+            "在同样的次数下，基线与自身相比也会相差至多 {floor}（噪声本底）。"
+        )
     }));
     parts.join(if view.language == Language::Chinese { "" } else { " " })
 }
@@ -400,11 +417,12 @@ pub(crate) fn states(view: &View<'_>) -> (Word, String) {
 
 /// `42 more are left out here` for lists that were cut to a limit.
 pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
-    match view.language {
-        Language::English => format!("{count} more are left out here; the CSV export has all of them."),
-        Language::Korean => format!("{count}개는 여기서 생략했습니다. CSV 내보내기에는 모두 들어 있습니다."),
-        Language::Chinese => format!("此处省略其余 {count} 项；CSV 导出包含全部数据。"),
-    }
+    told!(
+        view.language,
+        "{count} more are left out here; the CSV export has all of them.",
+        "{count}개는 여기서 생략했습니다. CSV 내보내기에는 모두 들어 있습니다.",
+        "此处省略其余 {count} 项；CSV 导出包含全部数据。"
+    )
 }
 
 /// What stands over rows in which nothing differs.

@@ -7,7 +7,9 @@ use weir_record::{
 };
 
 use crate::{
-    check_words, format, metrics, sentence,
+    check_words, format,
+    language::told,
+    metrics, sentence,
     table::Table,
     view::{View, bound},
     words::{self, Word},
@@ -61,17 +63,19 @@ fn pinning(view: &View<'_>) -> String {
     };
     let (server, load) = (list(&view.result.spec.server_cpus), list(&view.result.spec.load_cpus));
     if view.is_storage {
-        return match view.language {
-            crate::Language::English => format!("job {server}, background {load}"),
-            crate::Language::Korean => format!("작업 {server}, 배경 부하 {load}"),
-            crate::Language::Chinese => format!("任务 {server}，背景负载 {load}"),
-        };
+        return told!(
+            view.language,
+            "job {server}, background {load}",
+            "작업 {server}, 배경 부하 {load}",
+            "任务 {server}，背景负载 {load}"
+        );
     }
-    match view.language {
-        crate::Language::English => format!("server {server}, generator {load}"),
-        crate::Language::Korean => format!("서버 {server}, 부하 생성기 {load}"),
-        crate::Language::Chinese => format!("服务器 {server}，负载生成器 {load}"),
-    }
+    told!(
+        view.language,
+        "server {server}, generator {load}",
+        "서버 {server}, 부하 생성기 {load}",
+        "服务器 {server}，负载生成器 {load}"
+    )
 }
 
 /// Comparisons of one metric, for the table under its part of the forest plot.

@@ -243,11 +243,7 @@ impl<'a> View<'a> {
             return Some(self.language.choose(["whole trials", "전체 시행", "完整试验"]).to_owned());
         };
         let length = format!("{} ms", alternation.slice_ns as f64 / 1e6);
-        Some(match self.language {
-            Language::English => format!("slices of {length}"),
-            Language::Korean => format!("슬라이스 {length}"),
-            Language::Chinese => format!("时间片 {length}"),
-        })
+        Some(told!(self.language, "slices of {length}", "슬라이스 {length}", "时间片 {length}"))
     }
 
     /// What is asked of a disk: `4 KiB random read`, `32 in flight`, `32 more in the background`.
@@ -267,17 +263,14 @@ impl<'a> View<'a> {
         let mut parts = vec![format!("{size} {}", self.language.choose(pattern))];
         parts.extend(storage.engine.map(|engine| engine.to_string()));
         let (depth, background) = (cell.depth, storage.background_depth);
-        parts.push(match self.language {
-            Language::English => format!("{depth} in flight"),
-            Language::Korean => format!("동시 {depth}건"),
-            Language::Chinese => format!("在途 {depth} 个"),
-        });
+        parts.push(told!(self.language, "{depth} in flight", "동시 {depth}건", "在途 {depth} 个"));
         if background > 0 {
-            parts.push(match self.language {
-                Language::English => format!("{background} more in the background"),
-                Language::Korean => format!("배경 부하 {background}건"),
-                Language::Chinese => format!("背景负载 {background} 个"),
-            });
+            parts.push(told!(
+                self.language,
+                "{background} more in the background",
+                "배경 부하 {background}건",
+                "背景负载 {background} 个"
+            ));
         }
         parts
     }
@@ -332,11 +325,7 @@ impl<'a> View<'a> {
             LoadMode::Closed => {}
         }
         let (sessions, workers) = (cell.connections, cell.workers);
-        parts.push(match self.language {
-            Language::English => format!("{sessions} sessions"),
-            Language::Korean => format!("세션 {sessions}개"),
-            Language::Chinese => format!("{sessions} 个会话"),
-        });
+        parts.push(told!(self.language, "{sessions} sessions", "세션 {sessions}개", "{sessions} 个会话"));
         parts.push(match (self.language, workers) {
             (Language::English, 1) => "1 worker".to_owned(),
             (Language::English, _) => format!("{workers} workers"),
@@ -397,25 +386,18 @@ impl<'a> View<'a> {
             parts.push(self.language.choose(words).to_owned());
         }
         if depth > 1 {
-            parts.push(match self.language {
-                Language::English => format!("{depth} in flight each"),
-                Language::Korean => format!("연결당 동시 {depth}건"),
-                Language::Chinese => format!("每连接在途 {depth} 条"),
-            });
+            parts.push(told!(
+                self.language,
+                "{depth} in flight each",
+                "연결당 동시 {depth}건",
+                "每连接在途 {depth} 条"
+            ));
         }
         if idle > 0 {
-            parts.push(match self.language {
-                Language::English => format!("{idle} idle"),
-                Language::Korean => format!("유휴 연결 {idle}개"),
-                Language::Chinese => format!("空闲连接 {idle} 个"),
-            });
+            parts.push(told!(self.language, "{idle} idle", "유휴 연결 {idle}개", "空闲连接 {idle} 个"));
         }
         if workers > 1 {
-            parts.push(match self.language {
-                Language::English => format!("{workers} workers"),
-                Language::Korean => format!("워커 {workers}개"),
-                Language::Chinese => format!("{workers} 个工作线程"),
-            });
+            parts.push(told!(self.language, "{workers} workers", "워커 {workers}개", "{workers} 个工作线程"));
         }
         parts.extend(self.spread_by_kernel(cell));
         parts.extend(self.server_cpus(cell));
@@ -457,19 +439,21 @@ impl<'a> View<'a> {
         let mut parts = Vec::new();
         if cell.load_workers > 1 {
             let load_workers = cell.load_workers;
-            parts.push(match self.language {
-                Language::English => format!("{load_workers} generator threads"),
-                Language::Korean => format!("부하 생성기 스레드 {load_workers}개"),
-                Language::Chinese => format!("发生器线程 {load_workers} 个"),
-            });
+            parts.push(told!(
+                self.language,
+                "{load_workers} generator threads",
+                "부하 생성기 스레드 {load_workers}개",
+                "发生器线程 {load_workers} 个"
+            ));
         }
         if !cell.load_cpus.is_empty() {
             let cpus = cell.load_cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-            parts.push(match self.language {
-                Language::English => format!("generator on CPU {cpus}"),
-                Language::Korean => format!("부하 생성기 CPU {cpus}"),
-                Language::Chinese => format!("发生器用 CPU {cpus}"),
-            });
+            parts.push(told!(
+                self.language,
+                "generator on CPU {cpus}",
+                "부하 생성기 CPU {cpus}",
+                "发生器用 CPU {cpus}"
+            ));
         }
         parts
     }
@@ -480,11 +464,7 @@ impl<'a> View<'a> {
             LoadMode::Open { rate_per_second, .. } => format::rate(rate_per_second),
             LoadMode::OpenShare { share, .. } => format::percent(share),
         };
-        Some(match self.language {
-            Language::English => format!("open loop {offered}"),
-            Language::Korean => format!("개방형 부하 {offered}"),
-            Language::Chinese => format!("开环 {offered}"),
-        })
+        Some(told!(self.language, "open loop {offered}", "개방형 부하 {offered}", "开环 {offered}"))
     }
 
     /// A cell in full, for table headings: label, role, kind of load.

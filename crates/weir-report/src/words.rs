@@ -185,7 +185,7 @@ words! {
     ThreadName: "thread" | "스레드" | "线程";
     ThreadCpus: "CPUs" | "사용 CPU 수" | "占用 CPU 数";
 
-    MapTitle: "The map" | "지도" | "分布图";
+    MapTitle: "The map" | "조건별 히트맵" | "分布图";
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
         told from noise, ? one that another figure does not bear out, such as the CPU of the whole machine, \
         † the generator was the limit, so that the arms ran at different rates and the difference may be one of rate, \
@@ -221,7 +221,7 @@ words! {
     MapInvalid: "not comparable" | "비교 불가" | "不可比";
     MapUnfinished: "not told yet, unfinished" | "미완료로 판정 전" | "尚未完成，暂不判定";
 
-    OverviewTitle: "The map in tables" | "표로 본 지도" | "分布图的各张表";
+    OverviewTitle: "The map in tables" | "조건별 결과표" | "分布图的各张表";
     OverviewHelp: "Means are geometric, over the same cells at every level and for every arm, and never over raw figures of \
         unlike cells; intervals are 99 %, over rounds. Ratios are to the baseline, within rounds, over the cells in which the \
         two may be compared. Per CPU-second is what is done for each second of the server's CPU time, at the rate that was \
@@ -247,7 +247,7 @@ words! {
         the region's cells, with a 99 % interval for these cells; it is not \
         corrected for their having been chosen by their results. Of the cells that are told to differ at most 5 % are expected \
         to be wrong."
-        | "영역은 지도에서 결과가 같은 이웃 셀의 모음입니다. 평균은 영역에 속한 셀의 비율에 대한 기하 평균이고, 구간은 이 셀들에 대한 99% 구간이며, 결과를 보고 셀을 골랐다는 점은 보정하지 않았습니다. \
+        | "영역은 히트맵에서 결과가 같은 이웃 셀의 모음입니다. 평균은 영역에 속한 셀의 비율에 대한 기하 평균이고, 구간은 이 셀들에 대한 99% 구간이며, 결과를 보고 셀을 골랐다는 점은 보정하지 않았습니다. \
         차이가 있다고 한 셀 중 틀린 것은 많아야 5%로 기대됩니다."
         | "区域是分布图上结论相同的相邻单元。均值为区域内各单元比值的几何平均，区间为针对这些单元的 99% 区间，未对按结果挑选单元这一点作校正。被判为有差异的单元中预计至多 5% 有误。";
     GuidanceWhere: "where" | "범위" | "范围";
@@ -553,6 +553,8 @@ words! {
     CheckExclusions: "noise set all arms aside alike" | "노이즈로 인한 제외가 비교 대상마다 고름" | "各方案被噪声剔除的程度相当";
     CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "时间片不受先前运行影响";
     CheckSegments: "slices send what long ones do" | "슬라이스가 긴 구간과 같은 트래픽을 보냄" | "时间片与长时段发送的流量一致";
+    CheckSliceLength: "slices are more than ramp and drain" | "슬라이스가 시작·마무리 구간보다 충분히 김" | "时间片远长于启动与收尾";
+    CheckWarm: "servers were warm" | "서버가 예열되어 있었음" | "服务器已预热";
     CheckComponents: "what rounds scatter by is known" | "라운드가 흩어지는 원인이 확인됨" | "轮次离散的来源已知";
     CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
     CheckCalls: "engine and kernel counted the same calls" | "엔진과 커널이 같은 호출을 셈" | "引擎与内核统计的调用相同";

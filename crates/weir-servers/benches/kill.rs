@@ -217,22 +217,7 @@ fn answer(raw: &[u8], out: &mut Vec<u8>) -> bool {
             false
         }
         Inbound::Enter(enter, _) => {
-            say(&Outbound::Accepted(Accepted {
-                timestamp_ns,
-                user_ref_num: enter.user_ref_num,
-                side: enter.side,
-                quantity: enter.quantity,
-                symbol: enter.symbol,
-                price: enter.price,
-                time_in_force: enter.time_in_force,
-                display: enter.display,
-                order_reference: enter.user_ref_num.into(),
-                capacity: enter.capacity,
-                intermarket_sweep: enter.intermarket_sweep,
-                cross_type: enter.cross_type,
-                order_state: b'L',
-                client_order_id: enter.client_order_id,
-            }));
+            say(&Outbound::Accepted(Accepted::of(&enter, timestamp_ns, enter.user_ref_num.into())));
             false
         }
         message => {

@@ -161,9 +161,8 @@ fn trade(books: &mut [Book], account: u32, user_ref_num: u32, route: Route, sequ
     }
 }
 
-fn order() -> Vec<u8> {
-    let mut raw = Vec::new();
-    let order = Enter {
+fn enter() -> Enter {
+    Enter {
         user_ref_num: 1,
         side: b'B',
         quantity: 100,
@@ -175,30 +174,18 @@ fn order() -> Vec<u8> {
         intermarket_sweep: b'N',
         cross_type: b'N',
         client_order_id: ClientOrderId([b' '; 14]),
-    };
-    Inbound::Enter(order, Appendage::EMPTY).encode(&mut raw);
+    }
+}
+
+fn order() -> Vec<u8> {
+    let mut raw = Vec::new();
+    Inbound::Enter(enter(), Appendage::EMPTY).encode(&mut raw);
     raw
 }
 
 fn accepted() -> Vec<u8> {
     let mut raw = Vec::new();
-    let accepted = Accepted {
-        timestamp_ns: 1,
-        user_ref_num: 1,
-        side: b'B',
-        quantity: 100,
-        symbol: Symbol(*b"WEIR    "),
-        price: 10_000,
-        time_in_force: b'0',
-        display: b'Y',
-        order_reference: 1,
-        capacity: b'P',
-        intermarket_sweep: b'N',
-        cross_type: b'N',
-        order_state: b'L',
-        client_order_id: ClientOrderId([b' '; 14]),
-    };
-    Outbound::Accepted(accepted).encode(&mut raw);
+    Outbound::Accepted(Accepted::of(&enter(), 1, 1)).encode(&mut raw);
     raw
 }
 

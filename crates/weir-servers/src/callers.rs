@@ -14,7 +14,7 @@ use std::{
 };
 
 /// How long accepting rests after an error, such as descriptors having run out.
-pub(crate) const REST: Duration = Duration::from_millis(20);
+const REST: Duration = Duration::from_millis(20);
 
 /// A caller that is being answered.
 struct Open(Arc<AtomicUsize>);
@@ -32,24 +32,15 @@ pub(crate) fn answer_each<S: Send + 'static>(
     answer: impl Fn(S) + Clone + Send + 'static,
 ) {
     let callers = Arc::new(AtomicUsize::new(0));
-    for caller in incoming {
-        let Ok(caller) = caller else {
-            thread::park_timeout(REST);
-            continue;
-        };
+    thread_for_each(incoming, thread_name, |caller| {
         let is_full = callers.fetch_add(1, Ordering::Relaxed) >= callers_max;
         let open = Open(Arc::clone(&callers));
-        if is_full {
-            continue;
-        }
         let answer = answer.clone();
-        let run = move || {
+        (!is_full).then_some(move || {
             let _open = open;
             answer(caller);
-        };
-        // Without a thread the caller is closed; there may be one for the next.
-        let _ = thread::Builder::new().name(thread_name.into()).spawn(run);
-    }
+        })
+    });
 }
 
 /// Talks with those who come and may ask, for as long as the process lives. One more than `callers_max` takes the place
@@ -61,23 +52,33 @@ pub(crate) fn talk_to_each(
     talk: impl Fn(UnixStream, &Seat) + Clone + Send + 'static,
 ) {
     let seated = Arc::new(Mutex::new(Vec::new()));
-    for (number, caller) in (0..).zip(listener.incoming()) {
+    let mut numbers = 0..;
+    thread_for_each(listener.incoming(), thread_name, |caller| {
+        if !may_ask(&caller) {
+            return None;
+        }
+        let stream = caller.try_clone().ok()?;
+        let seat = Seat { number: numbers.next()?, seated: Arc::clone(&seated) };
+        let talk = talk.clone();
+        seat.take(stream, callers_max).then_some(move || talk(caller, &seat))
+    });
+}
+
+/// Runs what `admit` makes of each caller on a thread of its own; those it makes nothing of are closed.
+fn thread_for_each<S, T: FnOnce() + Send + 'static>(
+    incoming: impl Iterator<Item = io::Result<S>>,
+    thread_name: &str,
+    mut admit: impl FnMut(S) -> Option<T>,
+) {
+    for caller in incoming {
         let Ok(caller) = caller else {
             thread::park_timeout(REST);
             continue;
         };
-        if !may_ask(&caller) {
-            continue;
+        if let Some(run) = admit(caller) {
+            // Without a thread the caller is closed, and its place is free; there may be one for the next.
+            let _ = thread::Builder::new().name(thread_name.into()).spawn(run);
         }
-        let Ok(stream) = caller.try_clone() else { continue };
-        let seat = Seat { number, seated: Arc::clone(&seated) };
-        if !seat.take(stream, callers_max) {
-            continue;
-        }
-        let talk = talk.clone();
-        let run = move || talk(caller, &seat);
-        // Without a thread the caller is closed, and its seat is free; there may be one for the next.
-        let _ = thread::Builder::new().name(thread_name.into()).spawn(run);
     }
 }
 

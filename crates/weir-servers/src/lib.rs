@@ -1,6 +1,7 @@
 //! Protocol cores driven by the engine: what a connection does, whatever I/O model runs it.
 
 mod callers;
+mod counter;
 mod deadline;
 pub mod echo;
 pub mod exchange;

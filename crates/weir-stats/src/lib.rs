@@ -31,6 +31,5 @@ pub mod order;
 pub mod proportion;
 pub mod quotient;
 pub mod random;
-pub mod slope;
 pub mod states;
 pub mod student;

@@ -18,10 +18,7 @@ impl Random {
     /// A generator whose whole sequence follows from `seed`; every seed is good, zero included.
     pub fn seeded(seed: u64) -> Self {
         let mut counter = seed;
-        let mut next = || {
-            counter = counter.wrapping_add(SPLITMIX_STEP);
-            mix(counter)
-        };
+        let mut next = || splitmix(&mut counter);
         // SplitMix64 is a bijection of its counter: four words in a row cannot all be zero.
         Self { state: [next(), next(), next(), next()] }
     }
@@ -95,7 +92,22 @@ pub fn derived_seed(seed: u64, index: u64) -> u64 {
     mix(mix(seed.wrapping_add(SPLITMIX_STEP)) ^ index.wrapping_mul(SPLITMIX_STEP))
 }
 
+/// The next word of SplitMix64, for what one word of state is enough: tests, mostly.
+#[inline]
+pub fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(SPLITMIX_STEP);
+    mix(*state)
+}
+
+/// Word `index` of SplitMix64's sequence from `seed`, without those before it: bytes that both sides of a check can
+/// make from their place. Of one seed, no two words are the same.
+#[inline]
+pub fn splitmix_at(seed: u64, index: u64) -> u64 {
+    mix(seed.wrapping_add(index.wrapping_add(1).wrapping_mul(SPLITMIX_STEP)))
+}
+
 /// The finaliser of SplitMix64: Steele, Lea and Flood, OOPSLA 2014 (variant 13 of Stafford).
+#[inline]
 fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -136,6 +148,7 @@ mod tests {
             4_593_380_528_125_082_431,
         ];
         assert_eq!(Random::seeded(1_234_567).state, expected);
+        assert_eq!([0, 1, 2, 3].map(|index| splitmix_at(1_234_567, index)), expected);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! seen; the same block written twice by two jobs with one seed is not.
 
 use crc32c::crc32c;
+use weir_stats::random::splitmix_at;
 
 /// Bytes of a block's header; the smallest block that can be verified.
 pub const HEADER_BYTES: usize = 32;
@@ -114,15 +115,11 @@ pub fn fill(seed: u64, offset_bytes: u64, bytes: &mut [u8]) {
 
 /// One word of that sequence. Of one seed, no two words are the same.
 pub(crate) fn noise(seed: u64, word: u64) -> u64 {
-    u64::from_le_bytes(word_at(seed, word))
+    splitmix_at(seed, word)
 }
 
-/// The output function of SplitMix64 (Steele, Lea and Flood, 2014) at a place of its sequence.
 fn word_at(seed: u64, word: u64) -> [u8; 8] {
-    let mut mixed = seed.wrapping_add(word.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)).to_le_bytes()
+    noise(seed, word).to_le_bytes()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use io_uring::{IoUring, Parameters, opcode, squeue, types};
 
 use crate::{
     blocks::{Blocks, Completed, Operation, OperationKind},
-    ring::{self, ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_REGISTERED_RING},
+    ring::{self, ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_REGISTERED_RING, EnterWait},
 };
 
 const SETUP_IOPOLL: u32 = 1;
@@ -314,8 +314,9 @@ impl BlockRing {
             Some(index) => (index, flags | ENTER_REGISTERED_RING),
             None => (self.ring.as_raw_fd(), flags),
         };
+        let wait = EnterWait { completions: minimum, limit, minimum: Duration::ZERO };
         // SAFETY: invariant 1.
-        let result = unsafe { ring::enter(descriptor, self.unsubmitted, minimum, flags, limit) };
+        let result = unsafe { ring::enter(descriptor, self.unsubmitted, flags, wait) };
         match result {
             Ok(taken) => {
                 self.unsubmitted = self.unsubmitted.saturating_sub(taken);

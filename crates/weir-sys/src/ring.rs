@@ -19,7 +19,7 @@ use crate::region::Region;
 
 /// Wait for completions and run deferred task work.
 pub const ENTER_GETEVENTS: u32 = 1;
-/// The argument is a [`EnterArgument`].
+/// The argument is a `struct io_uring_getevents_arg`.
 pub const ENTER_EXT_ARG: u32 = 8;
 /// The descriptor is an index from [`register_ring`].
 pub const ENTER_REGISTERED_RING: u32 = 16;
@@ -47,26 +47,32 @@ struct ResourceUpdate {
     data: u64,
 }
 
+/// How long an enter waits for completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EnterWait {
+    /// For so many completions.
+    pub completions: u32,
+    /// Not longer than this, with [`ENTER_EXT_ARG`].
+    pub limit: Option<Duration>,
+    /// From then on one completion is enough, with [`ENTER_EXT_ARG`] (6.12 and later; zero is the only value that older
+    /// kernels take). To be shorter than `limit`, and never without one: the kernel looks at `limit` only after it, and
+    /// without one it comes back then whatever has happened.
+    pub minimum: Duration,
+}
+
 /// One `io_uring_enter`. `ring` is a descriptor number, or an index with [`ENTER_REGISTERED_RING`].
 ///
-/// `timeout` (with [`ENTER_EXT_ARG`]) limits the wait. Returns the number of entries the kernel consumed.
-/// `EINTR` and `ETIME` come back as errors.
+/// Returns the number of entries the kernel consumed. `EINTR` and `ETIME` come back as errors.
 ///
 /// # Safety
 /// Every entry in the submission queue must describe memory and descriptors that stay valid until its final
 /// completion has been seen.
-pub unsafe fn enter(
-    ring: i32,
-    to_submit: u32,
-    minimum_complete: u32,
-    flags: u32,
-    timeout: Option<Duration>,
-) -> io::Result<u32> {
-    let timespec = timeout.map(Timespec::from);
+pub unsafe fn enter(ring: i32, to_submit: u32, flags: u32, wait: EnterWait) -> io::Result<u32> {
+    let timespec = wait.limit.map(Timespec::from);
     let argument = GetEventsArgument {
         signal_mask: 0,
         signal_mask_bytes: 0,
-        minimum_wait_us: 0,
+        minimum_wait_us: u32::try_from(wait.minimum.as_micros()).unwrap_or(u32::MAX),
         timespec: timespec.as_ref().map_or(0, |value| std::ptr::from_ref(value) as u64),
     };
     let (pointer, length) = if flags & ENTER_EXT_ARG != 0 {
@@ -77,7 +83,7 @@ pub unsafe fn enter(
     // SAFETY: the argument and its timespec live on this stack frame for the whole call; the caller vouches for
     // the queue's contents.
     let result = unsafe {
-        libc::syscall(libc::SYS_io_uring_enter, ring, to_submit, minimum_complete, flags, pointer, length)
+        libc::syscall(libc::SYS_io_uring_enter, ring, to_submit, wait.completions, flags, pointer, length)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as u32) }
 }

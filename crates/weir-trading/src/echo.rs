@@ -9,12 +9,14 @@
 //! order is answered like an unknown one, and is not cancelled on disconnect.
 
 use weir_proto::ouch::{
-    Cancel, Enter, Inbound, Modify, Outbound, Replace, Symbol, codes::cancel_reason, reject_reason,
+    Accepted, Cancel, Enter, Inbound, Modify, Outbound, Replace, Symbol, codes::cancel_reason, reject_reason,
 };
 
 use crate::{
-    AccountId, Emit, Handled, Venue, admit,
+    account::AccountId,
+    admit,
     reply::{self, Kept},
+    venue::{Emit, Handled, Venue},
 };
 
 /// Limits of an [`EchoVenue`].
@@ -102,7 +104,7 @@ impl EchoVenue {
             if self.remember(account, order) { Ok(()) } else { Err(reject_reason::PROCESSING_ERROR) }
         });
         match admitted {
-            Ok(()) => reply::accepted(now_ns, enter, self.next_reference()),
+            Ok(()) => Outbound::Accepted(Accepted::of(enter, now_ns, self.next_reference())),
             Err(reason) => reply::rejected(now_ns, number, reason, enter.client_order_id),
         }
     }

@@ -1,10 +1,9 @@
 //! The kill switch: who may not trade. It holds no orders; the orders to be cancelled are those of
-//! [`Translation::open_orders`](crate::Translation::open_orders) in a gateway and those of
-//! [`MatchingVenue::cancel_all`](crate::MatchingVenue::cancel_all) in an exchange.
+//! [`Translation::open_orders`](crate::Translation::open_orders).
 
 use weir_proto::ouch::reject_reason;
 
-use crate::AccountId;
+use crate::account::AccountId;
 
 /// Whom a kill switch stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

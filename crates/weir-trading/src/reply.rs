@@ -1,8 +1,8 @@
 //! The venue's messages, built in one place.
 
 use weir_proto::ouch::{
-    Accepted, CancelReject, Canceled, ClientOrderId, Enter, Executed, Modified, Outbound, Rejected, Replace,
-    Replaced, Symbol,
+    CancelReject, Canceled, ClientOrderId, Enter, Executed, Modified, Outbound, Rejected, Replace, Replaced,
+    Symbol,
 };
 
 /// What a replacement keeps of its original.
@@ -23,25 +23,6 @@ impl Kept {
             cross_type: enter.cross_type,
         }
     }
-}
-
-pub(crate) fn accepted(timestamp_ns: u64, enter: &Enter, order_reference: u64) -> Outbound {
-    Outbound::Accepted(Accepted {
-        timestamp_ns,
-        user_ref_num: enter.user_ref_num,
-        side: enter.side,
-        quantity: enter.quantity,
-        symbol: enter.symbol,
-        price: enter.price,
-        time_in_force: enter.time_in_force,
-        display: enter.display,
-        order_reference,
-        capacity: enter.capacity,
-        intermarket_sweep: enter.intermarket_sweep,
-        cross_type: enter.cross_type,
-        order_state: b'L',
-        client_order_id: enter.client_order_id,
-    })
 }
 
 /// `quantity` is what is still open, not the total of the chain.

@@ -14,7 +14,7 @@ use std::fmt;
 use weir_proto::ouch::{Inbound, Outbound};
 
 use crate::{
-    AccountId,
+    account::AccountId,
     key_table::KeyTable,
     slab::{NONE, Slab},
 };
@@ -223,6 +223,16 @@ impl Translation {
         }
     }
 
+    /// The venue's acceptance of an order is missing, and it was probably for so many shares.
+    pub fn assume(&mut self, upstream: u32, shares: u32) {
+        if let Some(place) = self.find(upstream) {
+            let entry = self.entries.at_mut(place);
+            if entry.shares == 0 {
+                entry.shares = shares;
+            }
+        }
+    }
+
     /// Follows one message of the venue: gives its addressee and forgets the order if the message was its last.
     /// `None` for messages about no order and about orders not remembered.
     pub fn settle(&mut self, message: &Outbound) -> Option<Origin> {
@@ -238,11 +248,19 @@ impl Translation {
             Step::Shares(shares) => entry.shares = shares,
             Step::Dead => entry.shares = 0,
         }
-        let is_dead = entry.shares == 0;
-        if let Outbound::Replaced(replaced) = message {
+        let (is_dead, original) = (entry.shares == 0, entry.original);
+        let replaced = match message {
             // Confirmed: it does not die with its original, which ends here.
+            Outbound::Replaced(replaced) => Some(replaced.original_user_ref_num),
+            // So it was, and the message that said so is missing.
+            Outbound::Executed(_) | Outbound::Canceled(_) if original != NONE => {
+                Some(self.entries.at(original).upstream)
+            }
+            _ => None,
+        };
+        if let Some(original) = replaced {
             self.detach(place);
-            self.finish(replaced.original_user_ref_num);
+            self.finish(original);
         }
         if is_dead {
             self.remove(place);

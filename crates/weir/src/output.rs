@@ -63,15 +63,16 @@ fn terminal_columns(stream: impl AsFd) -> Option<usize> {
 /// A line with breaks between words, so that it fits. What follows a break stands below what the line's name is
 /// followed by.
 fn broken(line: &str, columns: usize) -> String {
-    if line.chars().count() <= columns {
+    if weir_report::columns(line) <= columns {
         return line.to_owned();
     }
     let name = line.trim_start().split("  ").next().unwrap_or_default();
     let after = line.len() - line.trim_start().len() + name.len();
     let value = line.len() - line[after..].trim_start().len();
     // A sentence has no name, and beside a long one there is no room.
-    let at = if value < line.len() && value <= columns / 2 { value } else { 0 };
-    let indent = if at > 0 { line[..at].chars().count() } else { 2 };
+    let named = weir_report::columns(&line[..value]);
+    let at = if value < line.len() && named <= columns / 2 { value } else { 0 };
+    let indent = if at > 0 { named } else { 2 };
     let lines = weir_report::wrap(&line[at..], columns.saturating_sub(indent).max(1));
     format!("{}{}", &line[..at], lines.join(&format!("\n{:indent$}", "")))
 }

@@ -56,6 +56,9 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-trading",
         &[
+            "account",
+            "venue",
+            "rate",
             "admit",
             "reply",
             "slab",
@@ -79,8 +82,8 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-servers",
         &[
-            "callers", "deadline", "notify", "overflow", "echo", "journal", "orders", "exchange", "stats",
-            "metrics", "gateway", "http",
+            "callers", "counter", "deadline", "notify", "overflow", "echo", "journal", "orders", "exchange",
+            "stats", "metrics", "gateway", "http",
         ],
     ),
     (
@@ -169,6 +172,8 @@ const ORDERS: &[(&str, &[&str])] = &[
             "progress",
             "slice_order",
             "segments",
+            "slice_length",
+            "warm",
             "components",
             "drift",
             "exclusion_balance",

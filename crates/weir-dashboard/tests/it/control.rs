@@ -31,7 +31,8 @@ mkdir -p \"$6\"
 mkfifo \"$6/held\"
 tr '\\0' ' ' < /proc/$$/environ > \"$6/environment\"
 echo $$ > \"$6/pid\"
-echo \"$@\" > \"$6/arguments\"
+echo \"$@\" > \"$6/said\"
+mv \"$6/said\" \"$6/arguments\"
 read -r line <> \"$6/held\"
 ";
 

@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use rustix::io::Errno;
+use weir_engine_types::kernel::{FEATURES, KernelFeature, KernelVersion};
 
 use crate::counters::Counters;
 
@@ -48,6 +49,28 @@ pub(crate) fn accept_failure(error: Errno) -> AcceptFailure {
         Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => AcceptFailure::Starved,
         _ => AcceptFailure::Unforeseen,
     }
+}
+
+/// An option needs what this kernel lacks, or is to be used as if it lacked it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the option {option} needs {what}, which this kernel lacks; it came with {since}")]
+pub struct MissingFeature {
+    /// Option.
+    pub option: &'static str,
+    /// What it needs, in the kernel's words.
+    pub what: &'static str,
+    /// The version that brought it.
+    pub since: KernelVersion,
+}
+
+/// The refusal to start without a feature that an option asks for.
+pub(crate) fn missing(feature: KernelFeature, what: &'static str) -> io::Error {
+    let row = FEATURES.iter().find(|row| row.feature == feature);
+    let asked = row.and_then(|row| row.option.map(|option| (option, row.since)));
+    asked.map_or_else(
+        || io::ErrorKind::Unsupported.into(),
+        |(option, since)| io::Error::other(MissingFeature { option, what, since }),
+    )
 }
 
 /// A stale name: the socket it meant is gone.

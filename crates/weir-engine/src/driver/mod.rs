@@ -25,6 +25,7 @@ mod unix_path;
 mod uring;
 
 pub(crate) use contract::{DriverOps, DriverParts, Wait};
+pub use error::MissingFeature;
 pub use socket::ListenOptions;
 pub(crate) use socket::open_listener;
 pub(crate) use unix_path::BoundPath;

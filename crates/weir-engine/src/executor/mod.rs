@@ -35,7 +35,6 @@ use ports::Ports;
 pub(crate) use ports::{PollReason, TurnHook};
 pub use task::JoinHandle;
 use task::{Finishing, JoinState};
-use timers::TimerEntry;
 use waker::{INDEX_MAIN, TaskName};
 
 type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
@@ -65,8 +64,7 @@ pub(crate) struct Core {
     /// As `ready`, for tasks that have their turn behind those.
     ready_last: RefCell<VecDeque<SlotId>>,
     main_ready: Cell<bool>,
-    wheel: RefCell<TimerWheel>,
-    timers: RefCell<Slab<TimerEntry>>,
+    wheel: RefCell<TimerWheel<Waker>>,
     /// Wakers of the timers that fire in one turn; kept for its memory.
     due: Cell<Vec<Waker>>,
     pub(crate) counters: Arc<Counters>,
@@ -192,7 +190,6 @@ impl Core {
             ready_last: RefCell::new(VecDeque::new()),
             main_ready: Cell::new(false),
             wheel: RefCell::new(TimerWheel::with_max(now.as_nanos(), timers_max)),
-            timers: RefCell::new(Slab::new(config.limits.timers_max)),
             due: Cell::default(),
             counters,
             inbox,

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-/// SplitMix64 (Steele, Lea, Flood 2014): every seed gives another sequence.
+/// SplitMix64 (Steele, Lea, Flood 2014): every seed gives another sequence. The simulator's own is not public.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

@@ -1,5 +1,7 @@
 //! What the cases run on: each driver with each set of options that changes how it works.
 
+use std::time::Duration;
+
 use weir_engine::{Config, Driver, DriverReport, KernelMask, ReceiveMode, Runtime, StartError, probe};
 
 /// A driver with options.
@@ -11,7 +13,7 @@ pub struct Subject {
 }
 
 /// Every subject. `conformance.rs` makes a test of each case for each of these names.
-pub static SUBJECTS: [Subject; 23] = [
+pub static SUBJECTS: [Subject; 25] = [
     Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
     Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
     Subject { name: "uring_like_6_1", driver: Driver::Uring, adjust: |config| mask(config, "6.1") },
@@ -37,6 +39,16 @@ pub static SUBJECTS: [Subject; 23] = [
         adjust: |config| config.uring.defer_taskrun = false,
     },
     Subject { name: "uring_tiny_ring", driver: Driver::Uring, adjust: |config| config.uring.entries = 4 },
+    Subject {
+        name: "uring_minimum_wait",
+        driver: Driver::Uring,
+        adjust: |config| config.uring.minimum_wait = Duration::from_micros(200),
+    },
+    Subject {
+        name: "uring_fixed_files",
+        driver: Driver::Uring,
+        adjust: |config| config.uring.fixed_files = true,
+    },
     Subject { name: "epoll_edge", driver: Driver::Epoll, adjust: |_| {} },
     Subject { name: "epoll_level", driver: Driver::Epoll, adjust: |config| config.epoll.edge = false },
     Subject {

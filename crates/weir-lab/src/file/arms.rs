@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     finding::NoTurns,
-    spec::{ArmSpec, CellSpec, StudySpec},
+    spec::{ArmSpec, CellRole, CellSpec, StudySpec},
     study::MissingArm,
 };
 
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     alternation,
     host_defaults::{DriverFound, HostDefaults},
-    limits::{self, SpecError, instead},
+    limits::{self, SpecError, WARMUP_NS, instead},
     protocol::{Machine, Protocol, Value},
     table::{At, Entry, FieldError, Table},
 };
@@ -27,7 +27,13 @@ pub(super) struct Arm {
     places: BTreeMap<&'static str, usize>,
     /// Levels in which it runs, by the place of their factor; everywhere else it does not. Empty for all cells.
     only: Vec<(usize, Vec<Value>)>,
+    /// Whether a cell's workers reach it, or the file says itself with how many it runs. One that is not told has as
+    /// many as it has, and would be drawn as another number in every cell.
+    is_told_workers: bool,
 }
+
+/// The factor that a command may leave out.
+const WORKERS: &str = "workers";
 
 /// An arm by its name and its driver.
 pub(super) struct OfDriver {
@@ -82,12 +88,16 @@ pub(super) fn read(
         let only = arm.read("where", |entry| only(entry, protocol, machine))?.unwrap_or_default();
         let baseline = arm.read("baseline", Entry::text)?;
         let is_placebo = arm.read("placebo", Entry::flag)?.unwrap_or(false);
+        let has_load = protocol.generator().is_some();
+        let warmup_ns = if has_load { arm.read("warmup", warmup)?.unwrap_or(0) } else { 0 };
         let subject = protocol.subject(&mut arm)?;
         let places = arm.places();
         arm.finish(|_| None)?;
         let load_options = own_options.unwrap_or_else(|| load_options.clone());
-        let spec = ArmSpec { name, subject, load_options, baseline, is_placebo };
-        arms.push(Arm { spec, at, places, only });
+        let names_workers = |(factor, _): &(usize, Vec<Value>)| protocol.factors()[*factor].key == WORKERS;
+        let is_told_workers = subject.is_told_workers() || only.iter().any(names_workers);
+        let spec = ArmSpec { name, subject, load_options, baseline, is_placebo, warmup_ns };
+        arms.push(Arm { spec, at, places, only, is_told_workers });
     }
     Ok(arms)
 }
@@ -101,6 +111,12 @@ fn name(entry: Entry<'_>, earlier: &[Arm]) -> Result<String, FieldError> {
         return Err(FieldError::new(at, "arm.name", format!("two arms are named {name:?}")));
     }
     Ok(name)
+}
+
+/// How long an arm is loaded before it is timed.
+fn warmup(entry: Entry<'_>) -> Result<u64, FieldError> {
+    let long = entry.wrong("it must be at most 1min".to_owned());
+    entry.length().and_then(|ns| if WARMUP_NS.contains(&ns) { Ok(ns) } else { Err(long) })
 }
 
 fn only(
@@ -130,6 +146,27 @@ impl Arm {
         };
         is_asked && self.only.iter().all(is_there)
     }
+
+    /// Fewest workers of the cells in which it may run: the only cells for an arm that is not told how many.
+    fn workers_fewest(&self, drafts: &[Draft]) -> Option<u32> {
+        let own = drafts.iter().filter(|draft| !self.is_told_workers && self.runs_in(draft));
+        own.map(|draft| draft.spec.workers).min()
+    }
+
+    /// The primary comparison has more workers than the arm is told to have.
+    fn is_not_told(&self, workers: u32, fewest: u32) -> FieldError {
+        let message = format!(
+            "it does not name {{workers}}, so the arm runs in the cells with {fewest} alone, and the primary comparison \
+             has {workers}; name them in the command, or write `where = {{ workers = {workers} }}`"
+        );
+        let at = self.places.get("command").copied().unwrap_or(self.at);
+        FieldError { at, error: SpecError::new("arm.command", message).of_arm(&self.spec.name) }
+    }
+
+    /// Whether a cell has more workers than an arm is known to have. One that names the arm is meant as it is written.
+    fn is_kept_out(&self, draft: &Draft, fewest: Option<u32>) -> bool {
+        draft.arms.is_empty() && fewest.is_some_and(|fewest| draft.spec.workers > fewest)
+    }
 }
 
 /// Puts arms and cells together: each cell has those that run in it, and they take turns where they can.
@@ -137,6 +174,7 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
     let names: Vec<&str> = arms.iter().map(|arm| arm.spec.name.as_str()).collect();
     let is_idle = |arm: &&Arm| drafts.cells.iter().all(|draft| !arm.runs_in(draft));
     let idle = arms.iter().filter(is_idle).map(|arm| arm.spec.name.clone()).collect();
+    let fewest: Vec<Option<u32>> = arms.iter().map(|arm| arm.workers_fewest(&drafts.cells)).collect();
     let mut cells: Vec<(Draft, Vec<String>)> = Vec::new();
     for draft in drafts.cells {
         if let Some((at, unknown)) = draft.arms.iter().find(|(_, name)| !names.contains(&name.as_str())) {
@@ -153,8 +191,20 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
             };
             return Err(FieldError::new(*at, "cell.neighbours", message));
         }
-        let own = arms.iter().filter(|arm| arm.runs_in(&draft));
-        let own: Vec<String> = own.map(|arm| arm.spec.name.clone()).collect();
+        let may_run = arms.iter().zip(&fewest).filter(|(arm, _)| arm.runs_in(&draft));
+        let (out, own): (Vec<_>, Vec<_>) =
+            may_run.partition(|(arm, fewest)| arm.is_kept_out(&draft, **fewest));
+        let has_baseline = out.iter().all(|(arm, _)| arm.spec.name != names[0]);
+        if let Some((arm, fewest)) = out.first()
+            && (own.len() < 2 || !has_baseline)
+        {
+            // The comparison is with arms that have fewer workers, elsewhere.
+            if draft.spec.role == CellRole::Primary {
+                return Err(arm.is_not_told(draft.spec.workers, fewest.unwrap_or(1)));
+            }
+            continue;
+        }
+        let own: Vec<String> = own.iter().map(|(arm, _)| arm.spec.name.clone()).collect();
         // Nobody asked for a combination in which there is nothing to compare.
         if own.len() > 1 || !draft.is_combined || arms.len() < 2 {
             cells.push((draft, own));
@@ -200,7 +250,11 @@ fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), F
         let message = format!("the arms of {} take turns; give `rounds`", spec.cells[index].id);
         return Err(FieldError::new(at, "cell.blocks", message));
     }
-    alternation.slice_ns = draft.turns.slice_ns.unwrap_or(alternation.slice_ns);
+    if let Some(slice_ns) = draft.turns.slice_ns {
+        alternation.slice_ns = slice_ns;
+        let cell_id = spec.cells[index].id.clone();
+        spec.slices_given.push(cell_id);
+    }
     alternation.permutations = draft.turns.permutations.unwrap_or(alternation.permutations);
     alternation.evidence = draft.turns.evidence;
     spec.cells[index].alternation = Some(alternation);

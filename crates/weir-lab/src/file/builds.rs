@@ -99,7 +99,7 @@ fn family(arm: &Table, protocol: &str, builds: &Builds) -> Vec<Value> {
             return table;
         }
         table.insert("command".to_owned(), Value::Array(words(arm, protocol, program, builds.is_pinned)));
-        for kept in ["where", "load_options"] {
+        for kept in ["where", "load_options", "warmup"] {
             table.extend(arm.get(kept).map(|value| (kept.to_owned(), value.clone())));
         }
         table

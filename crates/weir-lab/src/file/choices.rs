@@ -5,13 +5,13 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 use toml::{Table, Value};
-use weir_record::kernel::AS_ON_KERNEL;
+use weir_record::kernel::{AS_ON_KERNEL, lacking};
 
 use super::{
     TIME_CAP,
     builds::{self, Builds},
 };
-use crate::limits::instead;
+use crate::{limits::instead, protocol};
 
 /// What is changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,8 @@ pub struct Choices {
     pub levels: Vec<(String, Vec<String>)>,
     /// Further arms: name, and the words of a command, or none for an arm of the file.
     pub arms: Vec<(String, Vec<String>)>,
-    /// Older kernels; for each there is an arm of io_uring that runs as it would let it.
+    /// Older kernels; for each there is an arm of io_uring that runs as it would let it, and one of epoll where epoll
+    /// had less there too.
     pub kernels: Vec<String>,
     /// Whether the arms above are all there are.
     pub only_arms: bool,
@@ -86,7 +87,7 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     }
     set_arms(&mut study, choices, true)?;
     add_thresholds(&mut study, &choices.fail_if);
-    let protocol = study.get("protocol").and_then(Value::as_str).unwrap_or("echo").to_owned();
+    let protocol = protocol_of(&study);
     if let Some(builds) = &choices.builds {
         study.entry("time_cap").or_insert_with(|| Value::String(TIME_CAP.to_owned()));
         builds::set(&mut study, &protocol, builds)?;
@@ -129,7 +130,7 @@ fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
 }
 
 /// The levels of a factor. Claims about combinations that are gone go with them; the primary one moves to the first
-/// level there is.
+/// level there is. Cells beside the combinations that a further factor makes combinations are not there twice.
 fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), ChoiceError> {
     let value = |level: &String| match (level.parse::<i64>(), level.parse::<bool>()) {
         (Ok(number), _) => Value::Integer(number),
@@ -137,10 +138,12 @@ fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), 
         _ => Value::String(level.clone()),
     };
     let levels: Vec<Value> = levels.iter().map(value).collect();
+    let protocol = protocol_of(study);
     let Some(Value::Table(factors)) = study.get_mut("factors") else {
         return Err(ChoiceError::NoFactors(factor.to_owned()));
     };
-    factors.insert(factor.to_owned(), Value::Array(levels.clone()));
+    let is_further = factors.insert(factor.to_owned(), Value::Array(levels.clone())).is_none();
+    let factors = factors.clone();
     let is_there = |table: &Table| table.get(factor).is_some_and(|level| levels.contains(level));
     if let (Some(Value::Table(primary)), Some(first)) = (study.get_mut("primary"), levels.first())
         && !is_there(primary)
@@ -153,7 +156,11 @@ fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), 
         });
     }
     if let Some(Value::Array(cells)) = study.get_mut("cell") {
-        cells.retain_mut(|cell| cell.as_table_mut().is_none_or(|cell| cut_cell(cell, factor, &levels)));
+        let kept = |cell: &mut Table| {
+            let is_twice = is_further && cell.contains_key(factor);
+            cut_cell(cell, factor, &levels) && !(is_twice && is_combination(cell, &factors, &protocol))
+        };
+        cells.retain_mut(|cell| cell.as_table_mut().is_none_or(kept));
     }
     Ok(())
 }
@@ -169,6 +176,38 @@ fn cut_cell(cell: &mut Table, factor: &str, levels: &[Value]) -> bool {
         Some(level) => levels.contains(level),
         None => true,
     }
+}
+
+/// Whether all that a cell asks for are combinations of the factors, in closed loop and in turns as these are: then it
+/// would have their identifiers.
+fn is_combination(cell: &Table, factors: &Table, protocol: &str) -> bool {
+    const APART: [&str; 5] = ["share", "rate", "slice", "alternate", "neighbours"];
+    if APART.iter().any(|key| cell.contains_key(*key)) || cell.get("role").is_some_and(is_claim) {
+        return false;
+    }
+    let Ok(protocol) = protocol::named(protocol) else { return false };
+    protocol.factors().iter().all(|factor| {
+        let levels = |table: &Table| match table.get(factor.key) {
+            Some(Value::Array(levels)) => levels.iter().map(shown).collect(),
+            Some(level) => vec![shown(level)],
+            None => factor.default.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        };
+        let combined = levels(factors);
+        let own = levels(cell);
+        own.iter().all(|level| combined.contains(level)) && own.is_empty() == combined.is_empty()
+    })
+}
+
+fn is_claim(role: &Value) -> bool {
+    role.as_str() != Some("exploratory")
+}
+
+fn shown(level: &Value) -> String {
+    level.as_str().map_or_else(|| level.to_string(), str::to_owned)
+}
+
+fn protocol_of(study: &Table) -> String {
+    study.get("protocol").and_then(Value::as_str).unwrap_or("echo").to_owned()
 }
 
 /// Thresholds go behind those of the file, of which one may stand without a list.
@@ -218,13 +257,12 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
     if !choices.kernels.is_empty() && is_file && !["echo", "http"].contains(&protocol) {
         return Err(ChoiceError::Kernels);
     }
-    // Where io_uring does not run, it does not as on an older kernel either.
-    for kernel in choices.kernels.iter().filter(|_| is_file) {
-        let name = format!("uring-as-on-{kernel}");
+    for (driver, kernel) in as_on_kernels(&choices.kernels, is_file) {
+        let name = format!("{driver}-as-on-{kernel}");
         if arms.iter().any(|other| name_of(other) == name) {
             return Err(ChoiceError::Twice(name));
         }
-        arms.push(as_on_kernel(name, kernel));
+        arms.push(as_on_kernel(name, driver, kernel));
     }
     if arms.is_empty() && is_file {
         return Err(ChoiceError::NoArms);
@@ -268,13 +306,24 @@ fn text_of(texts: [String; 3]) -> Value {
     Value::Table(texts.map(|(language, text)| (language.to_owned(), Value::String(text))).collect())
 }
 
-/// An arm of io_uring that leaves unused what later kernels brought.
-fn as_on_kernel(name: String, kernel: &str) -> Value {
+/// Drivers as on older kernels. Where io_uring does not run, it does not as on one of these either.
+fn as_on_kernels(kernels: &[String], has_uring: bool) -> impl Iterator<Item = (&'static str, &str)> {
+    // A version that is none is told of the arm of io_uring.
+    let epoll_lacks =
+        |kernel: &str| kernel.parse().is_ok_and(|version| lacking(version, "epoll").next().is_some());
+    kernels.iter().flat_map(move |kernel| {
+        let uring = has_uring.then_some(("uring", kernel.as_str()));
+        uring.into_iter().chain(epoll_lacks(kernel).then_some(("epoll", kernel.as_str())))
+    })
+}
+
+/// An arm of a driver that leaves unused what later kernels brought.
+fn as_on_kernel(name: String, driver: &str, kernel: &str) -> Value {
     let text = |text: &str| Value::String(text.to_owned());
     let options = Table::from_iter([(AS_ON_KERNEL.to_owned(), text(kernel))]);
     Value::Table(Table::from_iter([
         ("name".to_owned(), Value::String(name)),
-        ("driver".to_owned(), text("uring")),
+        ("driver".to_owned(), text(driver)),
         ("options".to_owned(), Value::Table(options)),
     ]))
 }
@@ -284,7 +333,7 @@ mod tests {
     use weir_record::spec::{CellRole, LoadMode};
 
     use super::*;
-    use crate::{builtin::BuiltIn, file, host_defaults::HostDefaults};
+    use crate::{builtin::BuiltIn, file, host_defaults::HostDefaults, outline};
 
     fn tps(choices: &Choices) -> file::Study {
         let text = BuiltIn::named("tps").expect("it is built in").text;
@@ -314,12 +363,13 @@ mod tests {
             (cells.len() - open, open)
         };
         // Beside the combinations one with silent connections, one with a connection for each message, and two whose
-        // connections the kernel spreads; and three rates of three combinations.
-        assert_eq!(count(&Choices::default()), (30 + 4, 3 * 3));
+        // connections the kernel spreads; and three rates of three combinations, and one of all but those with most
+        // connections.
+        assert_eq!(count(&Choices::default()), (30 + 4, 3 * 3 + 25));
         let quick = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
-        assert_eq!(count(&quick), (8, 3));
+        assert_eq!(count(&quick), (8, 3 + 8));
         let few = vec![levels("connections", &["1", "10"]), levels("workers", &["1"])];
-        assert_eq!(count(&Choices { levels: few, ..Choices::default() }), (2, 3 + 1));
+        assert_eq!(count(&Choices { levels: few, ..Choices::default() }), (2, 3 + 1 + 2));
         let own = vec![levels("connections", &["5", "50"]), levels("workers", &["2"])];
         let cut = tps(&Choices { levels: own, ..quick });
         let closed = cut.spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed));
@@ -364,6 +414,59 @@ mod tests {
         assert_eq!((tables(&beside), tables(&alone)), (9, 0), "a table is about arms that are there");
     }
 
+    fn command(words: &str) -> Vec<String> {
+        words.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_arm_that_is_not_told_how_many_workers_runs_where_there_are_fewest() {
+        let with = |arms: &[(&str, &str)], only_arms: bool| {
+            let arms = arms.iter().map(|(name, words)| ((*name).to_owned(), command(words))).collect();
+            let plan = Some("quick".to_owned());
+            tps(&Choices { plan, arms, only_arms, ..Choices::default() })
+        };
+        let workers_of = |study: &file::Study, arm: &str| -> Vec<u32> {
+            let own =
+                study.spec.cells.iter().filter(|cell| cell.has_arm(arm) && cell.load == LoadMode::Closed);
+            own.map(|cell| cell.workers).collect()
+        };
+        let study = with(&[("own", "./server -p {port}"), ("told", "./server {port} {workers}")], false);
+        assert_eq!(workers_of(&study, "own"), [1; 4]);
+        assert_eq!(workers_of(&study, "told"), [1, 2, 1, 2, 1, 2, 1, 2]);
+        let not_told = |arm: &str| study.spec.workers_not_told(arm);
+        assert_eq!([not_told("own"), not_told("told"), not_told("uring")], [Some(1), None, None]);
+        let plan = outline::text(&study, weir_report::Language::English);
+        assert!(plan.contains("(not told {workers}, so in the cells with fewest alone: 1)"), "{plan}");
+        let alone = with(&[("one", "./one {port}"), ("other", "./other {port}")], true);
+        assert_eq!(workers_of(&alone, "one"), [1; 4], "there is nothing to compare elsewhere");
+        assert!(alone.spec.cells.iter().all(|cell| cell.workers == 1), "{:?}", alone.spec.cells);
+    }
+
+    #[test]
+    fn a_file_may_say_with_how_many_workers_an_arm_runs() {
+        let study = |further: &str, primary: u32| {
+            let text = format!(
+                "name = \"own\"\n[factors]\nworkers = [1, 2, 4]\n[primary]\nworkers = {primary}\n[[arm]]\nname = \
+                 \"epoll\"\ndriver = \"epoll\"\n[[arm]]\nname = \"go\"\ncommand = [\"./go\", \"{{port}}\"]\n{further}"
+            );
+            file::parse(std::path::Path::new("own.toml"), &text, &HostDefaults::default())
+        };
+        let workers = |further: &str| -> Vec<u32> {
+            let spec = study(further, 1).expect("it is a study").spec;
+            spec.cells.iter().filter(|cell| cell.has_arm("go")).map(|cell| cell.workers).collect()
+        };
+        assert_eq!(workers(""), [1]);
+        assert_eq!(workers("where = { workers = [1, 4] }\n"), [1, 4]);
+        // A cell that names it is meant as it is written.
+        let cell = "[[cell]]\nconnections = 7\nworkers = 2\narms = [\"epoll\", \"go\"]\n";
+        assert_eq!(workers(cell), [1, 2]);
+        let error = study("", 4).expect_err("it is not told").to_string();
+        for words in ["own.toml:11: ", "{workers}", "cells with 1 alone", "primary comparison has 4", "where"]
+        {
+            assert!(error.contains(words), "no {words}: {error}");
+        }
+    }
+
     #[test]
     fn an_older_kernel_is_an_arm_of_io_uring_with_its_version() {
         let study =
@@ -374,6 +477,43 @@ mod tests {
             panic!("it is Weir's own")
         };
         assert_eq!((driver.as_str(), options["as-on-kernel"].as_str()), ("uring", "5.19"));
+    }
+
+    #[test]
+    fn epoll_is_an_arm_as_on_a_kernel_that_had_less_for_it() {
+        let choices = Choices { kernels: vec!["6.1".to_owned(), "5.7".to_owned()], ..Choices::default() };
+        let names: Vec<String> = tps(&choices).spec.arms.iter().map(|arm| arm.name.clone()).collect();
+        assert_eq!(names, ["epoll", "uring", "uring-as-on-6.1", "uring-as-on-5.7", "epoll-as-on-5.7"]);
+        let text = chosen(BuiltIn::named("tps").expect("it is built in").text, &choices).expect("they fit");
+        let study: Table = text.parse().expect("it is a study");
+        let arms = study["without"]["uring"]["arm"].as_array().expect("a list");
+        let names: Vec<Option<&str>> = arms.iter().map(|arm| arm["name"].as_str()).collect();
+        assert_eq!(names, ["epoll", "poll", "epoll-as-on-5.7"].map(Some), "io_uring does not run there");
+    }
+
+    #[test]
+    fn a_further_factor_takes_cells_beside_the_combinations_in() {
+        for (plan, factor, own, twice) in [
+            ("standard", "accept", ["acceptor", "reuseport"], "c100-d1-m64-w2-reuseport-closed"),
+            ("full", "accept", ["acceptor", "reuseport"], "c100-d1-m64-w2-reuseport-closed"),
+            ("standard", "idle_connections", ["0", "3900"], "c100-d1-m64-i3900-closed"),
+            ("full", "idle_connections", ["0", "3900"], "c100-d1-m64-i3900-closed"),
+            ("standard", "close", ["false", "true"], "c100-d1-m64-reconnect-closed"),
+        ] {
+            let plan = Some(plan.to_owned());
+            let chosen = vec![levels("connections", &["100"]), levels(factor, &own)];
+            let cells = tps(&Choices { plan, levels: chosen, ..Choices::default() });
+            let ids: Vec<&str> = cells.spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+            assert_eq!(ids.iter().filter(|id| **id == twice).count(), 1, "{factor}: {ids:?}");
+            assert!(ids.contains(&"c100-d1-m64-closed"), "{factor}: {ids:?}");
+        }
+        // What is no combination stays: its depth is the usual one, which the factor does not have.
+        let own = vec![levels("depth", &["4"]), levels("accept", &["acceptor", "reuseport"])];
+        let text = BuiltIn::named("tps").expect("it is built in").text;
+        let study = chosen(text, &Choices { levels: own, ..Choices::default() }).expect("they fit");
+        let study: Table = study.parse().expect("it is a study");
+        let cells = study["cell"].as_array().expect("a list");
+        assert!(cells.iter().any(|cell| cell.get("accept").is_some()), "{cells:?}");
     }
 
     #[test]

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_record::{load::LoadReport, spec::LoadMode};
+use weir_record::{
+    load::LoadReport,
+    spec::{CellSpec, LoadMode},
+};
 
 use super::{
     Deadlines,
@@ -22,6 +25,9 @@ use crate::{
 
 /// It failed without a report, or nothing came back right and the report says why.
 const EXIT_RUNTIME: i32 = 1;
+
+/// How long `weir load` waits for a connection, and for an answer, where it is not told.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What came of the generator, unless the session must stop.
 pub(crate) type Loaded = Result<Box<LoadReport>, TrialFailure>;
@@ -39,9 +45,9 @@ pub(crate) fn load(
     super::vary_environment(&mut command, request, "generator");
     let mut group = Group::start(&mut command, Bond::Dies)
         .map_err(|error| LaunchError::Environment(format!("cannot start {}: {error}", weir.display())))?;
-    let busy_ns = request.cell.window_ns.saturating_add(request.cell.warmup_ns_max);
+    let busy_ns = request.cell.window_ns.saturating_add(warmup_ns_max(request));
     let busy = Duration::from_nanos(busy_ns.saturating_add(protocol.ramp_up_ns(request.cell)));
-    let longest = busy + deadlines.load_margin;
+    let longest = busy + deadlines.load_margin + longer_waits(request.cell);
     let deadline = Instant::now() + longest;
     while !group.has_ended() {
         if request.interrupt.load(Ordering::Relaxed) {
@@ -68,6 +74,24 @@ pub(crate) fn load(
     Ok(report
         .map(Box::new)
         .map_err(|error| TrialFailure::Load { reason: format!("its report cannot be read: {error}") }))
+}
+
+/// Longest warm-up: the cell's, or that of an arm which needs more.
+fn warmup_ns_max(request: &TrialRequest<'_>) -> u64 {
+    request.cell.warmup_ns_max.max(request.arm.warmup_ns)
+}
+
+/// How long the generator of a cell may wait for a connection.
+pub(super) fn connect_timeout(cell: &CellSpec) -> Duration {
+    let [connect_ns, _] = protocol::of(cell).timeouts_ns(cell);
+    if connect_ns == 0 { TIMEOUT } else { Duration::from_nanos(connect_ns) }
+}
+
+/// What the cell lets the generator wait for a connection and an answer beyond its own time limits, which
+/// [`Deadlines::load_margin`] has room for.
+pub(super) fn longer_waits(cell: &CellSpec) -> Duration {
+    let timeouts = protocol::of(cell).timeouts_ns(cell);
+    timeouts.into_iter().map(|ns| Duration::from_nanos(ns).saturating_sub(TIMEOUT)).sum()
 }
 
 /// Whether a generator that ended with this code and output has measured something.
@@ -120,7 +144,7 @@ fn of_trial(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
     let mut words = Vec::new();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     option("--duration", seconds(request.cell.window_ns));
-    option("--warmup-max", seconds(request.cell.warmup_ns_max));
+    option("--warmup-max", seconds(warmup_ns_max(request)));
     option("--observe-pid", server.observed_pid().to_string());
     for (node, pid) in server.beside() {
         option("--observe-beside", format!("{node}={pid}"));
@@ -133,7 +157,24 @@ fn of_trial(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use weir_judge::sample;
+    use weir_record::spec::HttpCell;
+
     use super::*;
+
+    #[test]
+    fn longer_waits_of_a_cell_are_added_to_the_generators_margin() {
+        let echo = sample::study(&["epoll", "uring"], 6, 1).cells.remove(0);
+        assert_eq!((connect_timeout(&echo), longer_waits(&echo)), (TIMEOUT, Duration::ZERO));
+        let seconds = |connect: u64, response: u64| {
+            let [connect_timeout_ns, response_timeout_ns] = [connect, response].map(|it| it * 1_000_000_000);
+            let http = HttpCell { connect_timeout_ns, response_timeout_ns, ..HttpCell::default() };
+            let cell = CellSpec { protocol: "http".to_owned(), http: Some(http), ..echo.clone() };
+            (connect_timeout(&cell).as_secs(), longer_waits(&cell).as_secs())
+        };
+        assert_eq!(seconds(0, 60), (5, 55));
+        assert_eq!(seconds(30, 1), (30, 25), "a shorter wait takes nothing from the margin");
+    }
 
     #[test]
     fn a_report_in_which_nothing_was_right_is_a_report() {

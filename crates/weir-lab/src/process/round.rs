@@ -3,9 +3,11 @@
 //! A server's CPU is read while it sleeps, some hundred microseconds after its last answer: the run time of a thread
 //! that is on a CPU lags by up to a tick, which is a large part of a slice. What is read covers exactly the messages of
 //! the slice, because a slice ends with its last answer. An arm that works while it waits is stopped between its slices
-//! (SIGSTOP), so that it takes nothing from the others; what it used until then is recorded.
+//! (SIGSTOP), so that it takes nothing from the others, and for as long as its CPU is read; what it used until then is
+//! recorded, and so is what it uses although it is stopped.
 //!
-//! A server that fails costs its own arm the round and no other.
+//! A server that fails costs its own arm the round and no other. So does one that does not answer what it is primed
+//! with: every further turn would take as long as the generator waits for an answer.
 
 use std::{
     path::Path,
@@ -28,7 +30,7 @@ use weir_record::{
     load::LoadReport,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
     spec::CellSpec,
-    trial::{ObservedWindow, SliceRecord},
+    trial::{ObservedWindow, SliceRecord, WAITING_SHARE_MAX},
 };
 use weir_stats::random::{Random, derived_seed};
 
@@ -51,9 +53,6 @@ const SETTLE: Duration = Duration::from_micros(300);
 /// The same on the blocking driver: a receive gives up after 50 ms of silence, and its thread goes over to another
 /// call. Read in between, engine and kernel would differ by a call for each connection.
 const SETTLE_BLOCKING: Duration = Duration::from_millis(75);
-
-/// An arm that uses more of a CPU than this while it waits is stopped between its slices.
-pub(crate) const WAITING_SHARE_MAX: f64 = 0.005;
 
 /// Waiting shorter than this says nothing about what an arm does while it waits.
 const WAITING_MIN: Duration = Duration::from_millis(50);
@@ -177,6 +176,9 @@ impl Round<'_> {
             Err(error) => return error.into_reports(arms, &there, reports),
         };
         begin_waiting(arms);
+        if let Err(error) = self.warm_up(&mut generator, arms, &there) {
+            return error.into_reports(arms, &there, reports);
+        }
         let before = Edge::read(std::process::id()).ok();
         for (permutation, order) in (0_u32..).zip(self.request.orders) {
             let turns =
@@ -187,7 +189,8 @@ impl Round<'_> {
                     continue;
                 }
                 match self.slice(&mut generator, arm, target) {
-                    Ok(slice) => arm.slices.push(SliceRecord { permutation, place, ..slice }),
+                    Ok(None) => continue,
+                    Ok(Some(slice)) => arm.slices.push(SliceRecord { permutation, place, ..slice }),
                     Err(error) => return error.into_reports(arms, &there, reports),
                 }
                 arm.look_after();
@@ -212,14 +215,35 @@ impl Round<'_> {
         }
     }
 
-    fn slice(&self, generator: &mut Generator, arm: &mut Arm, target: usize) -> Result<SliceRecord, Broken> {
-        let waited = self.prime(generator, arm, target)?;
+    /// Loads the arms that must be warm, each for as long as it says, before anything is timed.
+    fn warm_up(&self, generator: &mut Generator, arms: &mut [Arm], there: &[usize]) -> Result<(), Broken> {
+        for (target, index) in there.iter().copied().enumerate() {
+            let (length_ns, arm) = (self.request.arms[index].warmup_ns, &mut arms[index]);
+            if length_ns == 0 || arm.failure.is_some() {
+                continue;
+            }
+            let Some(waited) = self.prime(generator, arm, target)? else { continue };
+            self.run_slice(generator, arm, target, (length_ns, false))?;
+            arm.leave(&waited);
+            arm.look_after();
+        }
+        Ok(())
+    }
+
+    /// One turn of an arm; `None` where it failed before the slice began.
+    fn slice(
+        &self,
+        generator: &mut Generator,
+        arm: &mut Arm,
+        target: usize,
+    ) -> Result<Option<SliceRecord>, Broken> {
+        let Some(waited) = self.prime(generator, arm, target)? else { return Ok(None) };
         let counters = arm.counters();
         let length_ns = self.request.alternation.slice_ns;
         let ran = self.run_slice(generator, arm, target, (length_ns, true))?;
         arm.add(&ran.before, &ran.after, counters);
         arm.leave(&waited);
-        Ok(ran.record(&waited))
+        Ok(Some(ran.record(&waited)))
     }
 
     /// After all that is timed: every arm once more by its clocks and free counters, and once observed by more where
@@ -268,7 +292,8 @@ impl Round<'_> {
         (by, (permutation, place)): (By<'_>, (u32, u32)),
         length_ns: u64,
     ) -> Result<(), Broken> {
-        let (waited, mut observers) = (self.prime(generator, arm, target)?, arm.observers(by));
+        let Some(waited) = self.prime(generator, arm, target)? else { return Ok(()) };
+        let mut observers = arm.observers(by);
         sleep(arm.settle);
         observers.begin();
         let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
@@ -280,12 +305,22 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// An arm's turn begins: some messages, after which its connections are there and warm.
-    fn prime(&self, generator: &mut Generator, arm: &mut Arm, target: usize) -> Result<Waited, Broken> {
+    /// An arm's turn begins: some messages, after which its connections are there and warm. `None` where most of them
+    /// were not answered, which is the arm's failure.
+    fn prime(
+        &self,
+        generator: &mut Generator,
+        arm: &mut Arm,
+        target: usize,
+    ) -> Result<Option<Waited>, Broken> {
         let waited = arm.enter();
         let messages_each = self.request.alternation.prime_messages;
         let primed = generator.done(self, SliceCommand::Prime { target: number(target), messages_each })?;
-        Ok(Waited { reopened: primed.reopened, ..waited })
+        if let Some(reason) = unanswered(self.request.cell, messages_each, &primed) {
+            arm.failure = Some(arm.silence(reason));
+            return Ok(None);
+        }
+        Ok(Some(Waited { reopened: primed.reopened, ..waited }))
     }
 
     fn run_slice(
@@ -296,11 +331,11 @@ impl Round<'_> {
         (length_ns, is_timed): (u64, bool),
     ) -> Result<Ran, Broken> {
         sleep(SETTLE);
-        let before = arm.edge(generator);
+        let before = arm.edge(generator, is_timed);
         let run = SliceCommand::Run { target: number(target), length_ns, is_timed };
         let counts = generator.done(self, run)?;
         sleep(if is_timed { SETTLE } else { arm.settle });
-        Ok(Ran { before, after: arm.edge(generator), counts })
+        Ok(Ran { before, after: arm.edge(generator, is_timed), counts })
     }
 }
 
@@ -454,14 +489,24 @@ impl Arm {
         Some(said.total)
     }
 
-    fn edge(&self, generator: &Generator) -> SliceEdge {
-        SliceEdge {
+    /// What the clocks say. That of a thread which never sleeps is right while it is stopped, which nobody may be that
+    /// something observes: a tracer would take part in it.
+    fn edge(&self, generator: &Generator, is_timed: bool) -> SliceEdge {
+        let stops = is_timed && self.works_while_waiting;
+        if stops {
+            stopping::stop(self.pid, self.supervisor);
+        }
+        let edge = SliceEdge {
             // A server that is gone has used nothing more; its death is found after the slice.
             tree: ProcessTree::snapshot(self.pid).unwrap_or_default(),
             generator_cpu_ns: family_cpu_ns(generator.group.pid()),
             softirq_cpu_ns: cpu_ns_of(&generator.softirq),
             segments_sent: network::segments_sent(),
+        };
+        if stops {
+            stopping::go_on(self.pid, self.supervisor);
         }
+        edge
     }
 
     fn add(&mut self, before: &SliceEdge, after: &SliceEdge, counters: Option<EngineStats>) {
@@ -491,6 +536,16 @@ impl Arm {
             By::Strace => observers.push(Box::new(UnderStrace::new(self.pid))),
         }
         observers
+    }
+
+    /// Why it does not answer: it may be about to end, and what it says then tells more.
+    fn silence(&mut self, reason: String) -> TrialFailure {
+        if let Some(server) = &mut self.server
+            && server.is_ending()
+        {
+            return server.death();
+        }
+        TrialFailure::Server { reason }
     }
 
     /// Finds out whether the slice was its end.
@@ -576,7 +631,11 @@ impl Generator {
         })?;
         let mut generator = Self { group, softirq: softirq_threads() };
         generator.say(&setup)?;
-        let SliceAnswer::Ready { opened, failures } = generator.answer(round, round.deadlines.load_margin)?
+        // A server that takes no connection costs the time limit of one, and servers are tried one after the other.
+        let targets = u32::try_from(there.len()).unwrap_or(u32::MAX);
+        let opening = generator::connect_timeout(round.request.cell).saturating_mul(targets);
+        let SliceAnswer::Ready { opened, failures } =
+            generator.answer(round, round.deadlines.load_margin + opening)?
         else {
             return Err(Broken::Load("it answered something else than that it is ready".to_owned()));
         };
@@ -623,8 +682,11 @@ impl Generator {
 
     fn done(&mut self, round: &Round<'_>, command: SliceCommand) -> Result<SliceCounts, Broken> {
         self.say(&command)?;
-        let length = Duration::from_nanos(round.request.alternation.slice_ns);
-        match self.answer(round, length + round.deadlines.load_margin)? {
+        let work = match command {
+            SliceCommand::Run { length_ns, .. } => Duration::from_nanos(length_ns),
+            SliceCommand::Prime { .. } | SliceCommand::Finish => generator::longer_waits(round.request.cell),
+        };
+        match self.answer(round, work + round.deadlines.load_margin)? {
             SliceAnswer::Done(counts) => Ok(counts),
             _ => Err(Broken::Load("it answered something else than what it was asked".to_owned())),
         }
@@ -644,6 +706,14 @@ fn too_few(cell: &CellSpec, opened: u32, failure: Option<String>) -> Option<Stri
     let asked = cell.connections + cell.idle_connections;
     let why = failure.unwrap_or_else(|| "no attempt was made".to_owned());
     (opened < asked).then(|| format!("accepted {opened} of {asked} connections: {why}"))
+}
+
+/// Why an arm is not loaded further: not even half of what it was primed with was answered. A server that loses a few
+/// messages is loaded, and its trial says so.
+fn unanswered(cell: &CellSpec, messages_each: u32, primed: &SliceCounts) -> Option<String> {
+    let asked = u64::from(cell.connections) * u64::from(messages_each);
+    let why = primed.failure_last.as_deref().unwrap_or("its connections ended");
+    (2 * primed.messages < asked).then(|| format!("answered {} of {asked} messages: {why}", primed.messages))
 }
 
 /// What the generator is told of the servers that are there.
@@ -668,5 +738,19 @@ mod tests {
         assert_eq!(too_few(&cell, 4_000, None), None);
         let told = too_few(&cell, 1_010, Some("connection refused".to_owned()));
         assert_eq!(told.as_deref(), Some("accepted 1010 of 4000 connections: connection refused"));
+    }
+
+    #[test]
+    fn an_arm_is_given_up_for_a_round_that_answers_less_than_half_of_what_it_is_primed_with() {
+        let study = sample::study(&["epoll", "uring"], 6, 1);
+        let cell = CellSpec { connections: 100, ..study.cells[0].clone() };
+        let told = |messages: u64| {
+            let failure_last = Some("no answer within 5s".to_owned());
+            unanswered(&cell, 2, &SliceCounts { messages, failure_last, ..SliceCounts::default() })
+        };
+        assert_eq!([told(200), told(196), told(100)], [None, None, None], "a few may be lost");
+        // A server that serves one connection to its end before it takes the next.
+        assert_eq!(told(2).as_deref(), Some("answered 2 of 200 messages: no answer within 5s"));
+        assert!(unanswered(&cell, 2, &SliceCounts::default()).is_some_and(|it| it.contains("ended")));
     }
 }

@@ -159,6 +159,14 @@ impl Protocol for Http {
         cell.http.as_ref().map_or(0, |http| http.ramp_up_ns)
     }
 
+    fn message_ns(&self) -> u64 {
+        20_000
+    }
+
+    fn timeouts_ns(&self, cell: &CellSpec) -> [u64; 2] {
+        cell.http.as_ref().map_or([0; 2], |http| [http.connect_timeout_ns, http.response_timeout_ns])
+    }
+
     fn obstacle(&self, cell: &CellSpec) -> Option<NoTurns> {
         let http = cell.http.as_ref()?;
         if http.close {

@@ -83,6 +83,11 @@ pub(crate) trait Protocol: Sync {
         0
     }
 
+    /// Longest waits of the generator for a connection and for an answer; zero for its own.
+    fn timeouts_ns(&self, _cell: &CellSpec) -> [u64; 2] {
+        [0; 2]
+    }
+
     /// Whether the capacity that shares are of is the baseline's, and not the smallest of all arms.
     fn has_capacity_of_baseline(&self) -> bool {
         false
@@ -122,6 +127,12 @@ pub(crate) trait Protocol: Sync {
     /// Shortest slice: below, the burst at its beginning shows as an effect of going first.
     fn slice_ns_min(&self) -> u64 {
         25_000_000
+    }
+
+    /// What a message takes of the time of a server that is not among the fastest, on few connections: the slices of a
+    /// plan hold enough messages on each connection where every arm is at least so fast.
+    fn message_ns(&self) -> u64 {
+        8_000
     }
 
     /// Slices of a round together, over all runs: fresh processes differ from each other, so rounds should be short and

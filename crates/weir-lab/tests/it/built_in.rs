@@ -7,6 +7,7 @@ use weir_lab::{
 };
 
 use weir_record::finding::Finding;
+use weir_report::Language;
 
 use crate::fixture::{built_in, study_on};
 
@@ -29,15 +30,25 @@ fn published(host_defaults: HostDefaults) -> HostDefaults {
 }
 
 fn told(name: &str, host_defaults: &HostDefaults) -> String {
-    outline::text(&study_on(name, host_defaults), |finding| {
-        weir_report::finding(finding, weir_report::Language::English)
-    })
+    outline::text(&study_on(name, host_defaults), Language::English)
 }
 
 #[test]
 fn each_comes_to_what_it_came_to() {
     for study in builtin::ALL {
         insta::assert_snapshot!(format!("outline-{}", study.name), told(study.name, &machine()));
+    }
+}
+
+#[test]
+fn a_plan_is_told_in_every_language() {
+    let quick = study_on("quick", &without_uring());
+    insta::assert_snapshot!("outline-quick-without-uring-ko", outline::text(&quick, Language::Korean));
+    insta::assert_snapshot!("outline-quick-without-uring-zh", outline::text(&quick, Language::Chinese));
+    for study in builtin::ALL {
+        let told = |language| outline::text(&study_on(study.name, &machine()), language);
+        let lines = Language::ALL.map(|language| told(language).lines().count());
+        assert!(lines.iter().all(|count| *count == lines[0]), "{}: {lines:?}", study.name);
     }
 }
 

@@ -14,6 +14,7 @@ use weir_record::{
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     verdict::{Metric, Verdict},
 };
+use weir_report::Language;
 
 use crate::fixture::{built_in, comparison, fresh_folder, launcher, new_study, resume, start};
 
@@ -162,7 +163,7 @@ fn server_cpus_are_a_factor_where_there_are_several_and_else_the_plan_says_so() 
     };
     let one = asked(vec![0]);
     assert!(one.spec.cells.iter().all(|cell| cell.server_cpus.is_empty()));
-    let told = |study: &file::Study| outline::text(study, |_| String::new());
+    let told = |study: &file::Study| outline::text(study, Language::English);
     assert!(told(&one).contains("server CPUs have one level"), "{}", told(&one));
     let several = asked((0..6).collect());
     let cells = several.spec.cells.iter().filter(|cell| cell.id.contains("scpu"));

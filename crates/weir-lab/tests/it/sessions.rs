@@ -7,6 +7,7 @@ use std::{
 
 use weir_judge::sample::study;
 use weir_lab::{
+    alternation,
     exit::ExitCode,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     outline,
@@ -20,6 +21,7 @@ use weir_record::{
     trial::Exclusion,
     verdict::Verdict,
 };
+use weir_report::Language;
 use weir_store::{NewStudy, Store, StoreError};
 
 use crate::fixture::{folder, fresh_folder, launcher, new_study, resume, start};
@@ -145,7 +147,7 @@ fn no_block_starts_after_the_time_cap_and_a_resumed_session_goes_on() {
     assert!(outcome.trials.iter().all(|trial| trial.started_ns < 15_000_000_000));
     let done = outcome.trials.len() / 3;
     let words = format!("{done} of 12 blocks are done");
-    let way_on = outcome.way_on(std::path::Path::new("run")).expect("it was cut short");
+    let way_on = outcome.way_on(std::path::Path::new("run"), Language::English).expect("it was cut short");
     let cut = "cut by the time cap of 10 s";
     assert_eq!(way_on, format!("{cut}: {words}; go on with: weir study --resume run"));
     let check = outcome.result.checks.iter().find(|check| check.name == "schedule").expect("it is checked");
@@ -165,14 +167,14 @@ fn a_time_cap_that_leaves_spoilt_blocks_unrepeated_leaves_the_study_incomplete()
     let states = FakeStates::Switching { near: Duration::from_secs(30), far: Duration::from_secs(15) };
     let whole = start("uncut", &spec, &mut launcher(3, states, 0.8)).expect("it runs");
     assert_eq!((whole.ended, whole.result.complete), (Ended::Complete, true));
-    assert_eq!(whole.way_on(std::path::Path::new("run")), None);
+    assert_eq!(whole.way_on(std::path::Path::new("run"), Language::English), None);
     assert!(whole.trials.iter().any(|trial| trial.attempt > 0), "no block was spoilt");
     let first_attempts = whole.trials.iter().filter(|trial| trial.attempt == 0);
     // Reached by the last planned block, so that no spoilt one is run again.
     spec.time_cap_ns = first_attempts.map(|trial| trial.started_ns).max().expect("there are trials");
     let outcome = start("cut-in-gaps", &spec, &mut launcher(3, states, 0.8)).expect("the cap is no error");
     assert_eq!((outcome.ended, outcome.result.complete), (Ended::TimeCap, false));
-    let words = outcome.progress.words();
+    let words = weir_report::finding(&outcome.progress.finding(None), Language::English);
     assert!(
         words.starts_with("12 of 12 blocks are done, ") && words.ends_with("may be run again"),
         "{words}"
@@ -216,7 +218,7 @@ fn a_near_state_that_does_not_come_back_is_waited_for_once_and_not_long() {
     let last = outcome.trials.iter().map(|trial| trial.started_ns + trial.elapsed_ns).max().expect("trials");
     let waited_s = (outcome.result.elapsed_ns - last) / 1_000_000_000;
     assert!((100..=120).contains(&waited_s), "{waited_s} s");
-    insta::assert_snapshot!(outcome.way_on(std::path::Path::new("run")).expect("blocks are left"), @"the machine's near state did not come back in 120 s: 12 of 12 blocks are done, 10 of these lack a clean pair in the near state and may be run again; go on with: weir study --resume run");
+    insta::assert_snapshot!(outcome.way_on(std::path::Path::new("run"), Language::English).expect("blocks are left"), @"the machine's near state did not come back in 120 s: 12 of 12 blocks are done, 10 of these lack a clean pair in the near state and may be run again; go on with: weir study --resume run");
     assert_eq!(
         (outcome.result.verdict, ExitCode::of_session(outcome.ended, &outcome.result).code()),
         (Verdict::Better, 0)
@@ -265,6 +267,39 @@ fn a_dead_baseline_ends_the_study_in_good_order() {
         panic!("{schedule:?}")
     };
     assert!(matches!(stopped, Stopped::NothingToCompare { .. }), "{stopped:?}");
+}
+
+#[test]
+fn slices_grow_to_what_the_slowest_arm_needs_as_far_as_there_is_time() {
+    let mut asked = study(&["epoll", "uring"], 12, SEED);
+    alternation::apply(&mut asked);
+    let planned = asked.cells[0].alternation.expect("they take turns").slice_ns;
+    // 2,500 messages a second over 100 connections: not one on each in a slice.
+    let lengths = |name: &str, spec: &StudySpec| {
+        let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(400.0))];
+        let mut launcher = FakeLauncher::new(SEED, FakeStates::Near, &arms);
+        let outcome = start(name, spec, &mut launcher).expect("it runs");
+        let cell = &outcome.result.spec.cells[0];
+        let of_round = |block: u32| {
+            let trial = outcome.trials.iter().find(|it| it.cell_id == cell.id && it.block == block);
+            trial.and_then(|trial| trial.slices.first()).map_or(0, |slice| slice.length_ns)
+        };
+        let check = found(&outcome, "slice-length").clone();
+        (of_round(0), of_round(11), check)
+    };
+    let (first, last, check) = lengths("slices-grow", &asked);
+    assert_eq!(first, planned);
+    assert!(last > 4 * planned, "{last}");
+    let Finding::SliceMessages { arms, each_min } = &check else { panic!("{check:?}") };
+    assert!(arms[0].each >= f64::from(*each_min), "{arms:?}");
+    let given = StudySpec { slices_given: vec![asked.cells[0].id.clone()], ..asked.clone() };
+    let capped = StudySpec { time_cap_ns: outline::study_ns(&asked) * 3 / 2, ..asked };
+    for (name, spec) in [("slices-given", given), ("slices-capped", capped)] {
+        let (_, last, check) = lengths(name, &spec);
+        assert_eq!(last, planned, "{name}");
+        let Finding::SliceMessages { arms, .. } = &check else { panic!("{check:?}") };
+        assert_eq!((arms.len(), arms[0].arm.as_str()), (1, "uring"), "{name}: {arms:?}");
+    }
 }
 
 /// The sample's cell and one with sixteen workers.

@@ -29,7 +29,7 @@ use weir_lab::{
 };
 use weir_record::{
     observation::Rung,
-    spec::{Alternation, ArmSpec, NeighbourSpec, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, HttpCell, NeighbourSpec, StudySpec, Subject},
     trial::SliceRecord,
 };
 use weir_store::Store;
@@ -55,7 +55,7 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 25] = [
+    let tests: [(&str, fn()); 27] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
@@ -72,11 +72,16 @@ fn main() {
         ("a neighbour that fails is named", a_neighbour_that_fails_is_named),
         ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
         ("each arm gives evidence in pairs", each_arm_gives_evidence_in_pairs),
+        (
+            "an arm that must be warm is loaded before its round",
+            an_arm_that_must_be_warm_is_loaded_before_its_round,
+        ),
         ("a server that fails costs its own arm the round", a_server_that_fails_costs_its_own_arm_the_round),
         (
             "a generator that fails in a slice costs the round",
             a_generator_that_fails_in_a_slice_costs_the_round,
         ),
+        ("a generator waits as long as its cell lets it", a_generator_waits_as_long_as_its_cell_lets_it),
         ("an arm that works while it waits is stopped", an_arm_that_works_while_it_waits_is_stopped),
         ("an arm that worked to start is let", an_arm_that_worked_to_start_is_let),
         (
@@ -134,6 +139,7 @@ fn foreign(words: &[&str]) -> StudySpec {
         load_options: [].into(),
         baseline: None,
         is_placebo: false,
+        warmup_ns: 0,
     };
     spec
 }
@@ -384,6 +390,22 @@ fn each_arm_gives_evidence_in_pairs() {
     }
 }
 
+/// Its warm-up is loaded and in none of its slices.
+fn an_arm_that_must_be_warm_is_loaded_before_its_round() {
+    let mut spec = spec("epoll", roles::COUNTS);
+    let warmup = Duration::from_millis(30);
+    spec.arms[0].warmup_ns = warmup.as_nanos().try_into().expect("a short time");
+    let outcome = round_with(&spec, SLICE, &AtomicBool::new(false)).expect("the session goes on");
+    let arms: Vec<Sliced> = outcome.arms.into_iter().map(|arm| arm.expect("it was loaded")).collect();
+    for arm in &arms {
+        let lengths: Vec<u128> = arm.slices.iter().map(|slice| slice.length_ns.into()).collect();
+        assert_eq!(lengths, [SLICE.as_nanos(); 3]);
+    }
+    // The generator says how many slices it ran of which nobody timed anything.
+    let untimed: Vec<u64> = arms.iter().map(|arm| arm.report.missed_starts).collect();
+    assert_eq!(untimed, [0, 1, 0]);
+}
+
 fn a_server_that_fails_costs_its_own_arm_the_round() {
     let failures = |arms: Vec<Result<Sliced, TrialFailure>>| -> Vec<Option<TrialFailure>> {
         arms.into_iter().map(Result::err).collect()
@@ -393,6 +415,8 @@ fn a_server_that_fails_costs_its_own_arm_the_round() {
     assert_eq!(dead, [None, server("exited with status 1: port in use"), None]);
     let refused = failures(round("epoll", roles::REFUSED));
     assert_eq!(refused, [None, None, server("accepted 0 of 7 connections: connection refused")]);
+    let silent = failures(round("epoll", roles::SILENT));
+    assert_eq!(silent, [None, None, server("answered 0 of 18 messages: no answer within 5s")]);
     let between = failures(round_of("dies-in-the-round", roles::REPORT, Duration::from_millis(100)));
     assert_eq!(between, [None, server("during the load it exited with status 3: had enough"), None]);
 }
@@ -407,6 +431,24 @@ fn a_generator_that_fails_in_a_slice_costs_the_round() {
             let Err(TrialFailure::Load { reason: found }) = arm else { panic!("{arm:?}") };
             assert!(found.starts_with(reason), "{found}");
         }
+    }
+}
+
+/// The time limits of a cell are the generator's, and the laboratory waits for it longer than they are.
+fn a_generator_waits_as_long_as_its_cell_lets_it() {
+    let mut spec = spec("epoll", roles::WAITS);
+    let cell = &mut spec.cells[0];
+    let response_timeout_ns = 6_500_000_000;
+    (cell.protocol, cell.http) = (
+        "http".to_owned(),
+        Some(HttpCell { content: "html".to_owned(), response_timeout_ns, ..HttpCell::default() }),
+    );
+    let patient = round_with(&spec, SLICE, &AtomicBool::new(false)).expect("the session goes on").arms;
+    assert!(patient.iter().all(Result::is_ok), "{patient:?}");
+    spec.cells[0].http.as_mut().expect("it is HTTP").response_timeout_ns = 0;
+    for arm in round_with(&spec, SLICE, &AtomicBool::new(false)).expect("the session goes on").arms {
+        let reason = "gave no answer within 1.5 s".to_owned();
+        assert_eq!(arm.err(), Some(TrialFailure::Load { reason }));
     }
 }
 

@@ -38,6 +38,16 @@ pub const REFUSED: u32 = 7;
 /// In a round: connections are there when servers that work to start have started.
 pub const LATE: u32 = 8;
 
+/// In a round: the last server takes its connections and answers nothing.
+pub const SILENT: u32 = 9;
+
+/// In a round: the report says as missed starts how many slices of a server were not timed.
+pub const COUNTS: u32 = 10;
+
+/// In a round: the first prime takes longer than a generator may, unless its cell lets it wait for an answer.
+pub const WAITS: u32 = 11;
+const LONG_PRIME: Duration = Duration::from_millis(2_000);
+
 /// How long a server works that works to start, and until a late generator has its connections.
 const STARTING: Duration = Duration::from_millis(60);
 const CONNECTED: Duration = Duration::from_millis(200);
@@ -48,7 +58,7 @@ const IN_THE_ROUND: Duration = Duration::from_millis(150);
 /// Plays the role the words ask for; `false` when they ask for none.
 pub fn play(words: &[&str]) -> bool {
     match words {
-        ["serve", "echo", "--driver", driver, ..] => serve(driver),
+        ["serve", "echo" | "http", "--driver", driver, ..] => serve(driver),
         ["load", "echo", ..] => load(words),
         ["load-slices"] => load_slices(),
         ["supervise", "--", argv @ ..] => {
@@ -222,7 +232,7 @@ fn load_slices() {
     let mut lines = stdin().lines().map(|line| line.expect("its input is readable"));
     let setup: SliceSetup = parse(&lines.next().expect("it is told what to load"));
     let words: Vec<&str> = setup.loads[0].iter().map(String::as_str).collect();
-    let connections = option(&words, "--connections").parse().expect("a number");
+    let connections: u32 = option(&words, "--connections").parse().expect("a number");
     // The last server takes no connection, where that is asked for.
     let mut opened = vec![connections; setup.loads.len()];
     let mut failures = vec![None; setup.loads.len()];
@@ -235,15 +245,27 @@ fn load_slices() {
         take(CONNECTED);
     }
     tell(&SliceAnswer::Ready { opened, failures });
-    let mut slices = 0;
+    let (mut primes, mut slices) = (0, 0);
+    let mut untimed = vec![0; setup.loads.len()];
     for line in lines {
         match parse(&line) {
-            SliceCommand::Prime { messages_each, .. } => {
-                let messages = u64::from(messages_each);
-                tell(&SliceAnswer::Done(SliceCounts { messages, ..SliceCounts::default() }));
+            SliceCommand::Prime { target, messages_each } => {
+                primes += 1;
+                if connections == WAITS && primes == 1 {
+                    take(LONG_PRIME);
+                }
+                let counts = if connections == SILENT && target as usize + 1 == setup.loads.len() {
+                    let failure_last = Some("no answer within 5s".to_owned());
+                    SliceCounts { failure_last, ..SliceCounts::default() }
+                } else {
+                    let messages = u64::from(connections) * u64::from(messages_each);
+                    SliceCounts { messages, ..SliceCounts::default() }
+                };
+                tell(&SliceAnswer::Done(counts));
             }
-            SliceCommand::Run { length_ns, .. } => {
+            SliceCommand::Run { length_ns, target, is_timed } => {
                 slices += 1;
+                untimed[target as usize] += u64::from(!is_timed);
                 match connections {
                     FAILS if slices == 3 => end(1, "out of luck"),
                     HANGS if slices == 3 => linger(),
@@ -256,8 +278,10 @@ fn load_slices() {
                 }
             }
             SliceCommand::Finish => {
-                let report = LoadReport { messages: 100, ..LoadReport::default() };
-                tell(&SliceAnswer::Finished(vec![report; setup.loads.len()]));
+                let counts = |untimed: &u64| if connections == COUNTS { *untimed } else { 0 };
+                let report =
+                    |missed_starts: u64| LoadReport { messages: 100, missed_starts, ..LoadReport::default() };
+                tell(&SliceAnswer::Finished(untimed.iter().map(counts).map(report).collect()));
                 return;
             }
         }
@@ -297,6 +321,7 @@ fn in_trials() -> StudySpec {
         load_options: [].into(),
         baseline: None,
         is_placebo: false,
+        warmup_ns: 0,
     };
     spec
 }

@@ -175,7 +175,7 @@ fn a_first_login_goes_on_with_the_numbers_of_the_account_and_ignores_its_past() 
         cross_type: b'N',
         client_order_id: "OLD".parse().expect("an id"),
     };
-    weir_proto::ouch::Outbound::Accepted(host::accepted(&enter, 5)).encode(&mut old);
+    Outbound::Accepted(Accepted::of(&enter, 5, 41)).encode(&mut old);
     let host = Host::default().with_past("C00004", 41, vec![vec![b'S'; 10], old]);
     let mut desk = Desk::new(host, OrderMix::ENTER);
     desk.connect(1).expect("a right server");
@@ -288,22 +288,7 @@ fn a_replace_that_only_cancels_its_original_need_not_use_up_its_number() {
         message.encode(&mut bytes);
         trader.judge(&bytes, AT.wall_ns).expect("it is right")
     };
-    let accepted = Accepted {
-        timestamp_ns: 1,
-        user_ref_num: order.user_ref_num,
-        side: order.side,
-        quantity: order.quantity,
-        symbol: order.symbol,
-        price: order.price,
-        time_in_force: order.time_in_force,
-        display: order.display,
-        order_reference: 1,
-        capacity: order.capacity,
-        intermarket_sweep: order.intermarket_sweep,
-        cross_type: order.cross_type,
-        order_state: codes::order_state::LIVE,
-        client_order_id: order.client_order_id,
-    };
+    let accepted = Accepted::of(&order, 1, 1);
     assert!(matches!(tell(&mut trader, Outbound::Accepted(accepted)), Verdict::Right { .. }));
     trader.set_mix(OrderMix { enter: 1, replace: 1_000_000, cancel: 0 });
     let replace = trader.next_request(AT.wall_ns).expect("a number");
@@ -347,7 +332,7 @@ fn send_next(trader: &mut Trader) -> (u32, Option<Outbound>) {
     trader.encode(&request, &mut bytes);
     trader.sent(request);
     let answer = match Inbound::decode(&bytes[soup::HEADER_BYTES..]).expect("it is right") {
-        Inbound::Enter(enter, _) => Some(Outbound::Accepted(host::accepted(&enter, AT.wall_ns))),
+        Inbound::Enter(enter, _) => Some(Outbound::Accepted(Accepted::of(&enter, AT.wall_ns, 1))),
         _ => None,
     };
     (request.number, answer)

@@ -210,7 +210,8 @@ impl Account {
             Inbound::Enter(enter, _) if enter.user_ref_num > self.last => {
                 self.last = enter.user_ref_num;
                 self.live.insert(self.last, Live { left: enter.quantity, executed: 0, enter });
-                say(&Outbound::Accepted(accepted(&enter, now)), said);
+                let reference = u64::from(enter.user_ref_num) << 8;
+                say(&Outbound::Accepted(Accepted::of(&enter, now, reference)), said);
             }
             Inbound::Replace(replace, _) if replace.user_ref_num > self.last => {
                 let original = replace.original_user_ref_num;
@@ -259,26 +260,6 @@ impl Account {
             self.live.remove(&number);
         }
         say(&Outbound::Executed(executed), said);
-    }
-}
-
-/// The answer to an order.
-pub fn accepted(enter: &Enter, now: u64) -> Accepted {
-    Accepted {
-        timestamp_ns: now,
-        user_ref_num: enter.user_ref_num,
-        side: enter.side,
-        quantity: enter.quantity,
-        symbol: enter.symbol,
-        price: enter.price,
-        time_in_force: enter.time_in_force,
-        display: enter.display,
-        order_reference: u64::from(enter.user_ref_num) << 8,
-        capacity: enter.capacity,
-        intermarket_sweep: enter.intermarket_sweep,
-        cross_type: enter.cross_type,
-        order_state: order_state::LIVE,
-        client_order_id: enter.client_order_id,
     }
 }
 

@@ -9,9 +9,10 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use socket2::{Domain, Socket, Type};
 use weir_engine::{Config, Driver, probe};
 use weir_load::{Arrivals, Control, LoadError, LoadSpec, run_slices};
 use weir_record::{
@@ -231,6 +232,29 @@ fn an_answer_that_comes_after_its_slice_counts_in_no_other() {
     let counts = script.counts();
     assert_eq!((counts[1].failures.errors(), counts[2].reopened), (1, 1), "{:?}", counts[1]);
     assert_eq!((counts[3].failures.errors(), counts[3].reopened), (0, 0), "{:?}", counts[3]);
+}
+
+/// A server that listens and takes no connection: the kernel does for it, until its queue is full.
+fn deaf() -> (Socket, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+    socket.listen(1).expect("it listens");
+    let address = socket.local_addr().expect("bound").as_socket().expect("of TCP");
+    (socket, address)
+}
+
+#[test]
+fn a_server_that_takes_no_connection_costs_the_time_limit_of_one() {
+    let (_listener, address) = deaf();
+    // Ten times as many as are opened at once.
+    let spec = LoadSpec { connections: 640, connect_timeout: Duration::from_secs(1), ..sliced(address) };
+    let began = Instant::now();
+    let script = play(&[spec, sliced(echo())], &[prime(1), SliceCommand::Finish]).expect("a session");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let SliceAnswer::Ready { opened, failures } = &script.answers[0] else { panic!("it is ready first") };
+    assert!(opened[0] < 640 && opened[1] == 5, "{opened:?}");
+    assert_eq!(failures, &[Some("no connection within 1s".to_owned()), None]);
+    assert_eq!(script.counts()[0].messages, 15, "the other server is loaded");
 }
 
 #[test]

@@ -115,7 +115,8 @@ impl FromStr for Content {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), little-endian, cut to length.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), little-endian, cut to length. Not `weir-stats`'s: crates of the
+/// lowest layer use none of each other.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = NOISE_SEED;
     let mut noise = Vec::with_capacity(bytes.next_multiple_of(8));

@@ -1,6 +1,8 @@
 //! What a host sends to a client.
 
-use super::{Appendage, ClientOrderId, DecodeError, DecodeErrorKind, Symbol, layout::layout};
+use super::{
+    Appendage, ClientOrderId, DecodeError, DecodeErrorKind, Enter, Symbol, codes::order_state, layout::layout,
+};
 
 /// Bytes of the longest outbound message without its appendage.
 pub const OUTBOUND_BYTES_MAX: usize = Replaced::BYTES;
@@ -43,6 +45,28 @@ layout! {
         order_state: u8 = 47,
         /// The client's name of the order.
         client_order_id: ClientOrderId = 48,
+    }
+}
+
+impl Accepted {
+    /// What a host says of a new order that it takes as it is, live.
+    pub fn of(enter: &Enter, timestamp_ns: u64, order_reference: u64) -> Self {
+        Self {
+            timestamp_ns,
+            user_ref_num: enter.user_ref_num,
+            side: enter.side,
+            quantity: enter.quantity,
+            symbol: enter.symbol,
+            price: enter.price,
+            time_in_force: enter.time_in_force,
+            display: enter.display,
+            order_reference,
+            capacity: enter.capacity,
+            intermarket_sweep: enter.intermarket_sweep,
+            cross_type: enter.cross_type,
+            order_state: order_state::LIVE,
+            client_order_id: enter.client_order_id,
+        }
     }
 }
 

@@ -28,7 +28,7 @@ const SEED: u64 = 0x0005_eed0_5eed;
 /// The most pieces of stock one input is made of.
 const PIECES_MAX: u64 = 6;
 
-/// SplitMix64.
+/// SplitMix64, written here because crates of the lowest layer use none of each other.
 pub struct Noise(u64);
 
 impl Noise {

@@ -73,6 +73,35 @@ pub struct SegmentsOfArm {
     pub in_long: f64,
 }
 
+/// What the slices of an arm hold in a cell, as medians.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MessagesInSlices {
+    /// Arm.
+    pub arm: String,
+    /// Cell.
+    pub cell_id: String,
+    /// Messages on each connection.
+    pub each: f64,
+    /// Length of a slice.
+    pub length_ns: u64,
+    /// How long one must be that holds enough.
+    pub needed_ns: u64,
+}
+
+/// How the cost of a message changes within the rounds of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WarmingArm {
+    /// Arm.
+    pub arm: String,
+    /// Cell.
+    pub cell_id: String,
+    /// Server CPU for a message in the last third of a round's slices over the first, less one, and without what it did
+    /// of what the arm is compared with.
+    pub change: f64,
+    /// Its interval.
+    pub interval: (f64, f64),
+}
+
 /// Where the values of an arm's rounds scatter, as standard deviations of a round's logarithm of the ratio.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundComponents {

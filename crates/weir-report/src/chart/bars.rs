@@ -7,8 +7,8 @@ use weir_record::{
 };
 
 use super::{
-    ROWS_MAX, Row,
-    canvas::{Anchor, Canvas, arm_class},
+    ROWS_MAX, Row, axis,
+    canvas::{Canvas, arm_class},
     rows,
     scale::Scale,
 };
@@ -21,7 +21,6 @@ use crate::{
 };
 
 const ROW: f64 = 22.0;
-const AXIS: f64 = 22.0;
 
 /// The section: a plot for each metric that somebody claims something about, and for those that belong side by side.
 pub(crate) fn bars(view: &View<'_>) -> Content {
@@ -65,7 +64,7 @@ fn plot(view: &View<'_>, metric: Metric) -> Plot {
         @for (index, (cell, arms)) in groups.iter().enumerate() {
             p.group { (view.cell_label(cell)) }
             @let drawn: Vec<Row> = arms.iter().map(|summary| row(view, &scale, metric, summary)).collect();
-            (rows(view, &drawn, &if index == last { axis(metric, &scale) } else { html! {} }))
+            (rows(view, &drawn, &if index == last { axis(&scale, |value| tick(metric, value)) } else { html! {} }))
         }
     };
     Plot {
@@ -91,20 +90,6 @@ fn tick(metric: Metric, value: f64) -> String {
         MetricUnit::Share => format!("{} %", (value * 1e4).round() / 1e2),
         MetricUnit::Bytes => format::memory(value),
     }
-}
-
-fn axis(metric: Metric, scale: &Scale) -> Markup {
-    let mut canvas = Canvas::fluid(AXIS);
-    for value in scale.ticks(4.0) {
-        let x = scale.at(value);
-        let anchor = match x {
-            x if x < 6.0 => Anchor::Start,
-            x if x > 94.0 => Anchor::End,
-            _ => Anchor::Middle,
-        };
-        canvas.text("tick", x, AXIS - 6.0, anchor, &tick(metric, value));
-    }
-    canvas.finish()
 }
 
 /// Cells with figures that the chart has no room for.

@@ -8,7 +8,7 @@ use weir_record::{
 };
 
 use super::{
-    ROWS_MAX, Row,
+    AXIS, ROWS_MAX, Row,
     canvas::{Anchor, Canvas, arm_class},
     rows,
     scale::Scale,
@@ -24,7 +24,6 @@ use crate::{
 };
 
 const ROW: f64 = 28.0;
-const AXIS: f64 = 22.0;
 
 /// The section: a plot for each metric that was compared.
 pub(crate) fn forest(view: &View<'_>) -> Content {

@@ -78,6 +78,24 @@ fn framed(height: f64, scale: &Scale, text: fn(f64) -> String, plot: &Markup) ->
     html! { div.framed { (gutter.finish()) (plot) } }
 }
 
+/// Height of an axis below rows.
+const AXIS: f64 = 22.0;
+
+/// A horizontal axis with its texts; those at its ends stay inside it.
+fn axis(scale: &Scale, text: impl Fn(f64) -> String) -> Markup {
+    let mut canvas = Canvas::fluid(AXIS);
+    for value in scale.ticks(4.0) {
+        let x = scale.at(value);
+        let anchor = match x {
+            x if x < 6.0 => Anchor::Start,
+            x if x > 94.0 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        canvas.text("tick", x, AXIS - 6.0, anchor, &text(value));
+    }
+    canvas.finish()
+}
+
 /// Rows over one axis, which they have where one of them has a plot.
 fn rows(view: &View<'_>, rows: &[Row], axis: &Markup) -> Markup {
     html! {

@@ -4,12 +4,12 @@
 use maud::{Markup, html};
 
 use super::{
+    axis,
     canvas::{Anchor, Canvas, arm_class},
     scale::Scale,
 };
 
 const ROW: f64 = 26.0;
-const AXIS: f64 = 22.0;
 /// A part narrower than this, in per cent of the plot, has no room for its number.
 const NUMBERED: f64 = 4.0;
 
@@ -61,7 +61,7 @@ pub(crate) fn stacked(chart: &Stacked) -> Markup {
                     div.plot { (draw(chart, bar, &scale)) }
                 }
             }
-            div.row.axis { div.plot { (axis(chart, &scale)) } }
+            div.row.axis { div.plot { (axis(&scale, chart.tick)) } }
         }
     }
 }
@@ -104,20 +104,6 @@ fn draw(chart: &Stacked, bar: &StackedBar, scale: &Scale) -> Markup {
     }
     if let Some(whole) = bar.whole {
         canvas.line("one", [scale.at(whole), 0.0, scale.at(whole), ROW]);
-    }
-    canvas.finish()
-}
-
-fn axis(chart: &Stacked, scale: &Scale) -> Markup {
-    let mut canvas = Canvas::fluid(AXIS);
-    for value in scale.ticks(4.0) {
-        let x = scale.at(value);
-        let anchor = match x {
-            x if x < 6.0 => Anchor::Start,
-            x if x > 94.0 => Anchor::End,
-            _ => Anchor::Middle,
-        };
-        canvas.text("tick", x, AXIS - 6.0, anchor, &(chart.tick)(value));
     }
     canvas.finish()
 }

@@ -1,8 +1,8 @@
 //! What checks of a study's validity found.
 
 use weir_record::finding::{
-    ArmExclusions, CallsApart, Finding, OrderEffect, RoundComponents, SegmentsOfArm, SlicePlace, Stopped,
-    UnitKind,
+    ArmExclusions, CallsApart, Finding, MessagesInSlices, OrderEffect, RoundComponents, SegmentsOfArm,
+    SlicePlace, Stopped, UnitKind, WarmingArm,
 };
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
@@ -360,6 +360,49 @@ fn segments(language: Language, finding: &Finding) -> Option<String> {
     ))
 }
 
+/// Messages on each connection in a slice.
+fn slice_messages(language: Language, finding: &Finding) -> Option<String> {
+    let Finding::SliceMessages { arms, each_min } = finding else { return None };
+    let one = |of: &MessagesInSlices| {
+        let [length, needed] = [of.length_ns, of.needed_ns].map(|ns| format!("{:.0}", ns as f64 / 1e6));
+        let (MessagesInSlices { arm, cell_id, .. }, each) = (of, format!("{:.1}", of.each));
+        told!(
+            language,
+            "{arm} {each} in {length} ms ({cell_id}; {each_min} take {needed} ms)",
+            "{arm} {length} ms에 {each}개({cell_id}, {each_min}개에는 {needed} ms 필요)",
+            "{arm} {length} ms 内 {each} 条（{cell_id}，{each_min} 条需 {needed} ms）",
+        )
+    };
+    let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
+    Some(told!(
+        language,
+        "messages on each connection in a slice: {arms}; with fewer than {each_min} most of it is ramp and drain",
+        "슬라이스에서 연결마다 처리한 메시지: {arms}. {each_min}개보다 적으면 대부분이 시작·마무리 구간임",
+        "一个时间片内每个连接的消息：{arms}；少于 {each_min} 条时主要是启动与收尾",
+    ))
+}
+
+/// How the cost of a message changes within rounds.
+fn warming(language: Language, finding: &Finding) -> Option<String> {
+    let Finding::Warming { arms, change_max } = finding else { return None };
+    let one = |of: &WarmingArm| {
+        let [change, low, high] =
+            [of.change, of.interval.0, of.interval.1].map(|it| format!("{:+.2}", 100.0 * it));
+        format!("{} {change} % [{low}, {high}] ({})", of.arm, of.cell_id)
+    };
+    let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
+    let limit = format!("{:.2} %", 100.0 * change_max);
+    Some(told!(
+        language,
+        "CPU per message in the last third of a round against the first, beyond what the other side's did: {arms}; where \
+         it is more than {limit} and than noise, a server was not warm and needs a `warmup`",
+        "라운드 첫 1/3 대비 마지막 1/3의 메시지당 CPU 변화(상대의 변화 제외): {arms}. {limit}와 노이즈보다 크면 서버가 예열되지 않은 \
+         것이므로 `warmup`이 필요함",
+        "每轮最后三分之一相对最初三分之一的每条消息 CPU 变化（已扣除对方的变化）：{arms}；超过 {limit} 且超出噪声时，服务器尚未预热，\
+         需要 `warmup`",
+    ))
+}
+
 /// What rounds scatter by.
 fn components(language: Language, finding: &Finding) -> Option<String> {
     let Finding::RoundComponents { arms } = finding else { return None };
@@ -550,11 +593,13 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
         true => language.choose([" in the near state", "가까운 상태(near)의 ", "近状态（near）下的"]),
         false => "",
     };
+    let lack = if *blocks_to_repeat == 1 { "lacks" } else { "lack" };
+    let lack = language.choose([lack, "없어", "缺少"]);
     told!(
         language,
-        "{done}, {blocks_to_repeat} of these without a clean pair{state} that may be run again",
-        "{done}, 그중 {blocks_to_repeat}개는 {state}정상 쌍이 없어 다시 실행할 수 있음",
-        "{done}，其中 {blocks_to_repeat} 个缺少{state}有效配对，可重新运行",
+        "{done}, {blocks_to_repeat} of these {lack} a clean pair{state} and may be run again",
+        "{done}, 그중 {blocks_to_repeat}개는 {state}정상 쌍이 {lack} 다시 실행할 수 있음",
+        "{done}，其中 {blocks_to_repeat} 个{lack}{state}有效配对，可重新运行",
     )
 }
 
@@ -562,6 +607,8 @@ fn of_baseline(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::RoundComponents { .. } => components(language, finding)?,
         Finding::Segments { .. } => segments(language, finding)?,
+        Finding::SliceMessages { .. } => slice_messages(language, finding)?,
+        Finding::Warming { .. } => warming(language, finding)?,
         Finding::NeverAgainstItself => language
             .choose([
                 "the baseline was never paired with itself",

@@ -159,6 +159,23 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：已关闭 {connections} 个连接，在其 {slices} 个时间片开始之前重新打开，不计入测量",
             )
         }
+        Finding::NotStopped { arm, share, trials } => {
+            let (share, trials) = (percent(*share), count(*trials));
+            told!(
+                language,
+                "{arm} worked on although it was stopped between its slices, with {share} of a CPU ({trials} trials): it \
+                 took that from the others",
+                "{arm}: 슬라이스 사이에 멈췄는데도 CPU의 {share}를 계속 사용함(시행 {trials}회). 다른 대상의 측정에 영향을 줌",
+                "{arm}：在时间片之间已被暂停，却仍占用一个 CPU 的 {share}（{trials} 次试验），影响了其他方案",
+            )
+        }
+        Finding::WorkersNotTold { arm, workers } => told!(
+            language,
+            "the command of {arm} names no number of workers, so nobody told it how many to have: it runs in the cells with \
+             {workers} alone",
+            "{arm}: 명령에 워커 수를 넣을 자리가 없어 지정받지 못하므로 워커 {workers}개인 셀에서만 실행함",
+            "{arm}：命令中没有工作线程数的位置，不知道应有几个，因此只在工作线程数为 {workers} 的单元中运行",
+        ),
         Finding::WholeTrials { why } => {
             let why = language.choose(why.words());
             told!(

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use weir_record::{
     finding::{
         ArmExclusions, CallsApart, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding,
-        MessageKind, NoTurns, OrderEffect, RoundComponents, SegmentsOfArm, SharedPart, SlicePlace, Stopped,
-        UnitKind, Witness, WitnessBearing, WitnessFigure,
+        MessageKind, MessagesInSlices, NoTurns, OrderEffect, RoundComponents, SegmentsOfArm, SharedPart,
+        SlicePlace, Stopped, UnitKind, WarmingArm, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -38,7 +38,8 @@ fn failed_trial() -> FailedTrial {
 
 /// One of each, with arguments that cannot be confused.
 fn every() -> Vec<Example> {
-    [of_responses(), of_the_session(), of_the_baseline(), of_comparisons(), of_the_machine(), of_the_doctor()]
+    let of_slices = [of_the_baseline(), of_slices()].concat();
+    [of_responses(), of_the_session(), of_slices, of_comparisons(), of_the_machine(), of_the_doctor()]
         .concat()
 }
 
@@ -133,6 +134,36 @@ fn of_the_session() -> Vec<Example> {
     ]
 }
 
+fn of_slices() -> Vec<Example> {
+    vec![
+        (
+            Finding::SliceMessages {
+                arms: vec![MessagesInSlices {
+                    arm: arm(),
+                    cell_id: "c7".to_owned(),
+                    each: 8.94,
+                    length_ns: 183_000_000,
+                    needed_ns: 614_000_000,
+                }],
+                each_min: 31,
+            },
+            vec!["my arm", "8.9", "183 ms", "c7", "614 ms", "31"],
+        ),
+        (
+            Finding::Warming {
+                arms: vec![WarmingArm {
+                    arm: arm(),
+                    cell_id: "c7".to_owned(),
+                    change: -0.234,
+                    interval: (-0.345, -0.123),
+                }],
+                change_max: 0.0075,
+            },
+            vec!["my arm", "-23.40 % [-34.50, -12.30]", "c7", "0.75 %", "warmup"],
+        ),
+    ]
+}
+
 fn of_the_baseline() -> Vec<Example> {
     let effect = OrderEffect {
         place: SlicePlace::Following { arm: arm() },
@@ -212,6 +243,8 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::StateInteraction { ratio: 0.912, interval: (0.87, 0.955) }, vec!["0.912 [0.870, 0.955]"]),
         (Finding::Reopened { arm: arm(), connections: 1_234, slices: 567 }, vec!["my arm", "1,234", "567"]),
         (Finding::WholeTrials { why: NoTurns::Writes }, vec![]),
+        (Finding::NotStopped { arm: "spin".to_owned(), share: 0.5, trials: 404 }, vec!["spin", "50", "404"]),
+        (Finding::WorkersNotTold { arm: "go".to_owned(), workers: 403 }, vec!["go", "403"]),
         (
             Finding::StoppedBetweenSlices { arm: arm(), share: 0.973, stopped: 11, runs: 88 },
             vec!["my arm", "97.3 %", "11", "88"],

@@ -34,7 +34,7 @@ impl Jitter {
 fn arm(name: &str) -> ArmSpec {
     let subject = Subject::Weir { driver: name.to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
     let (name, load_options) = (name.to_owned(), BTreeMap::new());
-    ArmSpec { name, subject, load_options, baseline: None, is_placebo: false }
+    ArmSpec { name, subject, load_options, baseline: None, is_placebo: false, warmup_ns: 0 }
 }
 
 fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSpec {
@@ -94,6 +94,7 @@ fn spec() -> StudySpec {
         io_models: Vec::new(),
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
+        slices_given: Vec::new(),
     }
 }
 

@@ -143,7 +143,10 @@ fn section(text: &str, title: &str) -> String {
 #[test]
 fn a_map_in_a_document_is_its_table_and_its_sentences() {
     insta::assert_snapshot!("map-markdown", section(&markdown(&mapped(), Language::English), "## The map"));
-    insta::assert_snapshot!("map-markdown-ko", section(&markdown(&mapped(), Language::Korean), "## 지도"));
+    insta::assert_snapshot!(
+        "map-markdown-ko",
+        section(&markdown(&mapped(), Language::Korean), "## 조건별 히트맵")
+    );
     insta::assert_snapshot!("map-markdown-zh", section(&markdown(&mapped(), Language::Chinese), "## 分布图"));
 }
 

@@ -197,7 +197,7 @@ fn section(text: &str, title: &str) -> String {
 fn every_table_stands_under_its_published_name_and_beside_what_was_published() {
     let of = |language, title| section(&markdown(&mapped(), language), title);
     insta::assert_snapshot!("overview-markdown", of(Language::English, "## The map in tables"));
-    insta::assert_snapshot!("overview-markdown-ko", of(Language::Korean, "## 표로 본 지도"));
+    insta::assert_snapshot!("overview-markdown-ko", of(Language::Korean, "## 조건별 결과표"));
     insta::assert_snapshot!("overview-markdown-zh", of(Language::Chinese, "## 分布图的各张表"));
     for language in Language::ALL {
         let page = html(&mapped(), language);
@@ -238,6 +238,7 @@ fn the_export_has_every_figure_of_the_tables() {
         "c100-w2,uring,,best-throughput,success,1,fraction",
         "map-1,uring,,failed-reset,connections-100,3,count",
         "map-1,epoll,,success,connections-4000,1,fraction",
+        "map-1,epoll,,success,connections-4000-interval-high,1,fraction",
         "map-1,uring,,trials-without-report,connections-100,0,count",
         "c4000-w1,,,map,name,map-1,",
     ] {

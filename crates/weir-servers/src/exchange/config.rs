@@ -1,7 +1,7 @@
 //! The file that says what an exchange is: TOML in, accounts and levels out. `docs/formats/exchange-config.md`
 //! describes the format; every error names its line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -10,7 +10,10 @@ use weir_proto::soup::Name;
 use super::Mode;
 use crate::{
     journal::Level,
-    orders::{ACCOUNTS_MAX, AccountConfig, is_password_hash},
+    orders::{
+        AccountConfig, ConfigError,
+        config_file::{AccountTable, JournalTable, accounts, named, parsed, read},
+    },
 };
 
 /// What a file says; nothing in it has to be said but the accounts.
@@ -28,116 +31,31 @@ pub struct ExchangeConfig {
     pub journal: Option<(PathBuf, Level)>,
 }
 
-/// What is wrong with a file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{line}: {message}")]
-pub struct ExchangeConfigError {
-    /// Line, from 1.
-    pub line: usize,
-    /// The key and what is wrong with it.
-    pub message: String,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     listen: Option<String>,
     mode: Option<Spanned<String>>,
     session: Option<Spanned<String>>,
-    journal: Option<Journal>,
+    journal: Option<JournalTable>,
     #[serde(default)]
-    account: Vec<Account>,
+    account: Vec<AccountTable>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Journal {
-    directory: PathBuf,
-    level: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Account {
-    name: Spanned<String>,
-    password_hash: Spanned<String>,
-    #[serde(default)]
-    cancel_on_disconnect: bool,
-    #[serde(default)]
-    takeover: bool,
-}
-
-/// What is wrong, and where in the text.
-struct FieldError {
-    at: usize,
-    message: String,
-}
-
-/// Reads a configuration from the text of a file.
+/// Reads a configuration from the text of a file. The path is for messages only.
 ///
 /// # Errors
 /// The first thing that is wrong, with its line.
-pub fn parse(text: &str) -> Result<ExchangeConfig, ExchangeConfigError> {
-    let line_of = |at: usize| text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
-    let file: File = toml::from_str(text).map_err(|error: toml::de::Error| ExchangeConfigError {
-        line: error.span().map_or(1, |span| line_of(span.start)),
-        message: error.message().trim_end().replace('\n', "; "),
-    })?;
-    resolve(file).map_err(|error| ExchangeConfigError { line: line_of(error.at), message: error.message })
-}
-
-fn resolve(file: File) -> Result<ExchangeConfig, FieldError> {
-    let error = |at, message| Err(FieldError { at, message });
-    if file.account.is_empty() || file.account.len() > ACCOUNTS_MAX {
-        return error(
-            0,
-            format!("there are {} accounts; 1 to {ACCOUNTS_MAX} are possible", file.account.len()),
-        );
-    }
-    let mut accounts: Vec<AccountConfig> = Vec::with_capacity(file.account.len());
-    let mut known = std::collections::HashSet::new();
-    for account in file.account {
-        let (at, text) = (account.name.span().start, account.name.get_ref());
-        let name: Name<6> = match text.parse() {
-            Ok(name) if name != Name::BLANK => name,
-            _ => return error(at, format!("name {text:?}: a login name has 1 to 6 printable characters")),
-        };
-        if !known.insert(name.folded()) {
-            return error(at, format!("name {text:?} is there twice; case does not tell names apart"));
-        }
-        if !is_password_hash(account.password_hash.get_ref()) {
-            let message = "password_hash is no Argon2id hash in the PHC form: $argon2id$v=19$m=...";
-            return error(account.password_hash.span().start, message.into());
-        }
-        accounts.push(AccountConfig {
-            name,
-            password_hash: account.password_hash.into_inner().into(),
-            cancel_on_disconnect: account.cancel_on_disconnect,
-            takeover: account.takeover,
-        });
-    }
-    Ok(ExchangeConfig {
-        accounts,
-        listen: file.listen,
-        mode: parsed("mode", file.mode)?,
-        session: parsed("session", file.session)?,
-        journal: match file.journal {
-            None => None,
-            Some(journal) => {
-                Some((journal.directory, parsed("level", journal.level)?.unwrap_or(Level::Disk)))
-            }
-        },
+pub fn parse(path: &Path, text: &str) -> Result<ExchangeConfig, ConfigError> {
+    read(path, text, |file: File| {
+        Ok(ExchangeConfig {
+            accounts: accounts(file.account)?,
+            listen: file.listen,
+            mode: parsed("mode", file.mode.as_ref())?,
+            session: file.session.map(|session| named("session", &session)).transpose()?,
+            journal: file.journal.map(JournalTable::resolve).transpose()?,
+        })
     })
-}
-
-fn parsed<T>(key: &str, text: Option<Spanned<String>>) -> Result<Option<T>, FieldError>
-where
-    T: std::str::FromStr,
-    T::Err: std::fmt::Display,
-{
-    let Some(text) = text else { return Ok(None) };
-    let wrong = |error: T::Err| FieldError { at: text.span().start, message: format!("{key}: {error}") };
-    text.get_ref().parse().map(Some).map_err(wrong)
 }
 
 #[cfg(test)]
@@ -158,7 +76,7 @@ mod tests {
             account("A1"),
             account("B1")
         );
-        let config = parse(&text).expect("it is right");
+        let config = parse(Path::new("exchange.toml"), &text).expect("it is right");
         assert_eq!(config.accounts.len(), 2);
         assert!(config.accounts[0].takeover && !config.accounts[1].takeover);
         assert_eq!(config.journal, Some(("j".into(), Level::Os)));
@@ -169,15 +87,16 @@ mod tests {
     fn every_mistake_is_told_with_its_line() {
         let (one, same) = (account("A1"), account("a1"));
         for (text, line, says) in [
-            ("".into(), 1, "0 accounts"),
+            ("".into(), 1, "[[account]]"),
             (format!("mod = \"match\"\n{one}"), 1, "unknown field"),
             (format!("\nmode = \"auction\"\n{one}"), 2, "auction"),
-            (format!("{one}{same}"), 5, "twice"),
+            (format!("{one}{same}"), 5, "two accounts"),
             (account("TOOLONG"), 2, "1 to 6"),
             ("[[account]]\nname = \"A\"\npassword_hash = \"SECRET\"\n".into(), 3, "Argon2id"),
+            (format!("session = \"\"\n{one}"), 1, "session"),
             (format!("[journal]\ndirectory = \"j\"\nlevel = \"fsync\"\n{one}"), 3, "fsync"),
         ] {
-            let error = parse(&text).expect_err("it is wrong");
+            let error = parse(Path::new("exchange.toml"), &text).expect_err("it is wrong");
             assert_eq!(error.line, line, "{error}");
             assert!(error.message.contains(says), "{error}");
         }

@@ -28,7 +28,7 @@ use crate::orders::{
     self, Application, OrdersConfig, OrdersRecoverError, OrdersServer, RecordKind, Recovery, SessionStore,
 };
 
-pub use config::{ExchangeConfig, ExchangeConfigError, parse};
+pub use config::{ExchangeConfig, parse};
 
 use live::LiveOrders;
 use matching::{MatchExchange, Stage};

@@ -5,7 +5,7 @@ mod crossing;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     rc::{Rc, Weak},
     sync::{
         Arc, Mutex,
@@ -29,6 +29,7 @@ use weir_trading::{AccountId, Origin, References};
 use super::{
     checks::Checks,
     counters::{GatewayCounters, total},
+    elsewhere::OrdersElsewhere,
     hops::{Hop, Hops},
     notices::{Begun, Notices},
     recovery::symbol_of,
@@ -54,6 +55,9 @@ pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
 
 /// Journal record: an exchange has said something about a trade of an order that nobody here knows any more.
 pub(super) const RECORD_STRAY: u8 = RECORD_KIND_APPLICATION + 3;
+
+/// Journal record: a session has answers for clients of a worker from here on.
+pub(super) const RECORD_HOME: u8 = RECORD_KIND_APPLICATION + 4;
 
 /// Tasks taken before others of the worker get their turn.
 const TAKES_MAX: usize = 512;
@@ -113,6 +117,13 @@ pub(super) struct Common {
 }
 
 impl Common {
+    /// Which worker sends the orders of an account. One without a login sends none.
+    #[inline]
+    pub(super) fn sender_of(&self, account: AccountId) -> u16 {
+        let home = account.0 as usize % self.workers;
+        self.senders.get(account.0 as usize).copied().unwrap_or(home as u16)
+    }
+
     /// Whether a worker sends orders of accounts that live on `home`.
     pub(super) fn feeds(&self, worker: usize, home: usize) -> bool {
         let mut senders = self.senders.iter().enumerate();
@@ -139,6 +150,7 @@ pub(super) struct Gateway {
     /// Answers are among that.
     is_behind: Cell<bool>,
     pub(super) checks: RefCell<Checks>,
+    elsewhere: RefCell<OrdersElsewhere>,
     waiters: Notify,
     /// Answers emitted since the last receive began.
     answered: Cell<u64>,
@@ -157,6 +169,7 @@ pub(super) struct Parts {
     /// Of what the port does not take.
     pub(super) bounds: Bounds,
     pub(super) checks: Checks,
+    pub(super) elsewhere: OrdersElsewhere,
 }
 
 impl Gateway {
@@ -175,6 +188,7 @@ impl Gateway {
             upstreams: parts.upstreams.into_iter().map(Rc::new).collect(),
             port: parts.port,
             checks: RefCell::new(parts.checks),
+            elsewhere: RefCell::new(parts.elsewhere),
             waiters: Notify::default(),
             answered: Cell::new(0),
             tasks: RefCell::default(),
@@ -217,7 +231,28 @@ impl Gateway {
     /// Which worker sends the orders of an account.
     #[inline]
     fn sender_of(&self, account: AccountId) -> usize {
-        self.common.senders.get(account.0 as usize).map_or(self.worker, |worker| usize::from(*worker))
+        self.common.sender_of(account).into()
+    }
+
+    /// Which worker has to do with a message: that of the order it is about, where that is another one.
+    #[inline]
+    fn worker_for(&self, account: AccountId, message: &Inbound<'_>) -> usize {
+        let elsewhere = self.elsewhere.borrow();
+        let of_order = if elsewhere.is_empty() { None } else { elsewhere.worker_of(account, message) };
+        of_order.map_or_else(|| self.sender_of(account), usize::from)
+    }
+
+    /// Every worker that may have orders of an account.
+    fn workers_of(&self, account: AccountId) -> BTreeSet<usize> {
+        let elsewhere = self.elsewhere.borrow();
+        let of_orders = elsewhere.workers_of(account).iter().map(|worker| usize::from(*worker));
+        of_orders.chain([self.sender_of(account)]).collect()
+    }
+
+    /// Whether a worker takes what clients here send.
+    #[inline]
+    fn takes_from_here(&self, worker: usize) -> bool {
+        !self.is_behind_at(worker) && (worker == self.worker || !self.is_congested(worker))
     }
 
     /// The workers this one may hand something to.
@@ -290,6 +325,7 @@ impl Gateway {
         let upstream = &self.upstreams[venue];
         let log = |number: u32| {
             self.name_venues();
+            self.log_home(upstream, origin.home);
             self.store.log_sent(origin.account, raw, upstream.sent_key(), number)
         };
         if !upstream.send(*origin, raw, log)? {
@@ -319,6 +355,7 @@ impl Gateway {
 
     fn give_back_here(&self, account: AccountId, number: u32) {
         self.store.give_back(account, number);
+        self.elsewhere.borrow_mut().forget(account, number);
         self.checks.borrow_mut().risk.forget_replacement(account, number);
     }
 
@@ -352,6 +389,24 @@ impl Gateway {
     pub(super) fn log_stray(&self, session: u32, sequence: u64, raw: &[u8]) {
         self.name_venues();
         self.store.log(RECORD_STRAY, session, &[&sequence.to_le_bytes(), raw]);
+    }
+
+    /// Before the first record of an order in a session: that it has answers for clients of this worker from here on.
+    #[inline]
+    fn log_home(&self, upstream: &Upstream, home: u16) {
+        if let Some(record) = upstream.note_home(home) {
+            self.name_venues();
+            self.store.log(RECORD_HOME, upstream.key, &[&record]);
+        }
+    }
+
+    /// The same of orders of earlier starts: what the exchange has to say of them comes to where their clients are now.
+    pub(super) fn log_homes(&self) {
+        for upstream in &self.upstreams {
+            let open: BTreeSet<u16> =
+                upstream.ledger.borrow().open_orders().map(|(origin, _)| origin.home).collect();
+            open.into_iter().for_each(|home| self.log_home(upstream, home));
+        }
     }
 
     /// Before the first record that names a session: what its number of a venue stands for. A configuration may change
@@ -419,8 +474,9 @@ impl Gateway {
             self.store.emit_message(account, &message);
         } else {
             self.store.reject(account, user_ref_num, reason, client_order_id);
+            self.elsewhere.borrow_mut().forget(account, user_ref_num);
             let mut checks = self.checks.borrow_mut();
-            if checks.is_limited {
+            if checks.follows {
                 // What it would have been worth does not count any more.
                 let rejected = Rejected { timestamp_ns: 0, user_ref_num, reason, client_order_id };
                 checks.risk.follow(account, &Outbound::Rejected(rejected));
@@ -458,8 +514,11 @@ impl Gateway {
         }
         self.store.emit(account, &[raw], upstream_sequence);
         self.counters.passed.add(1);
+        if !self.elsewhere.borrow().is_empty() {
+            self.elsewhere.borrow_mut().follow(account, raw);
+        }
         let mut checks = self.checks.borrow_mut();
-        if checks.is_limited {
+        if checks.follows {
             checks.follow(account, raw);
         }
     }
@@ -591,7 +650,13 @@ impl Application for Gateway {
         let user_ref_num = message.user_ref_num().unwrap_or(0);
         let home = self.worker as u16;
         let origin = Origin { account, user_ref_num, home, received_ns: now.as_nanos() };
-        let sender = self.sender_of(account);
+        let sender = self.worker_for(account, &message);
+        if let Inbound::Replace(..) = message
+            && sender != self.sender_of(account)
+        {
+            // Before it is sent: it may come to nothing at once.
+            self.elsewhere.borrow_mut().add(account, user_ref_num, sender as u16);
+        }
         let outcome = self.admit(account, &message, raw, now).and_then(|()| {
             if sender == self.worker {
                 self.send_up(&origin, raw)
@@ -614,18 +679,21 @@ impl Application for Gateway {
     }
 
     fn is_ready(&self, account: AccountId) -> bool {
-        let sender = self.sender_of(account);
-        !self.is_behind_at(sender) && (sender == self.worker || !self.is_congested(sender))
+        let elsewhere = self.elsewhere.borrow();
+        let of_orders: &[u16] = if elsewhere.is_empty() { &[] } else { elsewhere.workers_of(account) };
+        let take = of_orders.iter().all(|worker| self.takes_from_here(usize::from(*worker)));
+        take && self.takes_from_here(self.sender_of(account))
     }
 
     fn ready(&self, account: AccountId) -> Waiting {
         let Some(gateway) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
         Box::pin(async move {
-            let sender = gateway.sender_of(account);
-            if sender != gateway.worker {
-                gateway.room(sender).await;
+            for sender in gateway.workers_of(account) {
+                if sender != gateway.worker {
+                    gateway.room(sender).await;
+                }
+                gateway.waiters.until(|| !gateway.is_behind_at(sender)).await;
             }
-            gateway.waiters.until(|| !gateway.is_behind_at(sender)).await;
         })
     }
 
@@ -633,11 +701,12 @@ impl Application for Gateway {
         if !self.store.account(account).cancel_on_disconnect || self.is_draining.get() {
             return;
         }
-        let sender = self.sender_of(account);
-        if sender == self.worker {
-            self.cancel_of_disconnected(account);
-        } else {
-            self.push(sender, Task::bare(Kind::CancelAll, account.0));
+        for sender in self.workers_of(account) {
+            if sender == self.worker {
+                self.cancel_of_disconnected(account);
+            } else {
+                self.push(sender, Task::bare(Kind::CancelAll, account.0));
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use weir_stats::random::Random;
+
 /// The first wait, before it is spread.
 pub(super) const WAIT_MIN: Duration = Duration::from_millis(50);
 /// No wait is longer.
@@ -12,13 +14,13 @@ pub(super) const WAIT_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
     failures: u32,
-    random: u64,
+    random: Random,
 }
 
 impl Backoff {
     /// Waits that differ from those of another seed.
     pub(super) fn new(seed: u64) -> Self {
-        Self { failures: 0, random: seed }
+        Self { failures: 0, random: Random::seeded(seed) }
     }
 
     /// The wait after one more failure.
@@ -26,22 +28,12 @@ impl Backoff {
         let doubled = WAIT_MIN.saturating_mul(1 << self.failures.min(16)).min(WAIT_MAX);
         self.failures = self.failures.saturating_add(1);
         let half = doubled / 2;
-        half + half.mul_f64(self.fraction())
+        half + half.mul_f64(self.random.uniform())
     }
 
     /// It worked: the next wait is a short one.
     pub(super) fn reset(&mut self) {
         self.failures = 0;
-    }
-
-    /// SplitMix64 (Steele, Lea, Flood 2014), as a fraction.
-    fn fraction(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^= mixed >> 31;
-        (mixed >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

@@ -7,9 +7,15 @@ use weir_trading::{AccountId, KillScope, KillSwitch, References, RiskConfig, Ris
 
 /// Nothing is known of this many accounts; there is room for this many orders of an earlier start. Workers share the
 /// reference prices.
-pub(super) fn new_risk(accounts: usize, orders: usize, references: &Arc<References>) -> RiskState {
+pub(super) fn new_risk(
+    accounts: usize,
+    orders: usize,
+    follows_orders: bool,
+    references: &Arc<References>,
+) -> RiskState {
     let most = RiskConfig::default();
-    let config = RiskConfig { accounts_max: accounts, orders_max: orders.max(most.orders_max), ..most };
+    let orders_max = orders.max(most.orders_max);
+    let config = RiskConfig { accounts_max: accounts, orders_max, follows_orders, ..most };
     RiskState::new(config, Arc::clone(references))
 }
 
@@ -17,14 +23,14 @@ pub(super) fn new_risk(accounts: usize, orders: usize, references: &Arc<Referenc
 pub(super) struct Checks {
     kill: KillSwitch,
     pub(super) risk: RiskState,
-    /// Whether anything is limited: then answers are followed.
-    pub(super) is_limited: bool,
+    /// Whether answers are followed: something is limited, or may be later.
+    pub(super) follows: bool,
 }
 
 impl Checks {
     /// Nobody is stopped and nothing is limited.
     pub(super) fn new(accounts: usize, risk: RiskState) -> Self {
-        Self { kill: KillSwitch::new(accounts), risk, is_limited: false }
+        Self { kill: KillSwitch::new(accounts), follows: risk.follows_orders(), risk }
     }
 
     /// Whether an order may be passed on; if not, the reason.
@@ -54,7 +60,7 @@ impl Checks {
 
     /// Sets the limits of everybody without limits of their own (no account), or those of one account.
     pub(super) fn set_limits(&mut self, account: Option<AccountId>, limits: RiskLimits) {
-        self.is_limited |= !limits.is_off();
+        self.follows |= !limits.is_off();
         match account {
             Some(account) => _ = self.risk.set_account_limits(account, Some(limits)),
             None => self.risk.set_limits(limits),
@@ -76,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_killed_account_is_refused_before_its_limits_are_asked() {
-        let mut checks = Checks::new(2, new_risk(2, 0, &Arc::new(References::new(1))));
+        let mut checks = Checks::new(2, new_risk(2, 0, false, &Arc::new(References::new(1))));
         checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
         let (first, second) = (AccountId(0), AccountId(1));
         assert_eq!(checks.admit(0, first, &enter(1, 11)), Err(reject_reason::SHARES_EXCEED_THRESHOLD));
@@ -96,11 +102,11 @@ mod tests {
 
     #[test]
     fn limits_of_an_account_stand_instead_of_the_common_ones() {
-        let mut checks = Checks::new(2, new_risk(2, 0, &Arc::new(References::new(1))));
-        assert!(!checks.is_limited);
+        let mut checks = Checks::new(2, new_risk(2, 0, false, &Arc::new(References::new(1))));
+        assert!(!checks.follows);
         checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
         checks.set_limits(Some(AccountId(1)), RiskLimits { shares_max: Some(20), ..RiskLimits::default() });
-        assert!(checks.is_limited);
+        assert!(checks.follows);
         assert!(checks.admit(0, AccountId(0), &enter(1, 15)).is_err());
         assert!(checks.admit(0, AccountId(1), &enter(1, 15)).is_ok());
     }

@@ -29,11 +29,13 @@ use crate::{
         Level, SEGMENT_BYTES_DEFAULT,
         faults::{Operation, Verdict},
     },
-    orders::{AccountConfig, demo_accounts, is_password_hash},
+    orders::{
+        AccountConfig, ConfigError,
+        config_file::{self, AccountTable, FieldError, JournalTable, invalid, named, parsed, read, within},
+        demo_accounts,
+    },
 };
 
-/// Largest configuration file.
-pub const FILE_BYTES_MAX: usize = 16 << 20;
 /// Most venues.
 pub const VENUES_MAX: usize = 64;
 /// Most workers, as the engine's servers have.
@@ -70,6 +72,9 @@ pub struct GatewayConfig {
     /// Open orders of earlier starts that this configuration does not reach expire; otherwise it does not start with
     /// them.
     pub expire_unreachable: bool,
+    /// Orders are followed also of accounts without a limit that needs it, so that one that is set while the gateway
+    /// runs counts what was before. It costs some CPU an order, and is of no use where nobody can set one.
+    pub follows_orders: bool,
     /// Whether the times of an order's hops are taken.
     pub hop_times: bool,
     /// Judges what the journal of a worker asks of its disk: for tests, see
@@ -119,18 +124,6 @@ pub struct Listeners {
     pub metrics: Option<SocketAddr>,
 }
 
-/// What is wrong with a configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{line}: {message}", path.display())]
-pub struct ConfigError {
-    /// The file.
-    pub path: PathBuf,
-    /// Line, from 1.
-    pub line: usize,
-    /// The key and what is wrong with it.
-    pub message: String,
-}
-
 impl GatewayConfig {
     /// Accounts `C00001`, … with the password `DEMO`, in front of the exchange at `upstream`, where workers log in as
     /// `G00001`, … with the same. The oldest open order is forgotten for a new one when there are very many: a
@@ -159,6 +152,7 @@ impl GatewayConfig {
             journal: None,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             expire_unreachable: false,
+            follows_orders: true,
             hop_times: true,
             journal_faults: None,
         }
@@ -175,19 +169,7 @@ pub fn parse(
     text: &str,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(GatewayConfig, Listeners), ConfigError> {
-    let fail = |line: usize, message: String| ConfigError { path: path.to_path_buf(), line, message };
-    if text.len() > FILE_BYTES_MAX {
-        return Err(fail(1, format!("the file is longer than {} MiB", FILE_BYTES_MAX >> 20)));
-    }
-    let file: File = toml::from_str(text).map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| line_of(text, span.start));
-        fail(line, error.message().trim_end().replace('\n', "; "))
-    })?;
-    file.resolve(environment).map_err(|error| fail(line_of(text, error.at), error.message))
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+    read(path, text, |file: File| file.resolve(environment))
 }
 
 fn name<const N: usize>(text: &str) -> Name<N> {
@@ -208,7 +190,7 @@ struct File {
     hop_times: Option<bool>,
     #[serde(default)]
     handoff: Handoff,
-    journal: Option<Journal>,
+    journal: Option<JournalTable>,
     limits: Option<Spanned<Limits>>,
     default_venue: Option<Spanned<String>>,
     #[serde(default)]
@@ -218,7 +200,7 @@ struct File {
     #[serde(default)]
     reference: Vec<Spanned<Reference>>,
     #[serde(default)]
-    account: Vec<Spanned<Account>>,
+    account: Vec<Account>,
 }
 
 #[derive(Default, Deserialize)]
@@ -234,13 +216,6 @@ struct Listen {
 struct Handoff {
     strategy: Option<Spanned<String>>,
     spin_us: Option<Spanned<u64>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Journal {
-    directory: PathBuf,
-    level: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -295,14 +270,11 @@ struct Account {
     limits: Option<Spanned<Limits>>,
 }
 
-/// What is wrong, and where in the text.
-struct FieldError {
-    at: usize,
-    message: String,
-}
-
-fn invalid<T>(at: usize, message: impl Into<String>) -> Result<T, FieldError> {
-    Err(FieldError { at, message: message.into() })
+impl Account {
+    fn split(self) -> (AccountTable, Option<Spanned<Limits>>) {
+        let Self { name, password_hash, cancel_on_disconnect, takeover, limits } = self;
+        (AccountTable { name, password_hash, cancel_on_disconnect, takeover }, limits)
+    }
 }
 
 impl File {
@@ -311,7 +283,10 @@ impl File {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(GatewayConfig, Listeners), FieldError> {
         let venues = venues(self.venue, environment)?;
-        let (accounts, account_limits) = accounts(self.account)?;
+        let (accounts, account_limits): (Vec<_>, Vec<_>) =
+            self.account.into_iter().map(Account::split).unzip();
+        let accounts = config_file::accounts(accounts)?;
+        let account_limits = account_limits.into_iter().map(|limits| limits.map(checked_limits).transpose());
         let limits = match self.limits {
             Some(limits) => checked_limits(limits)?,
             None => Limits::default(),
@@ -324,7 +299,7 @@ impl File {
         let config = GatewayConfig {
             accounts,
             limits,
-            account_limits,
+            account_limits: account_limits.collect::<Result<_, _>>()?,
             symbols: symbols(self.symbols, &venues)?,
             venues,
             default_venue,
@@ -335,9 +310,10 @@ impl File {
                 Some(session) => named("session", session)?,
                 None => name("WEIRGW0001"),
             },
-            journal: self.journal.map(Journal::resolve).transpose()?,
+            journal: self.journal.map(JournalTable::resolve).transpose()?,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             expire_unreachable: false,
+            follows_orders: true,
             hop_times: self.hop_times.unwrap_or(true),
             journal_faults: None,
         };
@@ -374,33 +350,6 @@ impl Handoff {
         }
         Ok(handoff::Options { strategy, spin: Duration::from_micros(spin), ..handoff::Options::default() })
     }
-}
-
-impl Journal {
-    fn resolve(self) -> Result<(PathBuf, Level), FieldError> {
-        let level = parsed("level", self.level.as_ref())?.unwrap_or(Level::Disk);
-        Ok((self.directory, level))
-    }
-}
-
-fn parsed<T: std::str::FromStr>(key: &str, text: Option<&Spanned<String>>) -> Result<Option<T>, FieldError>
-where
-    T::Err: std::fmt::Display,
-{
-    let Some(text) = text else { return Ok(None) };
-    match text.get_ref().parse() {
-        Ok(value) => Ok(Some(value)),
-        Err(error) => invalid(text.span().start, format!("{key}: {error}")),
-    }
-}
-
-fn named<const N: usize>(key: &str, text: &Spanned<String>) -> Result<Name<N>, FieldError> {
-    let wrong = || FieldError {
-        at: text.span().start,
-        message: format!("{key} {:?}: write 1 to {N} printable ASCII characters", text.get_ref()),
-    };
-    let name: Name<N> = text.get_ref().parse().map_err(|_| wrong())?;
-    if name.is_blank() { Err(wrong()) } else { Ok(name) }
 }
 
 fn checked_limits(limits: Spanned<Limits>) -> Result<Limits, FieldError> {
@@ -577,71 +526,25 @@ impl Venue {
     }
 }
 
-fn within<N: PartialOrd + Copy + std::fmt::Display>(
-    key: &str,
-    value: &Spanned<N>,
-    lowest: N,
-    highest: N,
-) -> Result<N, FieldError> {
-    let number = *value.get_ref();
-    if (lowest..=highest).contains(&number) {
-        return Ok(number);
-    }
-    invalid(value.span().start, format!("{key}: {number} must be from {lowest} to {highest}"))
-}
-
-type Accounts = (Vec<AccountConfig>, Vec<Option<Limits>>);
-
-fn accounts(tables: Vec<Spanned<Account>>) -> Result<Accounts, FieldError> {
-    if tables.is_empty() {
-        return invalid(0, "there is no [[account]]: nobody could log in");
-    }
-    if tables.len() > crate::orders::ACCOUNTS_MAX {
-        return invalid(0, format!("there are more than {} accounts", crate::orders::ACCOUNTS_MAX));
-    }
-    let mut names = std::collections::HashSet::new();
-    let (mut accounts, mut account_limits) = (Vec::new(), Vec::new());
-    for table in tables {
-        let account = table.into_inner();
-        let name: Name<6> = named("name", &account.name)?;
-        if !names.insert(name.folded()) {
-            let message = format!("there are two accounts {:?}; case does not matter", name.as_str());
-            return invalid(account.name.span().start, message);
-        }
-        if !is_password_hash(account.password_hash.get_ref()) {
-            let message = "password_hash: this is no Argon2id hash; `weir ctl hash-password` makes one";
-            return invalid(account.password_hash.span().start, message);
-        }
-        accounts.push(AccountConfig {
-            name,
-            password_hash: account.password_hash.into_inner().into(),
-            cancel_on_disconnect: account.cancel_on_disconnect,
-            takeover: account.takeover,
-        });
-        account_limits.push(account.limits.map(checked_limits).transpose()?);
-    }
-    Ok((accounts, account_limits))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const EXAMPLE: &str = include_str!("../../../../docs/examples/gateway.toml");
 
-    fn read(text: &str) -> Result<(GatewayConfig, Listeners), ConfigError> {
+    fn config(text: &str) -> Result<(GatewayConfig, Listeners), ConfigError> {
         let variables = |name: &str| (name == "WEIR_VENUE_PASSWORD").then(|| "DEMO".to_owned());
         parse(Path::new("gateway.toml"), text, &variables)
     }
 
     fn wrong(text: &str) -> (usize, String) {
-        let error = read(text).expect_err("it is wrong");
+        let error = config(text).expect_err("it is wrong");
         (error.line, error.message)
     }
 
     #[test]
     fn the_example_is_a_configuration() {
-        let (config, listeners) = read(EXAMPLE).unwrap_or_else(|error| panic!("{error}"));
+        let (config, listeners) = config(EXAMPLE).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((config.accounts.len(), config.venues.len()), (2, 2));
         assert_eq!(config.venues[0].password.as_str(), "DEMO");
         assert_eq!(config.default_venue, Some(0));

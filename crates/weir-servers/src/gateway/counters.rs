@@ -1,81 +1,59 @@
 //! What the gateway counts beside its sessions: written by the worker that counts, read by any thread.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A counter with one writer.
-#[derive(Debug, Default)]
-pub(super) struct Count(AtomicU64);
-
-impl Count {
-    /// Counts. Called by one thread only.
-    #[inline]
-    pub(super) fn add(&self, count: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
-    }
-
-    /// The count now.
-    pub(super) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Sets it, where it is a state and no count.
-    pub(super) fn set(&self, value: u64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-}
+use crate::counter::Counter;
 
 /// Counters of one worker.
 #[derive(Debug, Default)]
 pub(super) struct GatewayCounters {
     /// Of these, handed to another worker.
-    pub(super) handed_off: Count,
+    pub(super) handed_off: Counter,
     /// Messages taken in: of clients and from upstream.
-    pub(super) taken: Count,
+    pub(super) taken: Counter,
     /// Messages that left this process or came to nothing. Taken in on one worker, passed on by another: only the sums
     /// over all workers say what waits.
-    pub(super) passed: Count,
+    pub(super) passed: Counter,
     /// Data messages from upstream.
-    pub(super) upstream_received: Count,
+    pub(super) upstream_received: Counter,
     /// Data messages to upstream.
-    pub(super) upstream_sent: Count,
+    pub(super) upstream_sent: Counter,
     /// Answers about orders that are not known (any more).
-    pub(super) unmatched: Count,
+    pub(super) unmatched: Counter,
     /// Messages from upstream that cannot be read.
-    pub(super) malformed: Count,
+    pub(super) malformed: Counter,
     /// Lines for people that were left out or lost.
-    pub(super) lines_left_out: Count,
+    pub(super) lines_left_out: Counter,
     /// Cancels and replaces of orders that are not open: the protocol wants silence.
-    pub(super) without_order: Count,
+    pub(super) without_order: Counter,
     /// Orders refused because they do not fit a task.
-    pub(super) too_long: Count,
+    pub(super) too_long: Counter,
     /// Orders sent once more after a connection was lost.
-    pub(super) resent: Count,
+    pub(super) resent: Counter,
     /// Upstream connections lost.
-    pub(super) upstreams_lost: Count,
+    pub(super) upstreams_lost: Counter,
     /// Upstream sessions logged in now.
-    pub(super) upstreams_open: Count,
+    pub(super) upstreams_open: Counter,
     /// Orders open upstream now.
-    pub(super) open_orders: Count,
+    pub(super) open_orders: Counter,
     /// Orders sent upstream and not answered.
-    pub(super) unanswered: Count,
+    pub(super) unanswered: Counter,
     /// Answers skipped because the client has them already, after a restart.
-    pub(super) replayed: Count,
+    pub(super) replayed: Counter,
     /// Messages of upstream sessions that their exchanges did not give any more.
-    pub(super) missed: Count,
+    pub(super) missed: Counter,
     /// Orders that ended without a word of their exchange.
-    pub(super) expired: Count,
+    pub(super) expired: Counter,
     /// Sessions of exchanges that were others than before.
-    pub(super) begun_anew: Count,
+    pub(super) begun_anew: Counter,
     /// Executions of more shares than their order had left.
-    pub(super) overfills: Count,
+    pub(super) overfills: Counter,
     /// 1 when the worker cannot journal any more.
-    pub(super) has_failed: Count,
+    pub(super) has_failed: Counter,
 }
 
 /// Adds one counter of all workers up.
 pub(super) fn total(
     workers: &[std::sync::Arc<GatewayCounters>],
-    count: impl Fn(&GatewayCounters) -> &Count,
+    count: impl Fn(&GatewayCounters) -> &Counter,
 ) -> u64 {
     workers.iter().map(|worker| count(worker).get()).sum()
 }

@@ -1,16 +1,15 @@
 //! Times between named points on an order's way. One thread records, any thread reads; recording is an addition to a
 //! place in an array, without a lock and without memory of its own.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use weir_record::{
     latency::{HISTOGRAM_NS_MAX, empty_histogram},
     load::LatencySummary,
     orders::HopStats,
 };
+
+use crate::counter::Counter;
 
 /// Steps in which each power of two is cut: a place is at most 1/128 (0.8 %) wide.
 const STEPS_BITS: u32 = 7;
@@ -58,12 +57,12 @@ pub(super) struct Hops {
 
 #[derive(Debug)]
 struct Times {
-    places: Box<[AtomicU64]>,
+    places: Box<[Counter]>,
 }
 
 impl Hops {
     pub(super) fn new() -> Self {
-        let times = || Times { places: (0..PLACES).map(|_| AtomicU64::new(0)).collect() };
+        let times = || Times { places: (0..PLACES).map(|_| Counter::default()).collect() };
         Self { hops: std::array::from_fn(|_| times()) }
     }
 
@@ -76,8 +75,7 @@ impl Hops {
     /// Counts a time that many had. Called by one thread only.
     #[inline]
     pub(super) fn record_many(&self, hop: Hop, nanoseconds: u64, count: u64) {
-        let place = &self.hops[hop as usize].places[place_of(nanoseconds)];
-        place.store(place.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+        self.hops[hop as usize].places[place_of(nanoseconds)].add(count);
     }
 }
 
@@ -87,7 +85,7 @@ pub(super) fn summarize(workers: &[Arc<Hops>]) -> Vec<HopStats> {
     for hop in Hop::ALL {
         let mut histogram = empty_histogram();
         for place in 0..PLACES {
-            let count = |hops: &Arc<Hops>| hops.hops[hop as usize].places[place].load(Ordering::Relaxed);
+            let count = |hops: &Arc<Hops>| hops.hops[hop as usize].places[place].get();
             let count: u64 = workers.iter().map(count).sum();
             if count > 0 {
                 // Never out of bounds: the value is held below the histogram's largest.

@@ -14,6 +14,8 @@
 //! sent; or an operator gave it up. Its client is told ([`Expiry`]), and should the exchange have it all the same, it
 //! is cancelled there.
 
+mod messages;
+
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     ops::RangeInclusive,
@@ -30,6 +32,8 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin, Translation, WhenFull};
 
 use super::{expiry::Expiry, owners::Owners, task::MESSAGE_BYTES_MAX};
+
+use messages::{About, Passed, Unanswered};
 
 /// Bounds of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,57 +83,6 @@ pub(super) struct Answer {
     pub(super) is_overfill: bool,
 }
 
-/// A numbered message that was sent and of which nothing was heard.
-struct Unanswered {
-    received_ns: u64,
-    sent_ns: u64,
-    /// It may be sent again until then; 0 for not any more.
-    resend_until_ns: u64,
-    number: u32,
-    account: AccountId,
-    /// Why it is refused, should it end here.
-    refusal: u16,
-    length: u8,
-    /// A journal has the answer, and this goes with the next [`Ledger::sweep`].
-    is_answered: bool,
-    message: [u8; MESSAGE_BYTES_MAX],
-}
-
-impl Unanswered {
-    fn message(&self) -> &[u8] {
-        &self.message[..usize::from(self.length)]
-    }
-}
-
-/// A message about an open order, as it was sent.
-#[derive(Clone, Copy)]
-struct Passed {
-    /// The number given last before it.
-    after: u32,
-    /// Its place among all of these.
-    place: u64,
-    length: u8,
-    message: [u8; MESSAGE_BYTES_MAX],
-}
-
-impl Passed {
-    fn message(&self) -> &[u8] {
-        &self.message[..usize::from(self.length)]
-    }
-
-    /// What the order shall come to.
-    fn quantity(&self) -> u32 {
-        self.message[5..9].try_into().map_or(0, u32::from_be_bytes)
-    }
-}
-
-/// The last cancel and the last change of an order.
-#[derive(Clone, Copy, Default)]
-struct About {
-    cancel: Option<Passed>,
-    change: Option<Passed>,
-}
-
 /// The orders of one upstream session.
 pub(super) struct Ledger {
     limits: LedgerLimits,
@@ -149,6 +102,10 @@ pub(super) struct Ledger {
     given_up: Vec<u32>,
     /// The session has begun anew, and it is not known yet which numbers its exchange knows.
     is_new: bool,
+    /// The exchange has handled every number below this one that it was ever sent.
+    handled: u32,
+    /// Messages of the exchange are missing, among which may be answers.
+    has_gap: bool,
     /// By account: the highest number to which a journal has an answer.
     answered: Vec<u32>,
     /// Answers of journals since the last sweep.
@@ -171,6 +128,8 @@ impl Ledger {
             ignored: Vec::new(),
             given_up: Vec::new(),
             is_new: false,
+            handled: 0,
+            has_gap: false,
             answered: Vec::new(),
             answers_unswept: 0,
             limits,
@@ -198,11 +157,31 @@ impl Ledger {
             // What the exchange has never heard of needs no cancel, and its number will be another order's.
             self.given_up.retain(|number| *number < next);
         }
+        self.handled = next.max(self.handled);
         self.translation.advance(next);
     }
 
+    /// Messages of the exchange cannot be had any more.
+    pub(super) fn note_gap(&mut self) {
+        self.has_gap = true;
+    }
+
+    /// What was handled and has no answer because that is missing was probably accepted as it was sent: so it ends with
+    /// its last share. Should the exchange not have it, it says so when that is sent again.
+    fn accept_missed(&mut self) {
+        let missed = self.unanswered.iter().filter(|sent| sent.number < self.handled);
+        for (number, message) in missed.map(|sent| (sent.number, sent.message())) {
+            let quantity = match Inbound::decode(message) {
+                Ok(Inbound::Enter(enter, _)) => enter.quantity,
+                Ok(Inbound::Replace(replace, _)) => replace.quantity,
+                _ => continue,
+            };
+            self.translation.assume(number, quantity);
+        }
+    }
+
     /// The exchange has begun another session: none of these orders goes on in it, and numbers begin again. Says what
-    /// their clients are told, the oldest first.
+    /// their clients are told.
     pub(super) fn begin_anew(&mut self) -> Vec<Expiry> {
         let expiries = self.expiries();
         let given_up = self.translation.all_open_orders().map(|(number, _)| number).collect();
@@ -215,9 +194,22 @@ impl Ledger {
     /// What clients are told if all that is open ends. Of a venue that forgets orders nobody waits for the end of one
     /// that was accepted.
     pub(super) fn expiries(&self) -> Vec<Expiry> {
-        let all = self.translation.all_open_orders().map(|(number, origin)| self.expiry(number, origin));
+        let numbers: Vec<u32> = self.translation.all_open_orders().map(|(number, _)| number).collect();
         let is_forgetful = self.limits.when_full == WhenFull::ForgetOldest;
-        all.filter(|expiry| expiry.left.is_none() || !is_forgetful).collect()
+        let mut all = self.expiries_of(&numbers);
+        all.retain(|expiry| expiry.left.is_none() || !is_forgetful);
+        all
+    }
+
+    /// What clients are told if the orders with these numbers end, which rise. Replacements without an answer are told
+    /// first, the last ones before the others: the end of what they would replace is theirs for a later start, and a
+    /// kill may come between.
+    fn expiries_of(&self, numbers: &[u32]) -> Vec<Expiry> {
+        let is_replacement = |number: &u32| self.translation.original_of(*number).is_some();
+        let replacements = numbers.iter().rev().filter(|number| is_replacement(number));
+        let others = numbers.iter().filter(|number| !is_replacement(number));
+        let expiry = |number: &u32| Some(self.expiry(*number, self.translation.origin_of(*number)?));
+        replacements.chain(others).filter_map(expiry).collect()
     }
 
     fn expiry(&self, number: u32, origin: Origin) -> Expiry {
@@ -228,25 +220,39 @@ impl Ledger {
         Expiry::new(origin, self.translation.shares_of(number), id).refused_with(refusal)
     }
 
-    /// Ends one client's order. `None`: it is not open here.
-    pub(super) fn give_up(&mut self, account: AccountId, user_ref_num: u32) -> Option<Expiry> {
-        let number = self.translation.upstream_of(account, user_ref_num)?;
-        let expiry = self.expiry(number, self.translation.origin_of(number)?);
-        self.end_here(&[number]);
-        Some(expiry)
+    /// Ends clients' orders, as far as they are open here. Says what their clients are told.
+    pub(super) fn give_up(&mut self, orders: impl IntoIterator<Item = (AccountId, u32)>) -> Vec<Expiry> {
+        let number = |(account, user_ref_num)| self.translation.upstream_of(account, user_ref_num);
+        let mut numbers: Vec<u32> = orders.into_iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        let expiries = self.expiries_of(&numbers);
+        self.end_here(&numbers);
+        expiries
+    }
+
+    /// Recovery: other accounts than these are not there any more, and whether anything of theirs is open nobody knows.
+    pub(super) fn leave_accounts(&mut self, is_there: impl Fn(AccountId) -> bool) {
+        let of_others = |(_, origin): &(u32, Origin)| !is_there(origin.account);
+        let open = self.translation.all_open_orders().filter(of_others);
+        let numbers: Vec<u32> = open.map(|(number, _)| number).collect();
+        self.end_all(&numbers);
+        // Also those that were forgotten.
+        self.unanswered.retain(|sent| is_there(sent.account));
+        self.skipped.retain(|_, sent| is_there(sent.account));
+        self.owners.leave(is_there);
+        self.keep_used();
     }
 
     /// A journal says that the gateway has ended a client's order by itself, in the session there is.
     pub(super) fn restore_end(&mut self, account: AccountId, user_ref_num: u32) {
-        self.give_up(account, user_ref_num);
+        self.give_up([(account, user_ref_num)]);
         self.keep_used();
     }
 
     /// Ends what has no answer and was not sent again, and appends cancels of that.
     pub(super) fn take_stale(&mut self, cancels: &mut Vec<u8>) -> Vec<Expiry> {
         let stale: Vec<u32> = self.skipped.keys().copied().collect();
-        let expiry = |number: &u32| Some(self.expiry(*number, self.translation.origin_of(*number)?));
-        let expiries = stale.iter().filter_map(expiry).collect();
+        let expiries = self.expiries_of(&stale);
         self.end_here(&stale);
         stale.iter().for_each(|number| append_cancel(*number, 0, cancels));
         expiries
@@ -257,10 +263,7 @@ impl Ledger {
     pub(super) fn withdraw(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> Vec<Expiry> {
         let open = self.open_among(account, 0..=u32::MAX);
         let numbers: Vec<u32> = open.filter(|number| *number > above).collect();
-        let expiry = |number: &u32| {
-            Some(self.expiry(*number, self.translation.origin_of(*number)?).refused_with(refusal))
-        };
-        let expiries = numbers.iter().filter_map(expiry).collect();
+        let expiries = self.expiries_of(&numbers).into_iter().map(|it| it.refused_with(refusal)).collect();
         self.end_all(&numbers);
         // Also those that were forgotten before they were sent.
         let is_kept =
@@ -399,6 +402,7 @@ impl Ledger {
             account: origin.account,
             refusal: reject_reason::DESTINATION_CLOSED,
             length,
+            is_restored: false,
             is_answered: false,
             message: kept,
         });
@@ -425,7 +429,7 @@ impl Ledger {
         self.keep_used();
         self.note(number, &origin, original, &mut raw.to_vec());
         if let Some(last) = self.unanswered.back_mut() {
-            last.resend_until_ns = resend_until_ns;
+            (last.resend_until_ns, last.is_restored) = (resend_until_ns, true);
         }
         true
     }
@@ -594,6 +598,16 @@ impl Ledger {
         }
         for later in passed {
             frame(later.message(), out);
+        }
+        if std::mem::take(&mut self.has_gap) {
+            self.accept_missed();
+        } else {
+            // An earlier start may have sent what came behind and not this: then it is ignored now, and unless there is
+            // an answer to it among what the exchange has still to say, it is refused.
+            let handled = self.handled;
+            let is_passed_over =
+                |sent: &Unanswered| sent.is_restored && sent.number < handled && sent.message[0] == b'O';
+            self.set_aside(|sent| is_passed_over(sent).then_some(reject_reason::DESTINATION_CLOSED));
         }
         count
     }

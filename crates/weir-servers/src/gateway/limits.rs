@@ -127,7 +127,10 @@ fn rate(key: &str, per_second: Option<u32>, burst: Option<u32>) -> Result<Option
     match (per_second, burst) {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(format!("{key}_burst means nothing without {key}_per_second")),
-        (Some(per_second), burst) => Ok(Some(Rate { per_second, burst: burst.unwrap_or(per_second).max(1) })),
+        (Some(per_second), burst) => {
+            let burst = burst.unwrap_or(per_second).max(1);
+            Ok(Some(Rate { per_second: per_second.into(), burst: burst.into() }))
+        }
     }
 }
 

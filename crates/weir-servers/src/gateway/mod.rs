@@ -30,6 +30,7 @@ mod control;
 mod counters;
 #[cfg(test)]
 mod days;
+mod elsewhere;
 mod expiry;
 mod hops;
 mod joining;
@@ -50,7 +51,7 @@ mod stranded;
 mod task;
 mod upstream;
 
-pub use config::{ConfigError, GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
+pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
     Answer, ControlPath, ControlSocket, KillError, ProtocolErrors, Request, UpstreamStatus, VenueCancels,
 };

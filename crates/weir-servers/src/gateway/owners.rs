@@ -47,6 +47,11 @@ impl Owners {
         }
     }
 
+    /// Nobody's are those of other accounts than these.
+    pub(super) fn leave(&mut self, is_there: impl Fn(AccountId) -> bool) {
+        self.all.iter_mut().filter(|owner| !is_there(owner.account)).for_each(|owner| *owner = NOBODY);
+    }
+
     /// Whose order has, or had, this number. Nothing is known of when it arrived.
     pub(super) fn of(&self, number: u32) -> Option<Origin> {
         let owner = self.all.get(number.checked_sub(self.first)? as usize)?;
@@ -79,6 +84,8 @@ mod tests {
         // The exchange has lost the end of its session, and numbers go on from there.
         owners.note(42, &origin(9));
         assert_eq!(of(&owners, 41..=45), [1, 9, 0, 0, 0]);
+        owners.leave(|account| account != origin(9).account);
+        assert_eq!(of(&owners, 41..=45), [0, 0, 0, 0, 0]);
         owners.note(1, &origin(10));
         assert_eq!(of(&owners, [1, 41, 42]), [10, 0, 0], "another session");
         owners.note(u32::MAX, &origin(11));

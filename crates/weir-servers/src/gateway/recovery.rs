@@ -14,14 +14,14 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin, Restored, WhenFull};
 
 use super::{
-    application::{RECORD_CONTROL, RECORD_SESSION, RECORD_VENUES, Symbols},
+    application::{RECORD_CONTROL, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
     commands::{Change, Controls},
     config::VENUES_MAX,
     expiry::Expiry,
     ledger::{Ledger, LedgerLimits},
     positions::{Executed, Positions},
     stranded::{Stranded, Why},
-    task::{Refusal, of_sent_key, of_session_key, pack_sequence, session_key, unpack_sequence},
+    task::{Refusal, of_home, of_sent_key, of_session_key, pack_sequence, session_key, unpack_sequence},
     upstream::Resume,
 };
 use crate::orders::{Record, RecordKind};
@@ -97,6 +97,8 @@ struct Session {
     kept: BTreeMap<(u8, u16), u64>,
     /// By epoch, journal and account: up to which message of it the client has the answers.
     delivered: HashMap<(u8, u16, AccountId), u64>,
+    /// Epochs that have begun. They are counted in a byte, and come again.
+    begun: BTreeSet<u8>,
 }
 
 impl Session {
@@ -107,7 +109,15 @@ impl Session {
             resume: Resume::default(),
             kept: BTreeMap::new(),
             delivered: HashMap::default(),
+            begun: BTreeSet::new(),
         }
+    }
+
+    /// From here on there are answers for clients of this journal's worker, behind the message `before`: it has none of
+    /// them as long as it does not show any, whatever it has of other clients and of earlier starts.
+    fn expect_answers(&mut self, (epoch, journal, before): (u8, u16, u64)) {
+        let kept = self.kept.entry((epoch, journal)).or_insert(before);
+        *kept = before.min(*kept);
     }
 
     /// Gives orders to the ledger as long as it has room, each with the answers that were read before it, and what
@@ -151,9 +161,9 @@ impl Session {
             let delivered = self.resume.delivered.entry(*account).or_default();
             *delivered = (*sequence).max(*delivered);
         }
-        // Each journal has its clients' answers without a gap; the one that has come least far decides.
-        // Those of orders that are open count too: they may have been sent while there was another route, and their
-        // journal may have lost every answer.
+        // Each journal has its clients' answers without a gap; the one that has come least far decides. One that has
+        // lost every answer is known by the records of the worker that sends, or because a client of it has an order
+        // open or is one for whom the worker sends now.
         let of_open: BTreeSet<usize> =
             self.ledger.open_orders().map(|(origin, _)| usize::from(origin.home)).collect();
         let feeding =
@@ -162,7 +172,8 @@ impl Session {
         // Where nothing was kept or the session was never joined, what the exchange said before is not asked for.
         let is_new = is_empty || self.resume.session.is_none();
         self.resume.next = if is_new { 0 } else { kept + 1 };
-        self.resume.heard = if is_new { 0 } else { self.kept.values().copied().max().unwrap_or(0) };
+        let heard = self.resume.delivered.values().copied().max();
+        self.resume.heard = heard.filter(|_| !is_new).unwrap_or(0);
     }
 
     /// The open orders, with what they ask for.
@@ -196,17 +207,21 @@ impl Session {
     ) -> Option<Self> {
         let is_first = self.resume.session.replace(name).is_none();
         let before = std::mem::replace(&mut self.resume.epoch, epoch);
+        let comes_again = !self.begun.insert(epoch);
         if is_first || before == epoch {
             return None;
         }
-        // What is of this epoch and stands before is of the session that had the same number. In other journals that
-        // cannot be told.
-        self.kept.remove(&(epoch, journal));
-        self.delivered.retain(|(of, by, _), _| (*of, *by) != (epoch, journal));
+        // What is of this epoch and stands before is of the session that had the same number. In other journals that is
+        // so when there was one: its records are older by as many sessions as there are numbers, so that it does not
+        // matter which journal's clock is how much ahead.
+        let is_former = |of: u8, by: u16| of == epoch && (comes_again || by == journal);
+        self.kept.retain(|(of, by), _| !is_former(*of, *by));
+        self.delivered.retain(|(of, by, _), _| !is_former(*of, *by));
         let mut next = Self::new(limits);
         next.resume = self.resume.clone();
         next.kept = std::mem::take(&mut self.kept);
         next.delivered = std::mem::take(&mut self.delivered);
+        next.begun = std::mem::take(&mut self.begun);
         let mut former = std::mem::replace(self, next);
         former.resume.epoch = before;
         (former.ledger.open() > 0 || !former.later.is_empty()).then_some(former)
@@ -216,6 +231,8 @@ impl Session {
 /// Takes records in the order of their journals.
 pub(super) struct Recovering<'c> {
     workers: usize,
+    /// Accounts from this number on are not configured any more.
+    configured: usize,
     symbols: &'c Symbols,
     limits: Vec<LedgerLimits>,
     /// Those that are configured, in their order, and behind them others that the journals name.
@@ -268,6 +285,34 @@ pub(super) struct Recovered {
 }
 
 impl Recovered {
+    /// Accounts from this number on are not configured any more and have no order open: what is known of them waits for
+    /// a start that has them.
+    pub(super) fn leave_removed(&mut self, configured: usize) {
+        let is_there = |account: AccountId| (account.0 as usize) < configured;
+        self.sessions.iter_mut().for_each(|(ledger, _)| ledger.leave_accounts(is_there));
+        self.unsent.retain(|(account, _)| is_there(*account));
+        self.open.retain(|(account, _)| is_there(*account));
+        self.executed.retain(|account, _| is_there(*account));
+        self.expired.retain(|(_, expiry)| is_there(expiry.origin.account));
+    }
+
+    /// Orders that are open in a session of another worker than the one that sends for their accounts now, with that
+    /// worker.
+    pub(super) fn elsewhere(
+        &self,
+        venues: usize,
+        sender: impl Fn(AccountId) -> u16,
+    ) -> Vec<(AccountId, u32, u16)> {
+        let mut found = Vec::new();
+        for (index, (ledger, _)) in self.sessions.iter().enumerate() {
+            let worker = (index / venues) as u16;
+            let of_session = ledger.open_orders().map(|(origin, _)| (origin.account, origin.user_ref_num));
+            let elsewhere = of_session.filter(|(account, _)| sender(*account) != worker);
+            found.extend(elsewhere.map(|(account, number)| (account, number, worker)));
+        }
+        found
+    }
+
     /// Whether an upstream session has an open order of a client of another worker: sent while there was another route,
     /// or another number of workers.
     pub(super) fn has_orders_of_others(&self, venues: usize) -> bool {
@@ -289,6 +334,7 @@ impl<'c> Recovering<'c> {
         let places = (0..workers).flat_map(|worker| (0..limits.len()).map(move |venue| (worker, venue)));
         Self {
             workers,
+            configured: usize::MAX,
             symbols,
             sessions: places.map(|place| (place, Session::new(limits[place.1]))).collect(),
             limits,
@@ -305,6 +351,11 @@ impl<'c> Recovering<'c> {
             controls,
             is_empty: true,
         }
+    }
+
+    /// So many accounts are configured; records of others have higher numbers.
+    pub(super) fn of_accounts(self, configured: usize) -> Self {
+        Self { configured, ..self }
     }
 
     /// Takes one record.
@@ -333,6 +384,11 @@ impl<'c> Recovering<'c> {
                     let limits = self.limits_of(place.1);
                     let former = self.session(place).begin_anew((name, *epoch), record.worker, limits);
                     self.former.extend(former.map(|former| (place, former)));
+                }
+            }
+            RecordKind::Application { kind: RECORD_HOME, session, payload } => {
+                if let (Some(place), Some(home)) = (self.place_of(record.worker, session), of_home(payload)) {
+                    self.session(place).expect_answers(home);
                 }
             }
             RecordKind::Application { kind: RECORD_VENUES, payload, .. } => {
@@ -492,6 +548,7 @@ impl<'c> Recovering<'c> {
     /// cannot go on with this configuration expires.
     pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool, gives_up: bool) -> Recovered {
         let Self { workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, .. } = self;
+        let configured = self.configured;
         let asked = &self.positions.asked;
         // It does not matter which worker's journal was read first.
         unsent.retain(|(account, number), unsent| {
@@ -515,6 +572,7 @@ impl<'c> Recovering<'c> {
             let why = |key: Key| match asked.get(&key) {
                 _ if *worker >= workers => Some(Why::Worker(*worker)),
                 _ if *venue >= limits.len() => Some(Why::Venue),
+                _ if key.0 as usize >= configured => Some(Why::Account),
                 Some(Restored { symbol, .. }) if self.symbols.route(*symbol) != Some(*venue) => {
                     Some(Why::Route(*symbol))
                 }
@@ -522,8 +580,8 @@ impl<'c> Recovering<'c> {
             };
             let found = session.stranded(&self.venues[*venue], why);
             if gives_up {
-                let give_up = |it: &Stranded| session.ledger.give_up(it.account, it.user_ref_num);
-                let expiries = found.iter().filter_map(give_up).collect();
+                let orders = found.iter().map(|it| (it.account, it.user_ref_num));
+                let expiries = session.ledger.give_up(orders);
                 naming.add((*worker, *venue), session, expiries, &mut expired);
             }
             stranded.extend(found);

@@ -4,7 +4,11 @@ use weir_proto::ouch::{Accepted, Appendage, ClientOrderId, Enter, Inbound, Outbo
 
 /// A buy order of so many shares.
 pub(super) fn enter(user_ref_num: u32, quantity: u32) -> Inbound<'static> {
-    let order = Enter {
+    Inbound::Enter(order(user_ref_num, quantity), Appendage::EMPTY)
+}
+
+fn order(user_ref_num: u32, quantity: u32) -> Enter {
+    Enter {
         user_ref_num,
         side: b'B',
         quantity,
@@ -16,8 +20,7 @@ pub(super) fn enter(user_ref_num: u32, quantity: u32) -> Inbound<'static> {
         intermarket_sweep: b'N',
         cross_type: b'N',
         client_order_id: ClientOrderId([b' '; 14]),
-    };
-    Inbound::Enter(order, Appendage::EMPTY)
+    }
 }
 
 /// The same as bytes.
@@ -29,22 +32,8 @@ pub(super) fn entered(user_ref_num: u32, quantity: u32) -> Vec<u8> {
 
 /// What an exchange says of such an order of 100 shares, live (`L`) or over at once (`D`).
 pub(super) fn accepted(user_ref_num: u32, order_state: u8) -> Vec<u8> {
-    let message = Outbound::Accepted(Accepted {
-        timestamp_ns: 1,
-        user_ref_num,
-        side: b'B',
-        quantity: 100,
-        symbol: Symbol(*b"WEIR    "),
-        price: 10_000,
-        time_in_force: b'0',
-        display: b'Y',
-        order_reference: 1,
-        capacity: b'P',
-        intermarket_sweep: b'N',
-        cross_type: b'N',
-        order_state,
-        client_order_id: ClientOrderId([b' '; 14]),
-    });
+    let accepted = Accepted { order_state, ..Accepted::of(&order(user_ref_num, 100), 1, 1) };
+    let message = Outbound::Accepted(accepted);
     let mut bytes = Vec::new();
     message.encode(&mut bytes);
     bytes

@@ -20,6 +20,7 @@ use weir_engine::{
     serve::{Drained, ServeError, ServerConfig},
     spawn, time,
 };
+use weir_proto::soup::Name;
 use weir_record::{
     engine::ServerStats,
     orders::{HandoffStats, NodeStats},
@@ -33,7 +34,8 @@ use super::{
     commands::{Asked, Cancels, Change, Commander, Controls, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
     control::{KillError, UpstreamStatus, VenueCancels},
-    counters::{Count, GatewayCounters, total},
+    counters::{GatewayCounters, total},
+    elsewhere::OrdersElsewhere,
     expiry::{Expiry, Untold},
     hops::{Hops, summarize},
     ledger::{Ledger, LedgerLimits},
@@ -47,11 +49,12 @@ use super::{
     upstream::{Login, Place, Resume, Upstream},
 };
 use crate::{
+    counter::Counter,
     journal::Level,
     metrics::{DRAINING, JOURNAL_FAILED},
     orders::{
         AccountConfig, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery, SessionStore,
-        recover,
+        recover_with_removed,
     },
 };
 
@@ -92,7 +95,7 @@ impl Shared {
         let taken = total(&self.common.counters, |counters| &counters.taken);
         let passed = total(&self.common.counters, |counters| &counters.passed);
         stats.backlog += taken.saturating_sub(passed);
-        let count = |of: fn(&GatewayCounters) -> &Count| total(&self.common.counters, of);
+        let count = |of: fn(&GatewayCounters) -> &Counter| total(&self.common.counters, of);
         stats.upstreams_open = count(|counters| &counters.upstreams_open);
         stats.upstreams_begun_anew = count(|counters| &counters.begun_anew);
         stats.orders_expired = count(|counters| &counters.expired);
@@ -138,6 +141,7 @@ struct Seat {
     unsent: Vec<(AccountId, Refusal)>,
     expired: Vec<(u64, Expiry)>,
     risk: RiskState,
+    elsewhere: OrdersElsewhere,
 }
 
 /// A gateway that has not begun yet.
@@ -149,27 +153,9 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Recovers what the journals hold.
-    pub(super) fn new(workers: usize, config: GatewayConfig, now: Moment) -> io::Result<Self> {
+    pub(super) fn new(workers: usize, mut config: GatewayConfig, now: Moment) -> io::Result<Self> {
         let mut common = common(&config, workers);
-        let names = |name: &str| account_named(&config, name);
-        let venues_limits: Vec<(String, LedgerLimits)> =
-            config.venues.iter().map(|venue| (venue.name.clone(), venue.limits)).collect();
-        let controls = Controls {
-            limits: config.limits.clone(),
-            account_limits: config.account_limits.clone(),
-            ..Controls::default()
-        };
-        let mut recovering = Recovering::new(workers, &venues_limits, &common.symbols, &names, controls, now);
-        let recovery = recover(&orders_config(&config), &mut |record| recovering.take(record))
-            .map_err(io::Error::other)?;
-        let gives_up = config.expire_unreachable;
-        let recovered = recovering.finish(|worker, home| common.feeds(worker, home), gives_up);
-        if !recovered.stranded.is_empty() && !gives_up {
-            return Err(invalid(stranded::refusal(&recovered.stranded, &config)));
-        }
-        if !recovered.stranded.is_empty() {
-            common.notices.lines().leave(stranded::notice(&recovered.stranded, &config));
-        }
+        let (recovery, recovered) = read_journals(workers, &mut config, &common, now)?;
         if recovered.venues.len() > VENUES_MAX {
             return Err(invalid(format!(
                 "orders have expired at so many venues that are not configured that they would be more than \
@@ -186,12 +172,13 @@ impl Prepared {
             ));
         }
         let of_session = (&recovered, recovery.generation());
-        let risk = restored_risk(workers, config.accounts.len(), &common.references, of_session);
+        let risk = restored_risk(workers, &config, &common.references, of_session);
         let ports = handoff::group::<Task>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
         let venues = config.venues.len();
         let counters = common.counters.clone();
+        let elsewhere = recovered.elsewhere(venues, |account| common.sender_of(account));
         let shared = Arc::new(Shared {
             common: Arc::new(common),
             hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
@@ -211,6 +198,7 @@ impl Prepared {
                 unsent: recovered.unsent.iter().filter(own).copied().collect(),
                 expired: recovered.expired.iter().filter(is_own).copied().collect(),
                 risk,
+                elsewhere: elsewhere_of(&elsewhere, workers, worker),
             })
         });
         let seats = seats.collect();
@@ -218,7 +206,7 @@ impl Prepared {
     }
 
     /// What the sessions underneath are asked to be; what they have to tell people comes with what the gateway has.
-    fn orders_config(&self) -> OrdersConfig {
+    pub(super) fn orders_config(&self) -> OrdersConfig {
         let lines = self.shared.common.notices.lines().clone();
         OrdersConfig { lines, ..orders_config(&self.shared.config) }
     }
@@ -240,6 +228,62 @@ impl Prepared {
         };
         (recovery, make)
     }
+}
+
+/// Recovers what the journals hold, as far as the configuration reaches it. Accounts that were removed from that stay,
+/// without a login, where they have orders that end now.
+fn read_journals(
+    workers: usize,
+    config: &mut GatewayConfig,
+    common: &Common,
+    now: Moment,
+) -> io::Result<(Recovery, Recovered)> {
+    let configured = config.accounts.len();
+    let (recovery, mut recovered) = {
+        let names = |name: &str| account_named(config, name);
+        let limits: Vec<(String, LedgerLimits)> =
+            config.venues.iter().map(|venue| (venue.name.clone(), venue.limits)).collect();
+        let controls = Controls {
+            limits: config.limits.clone(),
+            account_limits: config.account_limits.clone(),
+            ..Controls::default()
+        };
+        let mut recovering =
+            Recovering::new(workers, &limits, &common.symbols, &names, controls, now).of_accounts(configured);
+        let recovery = recover_with_removed(&orders_config(config), &mut |record| recovering.take(record))
+            .map_err(io::Error::other)?;
+        let feeds = |worker, home| common.feeds(worker, home);
+        (recovery, recovering.finish(feeds, config.expire_unreachable))
+    };
+    let is_removed = |account: AccountId| account.0 as usize >= configured;
+    if recovered.stranded.iter().any(|it| is_removed(it.account)) {
+        config.accounts.extend(recovery.removed().iter().map(without_login));
+        config.account_limits.resize(config.accounts.len(), None);
+    } else if !recovery.removed().is_empty() {
+        recovered.leave_removed(configured);
+    }
+    if !recovered.stranded.is_empty() {
+        if !config.expire_unreachable {
+            return Err(invalid(stranded::refusal(&recovered.stranded, config)));
+        }
+        common.notices.lines().leave(stranded::notice(&recovered.stranded, config));
+    }
+    Ok((recovery, recovered))
+}
+
+/// An account that is not configured any more and whose stream goes on.
+fn without_login(name: &Name<6>) -> AccountConfig {
+    // No password has this hash.
+    AccountConfig { name: *name, password_hash: "".into(), cancel_on_disconnect: false, takeover: false }
+}
+
+/// Those of one worker's clients.
+fn elsewhere_of(all: &[(AccountId, u32, u16)], workers: usize, home: usize) -> OrdersElsewhere {
+    let mut of_home = OrdersElsewhere::default();
+    for (account, number, worker) in all.iter().filter(|(of, _, _)| of.0 as usize % workers == home) {
+        of_home.add(*account, *number, *worker);
+    }
+    of_home
 }
 
 impl GatewayServer {
@@ -384,7 +428,7 @@ fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-pub(super) fn orders_config(config: &GatewayConfig) -> OrdersConfig {
+fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     OrdersConfig {
         session: config.session,
         journal: config.journal.clone().filter(|(_, level)| *level != Level::None),
@@ -395,11 +439,11 @@ pub(super) fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     }
 }
 
-/// What the checks of each worker begin with: what accounts have open and have executed whose limits need it. What was
-/// executed before the session with the clients of this generation counts for nothing any more.
+/// What the checks of each worker begin with: what accounts have open and have executed, where that is followed. What
+/// was executed before the session with the clients of this generation counts for nothing any more.
 fn restored_risk(
     workers: usize,
-    accounts: usize,
+    config: &GatewayConfig,
     references: &Arc<References>,
     (recovered, generation): (&Recovered, u16),
 ) -> Vec<RiskState> {
@@ -409,13 +453,14 @@ fn restored_risk(
     }
     let is_followed = |account: AccountId| {
         let limits = recovered.controls.limits_of(Some(account)).resolve();
-        limits.is_ok_and(|limits| limits.needs_orders())
+        config.follows_orders || limits.is_ok_and(|limits| limits.needs_orders())
     };
     let mut open = vec![Vec::new(); workers];
     for (account, order) in recovered.open.iter().filter(|(account, _)| is_followed(*account)) {
         open[account.0 as usize % workers].push((*account, *order));
     }
-    let risk_of = |orders: &Vec<_>| new_risk(accounts, orders.len(), references);
+    let accounts = config.accounts.len();
+    let risk_of = |orders: &Vec<_>| new_risk(accounts, orders.len(), config.follows_orders, references);
     let mut risk: Vec<RiskState> = open.iter().map(risk_of).collect();
     #[cfg(test)]
     if super::days::is_planted(super::days::Plant::ExposureNotRebuilt) {
@@ -423,6 +468,9 @@ fn restored_risk(
     }
     for (risk, orders) in risk.iter_mut().zip(&open) {
         orders.iter().for_each(|(account, order)| risk.restore(*account, order));
+    }
+    for (account, _) in recovered.open.iter().filter(|(account, _)| !is_followed(*account)) {
+        risk[account.0 as usize % workers].note_unfollowed();
     }
     let is_counted = |(account, executed): &(&AccountId, &Executed)| {
         executed.generation == generation && is_followed(**account)
@@ -469,7 +517,7 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
 
 /// Makes a worker's part and starts it.
 fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result<Rc<Gateway>> {
-    let Seat { port, sessions, asked, unsent, expired, risk } = seat;
+    let Seat { port, sessions, asked, unsent, expired, risk, elsewhere } = seat;
     let (worker, config) = (store.worker(), &shared.config);
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
@@ -492,8 +540,10 @@ fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result
         port,
         bounds: bounds::of(config, shared.common.workers),
         checks: checks(&shared.commander.controls(), config.accounts.len(), risk),
+        elsewhere,
     };
     let gateway = Gateway::new(store, parts);
+    gateway.log_homes();
     for (account, refusal) in unsent {
         gateway.refuse_unsent(account, refusal);
     }
@@ -689,7 +739,7 @@ impl GatewayControl {
     /// What metrics show beside the records that every node has.
     pub(super) fn facts(&self) -> Facts {
         let shared = &self.shared;
-        let count = |of: fn(&GatewayCounters) -> &Count| total(&shared.common.counters, of);
+        let count = |of: fn(&GatewayCounters) -> &Counter| total(&shared.common.counters, of);
         let upstreams = self.upstreams().into_iter();
         Facts {
             handoff: shared.config.handoff.strategy.to_string(),

@@ -29,6 +29,8 @@ pub(super) enum Why {
     Venue,
     /// The worker whose session it is in.
     Worker(usize),
+    /// The account.
+    Account,
     /// The route of this symbol to the venue.
     Route(Symbol),
 }
@@ -37,6 +39,7 @@ impl fmt::Display for Why {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Venue => formatter.write_str("the venue is not configured"),
+            Self::Account => formatter.write_str("the account is not configured"),
             Self::Worker(worker) => write!(formatter, "there is no worker {worker}"),
             Self::Route(symbol) => write!(formatter, "{symbol} has another route"),
         }
@@ -46,8 +49,8 @@ impl fmt::Display for Why {
 /// Why a gateway does not start with them, in words.
 pub(super) fn refusal(stranded: &[Stranded], config: &GatewayConfig) -> String {
     format!(
-        "the journal has open orders that this configuration does not reach: {}; start with the workers, venues and \
-         routes they were sent with until they have ended, or let them expire with --expire-unreachable",
+        "the journal has open orders that this configuration does not reach: {}; start with the accounts, workers, \
+         venues and routes they were sent with until they have ended, or let them expire with --expire-unreachable",
         list(stranded, config)
     )
 }

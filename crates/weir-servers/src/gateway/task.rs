@@ -150,6 +150,22 @@ pub(super) fn of_sent_key(key: u32) -> (u32, u8) {
     (key & ((1 << KEY_BITS) - 1), (key >> KEY_BITS) as u8)
 }
 
+/// What a journal says of a session that has answers for clients of a worker: which session that is of those that the
+/// exchange has begun, the worker, and the last message before.
+pub(super) fn home_record(epoch: u8, home: u16, before: u64) -> [u8; 11] {
+    let mut record = [epoch; 11];
+    record[1..3].copy_from_slice(&home.to_le_bytes());
+    record[3..].copy_from_slice(&before.to_le_bytes());
+    record
+}
+
+/// What [`home_record`] made.
+pub(super) fn of_home(payload: &[u8]) -> Option<(u8, u16, u64)> {
+    let (epoch, rest) = payload.split_first()?;
+    let (home, before) = rest.split_first_chunk()?;
+    Some((*epoch, u16::from_le_bytes(*home), u64::from_le_bytes(before.try_into().ok()?)))
+}
+
 /// Names a message of an upstream session in a journal: the session's key, how often the exchange has begun a new one
 /// (modulo 256), and the message's number in it.
 pub(super) fn pack_sequence(session_key: u32, epoch: u8, sequence: u64) -> u64 {
@@ -201,5 +217,13 @@ mod tests {
             assert_eq!(of_sent_key(sent_key(key, 255)), (key, 255));
         }
         assert_eq!(unpack_sequence(0), (0, 0, 0), "zero is no message of any session");
+    }
+
+    #[test]
+    fn where_answers_go_is_read_back() {
+        let record = home_record(7, 258, SEQUENCE_MASK);
+        assert_eq!(of_home(&record), Some((7, 258, SEQUENCE_MASK)));
+        assert_eq!(of_home(&record[1..]), None);
+        assert_eq!(of_home(&[]), None);
     }
 }

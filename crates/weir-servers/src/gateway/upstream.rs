@@ -38,12 +38,13 @@ use weir_trading::{AccountId, Origin};
 use super::{
     application::Gateway,
     backoff::Backoff,
+    config::WORKERS_MAX,
     expiry::Untold,
     hops::Hop,
     joining::{Doubtful, Joining, LoginOutcome},
     ledger::{Ledger, Sending, traded_order},
     notices::NoticeKind,
-    task::{MESSAGE_BYTES_MAX, pack_sequence, sent_key, session_key},
+    task::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
 use crate::notify::Signal;
@@ -176,6 +177,8 @@ pub(super) struct Upstream {
     stale: Cell<Option<u32>>,
     /// Orders up to this number that wait to be sent may be over, and are not sent then.
     taken_back: Cell<u32>,
+    /// Workers with clients for whom the session has answers, as far as the journal says so in this start.
+    homes: Cell<[u64; WORKERS_MAX / 64]>,
     flush: Signal,
 }
 
@@ -209,8 +212,23 @@ impl Upstream {
             untold: Untold::default(),
             stale: Cell::default(),
             taken_back: Cell::new(0),
+            homes: Cell::default(),
             flush: Signal::default(),
         }
+    }
+
+    /// What the journal is to say before the first answer for clients of a worker: should that worker's journal lose it
+    /// and every other one, it is known where they begin. Nothing: it says so already.
+    #[inline]
+    pub(super) fn note_home(&self, home: u16) -> Option<[u8; 11]> {
+        let mut homes = self.homes.get();
+        let (place, bit) = (usize::from(home) / 64, 1_u64 << (home % 64));
+        if self.session.get().is_none() || homes[place] & bit != 0 {
+            return None;
+        }
+        homes[place] |= bit;
+        self.homes.set(homes);
+        Some(home_record(self.epoch.get(), home, self.next.get().saturating_sub(1)))
     }
 
     /// What names the session in the record of an order.
@@ -469,6 +487,7 @@ impl Upstream {
             LoginOutcome::Gap(messages) => {
                 gateway.counters.missed.add(messages);
                 gateway.tell_gap(self, messages, (session, next));
+                self.ledger.borrow_mut().note_gap();
                 self.next.set(next);
             }
             LoginOutcome::Proven => return Err(Ended::Proven),
@@ -653,6 +672,9 @@ impl Upstream {
 /// Keeps one session up, for as long as the worker runs.
 pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
     let mut backoff = Backoff::new(time::now().as_nanos() ^ (upstream.index as u64) << 32);
+    // Where answers begin is kept before there are any; a journal that has failed is waited for in vain.
+    let begun = gateway.store.journal().map_or(0, |journal| journal.last());
+    let _ = gateway.is_durable(begun).await;
     loop {
         let ended = upstream.attempt(&gateway).await;
         let was_up = upstream.go_down(&gateway);

@@ -1,25 +1,26 @@
 //! What a journal has done, readable from any thread.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
 
 use weir_record::orders::JournalStats;
 
 use super::{Level, Lsn};
+use crate::counter::Counter;
 
 /// Counters of one journal. They count from its opening; its own thread writes them.
 #[derive(Debug)]
 pub struct JournalCounters {
     level: Level,
-    records: AtomicU64,
-    bytes: AtomicU64,
-    commits: AtomicU64,
-    records_per_commit_max: AtomicU64,
-    commit_ns_total: AtomicU64,
-    commit_ns_max: AtomicU64,
-    durable_lsn: AtomicU64,
+    records: Counter,
+    bytes: Counter,
+    commits: Counter,
+    records_per_commit_max: Counter,
+    commit_ns_total: Counter,
+    commit_ns_max: Counter,
+    durable_lsn: Counter,
     is_failed: AtomicBool,
 }
 
@@ -27,13 +28,13 @@ impl JournalCounters {
     pub(super) fn new(level: Level, durable: Lsn) -> Self {
         Self {
             level,
-            records: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            commits: AtomicU64::new(0),
-            records_per_commit_max: AtomicU64::new(0),
-            commit_ns_total: AtomicU64::new(0),
-            commit_ns_max: AtomicU64::new(0),
-            durable_lsn: AtomicU64::new(durable),
+            records: Counter::default(),
+            bytes: Counter::default(),
+            commits: Counter::default(),
+            records_per_commit_max: Counter::default(),
+            commit_ns_total: Counter::default(),
+            commit_ns_max: Counter::default(),
+            durable_lsn: Counter::new(durable),
             is_failed: AtomicBool::new(false),
         }
     }
@@ -41,16 +42,13 @@ impl JournalCounters {
     /// A batch is durable.
     pub(super) fn committed(&self, records: u64, bytes: u64, took: Duration, last: Lsn) {
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        // There is one writer, so that nothing is added twice or lost.
-        let add = |counter: &AtomicU64, amount| counter.store(counter.load(Relaxed) + amount, Relaxed);
-        let raise = |counter: &AtomicU64, value| counter.store(counter.load(Relaxed).max(value), Relaxed);
-        add(&self.records, records);
-        add(&self.bytes, bytes);
-        add(&self.commits, 1);
-        add(&self.commit_ns_total, took);
-        raise(&self.records_per_commit_max, records);
-        raise(&self.commit_ns_max, took);
-        self.durable_lsn.store(last, Relaxed);
+        self.records.add(records);
+        self.bytes.add(bytes);
+        self.commits.add(1);
+        self.commit_ns_total.add(took);
+        self.records_per_commit_max.raise_to(records);
+        self.commit_ns_max.raise_to(took);
+        self.durable_lsn.set(last);
     }
 
     /// Nothing more becomes durable: because of the disk, or because a record was not taken.
@@ -60,32 +58,32 @@ impl JournalCounters {
 
     /// Records that became durable.
     pub fn records(&self) -> u64 {
-        self.records.load(Relaxed)
+        self.records.get()
     }
 
     /// Bytes written, padding included.
     pub fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
+        self.bytes.get()
     }
 
     /// Commits: one write, and at level `disk` one sync, each.
     pub fn commits(&self) -> u64 {
-        self.commits.load(Relaxed)
+        self.commits.get()
     }
 
     /// Time of all commits together.
     pub fn commit_ns_total(&self) -> u64 {
-        self.commit_ns_total.load(Relaxed)
+        self.commit_ns_total.get()
     }
 
     /// Time of the longest commit.
     pub fn commit_ns_max(&self) -> u64 {
-        self.commit_ns_max.load(Relaxed)
+        self.commit_ns_max.get()
     }
 
     /// Number of the last record that is durable, those of earlier runs included.
     pub fn durable_lsn(&self) -> Lsn {
-        self.durable_lsn.load(Relaxed)
+        self.durable_lsn.get()
     }
 
     /// Whether a write or a sync has failed, or whoever appends has given up because a record was not taken.
@@ -99,8 +97,7 @@ impl JournalCounters {
         stats.records += self.records();
         stats.bytes += self.bytes();
         stats.commits += self.commits();
-        stats.records_per_commit_max =
-            stats.records_per_commit_max.max(self.records_per_commit_max.load(Relaxed));
+        stats.records_per_commit_max = stats.records_per_commit_max.max(self.records_per_commit_max.get());
         stats.failed |= self.is_failed();
     }
 }

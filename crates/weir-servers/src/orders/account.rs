@@ -5,10 +5,9 @@ use std::{
     rc::Rc,
 };
 
-use weir_trading::{AccountId, UserRefNums};
+use weir_trading::{AccountId, Bucket, UserRefNums};
 
 use super::{
-    allowance::Allowance,
     counters::AccountCells,
     recovery::Recovery,
     retransmit::{Mark, RetransmitBuffer},
@@ -26,8 +25,10 @@ pub(super) struct Slot {
     pub(super) account: AccountId,
     pub(super) numbers: Cell<UserRefNums>,
     pub(super) state: RefCell<Account>,
-    /// What it may have read from journals.
-    pub(super) allowance: Allowance,
+    /// What it may have read from journals, in bytes. What is read counts and not what is found in it, because a few
+    /// messages may lie among gigabytes of others'. The account has it and not the connection, because who asks for
+    /// everything again and again has a new connection each time.
+    pub(super) replay_bytes: Cell<Bucket>,
     /// Is on the list of those that a commit concerns.
     pub(super) touched: Cell<bool>,
     /// The connection has ended.
@@ -57,7 +58,7 @@ impl Slot {
                 index: recovery.index(account),
                 session: None,
             }),
-            allowance: Allowance::default(),
+            replay_bytes: Cell::new(Bucket::FULL),
             touched: Cell::new(false),
             vacated: Notify::default(),
         }

@@ -3,41 +3,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use weir_proto::ouch::reject_reason;
 use weir_record::orders::NodeStats;
 use weir_trading::AccountId;
 
-/// A counter that one thread writes: an addition costs a load and a store.
-#[derive(Debug, Default)]
-pub(super) struct Count(AtomicU64);
-
-impl Count {
-    #[inline]
-    pub(super) fn add(&self, count: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
-    }
-
-    #[inline]
-    pub(super) fn subtract(&self, count: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_sub(count), Relaxed);
-    }
-
-    #[inline]
-    pub(super) fn set(&self, value: u64) {
-        self.0.store(value, Relaxed);
-    }
-
-    #[inline]
-    pub(super) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
+use crate::counter::Counter;
 
 /// Counts by label: rare events, so a lock is nothing beside them. As many entries as there are labels.
 #[derive(Debug, Default)]
@@ -63,16 +36,16 @@ impl Labelled {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct NodeCounters {
-    pub(super) received: Count,
-    pub(super) sent: Count,
-    pub(super) orders: Count,
-    pub(super) handed_off: Count,
-    pub(super) sessions_open: Count,
-    pub(super) duplicates_ignored: Count,
-    pub(super) heartbeat_timeouts: Count,
-    pub(super) slow_consumers: Count,
-    pub(super) cancels_on_disconnect: Count,
-    pub(super) clock_steps: Count,
+    pub(super) received: Counter,
+    pub(super) sent: Counter,
+    pub(super) orders: Counter,
+    pub(super) handed_off: Counter,
+    pub(super) sessions_open: Counter,
+    pub(super) duplicates_ignored: Counter,
+    pub(super) heartbeat_timeouts: Counter,
+    pub(super) slow_consumers: Counter,
+    pub(super) cancels_on_disconnect: Counter,
+    pub(super) clock_steps: Counter,
     rejects: Labelled,
     protocol_errors: Labelled,
     logins: Labelled,
@@ -163,11 +136,11 @@ impl ProtocolErrors {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct AccountCells {
-    pub(super) state: Count,
-    pub(super) sequence_sent: Count,
-    pub(super) sequence_last: Count,
-    pub(super) user_ref_num: Count,
-    pub(super) queued_bytes: Count,
+    pub(super) state: Counter,
+    pub(super) sequence_sent: Counter,
+    pub(super) sequence_last: Counter,
+    pub(super) user_ref_num: Counter,
+    pub(super) queued_bytes: Counter,
 }
 
 impl AccountCells {

@@ -46,10 +46,10 @@
 
 mod account;
 mod admission;
-mod allowance;
 mod archive;
 mod clock;
 mod config;
+pub(crate) mod config_file;
 mod connection;
 mod counters;
 mod lines;
@@ -70,10 +70,13 @@ use weir_proto::ouch;
 use weir_trading::AccountId;
 
 pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo_accounts};
+pub use config_file::ConfigError;
 pub use counters::NodeCounters;
 pub use lines::Lines;
 pub use login::{hash_password, is_password_hash};
-pub use recovery::{AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover};
+pub use recovery::{
+    AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover, recover_with_removed,
+};
 pub use server::{LocalOrders, OrdersControl, OrdersServer};
 pub use store::SessionStore;
 

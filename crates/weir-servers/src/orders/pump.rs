@@ -5,12 +5,14 @@
 
 use std::{io, rc::Rc, time::Duration};
 
-use weir_engine::{net::Stream, time};
-use weir_trading::AccountId;
+use weir_engine::{
+    net::Stream,
+    time::{self, Instant},
+};
+use weir_trading::{AccountId, Rate};
 
 use super::{
     CutOff,
-    allowance::Rate,
     archive::{self, Cursor},
     counters::AccountCells,
     session::{End, Next, Session},
@@ -117,7 +119,7 @@ fn catch_up(store: &SessionStore, account: AccountId, session: &Session) {
 
 fn replay_rate(store: &SessionStore) -> Rate {
     let config = &store.shared.config;
-    Rate { bytes_per_second: config.replay_bytes_per_second, burst_bytes: config.replay_burst_bytes }
+    Rate { per_second: config.replay_bytes_per_second, burst: config.replay_burst_bytes }
 }
 
 /// Collects the next messages and says how many; none: there are none. `None`: they cannot be read.
@@ -162,11 +164,14 @@ async fn read_chunk(
     cursor: &mut Cursor,
     piece: &mut Vec<u8>,
 ) -> Option<()> {
-    let (allowance, rate) = (&store.slot(account).allowance, replay_rate(store));
-    time::sleep_until(allowance.next_at(rate)).await;
+    let (bucket, rate) = (&store.slot(account).replay_bytes, replay_rate(store));
+    time::sleep_until(Instant::from_nanos(bucket.get().ready_at_ns(rate))).await;
     // For one chunk: neither a client that takes its time nor one whose messages are far apart keeps others waiting.
     let _turn = Replay::begin(store).await;
     let bytes = archive::read(store, account, cursor, piece).await?;
-    allowance.spend(store.tick(), bytes, rate);
+    let now_ns = store.tick().as_nanos();
+    let mut left = bucket.get();
+    left.spend(now_ns, bytes, rate);
+    bucket.set(left);
     Some(())
 }

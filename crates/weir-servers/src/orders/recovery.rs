@@ -16,7 +16,7 @@ use weir_proto::{
 use weir_trading::AccountId;
 
 use super::{
-    OrdersConfig, RECORD_KIND_APPLICATION,
+    ACCOUNTS_MAX, OrdersConfig, RECORD_KIND_APPLICATION,
     account::{Entry, INDEX_EVERY, Index},
     records,
 };
@@ -126,7 +126,9 @@ struct Found {
 /// What the journals say.
 #[derive(Debug, Default)]
 pub struct Recovery {
+    /// Those that are configured, and behind them the removed ones.
     accounts: Vec<Found>,
+    removed: Vec<Name<6>>,
     generation: u16,
     /// The session that has ended with this start.
     ended: Option<u16>,
@@ -150,6 +152,12 @@ impl Recovery {
     /// How far an account had come.
     pub fn account(&self, account: AccountId) -> AccountRecovery {
         self.accounts.get(account.0 as usize).map(|found| found.account).unwrap_or_default()
+    }
+
+    /// Accounts of which the journals have records and which are not configured any more, in the order of the numbers
+    /// they have here: those behind the configured ones. None where they were not asked for.
+    pub fn removed(&self) -> &[Name<6>] {
+        &self.removed
     }
 
     /// The session of the journals, if they have one, is over: this start has the next one, in which messages begin
@@ -195,9 +203,28 @@ impl Recovery {
         }
     }
 
+    /// The account of this name. `None`: it is not configured any more, and those are passed over.
+    fn account_named(&mut self, names: &mut Names, name: &Name<6>) -> Result<Option<AccountId>, String> {
+        let name = name.folded();
+        if let Some(account) = names.known.get(&name) {
+            return Ok(Some(*account));
+        }
+        if !names.takes_removed {
+            return Ok(None);
+        }
+        if self.accounts.len() >= ACCOUNTS_MAX {
+            return Err(format!("with the configured accounts there are more than {ACCOUNTS_MAX}"));
+        }
+        let account = AccountId(self.accounts.len() as u32);
+        names.known.insert(name, account);
+        self.accounts.push(Found::default());
+        self.removed.push(name);
+        Ok(Some(account))
+    }
+
     fn take(
         &mut self,
-        names: &HashMap<Name<6>, AccountId>,
+        names: &mut Names,
         record: RecordView<'_>,
         position: Position,
         visit: &mut dyn FnMut(&Record<'_>),
@@ -208,8 +235,7 @@ impl Recovery {
         let kind = match record.kind {
             records::SEQUENCED => {
                 let found = records::sequenced(record.payload).ok_or_else(malformed)?;
-                // An account that is not configured any more.
-                let Some(&account) = names.get(&found.name.folded()) else { return Ok(()) };
+                let Some(account) = self.account_named(names, &found.name)? else { return Ok(()) };
                 self.accounts[account.0 as usize].take_sequenced(&found, record.worker, position);
                 self.generation = self.generation.max(found.generation);
                 generation = found.generation;
@@ -222,7 +248,7 @@ impl Recovery {
             }
             records::INBOUND | records::REFUSED | records::SENT => {
                 let found = records::inbound(record.payload).ok_or_else(malformed)?;
-                let Some(&account) = names.get(&found.name.folded()) else { return Ok(()) };
+                let Some(account) = self.account_named(names, &found.name)? else { return Ok(()) };
                 if let (Some(b'O' | b'U'), Some(number)) =
                     (found.raw.first(), inbound_user_ref_num(found.raw))
                 {
@@ -288,8 +314,15 @@ impl Found {
     }
 }
 
-/// Reads the journals of all workers and shows each record of a known account to `visit`: in order for each journal,
-/// and in the order of their times together, as far as clocks tell. A torn tail is cleared.
+/// Accounts by their names in upper case.
+struct Names {
+    known: HashMap<Name<6>, AccountId>,
+    /// Whether one that is not known becomes so.
+    takes_removed: bool,
+}
+
+/// Reads the journals of all workers and shows each record of a configured account to `visit`: in order for each
+/// journal, and in the order of their times together, as far as clocks tell. A torn tail is cleared.
 ///
 /// # Errors
 /// See [`OrdersRecoverError`].
@@ -297,17 +330,36 @@ pub fn recover(
     config: &OrdersConfig,
     visit: &mut dyn FnMut(&Record<'_>),
 ) -> Result<Recovery, OrdersRecoverError> {
+    recover_accounts(config, false, visit)
+}
+
+/// As [`recover`], with the records of accounts that are not configured any more: see [`Recovery::removed`].
+///
+/// # Errors
+/// As [`recover`]; more than [`ACCOUNTS_MAX`] accounts.
+pub fn recover_with_removed(
+    config: &OrdersConfig,
+    visit: &mut dyn FnMut(&Record<'_>),
+) -> Result<Recovery, OrdersRecoverError> {
+    recover_accounts(config, true, visit)
+}
+
+fn recover_accounts(
+    config: &OrdersConfig,
+    takes_removed: bool,
+    visit: &mut dyn FnMut(&Record<'_>),
+) -> Result<Recovery, OrdersRecoverError> {
     let mut recovery = Recovery {
         accounts: config.accounts.iter().map(|_| Found::default()).collect(),
         ..Recovery::default()
     };
     let Some((directory, _)) = config.active_journal() else { return Ok(recovery) };
-    let names = config.names();
+    let mut names = Names { known: config.names(), takes_removed };
     let list = |source| OrdersRecoverError::List { directory: directory.clone(), source };
     let workers = journal::workers_in(directory).map_err(list)?;
     let is_answer = |kind| kind == records::SEQUENCED;
     let all = journal::recover_all(directory, &workers, is_answer, &mut |record, position| {
-        recovery.take(&names, record, position, visit)
+        recovery.take(&mut names, record, position, visit)
     })?;
     for (worker, recovered) in all {
         recovery.torn.extend(recovered.torn.as_ref().map(ToString::to_string));

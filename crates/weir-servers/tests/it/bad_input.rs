@@ -9,7 +9,7 @@ use weir_servers::http::{Body, HttpConfig, HttpLogs};
 
 use crate::{
     client::{Ending, get},
-    rig::{on_driver, on_every_driver},
+    rig::{on_driver, on_every_driver, on_every_driver_and_seed},
 };
 
 /// Requests and the status each gets.
@@ -97,7 +97,7 @@ fn each_wrong_request_gets_its_status_and_an_end_and_nobody_else_notices() {
 
 #[test]
 fn a_wrong_head_request_gets_no_content() {
-    on_every_driver(HttpConfig::new(Body::Fixed(Content::Html)), async |network| {
+    on_every_driver_and_seed(HttpConfig::new(Body::Fixed(Content::Html)), async |network| {
         for (request, start) in [
             ("HEAD / HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 400 "),
             (format!("HEAD /{} HTTP/1.1\r\n", "a".repeat(20_000)), "HTTP/1.1 414 "),
@@ -114,7 +114,7 @@ fn a_wrong_head_request_gets_no_content() {
 
 #[test]
 fn a_head_that_is_too_large_is_told_why_however_it_came() {
-    on_every_driver(HttpConfig::new(Body::Fixed(Content::Html)), async |network| {
+    on_every_driver_and_seed(HttpConfig::new(Body::Fixed(Content::Html)), async |network| {
         for (start, sentence) in [
             ("GET /", "414 URI Too Long: the first line is too long\n"),
             ("GET / HTTP/1.1\r\nA: ", "431 Request Header Fields Too Large: the head is too large\n"),
@@ -132,7 +132,7 @@ fn a_head_that_is_too_large_is_told_why_however_it_came() {
 
 #[test]
 fn replies_before_a_wrong_request_are_not_lost() {
-    on_every_driver(HttpConfig::new(Body::Fixed(Content::Image)), async |network| {
+    on_every_driver_and_seed(HttpConfig::new(Body::Fixed(Content::Image)), async |network| {
         let mut client = network.connect().await;
         client.write(format!("{}BREW", get("/").repeat(3))).await;
         client.write(" / HTTP/1.1\r\nHost: x\r\n\r\nand more that nobody reads").await;

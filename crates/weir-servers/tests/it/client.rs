@@ -50,20 +50,22 @@ pub struct Client {
 }
 
 impl Client {
-    pub async fn connect(address: &Address, is_simulated: bool, receive_bytes: Option<usize>) -> Self {
-        let end = match address {
-            _ if is_simulated => End::Simulated(Stream::connect(address).await.expect("it listens")),
-            Address::Tcp(address) => {
-                let socket = std::net::TcpStream::connect(address).expect("it listens");
-                socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
-                socket.set_nodelay(true).expect("a socket");
-                if let Some(bytes) = receive_bytes {
-                    rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes).expect("a socket");
-                }
-                End::Socket(socket)
-            }
-            other => panic!("{other} is no TCP address"),
-        };
+    pub fn connect(address: &Address, receive_bytes: Option<usize>) -> Self {
+        let Address::Tcp(address) = address else { panic!("{address} is no TCP address") };
+        let socket = std::net::TcpStream::connect(address).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket.set_nodelay(true).expect("a socket");
+        if let Some(bytes) = receive_bytes {
+            rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes).expect("a socket");
+        }
+        Self::over(End::Socket(socket))
+    }
+
+    pub fn simulated(stream: Stream) -> Self {
+        Self::over(End::Simulated(stream))
+    }
+
+    fn over(end: End) -> Self {
         let limits = Limits { body_bytes: u64::MAX, ..Limits::default() };
         Self { end, decoder: ResponseDecoder::new(limits), input: Vec::new() }
     }

@@ -9,7 +9,7 @@ use weir_servers::http::{Body, HttpConfig, HttpLogs, Refusal};
 
 use crate::{
     client::{Ending, get},
-    rig::{on_driver, on_every_driver},
+    rig::{on_driver, on_every_driver, on_every_driver_and_seed},
 };
 
 fn html() -> HttpConfig {
@@ -18,7 +18,7 @@ fn html() -> HttpConfig {
 
 #[test]
 fn the_last_of_a_limited_number_of_requests_is_told() {
-    on_every_driver(HttpConfig { requests_max: 3, ..html() }, async |network| {
+    on_every_driver_and_seed(HttpConfig { requests_max: 3, ..html() }, async |network| {
         for pipelined in [false, true] {
             let mut client = network.connect().await;
             if pipelined {
@@ -51,7 +51,7 @@ fn nothing_behind_a_close_is_answered() {
 
 #[test]
 fn a_client_that_ends_its_direction_still_gets_every_reply() {
-    on_every_driver(HttpConfig::new(Body::Fixed(Content::Image)), async |network| {
+    on_every_driver_and_seed(HttpConfig::new(Body::Fixed(Content::Image)), async |network| {
         let image = Content::Image.bytes();
         let mut client = network.connect().await;
         client.write(get("/").repeat(5)).await;

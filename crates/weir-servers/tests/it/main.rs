@@ -1,7 +1,8 @@
 //! The servers as clients meet them: one script, every driver, the simulated one included.
 //!
 //! A driver that the kernel refuses is reported as skipped, and is a failure when `WEIR_REQUIRE_DRIVERS` names it.
-//! `WEIR_TEST_SEED=n` replays a run; `-- --nocapture` shows each seed.
+//! `WEIR_TEST_SEED=n` replays a run; `-- --nocapture` shows each seed. Scripts that run on many simulations take
+//! `WEIR_SEEDS=n` of them, and `WEIR_SIM_SEED=n` replays one.
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
 
@@ -23,4 +24,5 @@ mod pipelines;
 mod precompressed;
 mod random;
 mod rig;
+mod seeds;
 mod timeouts;

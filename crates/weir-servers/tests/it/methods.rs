@@ -6,7 +6,7 @@ use weir_servers::http::{Body, FileCache, FileIo, HttpConfig, HttpLogs, Refusal,
 
 use crate::{
     client::get,
-    rig::{on_driver, on_every_driver},
+    rig::{on_driver, on_every_driver_and_seed},
 };
 
 const PAGES: &str = "GET, HEAD, POST, PUT, OPTIONS";
@@ -49,7 +49,7 @@ fn a_method_that_a_target_has_not_is_refused_and_the_connection_goes_on() {
 
 #[test]
 fn content_that_nobody_wants_is_not_asked_for() {
-    on_every_driver(HttpConfig::new(Body::Fixed(Content::Html)), async |network| {
+    on_every_driver_and_seed(HttpConfig::new(Body::Fixed(Content::Html)), async |network| {
         let mut client = network.connect().await;
         let fields = "Content-Length: 1000000\r\nExpect: 100-continue\r\n";
         let refused = client.ask(Method::Patch, request(Method::Patch, "/", fields)).await;
@@ -67,7 +67,7 @@ fn options_tells_which_methods_there_are() {
     for (body, allowed) in
         [(Body::Fixed(Content::Html), PAGES), (Body::Echo, PAGES), (files, "GET, HEAD, OPTIONS")]
     {
-        on_every_driver(HttpConfig::new(body), async |network| {
+        on_every_driver_and_seed(HttpConfig::new(body), async |network| {
             let mut client = network.connect().await;
             for (target, fields) in [("*", ""), ("/", ""), ("/nothing", "Content-Length: 2\r\n")] {
                 let content = if fields.is_empty() { "" } else { "{}" };
@@ -87,7 +87,7 @@ fn options_tells_which_methods_there_are() {
 fn a_post_without_content_is_answered() {
     for body in [Body::Fixed(Content::Html), Body::Echo] {
         let page = if matches!(body, Body::Echo) { Vec::new() } else { Content::Html.bytes() };
-        on_every_driver(HttpConfig::new(body), async |network| {
+        on_every_driver_and_seed(HttpConfig::new(body), async |network| {
             let mut client = network.connect().await;
             for method in [Method::Post, Method::Put] {
                 for fields in ["", "Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n"] {
@@ -109,7 +109,7 @@ fn fields_that_are_added_are_in_every_reply_but_refusals() {
     }
     for body in [Body::Fixed(Content::Html), Body::Fixed(Content::Image), Body::Echo] {
         let config = HttpConfig { headers: headers.clone(), ..HttpConfig::new(body) };
-        on_every_driver(config, async |network| {
+        on_every_driver_and_seed(config, async |network| {
             let mut client = network.connect().await;
             // Batched replies are rendered elsewhere than single ones.
             client.write(get("/").repeat(3)).await;

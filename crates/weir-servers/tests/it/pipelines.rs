@@ -7,7 +7,7 @@ use weir_servers::http::{Body, HttpConfig, HttpLogs};
 use crate::{
     client::{Response, get},
     random::{self, Random, between, seed},
-    rig::{on_driver, on_every_driver},
+    rig::{on_driver, on_every_driver, on_every_driver_and_seed},
 };
 
 const REQUESTS: usize = 200;
@@ -78,7 +78,7 @@ fn a_random_pipelined_script_has_the_same_transcript_on_every_driver() {
     let seed = seed();
     for body in [Body::Echo, Body::Fixed(Content::Html)] {
         let (asked, bytes) = script(&mut Random::seeded(seed));
-        let transcripts = on_every_driver(HttpConfig::new(body.clone()), async |network| {
+        let transcripts = on_every_driver_and_seed(HttpConfig::new(body.clone()), async |network| {
             let mut random = Random::seeded(seed ^ 1);
             let mut client = network.connect().await;
             let mut rest = bytes.as_slice();

@@ -10,7 +10,10 @@ use weir_engine::{
 use weir_record::engine::EngineStats;
 use weir_servers::http::{Clock, HttpConfig, HttpLogs, HttpServer, LargeContent};
 
-use crate::client::Client;
+use crate::{
+    client::Client,
+    seeds::{Accepted, simulations},
+};
 
 /// 1994-11-06 08:49:37: what a simulated server's replies are dated when the engine's clock stands at zero.
 pub const SIM_ZERO_SECONDS: u64 = 784_111_777;
@@ -21,6 +24,7 @@ pub struct Network {
     pub address: Address,
     pub http: HttpServer,
     control: Option<ServerControl>,
+    accepted: Accepted,
 }
 
 impl Network {
@@ -29,12 +33,19 @@ impl Network {
     }
 
     pub async fn connect(&self) -> Client {
-        Client::connect(&self.address, self.is_simulated(), None).await
+        self.connect_with(None).await
     }
 
     /// A client whose socket holds few received bytes (kernel drivers only).
     pub async fn connect_narrow(&self) -> Client {
-        Client::connect(&self.address, self.is_simulated(), Some(64 << 10)).await
+        self.connect_with(Some(64 << 10)).await
+    }
+
+    async fn connect_with(&self, receive_bytes: Option<usize>) -> Client {
+        match self.is_simulated() {
+            true => Client::simulated(self.accepted.connect(&self.address).await),
+            false => Client::connect(&self.address, receive_bytes),
+        }
     }
 
     /// The engine's counters; `None` on the simulator, where they are those of both sides.
@@ -82,6 +93,20 @@ pub fn on_every_driver<T>(config: HttpConfig, script: impl AsyncFn(&Network) -> 
         .collect()
 }
 
+/// Runs the script on every driver, and on many simulations with faults: for what no timing may change.
+pub fn on_every_driver_and_seed<T>(
+    config: HttpConfig,
+    script: impl AsyncFn(&Network) -> T,
+) -> Vec<(Driver, T)> {
+    let mut values = on_every_driver(config.clone(), &script);
+    values.extend(simulations().map(|engine| {
+        let served = on_sim(engine, config.clone(), HttpLogs::default(), &script);
+        assert_eq!(served.connections_cut, 0, "connections were cut");
+        (Driver::Sim, served.value)
+    }));
+    values
+}
+
 /// Runs the script on one driver; `None` when the kernel refuses it.
 pub fn on_driver<T>(
     driver: Driver,
@@ -119,6 +144,7 @@ fn on_kernel<T>(
         address: server.address().clone(),
         http: http.clone(),
         control: Some(server.control()),
+        accepted: Accepted::default(),
     };
     let value = now(script(&network));
     server.drain();
@@ -143,13 +169,15 @@ pub fn on_sim<T>(
         let listen = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(&listen, Default::default()).expect("a simulated port");
         let address = listener.local_address().expect("it has one");
-        let handler = http.clone();
+        let (handler, accepted) = (http.clone(), Accepted::new(&engine));
+        let arrivals = accepted.clone();
         let acceptor = weir_engine::spawn(async move {
             while let Ok(stream) = listener.accept().await {
+                arrivals.note();
                 weir_engine::spawn(handler.serve(stream));
             }
         });
-        let network = Network { driver: Driver::Sim, address, http: http.clone(), control: None };
+        let network = Network { driver: Driver::Sim, address, http: http.clone(), control: None, accepted };
         let value = script(&network).await;
         acceptor.abort();
         value

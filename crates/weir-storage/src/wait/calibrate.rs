@@ -8,6 +8,7 @@
 use std::{fmt, io};
 
 use weir_record::storage::SleepPrimitive;
+use weir_stats::random::splitmix;
 
 use crate::{
     engine::{Completed, Engine, Operation, OperationKind},
@@ -264,10 +265,7 @@ fn read<T: Time>(
 }
 
 fn submit_read(engine: &mut dyn Engine, blocks: Blocks, state: &mut u64) -> io::Result<usize> {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed ^= mixed >> 27;
-    let block = mixed % blocks.count;
+    let block = splitmix(state) % blocks.count;
     let offset_bytes = blocks.first_byte + block * u64::from(blocks.block_bytes);
     engine.submit(&[Operation {
         slot: 0,

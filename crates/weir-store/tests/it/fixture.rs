@@ -32,6 +32,7 @@ pub fn study() -> NewStudy {
         load_options: [].into(),
         baseline: None,
         is_placebo: false,
+        warmup_ns: 0,
     };
     let spec = StudySpec {
         name: "store".to_owned(),
@@ -78,6 +79,7 @@ pub fn study() -> NewStudy {
         io_models: Vec::new(),
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
+        slices_given: Vec::new(),
     };
     NewStudy {
         spec,

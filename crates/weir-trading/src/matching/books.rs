@@ -13,7 +13,6 @@ use crate::{admit, key_table::KeyTable, slab::NONE};
 /// One symbol.
 pub(crate) struct Book {
     pub(crate) symbol: Symbol,
-    pub(crate) is_halted: bool,
     /// Bids and asks.
     ladders: [Ladder; 2],
 }
@@ -71,7 +70,7 @@ impl Books {
         }
         self.openable -= 1;
         let book = self.books.len() as u32;
-        self.books.push(Book { symbol, is_halted: false, ladders: [Ladder::new(), Ladder::new()] });
+        self.books.push(Book { symbol, ladders: [Ladder::new(), Ladder::new()] });
         let inserted = self.by_symbol.insert(admit::symbol_key(symbol), book);
         assert!(inserted, "the table has a place for every symbol that may be opened");
         Some(book)
@@ -79,10 +78,6 @@ impl Books {
 
     pub(crate) fn at(&self, book: u32) -> &Book {
         &self.books[book as usize]
-    }
-
-    pub(crate) fn at_mut(&mut self, book: u32) -> &mut Book {
-        &mut self.books[book as usize]
     }
 
     /// The best level an order of this side could trade with, and its oldest order, if its price is good enough.

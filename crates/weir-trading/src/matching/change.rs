@@ -1,12 +1,14 @@
 //! What happens to orders that are there: cancelled, replaced, modified.
 
-use weir_proto::ouch::{Cancel, Modify, Replace, codes::cancel_reason, reject_reason};
+use weir_proto::ouch::{Cancel, Modify, Replace, codes::cancel_reason};
 
 use super::{MatchingVenue, orders::Order, trade::Terms};
 use crate::{
-    AccountId, Emit, Handled, admit,
+    account::AccountId,
+    admit,
     reply::{self, Kept},
     slab::NONE,
+    venue::{Emit, Handled},
 };
 
 impl MatchingVenue {
@@ -16,10 +18,6 @@ impl MatchingVenue {
         let order = *self.orders.at(place);
         let left = cancel.quantity.saturating_sub(order.executed);
         if left >= order.leaves {
-            return;
-        }
-        if self.books.at(order.book).is_halted {
-            emit.emit(account, &reply::cancel_reject(now_ns, number));
             return;
         }
         self.leave(place, left);
@@ -39,11 +37,6 @@ impl MatchingVenue {
         };
         if self.orders.find(account, number).is_some() {
             return Handled::NotConsumed;
-        }
-        if self.books.at(self.orders.at(place).book).is_halted {
-            let reason = reject_reason::HALTED;
-            emit.emit(account, &reply::rejected(now_ns, number, reason, replace.client_order_id));
-            return Handled::Consumed;
         }
         let old = self.books.take_out(&mut self.orders, place);
         if !admit::replace(replace) || replace.quantity <= old.executed {
@@ -71,7 +64,7 @@ impl MatchingVenue {
         let order = *self.orders.at(place);
         let is_same_way = matches!(modify.side, b'B' | b'S' | b'T' | b'E')
             && admit::is_buy(modify.side) == admit::is_buy(order.side);
-        if !is_same_way || modify.quantity == 0 || self.books.at(order.book).is_halted {
+        if !is_same_way || modify.quantity == 0 {
             return;
         }
         let left = modify.quantity.saturating_sub(order.executed).min(order.leaves);
@@ -82,20 +75,6 @@ impl MatchingVenue {
         }
         self.orders.at_mut(place).side = modify.side;
         emit.emit(account, &reply::modified(now_ns, number, modify.side, left));
-    }
-
-    /// Cancels all orders of an account, oldest first.
-    pub(super) fn cancel_account(
-        &mut self,
-        now_ns: u64,
-        account: AccountId,
-        reason: u8,
-        emit: &mut impl Emit,
-    ) {
-        while let Some(place) = self.orders.oldest_of(account) {
-            let order = self.books.take_out(&mut self.orders, place);
-            emit.emit(account, &reply::canceled(now_ns, order.user_ref_num, order.leaves, reason));
-        }
     }
 
     /// Lowers what is open to `left`; nothing left is the end of the order.

@@ -8,10 +8,8 @@
 //! * The quantity of a cancel and of a replacement is a total: what was executed in the chain of replacements counts
 //!   against it. A cancel to less keeps the place in the line; a replacement goes to its end.
 //! * A replacement of an order that is not live is ignored, and so is one whose new number is live. One with
-//!   invalid details, or with a total that is executed already, cancels the original. In a halted symbol it is
-//!   refused (`J`) and the original stays.
-//! * A cancel that changes nothing is ignored; in a halted symbol it is refused (`I`). The venue's own
-//!   cancels ([`MatchingVenue::cancel_all`], cancel on disconnect) work there too.
+//!   invalid details, or with a total that is executed already, cancels the original.
+//! * A cancel that changes nothing is ignored.
 //! * A modification may change the kind of sell and may lower the quantity; other ones are ignored.
 //!
 //! Bounded by its configuration; when a maximum of live orders is reached, new orders are refused.
@@ -25,7 +23,11 @@ mod trade;
 use weir_proto::ouch::{Inbound, Symbol, codes::cancel_reason};
 
 use self::{books::Books, orders::Orders};
-use crate::{AccountId, Emit, Handled, KillScope, Venue};
+use crate::{
+    account::AccountId,
+    reply,
+    venue::{Emit, Handled, Venue},
+};
 
 /// Limits and rules of a [`MatchingVenue`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +42,6 @@ pub struct MatchingConfig {
     pub orders_max: usize,
     /// Live orders of one account.
     pub orders_per_account_max: usize,
-    /// What happens when an account would trade with itself.
-    pub self_match: SelfMatch,
     /// The first order reference.
     pub reference_first: u64,
     /// The first match number.
@@ -56,21 +56,10 @@ impl Default for MatchingConfig {
             accounts_max: 16_384,
             orders_max: 131_072,
             orders_per_account_max: 131_072,
-            self_match: SelfMatch::Trade,
             reference_first: 1,
             match_first: 1,
         }
     }
-}
-
-/// What happens when the two orders of a trade belong to one account.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SelfMatch {
-    /// They trade.
-    #[default]
-    Trade,
-    /// The one that was there is cancelled, with reason `Q`, and the incoming one goes on.
-    CancelResting,
 }
 
 /// One price of a book.
@@ -89,7 +78,6 @@ pub struct MatchingVenue {
     orders: Orders,
     books: Books,
     orders_per_account_max: usize,
-    self_match: SelfMatch,
     reference: u64,
     match_number: u64,
 }
@@ -101,7 +89,6 @@ impl MatchingVenue {
             orders: Orders::new(config.accounts_max, config.orders_max),
             books: Books::new(&config.symbols, config.symbols_open_max, config.orders_max),
             orders_per_account_max: config.orders_per_account_max,
-            self_match: config.self_match,
             reference: config.reference_first,
             match_number: config.match_first,
         }
@@ -121,28 +108,6 @@ impl MatchingVenue {
     /// first.
     pub fn quotes(&self, symbol: Symbol, side: u8) -> impl Iterator<Item = Quote> + '_ {
         self.books.find(symbol).into_iter().flat_map(move |book| self.books.quotes(book, side))
-    }
-
-    /// Halts a symbol or lets it go on: while it is halted nothing trades and clients cannot take orders out. False
-    /// if there is no such symbol.
-    pub fn set_halted(&mut self, symbol: Symbol, is_halted: bool) -> bool {
-        let Some(book) = self.books.find(symbol) else { return false };
-        self.books.at_mut(book).is_halted = is_halted;
-        true
-    }
-
-    /// Cancels all orders of an account or of everybody, oldest first, each with reason `S`: the kill switch.
-    pub fn cancel_all(&mut self, now_ns: u64, scope: KillScope, emit: &mut impl Emit) {
-        match scope {
-            KillScope::Account(account) => {
-                self.cancel_account(now_ns, account, cancel_reason::SUPERVISORY, emit);
-            }
-            KillScope::Everyone => {
-                for index in 0..self.orders.accounts() as u32 {
-                    self.cancel_account(now_ns, AccountId(index), cancel_reason::SUPERVISORY, emit);
-                }
-            }
-        }
     }
 }
 
@@ -174,6 +139,11 @@ impl Venue for MatchingVenue {
     }
 
     fn disconnected(&mut self, now_ns: u64, account: AccountId, emit: &mut impl Emit) {
-        self.cancel_account(now_ns, account, cancel_reason::SYSTEM, emit);
+        // Oldest first.
+        while let Some(place) = self.orders.oldest_of(account) {
+            let order = self.books.take_out(&mut self.orders, place);
+            let reason = cancel_reason::SYSTEM;
+            emit.emit(account, &reply::canceled(now_ns, order.user_ref_num, order.leaves, reason));
+        }
     }
 }

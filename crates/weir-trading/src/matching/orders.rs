@@ -6,7 +6,7 @@
 //! reads nothing else of them.
 
 use crate::{
-    AccountId,
+    account::AccountId,
     key_table::KeyTable,
     slab::{NONE, Slab},
 };
@@ -74,10 +74,6 @@ impl Orders {
     /// Live orders of an account; `None` if there is no such account.
     pub(crate) fn live_of(&self, account: AccountId) -> Option<usize> {
         Some(self.accounts.get(account.index())?.live as usize)
-    }
-
-    pub(crate) fn accounts(&self) -> usize {
-        self.accounts.len()
     }
 
     pub(crate) fn is_full(&self) -> bool {

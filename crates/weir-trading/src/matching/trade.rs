@@ -1,18 +1,18 @@
 //! An order arrives, trades with what is there, and rests or ends.
 
 use weir_proto::ouch::{
-    Enter,
+    Accepted, Enter, Outbound,
     codes::{cancel_reason, liquidity},
     reject_reason,
 };
 
 use super::{
-    MatchingVenue, SelfMatch,
+    MatchingVenue,
     books::{key_of, price_of},
     ladder::KEY_MAX,
     orders::Order,
 };
-use crate::{AccountId, Emit, admit, reply, slab::NONE};
+use crate::{account::AccountId, admit, reply, slab::NONE, venue::Emit};
 
 /// What an order is ready to pay, and what becomes of what it could not execute.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ impl MatchingVenue {
             }
         };
         let reference = self.next_reference();
-        emit.emit(account, &reply::accepted(now_ns, enter, reference));
+        emit.emit(account, &Outbound::Accepted(Accepted::of(enter, now_ns, reference)));
         let order = Order {
             account,
             user_ref_num: enter.user_ref_num,
@@ -69,9 +69,6 @@ impl MatchingVenue {
         admit::enter(enter)?;
         let live = self.orders.live_of(account).ok_or(reject_reason::PROCESSING_ERROR)?;
         let book = self.books.find_or_open(enter.symbol).ok_or(reject_reason::INVALID_SYMBOL)?;
-        if self.books.at(book).is_halted {
-            return Err(reject_reason::HALTED);
-        }
         let is_full = self.orders.is_full() || live >= self.orders_per_account_max;
         if is_full || self.orders.find(account, enter.user_ref_num).is_some() {
             return Err(reject_reason::PROCESSING_ERROR);
@@ -86,13 +83,6 @@ impl MatchingVenue {
             let Some((level, place)) = self.books.opposite(order.book, order.side, key_max) else { break };
             let key = level.key;
             let resting = *self.orders.at(place);
-            if resting.account == order.account && self.self_match == SelfMatch::CancelResting {
-                self.books.take_out(&mut self.orders, place);
-                let reason = cancel_reason::SELF_MATCH;
-                let answer = reply::canceled(now_ns, resting.user_ref_num, resting.leaves, reason);
-                emit.emit(resting.account, &answer);
-                continue;
-            }
             let quantity = order.leaves.min(resting.leaves);
             order.leaves -= quantity;
             order.executed += quantity;

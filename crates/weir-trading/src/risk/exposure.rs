@@ -8,7 +8,8 @@
 use weir_proto::ouch::{Outbound, Symbol};
 
 use crate::{
-    AccountId, admit,
+    account::AccountId,
+    admit,
     key_table::KeyTable,
     slab::{NONE, Slab},
 };

@@ -2,8 +2,8 @@
 
 use weir_proto::ouch::{Enter, Replace, Symbol, reject_reason};
 
-use super::{bucket::Rate, duplicates::DuplicateLimit, exposure::value};
-use crate::admit;
+use super::{duplicates::DuplicateLimit, exposure::value};
+use crate::{admit, rate::Rate};
 
 /// What an account may do. Values are in ten-thousandths of the currency, as prices are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

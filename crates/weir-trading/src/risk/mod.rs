@@ -3,9 +3,10 @@
 //!
 //! Only new orders and replacements are checked. **Cancels and modifications are not**: whatever an account is not
 //! allowed any more, it may always get out. The rates come first, so that a refused order uses them too. A
-//! replacement does not say what it is about; that is known of orders that passed these checks while a limit that
-//! needs it was set, and what is not known is not held against it. But where a value is limited, what is at any price
-//! and has no reference price is refused: it may be worth anything.
+//! replacement does not say what it is about; that is known of orders that are followed: always
+//! ([`RiskConfig::follows_orders`]), or while a limit needs it. Where one needs it and not every order was followed, a
+//! replacement of one that is not known is refused. And where a value is limited, what is at any price and has no
+//! reference price is refused: it may be worth anything.
 //!
 //! Exposure is the value of an account's live orders plus that of what it executed since the state was made, and of
 //! both as much from before as it was given ([`RiskState::restore`], [`RiskState::restore_executed`]); rates and
@@ -13,14 +14,13 @@
 //! an order counts as much as the dearest of what may become of it. A replacement that makes it no dearer is never
 //! refused for exposure.
 
-mod bucket;
 mod duplicates;
 mod exposure;
+mod flood;
 mod limits;
 mod references;
 mod symbols;
 
-pub use bucket::Rate;
 pub use duplicates::DuplicateLimit;
 pub use limits::RiskLimits;
 pub use references::References;
@@ -30,29 +30,35 @@ use std::sync::Arc;
 use weir_proto::ouch::{Enter, Inbound, Outbound, Replace, Symbol, reject_reason};
 
 use self::{
-    bucket::{Bucket, Flood},
     duplicates::Duplicates,
     exposure::{Change, OpenOrder, OpenOrders},
+    flood::Flood,
     limits::Asked,
     symbols::SymbolBuckets,
 };
-use crate::{AccountId, admit};
+use crate::{
+    account::AccountId,
+    admit,
+    rate::{Bucket, Rate},
+};
 
 /// Maxima of a [`RiskState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskConfig {
     /// Accounts: those with an index below this.
     pub accounts_max: usize,
-    /// Live orders that are followed, of all accounts together. Only limits that need to know them have them followed;
-    /// with such a limit, an order beyond this maximum is refused.
+    /// Live orders that are followed, of all accounts together. With a limit that needs to know them an order beyond
+    /// this maximum is refused.
     pub orders_max: usize,
+    /// Orders are followed also while no limit needs that: so one that is set later counts what was before.
+    pub follows_orders: bool,
     /// Pairs of account and symbol whose rate is in use at one time.
     pub symbol_rates_max: usize,
 }
 
 impl Default for RiskConfig {
     fn default() -> Self {
-        Self { accounts_max: 16_384, orders_max: 131_072, symbol_rates_max: 16_384 }
+        Self { accounts_max: 16_384, orders_max: 131_072, follows_orders: false, symbol_rates_max: 16_384 }
     }
 }
 
@@ -63,6 +69,10 @@ pub struct RiskState {
     own: Vec<Option<Box<RiskLimits>>>,
     /// Whether nobody is limited.
     is_off: bool,
+    /// See [`RiskConfig::follows_orders`].
+    follows_orders: bool,
+    /// Some order may be open that is not followed.
+    has_unfollowed: bool,
     accounts: Vec<Option<Box<Account>>>,
     symbol_buckets: SymbolBuckets,
     open: OpenOrders,
@@ -129,6 +139,8 @@ impl RiskState {
             common: RiskLimits::default(),
             own: vec![None; config.accounts_max],
             is_off: true,
+            follows_orders: config.follows_orders,
+            has_unfollowed: false,
             accounts,
             symbol_buckets: SymbolBuckets::new(config.symbol_rates_max),
             open: OpenOrders::new(config.orders_max),
@@ -156,10 +168,21 @@ impl RiskState {
         self.own.get(account.index()).and_then(Option::as_deref).unwrap_or(&self.common)
     }
 
+    /// Whether the venue's messages have to be followed ([`Self::follow`]) also while nobody is limited.
+    pub fn follows_orders(&self) -> bool {
+        self.follows_orders
+    }
+
+    /// Some order is open that this state was not given.
+    pub fn note_unfollowed(&mut self) {
+        self.has_unfollowed = true;
+    }
+
     /// Whether a message may be passed on; if not, the reason of the reject. `now_ns` is any clock that does not
     /// go back.
     pub fn check(&mut self, now_ns: u64, account: AccountId, message: &Inbound<'_>) -> Result<(), u16> {
-        if self.is_off {
+        if self.is_off && !self.follows_orders {
+            self.has_unfollowed = true;
             return Ok(());
         }
         match message {
@@ -196,7 +219,10 @@ impl RiskState {
         let chained = order.original.and_then(|original| self.open.insert_replacement(original, open));
         let more = match chained {
             Some(more) => more,
-            None if self.open.is_full() => open.value(),
+            None if self.open.is_full() => {
+                self.has_unfollowed = true;
+                open.value()
+            }
             None => self.open.insert(open),
         };
         let state = place.get_or_insert_with(|| Box::new(Account::new()));
@@ -247,15 +273,6 @@ impl RiskState {
         must
     }
 
-    /// The share of the account's burst that is used, from 0 to 1; 0 without a rate.
-    pub fn port_usage(&self, now_ns: u64, account: AccountId) -> f64 {
-        let rate = self.limits_of(account).port_rate;
-        match (rate, self.accounts.get(account.index())) {
-            (Some(rate), Some(Some(account))) => account.port.usage(now_ns, rate),
-            _ => 0.0,
-        }
-    }
-
     /// The value that counts against the account's exposure.
     pub fn exposure(&self, account: AccountId) -> u64 {
         match self.accounts.get(account.index()) {
@@ -273,7 +290,9 @@ impl RiskState {
             return Err(reject_reason::PROCESSING_ERROR);
         };
         let limits = self.own[account.index()].as_deref().unwrap_or(&self.common);
-        if limits.is_off() {
+        let is_followed = self.follows_orders || limits.needs_orders();
+        self.has_unfollowed |= !is_followed;
+        if limits.is_off() && !is_followed {
             return Ok(());
         }
         let state = place.get_or_insert_with(|| Box::new(Account::new()));
@@ -289,11 +308,14 @@ impl RiskState {
         let asked = Asked::by_enter(enter, self.references.get(enter.symbol));
         limits.check_order(&asked)?;
         state.check_exposure(limits.exposure_max, asked.value())?;
-        if limits.needs_orders() {
-            if self.open.is_full() {
-                return Err(reject_reason::PROCESSING_ERROR);
-            }
-            let more = self.open.insert(of_enter(account, enter, asked.reference));
+        if limits.needs_orders() && self.open.is_full() {
+            return Err(reject_reason::PROCESSING_ERROR);
+        }
+        if is_followed {
+            let order = of_enter(account, enter, asked.reference);
+            // One that no limit needs yet and for which there is no room counts for good, as in `restore`.
+            self.has_unfollowed |= self.open.is_full();
+            let more = if self.open.is_full() { order.value() } else { self.open.insert(order) };
             state.exposure = state.exposure.saturating_add(more);
         }
         Ok(())
@@ -304,7 +326,9 @@ impl RiskState {
             return Err(reject_reason::PROCESSING_ERROR);
         };
         let limits = self.own[account.index()].as_deref().unwrap_or(&self.common);
-        if limits.is_off() {
+        let is_followed = self.follows_orders || limits.needs_orders();
+        if limits.is_off() && !is_followed {
+            self.has_unfollowed = true;
             return Ok(());
         }
         let state = place.get_or_insert_with(|| Box::new(Account::new()));
@@ -318,7 +342,10 @@ impl RiskState {
         let asked = Asked::by_replace(replace, symbol, reference);
         limits.check_order(&asked)?;
         let Some(symbol) = symbol else {
-            // What it is about is not known, and not followed.
+            // What it is about is over, and it will be ignored, or nobody knows what it is.
+            if limits.needs_orders() && self.has_unfollowed {
+                return Err(reject_reason::PROCESSING_ERROR);
+            }
             return state.check_exposure(limits.exposure_max, asked.value());
         };
         let original = replace.original_user_ref_num;
@@ -327,10 +354,16 @@ impl RiskState {
         if more != Some(0) {
             state.check_exposure(limits.exposure_max, more)?;
         }
-        if limits.needs_orders() {
+        if is_followed {
             let order = of_replace(account, replace, symbol, asked.reference);
-            let more =
-                self.open.insert_replacement(original, order).ok_or(reject_reason::PROCESSING_ERROR)?;
+            let more = match self.open.insert_replacement(original, order) {
+                Some(more) => more,
+                None if limits.needs_orders() => return Err(reject_reason::PROCESSING_ERROR),
+                None => {
+                    self.has_unfollowed = true;
+                    order.value()
+                }
+            };
             state.exposure = state.exposure.saturating_add(more);
         }
         Ok(())

@@ -3,8 +3,13 @@
 
 use weir_proto::ouch::{Symbol, reject_reason};
 
-use super::bucket::{Bucket, Rate};
-use crate::{AccountId, admit, key_table::KeyTable, slab::Slab};
+use crate::{
+    account::AccountId,
+    admit,
+    key_table::KeyTable,
+    rate::{Bucket, Rate},
+    slab::Slab,
+};
 
 /// At most this often is a full table searched for buckets that are not in use.
 const SEARCH_NS: u64 = 100_000_000;

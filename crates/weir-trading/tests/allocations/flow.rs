@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use weir_proto::ouch::{Appendage, Cancel, ClientOrderId, Enter, Inbound, Outbound, Replace, Symbol};
+use weir_stats::random::splitmix;
 use weir_trading::{AccountId, MatchingConfig, MatchingVenue, Venue};
 
 /// What to make.
@@ -296,11 +297,7 @@ impl Generator {
         if side == b'B' { middle - distance * TICK } else { middle + distance * TICK }
     }
 
-    /// SplitMix64.
     fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ mixed >> 31) % bound
+        splitmix(&mut self.random) % bound
     }
 }

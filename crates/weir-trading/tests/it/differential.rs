@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_proto::ouch::Symbol;
-use weir_trading::{AccountId, KillScope, MatchingConfig, MatchingVenue, Quote, SelfMatch, Venue};
+use weir_trading::{AccountId, MatchingConfig, MatchingVenue, Quote, Venue};
 
 use crate::{
     naive::Naive,
@@ -14,14 +14,13 @@ use crate::{
 const ACCOUNTS: usize = 4;
 const STEPS: u64 = 6_000;
 
-fn config(orders_max: usize, self_match: SelfMatch) -> MatchingConfig {
+fn config(orders_max: usize) -> MatchingConfig {
     MatchingConfig {
         symbols: vec![WEIR, DAM],
         symbols_open_max: 0,
         accounts_max: ACCOUNTS,
         orders_max,
         orders_per_account_max: orders_max,
-        self_match,
         reference_first: 1,
         match_first: 1,
     }
@@ -41,28 +40,18 @@ fn naive_quotes(naive: &Naive, symbol: Symbol, side: u8) -> Vec<Quote> {
     if side == b'B' { rising.rev().collect() } else { rising.collect() }
 }
 
-fn compare(seed: u64, orders_max: usize, self_match: SelfMatch) {
-    let mut venue = MatchingVenue::new(&config(orders_max, self_match));
-    let mut naive = Naive::new(&[WEIR, DAM], orders_max, self_match == SelfMatch::CancelResting);
+fn compare(seed: u64, orders_max: usize) {
+    let mut venue = MatchingVenue::new(&config(orders_max));
+    let mut naive = Naive::new(&[WEIR, DAM], orders_max);
     let mut messages = Messages::new(seed, ACCOUNTS, 60, true);
     let mut sink = Sink::default();
     for step in 0..STEPS {
         let context = || format!("seed {seed}, step {step}: WEIR_TEST_SEED={seed} repeats it");
         match messages.random().below(400) {
-            0 => {
-                let is_halted = naive.halted.is_empty();
-                naive.halted = if is_halted { vec![DAM] } else { Vec::new() };
-                assert!(venue.set_halted(DAM, is_halted));
-            }
-            1 => {
+            0..3 => {
                 let account = AccountId(messages.random().below(ACCOUNTS as u64) as u32);
                 venue.disconnected(step, account, &mut sink);
-                naive.cancel_all(step, account, b'Z');
-            }
-            2 => {
-                let account = AccountId(messages.random().below(ACCOUNTS as u64) as u32);
-                venue.cancel_all(step, KillScope::Account(account), &mut sink);
-                naive.cancel_all(step, account, b'S');
+                naive.disconnected(step, account);
             }
             _ => {
                 let (account, message) = messages.next();
@@ -84,21 +73,14 @@ fn compare(seed: u64, orders_max: usize, self_match: SelfMatch) {
 
 #[test]
 fn the_book_agrees_with_the_naive_one_message_for_message() {
-    for seed in seeds(12) {
-        compare(seed, 10_000, SelfMatch::Trade);
-    }
-}
-
-#[test]
-fn it_agrees_when_own_orders_are_cancelled_instead_of_traded() {
-    for seed in seeds(4) {
-        compare(seed, 10_000, SelfMatch::CancelResting);
+    for seed in seeds(16) {
+        compare(seed, 10_000);
     }
 }
 
 #[test]
 fn it_agrees_when_its_places_run_out() {
     for seed in seeds(4) {
-        compare(seed, 12, SelfMatch::Trade);
+        compare(seed, 12);
     }
 }

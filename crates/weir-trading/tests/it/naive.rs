@@ -2,16 +2,14 @@
 //! easy to believe.
 
 use weir_proto::ouch::{
-    Accepted, Cancel, CancelReject, Canceled, Enter, Executed, Inbound, Modified, Modify, Outbound, Rejected,
-    Replace, Replaced, Symbol,
+    Accepted, Cancel, Canceled, Enter, Executed, Inbound, Modified, Modify, Outbound, Rejected, Replace,
+    Replaced, Symbol,
 };
 use weir_trading::{AccountId, Handled};
 
 pub struct Naive {
     pub symbols: Vec<Symbol>,
-    pub halted: Vec<Symbol>,
     pub orders_max: usize,
-    pub cancels_own: bool,
     /// Live orders, the one that came first in front.
     pub live: Vec<Live>,
     pub said: Vec<(AccountId, Outbound)>,
@@ -47,12 +45,10 @@ fn is_valid(quantity: u32, price: u64) -> bool {
 }
 
 impl Naive {
-    pub fn new(symbols: &[Symbol], orders_max: usize, cancels_own: bool) -> Self {
+    pub fn new(symbols: &[Symbol], orders_max: usize) -> Self {
         Self {
             symbols: symbols.to_vec(),
-            halted: Vec::new(),
             orders_max,
-            cancels_own,
             live: Vec::new(),
             said: Vec::new(),
             reference: 1,
@@ -71,10 +67,10 @@ impl Naive {
         Handled::Consumed
     }
 
-    pub fn cancel_all(&mut self, now_ns: u64, account: AccountId, reason: u8) {
+    pub fn disconnected(&mut self, now_ns: u64, account: AccountId) {
         while let Some(at) = self.live.iter().position(|live| live.account == account) {
             let gone = self.live.remove(at);
-            self.say_canceled(now_ns, &gone, gone.leaves, reason);
+            self.say_canceled(now_ns, &gone, gone.leaves, b'Z');
         }
     }
 
@@ -149,9 +145,6 @@ impl Naive {
         if !self.symbols.contains(&enter.symbol) {
             return Err(0x0017);
         }
-        if self.halted.contains(&enter.symbol) {
-            return Err(0x0007);
-        }
         if self.live.len() >= self.orders_max { Err(0x000A) } else { Ok(()) }
     }
 
@@ -159,11 +152,6 @@ impl Naive {
         while incoming.leaves > 0 {
             let Some(at) = self.best_against(&incoming) else { break };
             let resting = self.live[at].clone();
-            if self.cancels_own && resting.account == incoming.account {
-                self.live.remove(at);
-                self.say_canceled(timestamp_ns, &resting, resting.leaves, b'Q');
-                continue;
-            }
             let quantity = incoming.leaves.min(resting.leaves);
             incoming.leaves -= quantity;
             incoming.executed += quantity;
@@ -218,11 +206,6 @@ impl Naive {
         if left >= live.leaves {
             return;
         }
-        if self.halted.contains(&live.symbol) {
-            let refused = CancelReject { timestamp_ns, user_ref_num: live.number };
-            self.said.push((account, Outbound::CancelReject(refused)));
-            return;
-        }
         self.live[at].leaves = left;
         self.live.retain(|live| live.leaves > 0);
         self.say_canceled(timestamp_ns, &live, live.leaves - left, b'U');
@@ -232,12 +215,6 @@ impl Naive {
         let Some(at) = self.find(account, replace.original_user_ref_num) else { return Handled::NotConsumed };
         if self.find(account, replace.user_ref_num).is_some() {
             return Handled::NotConsumed;
-        }
-        let (user_ref_num, client_order_id) = (replace.user_ref_num, replace.client_order_id);
-        if self.halted.contains(&self.live[at].symbol) {
-            let answer = Rejected { timestamp_ns, user_ref_num, reason: 0x0007, client_order_id };
-            self.said.push((account, Outbound::Rejected(answer)));
-            return Handled::Consumed;
         }
         let old = self.live.remove(at);
         let is_valid = is_valid(replace.quantity, replace.price)
@@ -251,7 +228,7 @@ impl Naive {
         let answer = Replaced {
             timestamp_ns,
             original_user_ref_num: old.number,
-            user_ref_num,
+            user_ref_num: replace.user_ref_num,
             side: old.side,
             quantity: leaves,
             symbol: old.symbol,
@@ -263,11 +240,11 @@ impl Naive {
             intermarket_sweep: replace.intermarket_sweep,
             cross_type: old.cross_type,
             order_state: b'L',
-            client_order_id,
+            client_order_id: replace.client_order_id,
         };
         self.reference += 1;
         self.said.push((account, Outbound::Replaced(answer)));
-        let incoming = Live { number: user_ref_num, price: replace.price, leaves, ..old };
+        let incoming = Live { number: replace.user_ref_num, price: replace.price, leaves, ..old };
         self.arrive(timestamp_ns, incoming, replace.time_in_force);
         Handled::Consumed
     }
@@ -276,7 +253,7 @@ impl Naive {
         let Some(at) = self.find(account, modify.user_ref_num) else { return };
         let live = self.live[at].clone();
         let stays = (modify.side == b'B') == live.buys() && b"BSTE".contains(&modify.side);
-        if !stays || modify.quantity == 0 || self.halted.contains(&live.symbol) {
+        if !stays || modify.quantity == 0 {
             return;
         }
         let left = modify.quantity.saturating_sub(live.executed).min(live.leaves);

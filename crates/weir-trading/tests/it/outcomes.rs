@@ -1,6 +1,6 @@
 //! What the specification says about single orders, one sentence at a time.
 
-use weir_trading::{Handled, MatchingConfig, MatchingVenue, SelfMatch, Venue};
+use weir_trading::{Handled, MatchingConfig, MatchingVenue, Venue};
 
 use crate::support::{
     DAM, HUNDRED, IMMEDIATE, Sink, WEIR, buy, cancel, enter, handled, modify, order, replace, sell, told,
@@ -136,19 +136,6 @@ fn a_replacement_with_invalid_details_cancels_the_original() {
 }
 
 #[test]
-fn a_replacement_of_an_order_that_cannot_be_cancelled_is_rejected_and_the_original_stays() {
-    let mut venue = venue();
-    told(&mut venue, 0, buy(1, 100, HUNDRED));
-    assert!(venue.set_halted(WEIR, true));
-    let answer = handled(&mut venue, 0, replace(1, 2, 50, HUNDRED));
-    assert_eq!(answer, (Handled::Consumed, vec!["0 J 2 0x0007".to_owned()]));
-    assert_eq!(told(&mut venue, 0, cancel(1, 0)), ["0 I 1"]);
-    assert_eq!(told(&mut venue, 0, buy(3, 1, HUNDRED)), ["0 J 3 0x0007"]);
-    venue.set_halted(WEIR, false);
-    assert_eq!(told(&mut venue, 0, cancel(1, 0)), ["0 C 1 -100 U"]);
-}
-
-#[test]
 fn the_quantity_of_a_replacement_counts_what_is_executed_already() {
     let mut venue = venue();
     told(&mut venue, 0, sell(1, 500, HUNDRED));
@@ -216,21 +203,6 @@ fn a_modification_changes_the_kind_of_sell_and_lowers_the_quantity() {
     assert_eq!(told(&mut venue, 0, modify(1, b'E', 500)), ["0 M 1 E 80"], "never more");
     assert_eq!(told(&mut venue, 0, modify(1, b'B', 50)), NOTHING, "a sell stays one");
     assert_eq!(told(&mut venue, 0, modify(2, b'S', 50)), NOTHING);
-}
-
-#[test]
-fn an_account_may_be_kept_from_trading_with_itself() {
-    let mut venue = MatchingVenue::new(&MatchingConfig {
-        self_match: SelfMatch::CancelResting,
-        accounts_max: 2,
-        ..Default::default()
-    });
-    told(&mut venue, 0, sell(1, 10, HUNDRED));
-    told(&mut venue, 1, sell(1, 10, HUNDRED));
-    assert_eq!(
-        told(&mut venue, 0, buy(2, 10, HUNDRED)),
-        ["0 A 2 B 10 @ 1000000", "0 C 1 -10 Q", "1 E 1 10 @ 1000000 A #1", "0 E 2 10 @ 1000000 R #1"]
-    );
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Seeded choices, and messages of every kind: right ones, wrong ones, and ones about orders of long ago.
 
 use weir_proto::ouch::{Inbound, Symbol};
+use weir_stats::random::splitmix;
 
 use crate::support::{DAM, DAY, HUNDRED, IMMEDIATE, WEIR, cancel, enter, modify, order, replace};
 
-/// SplitMix64.
+/// Choices that a seed decides.
 pub struct Random(u64);
 
 impl Random {
@@ -13,10 +14,7 @@ impl Random {
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ mixed >> 31
+        splitmix(&mut self.0)
     }
 
     pub fn below(&mut self, bound: u64) -> u64 {

@@ -49,7 +49,6 @@ fn the_port_rate_refuses_the_101st_and_gives_back_with_time() {
     let refused = state.check(SECOND, ONE, &buy(101, 1, HUNDRED));
     assert_eq!(refused, Err(reject_reason::RISK_PORT_MESSAGE_RATE));
     assert_eq!(state.check(SECOND, TWO, &buy(1, 1, HUNDRED)), Ok(()), "another port");
-    assert_eq!(state.port_usage(SECOND, ONE), 1.0);
     assert_eq!(passed(&mut state, SECOND + SECOND / 2, 102, 100), 50);
     assert_eq!(passed(&mut state, 60 * SECOND, 300, 1_000), 100, "never more than the burst");
 }
@@ -440,4 +439,50 @@ fn orders_beyond_those_that_can_be_followed_are_refused_while_a_limit_needs_them
     assert_eq!(passed(&mut state, 0, 1, 3), 2);
     state.set_limits(RiskLimits { shares_max: Some(1_000), ..Default::default() });
     assert_eq!(passed(&mut state, 0, 10, 3), 3, "shares need no memory");
+}
+
+/// Orders are followed before anything is limited.
+fn following(orders_max: usize) -> RiskState {
+    let config = RiskConfig { accounts_max: 4, orders_max, follows_orders: true, ..Default::default() };
+    RiskState::new(config, Arc::new(References::new(16)))
+}
+
+#[test]
+fn a_limit_counts_what_was_open_and_executed_before_it_was_set() {
+    let mut state = following(16);
+    assert_eq!(passed(&mut state, 0, 1, 3), 3, "1, 2 and 3 shares");
+    state.follow(ONE, &executed(2, 2));
+    state.follow(ONE, &executed(9, 4));
+    assert_eq!(state.exposure(ONE) / HUNDRED, 10);
+    state.set_limits(RiskLimits { exposure_max: Some(20 * HUNDRED), ..Default::default() });
+    assert_eq!(state.check(0, ONE, &buy(10, 10, HUNDRED)), Ok(()));
+    assert_eq!(state.check(0, ONE, &buy(11, 1, HUNDRED)), Err(reject_reason::RISK_AGGREGATE_EXPOSURE));
+    assert_eq!(state.check(0, ONE, &replace(3, 12, 3, HUNDRED)), Ok(()), "no dearer");
+    state.set_limits(RiskLimits { restricted: vec![WEIR], ..Default::default() });
+    assert_eq!(state.check(0, ONE, &replace(1, 13, 1, HUNDRED)), Err(reject_reason::RISK_RESTRICTED_STOCK));
+    assert_eq!(state.check(0, ONE, &replace(77, 14, 1, HUNDRED)), Ok(()), "there is no such order");
+}
+
+#[test]
+fn what_was_not_followed_is_not_replaced_where_a_limit_would_have_to_know_it() {
+    let restricted = RiskLimits { restricted: vec![DAM], ..Default::default() };
+    let refused = Err(reject_reason::PROCESSING_ERROR);
+    let mut late = state(RiskLimits::default());
+    assert_eq!(late.check(0, ONE, &buy(1, 1, HUNDRED)), Ok(()));
+    late.set_limits(restricted.clone());
+    assert_eq!(late.check(0, ONE, &replace(1, 2, 1, HUNDRED)), refused, "it may be anything");
+    assert_eq!(late.check(0, ONE, &cancel(1, 0)), Ok(()));
+    assert_eq!(late.check(0, ONE, &buy(3, 1, HUNDRED)), Ok(()));
+    assert_eq!(late.check(0, ONE, &replace(3, 4, 1, HUNDRED)), Ok(()));
+    late.set_limits(RiskLimits { shares_max: Some(5), ..Default::default() });
+    assert_eq!(late.check(0, ONE, &replace(1, 5, 1, HUNDRED)), Ok(()), "shares need no memory");
+    let mut full = following(1);
+    assert_eq!(passed(&mut full, 0, 1, 2), 2, "without a limit nothing is refused");
+    assert_eq!(full.exposure(ONE) / HUNDRED, 3, "and it counts for good");
+    full.set_limits(restricted);
+    assert_eq!(full.check(0, ONE, &replace(2, 3, 1, HUNDRED)), refused);
+    let mut given = state(RiskLimits { exposure_max: Some(u64::MAX), ..Default::default() });
+    assert_eq!(given.check(0, ONE, &replace(1, 2, 1, HUNDRED)), Ok(()));
+    given.note_unfollowed();
+    assert_eq!(given.check(0, ONE, &replace(1, 2, 1, HUNDRED)), refused);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_proto::ouch::{Inbound, Outbound};
+use weir_proto::ouch::{Executed, Inbound, Outbound};
 use weir_trading::{AccountId, Full, MatchingConfig, MatchingVenue, Origin, Translation, Venue, WhenFull};
 
 use crate::{
@@ -232,4 +232,25 @@ fn a_replacement_has_its_original_until_one_of_them_is_over() {
     );
     translation.finish(1);
     assert_eq!(translation.original_of(2), None);
+}
+
+#[test]
+fn an_order_whose_acceptance_is_missing_has_the_shares_that_are_assumed() {
+    let mut translation = Translation::new(1, 10);
+    for number in 1..=2 {
+        translation.assign(origin(0, number)).expect("there is room");
+    }
+    let executed = |user_ref_num, quantity| {
+        let (timestamp_ns, price, liquidity, match_number) = (1, HUNDRED, b'A', 1);
+        Outbound::Executed(Executed { timestamp_ns, user_ref_num, quantity, price, liquidity, match_number })
+    };
+    translation.settle(&executed(1, 100));
+    assert!(translation.origin_of(1).is_some(), "how much is left is not known");
+    translation.assume(2, 100);
+    translation.assume(7, 100);
+    translation.settle(&executed(2, 60));
+    assert_eq!(translation.shares_of(2), Some(40));
+    translation.assume(2, 100);
+    translation.settle(&executed(2, 40));
+    assert_eq!((translation.origin_of(2), translation.len()), (None, 1));
 }

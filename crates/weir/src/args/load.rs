@@ -111,6 +111,9 @@ pub(crate) struct LoadShared {
     /// Print the report as one line of JSON and no progress
     #[arg(long)]
     pub(crate) json: bool,
+    /// Language of progress and report: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
 }
 
 #[cfg(test)]

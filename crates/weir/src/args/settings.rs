@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use clap::{Arg, ArgMatches, Command};
 
 /// Flags that say nothing about what is measured, and the one that is nobody's business.
-const LEFT_OUT: [&str; 3] = ["help", "json", "password"];
+const LEFT_OUT: [&str; 4] = ["help", "json", "lang", "password"];
 
 /// Header fields whose values open doors.
 const SECRET_FIELDS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];

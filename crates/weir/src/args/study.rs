@@ -42,7 +42,8 @@ pub(crate) struct Study {
     /// --only-arms
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
     pub(crate) arm: Vec<String>,
-    /// io_uring as these older kernels would let it run, an arm each: 5.19,6.1 (features masked on this kernel)
+    /// io_uring as these older kernels would let it run, an arm each: 5.19,6.1 (features masked on this kernel); epoll
+    /// too where they had less for it
     #[arg(long, value_delimiter = ',', value_name = "VERSIONS", conflicts_with = "resume")]
     pub(crate) kernels: Vec<String>,
     /// Only the arms given with --arm; the first is the baseline

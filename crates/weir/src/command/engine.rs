@@ -151,6 +151,16 @@ mod tests {
     }
 
     #[test]
+    fn every_option_of_the_engine_is_in_the_guide_and_nothing_else() {
+        let guide = include_str!("../../../../docs/guide/io-models.md");
+        let (_, section) = guide.split_once("\n## Options of Weir's drivers\n").expect("it is there");
+        let (section, _) = section.split_once("\n## ").expect("another one follows");
+        let names = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let known: Vec<&str> = Config::OPTIONS.iter().map(|(name, _, _)| *name).collect();
+        assert_eq!(names.collect::<Vec<_>>(), known);
+    }
+
+    #[test]
     fn a_kernel_that_would_mask_nothing_is_refused_with_one_that_would() {
         for (driver, version, newest) in [("uring", "6.15", "6.15"), ("epoll", "5.19", "5.11")] {
             let error = config(driver, &[format!("as-on-kernel={version}")]).unwrap_err().to_string();

@@ -7,10 +7,12 @@ use weir_engine::{Driver, DriverChoice};
 use weir_evidence::edge::{BESIDE_MAX, Beside};
 use weir_load::{LoadError, LoadSpec, Phase, Progress, Protocol};
 use weir_record::load::LoadReport;
+use weir_report::{Language, columns as width, pad_end, told};
 
 use super::{
     engine,
-    load_text::{self, columns, failures, scaled},
+    load_text::{self, Unit, columns, failures, scaled},
+    report,
 };
 use crate::{
     args::{Arrivals, LoadShared, MaxErrors, Settings},
@@ -31,8 +33,8 @@ pub(crate) trait LoadCommand {
     fn spec(&self) -> Result<LoadSpec>;
 
     /// What comes back and is counted.
-    fn unit(&self) -> &'static str {
-        "messages"
+    fn unit(&self) -> Unit {
+        Unit::Message
     }
 
     /// An impossible value of a specification, told with the flag that gave it.
@@ -46,8 +48,8 @@ pub(crate) trait LoadCommand {
     }
 
     /// The report as people read it.
-    fn table(&self, report: &LoadReport, columns: usize) -> String {
-        load_text::table(report, columns)
+    fn table(&self, report: &LoadReport, columns: usize, language: Language) -> String {
+        load_text::table(report, columns, language)
     }
 }
 
@@ -56,14 +58,15 @@ pub(crate) type Sink = Box<dyn FnOnce(&LoadReport) -> Result<()>>;
 
 pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
     let shared = load.shared();
+    let language = report::language(shared.lang.as_deref())?;
     let mut spec = load.spec()?;
     check(&mut spec, shared)?;
     let sink = load.open()?;
-    let (report, ending) = carry_out(&spec, load, settings)?;
+    let (report, ending) = carry_out(&spec, load, settings, language)?;
     let text = if shared.json {
         serde_json::to_string(&report)?
     } else {
-        load.table(&report, columns(output::width_columns()))
+        load.table(&report, columns(output::width_columns()), language)
     };
     output::print(&text)?;
     let exit = conclude(&report, ending, shared.max_errors, load.unit());
@@ -82,11 +85,16 @@ enum Ending {
 
 /// Runs a load until its end or a signal, showing its progress unless the output is for a program. The report has what
 /// the command line asked.
-fn carry_out(spec: &LoadSpec, load: &dyn LoadCommand, settings: &Settings) -> Result<(LoadReport, Ending)> {
+fn carry_out(
+    spec: &LoadSpec,
+    load: &dyn LoadCommand,
+    settings: &Settings,
+    language: Language,
+) -> Result<(LoadReport, Ending)> {
     let stop = signals::stop_flag()?;
     let mut show = |progress: Progress| {
         if !load.shared().json {
-            output::tell(&line(&progress, load.unit()));
+            output::tell(&line(&progress, load.unit(), language));
         }
     };
     let report = weir_load::run(spec, &mut show, &stop).map_err(|error| match error {
@@ -99,7 +107,7 @@ fn carry_out(spec: &LoadSpec, load: &dyn LoadCommand, settings: &Settings) -> Re
 }
 
 /// Chooses the exit code of a run that was reported, and says why when it is none of success.
-fn conclude(report: &LoadReport, ending: Ending, max_errors: Option<MaxErrors>, unit: &str) -> Exit {
+fn conclude(report: &LoadReport, ending: Ending, max_errors: Option<MaxErrors>, unit: Unit) -> Exit {
     if ending == Ending::Interrupted {
         return Exit::Interrupted;
     }
@@ -108,8 +116,10 @@ fn conclude(report: &LoadReport, ending: Ending, max_errors: Option<MaxErrors>, 
     exit
 }
 
-/// Why a run did not succeed: a threshold that was set, and otherwise that nothing came back right.
-fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: &str) -> Option<(Exit, String)> {
+/// Why a run did not succeed: a threshold that was set, and otherwise that nothing came back right. In English as every
+/// error is.
+fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: Unit) -> Option<(Exit, String)> {
+    let unit = unit.plural(Language::English);
     let errors = report.failures.errors();
     let percent = 100.0 * report.error_share;
     let is_exceeded = |limit: &MaxErrors| match limit {
@@ -131,7 +141,7 @@ fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: &str) -> 
         Exit::RuntimeError,
         format!(
             "none of the {unit} measured came back right; failures: {}{}",
-            failures(report),
+            failures(report, Language::English),
             first.unwrap_or_default()
         ),
     ))
@@ -222,25 +232,38 @@ pub(crate) fn check(spec: &mut LoadSpec, shared: &LoadShared) -> Result<()> {
 /// Descriptors that select(2) can name (`FD_SETSIZE`).
 const SELECT_DESCRIPTORS: u64 = 1024;
 
-fn line(progress: &Progress, unit: &str) -> String {
-    let phase = match progress.phase {
-        Phase::Connecting => "connecting",
-        Phase::WarmingUp => "warming up",
-        Phase::Measuring => "measuring ",
-    };
+fn line(progress: &Progress, unit: Unit, language: Language) -> String {
+    let phases = [
+        language.choose(["connecting", "연결 중", "建立连接"]),
+        language.choose(["warming up", "준비 구간", "预热"]),
+        language.choose(["measuring", "측정 중", "测量"]),
+    ];
+    let columns = phases.map(width).into_iter().max().unwrap_or(0);
+    let phase = pad_end(
+        match progress.phase {
+            Phase::Connecting => phases[0],
+            Phase::WarmingUp => phases[1],
+            Phase::Measuring => phases[2],
+        },
+        columns,
+    );
     let percentiles = progress
         .second
         .map(|second| format!("  p50 {} p99 {}", scaled(second.p50_ns as f64), scaled(second.p99_ns as f64)));
-    let failure = progress.failure_last.as_ref().map(|failure| format!("  last failure: {failure}"));
-    format!(
-        "{phase} {:>5.1}/{:.1} s  {:>10.0} {unit}/s  {} in flight  {} errors{}{}",
-        progress.elapsed.as_secs_f64(),
-        progress.planned.as_secs_f64(),
-        progress.messages_per_second,
-        progress.in_flight,
-        progress.errors,
-        percentiles.unwrap_or_default(),
-        failure.unwrap_or_default(),
+    let percentiles = percentiles.unwrap_or_default();
+    let failure = progress.failure_last.as_ref().map(|failure| {
+        told!(language, "  last failure: {failure}", "  마지막 실패: {failure}", "  最近一次失败：{failure}")
+    });
+    let failure = failure.unwrap_or_default();
+    let (elapsed, planned) = (progress.elapsed.as_secs_f64(), progress.planned.as_secs_f64());
+    let (each_second, rate) = (progress.messages_per_second, unit.rate(language));
+    let (in_flight, errors) = (progress.in_flight, progress.errors);
+    told!(
+        language,
+        "{phase} {elapsed:>5.1}/{planned:.1} s  {each_second:>10.0} {rate}  {in_flight} in flight  {errors} \
+         errors{percentiles}{failure}",
+        "{phase} {elapsed:>5.1}/{planned:.1}초  {each_second:>10.0} {rate}  처리 중 {in_flight}건  오류 {errors}건{percentiles}{failure}",
+        "{phase} {elapsed:>5.1}/{planned:.1} 秒  {each_second:>10.0} {rate}  在途 {in_flight}  错误 {errors}{percentiles}{failure}",
     )
 }
 
@@ -264,13 +287,13 @@ mod tests {
 
     #[test]
     fn a_run_in_which_nothing_came_back_right_did_not_succeed() {
-        assert_eq!(objection(&report(1, 9), None, "responses"), None);
-        let (exit, reason) = objection(&report(0, 9), None, "responses").expect("nothing was right");
+        assert_eq!(objection(&report(1, 9), None, Unit::Response), None);
+        let (exit, reason) = objection(&report(0, 9), None, Unit::Response).expect("nothing was right");
         assert_eq!(exit, Exit::RuntimeError);
         assert!(reason.contains("9 wrong status; the first failure: status 500"), "{reason}");
-        let silent = objection(&report(0, 0), None, "messages").expect("nothing was right");
+        let silent = objection(&report(0, 0), None, Unit::Message).expect("nothing was right");
         assert!(silent.1.ends_with("failures: none"), "{}", silent.1);
-        let tolerant = objection(&report(0, 9), Some(MaxErrors::Percent(100.0)), "responses");
+        let tolerant = objection(&report(0, 9), Some(MaxErrors::Percent(100.0)), Unit::Response);
         assert_eq!(tolerant.map(|(exit, _)| exit), Some(Exit::RuntimeError));
     }
 
@@ -284,12 +307,12 @@ mod tests {
             (MaxErrors::Percent(1.0), 2, false),
             (MaxErrors::Count(5), 100, false),
         ] {
-            let outcome = objection(&report(100 - errors, errors), Some(limit), "responses");
+            let outcome = objection(&report(100 - errors, errors), Some(limit), Unit::Response);
             assert_eq!(outcome.as_ref().map(|(exit, _)| *exit), (!is_met).then_some(Exit::Threshold));
             if let Some((_, reason)) = outcome {
                 assert!(reason.starts_with(&format!("--max-errors {limit}: {errors} of 100")), "{reason}");
             }
         }
-        assert_eq!(conclude(&report(0, 9), Ending::Interrupted, None, "responses"), Exit::Interrupted);
+        assert_eq!(conclude(&report(0, 9), Ending::Interrupted, None, Unit::Response), Exit::Interrupted);
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod storage;
 pub(crate) mod study;
 mod study_baseline;
 mod study_compare;
+mod study_display;
 mod study_launcher;
 pub(crate) mod study_plan;
 mod study_power;

@@ -23,7 +23,10 @@ use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
 use weir_report::Language;
 use weir_sys::child;
 
-use super::{engine, report::language};
+use super::{
+    engine,
+    report::{language, tell_page},
+};
 use crate::{
     args::Observe,
     exit::{Exit, UsageError},
@@ -221,7 +224,7 @@ fn show(arguments: &Observe, observation: &Observation, language: Language) -> R
     if let Some(path) = &arguments.html {
         let page = weir_report::observation::html(observation, language);
         output::write_whole_or(path, &page, "choose another file with --html")?;
-        output::tell(&format!("report: {}", path.display()));
+        tell_page(path, language);
     }
     printed
 }
@@ -243,6 +246,6 @@ pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> 
     };
     output::write_whole(&page, &weir_report::observation::html(&observation, language))?;
     print(&observation, language)?;
-    output::tell(&format!("report: {}", page.display()));
+    tell_page(&page, language);
     Ok(Exit::Ok)
 }

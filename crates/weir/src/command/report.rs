@@ -7,7 +7,7 @@ use weir_evidence::recorded;
 use weir_judge::bound;
 use weir_lab::stored;
 use weir_record::{guidance::ObservedProcess, study::StudyResult, trial::TrialRecord};
-use weir_report::Language;
+use weir_report::{Language, told};
 
 use super::observe;
 use crate::{
@@ -103,6 +103,12 @@ pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
     Ok(stored::read(folder)?)
 }
 
+/// Says where a page was written.
+pub(crate) fn tell_page(page: &Path, language: Language) {
+    let page = page.display();
+    output::tell(&told!(language, "report: {page}", "보고서: {page}", "报告：{page}"));
+}
+
 /// Writes the pages into `folder` and the table to standard output.
 pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)
@@ -116,6 +122,6 @@ pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> 
         output::write_whole(&folder.join("guidance.html"), &page)?;
     }
     output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
-    output::tell(&format!("report: {}", folder.join("report.html").display()));
+    tell_page(&folder.join("report.html"), language);
     Ok(())
 }

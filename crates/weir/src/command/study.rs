@@ -1,14 +1,11 @@
 //! `weir study`: plan, run, observe, judge, report.
 
 use std::{
-    io::IsTerminal,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
-use weir_judge::judge::RunningEstimate;
 use weir_lab::{
     exit::ExitCode,
     file, outline,
@@ -17,15 +14,16 @@ use weir_lab::{
     run_folder,
 };
 use weir_record::{
-    finding::Finding,
     goal::{Answer, Outcome},
     machine::{Fingerprint, differences},
     spec::StudySpec,
 };
+use weir_report::{Language, told};
 use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 
 use super::{
     report, study_baseline, study_compare,
+    study_display::Display,
     study_launcher::StudyLauncher,
     study_plan, study_power,
     study_storage::{self, Ready},
@@ -42,13 +40,13 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     }
     let language = report::language(arguments.lang.as_deref())?;
     if arguments.print || arguments.dry_run {
-        return show(arguments);
+        return show(arguments, language);
     }
     let observed = arguments.observed.as_deref().map(report::observed).transpose()?;
     let interrupt = signals::stop_flag()?;
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
-    let mut display = Display::new(arguments.quiet);
+    let mut display = Display::new(arguments.quiet, language);
     // Where the kernel refuses, the supervisors alone see to it.
     let _ = orphans::adopt();
     let mut progress = |event: &Event| {
@@ -66,19 +64,14 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         }
         let processes = ProcessLauncher::new(program, &spec, Deadlines::default());
         let here = Fingerprint { programs: processes.programs(&spec), ..fingerprint };
-        for it in differences(&began, &here) {
-            output::tell(&format!(
-                "changed since the study began: {}, {} then, {} now",
-                it.name, it.one, it.other
-            ));
-        }
+        tell_changes(&began, &here, language);
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &spec)?;
         let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         run::resume(folder, &here, callbacks).map(|outcome| (folder.clone(), outcome))
     } else {
         let mut study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
         check_thresholds(arguments, &study.spec)?;
-        announce(arguments, &study)?;
+        announce(arguments, &study, language)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
         if study_storage::prepare_what_can_be(&mut study.spec, &folder, &interrupt)? == Ready::Interrupted {
             return Ok(Exit::Interrupted);
@@ -99,30 +92,57 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if outcome.ended != Ended::Interrupted || outcome.progress.blocks_done > 0 {
         report::write(&outcome.result, language, &folder)?;
     }
-    if let Some(way_on) = outcome.way_on(&folder) {
+    if let Some(way_on) = outcome.way_on(&folder, language) {
         output::tell(&way_on);
     }
     let code = ExitCode::of_session(outcome.ended, &outcome.result);
-    Ok(Exit::Study(after_thresholds(&outcome.result.answers, arguments.inconclusive_passes, code)))
+    let is_tolerant = arguments.inconclusive_passes;
+    Ok(Exit::Study(after_thresholds(&outcome.result.answers, is_tolerant, code, language)))
+}
+
+/// Says what of the machine is no longer as it was when the study began.
+fn tell_changes(began: &Fingerprint, here: &Fingerprint, language: Language) {
+    for it in differences(began, here) {
+        let (name, then, now) = (it.name, it.one, it.other);
+        output::tell(&told!(
+            language,
+            "changed since the study began: {name}, {then} then, {now} now",
+            "연구를 시작한 뒤 바뀐 것: {name}, 그때 {then}, 지금 {now}",
+            "研究开始后有变化：{name}，当时 {then}，现在 {now}",
+        ));
+    }
 }
 
 /// Tries what is compared with, and says what is asked and what can be expected.
-fn announce(arguments: &Study, study: &NewStudy) -> Result<()> {
+fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<()> {
     if arguments.baseline.is_some() {
         study_baseline::check(&study.spec)?;
     }
     let StudySpec { name, title, seed, .. } = &study.spec;
-    output::tell(&format!("study {name}: {} (seed {seed})", title.en));
+    let title = weir_report::told(title, language);
+    output::tell(&told!(
+        language,
+        "study {name}: {title} (seed {seed})",
+        "연구 {name}: {title} (시드 {seed})",
+        "研究 {name}：{title}（随机种子 {seed}）",
+    ));
     let takes_ns = outline::study_ns(&study.spec).min(study.spec.time_cap_ns);
-    output::tell(&format!("it takes about {}", outline::shown_ns(takes_ns)));
+    let length = outline::shown_ns(takes_ns, language);
+    output::tell(&told!(language, "it takes about {length}", "약 {length} 걸립니다", "约需 {length}"));
     // A dry run says that nothing is known; a run has better things to say.
     if let Some(earlier) = arguments.earlier.as_deref() {
-        for line in study_power::lines(&study.spec, &study.fingerprint, Some(earlier))? {
+        for line in study_power::lines(&study.spec, &study.fingerprint, Some(earlier), language)? {
             output::tell(&line);
         }
     }
     if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
-        output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
+        let driver = &orders.exchange_driver;
+        output::tell(&told!(
+            language,
+            "the exchange of every trial runs on {driver}",
+            "모든 시행의 거래소 드라이버: {driver}",
+            "每次试验的交易所均使用 {driver}",
+        ));
     }
     Ok(())
 }
@@ -137,21 +157,31 @@ fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageErro
 }
 
 /// Says how many thresholds hold, and lets those pass of which nothing is known where that was asked for.
-pub(super) fn after_thresholds(answers: &[Answer], inconclusive_passes: bool, code: ExitCode) -> ExitCode {
+pub(super) fn after_thresholds(
+    answers: &[Answer],
+    inconclusive_passes: bool,
+    code: ExitCode,
+    language: Language,
+) -> ExitCode {
     let of = |outcome| {
         let thresholds = answers.iter().filter(|answer| answer.asked.is_threshold);
         thresholds.filter(|answer| answer.outcome == Some(outcome)).count()
     };
     let (met, missed, open) = (of(Outcome::Met), of(Outcome::Missed), of(Outcome::Open));
     if met + missed + open > 0 {
-        output::tell(&format!("thresholds: {met} met, {missed} missed, {open} open"));
+        output::tell(&told!(
+            language,
+            "thresholds: {met} met, {missed} missed, {open} open",
+            "임계값: 달성 {met}건, 미달성 {missed}건, 미정 {open}건",
+            "阈值：达成 {met} 项，未达成 {missed} 项，未定 {open} 项",
+        ));
     }
     let passes = inconclusive_passes && code == ExitCode::Inconclusive;
     if passes { ExitCode::Decided } else { code }
 }
 
 /// Prints the file of a study, or what it comes to here, and runs nothing.
-fn show(arguments: &Study) -> Result<Exit> {
+fn show(arguments: &Study, language: Language) -> Result<Exit> {
     let written = study_plan::written(arguments)?;
     if arguments.print {
         output::print(&written.text)?;
@@ -159,9 +189,10 @@ fn show(arguments: &Study) -> Result<Exit> {
     }
     let study = written.study(arguments, weir_evidence::fingerprint::fingerprint())?;
     check_thresholds(arguments, &study.spec)?;
-    let expected = study_power::lines(&study.spec, &study.fingerprint, arguments.earlier.as_deref())?;
+    let earlier = arguments.earlier.as_deref();
+    let expected = study_power::lines(&study.spec, &study.fingerprint, earlier, language)?;
     let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
-    output::print(&format!("{}{}\n", outline::text(&study, told), expected.join("\n")))?;
+    output::print(&format!("{}{}\n", outline::text(&study, language), expected.join("\n")))?;
     Ok(Exit::Ok)
 }
 
@@ -207,122 +238,4 @@ pub(super) const RESULTS: &str = "weir-results";
 fn default_folder(name: &str) -> PathBuf {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     PathBuf::from(RESULTS).join(run_folder::name(name, since.as_secs()))
-}
-
-/// Progress on standard error: a bar on a terminal, a line for each block elsewhere, and one for each tenth of the
-/// study. It draws only when something happens, never during a measured window.
-struct Display {
-    bar: Option<ProgressBar>,
-    /// What was found so far; the bar then says this, and no longer what runs.
-    estimate: Option<String>,
-    /// Tenths of the study that were told.
-    tenths: u32,
-    quiet: bool,
-    began: std::time::Instant,
-}
-
-impl Display {
-    fn new(quiet: bool) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new(0);
-            let style = ProgressStyle::with_template(BAR);
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
-        });
-        Self { bar, estimate: None, tenths: 0, quiet, began: std::time::Instant::now() }
-    }
-
-    fn line(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(text),
-            None if !self.quiet => output::tell(&format!("{:>5} s  {text}", self.began.elapsed().as_secs())),
-            None => {}
-        }
-    }
-
-    fn show(&mut self, event: &Event) {
-        match event {
-            Event::Started { blocks_done, blocks, left_ns } => {
-                self.tenths = tenths(*blocks_done, *blocks);
-                if let Some(bar) = &self.bar {
-                    bar.set_length((*blocks).into());
-                    bar.set_position((*blocks_done).into());
-                    bar.set_prefix(left(*left_ns));
-                }
-                self.line(&format!("{blocks_done} of {blocks} blocks are done{}", left(*left_ns)));
-            }
-            Event::TrialStarted { cell_id, arm, .. } => {
-                if let Some(bar) = self.bar.as_ref().filter(|_| self.estimate.is_none()) {
-                    bar.set_message(format!("{cell_id}: {arm}"));
-                }
-            }
-            Event::SoFar { estimate } => {
-                let told = estimated(estimate);
-                if let Some(bar) = &self.bar {
-                    bar.set_message(told.clone());
-                }
-                self.estimate = Some(told);
-            }
-            Event::TrialFinished { .. } => {}
-            Event::BlockStored { cell_id, block, attempt, blocks_done, blocks, left_ns } => {
-                if let Some(bar) = &self.bar {
-                    bar.set_position((*blocks_done).into());
-                    bar.set_prefix(left(*left_ns));
-                } else {
-                    let again =
-                        if *attempt > 0 { format!(", attempt {}", attempt + 1) } else { String::new() };
-                    self.line(&format!("{blocks_done}/{blocks} blocks: {cell_id} block {block}{again}"));
-                    self.tenth(tenths(*blocks_done, *blocks), *left_ns);
-                }
-            }
-            Event::RateFixed { cell_id, rate_per_second } => {
-                self.line(&format!("{cell_id}: the rate is {rate_per_second:.0} a second"));
-            }
-            Event::WaitingForNear { blocks } => {
-                self.line(&format!("{blocks} blocks wait for the machine's near state"));
-            }
-            Event::ArmMissing { arm } => {
-                self.line(&format!("arm {} is missing: {}", arm.name, told(&arm.reason)))
-            }
-        }
-    }
-
-    /// Where no bar says it: how far the study is, each time a tenth more of it is done.
-    fn tenth(&mut self, tenths: u32, left_ns: u64) {
-        if tenths > self.tenths {
-            self.tenths = tenths;
-            let estimate = self.estimate.as_ref().map_or_else(String::new, |told| format!("; {told}"));
-            self.line(&format!("{}0 % of the blocks are done{}{estimate}", tenths, left(left_ns)));
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-/// What the bar of a terminal has.
-const BAR: &str = "{elapsed_precise} [{bar:16}] {pos}/{len}{prefix}  {wide_msg}";
-
-/// Behind how many blocks are done.
-fn left(left_ns: u64) -> String {
-    if left_ns == 0 { String::new() } else { format!(", about {} left", outline::shown_ns(left_ns)) }
-}
-
-fn tenths(blocks_done: u32, blocks: u32) -> u32 {
-    u32::try_from(10 * u64::from(blocks_done) / u64::from(blocks.max(1))).unwrap_or(10)
-}
-
-/// `uring/epoll 0.81 [0.79, 0.83] near provisional`.
-fn estimated(estimate: &RunningEstimate) -> String {
-    let RunningEstimate { arm, baseline, ratio, interval: (low, high), is_far, .. } = estimate;
-    let state = is_far.map_or("", |is_far| if is_far { " far" } else { " near" });
-    format!("{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}]{state} provisional")
-}
-
-/// What a command line says, in its language.
-fn told(finding: &Finding) -> String {
-    weir_report::finding(finding, weir_report::Language::English)
 }

@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &StudyCompare) -> Result<Exit> {
     };
     output::print(&text)?;
     let code = ExitCode::of_pair(&pair);
-    Ok(Exit::Study(study::after_thresholds(&pair.answers, arguments.inconclusive_passes, code)))
+    let is_tolerant = arguments.inconclusive_passes;
+    Ok(Exit::Study(study::after_thresholds(&pair.answers, is_tolerant, code, language)))
 }
 
 fn read(folder: &Path) -> Result<StoredRun> {

@@ -84,6 +84,7 @@ fn older_kernels_are_arms_of_a_study_and_one_that_cannot_run_is_missing_by_name(
     let missing = missing.split("\n\n").next().unwrap_or_default();
     assert!(missing.contains("uring-as-on-5.7: ") && missing.contains("5.11"), "{missing}");
     assert!(!missing.contains("5.19"), "{missing}");
+    assert!(plan.stdout.contains("epoll-as-on-5.7") && !missing.contains("epoll"), "{}", plan.stdout);
     let same = weir(&["study", "tps", "--kernels", "6.15", "--dry-run"]);
     expect_refusal(&same, 2, &["uring-as-on-6.15", "after 6.15", "name an older kernel"]);
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use weir_stats::random::Random;
 use weir_store::Store;
 
 use super::harness::{PATIENCE, Running, TWO_ARMS, WEIR, folder, shown, study_file, study_head, until, weir};
@@ -62,22 +63,9 @@ fn expect_none(mark: &str) {
     }
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
-
 /// One round: a session is started, something is killed, and the session ends. Gives what happened.
 fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
-    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, mark));
+    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, mark).env("LC_ALL", "C"));
     // The study, the time it takes, the blocks done, and one of its own.
     let lines = random.below(5);
     for _ in 0..lines {
@@ -123,7 +111,7 @@ fn whatever_is_killed_leaves_no_process_and_a_study_that_goes_on() {
     let kills = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { KILLS_SLOW } else { KILLS };
     let seed = std::env::var("WEIR_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     println!("seed {seed} (WEIR_SEED takes another), {kills} kills");
-    let mut random = Random(seed);
+    let mut random = Random::seeded(seed);
     let folder = folder("chaos");
     let (file, out) = study_file(&folder, &(study_head(900, "1h") + TWO_ARMS + FORKING_ARM));
     let mut blocks = 0;
@@ -156,7 +144,7 @@ fn a_killed_supervisor_leaves_its_server_to_the_laboratory() {
         let mark = format!("{}-supervisor-{signal:?}", std::process::id());
         let out = out.with_extension(format!("{signal:?}"));
         let words = ["study", &file, "--out", shown(&out)];
-        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark).env("LC_ALL", "C"));
         let mut target = None;
         until("the shell's child", || {
             let all = marked(&mark);
@@ -187,7 +175,7 @@ fn a_study_that_is_interrupted_under_strace_leaves_no_tracer_and_goes_on() {
         let mark = format!("{}-strace-{signal:?}", std::process::id());
         let out = out.with_extension(format!("{signal:?}"));
         let words = ["study", &file, "--out", shown(&out)];
-        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark).env("LC_ALL", "C"));
         until("a tracer", || marked(&mark).iter().any(|found| found.command.starts_with("strace ")));
         study.signal(signal);
         assert_eq!(study.wait(PATIENCE), if signal == Signal::KILL { -9 } else { 130 });
@@ -205,7 +193,7 @@ fn finish(folder: &Path) {
     let out = folder.join("finished");
     let mark = format!("{}-finish", std::process::id());
     let words = ["study", &file, "--out", shown(&out)];
-    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark).env("LC_ALL", "C"));
     for _ in 0..4 {
         study.next_error_line().expect("it shows progress");
     }

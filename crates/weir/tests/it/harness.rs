@@ -20,7 +20,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
 };
-use weir_record::engine::ServerStats;
+use weir_record::{engine::ServerStats, study::StudyResult};
 
 /// The program under test.
 pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
@@ -346,6 +346,17 @@ pub fn study_file(folder: &Path, text: &str) -> (String, PathBuf) {
     let file = folder.join("tiny.toml");
     fs::write(&file, text).expect("a file can be written");
     (file.display().to_string(), folder.join("out"))
+}
+
+/// Runs a study in a folder of its own, and gives what it said and the judged result.
+pub fn judged(name: &str, text: &str) -> (Said, StudyResult) {
+    let folder = folder(name);
+    let (file, out) = study_file(&folder, text);
+    let said = weir(&["study", &file, "--out", shown(&out)]);
+    assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
+    let data: serde_json::Value =
+        serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
+    (said, serde_json::from_value(data["result"].clone()).expect("the judged result"))
 }
 
 /// Path as text, for command lines.

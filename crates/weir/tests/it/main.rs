@@ -39,6 +39,7 @@ mod storage_failures;
 mod storage_simulate;
 mod study_baseline;
 mod study_compare;
+mod study_defects;
 mod study_evidence;
 mod study_files;
 mod study_gateway;

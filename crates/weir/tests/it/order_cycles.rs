@@ -14,10 +14,11 @@ use std::{fs, time::Instant};
 
 use rustix::process::Signal;
 use weir_servers::orders::demo_accounts;
+use weir_stats::random::splitmix;
 
 use super::{
     harness::{Folder, folder, shown, socket_folder, until, weir},
-    order_kill::{Node, drivers, journal, random},
+    order_kill::{Node, drivers, journal},
 };
 use journals::{Exchanges, check_gateway};
 use trader::{SYMBOLS, Trader};
@@ -144,7 +145,7 @@ impl World {
     fn trade(&mut self) {
         let Self { traders, gateway, state, .. } = self;
         for trader in &mut *traders {
-            let orders = random(state) % ORDERS_MAX;
+            let orders = splitmix(state) % ORDERS_MAX;
             trader.work(&gateway.address, orders as usize, state);
         }
         traders.iter_mut().for_each(|trader| trader.fill(state));
@@ -188,7 +189,7 @@ impl World {
 
     /// The gateway does not start where it would not reach an open order, and says so; as it was before, it does.
     fn move_symbol(&mut self) {
-        let number = random(&mut self.state) as usize % SYMBOLS.len();
+        let number = splitmix(&mut self.state) as usize % SYMBOLS.len();
         self.traders[0].rest(&self.gateway.address, SYMBOLS[number]);
         self.gateway.end(Signal::KILL);
         let mut venues = [0, 1];
@@ -238,7 +239,7 @@ fn nothing_is_lost_and_nothing_is_executed_twice_whatever_comes_over_gateway_and
         if left.is_empty() {
             left.extend(ACTS);
         }
-        let act = left.swap_remove(random(&mut world.state) as usize % left.len());
+        let act = left.swap_remove(splitmix(&mut world.state) as usize % left.len());
         println!("cycle {cycle}: {act:?}");
         world.cycle = cycle;
         world.trade();

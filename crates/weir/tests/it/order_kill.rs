@@ -14,6 +14,7 @@ use weir_proto::{
     ouch::{Appendage, ClientOrderId, Enter, Inbound, Outbound},
     soup::{Deframer, LoginRequest, Name, SEQUENCED, UNSEQUENCED, encode_frame},
 };
+use weir_stats::random::splitmix;
 
 use super::harness::{Folder, PATIENCE, Running, folder, shown};
 
@@ -282,15 +283,6 @@ impl Client {
     }
 }
 
-/// SplitMix64.
-pub fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
-
 /// Every message of an account's stream up to its marker; the ids of the orders that were accepted.
 fn accepted_by_exchange(address: &str, name: &str) -> Vec<String> {
     let deadline = Instant::now() + PATIENCE;
@@ -366,15 +358,15 @@ fn kill_again_and_again(route: &str) {
     let began = Instant::now();
     for cycle in 0..cycles {
         for client in &mut clients {
-            client.work(&gateway.address, random(&mut state) as usize % 200);
+            client.work(&gateway.address, splitmix(&mut state) as usize % 200);
         }
         for client in &mut clients {
             client.be_there(&gateway.address);
             client.fill();
         }
         let driver = drivers[cycle % drivers.len()];
-        let signal = if random(&mut state).is_multiple_of(3) { Signal::TERM } else { Signal::KILL };
-        let node = if random(&mut state).is_multiple_of(2) { &mut gateway } else { &mut exchange };
+        let signal = if splitmix(&mut state).is_multiple_of(3) { Signal::TERM } else { Signal::KILL };
+        let node = if splitmix(&mut state).is_multiple_of(2) { &mut gateway } else { &mut exchange };
         node.end(signal);
         node.start_again(driver);
     }

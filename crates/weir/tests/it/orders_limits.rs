@@ -16,7 +16,7 @@ use std::{
 
 use rustix::process::Signal;
 use weir_proto::{
-    ouch::{Accepted, Inbound, Outbound},
+    ouch::{Accepted, Inbound, Outbound, codes::order_state},
     soup::{Deframer, LoginAccepted, LoginRequest, SEQUENCED, SERVER_HEARTBEAT, UNSEQUENCED, encode_frame},
 };
 use weir_record::engine::ServerStats;
@@ -236,20 +236,8 @@ fn say(message: &Outbound, out: &mut Vec<u8>) {
 /// An order that was taken and is over.
 fn accepted(enter: &weir_proto::ouch::Enter) -> Outbound {
     Outbound::Accepted(Accepted {
-        timestamp_ns: 1,
-        user_ref_num: enter.user_ref_num,
-        side: enter.side,
-        quantity: enter.quantity,
-        symbol: enter.symbol,
-        price: enter.price,
-        time_in_force: enter.time_in_force,
-        display: enter.display,
-        order_reference: enter.user_ref_num.into(),
-        capacity: enter.capacity,
-        intermarket_sweep: enter.intermarket_sweep,
-        cross_type: enter.cross_type,
-        order_state: b'D',
-        client_order_id: enter.client_order_id,
+        order_state: order_state::DEAD,
+        ..Accepted::of(enter, 1, enter.user_ref_num.into())
     })
 }
 

@@ -4,10 +4,9 @@ use weir_record::{
     account::{CpuDifference, CpuPart},
     evidence::ArmEvidence,
     observation::Rung,
-    study::StudyResult,
 };
 
-use super::harness::{folder, shown, study_file, weir};
+use super::harness::judged;
 
 const STUDY: &str = r#"name = "planted"
 slice = "5ms"
@@ -46,16 +45,6 @@ driver = "epoll"
 arguments = ["--plant", "split-write"]
 "#;
 
-fn result() -> StudyResult {
-    let folder = folder("study-evidence");
-    let (file, out) = study_file(&folder, STUDY);
-    let said = weir(&["study", &file, "--out", shown(&out)]);
-    assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
-    let data: serde_json::Value =
-        serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
-    serde_json::from_value(data["result"].clone()).expect("the judged result")
-}
-
 fn count(arm: &ArmEvidence, call: &str) -> f64 {
     arm.calls.iter().find(|it| it.name == call).map_or(0.0, |it| it.count)
 }
@@ -68,7 +57,7 @@ fn difference(found: &CpuDifference, call: &str) -> f64 {
 /// Times are not looked at beyond their sign: this is no machine to measure on.
 #[test]
 fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_place() {
-    let result = result();
+    let (_, result) = judged("study-evidence", STUDY);
     let [plain, _, getppid, wake, split] = &result.evidence[..] else { panic!("{:?}", result.evidence) };
     if plain.rung < Rung::Programs {
         println!("skipped: the kernel takes no programs of this user, so nobody counts its calls");
@@ -81,6 +70,11 @@ fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_p
         assert!((found - planted).abs() < 1e-9, "{} {call}: {found}", arm.arm);
     }
     assert_eq!([count(plain, "getppid"), count(plain, "write")], [0.0; 2]);
+    // And nothing else: what an arm does not waste it does as often as the first one.
+    for arm in [getppid, wake] {
+        assert!((count(arm, "sendto") - 1.0).abs() < 1e-9, "{}: {:?}", arm.arm, arm.calls);
+    }
+    assert_eq!([count(wake, "getppid"), count(split, "getppid"), count(split, "write")], [0.0; 3]);
     for arm in &result.evidence {
         let account = arm.account.as_ref().expect("each round has both slices");
         assert_eq!(account.rounds, 2, "pairs of a round are one value");

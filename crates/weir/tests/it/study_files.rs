@@ -1,6 +1,13 @@
 //! Studies that cannot run as they are written: named before anything runs, or as a missing arm, in bounded time.
 
-use std::{fs, time::Instant};
+use std::{
+    fs::{self, OpenOptions},
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    thread,
+    time::Instant,
+};
 
 use weir_record::{finding::Finding, trial::TrialRecord};
 use weir_store::Store;
@@ -195,7 +202,7 @@ fn an_arm_that_fails_with_many_workers_is_compared_with_few() {
 }
 
 #[test]
-fn an_arm_that_never_answers_takes_bounded_time() {
+fn an_arm_that_never_listens_takes_bounded_time() {
     let folder = folder("study-mute");
     // A length of time that no other process sleeps for.
     let sleeper = format!("sleep {}", 100_000 + std::process::id());
@@ -217,6 +224,68 @@ fn an_arm_that_never_answers_takes_bounded_time() {
         command.replace('\0', " ").contains(&sleeper)
     });
     assert_eq!(left.count(), 0, "{sleeper} is left");
+}
+
+/// Servers in this process, for commands of a study that tell through a pipe what they are and where they listen. Their
+/// threads end with the test process.
+fn silent_servers(folder: &Path) -> PathBuf {
+    let path = folder.join("servers");
+    assert_eq!(shell(&format!("mkfifo '{}'", path.display())).code, Some(0));
+    // A reader that could also write never sees the end of it.
+    let pipe = OpenOptions::new().read(true).write(true).open(&path).expect("a pipe");
+    thread::spawn(move || {
+        let mut deaf = Vec::new();
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let (how, port) = line.split_once(' ').expect("two words");
+            let port: u16 = port.parse().expect("a number");
+            let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
+            match how {
+                "deaf" => deaf.push(listener),
+                "mute" => drop(thread::spawn(move || listener.incoming().collect::<Vec<_>>())),
+                _ => drop(thread::spawn(move || listener.incoming().for_each(drop))),
+            }
+        }
+    });
+    path
+}
+
+#[test]
+fn arms_that_never_answer_are_named_and_given_up_and_the_others_are_compared() {
+    let folder = folder("study-silent");
+    let pipe = silent_servers(&folder);
+    let silent = ["deaf", "mute", "closes"];
+    let arms = silent.map(|how| {
+        let script = format!("echo {how} {{port}} > '{}'; exec sleep 1000", pipe.display());
+        format!("[[arm]]\nname = \"{how}\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\n")
+    });
+    for (turns, said_of_them) in [
+        ("rounds = 8", "answered 0 of 8 messages"),
+        ("alternate = false\nblocks = 8", "no response was completed in the window"),
+    ] {
+        let http = "protocol = \"http\"\nconnect_timeout = \"500ms\"\nresponse_timeout = \"500ms\"\n";
+        let head = study_head(8, "90s").replacen("rounds = 8", &format!("{http}{turns}"), 1);
+        let (file, out) = study_file(&folder, &(head + TWO_ARMS + &arms.concat()));
+        let said = weir(&["study", &file, "--out", shown(&out)]);
+        assert_eq!(said.code, Some(13), "{}", said.stderr);
+        let store = Store::open_read_only(&out).expect("a store");
+        let trials: Vec<TrialRecord> =
+            store.blocks().expect("blocks").into_iter().flat_map(|block| block.trials).collect();
+        let of = |arm: &str| trials.iter().filter(|trial| trial.arm == arm).count();
+        assert_eq!(silent.map(of), [2, 2, 2], "{turns}");
+        assert!(of("poll") >= 8, "{turns}: the others go on");
+        let data: serde_json::Value =
+            serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
+        let result: weir_record::study::StudyResult =
+            serde_json::from_value(data["result"].clone()).expect("the judged result");
+        for arm in silent {
+            let missing = result.missing_arms.iter().find(|gone| gone.name == arm);
+            let reason = &missing.unwrap_or_else(|| panic!("{arm}: {:?}", result.missing_arms)).reason;
+            let Finding::NeverServed { trials: 2, said } = reason else { panic!("{arm}: {reason:?}") };
+            assert!(said.contains(said_of_them), "{arm}: {said}");
+        }
+        assert!(result.comparisons.iter().any(|comparison| comparison.arm == "poll"), "{turns}");
+        fs::remove_dir_all(&out).expect("it is there");
+    }
 }
 
 #[test]

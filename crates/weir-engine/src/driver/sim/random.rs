@@ -1,6 +1,7 @@
 //! The simulator's only source of chance: a small seeded generator, so that a seed is a whole run.
 //!
 //! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Not for secrets.
+//! `weir-stats` has it too: an engine that others use should not bring statistics with it for ten lines.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use io_uring::opcode;
 use rustix::io::Errno;
 
-use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, SocketKind, Uring, ring::Completion};
+use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, SocketKind, Target, Uring, ring::Completion};
 use crate::{
     clock::monotonic,
     driver::{
@@ -34,14 +34,14 @@ impl Uring {
         }
         socket.arm = Arm::Armed(0);
         socket.operations += 1;
-        let descriptor = socket.fd();
+        let Target { fd, flags } = socket.target;
         let entry = if self.accept_multishot && self.accepts_in_bursts {
-            opcode::AcceptMulti::new(descriptor).flags(libc::SOCK_CLOEXEC).build()
+            opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build()
         } else {
-            let accept = opcode::Accept::new(descriptor, std::ptr::null_mut(), std::ptr::null_mut());
+            let accept = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut());
             accept.flags(libc::SOCK_CLOEXEC).build()
         };
-        self.push(entry.user_data(Kind::Accept.token(id)));
+        self.push(entry.flags(flags).user_data(Kind::Accept.token(id)));
     }
 
     pub(super) fn on_accept(&mut self, id: SlotId, completion: Completion) {
@@ -110,8 +110,9 @@ impl Uring {
         }
         socket.arm = Arm::Polling;
         socket.operations += 1;
-        let entry = opcode::PollAdd::new(socket.fd(), libc::POLLIN as u32).build();
-        self.push(entry.user_data(Kind::Readable.token(id)));
+        let Target { fd, flags } = socket.target;
+        let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32).build();
+        self.push(entry.flags(flags).user_data(Kind::Readable.token(id)));
     }
 
     pub(super) fn on_connect(&mut self, id: SlotId, result: i32) {

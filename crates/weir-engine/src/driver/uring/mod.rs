@@ -54,13 +54,17 @@ mod moving;
 mod receive;
 mod ring;
 mod send;
+mod table;
 #[cfg(test)]
 mod tests;
+mod token;
 
 use buffers::Buffers;
 use files::Submitted;
 use message::Unsent;
 use ring::{Completion, Ring};
+use table::{FileTable, Target};
+use token::Kind;
 
 /// `IORING_RECVSEND_POLL_FIRST`: wait for data before a buffer is chosen.
 const POLL_FIRST: u16 = 1;
@@ -81,70 +85,6 @@ const JOIN_BYTES_MAX: usize = 4096;
 const SEND_RETRY: Duration = Duration::from_millis(10);
 /// How long teardown waits for cancelled operations.
 const TEARDOWN: Duration = Duration::from_secs(2);
-
-/// What a completion belongs to; the upper eight bits of its token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// With the buffer size it was armed with.
-    Receive(u8),
-    /// Data is there for a receive that takes its buffer only then.
-    Readable,
-    Send,
-    Accept,
-    Connect,
-    Cancel,
-    Wake,
-    /// A socket has room for more of a file.
-    Room,
-    /// An operation on a file.
-    File,
-    /// A file is closed.
-    CloseFile,
-    /// A message to another ring.
-    Message,
-    /// A message from another ring: it has done its work by arriving.
-    Woken,
-}
-
-impl Kind {
-    fn token(self, id: SlotId) -> u64 {
-        let kind: u64 = match self {
-            Kind::Receive(class) => 0x10 | u64::from(class),
-            Kind::Send => 1,
-            Kind::Accept => 2,
-            Kind::Connect => 3,
-            Kind::Cancel => 4,
-            Kind::Wake => 5,
-            Kind::Readable => 6,
-            Kind::Room => 7,
-            Kind::File => 8,
-            Kind::CloseFile => 9,
-            Kind::Message => 10,
-            Kind::Woken => 11,
-        };
-        kind << 56 | u64::from(id.generation) << 32 | u64::from(id.index)
-    }
-
-    #[inline]
-    fn split(token: u64) -> (Option<Kind>, SlotId) {
-        let kind = match (token >> 56) as u8 {
-            1 => Some(Kind::Send),
-            2 => Some(Kind::Accept),
-            3 => Some(Kind::Connect),
-            4 => Some(Kind::Cancel),
-            5 => Some(Kind::Wake),
-            6 => Some(Kind::Readable),
-            7 => Some(Kind::Room),
-            8 => Some(Kind::File),
-            9 => Some(Kind::CloseFile),
-            10 => Some(Kind::Message),
-            11 => Some(Kind::Woken),
-            class @ 0x10..=0x1f => Some(Kind::Receive(class & 0xf)),
-            _ => None,
-        };
-        (kind, SlotId { index: token as u32, generation: (token >> 32) as u32 & 0xff_ffff })
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arm {
@@ -174,6 +114,8 @@ struct Message {
 
 struct Socket {
     descriptor: OwnedFd,
+    /// How submissions name it.
+    target: Target,
     kind: SocketKind,
     /// Submissions without a final completion.
     operations: u8,
@@ -219,6 +161,7 @@ struct Socket {
 impl Socket {
     fn new(descriptor: OwnedFd, kind: SocketKind) -> Self {
         Self {
+            target: Target::descriptor(&descriptor),
             descriptor,
             kind,
             operations: 0,
@@ -287,10 +230,6 @@ impl Socket {
             waker.wake();
         }
     }
-
-    fn fd(&self) -> Fd {
-        Fd(self.descriptor.as_raw_fd())
-    }
 }
 
 /// The driver.
@@ -299,6 +238,7 @@ pub(crate) struct Uring {
     parts: DriverParts,
     buffers: Buffers,
     sockets: Slab<Socket>,
+    table: FileTable,
     files: Operations<Submitted>,
     /// Files that the ring has been told to close.
     files_closing: usize,
@@ -367,6 +307,8 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
         (granted.registered_ring, "registered-ring"),
         (granted.skip_success, "completions-skipped-on-success"),
         (granted.no_iowait, "no-iowait"),
+        (!config.uring.minimum_wait.is_zero(), "minimum-wait"),
+        (config.uring.fixed_files, "fixed-files"),
     ];
     let names: Vec<&str> = list.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
     Ok(if names.is_empty() { vec!["basic-ring"] } else { names })
@@ -375,7 +317,8 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
 impl Uring {
     pub(crate) fn new(parts: DriverParts) -> io::Result<Self> {
         let masked = parts.config.masked;
-        let ring = Ring::new(&parts.config.uring, masked)?;
+        let mut ring = Ring::new(&parts.config.uring, masked)?;
+        let table = FileTable::new(&parts.config, &mut ring)?;
         let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool));
         // Buffer rings and multishot accept came with 5.19, multishot receive and the single issuer with 6.0.
         let provided = !masked.hides(KernelFeature::BufferRing) && buffers.provide(0, &ring).is_ok();
@@ -388,6 +331,7 @@ impl Uring {
             ring,
             buffers,
             sockets: Slab::new(parts.config.limits.sockets_max),
+            table,
             files: Operations::new(parts.config.limits.file_operations_max),
             files_closing: 0,
             doorbells: Vec::new(),
@@ -435,10 +379,23 @@ impl Uring {
     fn insert(&mut self, descriptor: OwnedFd, kind: SocketKind) -> io::Result<SlotId> {
         let limit = self.parts.config.limits.sockets_max;
         let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| error::too_many(limit))?;
+        if self.table.has_place(id.index)
+            && let Some(socket) = self.sockets.get_mut(id)
+        {
+            socket.target = self.table.place(id.index, &socket.descriptor, &self.ring, &self.parts.counters);
+        }
         if kind == SocketKind::Stream {
             self.parts.counters.connections_open.increment();
         }
         Ok(id)
+    }
+
+    /// Takes a socket out that has nothing in flight.
+    fn remove(&mut self, id: SlotId) -> Option<Socket> {
+        let socket = self.sockets.remove(id)?;
+        debug_assert_eq!(socket.operations, 0, "a socket is given up after its last operation");
+        self.table.clear(id.index, socket.target, &self.ring, &self.parts.counters);
+        Some(socket)
     }
 
     fn cancel(&mut self, kind: Kind, id: SlotId) {
@@ -501,7 +458,7 @@ impl DriverOps for Uring {
                 "operations are in flight on this stream",
             ));
         }
-        let removed = self.sockets.remove(id).ok_or_else(error::gone)?;
+        let removed = self.remove(id).ok_or_else(error::gone)?;
         if removed.kind == SocketKind::Stream {
             self.parts.counters.connections_open.decrement();
         }
@@ -536,14 +493,13 @@ impl DriverOps for Uring {
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
         let descriptor = socket::for_connect(address, &self.parts.counters)?;
         let name = Box::new(address.to_socket_address()?);
-        let entry =
-            opcode::Connect::new(Fd(descriptor.as_raw_fd()), name.as_ptr().cast(), name.len()).build();
         let id = self.insert(descriptor, SocketKind::Connecting)?;
-        if let Some(socket) = self.sockets.get_mut(id) {
-            socket.address = Some(name);
-            socket.operations += 1;
-        }
-        self.push(entry.user_data(Kind::Connect.token(id)));
+        let socket = self.sockets.get_mut(id).ok_or_else(error::gone)?;
+        let Target { fd, flags } = socket.target;
+        let entry = opcode::Connect::new(fd, name.as_ptr().cast(), name.len()).build();
+        socket.address = Some(name);
+        socket.operations += 1;
+        self.push(entry.flags(flags).user_data(Kind::Connect.token(id)));
         Ok(id)
     }
 

@@ -27,7 +27,7 @@ impl Uring {
             self.stop_receive(id);
             return Poll::Pending;
         }
-        let Some(mut removed) = self.sockets.remove(id) else { return Poll::Ready(Err(error::gone())) };
+        let Some(mut removed) = self.remove(id) else { return Poll::Ready(Err(error::gone())) };
         self.parts.counters.connections_open.decrement();
         let mut received = Vec::new();
         while let Some(lease) = removed.inbound.pop_front() {

@@ -4,7 +4,8 @@ use io_uring::{opcode, squeue::Flags};
 use rustix::io::Errno;
 
 use super::{
-    Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, SocketKind, Uring, ring::Completion,
+    Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, SocketKind, Target, Uring,
+    ring::Completion,
 };
 use crate::{pool::CLASS_BYTES, slab::SlotId};
 
@@ -44,11 +45,12 @@ impl Uring {
             (false, true) => 0,
             (false, false) => POLL_FIRST,
         };
-        let receive = opcode::Recv::new(socket.fd(), std::ptr::null_mut(), 0);
-        let entry = receive.ioprio(priority).buf_group(class.into()).build().flags(Flags::BUFFER_SELECT);
+        let Target { fd, flags } = socket.target;
+        let receive = opcode::Recv::new(fd, std::ptr::null_mut(), 0);
+        let entry = receive.ioprio(priority).buf_group(class.into()).build();
         socket.arm = Arm::Armed(class);
         socket.operations += 1;
-        self.push(entry.user_data(Kind::Receive(class).token(id)));
+        self.push(entry.flags(Flags::BUFFER_SELECT | flags).user_data(Kind::Receive(class).token(id)));
     }
 
     /// Where the kernel cannot pick a buffer when data is there (before 5.19), the wait for data comes first: idle
@@ -56,10 +58,11 @@ impl Uring {
     fn poll_first(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let events = libc::POLLIN | libc::POLLRDHUP;
-        let entry = opcode::PollAdd::new(socket.fd(), events as u32).build();
+        let Target { fd, flags } = socket.target;
+        let entry = opcode::PollAdd::new(fd, events as u32).build();
         socket.arm = Arm::Polling;
         socket.operations += 1;
-        self.push(entry.user_data(Kind::Readable.token(id)));
+        self.push(entry.flags(flags).user_data(Kind::Readable.token(id)));
     }
 
     /// A receive into a buffer of its own, of data that is there.
@@ -72,8 +75,9 @@ impl Uring {
             self.starved_receivers.push_back(id);
             return;
         };
-        let receive = opcode::Recv::new(socket.fd(), buffer.as_ptr(), buffer.capacity());
-        let entry = receive.flags(libc::MSG_DONTWAIT).build();
+        let Target { fd, flags } = socket.target;
+        let receive = opcode::Recv::new(fd, buffer.as_ptr(), buffer.capacity());
+        let entry = receive.flags(libc::MSG_DONTWAIT).build().flags(flags);
         socket.own_buffer = Some(buffer);
         socket.arm = Arm::Armed(class);
         socket.operations += 1;

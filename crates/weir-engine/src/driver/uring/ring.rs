@@ -13,14 +13,18 @@ use std::{
 use io_uring::{IoUring, Probe, opcode, squeue::Entry};
 use weir_engine_types::kernel::KernelFeature;
 use weir_sys::ring::{
-    ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_NO_IOWAIT, ENTER_REGISTERED_RING, enter, register_ring,
+    ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_NO_IOWAIT, ENTER_REGISTERED_RING, EnterWait, enter, register_ring,
     unregister_ring,
 };
 
 use crate::{
     config::{KernelMask, UringOptions},
     counters::Counters,
+    driver::error,
 };
+
+/// Stands for no limit of a wait that has a minimum: the kernel gives up at the minimum where there is no limit.
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// One completion, copied out of the ring.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +54,7 @@ pub(super) struct Ring {
     descriptor: i32,
     flags: u32,
     submit_each: bool,
+    minimum_wait: Duration,
     masked: KernelMask,
     pub(super) granted: Granted,
 }
@@ -157,6 +162,11 @@ impl Ring {
         {
             return Err(io::ErrorKind::Unsupported.into());
         }
+        let can_wait_longer =
+            parameters.is_feature_min_timeout() && !masked.hides(KernelFeature::MinimumWait);
+        if !options.minimum_wait.is_zero() && !can_wait_longer {
+            return Err(error::missing(KernelFeature::MinimumWait, "IORING_FEAT_MIN_TIMEOUT"));
+        }
         let mut granted = Granted {
             single_issuer: rung.single_issuer,
             defer_taskrun: rung.defer_taskrun && rung.single_issuer,
@@ -179,8 +189,16 @@ impl Ring {
             descriptor = index;
             flags |= ENTER_REGISTERED_RING;
         }
-        let submit_each = options.submit_each;
-        Ok(Self { ring, backlog: VecDeque::new(), descriptor, flags, submit_each, masked, granted })
+        Ok(Self {
+            ring,
+            backlog: VecDeque::new(),
+            descriptor,
+            flags,
+            submit_each: options.submit_each,
+            minimum_wait: options.minimum_wait,
+            masked,
+            granted,
+        })
     }
 
     /// A descriptor by which other rings can send messages to this one.
@@ -212,7 +230,7 @@ impl Ring {
         }
         if self.submit_each {
             // The failure shows again at the next turn's enter, which reports it.
-            let _ = self.enter(0, None, 0, counters);
+            let _ = self.enter(EnterWait::default(), 0, counters);
         }
     }
 
@@ -230,7 +248,7 @@ impl Ring {
         }
     }
 
-    /// Submits, waits for one completion if asked to, and runs deferred work. Enters the kernel only if needed.
+    /// Submits, waits for a completion if asked to, and runs deferred work. Enters the kernel only if needed.
     pub(super) fn turn(&mut self, wait: Option<Option<Duration>>, counters: &Counters) -> io::Result<()> {
         self.move_backlog();
         let (to_submit, must_run) = {
@@ -246,26 +264,34 @@ impl Ring {
             return Ok(());
         }
         let outcome = match sleep {
-            Some(limit) => self.enter(1, limit, ENTER_GETEVENTS | ENTER_EXT_ARG, counters),
-            None => self.enter(0, None, ENTER_GETEVENTS, counters),
+            Some(limit) => {
+                let wait = self.sleep(limit, counters.connections_open.get());
+                self.enter(wait, ENTER_GETEVENTS | ENTER_EXT_ARG, counters)
+            }
+            None => self.enter(EnterWait::default(), ENTER_GETEVENTS, counters),
         };
         self.move_backlog();
         outcome
     }
 
-    fn enter(
-        &mut self,
-        minimum: u32,
-        limit: Option<Duration>,
-        flags: u32,
-        counters: &Counters,
-    ) -> io::Result<()> {
+    /// A sleep: until the first completion; with a minimum wait until each connection may have brought one, or until
+    /// the minimum is over and there is one. A limit that comes earlier ends it.
+    fn sleep(&self, limit: Option<Duration>, connections: u64) -> EnterWait {
+        if self.minimum_wait.is_zero() || connections < 2 {
+            return EnterWait { completions: 1, limit, minimum: Duration::ZERO };
+        }
+        let completions = connections.min(self.ring.params().cq_entries().into()) as u32;
+        let limit = limit.unwrap_or(LONG);
+        let minimum = if self.minimum_wait < limit { self.minimum_wait } else { Duration::ZERO };
+        EnterWait { completions, limit: Some(limit), minimum }
+    }
+
+    fn enter(&mut self, wait: EnterWait, flags: u32, counters: &Counters) -> io::Result<()> {
         let to_submit = self.ring.submission().len() as u32;
         counters.enters.increment();
         let flags = flags | self.flags;
         // SAFETY: every entry in the queue was vouched for when it was pushed (invariant 1).
-        let outcome =
-            counters.clock.call(|| unsafe { enter(self.descriptor, to_submit, minimum, flags, limit) });
+        let outcome = counters.clock.call(|| unsafe { enter(self.descriptor, to_submit, flags, wait) });
         match outcome.map_err(|error| (error.raw_os_error(), error)) {
             // A signal, the time limit, a completion queue to empty first, or no memory for requests right now:
             // the next turn goes on.

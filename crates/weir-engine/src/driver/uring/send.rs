@@ -19,7 +19,7 @@ use std::{
 use io_uring::{opcode, squeue::Flags};
 use rustix::{io::Errno, net::SendFlags};
 
-use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Uring};
+use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Target, Uring};
 use crate::{
     clock::monotonic,
     counters::Counters,
@@ -69,13 +69,13 @@ impl Uring {
         let is_tried = tries_first && !socket.stalled;
         let tried = if is_tried { libc::MSG_DONTWAIT } else { 0 };
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | tried;
-        let descriptor = socket.fd();
+        let Target { fd, flags: named } = socket.target;
         let entry = match socket.send.queue.front() {
             None => return self.after_send(id),
             Some(Front::File(_)) => return self.submit_file(id),
             Some(Front::Bytes(bytes)) if !socket.send.queue.is_scattered() => {
                 socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
-                opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
+                opcode::Send::new(fd, bytes.as_ptr(), socket.sending).flags(flags).build()
             }
             Some(Front::Bytes(_)) if !socket.stalled && socket.send.queue.leads_to_file(SLICES_MAX) => {
                 return self.submit_file(id);
@@ -84,12 +84,12 @@ impl Uring {
                 let gathered = gather(&socket.send.queue, &mut socket.message);
                 socket.sending = gathered.bytes;
                 let flags = flags | gathered.flags;
-                opcode::SendMsg::new(descriptor, gathered.header).flags(flags as u32).build()
+                opcode::SendMsg::new(fd, gathered.header).flags(flags as u32).build()
             }
         };
         socket.tried = is_tried;
         socket.operations += 1;
-        let entry = entry.user_data(Kind::Send.token(id));
+        let entry = entry.flags(named).user_data(Kind::Send.token(id));
         if socket.tried {
             let more = socket.send.queue.len() > socket.sending as usize;
             self.follow_up |=
@@ -203,8 +203,9 @@ impl Uring {
         socket.sending = 1;
         socket.awaits_room = true;
         socket.operations += 1;
-        let entry = opcode::PollAdd::new(socket.fd(), libc::POLLOUT as u32).build();
-        self.push(entry.user_data(Kind::Room.token(id)));
+        let Target { fd, flags } = socket.target;
+        let entry = opcode::PollAdd::new(fd, libc::POLLOUT as u32).build();
+        self.push(entry.flags(flags).user_data(Kind::Room.token(id)));
     }
 
     pub(super) fn on_room(&mut self, id: SlotId, result: i32) {

@@ -170,6 +170,134 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     assert_eq!(driver.deadline(), None, "nobody waits any more");
 }
 
+/// Two connections that wait for data on a driver with this minimum wait; `None` where the kernel has none.
+fn two_with_minimum_wait(minimum: Duration) -> Option<(Uring, [(SlotId, UnixStream); 2])> {
+    let mut config = Config::with_driver(Driver::Uring);
+    config.uring.minimum_wait = minimum;
+    let mut driver = driver_with(&config, &Arc::default())?;
+    let connections = [connect(&mut driver), connect(&mut driver)];
+    for (id, _) in &connections {
+        assert!(driver.poll_receive(*id, Waker::noop()).is_pending());
+    }
+    Some((driver, connections))
+}
+
+fn has_received(driver: &Uring, id: SlotId) -> bool {
+    driver.sockets.get(id).expect("it is open").inbound_bytes > 0
+}
+
+#[test]
+fn a_minimum_wait_is_over_when_its_time_is_or_everybody_has_something() {
+    const SHORT: Duration = Duration::from_millis(30);
+    const LONG: Duration = Duration::from_secs(60);
+    let Some((mut driver, [(first, mut peer), (_, _other)])) = two_with_minimum_wait(SHORT) else { return };
+    let start = monotonic();
+    peer.write_all(b"x").expect("it fits");
+    driver.turn(Wait::Forever).expect("the ring can be entered");
+    assert!(monotonic().since(start) >= SHORT, "the other one may have something too");
+    assert!(has_received(&driver, first));
+
+    let Some((mut driver, mut connections)) = two_with_minimum_wait(LONG) else { return };
+    let start = monotonic();
+    for (_, peer) in &mut connections {
+        peer.write_all(b"x").expect("it fits");
+    }
+    driver.turn(Wait::Forever).expect("the ring can be entered");
+    assert!(monotonic().since(start) < LONG && connections.iter().all(|(id, _)| has_received(&driver, *id)));
+}
+
+#[test]
+fn a_minimum_wait_ends_with_the_deadline_and_is_none_for_a_single_connection() {
+    const LONG: Duration = Duration::from_secs(60);
+    let Some((mut driver, [(first, mut peer), (second, _other)])) = two_with_minimum_wait(LONG) else {
+        return;
+    };
+    let start = monotonic();
+    driver.turn(Wait::Until(start + Duration::from_millis(5))).expect("the ring can be entered");
+    driver.close(second);
+    let is_closed = (0..TURNS).any(|_| {
+        look(&mut driver);
+        driver.sockets() == 1
+    });
+    assert!(is_closed);
+    peer.write_all(b"x").expect("it fits");
+    driver.turn(Wait::Forever).expect("the ring can be entered");
+    assert!(has_received(&driver, first));
+    assert!(monotonic().since(start) < LONG);
+}
+
+/// A driver whose sockets are in a table of files; `None` where the kernel has none that serves.
+fn driver_with_table() -> Option<Uring> {
+    let mut config = Config::with_driver(Driver::Uring);
+    config.uring.fixed_files = true;
+    driver_with(&config, &Arc::default())
+}
+
+fn is_in_table(driver: &Uring, id: SlotId) -> bool {
+    driver.sockets.get(id).expect("it is open").target.is_place()
+}
+
+/// Whether the peer finds the end of the stream within some turns.
+fn sees_end(driver: &mut Uring, peer: &mut UnixStream) -> bool {
+    (0..TURNS).any(|_| {
+        look(driver);
+        matches!(peer.read(&mut [0; 8]), Ok(0))
+    })
+}
+
+#[test]
+fn a_socket_leaves_the_table_of_files_before_it_is_closed() {
+    let Some(mut driver) = driver_with_table() else { return };
+    let (idle, _idle_peer) = connect(&mut driver);
+    assert!(driver.poll_receive(idle, Waker::noop()).is_pending());
+    look(&mut driver);
+    for round in 0..3 {
+        let (id, mut peer) = connect(&mut driver);
+        assert!(is_in_table(&driver, id));
+        send(&mut driver, id, b"through the table");
+        driver.flush();
+        look(&mut driver);
+        assert_eq!(read_all(&mut peer), b"through the table");
+        driver.close(id);
+        assert!(sees_end(&mut driver, &mut peer), "round {round}: the receive of another one holds it open");
+    }
+}
+
+#[test]
+fn a_socket_that_leaves_the_driver_leaves_the_table_of_files() {
+    let Some(mut driver) = driver_with_table() else { return };
+    let (id, mut peer) = connect(&mut driver);
+    drop(driver.detach(id).expect("nothing is in flight"));
+    assert!(sees_end(&mut driver, &mut peer));
+    let (id, mut peer) = connect(&mut driver);
+    assert!(driver.poll_receive(id, Waker::noop()).is_pending());
+    let moved = (0..TURNS).find_map(|_| {
+        look(&mut driver);
+        match driver.poll_detach(id, Waker::noop()) {
+            Poll::Ready(moved) => Some(moved.expect("nothing has failed")),
+            Poll::Pending => None,
+        }
+    });
+    drop(moved.expect("its receive ends"));
+    assert!(sees_end(&mut driver, &mut peer));
+}
+
+#[test]
+fn a_socket_beyond_the_end_of_the_table_is_named_by_its_descriptor() {
+    let Some(mut driver) = driver_with_table() else { return };
+    driver.table.places = 1;
+    let mut connections = [connect(&mut driver), connect(&mut driver)];
+    assert_eq!(connections.each_ref().map(|(id, _)| is_in_table(&driver, *id)), [true, false]);
+    for (id, peer) in &mut connections {
+        send(&mut driver, *id, b"either way");
+        driver.flush();
+        look(&mut driver);
+        assert_eq!(read_all(peer), b"either way");
+        driver.close(*id);
+        assert!(sees_end(&mut driver, peer));
+    }
+}
+
 #[test]
 fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
     let counters = Arc::new(Counters::default());

@@ -1,6 +1,6 @@
 //! Starting where the kernel, or a sandbox around it, has less than the driver would like.
 
-use weir_engine::{Config, Driver, Runtime, StartError};
+use weir_engine::{Config, Driver, Refusal, Runtime, StartError};
 use weir_engine_types::kernel::{FEATURES, FeatureRow, KernelFeature};
 
 use super::handlers::echo;
@@ -53,6 +53,16 @@ pub fn masked_one_by_one(rig: &mut Rig) {
         |row: &&FeatureRow| row.driver == Driver::Uring.name() && row.feature != KernelFeature::WaitArguments;
     for row in FEATURES.iter().filter(is_optional) {
         rig.config.masked = own.with(row.feature);
+        if let Some(option) = row.option {
+            // Who asks for it is refused, and nobody else uses it.
+            match Runtime::new(&rig.config) {
+                Err(StartError::Refused { refusal: Refusal::OptionLacks(missing), .. }) => {
+                    assert_eq!(missing.option, option);
+                }
+                other => drop(other.expect("it is not asked for")),
+            }
+            continue;
+        }
         let pattern = rig.pattern.clone();
         let served = rig.serve(echo, async |network| {
             for peer in &mut network.connect_many(4).await {

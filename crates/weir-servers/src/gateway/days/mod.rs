@@ -4,9 +4,9 @@
 //! A day has a few phases. Each ends as a kill does, or after a drain, and the next one begins with what the journals
 //! have. In between lines go dead or break, venues begin new sessions under the same name or another one, journals of
 //! workers fail, clients come and go, accounts are stopped, and from one phase to the next routes change, accounts move
-//! to other workers, and one that has nothing open may be missing. The seed is the whole day.
+//! to other workers, and one may be missing. The seed is the whole day.
 //!
-//! `WEIR_TEST_DAYS=10000` tries more days, `WEIR_TEST_SEED=n` replays one.
+//! `WEIR_TEST_DAYS=10000` tries more days, `WEIR_TEST_FIRST=n` begins with that one, `WEIR_TEST_SEED=n` replays one.
 
 mod model;
 mod parties;
@@ -24,6 +24,7 @@ use std::{
 };
 
 use weir_engine::{Config, Driver, Runtime, SimOptions, time};
+use weir_stats::random::splitmix;
 use weir_trading::{AccountId, Route, WhenFull};
 
 use super::{
@@ -31,7 +32,7 @@ use super::{
     application::{Gateway, RECORD_CONTROL},
     commands::Change,
     recovery::Moment,
-    server::{Prepared, Shared, orders_config},
+    server::{Prepared, Shared},
 };
 use crate::{
     journal::{
@@ -87,16 +88,12 @@ fn judge(worker: u16, operation: &Operation) -> Verdict {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// The chances of a day.
 pub(super) struct Random(u64);
 
 impl Random {
     pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % end
+        splitmix(&mut self.0) % end
     }
 
     fn chance(&mut self, percent: u64) -> bool {
@@ -117,7 +114,7 @@ struct Day {
     first: usize,
     /// The accounts of this phase, in their places.
     roster: Vec<u32>,
-    /// One that has nothing open and may be missing in the next.
+    /// One that is missing in the next.
     leaving: Option<u32>,
     /// A journal has failed, ever and in the phase before.
     has_lost_records: bool,
@@ -252,10 +249,9 @@ impl Day {
         }
         let config = self.config(route, &lines);
         let now_ns = time::now().as_nanos();
-        let orders = orders_config(&config);
         let prepared = Prepared::new(WORKERS, config, Moment { wall_ns: now_ns, engine_ns: now_ns })
             .map_err(|error| format!("it does not start: {error}"))?;
-        let shared = Arc::clone(&prepared.shared);
+        let (orders, shared) = (prepared.orders_config(), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
         let gateways = RefCell::new(Vec::new());
         let keep = |store| {
@@ -282,6 +278,9 @@ impl Day {
     /// Which accounts there are, and in which places.
     fn call_roll(&mut self, is_last: bool) {
         let leaving = self.leaving.take().filter(|_| !is_last);
+        if let Some(account) = leaving {
+            self.truth.remove(time::now().as_nanos(), account);
+        }
         self.roster = (0..ACCOUNTS).filter(|account| Some(*account) != leaving).collect();
         if self.random.chance(20) {
             let places = self.random.below(self.roster.len() as u64) as usize;
@@ -352,10 +351,8 @@ impl Day {
     }
 
     fn begin_anew(&mut self, number: usize) {
-        // Of a session of which no answer was kept nobody can tell whether another one of its name is the same, nor of
-        // one with which only an account has traded that is missing.
-        let is_one_missing = self.roster.len() < ACCOUNTS as usize;
-        let has_other_name = self.random.chance(40) || self.has_lost_records || is_one_missing;
+        // Of a session of which no answer was kept nobody can tell whether another one of its name is the same.
+        let has_other_name = self.random.chance(40) || self.has_lost_records;
         self.note(format!("venue {number} begins anew, with another name: {has_other_name}"));
         self.venues[number].begin_anew(has_other_name, time::now());
     }
@@ -455,19 +452,13 @@ impl Day {
         }
     }
 
-    /// An account is stopped, and if nothing of it is open then it may be removed.
+    /// An account is stopped and removed, also where something of it is open still: that expires.
     async fn retire(&mut self, world: &World) {
         let account = self.any_account();
         self.note(format!("account {account} is to be removed"));
         self.kill(world, Some(account), true);
         time::sleep(Duration::from_secs(5)).await;
-        let place = self.place_of(account);
-        let mut upstreams = world.gateways.iter().flat_map(|gateway| &gateway.upstreams);
-        let has_open = upstreams.any(|upstream| {
-            let ledger = upstream.ledger.borrow();
-            ledger.open_orders().any(|(origin, _)| Some(origin.account) == place)
-        });
-        self.leaving = (!has_open).then_some(account);
+        self.leaving = Some(account);
     }
 
     fn place_of(&self, account: u32) -> Option<AccountId> {
@@ -525,24 +516,25 @@ impl Day {
     }
 }
 
-fn first_seed() -> Option<u64> {
-    std::env::var("WEIR_TEST_SEED").ok().and_then(|text| text.parse().ok())
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
 #[test]
 fn nothing_is_lost_and_nothing_is_executed_twice_on_any_day() {
-    if let Some(seed) = first_seed() {
+    if let Some(seed) = variable("WEIR_TEST_SEED") {
         return Day::new(seed).run().unwrap_or_else(|wrong| panic!("day {seed}: {wrong}"));
     }
-    let days = std::env::var("WEIR_TEST_DAYS").ok().and_then(|text| text.parse().ok()).unwrap_or(DAYS);
-    let next = AtomicU64::new(0);
+    let days = variable("WEIR_TEST_DAYS").unwrap_or(DAYS);
+    let first = variable("WEIR_TEST_FIRST").unwrap_or(0);
+    let next = AtomicU64::new(first);
     let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= days {
+                    if seed - first >= days {
                         return;
                     }
                     if let Err(what) = Day::new(seed).run() {
@@ -559,6 +551,23 @@ fn nothing_is_lost_and_nothing_is_executed_twice_on_any_day() {
             "{} of {days} days are wrong: {seeds:?}; WEIR_TEST_SEED={seed} repeats this one: {what}",
             wrong.len()
         );
+    }
+}
+
+/// Days on which something went wrong once, and what that was.
+const FORMER: [(u64, &str); 6] = [
+    (31, "another session of the name of one in which only a missing account had traded passed for the same"),
+    (512, "numbers that the journal had given to a missing account's orders were given to others too"),
+    (455, "answers that a failed journal had lost were not asked for when their client lived elsewhere"),
+    (865, "a replacement that was given up behind its original was not told to have ended"),
+    (974, "the same"),
+    (1076, "the same"),
+];
+
+#[test]
+fn days_that_were_wrong_once_are_right() {
+    for (seed, what) in FORMER {
+        Day::new(seed).run().unwrap_or_else(|wrong| panic!("day {seed} ({what}): {wrong}"));
     }
 }
 

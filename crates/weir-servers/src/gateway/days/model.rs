@@ -68,8 +68,8 @@ pub(super) struct Truth {
     ended_ns: BTreeMap<Place, u64>,
     /// By session and worker: moments at which the gateway had an open line to it, and a journal that works.
     heard_ns: BTreeMap<(Place, u32), Vec<u64>>,
-    /// Starts with other routes than those before.
-    moved_ns: Vec<u64>,
+    /// Starts with other routes than those before, or without an account: what was open of it is given up.
+    moved_ns: Vec<(u64, Option<u32>)>,
     /// Who was stopped or released, everybody if it says no account.
     kills: Vec<(u64, Option<u32>, bool)>,
     /// By account: the last order sent before its worker's journal had lost records.
@@ -116,7 +116,12 @@ impl Truth {
 
     /// Symbols go elsewhere from now on; what was open with the venue before is given up.
     pub(super) fn move_routes(&mut self, now_ns: u64) {
-        self.moved_ns.push(now_ns);
+        self.moved_ns.push((now_ns, None));
+    }
+
+    /// An account is missing from now on; what was open of it is given up.
+    pub(super) fn remove(&mut self, now_ns: u64, account: u32) {
+        self.moved_ns.push((now_ns, Some(account)));
     }
 
     /// An account is stopped or released, or everybody is.
@@ -283,7 +288,10 @@ fn check_order(truth: &Truth, order: &Heard, said: &[&Said]) -> Result<(), Strin
     }
     let is_given_up = order.has_expired || order.is_refused;
     let first_ns = said.first().map_or(u64::MAX, |said| said.t_ns);
-    let moved_ns = truth.moved_ns.iter().copied().find(|at_ns| is_given_up && *at_ns >= first_ns);
+    let account = said.first().and_then(|said| said.account());
+    let concerns_it = |of: &Option<u32>| of.is_none() || *of == account;
+    let mut moved = truth.moved_ns.iter().filter(|(at_ns, of)| *at_ns >= first_ns && concerns_it(of));
+    let moved_ns = moved.next().map(|(at_ns, _)| *at_ns).filter(|_| is_given_up);
     let is_left = said.iter().any(|said| truth.ended_ns.contains_key(&said.place));
     if order.has_expired && !is_left && moved_ns.is_none() {
         return Err("has expired, and nothing has ended its session".into());
@@ -442,6 +450,8 @@ mod tests {
         let expired = |fills: &[(u32, u64)]| told(fills, cancel_reason::TIMEOUT);
         let mut truth = filled();
         assert!(wrong(&truth, expired(&[(40, 7)])).contains("nothing has ended its session"));
+        truth.remove(4 * SECOND_NS, 1);
+        assert!(wrong(&truth, expired(&[(40, 7)])).contains("nothing has ended its session"), "another one");
         truth.hear(PLACE, 0, 5 * SECOND_NS);
         truth.move_routes(4 * SECOND_NS);
         assert_eq!(check(&truth, &[expired(&[])], BOUNDS), Ok(()), "it is heard behind the change");

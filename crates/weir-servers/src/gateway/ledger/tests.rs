@@ -393,7 +393,7 @@ fn busy(limits: LedgerLimits) -> Ledger {
 fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_number() {
     let mut ledger = busy(LIMITS);
     let expiries = ledger.begin_anew();
-    assert_eq!(told(&expiries), [(2, Some(60)), (3, None), (4, None), (5, None)]);
+    assert_eq!(told(&expiries), [(4, None), (2, Some(60)), (3, None), (5, None)]);
     assert_eq!((ledger.open(), ledger.unanswered(), ledger.last_number()), (0, 0, 0));
     assert_eq!(cancels(&ledger), [51, 52, 53, 54], "nothing says yet that the exchange does not have them");
     let mut out = Vec::new();
@@ -407,7 +407,7 @@ fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_
     ledger.raise_next(1);
     assert!(cancels(&ledger).is_empty());
     let forgetful = LedgerLimits { when_full: WhenFull::ForgetOldest, ..LIMITS };
-    assert_eq!(told(&busy(forgetful).begin_anew()), [(3, None), (4, None), (5, None)]);
+    assert_eq!(told(&busy(forgetful).begin_anew()), [(4, None), (3, None), (5, None)]);
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn what_is_too_old_is_not_sent_again_and_ends_when_that_is_asked_for() {
     assert_eq!(resend(&mut ledger, 1_001, &mut out), 1, "the last one is not so old");
     assert_eq!((ledger.unanswered(), ledger.has_stale(), ledger.is_full()), (3, true, false));
     out.clear();
-    assert_eq!(told(&ledger.take_stale(&mut out)), [(3, None), (4, None)]);
+    assert_eq!(told(&ledger.take_stale(&mut out)), [(4, None), (3, None)]);
     assert_eq!(kinds(&out), [(b'X', 52), (b'X', 53)], "should the exchange have them all the same");
     assert_eq!((ledger.open(), ledger.unanswered(), ledger.take_ignored()), (2, 1, Vec::new()));
     assert!(ledger.knows(AccountId(0), 2), "what was to be replaced goes on");
@@ -520,9 +520,8 @@ fn orders_that_are_given_up_are_cancelled_and_no_more_are_known_than_may_be_open
     let mut out = Vec::new();
     for number in 1..=10 {
         ledger.send(origin(0, number), &enter(number, 100), &mut out);
-        let expiry = ledger.give_up(AccountId(0), number).expect("it is open");
-        assert_eq!((expiry.origin.user_ref_num, expiry.left), (number, None));
-        assert_eq!(ledger.give_up(AccountId(0), number), None);
+        assert_eq!(told(&ledger.give_up([(AccountId(0), number)])), [(number, None)]);
+        assert!(ledger.give_up([(AccountId(0), number)]).is_empty(), "it is not open any more");
     }
     assert_eq!((ledger.open(), ledger.unanswered()), (0, 0));
     assert_eq!(cancels(&ledger), [7, 8, 9, 10]);
@@ -546,7 +545,7 @@ fn what_no_connection_has_had_ends_when_it_is_withdrawn_and_others_go_on() {
     }
     ledger.send(origin(0, 3), &replace(1, 3, 50), &mut out);
     let expiries = ledger.withdraw(Some(AccountId(0)), 11, reject_reason::FIRM_NOT_AUTHORIZED);
-    assert_eq!(told(&expiries), [(2, None), (3, None)]);
+    assert_eq!(told(&expiries), [(3, None), (2, None)]);
     assert_eq!([10, 11, 12, 13, 14].map(|number| ledger.awaits(number)), [true, true, false, true, false]);
     assert_eq!((ledger.open(), ledger.take_ignored()), (3, Vec::new()));
     assert!(cancels(&ledger).is_empty(), "the exchange cannot have them");
@@ -605,4 +604,72 @@ fn what_concerns_a_trade_has_its_addressee_also_when_the_order_is_over() {
     assert!(ledger.restore(70, origin(0, 1), &enter(1, 100), 1_000));
     ledger.restore_answer(AccountId(0), &accepted(1, b'D'));
     assert_eq!(of(&mut ledger, broken(70)), Some((1, false)), "also after a restart");
+}
+
+#[test]
+fn an_order_that_was_passed_over_is_refused_when_the_exchange_shows_no_answer_to_it() {
+    let restored = || {
+        let mut ledger = Ledger::new(1, LIMITS);
+        for number in 1..=3 {
+            assert!(ledger.restore(number, origin(number, 1), &enter(1, 100), u64::MAX));
+        }
+        ledger.restore_answer(AccountId(2), &accepted(1, b'L'));
+        ledger.sweep();
+        ledger
+    };
+    // The exchange has heard of no number above 2: of the third it is not known whether it has left.
+    let (mut ledger, mut out) = (restored(), Vec::new());
+    ledger.raise_next(3);
+    assert_eq!(resend(&mut ledger, 0, &mut out), 2, "that is no harm");
+    assert!(ledger.has_stale());
+    let mut cancels = Vec::new();
+    let refused = ledger.take_stale(&mut cancels);
+    assert_eq!(refused.iter().map(|expiry| expiry.origin.account.0).collect::<Vec<_>>(), [1]);
+    assert_eq!((refused[0].left, number_at(&cancels, 4)), (None, 1));
+    assert_eq!((ledger.unanswered(), ledger.open()), (1, 2));
+    // It was only late to say so.
+    let mut ledger = restored();
+    ledger.raise_next(3);
+    resend(&mut ledger, 0, &mut out);
+    assert!(answer(&mut ledger, accepted(1, b'L')).is_some());
+    assert!(!ledger.has_stale() && ledger.knows(AccountId(1), 1));
+}
+
+#[test]
+fn an_order_whose_acceptance_is_missing_ends_with_its_last_share() {
+    let (mut ledger, mut out) = (Ledger::new(1, LIMITS), Vec::new());
+    ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+    ledger.send(origin(0, 2), &replace(1, 2, 60), &mut out);
+    ledger.send(origin(0, 3), &enter(3, 100), &mut out);
+    ledger.note_gap();
+    // It does not know the third one.
+    ledger.raise_next(3);
+    assert_eq!(resend(&mut ledger, 0, &mut out), 3);
+    assert!(!ledger.has_stale());
+    answer(&mut ledger, reduced(b'E', 2, 40)).expect("it is known");
+    assert_eq!((ledger.open(), ledger.knows(AccountId(0), 1)), (2, false), "it was replaced");
+    answer(&mut ledger, reduced(b'C', 2, 20)).expect("it is known");
+    assert_eq!(ledger.open(), 1);
+    answer(&mut ledger, accepted(3, b'L')).expect("it is known");
+    assert_eq!((ledger.open(), ledger.unanswered()), (1, 0));
+}
+
+#[test]
+fn a_replacement_that_is_given_up_with_its_original_is_told_before_it_wherever_a_kill_comes_between() {
+    let restored = || {
+        let mut ledger = Ledger::new(1, LIMITS);
+        for (number, raw) in [(1, enter(1, 100)), (2, replace(1, 2, 60)), (3, replace(2, 3, 70))] {
+            assert!(ledger.restore(number, origin(0, number), &raw, 0));
+        }
+        ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
+        ledger
+    };
+    let of = |number| (AccountId(0), number);
+    assert_eq!(told(&restored().give_up([1, 2, 3].map(of))), [(3, None), (2, None), (1, Some(100))]);
+    for (kept, left) in [(vec![3], vec![(2, None), (1, Some(100))]), (vec![3, 2], vec![(1, Some(100))])] {
+        let mut ledger = restored();
+        kept.iter().for_each(|number| ledger.restore_end(AccountId(0), *number));
+        ledger.sweep();
+        assert_eq!(told(&ledger.give_up([1, 2, 3].map(of))), left);
+    }
 }

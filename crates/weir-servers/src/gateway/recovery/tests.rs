@@ -7,6 +7,8 @@ use weir_proto::ouch::{self, Appendage, Cancel, Canceled, Modify, Outbound, Reje
 use super::*;
 use crate::gateway::{sample, task::sent_key};
 
+mod homes;
+
 const ACCOUNT: AccountId = AccountId(1);
 const NOW: Moment = Moment { wall_ns: 0, engine_ns: 0 };
 

@@ -18,6 +18,7 @@ impl Upstream {
         self.epoch.set(epoch.wrapping_add(1).max(1));
         self.next.set(next);
         self.replay_until.set(0);
+        self.homes.set(Default::default());
         // Its record divides what was sent before from what is sent from now on.
         gateway.log_session(self.key, self.epoch.get(), &session);
         let Some(before) = before else { return };

@@ -15,7 +15,7 @@ use std::{
 use weir_engine::Driver;
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
-    gateway::{Answer, ControlSocket, GatewayConfig, Limits},
+    gateway::{Answer, ControlSocket, GatewayConfig, GatewayServer, Limits},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -25,7 +25,7 @@ use weir_servers::{
 
 use super::rig::{
     Folder, Trader, cancels, drivers, end_exchange, end_gateway, eventually, exchange, gateway, loopback,
-    order, strict, symbol,
+    order, replace, strict, symbol,
 };
 
 pub fn ask(path: &Path, line: &str) -> Answer {
@@ -98,6 +98,41 @@ fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
         trader.send(&[order(6, 61), order(7, 60)]);
         assert_eq!(rejected(&mut trader), (6, reject_reason::SHARES_EXCEED_THRESHOLD));
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 7));
+        drop(trader);
+        end_gateway(second);
+        end_exchange(venue);
+    }
+}
+
+#[test]
+fn a_limit_that_is_set_while_a_gateway_runs_counts_what_was_open_before() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let first = gateway(driver, 2, strict(2, venue.address().clone(), &folder));
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        let set = |gateway: &GatewayServer, limits: serde_json::Value| {
+            let serde_json::Value::Object(limits) = limits else { panic!("an object") };
+            assert_eq!(gateway.control().set_limits(None, limits), Ok(()));
+        };
+        set(&first, serde_json::json!({"exposure_max": 150.0}));
+        trader.send(&[order(2, 60)]);
+        assert_eq!(rejected(&mut trader), (2, reject_reason::RISK_AGGREGATE_EXPOSURE));
+        trader.send(&[order(3, 50)]);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        set(&first, serde_json::json!({"exposure_max": null, "restricted": ["WEIR"]}));
+        trader.send(&[replace(1, 4, 10)]);
+        assert_eq!(rejected(&mut trader), (4, reject_reason::RISK_RESTRICTED_STOCK));
+        drop(trader);
+        end_gateway(first);
+        // Nothing was limited that needs it, and then the start before counts too.
+        let second = gateway(driver, 2, strict(2, venue.address().clone(), &folder));
+        set(&second, serde_json::json!({"exposure_max": 150.0, "restricted": []}));
+        let mut trader = Trader::login(&second, "C00001", 0);
+        trader.send(&[order(5, 1)]);
+        assert_eq!(rejected(&mut trader), (5, reject_reason::RISK_AGGREGATE_EXPOSURE));
         drop(trader);
         end_gateway(second);
         end_exchange(venue);

@@ -2,6 +2,7 @@
 
 mod anew;
 mod changes;
+mod elsewhere;
 mod ending;
 mod faults;
 mod kill;

@@ -132,9 +132,9 @@ fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let other = second.accept_session("Y", 1, 100);
         let mut session = first.accept();
-        // No client has had an answer of it.
-        assert_eq!((session.login.session.as_str(), session.login.sequence), ("X", 1));
-        session.let_in("X", 1);
+        // No client has had an answer of it; what was said before the order concerns nobody.
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("X", 2));
+        session.let_in("X", 2);
         session.answer_query(2);
         assert_eq!(session.next(), unanswered);
         let gateway_of_two = starting.join().expect("it starts");

@@ -462,20 +462,5 @@ impl Scripted {
 pub fn accepted(raw: &[u8]) -> Outbound {
     let Ok(Inbound::Enter(enter, _)) = Inbound::decode(raw) else { panic!("an order") };
     assert_eq!(inbound_user_ref_num(raw), Some(enter.user_ref_num));
-    Outbound::Accepted(Accepted {
-        timestamp_ns: 1,
-        user_ref_num: enter.user_ref_num,
-        side: enter.side,
-        quantity: enter.quantity,
-        symbol: enter.symbol,
-        price: enter.price,
-        time_in_force: enter.time_in_force,
-        display: enter.display,
-        order_reference: enter.user_ref_num.into(),
-        capacity: enter.capacity,
-        intermarket_sweep: enter.intermarket_sweep,
-        cross_type: enter.cross_type,
-        order_state: b'L',
-        client_order_id: enter.client_order_id,
-    })
+    Outbound::Accepted(Accepted::of(&enter, 1, enter.user_ref_num.into()))
 }

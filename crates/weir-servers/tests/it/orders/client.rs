@@ -49,16 +49,21 @@ pub struct Client {
 
 impl Client {
     pub async fn connect(address: &Address, is_simulated: bool) -> Self {
-        let end = match address {
-            _ if is_simulated => End::Simulated(Stream::connect(address).await.expect("it listens")),
-            Address::Tcp(address) => {
-                let socket = TcpStream::connect(address).expect("it listens");
-                socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
-                socket.set_nodelay(true).expect("a socket");
-                End::Socket(socket)
-            }
-            other => panic!("{other} is no TCP address"),
-        };
+        if is_simulated {
+            return Self::simulated(Stream::connect(address).await.expect("it listens"));
+        }
+        let Address::Tcp(address) = address else { panic!("{address} is no TCP address") };
+        let socket = TcpStream::connect(address).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket.set_nodelay(true).expect("a socket");
+        Self::over(End::Socket(socket))
+    }
+
+    pub fn simulated(stream: Stream) -> Self {
+        Self::over(End::Simulated(stream))
+    }
+
+    fn over(end: End) -> Self {
         Self { end, deframer: Deframer::new(1024), input: Vec::new(), taken: 0 }
     }
 

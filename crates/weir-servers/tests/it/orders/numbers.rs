@@ -7,12 +7,12 @@ use weir_proto::{
 
 use super::{
     client::{accepted, cancel, enter, order},
-    rig::{config, on_every_driver},
+    rig::{config, on_every_driver_and_seed},
 };
 
 #[test]
 fn a_number_that_does_not_rise_is_a_retransmission_and_is_ignored() {
-    on_every_driver(&config(2), async |network| {
+    on_every_driver_and_seed(&config(2), async |network| {
         let mut client = network.enter("C00001").await;
         for number in [1, 1, 5, 5, 3, 1, 6] {
             client.send(&enter(number)).await;
@@ -37,7 +37,7 @@ fn a_number_that_does_not_rise_is_a_retransmission_and_is_ignored() {
 
 #[test]
 fn numbers_end_and_do_not_begin_again() {
-    on_every_driver(&config(1), async |network| {
+    on_every_driver_and_seed(&config(1), async |network| {
         let mut client = network.enter("C00001").await;
         client.send(&enter(u32::MAX)).await;
         assert_eq!(accepted(&client.message().await), u32::MAX);
@@ -54,7 +54,7 @@ fn numbers_end_and_do_not_begin_again() {
 
 #[test]
 fn every_message_has_one_answer_and_the_answers_keep_their_order() {
-    on_every_driver(&config(2), async |network| {
+    on_every_driver_and_seed(&config(2), async |network| {
         let mut client = network.enter("C00002").await;
         let mut expected = Vec::new();
         for number in 1..=100 {
@@ -78,7 +78,7 @@ type Spoil = fn(&mut Enter);
 
 #[test]
 fn an_order_that_is_wrong_is_refused_with_its_reason() {
-    on_every_driver(&config(1), async |network| {
+    on_every_driver_and_seed(&config(1), async |network| {
         let mut client = network.enter("C00001").await;
         let wrong: [(Spoil, u16); 5] = [
             (|order| order.quantity = 0, reject_reason::INVALID_QUANTITY),

@@ -8,7 +8,7 @@ use weir_stats::random::Random;
 
 use super::{
     client::{Client, Packet, encoded, enter, framed, login},
-    rig::{Network, config, on_every_driver, on_sim},
+    rig::{Network, config, on_every_driver, on_every_driver_and_seed, on_sim},
     timing::{SLACK, seconds},
 };
 use crate::random::{between, seed};
@@ -76,7 +76,7 @@ async fn replayed_from_everywhere(network: &Network, account: &str, all: &[Vec<u
 
 #[test]
 fn every_part_of_a_stream_can_be_had_again_from_memory() {
-    on_every_driver(&config(2), async |network| {
+    on_every_driver_and_seed(&config(2), async |network| {
         let mut client = network.enter("C00002").await;
         let all = fill(&mut client, 1..=300).await;
         leave(network, client).await;

@@ -15,6 +15,7 @@ use weir_servers::{
 };
 
 use super::client::Client;
+use crate::seeds::{Accepted, simulations};
 
 /// The drivers that an exchange runs on.
 pub const KERNEL_DRIVERS: [Driver; 4] = [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select];
@@ -32,6 +33,7 @@ pub struct Network {
     pub driver: Driver,
     pub address: Address,
     server: Server,
+    accepted: Accepted,
 }
 
 impl Network {
@@ -40,7 +42,10 @@ impl Network {
     }
 
     pub async fn connect(&self) -> Client {
-        Client::connect(&self.address, self.is_simulated()).await
+        match self.is_simulated() {
+            true => Client::simulated(self.accepted.connect(&self.address).await),
+            false => Client::connect(&self.address, false).await,
+        }
     }
 
     /// A client that has logged in and wants what comes from now on.
@@ -132,6 +137,12 @@ pub fn on_every_driver(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     on_sim(config.clone(), &script);
 }
 
+/// Runs the script on every driver, and on many simulations with faults: for what no timing may change.
+pub fn on_every_driver_and_seed(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
+    on_every_driver(config, &script);
+    simulations().for_each(|engine| on_sim_with(engine, config.clone(), &script));
+}
+
 /// Runs the script on every driver of the kernel's that runs here, with two workers.
 pub fn on_kernel_drivers(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     for driver in KERNEL_DRIVERS {
@@ -205,8 +216,12 @@ fn on_mode(
         ..ServerConfig::new(Config::with_driver(driver), listen)
     };
     let server = exchange::start(server_config, config, mode).expect("the driver runs here");
-    let network =
-        Network { driver, address: server.address().clone(), server: Server::Threads(server.control()) };
+    let network = Network {
+        driver,
+        address: server.address().clone(),
+        server: Server::Threads(server.control()),
+        accepted: Accepted::default(),
+    };
     now(script(&network));
     server.drain();
     let connections_cut = server.join().connections_cut;
@@ -246,13 +261,15 @@ pub fn on_sim_serving(
         let listener = Listener::bind(&listen, Default::default()).expect("a simulated port");
         let address = listener.local_address().expect("it has one");
         let local = LocalOrders::start(config, make).await.expect("it starts");
-        let server = local.clone();
+        let (server, accepted) = (local.clone(), Accepted::new(&engine));
+        let arrivals = accepted.clone();
         let acceptor = weir_engine::spawn(async move {
             while let Ok(stream) = listener.accept().await {
+                arrivals.note();
                 weir_engine::spawn(server.serve(stream));
             }
         });
-        let network = Network { driver: Driver::Sim, address, server: Server::Local(local) };
+        let network = Network { driver: Driver::Sim, address, server: Server::Local(local), accepted };
         script(&network).await;
         acceptor.abort();
     });

@@ -10,7 +10,7 @@ use weir_proto::{
 
 use super::{
     client::{Packet, accepted, cancel, encoded, enter, framed, login},
-    rig::{Network, config, on_every_driver, on_kernel_drivers},
+    rig::{Network, config, on_every_driver, on_every_driver_and_seed, on_kernel_drivers},
 };
 
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
@@ -79,7 +79,7 @@ async fn expect_fault(network: &Network, after_login: bool, bytes: &[u8], kind: 
 
 #[test]
 fn what_is_no_frame_ends_the_connection_and_is_counted_by_kind() {
-    on_every_driver(&config(1), async |network| {
+    on_every_driver_and_seed(&config(1), async |network| {
         for after_login in [false, true] {
             expect_fault(network, after_login, &[0, 0], "len0").await;
             // Seen on the length alone: nothing of the payload comes.
@@ -104,7 +104,7 @@ fn what_is_no_frame_ends_the_connection_and_is_counted_by_kind() {
 
 #[test]
 fn the_largest_frame_is_taken_and_one_byte_more_is_not() {
-    on_every_driver(&config(1), async |network| {
+    on_every_driver_and_seed(&config(1), async |network| {
         let mut client = network.enter("C00001").await;
         client.write(frame(DEBUG, &[b'x'; 512])).await;
         client.send(&enter(1)).await;
@@ -116,7 +116,7 @@ fn the_largest_frame_is_taken_and_one_byte_more_is_not() {
 
 #[test]
 fn what_is_no_message_ends_the_connection_and_is_never_read_beyond_its_frame() {
-    on_every_driver(&config(1), async |network| {
+    on_every_driver_and_seed(&config(1), async |network| {
         let whole = framed(&enter(1))[3..].to_vec();
         let mut appendage_too_long = whole.clone();
         appendage_too_long[45..47].copy_from_slice(&100_u16.to_be_bytes());
@@ -147,7 +147,7 @@ fn what_is_no_message_ends_the_connection_and_is_never_read_beyond_its_frame() {
 
 #[test]
 fn mass_cancels_and_disabled_order_entry_are_refused_by_their_numbers_and_orders_go_on() {
-    on_every_driver(&config(1), async |network| {
+    on_every_driver_and_seed(&config(1), async |network| {
         let mut client = network.enter("C00001").await;
         for (kind, number) in [(b'C', 1_u32), (b'D', 2), (b'E', 3)] {
             let raw = [&[kind][..], &number.to_be_bytes(), b"FIRM", b"WEIR    ", &[0, 0]].concat();
@@ -164,7 +164,7 @@ fn mass_cancels_and_disabled_order_entry_are_refused_by_their_numbers_and_orders
 
 #[test]
 fn debug_packets_are_ignored_at_any_time() {
-    on_every_driver(&config(1), async |network| {
+    on_every_driver_and_seed(&config(1), async |network| {
         let mut client = network.connect().await;
         client.write(frame(DEBUG, b"before")).await;
         client.log_in("C00001", 1).await.expect("it is let in");

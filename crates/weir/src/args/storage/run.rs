@@ -50,6 +50,9 @@ pub(crate) struct StorageRun {
     /// Print the report as JSON in the shape of fio's, and no progress
     #[arg(long)]
     pub(crate) json: bool,
+    /// Language of progress and report: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
 }
 
 /// What to do, where no job file says it.

@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::Value;
 use weir_record::storage::StorageReport;
+use weir_report::{Language, told};
 use weir_storage::{
     job::units::shown_bytes,
     output::{DiskCounters, HostDefaults, fio_json, intervals},
@@ -20,12 +21,13 @@ use super::{
     run_job::{Asked, asked},
     run_table::table,
 };
-use crate::{args::StorageRun, exit::Exit, output, signals};
+use crate::{args::StorageRun, command::report, exit::Exit, output, signals};
 
 /// Progress is told this often.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
+    let language = report::language(arguments.lang.as_deref())?;
     let Asked { jobs, notes } = asked(arguments)?;
     check_writable(arguments.csv.as_deref())?;
     notes.iter().for_each(|note| output::tell(note));
@@ -34,14 +36,18 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let shown = Shown::default();
     let progress = |progress: &Progress<'_>| {
         if !arguments.json {
-            shown.show(progress);
+            shown.show(progress, language);
         }
     };
     let outcome = weir_storage::run::run(&jobs, &stop, &progress);
     let is_interrupted = stop.load(Ordering::Relaxed);
     let mut report = match outcome {
         Err(_) if is_interrupted => {
-            output::tell("interrupted before anything was measured");
+            output::tell(language.choose([
+                "interrupted before anything was measured",
+                "측정하기 전에 중단됨",
+                "尚未测量即被中断",
+            ]));
             return Ok(Exit::Interrupted);
         }
         outcome => outcome?,
@@ -50,7 +56,7 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let text = if arguments.json {
         serde_json::to_string(&fio_json(&report, &host_defaults(&disks)))?
     } else {
-        output::fitted(&table(&report, output::width_columns()))
+        output::fitted(&table(&report, output::width_columns(), language))
     };
     output::print(&text)?;
     if let Some(path) = &arguments.csv {
@@ -130,29 +136,50 @@ struct Shown {
 }
 
 impl Shown {
-    fn show(&self, progress: &Progress<'_>) {
+    fn show(&self, progress: &Progress<'_>, language: Language) {
         let is_due = self.last.get().is_none_or(|last| last.elapsed() >= PROGRESS_EVERY);
         let always = matches!(progress, Progress::Calibrating { .. });
         if is_due || always {
             self.last.set(Some(Instant::now()));
-            output::tell(&line(progress));
+            output::tell(&line(progress, language));
         }
     }
 }
 
-fn line(progress: &Progress<'_>) -> String {
+fn line(progress: &Progress<'_>, language: Language) -> String {
     match progress {
-        Progress::Preparing { path, done_bytes, total_bytes } => format!(
-            "laying out {path}  {:>5.1} % of {}",
-            *done_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64,
-            shown_bytes(*total_bytes)
-        ),
-        Progress::Calibrating { job } => format!("calibrating sleeps for {job}"),
-        Progress::Running { elapsed_ns, jobs } => {
-            let jobs: Vec<String> = jobs.iter().map(one_job).collect();
-            format!("measuring {:>6.1} s  {}", *elapsed_ns as f64 / 1e9, jobs.join("   "))
+        Progress::Preparing { path, done_bytes, total_bytes } => {
+            let percent = *done_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64;
+            let all = shown_bytes(*total_bytes);
+            told!(
+                language,
+                "laying out {path}  {percent:>5.1} % of {all}",
+                "{path} 파일 준비  {all} 중 {percent:>5.1} %",
+                "准备文件 {path}  {all} 的 {percent:>5.1} %",
+            )
         }
-        Progress::Verifying { job, done_blocks } => format!("verifying {job}  {done_blocks} blocks"),
+        Progress::Calibrating { job } => told!(
+            language,
+            "calibrating sleeps for {job}",
+            "{job} 작업의 sleep 시간 보정",
+            "为任务 {job} 校准睡眠时间",
+        ),
+        Progress::Running { elapsed_ns, jobs } => {
+            let jobs = jobs.iter().map(one_job).collect::<Vec<_>>().join("   ");
+            let seconds = *elapsed_ns as f64 / 1e9;
+            told!(
+                language,
+                "measuring {seconds:>6.1} s  {jobs}",
+                "측정 중 {seconds:>6.1}초  {jobs}",
+                "测量 {seconds:>6.1} 秒  {jobs}",
+            )
+        }
+        Progress::Verifying { job, done_blocks } => told!(
+            language,
+            "verifying {job}  {done_blocks} blocks",
+            "{job} 검증  블록 {done_blocks}개",
+            "校验 {job}  {done_blocks} 个块",
+        ),
     }
 }
 

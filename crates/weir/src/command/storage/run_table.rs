@@ -6,20 +6,21 @@ use weir_record::{
         DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, WaitingReport,
     },
 };
+use weir_report::{Language, pad_start, told};
 use weir_storage::job::units::shown_bytes;
 
-use crate::command::load_text::latency;
+use crate::command::load_text::{latency, row};
 
 /// Intervals that are shown; `--csv` has all of them.
 const INTERVALS_SHOWN: usize = 20;
 
-pub(super) fn table(report: &StorageReport, width_columns: usize) -> String {
+pub(super) fn table(report: &StorageReport, width_columns: usize, language: Language) -> String {
     let mut rows = Vec::new();
     for job in &report.jobs {
         if !rows.is_empty() {
             rows.push("-".repeat(width_columns.min(72)));
         }
-        rows.extend(one_job(job));
+        rows.extend(one_job(job, language));
     }
     if !report.notes.is_empty() {
         rows.push(String::new());
@@ -28,63 +29,124 @@ pub(super) fn table(report: &StorageReport, width_columns: usize) -> String {
     rows.join("\n")
 }
 
-fn one_job(report: &StorageJobReport) -> Vec<String> {
-    let mut rows = report.job.as_ref().map(head).unwrap_or_default();
-    let state = if report.failed { " (FAILED: see below)" } else { "" };
+fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
+    let mut rows = report.job.as_ref().map(|job| head(job, language)).unwrap_or_default();
     if report.job.as_ref().is_some_and(|job| job.verify_only) {
-        return checked(rows, report);
+        return checked(rows, report, language);
     }
-    rows.push(format!("window        {:.2} s{state}", report.elapsed_ns as f64 / 1e9));
-    for (name, direction) in [("reads", &report.reads), ("writes", &report.writes)] {
+    let (seconds, state) = (report.elapsed_ns as f64 / 1e9, failed(report, language));
+    let window = told!(language, "{seconds:.2} s{state}", "{seconds:.2}초{state}", "{seconds:.2} 秒{state}");
+    rows.push(row(language, ["window", "측정 구간", "测量窗口"], window));
+    for (name, direction) in
+        [(["reads", "읽기", "读"], &report.reads), (["writes", "쓰기", "写"], &report.writes)]
+    {
         if direction.operations > 0 {
-            rows.extend(one_direction(name, direction, report.elapsed_ns));
+            rows.extend(one_direction(name, direction, report.elapsed_ns, language));
         }
     }
     if report.reads.operations + report.writes.operations == 0 {
-        rows.push("operations    none was completed in the window".to_owned());
+        let none = [
+            "none was completed in the window",
+            "측정 구간에 완료된 I/O가 없음",
+            "测量窗口内没有完成任何 I/O",
+        ];
+        rows.push(row(language, OPERATIONS, language.choose(none)));
     }
-    rows.extend(never_begun(&report.never_begun));
-    rows.extend(cpu(report));
+    rows.extend(never_begun(&report.never_begun, language));
+    rows.extend(cpu(report, language));
     if let Some(waiting) = &report.waiting {
-        rows.extend(waits(waiting));
-        rows.extend(intervals(report));
+        rows.extend(waits(waiting, language));
+        rows.extend(intervals(report, language));
     }
-    rows.extend(trouble(report));
+    rows.extend(trouble(report, language));
     rows
 }
 
-fn head(job: &StorageJob) -> Vec<String> {
-    let direct = if job.direct { "direct" } else { "buffered" };
-    let size = job.size_bytes.map(shown_bytes).unwrap_or_else(|| "all".to_owned());
-    let mix = if job.pattern.reads() && job.pattern.writes() {
-        format!(" ({} % reads)", job.read_percent)
-    } else {
-        String::new()
-    };
-    let threads = if job.threads == 1 { String::new() } else { format!("{} threads x ", job.threads) };
-    let armed = if job.completion.armed { ", armed" } else { "" };
-    let rate = job.rate_iops.map(|rate| format!(", {rate} a second each")).unwrap_or_default();
+const OPERATIONS: [&str; 3] = ["operations", "I/O", "I/O"];
+
+/// Behind what a failed job is first told by.
+fn failed(report: &StorageJobReport, language: Language) -> &'static str {
+    let texts = [" (FAILED: see below)", " (실패: 아래 참조)", "（失败：见下文）"];
+    if report.failed { language.choose(texts) } else { "" }
+}
+
+fn head(job: &StorageJob, language: Language) -> Vec<String> {
+    let direct = language.choose(match job.direct {
+        true => ["direct", "다이렉트 I/O", "直接 I/O"],
+        false => ["buffered", "버퍼드 I/O", "缓冲 I/O"],
+    });
+    let all = ["all", "전체", "全部"];
+    let size = job.size_bytes.map(shown_bytes).unwrap_or_else(|| language.choose(all).to_owned());
+    let (name, file) = (&job.name, &job.file);
+    let what = told!(
+        language,
+        "{name}: {size} of {file}, {direct}",
+        "{name}: {file} 중 {size}, {direct}",
+        "{name}：{file} 的 {size}，{direct}",
+    );
+    let armed = [", armed", ", 완료 시 깨움", "，完成时唤醒"];
+    let armed = if job.completion.armed { language.choose(armed) } else { "" };
+    let (engine, predictor) = (job.engine, &job.completion.predictor);
+    let engine = told!(
+        language,
+        "{engine}, waiting by {predictor}{armed}",
+        "{engine}, 대기 방식 {predictor}{armed}",
+        "{engine}，等待方式 {predictor}{armed}",
+    );
     vec![
-        format!("job           {}: {size} of {}, {direct}", job.name, job.file),
-        format!(
-            "operations    {}{mix} of {}, {threads}{} in flight{rate}",
-            job.pattern,
-            shown_bytes(u64::from(job.block_bytes)),
-            job.depth
-        ),
-        format!("engine        {}, waiting by {}{armed}", job.engine, job.completion.predictor),
+        row(language, ["job", "작업", "任务"], what),
+        row(language, OPERATIONS, asked(job, language)),
+        row(language, ["engine", "엔진", "引擎"], engine),
     ]
 }
 
-fn one_direction(name: &str, report: &DirectionReport, elapsed_ns: u64) -> Vec<String> {
+/// What a job is to do.
+fn asked(job: &StorageJob, language: Language) -> String {
+    let percent = job.read_percent;
+    let mix = match job.pattern.reads() && job.pattern.writes() {
+        true => told!(language, " ({percent} % reads)", "(읽기 {percent} %)", "（读 {percent} %）"),
+        false => String::new(),
+    };
+    let threads = match job.threads {
+        1 => String::new(),
+        threads => told!(language, "{threads} threads x ", "스레드 {threads}개 x ", "{threads} 个线程 x "),
+    };
+    let rate = job.rate_iops.map(|rate| {
+        told!(language, ", {rate} a second each", ", 스레드당 초당 {rate}회", "，每线程每秒 {rate} 次")
+    });
+    let rate = rate.unwrap_or_default();
+    let (pattern, block, depth) = (job.pattern, shown_bytes(u64::from(job.block_bytes)), job.depth);
+    told!(
+        language,
+        "{pattern}{mix} of {block}, {threads}{depth} in flight{rate}",
+        "{pattern}{mix} {block}, {threads}동시 {depth}건{rate}",
+        "{pattern}{mix} {block}，{threads}在途 {depth} 个{rate}",
+    )
+}
+
+fn one_direction(
+    name: [&'static str; 3],
+    report: &DirectionReport,
+    elapsed_ns: u64,
+    language: Language,
+) -> Vec<String> {
     let bandwidth = report.bytes as f64 / 1048.576 / (elapsed_ns.max(1) as f64 / 1e6);
+    let (iops, operations) = (report.iops, report.operations);
+    let reached = told!(
+        language,
+        "{iops:.0} IOPS, {bandwidth:.1} MiB/s ({operations} operations)",
+        "{iops:.0} IOPS, {bandwidth:.1} MiB/s({operations}회)",
+        "{iops:.0} IOPS，{bandwidth:.1} MiB/s（{operations} 次）",
+    );
     let mut rows = vec![
-        format!("{name:<14}{:.0} IOPS, {bandwidth:.1} MiB/s ({} operations)", report.iops, report.operations),
-        format!("  latency     {}", latency(&report.total)),
+        row(language, name, reached),
+        row(language, ["  latency", "  지연시간", "  延迟"], latency(&report.total, language)),
     ];
     if has_parts(&report.submission) {
-        rows.push(format!("  submission  {}", latency(&report.submission)));
-        rows.push(format!("  completion  {}", latency(&report.completion)));
+        let [submission, completion] =
+            [&report.submission, &report.completion].map(|it| latency(it, language));
+        rows.push(row(language, ["  submission", "  제출", "  提交"], submission));
+        rows.push(row(language, ["  completion", "  완료", "  完成"], completion));
     }
     rows
 }
@@ -95,112 +157,167 @@ fn has_parts(submission: &LatencySummary) -> bool {
 }
 
 /// Latencies of what was completed say too little when the rate asked for more.
-fn never_begun(report: &NeverBegun) -> Vec<String> {
-    if report.operations == 0 {
+fn never_begun(report: &NeverBegun, language: Language) -> Vec<String> {
+    let operations = report.operations;
+    if operations == 0 {
         return Vec::new();
     }
+    let due = told!(
+        language,
+        "{operations} operations that were due by the rate when the time was over; latencies above are without them",
+        "지정한 속도대로라면 시작했어야 할 I/O {operations}회를 끝까지 시작하지 못함. 위의 지연시간에는 들어 있지 않음",
+        "按设定速率本应开始的 {operations} 次 I/O 到结束时仍未开始；以上延迟不含这些",
+    );
+    let least = latency(&report.total_at_least, language);
+    let least = told!(
+        language,
+        "of all that were due, at least: {least}",
+        "시작했어야 할 모든 I/O의 최소 추정: {least}",
+        "所有应开始的 I/O，至少：{least}",
+    );
     vec![
-        format!(
-            "never begun   {} operations that were due by the rate when the time was over; latencies above are without \
-             them",
-            report.operations
-        ),
-        format!("  waited      {}", latency(&report.waited)),
-        format!("  latency     of all that were due, at least: {}", latency(&report.total_at_least)),
+        row(language, ["never begun", "시작 못 함", "未能开始"], due),
+        row(language, ["  waited", "  기다림", "  已等待"], latency(&report.waited, language)),
+        row(language, ["  latency", "  지연시간", "  延迟"], least),
     ]
 }
 
-fn cpu(report: &StorageJobReport) -> Vec<String> {
+fn cpu(report: &StorageJobReport, language: Language) -> Vec<String> {
     let operations = (report.reads.operations + report.writes.operations).max(1) as f64;
     let elapsed_ns = report.elapsed_ns.max(1) as f64;
     let cpu = &report.cpu;
+    let percent = |ns: f64| ns * 100.0 / elapsed_ns;
     let own_ns = (cpu.user_ns + cpu.system_ns) as f64;
+    let each = (own_ns + cpu.kernel_threads_ns as f64) / 1e3 / operations;
+    let [all, user, kernel] = [own_ns, cpu.user_ns as f64, cpu.system_ns as f64].map(percent);
+    let threads = percent(cpu.kernel_threads_ns as f64);
+    let by_threads = match cpu.kernel_threads_ns {
+        0 => String::new(),
+        _ => told!(
+            language,
+            ", and {threads:.1} % by kernel threads for it",
+            ", 이 작업을 위한 커널 스레드 {threads:.1} %",
+            "，另有为其工作的内核线程 {threads:.1} %",
+        ),
+    };
+    let used = told!(
+        language,
+        "{each:.2} µs an operation; {all:.1} % of a CPU ({user:.1} user, {kernel:.1} kernel){by_threads}",
+        "I/O당 {each:.2} µs. CPU 하나의 {all:.1} %(사용자 {user:.1}, 커널 {kernel:.1}){by_threads}",
+        "每次 I/O {each:.2} µs；占一个 CPU 的 {all:.1} %（用户态 {user:.1}，内核态 {kernel:.1}）{by_threads}",
+    );
+    let (voluntary, involuntary) = (cpu.context_switches_voluntary, cpu.context_switches_involuntary);
+    let switches = (voluntary + involuntary) as f64 / operations;
+    let switches = told!(
+        language,
+        "{switches:.4} an operation ({voluntary} voluntary, {involuntary} not)",
+        "I/O당 {switches:.4}회(자발적 {voluntary}, 비자발적 {involuntary})",
+        "每次 I/O {switches:.4} 次（自愿 {voluntary}，非自愿 {involuntary}）",
+    );
     let mut rows = vec![
-        format!(
-            "CPU           {:.2} µs an operation; {:.1} % of a CPU ({:.1} user, {:.1} kernel)",
-            (own_ns + cpu.kernel_threads_ns as f64) / 1e3 / operations,
-            own_ns * 100.0 / elapsed_ns,
-            cpu.user_ns as f64 * 100.0 / elapsed_ns,
-            cpu.system_ns as f64 * 100.0 / elapsed_ns
-        ),
-        format!(
-            "switches      {:.4} an operation ({} voluntary, {} not)",
-            (cpu.context_switches_voluntary + cpu.context_switches_involuntary) as f64 / operations,
-            cpu.context_switches_voluntary,
-            cpu.context_switches_involuntary
-        ),
+        row(language, ["CPU"; 3], used),
+        row(language, ["switches", "컨텍스트 전환", "上下文切换"], switches),
     ];
-    if cpu.kernel_threads_ns > 0 {
-        rows[0].push_str(&format!(
-            ", and {:.1} % by kernel threads for it",
-            cpu.kernel_threads_ns as f64 * 100.0 / elapsed_ns
-        ));
-    }
     if cpu.machine_busy_ns > 0 {
-        rows.push(format!(
-            "machine       {:.1} % of a CPU busy in all",
-            cpu.machine_busy_ns as f64 * 100.0 / elapsed_ns
-        ));
+        let busy = percent(cpu.machine_busy_ns as f64);
+        let busy = told!(
+            language,
+            "{busy:.1} % of a CPU busy in all",
+            "모두 합쳐 CPU 하나의 {busy:.1} % 사용",
+            "合计占用一个 CPU 的 {busy:.1} %",
+        );
+        rows.push(row(language, ["machine", "머신 전체", "整机"], busy));
     }
     rows
 }
 
 /// The measurement points.
-fn waits(waiting: &WaitingReport) -> Vec<String> {
+fn waits(waiting: &WaitingReport, language: Language) -> Vec<String> {
     if waiting.operations == 0 {
         return Vec::new();
     }
-    let share = |part: u64, whole: u64| part as f64 * 100.0 / whole.max(1) as f64;
-    let mean = |sum_ns: u64, count: u64| micros(sum_ns as f64 / count.max(1) as f64);
-    let WaitingReport { operations, slept, .. } = *waiting;
-    let mut rows = vec![format!(
-        "waits         {:.1} % slept, {:.1} % polled at once, {:.1} % left to the interrupt",
-        share(slept, operations),
-        share(waiting.polled, operations),
-        share(waiting.interrupted, operations)
-    )];
-    if slept > 0 {
-        rows.push(format!(
-            "  misses      {:.2} % of all operations ({:.2} % later than the interrupt); {:.2} % woken by the completion",
-            share(waiting.misses, operations),
-            share(waiting.misses_harmful, operations),
-            share(waiting.woken_early, operations)
-        ));
-        rows.push(format!(
-            "  sleeps      {} asked, {} in fact; effective {}",
-            mean(waiting.sleep_requested_ns, slept),
-            mean(waiting.sleep_actual_ns, slept),
-            mean(waiting.sleep_requested_ns, operations)
-        ));
+    let share = |part: u64| part as f64 * 100.0 / waiting.operations as f64;
+    let [slept, polled, interrupted] = [waiting.slept, waiting.polled, waiting.interrupted].map(share);
+    let how = told!(
+        language,
+        "{slept:.1} % slept, {polled:.1} % polled at once, {interrupted:.1} % left to the interrupt",
+        "sleep {slept:.1} %, 바로 폴링 {polled:.1} %, 인터럽트에 맡김 {interrupted:.1} %",
+        "睡眠 {slept:.1} %，直接轮询 {polled:.1} %，交给中断 {interrupted:.1} %",
+    );
+    let mut rows = vec![row(language, ["waits", "대기", "等待"], how)];
+    if waiting.slept > 0 {
+        rows.extend(sleeps(waiting, language));
     }
-    let whose = match waiting.device_clock {
-        DeviceClock::Observed => "device (as seen)",
-        DeviceClock::Tracepoint => "device (tracepoints)",
-        DeviceClock::Simulated => "device (model)",
-    };
-    rows.push(format!(
-        "  time        {} {whose} + {} overslept + {} waking + {} noticing = {}",
-        mean(waiting.device_ns, operations),
-        mean(waiting.oversleep_ns, operations),
-        mean(waiting.wake_ns, operations),
-        mean(waiting.notice_ns, operations),
-        mean(waiting.total_ns, operations)
-    ));
+    rows.push(row(language, ["  time", "  시간", "  时间"], parts(waiting, language)));
     if waiting.added.count > 0 {
-        rows.push(format!("  added       {}", latency(&waiting.added)));
+        let added = latency(&waiting.added, language);
+        rows.push(row(language, ["  added", "  추가 지연", "  附加延迟"], added));
     }
     rows
 }
 
-fn intervals(report: &StorageJobReport) -> Vec<String> {
+/// How those that slept went.
+fn sleeps(waiting: &WaitingReport, language: Language) -> [String; 2] {
+    let WaitingReport { operations, slept, .. } = *waiting;
+    let share = |part: u64| part as f64 * 100.0 / operations.max(1) as f64;
+    let [misses, harmful, early] = [waiting.misses, waiting.misses_harmful, waiting.woken_early].map(share);
+    let misses = told!(
+        language,
+        "{misses:.2} % of all operations ({harmful:.2} % later than the interrupt); {early:.2} % woken by the completion",
+        "전체 I/O의 {misses:.2} %(인터럽트보다 늦은 것 {harmful:.2} %). 완료 시 깨어난 것 {early:.2} %",
+        "全部 I/O 的 {misses:.2} %（晚于中断的占 {harmful:.2} %）；由完成事件唤醒 {early:.2} %",
+    );
+    let asked = mean(waiting.sleep_requested_ns, slept);
+    let actual = mean(waiting.sleep_actual_ns, slept);
+    let effective = mean(waiting.sleep_requested_ns, operations);
+    let lengths = told!(
+        language,
+        "{asked} asked, {actual} in fact; effective {effective}",
+        "요청 {asked}, 실제 {actual}, 전체 I/O당 유효 {effective}",
+        "请求 {asked}，实际 {actual}；按全部 I/O 折算 {effective}",
+    );
+    [
+        row(language, ["  misses", "  miss", "  miss"], misses),
+        row(language, ["  sleeps", "  sleep", "  睡眠"], lengths),
+    ]
+}
+
+/// What a time is made of.
+fn parts(waiting: &WaitingReport, language: Language) -> String {
+    let whose = language.choose(match waiting.device_clock {
+        DeviceClock::Observed => ["as seen", "관측", "观测"],
+        DeviceClock::Tracepoint => ["tracepoints", "트레이스포인트", "跟踪点"],
+        DeviceClock::Simulated => ["model", "모델", "模型"],
+    });
+    let operations = waiting.operations;
+    let [device, oversleep, wake, notice, total] =
+        [waiting.device_ns, waiting.oversleep_ns, waiting.wake_ns, waiting.notice_ns, waiting.total_ns]
+            .map(|sum_ns| mean(sum_ns, operations));
+    told!(
+        language,
+        "{device} device ({whose}) + {oversleep} overslept + {wake} waking + {notice} noticing = {total}",
+        "장치({whose}) {device} + 초과 sleep {oversleep} + 깨어남 {wake} + 알아챔 {notice} = {total}",
+        "设备（{whose}）{device} + 睡过头 {oversleep} + 唤醒 {wake} + 察觉 {notice} = {total}",
+    )
+}
+
+fn mean(sum_ns: u64, count: u64) -> String {
+    micros(sum_ns as f64 / count.max(1) as f64)
+}
+
+fn intervals(report: &StorageJobReport, language: Language) -> Vec<String> {
     if report.intervals.len() < 2 {
         return Vec::new();
     }
-    let header = ["second", "IOPS", "misses", "eff. sleep", "CPU"];
-    let mut rows = vec![
-        String::new(),
-        format!("{:>10} {:>10} {:>10} {:>12} {:>8}", header[0], header[1], header[2], header[3], header[4]),
+    let head = [
+        (["second", "초", "秒"], 10),
+        (["IOPS"; 3], 10),
+        (["misses", "miss", "miss"], 10),
+        (["eff. sleep", "유효 sleep", "有效睡眠"], 12),
+        (["CPU"; 3], 8),
     ];
+    let head = head.map(|(name, columns)| pad_start(language.choose(name), columns));
+    let mut rows = vec![String::new(), head.join(" ")];
     for interval in report.intervals.iter().take(INTERVALS_SHOWN) {
         let elapsed_ns = interval.elapsed_ns.max(1) as f64;
         let operations = interval.operations.max(1) as f64;
@@ -213,44 +330,58 @@ fn intervals(report: &StorageJobReport) -> Vec<String> {
             interval.cpu_ns as f64 * 100.0 / elapsed_ns
         ));
     }
-    if report.intervals.len() > INTERVALS_SHOWN {
-        rows.push(format!("     ... {} intervals in all; --csv FILE has them", report.intervals.len()));
+    let all = report.intervals.len();
+    if all > INTERVALS_SHOWN {
+        rows.push(told!(
+            language,
+            "     ... {all} intervals in all; --csv FILE has them",
+            "     ... 모두 {all}개 구간. 전체는 --csv FILE",
+            "     …… 共 {all} 个区间；全部数据用 --csv FILE",
+        ));
     }
     rows
 }
 
 /// What was found of an earlier run.
-fn checked(mut rows: Vec<String>, report: &StorageJobReport) -> Vec<String> {
+fn checked(mut rows: Vec<String>, report: &StorageJobReport, language: Language) -> Vec<String> {
     rows.truncate(2);
-    rows.push(format!(
-        "verified      {} blocks read back, {} wrong{}",
-        report.verified_blocks,
-        report.verify_failures,
-        if report.failed { " (FAILED: see below)" } else { "" }
-    ));
-    rows.push(format!(
-        "  apart from  {} that were being written when it ended, never acknowledged",
-        report.unacknowledged_blocks
-    ));
-    rows.push(format!("              {} never written", report.never_written_blocks));
+    rows.push(verified(report, failed(report, language), language));
+    let (unacknowledged, never) = (report.unacknowledged_blocks, report.never_written_blocks);
+    let apart = told!(
+        language,
+        "{unacknowledged} that were being written when it ended, never acknowledged",
+        "{unacknowledged}개: 종료 시 쓰는 중이었고 완료가 확인되지 않음",
+        "{unacknowledged} 个在结束时正在写入，未得到确认",
+    );
+    let never = told!(language, "{never} never written", "{never}개: 쓰인 적 없음", "{never} 个从未写入");
+    rows.push(row(language, ["  apart from", "  제외", "  不含"], apart));
+    rows.push(row(language, [""; 3], never));
     rows
 }
 
+fn verified(report: &StorageJobReport, state: &str, language: Language) -> String {
+    let (blocks, wrong) = (report.verified_blocks, report.verify_failures);
+    let text = told!(
+        language,
+        "{blocks} blocks read back, {wrong} wrong{state}",
+        "블록 {blocks}개를 다시 읽음, 틀린 것 {wrong}개{state}",
+        "读回 {blocks} 个块，{wrong} 个有误{state}",
+    );
+    row(language, ["verified", "검증", "校验"], text)
+}
+
 /// What makes a run a failed one, and what was found when it was checked.
-fn trouble(report: &StorageJobReport) -> Vec<String> {
+fn trouble(report: &StorageJobReport, language: Language) -> Vec<String> {
     let mut rows = Vec::new();
     if report.fsyncs > 0 {
-        rows.push(format!("fsyncs        {}", report.fsyncs));
+        rows.push(row(language, ["fsyncs", "fsync", "fsync"], report.fsyncs));
     }
     if report.verified_blocks > 0 {
-        rows.push(format!(
-            "verified      {} blocks read back, {} wrong",
-            report.verified_blocks, report.verify_failures
-        ));
+        rows.push(verified(report, "", language));
     }
     if !report.errors.is_empty() {
         let list: Vec<String> = report.errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
-        rows.push(format!("errors        {}", list.join(", ")));
+        rows.push(row(language, ["errors", "오류", "错误"], list.join(language.list())));
     }
     rows
 }
@@ -325,7 +456,7 @@ mod tests {
 
     #[test]
     fn a_job_is_told_from_what_it_was_to_what_it_cost() {
-        let text = table(&report(), 100);
+        let text = table(&report(), 100, Language::English);
         for line in [
             "job           one: 1g of data, direct",
             "operations    randread of 4k, 1 in flight",
@@ -348,10 +479,10 @@ mod tests {
     #[test]
     fn what_was_never_begun_is_told_beside_the_latencies_that_lack_it() {
         let mut late = report();
-        assert!(!table(&late, 100).contains("never begun"));
+        assert!(!table(&late, 100, Language::English).contains("never begun"));
         let waited = summary();
         late.jobs[0].never_begun = NeverBegun { operations: 2000, total_at_least: waited.clone(), waited };
-        let text = table(&late, 100);
+        let text = table(&late, 100, Language::English);
         let rows: Vec<&str> =
             text.lines().skip_while(|line| !line.starts_with("never begun")).take(3).collect();
         assert!(rows[0].starts_with("never begun   2000 operations that were due"), "{text}");
@@ -364,16 +495,38 @@ mod tests {
         failed.jobs[0].failed = true;
         failed.jobs[0].errors = vec![("EIO".into(), 3), ("ENOSPC".into(), 1)];
         (failed.jobs[0].verified_blocks, failed.jobs[0].verify_failures) = (100, 2);
-        let text = table(&failed, 100);
+        let text = table(&failed, 100, Language::English);
         for words in ["FAILED", "3 EIO, 1 ENOSPC", "100 blocks read back, 2 wrong", "1000 IOPS"] {
             assert!(text.contains(words), "{words}: {text}");
         }
     }
 
     #[test]
+    fn every_language_has_the_same_rows_and_the_same_numbers() {
+        let mut whole = report();
+        whole.jobs[0].errors = vec![("EIO".into(), 3)];
+        (whole.jobs[0].verified_blocks, whole.jobs[0].verify_failures) = (100, 2);
+        whole.jobs[0].never_begun =
+            NeverBegun { operations: 7, total_at_least: summary(), waited: summary() };
+        let told = Language::ALL.map(|language| table(&whole, 100, language));
+        let numbers = |line: &str| {
+            let split = line.split(|letter: char| !letter.is_ascii_digit());
+            let mut all: Vec<String> = split.filter(|it| !it.is_empty()).map(str::to_owned).collect();
+            all.sort_unstable();
+            all
+        };
+        for text in &told {
+            assert_eq!(text.lines().count(), told[0].lines().count(), "{text}");
+            for (line, english) in text.lines().zip(told[0].lines()) {
+                assert_eq!(numbers(line), numbers(english), "{line}");
+            }
+        }
+    }
+
+    #[test]
     fn a_run_without_operations_says_so() {
         let report = StorageReport { jobs: vec![StorageJobReport::default()], ..StorageReport::default() };
-        let text = table(&report, 100);
+        let text = table(&report, 100, Language::English);
         assert!(text.contains("none was completed") && !text.contains("NaN"), "{text}");
     }
 }

@@ -14,11 +14,15 @@ use weir_proto::{
     http1::{Method, url::Url},
 };
 use weir_record::load::{LoadReport, SecondRow};
+use weir_report::Language;
 
 use super::{arguments::LoadHttp, table};
 use crate::{
     args::LoadShared,
-    command::load::{self, LoadCommand, Sink},
+    command::{
+        load::{self, LoadCommand, Sink},
+        load_text::Unit,
+    },
     exit::UsageError,
 };
 
@@ -37,8 +41,8 @@ impl LoadCommand for LoadHttp {
         load::spec(&self.shared, http, text, &target, messages)
     }
 
-    fn unit(&self) -> &'static str {
-        "responses"
+    fn unit(&self) -> Unit {
+        Unit::Response
     }
 
     fn refusal(&self, field: &'static str, reason: String) -> String {
@@ -57,8 +61,8 @@ impl LoadCommand for LoadHttp {
         Ok(Some(Box::new(|report| write_csv(file, report).context(unwritten))))
     }
 
-    fn table(&self, report: &LoadReport, columns: usize) -> String {
-        table::table(report, columns)
+    fn table(&self, report: &LoadReport, columns: usize, language: Language) -> String {
+        table::table(report, columns, language)
     }
 }
 

@@ -4,10 +4,11 @@ use weir_record::{
     http::{BadResponse, HttpLoadReport, LoadRows},
     load::LoadReport,
 };
+use weir_report::{Language, pad_start, told};
 
 use crate::command::load_text::{
-    byte_rate, failure_first, failures, fit, fit_sentences, generator, histogram, latency, paced, scaled,
-    server, time, unreached,
+    Unit, byte_rate, failure_rows, fit, fit_sentences, generator, histogram, latency, none, paced, row,
+    scaled, server, target, time, unreached,
 };
 
 /// Seconds that are shown; `--csv` has all of them.
@@ -15,119 +16,174 @@ const SECONDS_SHOWN: usize = 60;
 /// Lines of a bad response that are shown; `--json` has all that was kept of it.
 const BAD_LINES_SHOWN: usize = 16;
 
-pub(super) fn table(report: &LoadReport, columns: usize) -> String {
+const UNIT: Unit = Unit::Response;
+
+pub(super) fn table(report: &LoadReport, columns: usize, language: Language) -> String {
     let http = report.http.clone().unwrap_or_default();
-    let mut rows = head(report, &http);
+    let mut rows = head(report, &http, language);
     rows.push(String::new());
-    rows.extend(aggregate(&http));
-    let bars = histogram(&report.response, "responses", columns);
+    rows.extend(aggregate(&http, language));
+    let bars = histogram(&report.response, UNIT, columns, language);
     if !bars.is_empty() {
         rows.push(String::new());
         rows.extend(bars);
     }
     rows.push(String::new());
-    rows.push(format!("first byte    {}", latency(&http.first_byte)));
-    rows.push(format!("connect       {}", latency(&http.connect)));
-    rows.extend(paced(report));
-    rows.push(format!("statuses      {}", statuses(&http)));
-    rows.push(format!("failures      {}", failures(report)));
-    rows.extend(failure_first(report));
-    rows.push(format!("connections   {}", connections(&http)));
-    rows.push(generator(report, "response"));
-    rows.extend(server(report, "response"));
-    rows.extend(seconds(report));
+    rows.push(row(language, ["first byte", "첫 바이트", "首字节"], latency(&http.first_byte, language)));
+    rows.push(row(language, ["connect", "연결 시간", "建立连接"], latency(&http.connect, language)));
+    rows.extend(paced(report, language));
+    rows.push(row(language, ["statuses", "상태 코드", "状态码"], statuses(&http, language)));
+    rows.extend(failure_rows(report, language));
+    rows.push(row(language, ["connections", "연결", "连接"], connections(&http, language)));
+    rows.push(generator(report, UNIT, language));
+    rows.extend(server(report, UNIT, language));
+    rows.extend(seconds(report, language));
     let mut lines = fit(rows, columns);
-    lines.extend(http.bad_response.iter().flat_map(|bad| bad_response(bad, columns)));
-    lines.extend(fit_sentences(remarks(report, &http), columns));
+    lines.extend(http.bad_response.iter().flat_map(|bad| bad_response(bad, columns, language)));
+    lines.extend(fit_sentences(remarks(report, &http, language), columns));
     lines.join("\n")
 }
 
-fn head(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
-    let more = match http.urls.len() {
-        0 | 1 => String::new(),
-        urls => format!(" and {} more in turn", urls - 1),
+fn head(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Vec<String> {
+    let first = http.urls.first().map_or(report.target.as_str(), String::as_str);
+    let loaded = match http.urls.len() {
+        0 | 1 => first.to_owned(),
+        urls => {
+            let more = urls - 1;
+            told!(
+                language,
+                "{first} and {more} more in turn",
+                "{first} 외 {more}개를 차례로",
+                "{first} 与另外 {more} 个轮流"
+            )
+        }
     };
-    let each = if http.connection_per_request {
-        "a connection for each request".into()
-    } else {
-        format!("{} in flight", report.depth)
+    let (method, connections, depth) = (&http.method, report.connections, report.depth);
+    let each = match http.connection_per_request {
+        true => language
+            .choose(["a connection for each request", "요청마다 새 연결", "每个请求新建连接"])
+            .to_owned(),
+        false => told!(language, "{depth} in flight", "동시 {depth}건", "在途 {depth} 个"),
     };
     let content = match report.message_bytes {
         0 => String::new(),
-        bytes => format!(", {bytes} B of content"),
+        bytes => told!(language, ", {bytes} B of content", ", 본문 {bytes} B", "，内容 {bytes} B"),
     };
+    let load = told!(
+        language,
+        "{method} {connections} connections x {each}{content}",
+        "{method} 연결 {connections}개 x {each}{content}",
+        "{method} {connections} 个连接 x {each}{content}",
+    );
     vec![
-        format!(
-            "target        {}{more} ({} loop, generator on {})",
-            http.urls.first().map_or(report.target.as_str(), String::as_str),
-            report.mode,
-            report.driver
-        ),
-        format!("load          {} {} connections x {each}{content}", http.method, report.connections),
-        time(report),
-        format!("checked       {}", checked(report, http)),
+        target(report, &loaded, language),
+        row(language, ["load", "부하", "负载"], load),
+        time(report, language),
+        row(language, ["checked", "검사", "检查"], checked(report, http, language)),
     ]
 }
 
 /// What was looked at of the responses that were right.
-fn checked(report: &LoadReport, http: &HttpLoadReport) -> String {
+fn checked(report: &LoadReport, http: &HttpLoadReport, language: Language) -> String {
     let (messages, bytes) = (report.messages, report.bytes_verified);
     if messages > 0 && http.responses_compared == messages {
-        return format!("every byte of {messages} responses ({bytes} bytes of content)");
+        return told!(
+            language,
+            "every byte of {messages} responses ({bytes} bytes of content)",
+            "응답 {messages}개의 모든 바이트(본문 {bytes}바이트)",
+            "{messages} 个响应的每个字节（内容 {bytes} 字节）",
+        );
     }
     let (compared, percent) = (http.responses_compared, http.compared_share * 100.0);
-    format!(
-        "framing and length of {messages} responses ({bytes} bytes of content); every byte of {compared} \
-         ({percent:.1} %)"
+    told!(
+        language,
+        "framing and length of {messages} responses ({bytes} bytes of content); every byte of {compared} ({percent:.1} %)",
+        "응답 {messages}개의 프레이밍과 길이(본문 {bytes}바이트), 그중 {compared}개({percent:.1} %)는 모든 바이트",
+        "{messages} 个响应的分帧与长度（内容 {bytes} 字节），其中 {compared} 个（{percent:.1} %）逐字节比较",
     )
 }
 
-fn aggregate(http: &HttpLoadReport) -> Vec<String> {
+fn aggregate(http: &HttpLoadReport, language: Language) -> Vec<String> {
     let rows: &LoadRows = &http.rows;
+    let scarce = language.choose(["too few samples", "표본 부족", "样本不足"]);
     let time = |value: Option<u64>| {
-        value.map_or_else(|| "too few samples".into(), |nanoseconds| scaled(nanoseconds as f64))
+        value.map_or_else(|| scarce.to_owned(), |nanoseconds| scaled(nanoseconds as f64))
     };
+    let rate = UNIT.rate(language);
+    let (mean, best) = (rows.throughput_per_second, rows.throughput_peak_per_second);
+    let mean = told!(
+        language,
+        "{mean:.0} {rate} over the steady window",
+        "{mean:.0} {rate}(안정 구간)",
+        "{mean:.0} {rate}（稳态窗口）",
+    );
+    let best = told!(
+        language,
+        "{best:.0} {rate} in the best second",
+        "{best:.0} {rate}(가장 높은 1초)",
+        "{best:.0} {rate}（最高的一秒）",
+    );
+    let line = |name: [&'static str; 3], text: String| row(language, name, text);
     vec![
-        format!("samples       {}", rows.samples),
-        format!("mean          {}", scaled(rows.mean_ns)),
-        format!("median        {}", time(rows.median_ns)),
-        format!("90 %          {}", time(rows.p90_ns)),
-        format!("95 %          {}", time(rows.p95_ns)),
-        format!("99 %          {}", time(rows.p99_ns)),
-        format!("99.9 %        {}", time(rows.p999_ns)),
-        format!("max           {}", scaled(rows.max_ns as f64)),
-        format!("errors        {}", rows.errors),
-        format!("deviation     {}", scaled(rows.stddev_ns)),
-        format!("throughput    {:.0} responses/s over the steady window", rows.throughput_per_second),
-        format!("peak          {:.0} responses/s in the best second", rows.throughput_peak_per_second),
-        format!("content       {}", byte_rate(http.content_bytes_per_second)),
+        line(["samples", "표본 수", "样本数"], rows.samples.to_string()),
+        line(["mean", "평균", "平均值"], scaled(rows.mean_ns)),
+        line(["median", "중앙값", "中位数"], time(rows.median_ns)),
+        line(["90 %"; 3], time(rows.p90_ns)),
+        line(["95 %"; 3], time(rows.p95_ns)),
+        line(["99 %"; 3], time(rows.p99_ns)),
+        line(["99.9 %"; 3], time(rows.p999_ns)),
+        line(["max", "최대", "最大值"], scaled(rows.max_ns as f64)),
+        line(["errors", "오류", "错误数"], rows.errors.to_string()),
+        line(["deviation", "표준편차", "标准差"], scaled(rows.stddev_ns)),
+        line(["throughput", "처리량", "吞吐量"], mean),
+        line(["peak", "최고(Peak)", "峰值"], best),
+        line(["content", "본문", "内容"], byte_rate(http.content_bytes_per_second)),
     ]
 }
 
-fn statuses(http: &HttpLoadReport) -> String {
+fn statuses(http: &HttpLoadReport, language: Language) -> String {
     let list: Vec<String> =
         http.responses_by_status.iter().map(|entry| format!("{} x {}", entry.count, entry.status)).collect();
-    if list.is_empty() { "none".into() } else { list.join(", ") }
+    if list.is_empty() { none(language).to_owned() } else { list.join(language.list()) }
 }
 
-fn connections(http: &HttpLoadReport) -> String {
-    let counts = [
-        (http.connections_closed_as_said, "closed by the server as said"),
-        (http.connections_closed_between, "closed by the server between requests"),
-        (http.connections_kept_open, "kept open although they should close"),
+fn connections(http: &HttpLoadReport, language: Language) -> String {
+    let opened = http.connections_opened;
+    let closed = [
+        (
+            http.connections_closed_as_said,
+            ["closed by the server as said", "서버가 예고대로 닫음", "服务器按声明关闭"],
+        ),
+        (
+            http.connections_closed_between,
+            ["closed by the server between requests", "요청 사이에 서버가 닫음", "服务器在请求之间关闭"],
+        ),
+        (
+            http.connections_kept_open,
+            ["kept open although they should close", "닫아야 하는데 열어 둠", "本应关闭却保持打开"],
+        ),
     ];
-    let seen = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
-    format!("{} opened{}", http.connections_opened, seen.collect::<String>())
+    let seen = closed.iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
+        let what = language.choose(*what);
+        told!(language, ", {count} {what}", ", {what} {count}개", "，{what} {count} 个")
+    });
+    let seen = seen.collect::<String>();
+    told!(language, "{opened} opened{seen}", "{opened}개 연결함{seen}", "建立 {opened} 个{seen}")
 }
 
-fn seconds(report: &LoadReport) -> Vec<String> {
+fn seconds(report: &LoadReport, language: Language) -> Vec<String> {
     if report.seconds.is_empty() {
         return Vec::new();
     }
-    let mut rows = vec![
-        String::new(),
-        format!("{:>8} {:>12} {:>8} {:>12} {:>12}", "second", "responses", "errors", "median", "99 %"),
+    let head = [
+        (["second", "초", "秒"], 8),
+        (["responses", "응답", "响应"], 12),
+        (["errors", "오류", "错误"], 8),
+        (["median", "중앙값", "中位数"], 12),
+        (["99 %"; 3], 12),
     ];
+    let head = head.map(|(name, columns)| pad_start(language.choose(name), columns));
+    let mut rows = vec![String::new(), head.join(" ")];
     for (second, row) in report.seconds.iter().enumerate().take(SECONDS_SHOWN) {
         rows.push(format!(
             "{:>8} {:>12} {:>8} {:>12} {:>12}",
@@ -138,16 +194,28 @@ fn seconds(report: &LoadReport) -> Vec<String> {
             scaled(row.p99_ns as f64)
         ));
     }
-    if report.seconds.len() > SECONDS_SHOWN {
-        rows.push(format!("     ... {} seconds in all; --csv FILE has them", report.seconds.len()));
+    let all = report.seconds.len();
+    if all > SECONDS_SHOWN {
+        rows.push(told!(
+            language,
+            "     ... {all} seconds in all; --csv FILE has them",
+            "     ... 모두 {all}초. 전체는 --csv FILE",
+            "     …… 共 {all} 秒；全部数据用 --csv FILE",
+        ));
     }
     rows
 }
 
 /// The first response that was bad, as it came. It is escaped already.
-fn bad_response(bad: &BadResponse, columns: usize) -> Vec<String> {
+fn bad_response(bad: &BadResponse, columns: usize, language: Language) -> Vec<String> {
     let text = bad.start.replace("\\r\\n", "\n").replace("\\n", "\n");
-    let begins = format!("the first bad response, from {}, begins ({} bytes in all):", bad.url, bad.bytes);
+    let (url, bytes) = (&bad.url, bad.bytes);
+    let begins = told!(
+        language,
+        "the first bad response, from {url}, begins ({bytes} bytes in all):",
+        "처음으로 잘못된 응답({url}, 모두 {bytes}바이트)의 앞부분:",
+        "第一个有误的响应（来自 {url}，共 {bytes} 字节）开头为：",
+    );
     let mut rows = fit_sentences(vec![String::new(), begins], columns);
     for line in text.lines().take(BAD_LINES_SHOWN) {
         let shown: String = line.chars().take(columns - 2).collect();
@@ -157,51 +225,61 @@ fn bad_response(bad: &BadResponse, columns: usize) -> Vec<String> {
 }
 
 /// How many redirects of which kind, and where the first one points to.
-fn redirects(http: &HttpLoadReport) -> String {
+fn redirects(http: &HttpLoadReport, language: Language) -> String {
     let statuses = http.responses_by_status.iter().map(|entry| entry.status);
     let kinds: Vec<String> =
         statuses.filter(|status| (300..400).contains(status)).map(|status| status.to_string()).collect();
     let to = http.redirect_location.as_ref().map(|location| {
-        format!(", the first to {location}: give the URL it leads to if that is what is to be loaded")
+        told!(
+            language,
+            ", the first to {location}: give the URL it leads to if that is what is to be loaded",
+            ". 첫 리다이렉트는 {location}: 그쪽에 부하를 주려면 그 URL을 지정하십시오",
+            "，第一个指向 {location}：若要对它加压，请直接给出该 URL",
+        )
     });
-    let (count, kinds) = (http.redirects, kinds.join(", "));
-    format!("{count} redirects ({kinds}) were not followed{}", to.unwrap_or_default())
+    let (count, kinds, to) = (http.redirects, kinds.join(", "), to.unwrap_or_default());
+    told!(
+        language,
+        "{count} redirects ({kinds}) were not followed{to}",
+        "리다이렉트 {count}건({kinds})을 따라가지 않음{to}",
+        "有 {count} 次重定向（{kinds}）未跟随{to}",
+    )
 }
 
 /// What a reader must know before he believes the numbers.
-fn remarks(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
-    let mut remarks = Vec::new();
-    remarks.extend(unreached(report, "responses"));
+fn remarks(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Vec<String> {
+    let mut remarks: Vec<String> = unreached(report, UNIT, language).into_iter().collect();
     if let Some(reason) = &http.too_short {
-        remarks.push(format!("the run is too short to conclude: {reason}"));
+        remarks.push(told!(
+            language,
+            "the run is too short to conclude: {reason}",
+            "결론을 내기에는 너무 짧은 실행입니다: {reason}",
+            "运行时间太短，无法得出结论：{reason}",
+        ));
     }
-    if report.generator_bound {
-        remarks.push("the generator was the limit: the throughput is a lower bound".into());
-    }
+    let when = |is_so: bool, texts: [&'static str; 3]| is_so.then(|| language.choose(texts).to_owned());
+    remarks.extend(when(report.generator_bound, GENERATOR_BOUND));
     if http.redirects > 0 {
-        remarks.push(redirects(http));
+        remarks.push(redirects(http, language));
     }
-    if report.failures.local_limit > 0 {
-        remarks.push(
-            "local ports, descriptors or memory ran out here; with few ports, spread connections over more local \
-             addresses with --source-addresses"
-                .into(),
-        );
-    }
-    if http.connections_kept_open > 0 {
-        remarks
-            .push("the server keeps connections open that it should close; the generator closed them".into());
-    }
+    remarks.extend(when(report.failures.local_limit > 0, LOCAL_LIMIT));
+    remarks.extend(when(http.connections_kept_open > 0, KEPT_OPEN));
     if http.requests_withdrawn > 0 {
         let count = http.requests_withdrawn;
-        remarks.push(format!(
-            "{count} requests were sent again: the server closed before it answered them, as said"
+        remarks.push(told!(
+            language,
+            "{count} requests were sent again: the server closed before it answered them, as said",
+            "요청 {count}건을 다시 보냄: 서버가 예고대로, 응답하기 전에 연결을 닫았음",
+            "有 {count} 个请求重新发送：服务器按声明在应答之前关闭了连接",
         ));
     }
     if http.jtl_rows_dropped > 0 {
         let (rows, dropped) = (http.jtl_rows, http.jtl_rows_dropped);
-        remarks.push(format!(
-            "the JTL file has {rows} rows; {dropped} were dropped: its disk was too slow, or full"
+        remarks.push(told!(
+            language,
+            "the JTL file has {rows} rows; {dropped} were dropped: its disk was too slow, or full",
+            "JTL 파일에 {rows}행이 있고 {dropped}행은 버려졌습니다. 디스크가 너무 느리거나 가득 찼습니다",
+            "JTL 文件共 {rows} 行，丢弃 {dropped} 行：磁盘太慢或已满",
         ));
     }
     if !remarks.is_empty() {
@@ -209,6 +287,25 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
     }
     remarks
 }
+
+const GENERATOR_BOUND: [&str; 3] = [
+    "the generator was the limit: the throughput is a lower bound",
+    "부하 생성기가 한계였으므로 처리량은 하한값입니다",
+    "瓶颈在负载生成器：吞吐量仅为下限",
+];
+
+const LOCAL_LIMIT: [&str; 3] = [
+    "local ports, descriptors or memory ran out here; with few ports, spread connections over more local addresses with \
+     --source-addresses",
+    "이 머신의 포트, 디스크립터 또는 메모리가 모자랐습니다. 포트가 모자라면 --source-addresses로 연결을 더 많은 로컬 주소에 나누십시오",
+    "本机的端口、描述符或内存已用尽；若端口不足，可用 --source-addresses 把连接分散到更多本地地址",
+];
+
+const KEPT_OPEN: [&str; 3] = [
+    "the server keeps connections open that it should close; the generator closed them",
+    "서버가 닫아야 할 연결을 열어 두어 부하 생성기가 닫았습니다",
+    "服务器保持了本应关闭的连接，由负载生成器关闭",
+];
 
 #[cfg(test)]
 mod tests {
@@ -240,7 +337,7 @@ mod tests {
 
     #[test]
     fn all_eleven_rows_are_there_and_those_without_samples_say_so() {
-        let text = table(&report(), 80);
+        let text = table(&report(), 80, Language::English);
         for name in [
             "samples",
             "mean",
@@ -266,7 +363,7 @@ mod tests {
         doubtful.generator_bound = true;
         doubtful.failures.local_limit = 1;
         let plain = HttpLoadReport::default();
-        assert_eq!(remarks(&report(), &plain), [] as [String; 0]);
+        assert_eq!(remarks(&report(), &plain, Language::English), [] as [String; 0]);
         let http = HttpLoadReport {
             too_short: Some("it has 1 second".into()),
             redirects: 3,
@@ -277,7 +374,7 @@ mod tests {
             jtl_rows_dropped: 7,
             ..plain
         };
-        let text = remarks(&doubtful, &http).join("\n");
+        let text = remarks(&doubtful, &http, Language::English).join("\n");
         for words in [
             "too short",
             "lower bound",
@@ -309,8 +406,11 @@ mod tests {
             });
         }
         for columns in [60, 80] {
-            let text = table(&bad, columns);
-            assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
+            for language in Language::ALL {
+                let text = table(&bad, columns, language);
+                assert!(text.lines().all(|line| weir_report::columns(line) <= columns), "{text}");
+            }
+            let text = table(&bad, columns, Language::English);
             for words in ["begins (5000", "| HTTP/1.1 500 No\n| X: \\x1b[2J\n|\n| yyy", "first failure x"] {
                 assert!(text.contains(words), "{words}: {text}");
             }

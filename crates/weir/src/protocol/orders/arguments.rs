@@ -82,7 +82,8 @@ pub(crate) struct ServeGateway {
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
     /// Let open orders expire that this configuration does not reach any more, instead of refusing to start. Their
-    /// clients are told; what a venue that was removed makes of them, nobody hears: cancel them there first
+    /// clients are told, of an account that was removed when it is back; what a venue that was removed makes of them,
+    /// nobody hears: cancel them there first
     #[arg(long)]
     pub(crate) expire_unreachable: bool,
     /// Do not take the times of an order's hops

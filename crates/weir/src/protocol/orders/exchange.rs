@@ -66,7 +66,7 @@ fn config(arguments: &ServeExchange) -> Result<ExchangeConfig> {
     };
     let text = fs::read_to_string(path)
         .map_err(|error| UsageError(format!("--config {} cannot be read: {error}", path.display())))?;
-    exchange::parse(&text).map_err(|error| UsageError(format!("{}:{error}", path.display())).into())
+    exchange::parse(path, &text).map_err(|error| UsageError(error.to_string()).into())
 }
 
 #[cfg(test)]

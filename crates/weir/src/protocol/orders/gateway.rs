@@ -25,7 +25,7 @@ const UPSTREAM_DEFAULT: &str = "127.0.0.1:9101";
 const UPSTREAM_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
-    let (config, listeners) = config(arguments)?;
+    let (mut config, listeners) = config(arguments)?;
     let listen = arguments.listen.as_deref().or(listeners.orders.as_deref()).unwrap_or(LISTEN_DEFAULT);
     let mut prepared = serve::prepare(&arguments.shared, listen)?;
     prepared.metrics_at(listeners.metrics)?;
@@ -35,6 +35,8 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
         weir_servers::journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
     }
     let control = arguments.control.clone().or(listeners.control).map(control_socket).transpose()?;
+    // Without the socket nobody can set a limit later.
+    config.follows_orders = control.is_some();
     // Kept to the end: dropping it removes the socket's path.
     let open: Rc<RefCell<Option<ControlPath>>> = Rc::default();
     let kept = Rc::clone(&open);

@@ -4,15 +4,19 @@ use anyhow::Result;
 use weir_load::{LoadSpec, OrderMix, OrdersSpec, Password};
 use weir_record::{
     load::LoadReport,
-    orders::{Mismatch, OrdersLoadReport},
+    orders::{Mismatch, NodeWindow, OrdersLoadReport, ShareBalance},
 };
+use weir_report::{Language, told};
 
 use super::arguments::LoadOrders;
 use crate::{
     args::LoadShared,
     command::{
         load::{self, LoadCommand},
-        load_text::{failure_first, failures, fit, generator, latency, paced, server, time, unreached},
+        load_text::{
+            Unit, asked_for, failure_rows, fit, generator, latency, paced, row, server, target, throughput,
+            time,
+        },
     },
     exit::UsageError,
 };
@@ -21,6 +25,8 @@ use crate::{
 const PASSWORD_VARIABLE: &str = "WEIR_PASSWORD";
 /// Password of the accounts of a demonstration.
 const PASSWORD_DEMO: &str = "DEMO";
+
+const UNIT: Unit = Unit::Order;
 
 impl LoadCommand for LoadOrders {
     fn shared(&self) -> &LoadShared {
@@ -46,8 +52,8 @@ impl LoadCommand for LoadOrders {
         Ok(LoadSpec { depth, ..shared })
     }
 
-    fn unit(&self) -> &'static str {
-        "orders"
+    fn unit(&self) -> Unit {
+        UNIT
     }
 
     fn refusal(&self, field: &'static str, reason: String) -> String {
@@ -60,8 +66,8 @@ impl LoadCommand for LoadOrders {
         format!("--{flag}: {reason}")
     }
 
-    fn table(&self, report: &LoadReport, columns: usize) -> String {
-        table(report, columns)
+    fn table(&self, report: &LoadReport, columns: usize, language: Language) -> String {
+        table(report, columns, language)
     }
 }
 
@@ -75,102 +81,155 @@ fn mix(text: &str) -> Result<OrderMix> {
 }
 
 /// The report as people read it.
-fn table(report: &LoadReport, columns: usize) -> String {
+fn table(report: &LoadReport, columns: usize, language: Language) -> String {
     let orders = report.orders.clone().unwrap_or_default();
-    let mut rows = head(report, &orders);
-    rows.push(format!("round trip    {}", latency(&report.response)));
-    for (name, way) in [("way out ", &orders.out), ("way back", &orders.back)] {
-        let text = match way {
-            Some(way) => latency(way),
-            None => "not known: the peer's time stamps are of another clock".into(),
-        };
-        rows.push(format!("{name}      {text}"));
+    let mut rows = head(report, &orders, language);
+    let round_trip = latency(&report.response, language);
+    rows.push(row(language, ["round trip", "왕복 시간", "往返时间"], round_trip));
+    let unknown = [
+        "not known: the peer's time stamps are of another clock",
+        "알 수 없음: 상대의 타임스탬프가 다른 시계의 것임",
+        "未知：对端的时间戳取自另一个时钟",
+    ];
+    let ways =
+        [(["way out", "가는 길", "去程"], &orders.out), (["way back", "오는 길", "回程"], &orders.back)];
+    for (name, way) in ways {
+        let text = way.as_ref().map(|way| latency(way, language));
+        rows.push(row(language, name, text.unwrap_or_else(|| language.choose(unknown).to_owned())));
     }
-    rows.extend(paced(report));
-    rows.extend(checks(&orders));
-    rows.push(format!("failures      {}", failures(report)));
-    rows.extend(failure_first(report));
-    rows.push(generator(report, "order"));
+    rows.extend(paced(report, language));
+    rows.extend(checks(&orders, language));
+    rows.extend(failure_rows(report, language));
+    rows.push(generator(report, UNIT, language));
     let has_process = report.observed.as_ref().is_some_and(|observed| observed.threads > 0);
-    rows.extend(server(report, "order").filter(|_| has_process));
-    rows.extend(node(report));
-    rows.extend(unreached(report, "orders").map(|text| format!("asked for     {text}")));
+    rows.extend(server(report, UNIT, language).filter(|_| has_process));
+    rows.extend(node(report, language));
+    rows.extend(asked_for(report, UNIT, language));
     fit(rows, columns).join("\n")
 }
 
-fn head(report: &LoadReport, orders: &OrdersLoadReport) -> Vec<String> {
-    let bound = if report.generator_bound { " (the generator was the limit: a lower bound)" } else { "" };
+fn head(report: &LoadReport, orders: &OrdersLoadReport, language: Language) -> Vec<String> {
+    let (sessions, in_flight) = (report.connections, orders.in_flight);
     let in_flight = match orders.in_flight_scope.as_str() {
-        "total" => format!("{} in flight over all, in turn", orders.in_flight),
-        _ => format!("{} in flight on each", orders.in_flight),
-    };
-    vec![
-        format!("target        {} ({} loop, generator on {})", report.target, report.mode, report.driver),
-        format!("load          {} sessions, {in_flight}", report.connections),
-        time(report),
-        format!(
-            "orders        {} answered; sent: {} entered, {} replaced, {} cancelled",
-            report.messages, orders.entered, orders.replaces, orders.cancels
+        "total" => told!(
+            language,
+            "{in_flight} in flight over all, in turn",
+            "모든 세션을 합쳐 동시 {in_flight}건, 차례로 전송",
+            "所有会话合计在途 {in_flight} 笔，轮流发送",
         ),
-        format!("throughput    {:.0} orders/s{bound}", report.throughput_per_second),
+        _ => told!(
+            language,
+            "{in_flight} in flight on each",
+            "세션당 동시 {in_flight}건",
+            "每个会话在途 {in_flight} 笔",
+        ),
+    };
+    let load = told!(
+        language,
+        "{sessions} sessions, {in_flight}",
+        "세션 {sessions}개, {in_flight}",
+        "{sessions} 个会话，{in_flight}",
+    );
+    let OrdersLoadReport { entered, replaces, cancels, .. } = orders;
+    let answered = report.messages;
+    let sent = told!(
+        language,
+        "{answered} answered; sent: {entered} entered, {replaces} replaced, {cancels} cancelled",
+        "응답 {answered}건. 전송: 신규 {entered}건, 정정 {replaces}건, 취소 {cancels}건",
+        "收到回报 {answered} 笔；发送：新单 {entered}、改单 {replaces}、撤单 {cancels}",
+    );
+    vec![
+        target(report, &report.target, language),
+        row(language, ["load", "부하", "负载"], load),
+        time(report, language),
+        row(language, ["orders", "주문", "订单"], sent),
+        throughput(report, UNIT, language),
     ]
 }
 
 /// What was checked about the whole run.
-fn checks(orders: &OrdersLoadReport) -> Vec<String> {
+fn checks(orders: &OrdersLoadReport, language: Language) -> Vec<String> {
     let types: Vec<String> =
         orders.received.iter().map(|(letter, count)| format!("{count} {letter}")).collect();
-    let received = if types.is_empty() { "nothing".into() } else { types.join(", ") };
-    let shares = &orders.shares;
-    let verdict = if shares.is_conserved() { "they balance" } else { "THEY DO NOT BALANCE" };
+    let nothing = ["nothing", "없음", "无"];
+    let received =
+        if types.is_empty() { language.choose(nothing).into() } else { types.join(language.list()) };
+    let OrdersLoadReport { sessions, reconnects, sequenced_checked, inversions, .. } = orders;
+    let logins = told!(
+        language,
+        "{sessions} logged in, {reconnects} times again after a connection was dropped on purpose",
+        "{sessions}개 로그인, 일부러 끊은 뒤 다시 로그인 {reconnects}회",
+        "{sessions} 个已登录，主动断开后重新登录 {reconnects} 次",
+    );
+    let sequence = told!(
+        language,
+        "{sequenced_checked} messages checked, {inversions} answers out of order",
+        "메시지 {sequenced_checked}건 검사, 순서가 어긋난 응답 {inversions}건",
+        "检查了 {sequenced_checked} 条消息，乱序回报 {inversions} 笔",
+    );
     let mut rows = vec![
-        format!(
-            "sessions      {} logged in, {} times again after a connection was dropped on purpose",
-            orders.sessions, orders.reconnects
-        ),
-        format!("received      {received}"),
-        format!(
-            "sequence      {} messages checked, {} answers out of order",
-            orders.sequenced_checked, orders.inversions
-        ),
-        format!(
-            "shares        {} entered, {} executed, {} cancelled, {} live: {verdict}",
-            shares.entered, shares.executed, shares.cancelled, shares.live
-        ),
+        row(language, ["sessions", "세션", "会话"], logins),
+        row(language, ["received", "수신", "收到"], received),
+        row(language, ["sequence", "순서", "序号"], sequence),
+        row(language, ["shares", "수량", "数量"], shares(&orders.shares, language)),
     ];
     rows.extend(orders.mismatches.iter().map(|wrong| {
         let Mismatch { session, order, expected, got } = wrong;
-        format!("mismatch      {session}, order {order}: expected {expected}; got {got}")
+        let text = told!(
+            language,
+            "{session}, order {order}: expected {expected}; got {got}",
+            "{session}, 주문 {order}: 기대 {expected}, 실제 {got}",
+            "{session}，订单 {order}：应为 {expected}，实为 {got}",
+        );
+        row(language, ["mismatch", "불일치", "不一致"], text)
     }));
     rows
 }
 
+fn shares(shares: &ShareBalance, language: Language) -> String {
+    let ShareBalance { entered, executed, cancelled, live } = shares;
+    let verdict = language.choose(match shares.is_conserved() {
+        true => ["they balance", "합이 맞음", "账目相符"],
+        false => ["THEY DO NOT BALANCE", "합이 맞지 않음!", "账目不符！"],
+    });
+    told!(
+        language,
+        "{entered} entered, {executed} executed, {cancelled} cancelled, {live} live: {verdict}",
+        "주문 {entered}, 체결 {executed}, 취소 {cancelled}, 잔량 {live}: {verdict}",
+        "委托 {entered}，成交 {executed}，撤销 {cancelled}，未成交 {live}：{verdict}",
+    )
+}
+
 /// What the gateway or exchange counted itself, when it was observed.
-fn node(report: &LoadReport) -> Option<String> {
+fn node(report: &LoadReport, language: Language) -> Option<String> {
     let node = report.observed.as_ref()?.node.as_ref()?;
     let handed_off = node.handoff.as_ref().filter(|handoff| handoff.orders > 0).map(|handoff| {
         let percent = handoff.orders_handed_off as f64 * 100.0 / handoff.orders as f64;
         let wakes = handoff.wakes_sent as f64 / handoff.pushed.max(1) as f64;
-        format!("; {percent:.1} % of orders handed off by {}, {wakes:.3} wakes a hand-off", handoff.strategy)
+        let strategy = &handoff.strategy;
+        told!(
+            language,
+            "; {percent:.1} % of orders handed off by {strategy}, {wakes:.3} wakes a hand-off",
+            ". 주문의 {percent:.1} %를 다른 워커로 넘김({strategy}), 전달당 깨움 {wakes:.3}회",
+            "；{percent:.1} % 的订单转交其他工作线程（{strategy}），每次转交唤醒 {wakes:.3} 次",
+        )
     });
-    Some(format!(
-        "{:<13} {} messages received, {} sent, {} orders{}",
-        node.node.to_lowercase(),
-        node.received,
-        node.sent,
-        node.orders,
-        handed_off.unwrap_or_default()
-    ))
+    let handed_off = handed_off.unwrap_or_default();
+    let NodeWindow { received, sent, orders, .. } = node;
+    let text = told!(
+        language,
+        "{received} messages received, {sent} sent, {orders} orders{handed_off}",
+        "메시지 수신 {received}건, 송신 {sent}건, 주문 {orders}건{handed_off}",
+        "收到 {received} 条消息，发出 {sent} 条，订单 {orders} 笔{handed_off}",
+    );
+    Some(format!("{:<13} {text}", node.node.to_lowercase()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_record::{
-        orders::{HandoffStats, NodeWindow, ShareBalance},
-        trial::ObservedWindow,
-    };
+    use weir_record::{orders::HandoffStats, trial::ObservedWindow};
 
     use super::*;
 
@@ -200,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_table_says_what_was_done_and_checked() {
-        let text = table(&report(), 120);
+        let text = table(&report(), 120, Language::English);
         for words in [
             "load          10 sessions, 1 in flight over all, in turn",
             "orders        120 answered; sent: 90 entered, 0 replaced, 30 cancelled",
@@ -243,7 +302,7 @@ mod tests {
             ..Default::default()
         };
         lossy.observed = Some(ObservedWindow { node: Some(node), ..ObservedWindow::default() });
-        let text = table(&lossy, 120);
+        let text = table(&lossy, 120, Language::English);
         for words in [
             "1 in flight on each",
             "THEY DO NOT BALANCE",

@@ -9,11 +9,9 @@ use weir_proto::{
     },
     soup::SEQUENCED,
 };
+use weir_stats::random::splitmix;
 
-use super::super::{
-    harness::PATIENCE,
-    order_kill::{Session, random},
-};
+use super::super::{harness::PATIENCE, order_kill::Session};
 
 /// Orders without an answer for each client when something comes in between.
 const WINDOW: usize = 16;
@@ -91,11 +89,11 @@ impl Trader {
     pub fn fill(&mut self, state: &mut u64) {
         let mut messages = Vec::new();
         while self.orders_unanswered() < WINDOW {
-            let quantity = 1 + random(state) as u32 % 100;
-            let any = self.next.saturating_sub(1 + random(state) as u32 % 12).max(1);
-            match random(state) % 10 {
+            let quantity = 1 + splitmix(state) as u32 % 100;
+            let any = self.next.saturating_sub(1 + splitmix(state) as u32 % 12).max(1);
+            match splitmix(state) % 10 {
                 0..7 => {
-                    let symbol = SYMBOLS[random(state) as usize % 2];
+                    let symbol = SYMBOLS[splitmix(state) as usize % 2];
                     messages.push(self.enter(symbol, quantity, PRICE));
                 }
                 7 => messages.push(self.replace(any, quantity)),

@@ -1,0 +1,44 @@
+//! What is said of a session that left something to do.
+
+use std::path::Path;
+
+use weir_report::{Language, told};
+
+use super::{Ended, NEAR_WAIT_MAX, Outcome};
+use crate::outline;
+
+impl Outcome {
+    /// What cut the study short, how far it came and how it goes on; `None` when nothing is left that could.
+    pub fn way_on(&self, folder: &Path, language: Language) -> Option<String> {
+        let cause = match self.ended {
+            Ended::TimeCap => {
+                let cap = outline::shown_ns(self.result.spec.time_cap_ns, language);
+                told!(
+                    language,
+                    "cut by the time cap of {cap}",
+                    "시간 상한({cap})에 걸려 중단됨",
+                    "到达时间上限（{cap}）而中断"
+                )
+            }
+            Ended::StayedFar => {
+                let seconds = NEAR_WAIT_MAX.as_secs();
+                told!(
+                    language,
+                    "the machine's near state did not come back in {seconds} s",
+                    "{seconds}초를 기다려도 머신이 가까운 상태(near)로 돌아오지 않음",
+                    "等待 {seconds} 秒，机器仍未回到近状态（near）",
+                )
+            }
+            Ended::Interrupted => language.choose(["interrupted", "중단됨", "已中断"]).to_owned(),
+            Ended::Complete | Ended::ArmsMissing => return None,
+        };
+        let done = weir_report::finding(&self.progress.finding(None), language);
+        let folder = folder.display();
+        Some(told!(
+            language,
+            "{cause}: {done}; go on with: weir study --resume {folder}",
+            "{cause}: {done}. 이어서 실행하려면: weir study --resume {folder}",
+            "{cause}：{done}；继续运行：weir study --resume {folder}",
+        ))
+    }
+}

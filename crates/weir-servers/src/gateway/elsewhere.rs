@@ -1,0 +1,146 @@
+//! Orders of earlier starts that are in a session of another worker than the one that sends for their account now: it
+//! has other clients since, or another route. What a client says about such an order goes where it is, and so does what
+//! replaces it. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use weir_proto::ouch::{
+    Inbound, outbound_original_user_ref_num as original_of, outbound_user_ref_num as number_of,
+};
+use weir_trading::AccountId;
+
+/// Those of one worker's clients. No more than were open at the start, and their replacements without an answer.
+#[derive(Debug, Default)]
+pub(super) struct OrdersElsewhere {
+    /// By the client's number: the worker that has the order. Some of them are over.
+    orders: HashMap<(AccountId, u32), u16>,
+    /// By account: all workers that have some, or had.
+    workers: BTreeMap<AccountId, Vec<u16>>,
+}
+
+impl OrdersElsewhere {
+    /// This worker has this order.
+    pub(super) fn add(&mut self, account: AccountId, number: u32, worker: u16) {
+        self.orders.insert((account, number), worker);
+        let workers = self.workers.entry(account).or_default();
+        if !workers.contains(&worker) {
+            workers.push(worker);
+        }
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.orders.is_empty()
+    }
+
+    /// The worker that has the order that a message is about.
+    pub(super) fn worker_of(&self, account: AccountId, message: &Inbound<'_>) -> Option<u16> {
+        let number = match message {
+            Inbound::Replace(replace, _) => replace.original_user_ref_num,
+            Inbound::Cancel(cancel) => cancel.user_ref_num,
+            Inbound::Modify(modify) => modify.user_ref_num,
+            Inbound::Enter(..) | Inbound::AccountQuery => return None,
+        };
+        self.orders.get(&(account, number)).copied()
+    }
+
+    /// Every worker that has orders of an account, or had.
+    pub(super) fn workers_of(&self, account: AccountId) -> &[u16] {
+        self.workers.get(&account).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// A replacement came to nothing.
+    pub(super) fn forget(&mut self, account: AccountId, number: u32) {
+        self.orders.remove(&(account, number));
+    }
+
+    /// Follows what a client is told: of an order and its replacement one lives on.
+    pub(super) fn follow(&mut self, account: AccountId, raw: &[u8]) {
+        let is_over = match raw.first() {
+            Some(b'U') => original_of(raw),
+            Some(b'J') => number_of(raw),
+            _ => None,
+        };
+        if let Some(number) = is_over {
+            self.forget(account, number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::ouch::{Appendage, Cancel, ClientOrderId, Outbound, Rejected, Replace, Replaced, Symbol};
+
+    use super::*;
+    use crate::gateway::sample;
+
+    const ACCOUNT: AccountId = AccountId(3);
+    const ID: ClientOrderId = ClientOrderId([b' '; 14]);
+
+    fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Inbound<'static> {
+        let message = Replace {
+            original_user_ref_num,
+            user_ref_num,
+            quantity: 50,
+            price: 10_000,
+            time_in_force: b'0',
+            display: b'Y',
+            intermarket_sweep: b'N',
+            client_order_id: ID,
+        };
+        Inbound::Replace(message, Appendage::EMPTY)
+    }
+
+    fn told(message: &Outbound) -> Vec<u8> {
+        let mut raw = Vec::new();
+        message.encode(&mut raw);
+        raw
+    }
+
+    fn replaced(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
+        told(&Outbound::Replaced(Replaced {
+            timestamp_ns: 1,
+            original_user_ref_num,
+            user_ref_num,
+            side: b'B',
+            quantity: 50,
+            symbol: Symbol(*b"WEIR    "),
+            price: 10_000,
+            time_in_force: b'0',
+            display: b'Y',
+            order_reference: 1,
+            capacity: b'P',
+            intermarket_sweep: b'N',
+            cross_type: b'N',
+            order_state: b'L',
+            client_order_id: ID,
+        }))
+    }
+
+    #[test]
+    fn what_is_said_about_an_order_and_what_replaces_it_goes_where_it_is() {
+        let cancel = |user_ref_num| Inbound::Cancel(Cancel { user_ref_num, quantity: 0 });
+        let mut orders = OrdersElsewhere::default();
+        orders.add(ACCOUNT, 1, 7);
+        orders.add(ACCOUNT, 2, 5);
+        let of = |orders: &OrdersElsewhere, message: &Inbound<'_>| orders.worker_of(ACCOUNT, message);
+        assert_eq!(of(&orders, &cancel(1)), Some(7));
+        assert_eq!(orders.worker_of(AccountId(4), &cancel(1)), None, "another one's");
+        assert_eq!(of(&orders, &sample::enter(1, 100)), None);
+        assert_eq!(of(&orders, &replace(1, 9)), Some(7));
+        orders.add(ACCOUNT, 9, 7);
+        assert_eq!(orders.workers_of(ACCOUNT), [7, 5]);
+        assert_eq!(of(&orders, &cancel(9)), Some(7), "before it is answered");
+        orders.follow(ACCOUNT, &replaced(1, 9));
+        assert_eq!((of(&orders, &cancel(1)), of(&orders, &cancel(9))), (None, Some(7)));
+        orders.add(ACCOUNT, 10, 7);
+        let (timestamp_ns, reason, client_order_id) = (1, 2, ID);
+        let rejected = Rejected { timestamp_ns, user_ref_num: 10, reason, client_order_id };
+        orders.follow(ACCOUNT, &told(&Outbound::Rejected(rejected)));
+        assert_eq!((of(&orders, &cancel(9)), of(&orders, &cancel(10))), (Some(7), None));
+        orders.forget(ACCOUNT, 9);
+        orders.forget(ACCOUNT, 2);
+        assert!(orders.is_empty());
+    }
+}
