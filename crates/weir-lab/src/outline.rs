@@ -97,14 +97,13 @@ pub fn text(study: &Study, language: Language) -> String {
         };
         let _ = writeln!(out, "  {}  {}{role}", pad_end(&arm.name, width), runs(spec, arm, language));
         if let Some(workers) = spec.workers_not_told(&arm.name) {
-            let space = "";
             let told = told!(
                 language,
                 "(not told {{workers}}, so in the cells with fewest alone: {workers})",
                 "(명령에 {{workers}}가 없어 워커 {workers}개인 셀에서만 실행)",
                 "（命令中没有 {{workers}}，只在 {workers} 个工作线程的单元运行）",
             );
-            let _ = writeln!(out, "  {space:width$}  {told}");
+            let _ = writeln!(out, "  {}  {told}", pad_end("", width));
         }
     }
     if !missing_arms.is_empty() {

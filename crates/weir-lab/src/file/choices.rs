@@ -158,16 +158,25 @@ fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), 
     if let Some(Value::Array(cells)) = study.get_mut("cell") {
         let kept = |cell: &mut Table| {
             let is_twice = is_further && cell.contains_key(factor);
-            cut_cell(cell, factor, &levels) && !(is_twice && is_combination(cell, &factors, &protocol))
+            cut_levels(cell, factor, &levels) && !(is_twice && is_combination(cell, &factors, &protocol))
         };
         cells.retain_mut(|cell| cell.as_table_mut().is_none_or(kept));
+    }
+    if let Some(Value::Array(contrasts)) = study.get_mut("contrast") {
+        contrasts.retain_mut(|contrast| {
+            let is_left = |side: &str| {
+                let side = contrast.get_mut(side).and_then(Value::as_table_mut);
+                side.is_none_or(|side| cut_levels(side, factor, &levels))
+            };
+            ["of", "to"].into_iter().all(is_left)
+        });
     }
     Ok(())
 }
 
-/// Cuts the levels of a cell beside the combinations to those there are now; says whether any is left. One that does
-/// not speak of the factor stays.
-fn cut_cell(cell: &mut Table, factor: &str, levels: &[Value]) -> bool {
+/// Cuts the levels of a cell beside the combinations, or of a side of a contrast, to those there are now; says whether
+/// any is left. What does not speak of the factor stays.
+fn cut_levels(cell: &mut Table, factor: &str, levels: &[Value]) -> bool {
     match cell.get_mut(factor) {
         Some(Value::Array(own)) => {
             own.retain(|level| levels.contains(level));
@@ -376,6 +385,23 @@ mod tests {
         let cells: Vec<&str> = closed.map(|cell| cell.id.as_str()).collect();
         assert_eq!(cells, ["c5-d1-m64-w2-closed", "c50-d1-m64-w2-closed"]);
         assert_eq!(cut.spec.cells[0].role, CellRole::Primary);
+    }
+
+    #[test]
+    fn contrasts_about_levels_that_are_gone_go_with_them() {
+        let text = "[factors]\nworkers = [1, 2, 4]\n\
+                    [[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n\
+                    [[contrast]]\nof = { workers = [2, 4] }\nto = { workers = 1 }\n\
+                    [[contrast]]\nof = { workers = 4 }\nto = { workers = 2 }\n";
+        let left = |kept: &[&str]| {
+            let choices = Choices { levels: vec![levels("workers", kept)], ..Choices::default() };
+            let study: Table = chosen(text, &choices).expect("they fit").parse().expect("it is a table");
+            study["contrast"].as_array().expect("a list").clone()
+        };
+        let [one] = &left(&["1", "4"])[..] else { panic!("one is about levels that are left") };
+        assert_eq!(one["of"]["workers"], Value::Array(vec![Value::Integer(4)]));
+        assert_eq!(left(&["1", "2", "4"]).len(), 2);
+        assert!(left(&["1"]).is_empty());
     }
 
     #[test]
