@@ -70,7 +70,7 @@ impl OrdersElsewhere {
 
 #[cfg(test)]
 mod tests {
-    use weir_proto::ouch::{Appendage, Cancel, ClientOrderId, Outbound, Rejected, Replace, Replaced, Symbol};
+    use weir_proto::ouch::{Cancel, ClientOrderId, Outbound, Rejected};
 
     use super::*;
     use crate::gateway::sample;
@@ -78,44 +78,10 @@ mod tests {
     const ACCOUNT: AccountId = AccountId(3);
     const ID: ClientOrderId = ClientOrderId([b' '; 14]);
 
-    fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Inbound<'static> {
-        let message = Replace {
-            original_user_ref_num,
-            user_ref_num,
-            quantity: 50,
-            price: 10_000,
-            time_in_force: b'0',
-            display: b'Y',
-            intermarket_sweep: b'N',
-            client_order_id: ID,
-        };
-        Inbound::Replace(message, Appendage::EMPTY)
-    }
-
     fn told(message: &Outbound) -> Vec<u8> {
         let mut raw = Vec::new();
         message.encode(&mut raw);
         raw
-    }
-
-    fn replaced(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
-        told(&Outbound::Replaced(Replaced {
-            timestamp_ns: 1,
-            original_user_ref_num,
-            user_ref_num,
-            side: b'B',
-            quantity: 50,
-            symbol: Symbol(*b"WEIR    "),
-            price: 10_000,
-            time_in_force: b'0',
-            display: b'Y',
-            order_reference: 1,
-            capacity: b'P',
-            intermarket_sweep: b'N',
-            cross_type: b'N',
-            order_state: b'L',
-            client_order_id: ID,
-        }))
     }
 
     #[test]
@@ -128,11 +94,11 @@ mod tests {
         assert_eq!(of(&orders, &cancel(1)), Some(7));
         assert_eq!(orders.worker_of(AccountId(4), &cancel(1)), None, "another one's");
         assert_eq!(of(&orders, &sample::enter(1, 100)), None);
-        assert_eq!(of(&orders, &replace(1, 9)), Some(7));
+        assert_eq!(of(&orders, &sample::replace(1, 9)), Some(7));
         orders.add(ACCOUNT, 9, 7);
         assert_eq!(orders.workers_of(ACCOUNT), [7, 5]);
         assert_eq!(of(&orders, &cancel(9)), Some(7), "before it is answered");
-        orders.follow(ACCOUNT, &replaced(1, 9));
+        orders.follow(ACCOUNT, &sample::replaced(1, 9));
         assert_eq!((of(&orders, &cancel(1)), of(&orders, &cancel(9))), (None, Some(7)));
         orders.add(ACCOUNT, 10, 7);
         let (timestamp_ns, reason, client_order_id) = (1, 2, ID);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weir_proto::ouch::{self, Appendage, Cancel, Canceled, Modify, Outbound, Rejected, Replace, Replaced};
+use weir_proto::ouch::{self, Appendage, Cancel, Canceled, Modify, Outbound, Rejected, Replace};
 
 use super::*;
 use crate::gateway::{sample, task::sent_key};
@@ -267,41 +267,8 @@ fn more_orders_than_have_room_are_restored_once_the_answers_are_read() {
 }
 
 fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
-    let message = Replace {
-        original_user_ref_num,
-        user_ref_num,
-        quantity: 50,
-        price: 10_000,
-        time_in_force: b'0',
-        display: b'Y',
-        intermarket_sweep: b'N',
-        client_order_id: ClientOrderId([b' '; 14]),
-    };
     let mut bytes = Vec::new();
-    Inbound::Replace(message, Appendage::EMPTY).encode(&mut bytes);
-    bytes
-}
-
-fn replaced(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
-    let message = Outbound::Replaced(Replaced {
-        timestamp_ns: 1,
-        original_user_ref_num,
-        user_ref_num,
-        side: b'B',
-        quantity: 50,
-        symbol: Symbol(*b"WEIR    "),
-        price: 10_000,
-        time_in_force: b'0',
-        display: b'Y',
-        order_reference: 1,
-        capacity: b'P',
-        intermarket_sweep: b'N',
-        cross_type: b'N',
-        order_state: b'L',
-        client_order_id: ClientOrderId([b' '; 14]),
-    });
-    let mut bytes = Vec::new();
-    message.encode(&mut bytes);
+    sample::replace(original_user_ref_num, user_ref_num).encode(&mut bytes);
     bytes
 }
 
@@ -310,7 +277,7 @@ fn a_young_replace_is_not_lost_by_a_later_answer_to_a_client_of_another_worker()
     // The second worker sends for both: for its own client, which replaces its order, and for one of the first worker.
     let (own, other) = (ACCOUNT, AccountId(0));
     let (first, second, third) = (enter(1), replace(1, 2), enter(7));
-    let (of_first, of_second, of_third) = (live(1), replaced(1, 2), accepted(7));
+    let (of_first, of_second, of_third) = (live(1), sample::replaced(1, 2), accepted(7));
     let sent =
         |account, upstream, raw| (1, RecordKind::Sent { account, session: session_key(1, 0), upstream, raw });
     let answer = |home: u16, account, sequence, message| {
