@@ -10,8 +10,8 @@ use weir_engine_types::kernel::{KernelFeature, KernelVersion};
 use crate::{
     config::{Config, Driver, DriverChoice, ReceiveMode},
     driver::{AnyDriver, MissingFeature},
-    endings,
     executor::Executor,
+    multishot_probe,
     net::Stream,
 };
 
@@ -174,7 +174,7 @@ pub(crate) fn resolved(config: &Config, driver: Driver) -> Config {
     let mut config = config.clone();
     let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
     if driver == Driver::Uring && config.uring.receive == ReceiveMode::Auto && !is_hidden {
-        let is_safe = endings::are_told();
+        let is_safe = multishot_probe::reports_every_end();
         config.uring.receive = if is_safe { ReceiveMode::Multishot } else { ReceiveMode::Single };
     }
     config

@@ -43,7 +43,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "fs",
             "net",
             "remote",
-            "endings",
+            "multishot_probe",
             "probe",
             "runtime",
             "mailbox",

@@ -30,7 +30,7 @@ mod sending;
 
 pub(crate) use operations::{FileOperation, Operations, Step};
 pub(crate) use sending::{
-    Pause, has_room, pass_front, read_part, send_part, send_part_without_waiting, send_share,
+    SendOutcome, has_room, pass_front, read_part, send_part, send_part_without_waiting, send_share,
 };
 
 /// Most bytes that are read at once from the page cache, on the runtime's own thread: what one connection may

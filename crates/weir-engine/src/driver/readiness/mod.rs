@@ -245,7 +245,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if socket.kind == Kind::Connecting {
             socket.send.wake();
         } else {
-            self.write_out_of_order(id);
+            self.send_queued_outside_flush(id);
         }
     }
 
@@ -403,7 +403,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
             socket.readable = true;
             self.parts.counters.connects.increment();
             self.parts.counters.connections_open.increment();
-            self.after_write(stream);
+            self.after_send(stream);
         }
         Poll::Ready(outcome)
     }
@@ -441,7 +441,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         if self.sockets.get(stream).is_some_and(|socket| socket.send.end_wanted) {
             // The end of the stream counts as something to send.
-            self.write_out_of_order(stream);
+            self.send_queued_outside_flush(stream);
         }
         self.poll_output(stream, 0, 0, waker)
     }
@@ -499,7 +499,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         while let Some(id) = self.dirty.pop() {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.send.dirty = false;
-                self.write(id);
+                self.send_queued(id);
             }
         }
         if !self.unfinished.is_empty() {

@@ -16,7 +16,7 @@ use crate::{
     counters::Counters,
     driver::{
         error,
-        files::{self, Pause},
+        files::{self, SendOutcome},
         socket::{self, DRAIN_LOOK, Sent},
     },
     pool::Lease,
@@ -25,14 +25,14 @@ use crate::{
 };
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    /// As [`Self::write`], outside a flush.
-    pub(super) fn write_out_of_order(&mut self, id: SlotId) {
-        self.write(id);
+    /// As [`Self::send_queued`], outside a flush.
+    pub(super) fn send_queued_outside_flush(&mut self, id: SlotId) {
+        self.send_queued(id);
         self.dirty.append(&mut self.unfinished);
     }
 
     /// Writes as much of the queue as the kernel takes; of files no more than a share.
-    pub(super) fn write(&mut self, id: SlotId) {
+    pub(super) fn send_queued(&mut self, id: SlotId) {
         let (limits, turn) = (self.parts.config.limits, self.turn);
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let queued = socket.send.queue.len();
@@ -46,9 +46,9 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 socket.send(&self.kernel, &self.parts.counters)
             };
             match outcome {
-                Ok(Pause::Over) => {}
-                Ok(Pause::Full) => socket.writable = waits,
-                Ok(Pause::Share) => {
+                Ok(SendOutcome::Done) => {}
+                Ok(SendOutcome::SocketFull) => socket.writable = waits,
+                Ok(SendOutcome::ShareSpent) => {
                     if socket.send.mark_dirty() {
                         self.unfinished.push(id);
                     }
@@ -67,7 +67,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
         socket.send_turn_bytes += queued - socket.send.queue.len();
         socket.send.wake_if_low(limits.output_low_water_bytes);
-        self.after_write(id);
+        self.after_send(id);
     }
 
     /// The kernel is short of memory: the queue waits, and so does what is added to it.
@@ -97,7 +97,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     }
 
     /// What follows when the queue is empty, or could not be emptied.
-    pub(super) fn after_write(&mut self, id: SlotId) {
+    pub(super) fn after_send(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if !socket.send.queue.is_empty() && socket.error.is_none() {
             if !socket.writable {
@@ -283,7 +283,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 waker.wake_by_ref();
                 return Poll::Pending;
             }
-            self.write_out_of_order(id);
+            self.send_queued_outside_flush(id);
         }
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         socket.send.poll_at_most(socket.error, limit, target, waker)
@@ -293,7 +293,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 impl<D> Socket<D> {
     /// One send of the bytes at the front of the queue.
     #[inline]
-    fn send(&mut self, kernel: &impl Kernel<Socket = D>, counters: &Counters) -> Result<Pause, Errno> {
+    fn send(&mut self, kernel: &impl Kernel<Socket = D>, counters: &Counters) -> Result<SendOutcome, Errno> {
         counters.send_calls.increment();
         #[cfg(test)]
         super::tests::refuse()?;
@@ -308,10 +308,10 @@ impl<D> Socket<D> {
         let bytes = bytes - usize::from(bytes < offered && plants::is_planted(Plant::RestFromWrongPlace));
         self.send.queue.consume(bytes);
         if bytes == offered {
-            return Ok(Pause::Over);
+            return Ok(SendOutcome::Done);
         }
         counters.sends_short.increment();
-        Ok(Pause::Full)
+        Ok(SendOutcome::SocketFull)
     }
 
     /// Sends a share of the file at the front of the queue.
@@ -320,7 +320,7 @@ impl<D> Socket<D> {
         share_bytes: usize,
         kernel: &impl Kernel<Socket = D>,
         counters: &Counters,
-    ) -> Result<Pause, Errno> {
+    ) -> Result<SendOutcome, Errno> {
         let (socket, queue) = (&self.descriptor, &mut self.send.queue);
         let has_room = || kernel.has_room(socket, counters);
         files::send_share(queue, share_bytes, counters, has_room, |range, bytes_max| {

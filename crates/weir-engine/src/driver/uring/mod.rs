@@ -1,6 +1,6 @@
 //! io_uring: operations are submitted together with the wait for their completions, in one system call a turn.
 //!
-//! Receives are multishot where the kernel tells every end to those (`crate::endings`) and take provided buffers; the
+//! Receives are multishot where the kernel reports every end (`crate::multishot_probe`) and take provided buffers; the
 //! buffer is chosen when data is there, so an idle connection holds none. Each connection has at most one send in
 //! flight, so bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its
 //! socket, and a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.

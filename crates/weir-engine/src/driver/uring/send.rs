@@ -25,7 +25,7 @@ use crate::{
     counters::Counters,
     driver::{
         error,
-        files::{self, Pause},
+        files::{self, SendOutcome},
         socket,
     },
     send_queue::{Front, SendQueue},
@@ -180,9 +180,9 @@ impl Uring {
         let outcome = socket.send_to_file(limits.turn_bytes_max, &self.parts.counters);
         socket.send.wake_if_low(limits.output_low_water_bytes);
         match outcome {
-            Ok(Pause::Over) if socket.send.queue.is_empty() => self.after_send(id),
-            Ok(Pause::Over) => self.submit_send(id),
-            Ok(Pause::Share | Pause::Full) => self.await_room(id),
+            Ok(SendOutcome::Done) if socket.send.queue.is_empty() => self.after_send(id),
+            Ok(SendOutcome::Done) => self.submit_send(id),
+            Ok(SendOutcome::ShareSpent | SendOutcome::SocketFull) => self.await_room(id),
             Err(Errno::AGAIN) => {
                 self.parts.counters.would_block.increment();
                 self.await_room(id);
@@ -274,13 +274,13 @@ impl Uring {
 
 impl Socket {
     /// Sends directly, without waiting, until no file is among the next chunks.
-    fn send_to_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<Pause, Errno> {
+    fn send_to_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<SendOutcome, Errno> {
         let descriptor = self.descriptor.as_fd();
         let queue = &mut self.send.queue;
         let queued = queue.len();
         while queue.leads_to_file(SLICES_MAX) {
             let left = share_bytes.saturating_sub(queued - queue.len());
-            let pause = if let Some(Front::Bytes(_)) = queue.front() {
+            let outcome = if let Some(Front::Bytes(_)) = queue.front() {
                 counters.send_calls.increment();
                 let sent = match counters
                     .clock
@@ -293,18 +293,18 @@ impl Socket {
                 counters.bytes_sent.add(sent.bytes as u64);
                 counters.sends_short.add(u64::from(sent.bytes < sent.offered));
                 queue.consume(sent.bytes);
-                if sent.bytes < sent.offered { Pause::Full } else { Pause::Over }
+                if sent.bytes < sent.offered { SendOutcome::SocketFull } else { SendOutcome::Done }
             } else {
                 let has_room = || files::has_room(descriptor, counters);
                 files::send_share(queue, left, counters, has_room, |range, bytes_max| {
                     files::send_part_without_waiting(descriptor, range, bytes_max, counters)
                 })?
             };
-            if pause != Pause::Over {
-                return Ok(pause);
+            if outcome != SendOutcome::Done {
+                return Ok(outcome);
             }
         }
-        Ok(Pause::Over)
+        Ok(SendOutcome::Done)
     }
 }
 
