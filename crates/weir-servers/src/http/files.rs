@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use weir_engine::fs::{File, Folder, Metadata};
 use weir_proto::http1::{
     Headers, Method,
-    conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
+    conditional::{Evaluation, FileTag, Validators, evaluate, range_applies},
+    content_coding::{Coding, Preferences},
     date::{self, DATE_BYTES},
     encode::{AfterMessage, Framing, reason},
-    encoding::{Coding, Preferences},
     range::{ContentRange, Selection, select},
     target::{self, TargetError},
 };
@@ -349,9 +349,9 @@ impl Answer {
         let validators = Validators { tag: Some(file.tag.tag()), modified_seconds };
         let mut answer = Self { content_bytes: 0, ..Self::whole(file, asked.now_seconds) };
         match evaluate(asked.method, asked.headers, &validators, asked.now_seconds) {
-            Verdict::Proceed => {}
-            Verdict::NotModified => return Answer { status: 304, ..answer },
-            Verdict::Failed => return Answer { status: 412, ..answer },
+            Evaluation::Proceed => {}
+            Evaluation::NotModified => return Answer { status: 304, ..answer },
+            Evaluation::PreconditionFailed => return Answer { status: 412, ..answer },
         }
         let selection = if range_applies(asked.headers, &validators, asked.now_seconds) {
             select(asked.method, asked.headers, file.bytes)
@@ -360,15 +360,15 @@ impl Answer {
         };
         let (offset, length) = match selection {
             Selection::Whole => (0, file.bytes),
-            Selection::Part(part) => {
+            Selection::Partial(range) => {
                 answer.status = 206;
-                let range = ContentRange { part: Some(part), content_bytes: file.bytes };
-                answer.range = Some(range.to_string());
-                (part.first(), part.length())
+                let sent = ContentRange { range: Some(range), content_bytes: file.bytes };
+                answer.range = Some(sent.to_string());
+                (range.first(), range.length())
             }
             Selection::Unsatisfiable => {
-                let range = ContentRange { part: None, content_bytes: file.bytes };
-                return Answer { status: 416, range: Some(range.to_string()), ..answer };
+                let unsatisfied = ContentRange { range: None, content_bytes: file.bytes };
+                return Answer { status: 416, range: Some(unsatisfied.to_string()), ..answer };
             }
         };
         answer.content_bytes = length;

@@ -8,9 +8,9 @@ use weir_engine::{
 };
 use weir_proto::http1::{
     conditional::FileTag,
+    content_coding::Coding,
     date::{DATE_BYTES, format},
     encode::AfterMessage,
-    encoding::Coding,
     media_type,
 };
 
