@@ -1,6 +1,6 @@
 //! Files below a root: which one a target names, and what a request gets of it. Decided when the head is there, without
-//! waiting, if the file is kept (`kept.rs`); else the path is opened, off the worker's thread where that may wait for a
-//! disk, when the whole request is there.
+//! waiting, if the file is kept (`file_cache.rs`); else the path is opened, off the worker's thread where that may wait
+//! for a disk, when the whole request is there.
 //!
 //! Nothing outside the root is ever opened: targets with `..` are refused as text, and the kernel resolves what is left
 //! (`weir_engine::fs::Folder`), so that a symbolic link may point elsewhere within the root but not out of it, whoever
@@ -24,8 +24,8 @@ use weir_proto::http1::{
 
 use super::{
     config::HttpConfig,
+    file_cache::WorkerFileCache,
     headers::ReplyHeaders,
-    kept::KeptFiles,
     replies::{Head, write_head},
     served::{Content, FileSlice, Served, StoredForm},
 };
@@ -71,11 +71,11 @@ impl Root {
         path: &[u8],
         codings: impl Iterator<Item = Coding>,
         plain: &Metadata,
-        kept: Option<&Rc<KeptFiles>>,
+        cache: Option<&Rc<WorkerFileCache>>,
     ) -> Option<(File, Metadata, Coding)> {
         for coding in codings {
             let path = [path, coding.extension().as_bytes()].concat();
-            let Ok(file) = self.open_file(&path, kept).await else { continue };
+            let Ok(file) = self.open_file(&path, cache).await else { continue };
             let Ok(metadata) = file.metadata().await else { continue };
             if metadata.is_file && metadata.modified >= plain.modified {
                 return Some((file, metadata, coding));
@@ -85,10 +85,10 @@ impl Root {
     }
 
     /// Opens a file; if descriptors have run out, at the price of those that are kept.
-    async fn open_file(&self, path: &[u8], kept: Option<&Rc<KeptFiles>>) -> io::Result<File> {
+    async fn open_file(&self, path: &[u8], cache: Option<&Rc<WorkerFileCache>>) -> io::Result<File> {
         match self.folder.open_file(path).await {
             Err(error) if FileError::of(&error) == FileError::Exhausted => {
-                if kept.is_some_and(|kept| kept.close_all()) {
+                if cache.is_some_and(|cache| cache.close_all()) {
                     self.folder.open_file(path).await
                 } else {
                     Err(error)
@@ -165,22 +165,22 @@ impl Unopened {
     pub(super) async fn answer(
         &self,
         root: &Root,
-        kept: Option<&Rc<KeptFiles>>,
+        cache: Option<&Rc<WorkerFileCache>>,
         config: &HttpConfig,
     ) -> Box<Answer> {
-        Box::new(self.find(root, kept, config).await.unwrap_or_else(Answer::of_error))
+        Box::new(self.find(root, cache, config).await.unwrap_or_else(Answer::of_error))
     }
 
     async fn find(
         &self,
         root: &Root,
-        kept: Option<&Rc<KeptFiles>>,
+        cache: Option<&Rc<WorkerFileCache>>,
         config: &HttpConfig,
     ) -> Result<Answer, FileError> {
         let looked_at = config.clock.now();
         let failed = |error: io::Error| FileError::of(&error);
         let (path, codings) = split_codings(&self.name);
-        let file = root.open_file(path, kept).await.map_err(failed)?;
+        let file = root.open_file(path, cache).await.map_err(failed)?;
         let metadata = file.metadata().await.map_err(failed)?;
         if metadata.is_folder && !self.names_folder {
             return Ok(Answer::redirect(path));
@@ -188,16 +188,16 @@ impl Unopened {
         if !metadata.is_file {
             return Err(FileError::Missing);
         }
-        let (file, metadata, coding) = match root.open_encoded(path, codings, &metadata, kept).await {
+        let (file, metadata, coding) = match root.open_encoded(path, codings, &metadata, cache).await {
             Some((file, metadata, coding)) => (file, metadata, Some(coding)),
             None => (file, metadata, None),
         };
-        let content = Content::of(&file, &metadata, kept.is_some()).await.map_err(failed)?;
+        let content = Content::of(&file, &metadata, cache.is_some()).await.map_err(failed)?;
         let now_seconds = config.clock.wall().as_secs().min(date::SECONDS_MAX);
         let form = StoredForm { coding, is_one_of_several: root.serves_precompressed };
         let served = Served::new(path, &metadata, form, content, now_seconds, &config.headers);
-        if let Some(kept) = kept {
-            kept.keep(&self.name, &served, looked_at);
+        if let Some(cache) = cache {
+            cache.keep(&self.name, &served, looked_at);
         }
         let headers = Headers::of_lines(&self.header_lines);
         Ok(Answer::of(&served, &Asked { method: self.method, headers, now_seconds }))

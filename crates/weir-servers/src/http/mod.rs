@@ -45,13 +45,13 @@ mod cache;
 mod config;
 mod connection;
 mod counters;
+mod file_cache;
+mod file_quotas;
 mod files;
 mod headers;
 mod input;
-mod kept;
 mod log;
 mod replies;
-mod room;
 mod served;
 mod stored;
 mod worker;
@@ -65,9 +65,9 @@ pub use config::{
     Body, CONNECTIONS_MAX, Clock, FileCache, HttpConfig, HttpLogs, LargeContent, LogFormat, Timeouts,
 };
 pub use counters::{HttpCounters, Refusal};
+pub use file_cache::FileCacheCounts;
 pub use files::{FileError, FileIo, Root};
 pub use headers::{HeaderError, ReplyHeaders};
-pub use kept::FileCacheCounts;
 
 use worker::{Shared, Worker};
 
@@ -107,8 +107,8 @@ impl HttpServer {
 
     /// Files that are kept now, and how many of them are kept open.
     pub fn files_kept(&self) -> (usize, usize) {
-        let room = &self.shared.room;
-        (room.entries.taken(), room.descriptors.taken())
+        let quotas = &self.shared.quotas;
+        (quotas.entries.taken(), quotas.descriptors.taken())
     }
 
     /// Writes what the access log still holds. Lines of connections that go on are dropped, and counted.

@@ -19,11 +19,11 @@ use super::{
     admission::Admission,
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
+    file_cache::WorkerFileCache,
+    file_quotas::FileQuotas,
     files::{Answer, Asked, FileError, FileReply, Root, Unopened, name},
-    kept::KeptFiles,
     log::AccessLog,
     replies::Replies,
-    room::Room,
     stored::Stored,
 };
 
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     pub(super) config: HttpConfig,
     pub(super) counters: Arc<HttpCounters>,
     pub(super) access_log: Option<AccessLog>,
-    pub(super) room: Arc<Room>,
+    pub(super) quotas: Arc<FileQuotas>,
     pub(super) admission: Arc<Admission>,
     media_type: &'static str,
     content: Stored,
@@ -53,14 +53,14 @@ impl Shared {
         };
         let counters = Arc::new(HttpCounters::default());
         let start = |sink| AccessLog::start(sink, Arc::clone(&counters));
-        let room = match &config.body {
-            Body::Files { cache, .. } => Room::in_process(cache.files_max),
-            Body::Fixed(_) | Body::Echo => Room::in_process(0),
+        let quotas = match &config.body {
+            Body::Files { cache, .. } => FileQuotas::in_process(cache.files_max),
+            Body::Fixed(_) | Body::Echo => FileQuotas::in_process(0),
         };
         Ok(Self {
             admission: Admission::new(config.connections_max, config.client_connections_max),
             config,
-            room: Arc::new(room),
+            quotas: Arc::new(quotas),
             access_log: logs.access.map(start).transpose()?,
             counters,
             media_type,
@@ -99,7 +99,7 @@ pub(super) struct Worker {
     batch: Cell<Vec<u8>>,
     /// A path, while it is looked for.
     path: Cell<Vec<u8>>,
-    kept: Option<Rc<KeptFiles>>,
+    cache: Option<Rc<WorkerFileCache>>,
 }
 
 impl Worker {
@@ -113,9 +113,9 @@ impl Worker {
 
     fn new(shared: Arc<Shared>) -> Self {
         let replies = Replies::new(shared.media_type, shared.content, &shared.config.headers);
-        let kept = match shared.config.body {
+        let cache = match shared.config.body {
             Body::Files { cache, .. } if cache.files_max > 0 => {
-                Some(Rc::new(KeptFiles::new(cache, shared.config.clock, Arc::clone(&shared.room))))
+                Some(Rc::new(WorkerFileCache::new(cache, shared.config.clock, Arc::clone(&shared.quotas))))
             }
             _ => None,
         };
@@ -125,7 +125,7 @@ impl Worker {
             second_ends: Cell::new(Instant::default()),
             batch: Cell::default(),
             path: Cell::default(),
-            kept,
+            cache,
         }
     }
 
@@ -151,16 +151,16 @@ impl Worker {
 
     /// A connection has ended.
     pub(super) fn connection_ended(&self) {
-        if let Some(kept) = &self.kept {
-            kept.connection_ended();
+        if let Some(cache) = &self.cache {
+            cache.connection_ended();
         }
         self.tell_counts();
     }
 
     /// Brings the counters of the server up to date.
     fn tell_counts(&self) {
-        if let Some(kept) = &self.kept {
-            kept.tell(&self.shared.counters);
+        if let Some(cache) = &self.cache {
+            cache.tell(&self.shared.counters);
         }
     }
 
@@ -169,7 +169,7 @@ impl Worker {
         let mut path = self.path.take();
         let reply = match name(root, target, asked.headers, &mut path) {
             Err(error) => FileReply::Answer(Box::new(Answer::of_error(error))),
-            Ok(names_folder) => match self.kept.as_ref().and_then(|kept| kept.find(&path, now)) {
+            Ok(names_folder) => match self.cache.as_ref().and_then(|cache| cache.find(&path, now)) {
                 Some(file) if asked.is_plain() => FileReply::Plain(file),
                 Some(file) => FileReply::Answer(Box::new(Answer::of(&file, asked))),
                 None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, asked))),
@@ -185,13 +185,13 @@ impl Worker {
         let Body::Files { root, .. } = &config.body else {
             return Box::new(Answer::of_error(FileError::Missing));
         };
-        unopened.answer(root, self.kept.as_ref(), config).await
+        unopened.answer(root, self.cache.as_ref(), config).await
     }
 
     /// A file was shorter than it was when it was opened: none that is open is trusted any more.
     pub(super) fn distrust_files(&self) {
-        if let Some(kept) = &self.kept {
-            kept.close_all();
+        if let Some(cache) = &self.cache {
+            cache.close_all();
         }
     }
 
