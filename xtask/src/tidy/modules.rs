@@ -44,6 +44,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "net",
             "remote",
             "multishot_probe",
+            "driver_choice",
             "probe",
             "runtime",
             "mailbox",

@@ -30,9 +30,9 @@ use crate::{
     clock::monotonic,
     config::Driver,
     doorbell::Doorbell,
+    driver_choice::StartError,
     executor::{self, Core, PollReason, TurnHook},
     inbox::Inbox,
-    probe::StartError,
 };
 
 /// How a worker is reached, once it is attached.
