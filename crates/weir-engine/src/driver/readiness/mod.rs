@@ -36,16 +36,18 @@ use crate::{
 
 mod accept;
 mod backend;
+mod close;
 #[cfg(test)]
 mod consistency;
 mod endpoint;
 mod kernel;
 #[cfg(test)]
 pub(crate) mod plants;
+mod receive;
+mod send;
 mod shortage;
 #[cfg(test)]
 mod tests;
-mod transfer;
 mod waiting;
 mod watch;
 
@@ -170,22 +172,6 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    /// Closes the descriptor and forgets the socket.
-    fn release(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.remove(id) else { return };
-        if socket.watched {
-            unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
-        }
-        if !matches!(socket.kind, Kind::Listener { .. }) {
-            self.parts.counters.closes.increment();
-        }
-        if socket.kind == Kind::Stream {
-            self.parts.counters.connections_open.decrement();
-        }
-        drop(socket);
-        self.wake_starved_listeners();
-    }
-
     fn wake_starved_listeners(&mut self) {
         if self.refused.is_empty() {
             self.retry_at = None;
@@ -236,67 +222,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         self.ready.clear();
     }
 
-    fn on_writable(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.writable {
-            return;
-        }
-        socket.writable = true;
-        if socket.kind == Kind::Connecting {
-            socket.send.wake();
-        } else {
-            self.send_queued_outside_flush(id);
-        }
-    }
-
     /// Something is short: it is tried again after `pause`, or earlier with something else.
     fn retry_after(&mut self, pause: Duration) {
         let at = self.kernel.now() + pause;
         self.retry_at = Some(self.retry_at.map_or(at, |present| present.min(at)));
-    }
-
-    /// Takes sockets that are closed by now off the front of the list of closing ones.
-    fn forget_lingered(&mut self) {
-        while let Some((_, id)) = self.lingering.front()
-            && self.sockets.get(*id).is_none()
-        {
-            self.lingering.pop_front();
-        }
-    }
-
-    fn retry(&mut self, now: Instant) {
-        if self.retry_at.is_some_and(|at| at <= now) {
-            self.dirty.append(&mut self.refused);
-            self.wake_starved_listeners();
-        }
-        while let Some(&(at, id)) = self.lingering.front() {
-            if at > now {
-                break;
-            }
-            self.lingering.pop_front();
-            self.abort(id);
-        }
-        if self.look_at.is_some_and(|at| at <= now) {
-            self.look_at = None;
-            self.look_at_discarding();
-        }
-    }
-
-    /// Closes what a drain waits for if the peer has taken everything and says nothing more.
-    fn look_at_discarding(&mut self) {
-        for place in 0..self.lingering.len() {
-            let (_, id) = self.lingering[place];
-            if self.sockets.get(id).is_none_or(|socket| !socket.discarding) {
-                continue;
-            }
-            let is_silent = self.discard(id);
-            if is_silent
-                && let Some(socket) = self.sockets.get(id)
-                && self.kernel.has_taken_all(&socket.descriptor, &self.parts.counters)
-            {
-                self.release(id);
-            }
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Moving bytes: tried first, waited for only after `EAGAIN`.
+//! Sending: tried first, waited for only after `EAGAIN`. What a send leaves goes on when the kernel reports room.
 
 use std::{
     io::{self, IoSlice},
@@ -9,29 +9,21 @@ use rustix::io::Errno;
 
 #[cfg(test)]
 use super::plants::{self, Plant};
-use super::{
-    Backend, Interest, Kernel, Readiness, SEND_RETRY, Socket, endpoint::BufferTurn, token, watch::telling,
-};
+use super::{Backend, Interest, Kernel, Kind, Readiness, SEND_RETRY, Socket};
 use crate::{
     counters::Counters,
     driver::{
         error,
         files::{self, SendOutcome},
-        socket::{self, DRAIN_LOOK, Sent},
+        socket::{self, Sent},
     },
-    pool::Lease,
     send_queue::Front,
     slab::SlotId,
 };
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    /// As [`Self::send_queued`], outside a flush.
-    pub(super) fn send_queued_outside_flush(&mut self, id: SlotId) {
-        self.send_queued(id);
-        self.dirty.append(&mut self.unfinished);
-    }
-
-    /// Writes as much of the queue as the kernel takes; of files no more than a share.
+    /// Sends as much of the queue as the kernel takes, from where the last send stopped; of files no more than a share.
+    /// In a flush: a file that has sent its share goes on after it.
     pub(super) fn send_queued(&mut self, id: SlotId) {
         let (limits, turn) = (self.parts.config.limits, self.turn);
         let Some(socket) = self.sockets.get_mut(id) else { return };
@@ -68,6 +60,26 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         socket.send_turn_bytes += queued - socket.send.queue.len();
         socket.send.wake_if_low(limits.output_low_water_bytes);
         self.after_send(id);
+    }
+
+    /// As [`Self::send_queued`], outside a flush.
+    pub(super) fn send_queued_outside_flush(&mut self, id: SlotId) {
+        self.send_queued(id);
+        self.dirty.append(&mut self.unfinished);
+    }
+
+    /// The kernel has room for a socket that had none.
+    pub(super) fn on_writable(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.writable {
+            return;
+        }
+        socket.writable = true;
+        if socket.kind == Kind::Connecting {
+            socket.send.wake();
+        } else {
+            self.send_queued_outside_flush(id);
+        }
     }
 
     /// The kernel is short of memory: the queue waits, and so does what is added to it.
@@ -130,139 +142,6 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             self.release(id);
         } else if socket.interest.write {
             self.stop_watching_for_room(id);
-        }
-    }
-
-    /// Ends our direction and throws away what still arrives. Closing with unread bytes would make the kernel send
-    /// a reset, and the peer could lose replies it has not read yet. True: nothing has arrived.
-    pub(super) fn discard(&mut self, id: SlotId) -> bool {
-        self.look_at.get_or_insert(self.kernel.now() + DRAIN_LOOK);
-        let Some(socket) = self.sockets.get_mut(id) else { return false };
-        if !std::mem::replace(&mut socket.discarding, true)
-            && self.kernel.end_output(&socket.descriptor, &self.parts.counters).is_err()
-        {
-            self.release(id);
-            return false;
-        }
-        let mut scratch = [0u8; 4096];
-        let most = self.parts.config.limits.turn_bytes_max;
-        let mut left = most;
-        let counters = &self.parts.counters;
-        let is_empty = loop {
-            counters.recv_calls.increment();
-            let receive = || self.kernel.receive(&socket.descriptor, &mut scratch);
-            match counters.clock.call(receive) {
-                Ok(0) => {
-                    self.release(id);
-                    return false;
-                }
-                Ok(length) if length < left => left -= length,
-                // A peer that does not stop must not stop everybody else.
-                Ok(_) => break false,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break true,
-                Err(_) => {
-                    self.release(id);
-                    return false;
-                }
-            }
-        };
-        let known = socket.watched;
-        let interest = Interest { read: true, ..socket.interest };
-        let mut watched = self.watch(id, interest);
-        if known
-            && !is_empty
-            && self.backend.is_edge_triggered()
-            && let Some(socket) = self.sockets.get(id)
-        {
-            // What is left is no news to the kernel: a change makes it look again.
-            let descriptor = &socket.descriptor;
-            let change = |backend: &mut B| backend.change(descriptor, token(id), interest);
-            watched = watched.and(telling(&mut self.backend, &self.parts.counters, change));
-        }
-        if watched.is_err() {
-            self.release(id);
-        }
-        is_empty && left == most
-    }
-
-    /// One receive into a pooled buffer.
-    pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
-        let classes = self.classes;
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        // Who comes new waits behind those who wait already.
-        let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
-        let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
-        let Some(mut buffer) = taken else {
-            self.wait_for_buffer(id, waker);
-            return Poll::Pending;
-        };
-        socket.buffer_turn = BufferTurn::None;
-        let counters = &self.parts.counters;
-        let capacity = buffer.capacity();
-        loop {
-            counters.recv_calls.increment();
-            let receive = || self.kernel.receive(&socket.descriptor, buffer.as_mut_slice());
-            let received = counters.clock.call(receive);
-            if let Some(error) = socket.error
-                && !matches!(received, Ok(1..) | Err(Errno::INTR))
-            {
-                socket.has_rest = false;
-                return Poll::Ready(Err(error.into()));
-            }
-            match received {
-                Ok(0) => {
-                    socket.end_of_stream = true;
-                    return Poll::Ready(Ok(None));
-                }
-                Ok(length) => {
-                    counters.receives.increment();
-                    counters.bytes_received.add(length as u64);
-                    socket.turn_bytes += length;
-                    let full = length == capacity as usize;
-                    if full {
-                        counters.receives_full.increment();
-                    } else if !socket.ended && !socket.has_rest && self.backend.trusts_short_reads() {
-                        socket.readable = false;
-                    }
-                    if socket.size.observe(length, capacity, classes) {
-                        counters.buffer_resizes.increment();
-                    }
-                    #[cfg(test)]
-                    if !full && plants::mistakes_for_end(id) {
-                        socket.end_of_stream = true;
-                    }
-                    return Poll::Ready(Ok(Some(buffer.lease(length))));
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    #[cfg(test)]
-                    plants::note_empty(id);
-                    counters.would_block.increment();
-                    socket.readable = false;
-                    if self.draining {
-                        return Poll::Ready(Ok(None));
-                    }
-                    return self.wait_readable(id, waker);
-                }
-                Err(error) => {
-                    socket.fail(error, &self.kernel, counters);
-                    socket.has_rest = false;
-                    return Poll::Ready(Err(error.into()));
-                }
-            }
-        }
-    }
-
-    pub(super) fn wait_readable<T>(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<T>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        socket.wait_to_receive(waker);
-        if socket.watched && (socket.interest.read || self.backend.is_edge_triggered()) {
-            return Poll::Pending;
-        }
-        match self.watch_or_fail(id, true, false) {
-            Ok(()) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
         }
     }
 
