@@ -191,9 +191,6 @@ pub(crate) fn reset_on_close(socket: BorrowedFd<'_>, counters: &Counters) {
     let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
 
-/// How often a drain looks whether peers have taken everything.
-pub(crate) const DRAIN_LOOK: Duration = Duration::from_millis(10);
-
 /// Whether the peer has everything that was sent, the end of our direction too. A drain then waits for it no longer: it
 /// may keep its own direction open for ever, and what it sends from now on can cost it no reply.
 pub(crate) fn has_taken_all(socket: BorrowedFd<'_>, counters: &Counters) -> bool {

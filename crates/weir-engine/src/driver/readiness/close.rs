@@ -3,11 +3,7 @@
 use rustix::io::Errno;
 
 use super::{Backend, Interest, Kernel, Kind, Readiness, token, unwatch, watch::telling};
-use crate::{
-    clock::Instant,
-    driver::{contract::DriverOps, socket::DRAIN_LOOK},
-    slab::SlotId,
-};
+use crate::{clock::Instant, driver::contract::DriverOps, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Closes the descriptor and forgets the socket.
@@ -29,7 +25,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Ends our direction and throws away what still arrives. Closing with unread bytes would make the kernel send
     /// a reset, and the peer could lose replies it has not read yet. True: nothing has arrived.
     pub(super) fn discard(&mut self, id: SlotId) -> bool {
-        self.look_at.get_or_insert(self.kernel.now() + DRAIN_LOOK);
+        self.lingering.plan_look(self.kernel.now());
         let Some(socket) = self.sockets.get_mut(id) else { return false };
         if !std::mem::replace(&mut socket.discarding, true)
             && self.kernel.end_output(&socket.descriptor, &self.parts.counters).is_err()
@@ -79,30 +75,22 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         is_empty && left == most
     }
 
-    /// Takes sockets that are closed by now off the front of the list of closing ones.
-    pub(super) fn forget_lingered(&mut self) {
-        while let Some((_, id)) = self.lingering.front()
-            && self.sockets.get(*id).is_none()
-        {
-            self.lingering.pop_front();
-        }
+    /// Limits how long a closing socket may wait for its peer.
+    pub(super) fn linger(&mut self, id: SlotId) {
+        let until = self.kernel.now() + self.parts.config.limits.linger;
+        self.lingering.add(until, id, |id| self.sockets.get(id).is_none());
     }
 
     /// Does what is due: tries again what was short, and ends what has lingered for too long.
-    pub(super) fn retry(&mut self, now: Instant) {
+    pub(super) fn handle_deadlines(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.dirty.append(&mut self.refused);
             self.wake_starved_listeners();
         }
-        while let Some(&(at, id)) = self.lingering.front() {
-            if at > now {
-                break;
-            }
-            self.lingering.pop_front();
+        while let Some(id) = self.lingering.take_expired(now) {
             self.abort(id);
         }
-        if self.look_at.is_some_and(|at| at <= now) {
-            self.look_at = None;
+        if self.lingering.take_look(now) {
             self.look_at_discarding();
         }
     }
@@ -110,7 +98,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Closes what a drain waits for if the peer has taken everything and says nothing more.
     fn look_at_discarding(&mut self) {
         for place in 0..self.lingering.len() {
-            let (_, id) = self.lingering[place];
+            let id = self.lingering.at(place);
             if self.sockets.get(id).is_none_or(|socket| !socket.discarding) {
                 continue;
             }

@@ -24,6 +24,7 @@ use super::{
     contract::{DriverOps, DriverParts, Wait},
     error::{self, AcceptFailure},
     files::{FileOperation, FileResult, Outcome},
+    lingering::Lingering,
     send_state::SendAccess,
     socket::{ListenOptions, Reserve},
 };
@@ -100,10 +101,8 @@ pub(crate) struct Readiness<B, K: Kernel> {
     retry_at: Option<Instant>,
     /// Receivers waiting for a buffer, first come first served.
     starved_receivers: VecDeque<SlotId>,
-    /// Closing sockets in the order of their linger deadlines.
-    lingering: VecDeque<(Instant, SlotId)>,
-    /// When to look whether those that a drain waits for have taken everything.
-    look_at: Option<Instant>,
+    /// Closing sockets.
+    lingering: Lingering,
     turn: u64,
     /// Bytes that were read of files at once since the last turn.
     file_bytes: usize,
@@ -132,8 +131,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             starved_listeners: Vec::new(),
             retry_at: None,
             starved_receivers: VecDeque::new(),
-            lingering: VecDeque::new(),
-            look_at: None,
+            lingering: Lingering::default(),
             turn: 0,
             file_bytes: 0,
             draining: false,
@@ -411,8 +409,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
             return self.release(id);
         }
         socket.closing = true;
-        self.forget_lingered();
-        self.lingering.push_back((self.kernel.now() + self.parts.config.limits.linger, id));
+        self.linger(id);
         self.mark_dirty(id);
         self.pause_reading(id, false);
     }
@@ -464,15 +461,14 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         counters.completions.add(self.ready.len() as u64);
         counters.completions_per_turn_max.raise_to(self.ready.len() as u64);
         self.distribute();
-        if self.retry_at.is_some() || self.look_at.is_some() || !self.lingering.is_empty() {
-            self.retry(self.kernel.now());
+        if self.deadline().is_some() {
+            self.handle_deadlines(self.kernel.now());
         }
         Ok(())
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let linger = self.lingering.front().map(|(at, _)| *at);
-        [self.retry_at, self.look_at, linger].into_iter().flatten().min()
+        self.retry_at.into_iter().chain(self.lingering.deadline()).min()
     }
 
     fn drain(&mut self) {

@@ -31,6 +31,7 @@ use super::{
     contract::{DriverOps, DriverParts, Wait},
     error::{self, StoredError},
     files::{FileOperation, FileResult, Operations},
+    lingering::Lingering,
     send_state::{SendAccess, SendState},
     socket::{self, ListenOptions, Reserve, SLICES_MAX},
 };
@@ -270,9 +271,7 @@ pub(crate) struct Uring {
     /// Sends for which the kernel had no memory, each once, and when to try again; they count as dirty until then.
     refused: Vec<SlotId>,
     resend_at: Option<Instant>,
-    lingering: VecDeque<(Instant, SlotId)>,
-    /// When to look whether those that a drain waits for have taken everything.
-    look_at: Option<Instant>,
+    lingering: Lingering,
     turn: u64,
     /// The turn in which draining began.
     draining: Option<u64>,
@@ -350,8 +349,7 @@ impl Uring {
             retry_at: None,
             refused: Vec::new(),
             resend_at: None,
-            lingering: VecDeque::new(),
-            look_at: None,
+            lingering: Lingering::default(),
             turn: 0,
             draining: None,
             recheck: Vec::new(),
@@ -657,9 +655,9 @@ impl DriverOps for Uring {
         self.dispatch();
         self.settle_tried(submitted);
         self.unsent.drain(..messages);
-        let deadlines = [self.retry_at, self.resend_at, self.look_at];
-        if !self.lingering.is_empty() || deadlines.iter().any(Option::is_some) {
-            self.retry(monotonic());
+        let deadlines = [self.retry_at, self.resend_at, self.lingering.deadline()];
+        if deadlines.iter().any(Option::is_some) {
+            self.handle_deadlines(monotonic());
         }
         for id in std::mem::take(&mut self.recheck) {
             if let Some(socket) = self.sockets.get_mut(id) {
@@ -673,8 +671,7 @@ impl DriverOps for Uring {
         if !self.recheck.is_empty() {
             return Some(Instant::default());
         }
-        let linger = self.lingering.front().map(|(at, _)| *at);
-        [self.retry_at, self.resend_at, self.look_at, linger].into_iter().flatten().min()
+        [self.retry_at, self.resend_at, self.lingering.deadline()].into_iter().flatten().min()
     }
 
     fn drain(&mut self) {
