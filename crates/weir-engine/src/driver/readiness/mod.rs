@@ -70,9 +70,6 @@ const FILE_READ_BYTES_MIN: usize = 1 << 10;
 /// Connections one listener may accept in one turn before others get theirs.
 const TURN_ACCEPTS_MAX: usize = 64;
 
-/// A send for which the kernel had no memory is tried again after this time.
-const SEND_RETRY: Duration = Duration::from_millis(1);
-
 fn token(id: SlotId) -> u64 {
     u64::from(id.generation) << 32 | u64::from(id.index)
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 #[cfg(test)]
 use super::plants::{self, Plant};
-use super::{Backend, Interest, Kernel, Kind, Readiness, SEND_RETRY, Socket};
+use super::{Backend, Interest, Kernel, Kind, Readiness, Socket};
 use crate::{
     counters::Counters,
     driver::{
@@ -89,7 +89,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         socket.send.wake_if_low(low_water);
         if socket.send.mark_dirty() {
             self.refused.push(id);
-            self.retry_after(SEND_RETRY);
+            self.retry_after(error::SEND_RETRY);
         }
         // There is room, and a level-triggered call would say so all the time until there is memory too.
         self.stop_watching_for_room(id);

@@ -29,7 +29,7 @@ use weir_engine_types::kernel::KernelFeature;
 
 use super::{
     contract::{DriverOps, DriverParts, Wait},
-    error::{self, StoredError},
+    error::{self, SEND_RETRY, StoredError},
     files::{FileOperation, FileResult, Operations},
     lingering::Lingering,
     send_state::{SendAccess, SendState},
@@ -82,8 +82,6 @@ const ACCEPTED_MAX: usize = 1024;
 const SEND_BYTES_MAX: usize = 1 << 30;
 /// Largest arrival that is copied behind one that still waits.
 const JOIN_BYTES_MAX: usize = 4096;
-/// A send for which the kernel had no memory is tried again after this time.
-const SEND_RETRY: Duration = Duration::from_millis(10);
 /// How long teardown waits for cancelled operations.
 const TEARDOWN: Duration = Duration::from_secs(2);
 
