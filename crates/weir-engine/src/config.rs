@@ -473,6 +473,14 @@ mod tests {
     }
 
     #[test]
+    fn every_listed_option_means_something_to_a_driver() {
+        for (name, _, _) in Config::OPTIONS {
+            let means_something = |driver: &Driver| Config::option_applies(name, *driver);
+            assert!(Driver::ALL.iter().any(means_something), "{name}");
+        }
+    }
+
+    #[test]
     fn driver_names_round_trip() {
         for driver in Driver::ALL {
             assert_eq!(driver.name().parse(), Ok(DriverChoice::Named(driver)));
