@@ -546,7 +546,7 @@ where
     }
 
     async fn accept(&self, listener: Listener) {
-        let hand_out = self.config.accept == AcceptMode::Acceptor && self.config.workers > 1;
+        let gives_away = self.config.accept == AcceptMode::Acceptor && self.config.workers > 1;
         let (mut next, mut failures) = (0, Failures::default());
         loop {
             let stream = match listener.accept().await {
@@ -563,7 +563,7 @@ where
             failures = Failures::default();
             next = (next + 1) % self.config.workers;
             let own =
-                if hand_out && next != self.number { self.hand_out(stream, next) } else { Some(stream) };
+                if gives_away && next != self.number { self.give_to(next, stream) } else { Some(stream) };
             if let Some(stream) = own {
                 serve((self.handler)(stream));
             }
@@ -571,7 +571,7 @@ where
     }
 
     /// Gives a connection to another worker; gives it back when that one cannot take it (not started yet, or busy).
-    fn hand_out(&self, stream: Stream, worker: usize) -> Option<Stream> {
+    fn give_to(&self, worker: usize, stream: Stream) -> Option<Stream> {
         let Some(remote) = lock(&self.shared.remotes).get(worker).cloned() else { return Some(stream) };
         let handler = self.handler.clone();
         // A call that is refused is dropped, and its captures with it: the socket stays reachable from here.
