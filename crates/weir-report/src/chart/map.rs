@@ -330,7 +330,8 @@ fn square(view: &View<'_>, grid: &Grid, lines: &Lines<'_>, place: (usize, usize)
     let full = if is_over { OVER } else { 1.0 };
     let strength = match cell.difference {
         Difference::Less | Difference::More => full * (12.0 + 48.0 * (effect.abs() / FULL).min(1.0)),
-        Difference::Undetected
+        Difference::Equivalent
+        | Difference::Undetected
         | Difference::NotBorneOut
         | Difference::GeneratorLimited
         | Difference::Invalid
@@ -353,7 +354,7 @@ fn tone(grid: &Grid, difference: Difference) -> &'static str {
     let is_good = match difference {
         Difference::Less => grid.metric.row().better == Better::Smaller,
         Difference::More => grid.metric.row().better == Better::Larger,
-        Difference::Undetected | Difference::NotBorneOut => return "open",
+        Difference::Equivalent | Difference::Undetected | Difference::NotBorneOut => return "open",
         Difference::GeneratorLimited => return "limited",
         Difference::Invalid => return "invalid",
         Difference::Unfinished => return "void",
@@ -366,6 +367,7 @@ pub(crate) fn difference_word(difference: Difference) -> Word {
     match difference {
         Difference::Less => Word::MapLess,
         Difference::More => Word::MapMore,
+        Difference::Equivalent => Word::Equivalent,
         Difference::Undetected => Word::MapUndetected,
         Difference::NotBorneOut => Word::MapNotBorneOut,
         Difference::GeneratorLimited => Word::MapLimited,
@@ -378,6 +380,7 @@ fn mark(difference: Difference) -> &'static str {
     match difference {
         Difference::Less => "▼ ",
         Difference::More => "▲ ",
+        Difference::Equivalent => "= ",
         Difference::Undetected => "≈ ",
         Difference::NotBorneOut => "? ",
         Difference::GeneratorLimited => LIMITED,

@@ -243,6 +243,7 @@ fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
             metric: Metric::ServerCpuPerMessage,
             of: cells(2),
             to: cells(1),
+            equivalence_margin: None,
         },
         ratio: Some(0.87),
         interval: Some((0.84, 0.9)),
@@ -264,6 +265,16 @@ fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
         weir_report::csv(&result)
             .contains("contrast-1,uring,epoll,contrast-server-cpu-per-message,p-holm,0.006,")
     );
+    let asked = &mut result.contrasts[0].asked;
+    (asked.of, asked.to, asked.equivalence_margin) =
+        (cells(2)[1..2].to_vec(), cells(1)[1..2].to_vec(), Some(0.02));
+    result.contrasts[0].difference = Difference::Equivalent;
+    let text = section(&markdown(&result, Language::English), "## Declared contrasts");
+    assert!(text.contains("2 workers and at 100 connections"), "{text}");
+    assert!(text.contains("are equivalent within ±2 %") && text.contains("| equivalent |"), "{text}");
+    result.contrasts[0].difference = Difference::Undetected;
+    let text = section(&markdown(&result, Language::English), "## Declared contrasts");
+    assert!(text.contains("neither shown to be equivalent within ±2 % nor to differ"), "{text}");
     result.contrasts[0].difference = Difference::GeneratorLimited;
     assert!(markdown(&result, Language::English).contains("generator was the limit"));
 }
