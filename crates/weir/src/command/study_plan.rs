@@ -95,6 +95,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
     let mut choices = Choices {
         only_arms: arguments.only_arms,
         kernels: arguments.kernels.clone(),
+        warmup: arguments.warmup.clone(),
         fail_if: arguments.fail_if.clone(),
         builds: study_baseline::builds(arguments)?,
         ..Choices::default()
@@ -263,12 +264,14 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
         path.as_ref().map(|path| quoted(flag, &path.display().to_string())).unwrap_or_default()
     };
     let builds = program("baseline", &arguments.baseline) + &program("placebo", &arguments.placebo);
+    let warmup = arguments.warmup.as_ref().map(|it| quoted("warmup", it)).unwrap_or_default();
     let mut thresholds: String = arguments.fail_if.iter().map(|it| quoted("fail-if", it)).collect();
     if arguments.inconclusive_passes {
         thresholds.push_str(" --inconclusive-passes");
     }
     format!(
-        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{builds}{thresholds} --seed {seed}"
+        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{warmup}{builds}{thresholds} \
+         --seed {seed}"
     )
 }
 
