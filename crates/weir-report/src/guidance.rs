@@ -12,7 +12,7 @@ use crate::{
     chart, display, findings, format, html,
     language::{Language, told},
     maps, metrics,
-    section::{Caption, Content, Section, Told},
+    section::{Caption, Content, Section, Told, of_no_cell},
     table::Table,
     view::View,
     words::Word,
@@ -25,8 +25,10 @@ const METRIC: Metric = Metric::ServerCpuPerMessage;
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
-            told: sentences(view),
-            texts: vec![touched(view, guidance), scope(view)],
+            told: sentences(view)
+                .into_iter()
+                .chain(of_no_cell([touched(view, guidance), scope(view)]))
+                .collect(),
             tables: vec![regions(view, guidance)],
             ..Section::new(Word::GuidanceTitle, Word::GuidanceHelp)
         }))
@@ -190,18 +192,18 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
     let guidance = view.result.guidance.as_ref()?;
     let language = view.language;
     let drawn = Section {
-        texts: vec![language.choose(DRAWN).to_owned()],
+        told: of_no_cell([language.choose(DRAWN).to_owned()]),
         plots: chart::regions(view, METRIC),
         ..Section::new(Word::MapTitle, Caption::Own(["", "", ""]))
     };
     let figures = Section {
-        texts: vec![touched(view, guidance), scope(view)],
+        told: of_no_cell([touched(view, guidance), scope(view)]),
         tables: vec![regions(view, guidance)],
         ..Section::new(Caption::Own(["The regions", "영역", "各区域"]), Word::GuidanceHelp)
     };
     let seed = format!("{}{}{}", view.word(Word::Seed), language.colon(), view.result.spec.seed);
     let again = Section {
-        texts: vec![view.result.reproduce.clone(), seed],
+        told: of_no_cell([view.result.reproduce.clone(), seed]),
         ..Section::new(Word::ReproduceTitle, Caption::Own(["", "", ""]))
     };
     let title = format!("{}{}{}", view.word(Word::GuidanceTitle), language.colon(), view.result.spec.name);

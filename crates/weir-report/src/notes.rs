@@ -46,7 +46,11 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
         }
         let line = |same: &Vec<&Note<'_>>| (subject(view, same), same[0].text.clone(), same[0].is_foreign);
         let notes: Vec<_> = told.iter().map(line).collect();
-        (!notes.is_empty()).then(|| CellNotes { cell: view.cell_label(cell), notes })
+        (!notes.is_empty()).then(|| CellNotes {
+            cell_id: (*cell).to_owned(),
+            cell: view.cell_label(cell),
+            notes,
+        })
     };
     view.cells.iter().filter_map(of_cell).collect()
 }
