@@ -17,14 +17,22 @@ use crate::{
 
 /// Tells what is wrong, or what was asked for (help, the version), and ends the process.
 pub(crate) fn exit(error: &Error) -> ! {
-    let words: Vec<String> = std::env::args().collect();
-    let Some(text) = told_in(error, language(&words)) else { error.exit() };
+    let Some(text) = told_in(error, language()) else { error.exit() };
     output::tell(&text);
     std::process::exit(error.exit_code())
 }
 
+/// The language of what is said about this process's own command line, before or without anything that it does.
+pub(crate) fn language() -> Language {
+    // Unit tests are other programs, with other words, in whatever locale.
+    if cfg!(test) {
+        return Language::English;
+    }
+    asked(&std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
+}
+
 /// The language that the words ask for, although they are wrong; else that of the locale.
-fn language(words: &[String]) -> Language {
+fn asked(words: &[String]) -> Language {
     let follows = words.windows(2).find(|pair| pair[0] == "--lang").map(|pair| pair[1].as_str());
     let code = follows.or_else(|| words.iter().find_map(|word| word.strip_prefix("--lang=")));
     code.and_then(|code| code.parse().ok()).or_else(|| report::language(None).ok()).unwrap_or_default()
@@ -258,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_language_is_that_of_the_words_although_they_are_wrong() {
-        let of = |words: &[&str]| language(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let of = |words: &[&str]| asked(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(of(&["weir", "study", "--lang", "zh", "--qiet"]), Language::Chinese);
         assert_eq!(of(&["weir", "study", "--qiet", "--lang=ko"]), Language::Korean);
     }
