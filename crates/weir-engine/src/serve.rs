@@ -472,12 +472,13 @@ fn open_listeners(config: &ServerConfig) -> Result<Vec<(OwnedFd, Address)>, Serv
     let is_tcp = matches!(config.listen, Address::Tcp(_));
     let share_port = config.accept == AcceptMode::ReusePort && is_tcp && config.workers > 1;
     let options = ListenOptions { backlog: config.backlog, share_port, exclusive: false };
-    let first = open_listener(&config.listen, &options).map_err(wrap)?;
+    let congestion_control = config.engine.congestion_control.as_deref();
+    let first = open_listener(&config.listen, &options, congestion_control).map_err(wrap)?;
     let address = first.1.clone();
     let mut listeners = vec![first];
     while listeners.len() < config.workers && config.accept != AcceptMode::Acceptor {
         let next = if share_port {
-            open_listener(&address, &options).map_err(wrap)?
+            open_listener(&address, &options, congestion_control).map_err(wrap)?
         } else {
             (listeners[0].0.try_clone().map_err(wrap)?, address.clone())
         };

@@ -207,7 +207,8 @@ pub(crate) fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
     let levels = |cell: &CellSpec| {
         let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
         let cpus = (cell.server_cpus.clone(), cell.load_cpus.clone());
-        (servers, cell.accept().to_owned(), cell.close, cell.load_workers, cpus)
+        let sockets = (cell.accept().to_owned(), cell.congestion_control.clone());
+        (servers, sockets, cell.close, cell.load_workers, cpus)
     };
     let asked = |cell: &CellSpec| {
         let http = cell.http.clone().map(|http| (http.content, http.close));

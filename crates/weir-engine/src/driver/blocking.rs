@@ -504,7 +504,7 @@ fn set_limit(
 
 impl DriverOps for Blocking {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
-        let descriptor = socket::listen(address, options)?;
+        let descriptor = socket::listen(address, options, self.parts.config.congestion_control.as_deref())?;
         self.insert(descriptor, true, None)
     }
 
@@ -561,7 +561,7 @@ impl DriverOps for Blocking {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, &self.parts.counters)?;
+        let descriptor = socket::for_connect(address, &self.parts)?;
         self.insert(descriptor, false, Some(address.clone()))
     }
 

@@ -164,6 +164,8 @@ conformance! {
     "30" a_connection_moves_to_another_runtime_with_every_byte = cases::moving::back_and_forth, Here, 60;
     "30b" a_connection_that_has_failed_does_not_move = cases::moving::after_a_reset, Here, 20,
         except SIM: NO_DESCRIPTORS;
+    "31" both_ends_slow_down_as_they_are_asked_to = cases::streams::congestion_control, Here, 20,
+        except SIM: "its connections lose nothing, and nobody slows down";
     "F1" random_reads_and_writes_of_a_file_agree_with_a_model = cases::files::round_trip, Here, 20;
     "F2" a_read_past_the_end_of_a_file_is_short = cases::files::past_the_end, Here, 20;
     "F3" dropped_file_operations_touch_nothing_afterwards = cases::files::dropped, Here, 40;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
+use rustix::net::{AddressFamily, SocketType, sockopt::set_tcp_congestion};
 use weir_engine::{Config, DriverReport, Runtime, StartError};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
@@ -233,8 +234,19 @@ fn host_defaults(arguments: &Study, plan: Option<String>, fingerprint: &Fingerpr
         load_cpus,
         order_cpus: OrderCpus::of(&placement::cores(&topology)),
         tried: tried(),
+        congestion_controls: congestion_controls(),
         plan,
     }
+}
+
+/// Ways of congestion control that the kernel has and lets us use: what it lists, tried on a socket.
+fn congestion_controls() -> Vec<String> {
+    let listed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let may_be_used = |name: &&str| {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+        socket.is_ok_and(|socket| set_tcp_congestion(&socket, name).is_ok())
+    };
+    listed.unwrap_or_default().split_whitespace().filter(may_be_used).map(str::to_owned).collect()
 }
 
 /// Refuses engine options of arms that do not exist or do not apply, before anything runs.

@@ -302,7 +302,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
 impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
-        let listener = self.kernel.listen(address, options, &self.parts.counters)?;
+        let listener = self.kernel.listen(address, options, &self.parts)?;
         self.insert(listener, Kind::Listener { exclusive: options.exclusive })
     }
 
@@ -380,7 +380,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let (descriptor, stands) = self.kernel.connect(address, &self.parts.counters)?;
+        let (descriptor, stands) = self.kernel.connect(address, &self.parts)?;
         let id = self.insert(descriptor, Kind::Connecting)?;
         if let Some(socket) = self.sockets.get_mut(id) {
             socket.writable = stands;

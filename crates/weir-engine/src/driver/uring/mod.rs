@@ -436,7 +436,7 @@ impl Uring {
 
 impl DriverOps for Uring {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
-        let descriptor = socket::listen(address, options)?;
+        let descriptor = socket::listen(address, options, self.parts.config.congestion_control.as_deref())?;
         self.insert(descriptor, SocketKind::Listener)
     }
 
@@ -491,7 +491,7 @@ impl DriverOps for Uring {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, &self.parts.counters)?;
+        let descriptor = socket::for_connect(address, &self.parts)?;
         let name = Box::new(address.to_socket_address()?);
         let id = self.insert(descriptor, SocketKind::Connecting)?;
         let socket = self.sockets.get_mut(id).ok_or_else(error::gone)?;
