@@ -231,7 +231,7 @@ struct Venue {
     unanswered_max: Option<Spanned<usize>>,
     when_full: Option<Spanned<String>>,
     resend_age_max_ms: Option<Spanned<u64>>,
-    silence_ms: Option<Spanned<u64>>,
+    heartbeat_timeout_ms: Option<Spanned<u64>>,
 }
 
 /// A text that no error repeats, even where it was forgotten to put it in quotes.
@@ -463,8 +463,8 @@ impl Venue {
             limits.resend_age_max_ns = within("resend_age_max_ms", age, 0, 86_400_000)? * 1_000_000;
         }
         let mut timing = Timing::default();
-        if let Some(silence) = &self.silence_ms {
-            timing.silence_ns = within("silence_ms", silence, 1000, 60_000)? * 1_000_000;
+        if let Some(silence) = &self.heartbeat_timeout_ms {
+            timing.heartbeat_timeout_ns = within("heartbeat_timeout_ms", silence, 1000, 60_000)? * 1_000_000;
         }
         if self.name.get_ref().is_empty() || self.name.get_ref().chars().any(char::is_control) {
             return invalid(self.name.span().start, "name: a venue needs a name of printable characters");

@@ -117,7 +117,7 @@ pub(super) enum Ended {
     #[error("the exchange did not answer the account query within {} s", QUERY_LIMIT.as_secs())]
     NoNumbers,
     #[error("the exchange was silent")]
-    Silent,
+    HeartbeatTimeout,
     #[error("another worker does not take the answers, and they are asked for again")]
     Behind,
     #[error("the exchange did not answer the login")]
@@ -414,7 +414,7 @@ impl Upstream {
         match due {
             Some(Due::Heartbeat) => self.beat(),
             Some(Due::Close(CloseReason::NoLogin)) => return Err(Ended::NoLogin),
-            Some(Due::Close(CloseReason::Silent)) => return Err(Ended::Silent),
+            Some(Due::Close(CloseReason::HeartbeatTimeout)) => return Err(Ended::HeartbeatTimeout),
             Some(Due::Nothing) | None => {}
         }
         Ok(())
@@ -478,7 +478,7 @@ impl Upstream {
     fn on_login(&self, gateway: &Gateway, next: u64, now: Instant) -> Result<(), Ended> {
         let session = self.rules.borrow().as_ref().map(ClientSession::session).unwrap_or_default();
         let known = self.session.get().map(|session| (session, self.next.get()));
-        let patience_ns = self.login.timing.silence_ns.saturating_mul(2);
+        let patience_ns = self.login.timing.heartbeat_timeout_ns.saturating_mul(2);
         let mut joining = self.joining.get();
         let joined = joining.accepted(known, (session, next), now.as_nanos(), patience_ns);
         self.joining.set(joining);

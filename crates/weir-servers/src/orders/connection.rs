@@ -242,7 +242,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     if is_told {
         linger(&session.stream).await;
     }
-    Session::close(session, matches!(ending, Ending::Silent | Ending::CutOff(CutOff::Slow)));
+    Session::close(session, matches!(ending, Ending::HeartbeatTimeout | Ending::CutOff(CutOff::Slow)));
 }
 
 /// Where in its stream the client goes on; otherwise why it cannot.
@@ -330,7 +330,7 @@ fn leave(store: &SessionStore, slot: &Slot) {
 
 fn count_ending(store: &SessionStore, ending: Ending) {
     match ending {
-        Ending::Silent => store.counters().heartbeat_timeouts.add(1),
+        Ending::HeartbeatTimeout => store.counters().heartbeat_timeouts.add(1),
         Ending::CutOff(CutOff::Slow) => store.counters().slow_consumers.add(1),
         Ending::Broken(label) => store.counters().count_protocol_error(label),
         Ending::Gone | Ending::Drained | Ending::CutOff(_) => {}
@@ -394,7 +394,7 @@ enum Ending {
     /// Its client broke the protocol.
     Broken(&'static str),
     /// Its client said nothing for too long.
-    Silent,
+    HeartbeatTimeout,
     CutOff(CutOff),
     /// The server drains.
     Drained,
@@ -529,7 +529,7 @@ impl Connection {
             Due::Heartbeat if self.session.is_waiting() => {}
             Due::Heartbeat => _ = self.session.push(&SERVER_HEARTBEAT_FRAME, now),
             Due::Close(_) if self.is_held_back => self.excuse(now),
-            Due::Close(_) => return Err(Ending::Silent),
+            Due::Close(_) => return Err(Ending::HeartbeatTimeout),
         }
         Ok(())
     }

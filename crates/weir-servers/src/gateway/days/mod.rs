@@ -321,7 +321,7 @@ impl Day {
             name: VENUES[number].into(),
             address: lines[number].address.clone(),
             limits,
-            timing: weir_proto::soup::Timing { silence_ns: 3_000_000_000, ..demo.venues[0].timing },
+            timing: weir_proto::soup::Timing { heartbeat_timeout_ns: 3_000_000_000, ..demo.venues[0].timing },
             ..demo.venues[0].clone()
         };
         let symbol = |text: &str| text.parse().expect("a symbol");
