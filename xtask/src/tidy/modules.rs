@@ -69,7 +69,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "echo",
             "matching",
             "risk",
-            "translation",
+            "order_id_map",
         ],
     ),
     (

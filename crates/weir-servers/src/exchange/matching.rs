@@ -67,11 +67,11 @@ pub(super) enum Crossing {
         account: AccountId,
         message: Outbound,
     },
-    /// A message was handled. `given_back`: it was a replace that was ignored in a way that does not use this number
+    /// A message was handled. `released`: it was a replace that was ignored in a way that does not use this number
     /// up.
     Done {
         account: AccountId,
-        given_back: Option<u32>,
+        released: Option<u32>,
     },
     /// To be answered by [`Crossing::Pong`]: then everything before it was handled.
     Ping,
@@ -116,7 +116,7 @@ enum Way {
     /// To the book that this worker has.
     Book(usize),
     /// There is no room for one more order. Its refusal waits for its turn like everything else.
-    Refusal,
+    Reject,
 }
 
 /// What an account of this worker's has under way.
@@ -311,10 +311,10 @@ impl Market {
             }
             Way::Book(_) => {
                 if let Some(number) = self.trade(account, &message) {
-                    self.give_back(account, number);
+                    self.release_number(account, number);
                 }
             }
-            Way::Refusal => {
+            Way::Reject => {
                 if let Inbound::Enter(enter, _) = message {
                     let (number, reason) = (enter.user_ref_num, reject_reason::PROCESSING_ERROR);
                     self.store.reject(account, number, reason, enter.client_order_id);
@@ -324,9 +324,9 @@ impl Market {
     }
 
     /// Another worker is done with a message of an account of this worker's.
-    fn done(&self, account: AccountId, given_back: Option<u32>) {
-        if let Some(number) = given_back {
-            self.give_back(account, number);
+    fn done(&self, account: AccountId, released: Option<u32>) {
+        if let Some(number) = released {
+            self.release_number(account, number);
         }
         let mut flights = self.flights.borrow_mut();
         let flight = &mut flights[account.0 as usize];
@@ -363,7 +363,7 @@ impl Market {
             Inbound::Enter(enter, _) => {
                 let message = Inbound::Enter(enter, Appendage::EMPTY);
                 if live.len() >= LIVE_MAX {
-                    return Some((Way::Refusal, message));
+                    return Some((Way::Reject, message));
                 }
                 let worker = worker_of(&enter.symbol, self.port.workers());
                 let order = Live { worker: worker as u16, shares: enter.quantity };
@@ -372,7 +372,7 @@ impl Market {
             }
             Inbound::Replace(replace, _) => {
                 let Some(original) = live.find(account, replace.original_user_ref_num) else {
-                    self.store.give_back(account, replace.user_ref_num);
+                    self.store.release_number(account, replace.user_ref_num);
                     return None;
                 };
                 live.enter(account, replace.user_ref_num, Live { shares: replace.quantity, ..original });
@@ -401,9 +401,9 @@ impl Market {
         }
     }
 
-    fn give_back(&self, account: AccountId, number: u32) {
+    fn release_number(&self, account: AccountId, number: u32) {
         self.live.borrow_mut().remove(account, number);
-        self.store.give_back(account, number);
+        self.store.release_number(account, number);
     }
 
     fn cancel_orders(&self, account: AccountId) {
@@ -529,12 +529,12 @@ impl Market {
     fn take(&self, from: usize, crossing: Crossing) {
         match crossing {
             Crossing::Message { account, message } => {
-                let given_back = self.trade(account, &message);
-                self.cross(from, Crossing::Done { account, given_back });
+                let released = self.trade(account, &message);
+                self.cross(from, Crossing::Done { account, released });
             }
             Crossing::Disconnected { account } => self.cancel_orders(account),
             Crossing::Answer { account, message } => self.tell(account, &message),
-            Crossing::Done { account, given_back } => self.done(account, given_back),
+            Crossing::Done { account, released } => self.done(account, released),
             Crossing::Ping => self.cross(from, Crossing::Pong),
             Crossing::Pong => self.pongs.set(self.pongs.get() + 1),
         }

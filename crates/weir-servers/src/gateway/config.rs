@@ -20,8 +20,8 @@ use weir_proto::{
 use weir_trading::{Route, WhenFull};
 
 use super::{
-    ledger::LedgerLimits,
     limits::{Limits, symbol},
+    outstanding::OutstandingLimits,
     references::{REFERENCES_MAX, price},
 };
 use crate::{
@@ -94,7 +94,7 @@ pub struct VenueConfig {
     /// The password of all of them.
     pub password: Name<10>,
     /// Bounds of each session.
-    pub limits: LedgerLimits,
+    pub limits: OutstandingLimits,
     /// Heartbeats and patience of each session.
     pub timing: Timing,
 }
@@ -140,7 +140,10 @@ impl GatewayConfig {
                 address: upstream,
                 usernames: (1..=WORKERS_MAX).map(|number| numbered("G", number)).collect(),
                 password: name("DEMO"),
-                limits: LedgerLimits { when_full: WhenFull::ForgetOldest, ..LedgerLimits::default() },
+                limits: OutstandingLimits {
+                    when_full: WhenFull::ForgetOldest,
+                    ..OutstandingLimits::default()
+                },
                 timing: Timing::default(),
             }],
             symbols: Vec::new(),
@@ -442,7 +445,7 @@ impl Venue {
         };
         let usernames = self.usernames(at)?;
         let password = self.password(at, environment)?;
-        let mut limits = LedgerLimits::default();
+        let mut limits = OutstandingLimits::default();
         if let Some(open) = &self.open_orders_max {
             limits.open_max = within("open_orders_max", open, 1, 1 << 24)?;
         }

@@ -38,14 +38,14 @@ use super::{
     elsewhere::OrdersElsewhere,
     expiry::{Expiry, Untold},
     hops::{Hops, summarize},
-    ledger::{Ledger, LedgerLimits},
     limits::Limits,
     metrics::Facts,
     notices::{Begun, Notices},
+    outstanding::{OutstandingLimits, OutstandingOrders},
     positions::Executed,
     recovery::{Moment, Recovered, Recovering},
     references, stranded,
-    task::{Refusal, Task},
+    task::{Reject, Task},
     upstream::{Login, Place, Resume, Upstream},
 };
 use crate::{
@@ -136,9 +136,9 @@ impl Shared {
 /// What a worker takes when it begins.
 struct Seat {
     port: Port<Task>,
-    sessions: Vec<(Ledger, Resume)>,
+    sessions: Vec<(OutstandingOrders, Resume)>,
     asked: MailboxReceiver<Asked>,
-    unsent: Vec<(AccountId, Refusal)>,
+    unsent: Vec<(AccountId, Reject)>,
     expired: Vec<(u64, Expiry)>,
     risk: RiskState,
     elsewhere: OrdersElsewhere,
@@ -189,7 +189,7 @@ impl Prepared {
         let mut sessions = recovered.sessions.into_iter();
         let workers_parts = ports.into_iter().zip(boxes).zip(risk).enumerate();
         let seats = workers_parts.map(|(worker, ((port, asked), risk))| {
-            let own = |(account, _): &&(AccountId, Refusal)| account.0 as usize % workers == worker;
+            let own = |(account, _): &&(AccountId, Reject)| account.0 as usize % workers == worker;
             let is_own = |(_, expiry): &&(u64, Expiry)| usize::from(expiry.origin.home) == worker;
             Some(Seat {
                 port,
@@ -241,7 +241,7 @@ fn read_journals(
     let configured = config.accounts.len();
     let (recovery, mut recovered) = {
         let names = |name: &str| account_named(config, name);
-        let limits: Vec<(String, LedgerLimits)> =
+        let limits: Vec<(String, OutstandingLimits)> =
             config.venues.iter().map(|venue| (venue.name.clone(), venue.limits)).collect();
         let controls = Controls {
             limits: config.limits.clone(),
@@ -522,7 +522,7 @@ fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
     }
-    let upstreams = sessions.into_iter().enumerate().map(|(venue, (ledger, resume))| {
+    let upstreams = sessions.into_iter().enumerate().map(|(venue, (outstanding, resume))| {
         let of = &config.venues[venue];
         let login = Login {
             address: of.address.clone(),
@@ -530,7 +530,7 @@ fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result
             password: of.password,
             timing: of.timing,
         };
-        Upstream::new(Place { worker, venue, venues: config.venues.len() }, login, ledger, resume)
+        Upstream::new(Place { worker, venue, venues: config.venues.len() }, login, outstanding, resume)
     });
     let parts = Parts {
         common: Arc::clone(&shared.common),
@@ -544,8 +544,8 @@ fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result
     };
     let gateway = Gateway::new(store, parts);
     gateway.log_homes();
-    for (account, refusal) in unsent {
-        gateway.refuse_unsent(account, refusal);
+    for (account, reject) in unsent {
+        gateway.reject_unsent(account, reject);
     }
     cancel_left(&gateway, &shared.commander.controls(), &config.accounts);
     gateway.start();

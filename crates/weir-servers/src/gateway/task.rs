@@ -19,10 +19,10 @@ pub(super) enum Kind {
     CancelAll,
     /// To the account's home: a message for its client, with the client's own numbers.
     Reply,
-    /// To the account's home: the order was not taken; the message is what [`Refusal`] says.
-    Refusal,
+    /// To the account's home: the order was not taken; the message is what [`Reject`] says.
+    Reject,
     /// To the account's home: the client's message with this number was ignored and does not use it up.
-    GiveBack,
+    ReleaseNumber,
     /// To every worker: there is room upstream again.
     Room,
 }
@@ -33,7 +33,7 @@ impl Handed for Task {
         match self.kind {
             Kind::Order => Role::Message(self.account),
             Kind::CancelAll => Role::CancelAll(self.account),
-            Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => Role::Response,
+            Kind::Reply | Kind::Reject | Kind::ReleaseNumber | Kind::Room => Role::Response,
         }
     }
 }
@@ -98,7 +98,7 @@ impl Task {
 
 /// Why an order was not taken, for the account's home to tell its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct Reject {
     /// The client's number.
     pub(super) user_ref_num: u32,
     /// OUCH reason.
@@ -107,7 +107,7 @@ pub(super) struct Refusal {
     pub(super) client_order_id: ClientOrderId,
 }
 
-impl Refusal {
+impl Reject {
     const BYTES: usize = 20;
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -201,10 +201,10 @@ mod tests {
 
     #[test]
     fn a_refusal_survives_the_way() {
-        let refusal =
-            Refusal { user_ref_num: 9, reason: 2, client_order_id: ClientOrderId(*b"ORDER-0000001 ") };
-        assert_eq!(Refusal::from_bytes(&refusal.to_bytes()), Some(refusal));
-        assert_eq!(Refusal::from_bytes(&refusal.to_bytes()[1..]), None);
+        let reject =
+            Reject { user_ref_num: 9, reason: 2, client_order_id: ClientOrderId(*b"ORDER-0000001 ") };
+        assert_eq!(Reject::from_bytes(&reject.to_bytes()), Some(reject));
+        assert_eq!(Reject::from_bytes(&reject.to_bytes()[1..]), None);
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl KeptFiles {
         }
         if file.is_open() {
             if !self.take(&self.room.descriptors, |other| other.is_open(), || self.open.get()) {
-                return self.room.entries.give_back();
+                return self.room.entries.release();
             }
             self.open.set(self.open.get() + 1);
         }
@@ -159,9 +159,9 @@ impl KeptFiles {
 
     /// Gives the room of a file back that is not kept any more.
     fn let_go(&self, file: &Served) {
-        self.room.entries.give_back();
+        self.room.entries.release();
         if file.is_open() {
-            self.room.descriptors.give_back();
+            self.room.descriptors.release();
             self.open.set(self.open.get() - 1);
         }
     }

@@ -70,7 +70,7 @@ impl Pot {
         self.taken.fetch_update(Relaxed, Relaxed, next).is_ok()
     }
 
-    pub(super) fn give_back(&self) {
+    pub(super) fn release(&self) {
         self.taken.fetch_sub(1, Relaxed);
     }
 
@@ -87,7 +87,7 @@ mod tests {
     fn a_pot_gives_what_it_has_and_no_more() {
         let pot = Pot::new(2);
         assert!(pot.try_take() && pot.try_take() && !pot.try_take());
-        pot.give_back();
+        pot.release();
         assert_eq!(pot.taken(), 1);
         assert!(pot.try_take() && !pot.try_take());
         assert!(!Pot::new(0).try_take());

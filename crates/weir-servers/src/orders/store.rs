@@ -169,10 +169,10 @@ impl SessionStore {
     }
 
     /// The message that brought this number was ignored in a way that does not use the number up.
-    pub fn give_back(&self, account: AccountId, user_ref_num: u32) {
+    pub fn release_number(&self, account: AccountId, user_ref_num: u32) {
         let slot = self.slot(account);
         let mut numbers = slot.numbers.get();
-        numbers.give_back(user_ref_num);
+        numbers.release_number(user_ref_num);
         slot.numbers.set(numbers);
         self.shared.cells[account.0 as usize].user_ref_num.set(numbers.last().into());
     }

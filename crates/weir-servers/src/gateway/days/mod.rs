@@ -28,7 +28,7 @@ use weir_stats::random::splitmix;
 use weir_trading::{AccountId, Route, WhenFull};
 
 use super::{
-    GatewayConfig, LedgerLimits, VenueConfig,
+    GatewayConfig, OutstandingLimits, VenueConfig,
     application::{Gateway, RECORD_CONTROL},
     commands::Change,
     recovery::Moment,
@@ -311,7 +311,7 @@ impl Day {
     fn config(&mut self, route: Route, lines: &[Line]) -> GatewayConfig {
         let age = self.random.below(RESEND_AGES_MAX_NS.len() as u64) as usize;
         let demo = GatewayConfig::demo(ACCOUNTS, lines[0].address.clone());
-        let limits = LedgerLimits {
+        let limits = OutstandingLimits {
             open_max: 64,
             unanswered_max: 32,
             when_full: WhenFull::Refuse,

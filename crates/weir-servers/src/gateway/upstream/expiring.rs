@@ -5,7 +5,8 @@ use weir_proto::soup::Name;
 
 use super::{Upstream, cancels::PendingMassCancel};
 use crate::gateway::{
-    application::Gateway, expiry::Expiry, ledger::Ledger, notices::NoticeKind, task::pack_sequence,
+    application::Gateway, expiry::Expiry, notices::NoticeKind, outstanding::OutstandingOrders,
+    task::pack_sequence,
 };
 
 impl Upstream {
@@ -44,7 +45,7 @@ impl Upstream {
         self.handed.set(0);
         self.handed_here.set(0);
         self.taken_back.set(0);
-        let expiries = self.end_here(Ledger::begin_anew);
+        let expiries = self.end_here(OutstandingOrders::begin_anew);
         self.mass_cancels.borrow_mut().values_mut().for_each(PendingMassCancel::leave_orders);
         expiries
     }
@@ -65,13 +66,13 @@ impl Upstream {
         }
         let stale = {
             let mut urgent = self.urgent.borrow_mut();
-            let stale = self.end_here(|ledger| ledger.take_stale(&mut urgent.bytes));
+            let stale = self.end_here(|outstanding| outstanding.take_stale(&mut urgent.bytes));
             urgent.messages += stale.len() as u64;
             stale
         };
         self.flush.raise();
-        let ignored = self.ledger.borrow_mut().take_ignored();
-        ignored.iter().for_each(|origin| gateway.give_back(origin));
+        let ignored = self.outstanding.borrow_mut().take_ignored();
+        ignored.iter().for_each(|origin| gateway.release_number(origin));
         let refused = stale.iter().filter(|expiry| gateway.can_tell(expiry)).count();
         if refused > 0 {
             let what = format_args!(

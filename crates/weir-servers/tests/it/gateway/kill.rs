@@ -11,7 +11,7 @@ use weir_proto::{
     soup::LoginReject,
 };
 use weir_servers::{
-    gateway::{ControlSocket, GatewayConfig, LedgerLimits},
+    gateway::{ControlSocket, GatewayConfig, OutstandingLimits},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -446,7 +446,7 @@ fn orders_that_an_exchange_does_not_read_do_not_leave_when_it_does_with_the_swit
         let mut config = GatewayConfig::demo(1, venue.address());
         // What waits is limited by its bytes alone.
         config.venues[0].limits =
-            LedgerLimits { open_max: 1 << 18, unanswered_max: 1 << 18, ..LedgerLimits::default() };
+            OutstandingLimits { open_max: 1 << 18, unanswered_max: 1 << 18, ..OutstandingLimits::default() };
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let mut session = venue.accept_session("DAY", 1, 1);
         let gateway = starting.join().expect("it starts");

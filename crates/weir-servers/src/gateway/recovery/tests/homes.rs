@@ -36,7 +36,7 @@ fn answer(journal: u16, account: u32, of_exchange: u64, message: &[u8]) -> (u16,
 fn recovered(configured: usize, records: &[(u16, RecordKind<'_>)]) -> Recovered {
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
-    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let venues = [("A".to_owned(), OutstandingLimits::default())];
     let mut recovering =
         Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW).of_accounts(configured);
     for (worker, kind) in records {
@@ -101,8 +101,8 @@ fn what_is_open_of_an_account_that_is_not_configured_any_more_is_named() {
     assert_eq!(left.unsent.len(), 1);
     left.leave_removed(1);
     assert!(left.unsent.is_empty() && left.open.is_empty());
-    let (ledger, resume) = &left.sessions[0];
-    assert_eq!((ledger.open(), ledger.account_of(1), resume.heard), (0, None, 6));
+    let (outstanding, resume) = &left.sessions[0];
+    assert_eq!((outstanding.open(), outstanding.account_of(1), resume.heard), (0, None, 6));
 }
 
 #[test]
