@@ -44,7 +44,7 @@ use crate::{
     overflow::{Bounds, Overflow},
 };
 
-use crossing::unstick;
+use crossing::drain_overflow;
 
 /// Journal record: an upstream session was joined.
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
@@ -146,7 +146,7 @@ pub(super) struct Gateway {
     /// when answers are among it, of those whose orders are sent here ([`Gateway::fall_behind`]).
     overflow: Vec<Overflow<Task>>,
     /// By worker: there is something of that.
-    stuck: Vec<Signal>,
+    overflowed: Vec<Signal>,
     /// Answers are among that.
     is_behind: Cell<bool>,
     pub(super) checks: RefCell<Checks>,
@@ -181,7 +181,7 @@ impl Gateway {
             counters: parts.counters,
             hops: parts.hops,
             overflow: (0..parts.common.workers).map(|_| Overflow::new(parts.bounds)).collect(),
-            stuck: (0..parts.common.workers).map(|_| Signal::default()).collect(),
+            overflowed: (0..parts.common.workers).map(|_| Signal::default()).collect(),
             is_behind: Cell::new(false),
             common: parts.common,
             worker,
@@ -210,7 +210,7 @@ impl Gateway {
         }
         for worker in self.others() {
             // Now and not when something is stuck: then no task may be free, and nothing would ever leave again.
-            tasks.push(spawn(unstick(Rc::clone(self), worker)));
+            tasks.push(spawn(drain_overflow(Rc::clone(self), worker)));
         }
     }
 

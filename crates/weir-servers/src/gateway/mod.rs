@@ -53,7 +53,8 @@ mod upstream;
 
 pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
-    Answer, ControlPath, ControlSocket, KillError, ProtocolErrors, Request, UpstreamStatus, VenueCancels,
+    ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, ProtocolErrors, UpstreamStatus,
+    VenueCancels,
 };
 pub use limits::Limits;
 pub use outstanding::OutstandingLimits;

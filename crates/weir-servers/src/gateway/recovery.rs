@@ -57,7 +57,7 @@ impl Moment {
 pub(super) type Key = (u32, u32);
 
 /// A worker and a venue.
-type Place = (usize, usize);
+type SessionId = (usize, usize);
 
 /// Answers by their orders.
 type Answers = BTreeMap<Key, Vec<Told<Vec<u8>>>>;
@@ -240,9 +240,9 @@ pub(super) struct Recovering<'c> {
     /// By journal: the venues by their numbers in what follows there. None: as they are configured.
     numbers: HashMap<u16, Vec<usize>>,
     /// By worker and venue: those that are configured, and others whose orders the journals have.
-    sessions: BTreeMap<Place, Session>,
+    sessions: BTreeMap<SessionId, Session>,
     /// By worker and venue: sessions that were followed by others, with orders of which no end was read yet.
-    former: Vec<(Place, Session)>,
+    former: Vec<(SessionId, Session)>,
     now: Moment,
     positions: Positions,
     /// Orders that may never have been sent.
@@ -408,7 +408,7 @@ impl<'c> Recovering<'c> {
     }
 
     /// The worker and the venue of a session, as a record of this journal names it.
-    fn place_of(&self, journal: u16, key: u32) -> Option<Place> {
+    fn place_of(&self, journal: u16, key: u32) -> Option<SessionId> {
         let (worker, number) = of_session_key(key);
         let venue = match self.numbers.get(&journal) {
             Some(numbers) => *numbers.get(number)?,
@@ -426,7 +426,7 @@ impl<'c> Recovering<'c> {
         })
     }
 
-    fn session(&mut self, place: Place) -> &mut Session {
+    fn session(&mut self, place: SessionId) -> &mut Session {
         let limits = self.limits_of(place.1);
         self.sessions.entry(place).or_insert_with(|| Session::new(limits))
     }
@@ -472,7 +472,7 @@ impl<'c> Recovering<'c> {
         self.symbols.route(symbol_of(raw)?)
     }
 
-    fn sent(&mut self, session: (Place, u8), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
+    fn sent(&mut self, session: (SessionId, u8), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
         let ((place, epoch), (account, number)) = (session, order);
         let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
         if new_number(raw).is_some() {
@@ -528,7 +528,7 @@ impl<'c> Recovering<'c> {
     }
 
     /// Whether a session at a place, or a former one, has orders that it has no room for yet.
-    fn has_later(&self, place: Place) -> bool {
+    fn has_later(&self, place: SessionId) -> bool {
         let of_place = self.former.iter().filter(|(of, _)| *of == place).map(|(_, former)| former);
         of_place.chain(self.sessions.get(&place)).any(|session| !session.later.is_empty())
     }
@@ -613,9 +613,9 @@ impl<'c> Recovering<'c> {
 
 /// Of the session there is at a place and the former ones, the last one that it is; the one there is where none is.
 fn session_of<'s>(
-    sessions: &'s mut BTreeMap<Place, Session>,
-    former: &'s mut [(Place, Session)],
-    place: Place,
+    sessions: &'s mut BTreeMap<SessionId, Session>,
+    former: &'s mut [(SessionId, Session)],
+    place: SessionId,
     is_it: impl Fn(&Session) -> bool,
 ) -> Option<&'s mut Session> {
     let current = sessions.get_mut(&place)?;
@@ -638,7 +638,7 @@ impl Naming<'_> {
     /// Adds what has expired of a session.
     fn add(
         &mut self,
-        (worker, venue): Place,
+        (worker, venue): SessionId,
         session: &Session,
         expiries: Vec<Expiry>,
         to: &mut Vec<(u64, Expiry)>,

@@ -75,7 +75,7 @@ pub(super) struct Login {
 
 /// Which session it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct UpstreamId {
     pub(super) worker: usize,
     pub(super) venue: usize,
     /// How many venues there are.
@@ -183,8 +183,13 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
-    pub(super) fn new(place: Place, login: Login, outstanding: OutstandingOrders, resume: Resume) -> Self {
-        let Place { worker, venue, venues } = place;
+    pub(super) fn new(
+        place: UpstreamId,
+        login: Login,
+        outstanding: OutstandingOrders,
+        resume: Resume,
+    ) -> Self {
+        let UpstreamId { worker, venue, venues } = place;
         Self {
             index: worker * venues + venue,
             key: session_key(worker, venue),

@@ -140,7 +140,7 @@ fn split_codings(name: &[u8]) -> (&[u8], impl Iterator<Item = Coding>) {
 pub(super) enum FileReply {
     /// All of a file that is kept, as everybody gets it who has no conditions.
     Plain(Rc<Served>),
-    Answer(Box<Answer>),
+    Response(Box<FileResponse>),
     /// What the path names must be found out first.
     Unopened(Box<Unopened>),
 }
@@ -167,8 +167,8 @@ impl Unopened {
         root: &Root,
         kept: Option<&Rc<KeptFiles>>,
         config: &HttpConfig,
-    ) -> Box<Answer> {
-        Box::new(self.find(root, kept, config).await.unwrap_or_else(Answer::of_error))
+    ) -> Box<FileResponse> {
+        Box::new(self.find(root, kept, config).await.unwrap_or_else(FileResponse::of_error))
     }
 
     async fn find(
@@ -176,14 +176,14 @@ impl Unopened {
         root: &Root,
         kept: Option<&Rc<KeptFiles>>,
         config: &HttpConfig,
-    ) -> Result<Answer, FileError> {
+    ) -> Result<FileResponse, FileError> {
         let looked_at = config.clock.now();
         let failed = |error: io::Error| FileError::of(&error);
         let (path, codings) = split_codings(&self.name);
         let file = root.open_file(path, kept).await.map_err(failed)?;
         let metadata = file.metadata().await.map_err(failed)?;
         if metadata.is_folder && !self.names_folder {
-            return Ok(Answer::redirect(path));
+            return Ok(FileResponse::redirect(path));
         }
         if !metadata.is_file {
             return Err(FileError::Missing);
@@ -200,7 +200,7 @@ impl Unopened {
             kept.keep(&self.name, &served, looked_at);
         }
         let headers = Headers::of_lines(&self.header_lines);
-        Ok(Answer::of(&served, &Asked { method: self.method, headers, now_seconds }))
+        Ok(FileResponse::of(&served, &Asked { method: self.method, headers, now_seconds }))
     }
 }
 
@@ -303,7 +303,7 @@ impl fmt::Display for FileError {
 
 /// What a request gets: a head and, behind it, a text or a part of a file.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct FileResponse {
     pub(super) status: u16,
     pub(super) error: Option<FileError>,
     /// Content behind the head, except for HEAD.
@@ -319,7 +319,7 @@ pub(super) struct Answer {
     location: Option<String>,
 }
 
-impl Answer {
+impl FileResponse {
     /// All of a file.
     pub(super) fn whole(file: &Served, now_seconds: u64) -> Self {
         Self {
@@ -350,8 +350,8 @@ impl Answer {
         let mut answer = Self { content_bytes: 0, ..Self::whole(file, asked.now_seconds) };
         match evaluate(asked.method, asked.headers, &validators, asked.now_seconds) {
             Verdict::Proceed => {}
-            Verdict::NotModified => return Answer { status: 304, ..answer },
-            Verdict::Failed => return Answer { status: 412, ..answer },
+            Verdict::NotModified => return FileResponse { status: 304, ..answer },
+            Verdict::Failed => return FileResponse { status: 412, ..answer },
         }
         let selection = if range_applies(asked.headers, &validators, asked.now_seconds) {
             select(asked.method, asked.headers, file.bytes)
@@ -368,7 +368,7 @@ impl Answer {
             }
             Selection::Unsatisfiable => {
                 let range = ContentRange { part: None, content_bytes: file.bytes };
-                return Answer { status: 416, range: Some(range.to_string()), ..answer };
+                return FileResponse { status: 416, range: Some(range.to_string()), ..answer };
             }
         };
         answer.content_bytes = length;

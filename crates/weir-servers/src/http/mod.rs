@@ -69,12 +69,12 @@ pub use files::{FileError, FileIo, Root};
 pub use headers::{HeaderError, ReplyHeaders};
 pub use kept::FileCacheCounts;
 
-use worker::{Shared, Worker};
+use worker::{HttpState, Worker};
 
 /// The server's side of HTTP on every connection of every worker. Clones are the same server.
 #[derive(Clone, Debug)]
 pub struct HttpServer {
-    shared: Arc<Shared>,
+    shared: Arc<HttpState>,
 }
 
 impl HttpServer {
@@ -83,7 +83,7 @@ impl HttpServer {
     /// # Errors
     /// When no thread can be had.
     pub fn start(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
-        Ok(Self { shared: Arc::new(Shared::new(config, logs)?) })
+        Ok(Self { shared: Arc::new(HttpState::new(config, logs)?) })
     }
 
     /// Serves one connection, on the worker that polls it: the handler of a [`Server`](weir_engine::serve::Server).

@@ -19,7 +19,7 @@ use super::{
     admission::Admission,
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
-    files::{Answer, Asked, FileError, FileReply, Root, Unopened, name},
+    files::{Asked, FileError, FileReply, FileResponse, Root, Unopened, name},
     kept::KeptFiles,
     log::AccessLog,
     replies::Replies,
@@ -32,7 +32,7 @@ const KEPT_BATCH_BYTES_MAX: usize = 256 << 10;
 
 /// One server's part of every worker.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct HttpState {
     pub(super) config: HttpConfig,
     pub(super) counters: Arc<HttpCounters>,
     pub(super) access_log: Option<AccessLog>,
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     connections: AtomicU64,
 }
 
-impl Shared {
+impl HttpState {
     pub(super) fn new(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
         let (media_type, content) = match &config.body {
             Body::Fixed(content) => (content.media_type(), Stored::of(*content, config.large_content)),
@@ -93,7 +93,7 @@ thread_local! {
 
 /// One server's part of one thread.
 pub(super) struct Worker {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<HttpState>,
     replies: RefCell<Rc<Replies>>,
     second_ends: Cell<Instant>,
     batch: Cell<Vec<u8>>,
@@ -104,14 +104,14 @@ pub(super) struct Worker {
 
 impl Worker {
     /// The one of this thread; made when the thread serves its first connection.
-    pub(super) fn of_thread(shared: &Arc<Shared>) -> Rc<Self> {
+    pub(super) fn of_thread(shared: &Arc<HttpState>) -> Rc<Self> {
         WORKER.with_borrow_mut(|place| match place {
             Some(worker) if Arc::ptr_eq(&worker.shared, shared) => Rc::clone(worker),
             place => Rc::clone(place.insert(Rc::new(Self::new(Arc::clone(shared))))),
         })
     }
 
-    fn new(shared: Arc<Shared>) -> Self {
+    fn new(shared: Arc<HttpState>) -> Self {
         let replies = Replies::new(shared.media_type, shared.content, &shared.config.headers);
         let kept = match shared.config.body {
             Body::Files { cache, .. } if cache.files_max > 0 => {
@@ -168,10 +168,10 @@ impl Worker {
     pub(super) fn look_up(&self, root: &Root, target: &str, asked: &Asked<'_>, now: Instant) -> FileReply {
         let mut path = self.path.take();
         let reply = match name(root, target, asked.headers, &mut path) {
-            Err(error) => FileReply::Answer(Box::new(Answer::of_error(error))),
+            Err(error) => FileReply::Response(Box::new(FileResponse::of_error(error))),
             Ok(names_folder) => match self.kept.as_ref().and_then(|kept| kept.find(&path, now)) {
                 Some(file) if asked.is_plain() => FileReply::Plain(file),
-                Some(file) => FileReply::Answer(Box::new(Answer::of(&file, asked))),
+                Some(file) => FileReply::Response(Box::new(FileResponse::of(&file, asked))),
                 None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, asked))),
             },
         };
@@ -180,10 +180,10 @@ impl Worker {
     }
 
     /// Opens the file of a request, and answers it.
-    pub(super) async fn open(&self, unopened: &Unopened) -> Box<Answer> {
+    pub(super) async fn open(&self, unopened: &Unopened) -> Box<FileResponse> {
         let config = &self.shared.config;
         let Body::Files { root, .. } = &config.body else {
-            return Box::new(Answer::of_error(FileError::Missing));
+            return Box::new(FileResponse::of_error(FileError::Missing));
         };
         unopened.answer(root, self.kept.as_ref(), config).await
     }
@@ -231,9 +231,9 @@ mod tests {
     use super::*;
     use crate::http::config::Clock;
 
-    fn shared(clock: Clock) -> Arc<Shared> {
+    fn shared(clock: Clock) -> Arc<HttpState> {
         let config = HttpConfig { clock, ..HttpConfig::new(Body::Fixed(Content::Html)) };
-        Arc::new(Shared::new(config, HttpLogs::default()).expect("no thread is needed"))
+        Arc::new(HttpState::new(config, HttpLogs::default()).expect("no thread is needed"))
     }
 
     #[test]

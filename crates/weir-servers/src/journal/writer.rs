@@ -19,9 +19,9 @@ use super::{
     disk::Disk,
     faults::Faults,
     record::RECORD_BYTES_MAX,
-    recover::{Place, Tail},
+    recover::{JournalId, Tail},
     segment,
-    waiting::{Seat, WaitList},
+    waiting::{WaitKey, WaitList},
 };
 use crate::notify::Signal;
 
@@ -213,7 +213,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Failed`] if it will not be, [`JournalError::Closed`] if there will be no such record.
     pub async fn committed(&self, lsn: Lsn) -> Result<(), JournalError> {
-        let mut seat = Seat::default();
+        let mut wait_key = WaitKey::default();
         poll_fn(|context| {
             if self.durable.get() >= lsn {
                 return Poll::Ready(Ok(()));
@@ -224,7 +224,7 @@ impl Journal {
             if self.is_closed.get() && lsn > self.last() {
                 return Poll::Ready(Err(JournalError::Closed));
             }
-            self.waiting_for_commit.wait(&mut seat, lsn, context.waker());
+            self.waiting_for_commit.wait(&mut wait_key, lsn, context.waker());
             Poll::Pending
         })
         .await
@@ -232,11 +232,11 @@ impl Journal {
 
     /// Waits until the journal has failed, and says why.
     pub async fn failed(&self) -> JournalError {
-        let mut seat = Seat::default();
+        let mut wait_key = WaitKey::default();
         poll_fn(|context| match self.check() {
             Err(error) => Poll::Ready(error),
             Ok(()) => {
-                self.waiting_for_failure.wait(&mut seat, 0, context.waker());
+                self.waiting_for_failure.wait(&mut wait_key, 0, context.waker());
                 Poll::Pending
             }
         })
@@ -250,12 +250,12 @@ impl Journal {
 
     /// Waits until the journal has room, or has failed.
     pub async fn room(&self) {
-        let mut seat = Seat::default();
+        let mut wait_key = WaitKey::default();
         poll_fn(|context| {
             if self.has_room() || self.is_failed() {
                 return Poll::Ready(());
             }
-            self.waiting_for_room.wait(&mut seat, 0, context.waker());
+            self.waiting_for_room.wait(&mut wait_key, 0, context.waker());
             Poll::Pending
         })
         .await;
@@ -375,7 +375,7 @@ async fn commit_for_ever(journal: Weak<Journal>, work: Rc<Signal>) {
 }
 
 /// Whether a recovery is that of this journal, and unused; it is used then.
-fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&'a Place> {
+fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&'a JournalId> {
     let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
     if !segment::is_size(config.segment_bytes) {
         let (least, bytes) = (segment::SEGMENT_BYTES_MIN, config.segment_bytes);
@@ -403,7 +403,7 @@ fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&
 }
 
 /// Opens the segment in which the recovery ended, or makes the first one.
-async fn first_segment(disk: &Disk, config: &JournalConfig, place: &Place) -> io::Result<Tail> {
+async fn first_segment(disk: &Disk, config: &JournalConfig, place: &JournalId) -> io::Result<Tail> {
     if let Some(tail) = place.tail {
         disk.resume(tail.end.segment, tail.segment_bytes)?;
         return Ok(tail);

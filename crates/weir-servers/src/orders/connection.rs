@@ -62,7 +62,7 @@ pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let Some((stream, address)) = introduce(&store, stream) else { return };
     let permit = match store.shared.admission.admit(address) {
         Ok(permit) => permit,
-        Err(crowded) => return store.counters().count_login(crowded.label()),
+        Err(limit) => return store.counters().count_login(limit.label()),
     };
     let Some(arrival) = greet(&store, stream, address, began).await else { return };
     drop(permit);

@@ -22,7 +22,7 @@ use super::{
     records,
     retransmit::Mark,
     session::{End, Session},
-    worker::Shared,
+    worker::OrdersState,
 };
 use crate::journal::{Journal, JournalError, JournalReader, Lsn};
 use crate::notify::Notify;
@@ -33,7 +33,7 @@ pub(super) const REPLAYS_MAX: usize = 8;
 /// One worker's accounts, seen by its application and its connections.
 pub struct SessionStore {
     me: Weak<SessionStore>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<OrdersState>,
     worker: usize,
     /// By account; those of other workers are empty.
     slots: Vec<Option<Box<Slot>>>,
@@ -83,7 +83,7 @@ impl std::fmt::Debug for SessionStore {
 
 impl SessionStore {
     /// The accounts of one worker as recovery has found them.
-    pub(super) fn new(shared: Arc<Shared>, worker: usize, journal: Option<Rc<Journal>>) -> Rc<Self> {
+    pub(super) fn new(shared: Arc<OrdersState>, worker: usize, journal: Option<Rc<Journal>>) -> Rc<Self> {
         let slots = (0..shared.config.accounts.len())
             .map(|index| {
                 let account = AccountId(index as u32);

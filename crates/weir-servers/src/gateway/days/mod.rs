@@ -32,7 +32,7 @@ use super::{
     application::{Gateway, RECORD_CONTROL},
     commands::Change,
     recovery::Moment,
-    server::{Prepared, Shared},
+    server::{GatewayState, Prepared},
 };
 use crate::{
     journal::{
@@ -135,7 +135,7 @@ impl Drop for Day {
 struct World {
     gateways: Vec<Rc<Gateway>>,
     locals: Vec<LocalOrders>,
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
     lines: Vec<Line>,
     has_failed: bool,
     is_whole: bool,

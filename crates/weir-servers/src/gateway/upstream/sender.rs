@@ -365,7 +365,7 @@ mod tests {
         commands::Cancels,
         outstanding::{OutstandingLimits, OutstandingOrders},
         sample::enter,
-        upstream::{Login, Place, Resume, WAITING_BYTES_MAX},
+        upstream::{Login, Resume, UpstreamId, WAITING_BYTES_MAX},
     };
 
     /// A session that is up.
@@ -377,7 +377,7 @@ mod tests {
             password: "DEMO".parse().expect("a password"),
             timing: Timing::default(),
         };
-        let place = Place { worker: 0, venue: 0, venues: 1 };
+        let place = UpstreamId { worker: 0, venue: 0, venues: 1 };
         let session = Upstream::new(place, login, OutstandingOrders::new(1, limits), Resume::default());
         session.is_up.set(true);
         session
