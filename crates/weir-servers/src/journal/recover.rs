@@ -300,6 +300,8 @@ impl Recovery<'_> {
         for blank in &self.blanks {
             fs::remove_file(blank).map_err(failed(blank, "remove it"))?;
         }
+        segment::remove_unfinished(self.directory, self.worker)
+            .map_err(failed(self.directory, "remove what is unfinished"))?;
         directory::sync(self.directory).map_err(failed(self.directory, "sync it"))?;
         let place = JournalId {
             directory: self.directory.to_owned(),

@@ -70,6 +70,9 @@ impl Drop for Journal {
     fn drop(&mut self) {
         // Its task finds that it is gone.
         self.work.raise();
+        if let Some(disk) = &self.disk {
+            disk.give_up();
+        }
     }
 }
 
