@@ -34,7 +34,7 @@ use super::{
     notices::{Begun, Notices},
     recovery::symbol_of,
     stamp,
-    task::{Kind, MESSAGE_BYTES_MAX, Reject, Task},
+    task::{Kind, MESSAGE_BYTES_MAX, Reject, Task, session_record},
     upstream::{self, Upstream},
 };
 use crate::{
@@ -380,9 +380,9 @@ impl Gateway {
     }
 
     /// An upstream session was joined: after a restart it is asked for by name.
-    pub(super) fn log_session(&self, key: u32, epoch: u8, session: &Name<10>) {
+    pub(super) fn log_session(&self, key: u32, epoch: u16, session: &Name<10>) {
         self.name_venues();
-        self.store.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
+        self.store.log(RECORD_SESSION, key, &[&session_record(epoch, session)]);
     }
 
     /// A message of an exchange has no addressee, and somebody may have to settle what it says.

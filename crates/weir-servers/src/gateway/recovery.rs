@@ -21,7 +21,10 @@ use super::{
     outstanding::{OutstandingLimits, OutstandingOrders},
     positions::{Executed, Positions},
     stranded::{Stranded, Why},
-    task::{Reject, of_home, of_sent_key, of_session_key, pack_sequence, session_key, unpack_sequence},
+    task::{
+        Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence, session_key,
+        unpack_sequence,
+    },
     upstream::Resume,
 };
 use crate::orders::{Record, RecordKind};
@@ -94,11 +97,11 @@ struct Session {
     later: VecDeque<Sent>,
     resume: Resume,
     /// By epoch and journal: up to which message of this session it has the answers for its clients.
-    kept: BTreeMap<(u8, u16), u64>,
+    kept: BTreeMap<(u16, u16), u64>,
     /// By epoch, journal and account: up to which message of it the client has the answers.
-    delivered: HashMap<(u8, u16, AccountId), u64>,
-    /// Epochs that have begun. They are counted in a byte, and come again.
-    begun: BTreeSet<u8>,
+    delivered: HashMap<(u16, u16, AccountId), u64>,
+    /// Epochs that have begun. In journals of an earlier version they are counted in a byte, and come again.
+    begun: BTreeSet<u16>,
 }
 
 impl Session {
@@ -115,7 +118,7 @@ impl Session {
 
     /// From here on there are answers for clients of this journal's worker, behind the message `before`: it has none of
     /// them as long as it does not show any, whatever it has of other clients and of earlier starts.
-    fn expect_answers(&mut self, (epoch, journal, before): (u8, u16, u64)) {
+    fn expect_answers(&mut self, (epoch, journal, before): (u16, u16, u64)) {
         let kept = self.kept.entry((epoch, journal)).or_insert(before);
         *kept = before.min(*kept);
     }
@@ -201,7 +204,7 @@ impl Session {
     /// is any of it. Which answers there are of it may still be read.
     fn begin_anew(
         &mut self,
-        (name, epoch): (Name<10>, u8),
+        (epoch, name): (u16, Name<10>),
         journal: u16,
         limits: OutstandingLimits,
     ) -> Option<Self> {
@@ -214,7 +217,7 @@ impl Session {
         // What is of this epoch and stands before is of the session that had the same number. In other journals that is
         // so when there was one: its records are older by as many sessions as there are numbers, so that it does not
         // matter which journal's clock is how much ahead.
-        let is_former = |of: u8, by: u16| of == epoch && (comes_again || by == journal);
+        let is_former = |of: u16, by: u16| of == epoch && (comes_again || by == journal);
         self.kept.retain(|(of, by), _| !is_former(*of, *by));
         self.delivered.retain(|(of, by, _), _| !is_former(*of, *by));
         let mut next = Self::new(limits);
@@ -379,11 +382,10 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Application { kind: RECORD_SESSION, session, payload } => {
                 if let Some(place) = self.place_of(record.worker, session)
-                    && let Some((epoch, name)) = payload.split_first()
-                    && let Ok(name) = Name::from_padded(name)
+                    && let Some(begun) = of_session_record(payload)
                 {
                     let limits = self.limits_of(place.1);
-                    let former = self.session(place).begin_anew((name, *epoch), record.worker, limits);
+                    let former = self.session(place).begin_anew(begun, record.worker, limits);
                     self.former.extend(former.map(|former| (place, former)));
                 }
             }
@@ -472,7 +474,7 @@ impl<'c> Recovering<'c> {
         self.symbols.route(symbol_of(raw)?)
     }
 
-    fn sent(&mut self, session: (SessionId, u8), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
+    fn sent(&mut self, session: (SessionId, u16), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
         let ((place, epoch), (account, number)) = (session, order);
         let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
         if new_number(raw).is_some() {

@@ -88,7 +88,7 @@ pub(super) struct Resume {
     /// The session; none when nothing is known.
     pub(super) session: Option<Name<10>>,
     /// See `pack_sequence`.
-    pub(super) epoch: u8,
+    pub(super) epoch: u16,
     /// The first message wanted.
     pub(super) next: u64,
     /// The last one that any client has had.
@@ -118,6 +118,11 @@ pub(super) enum Ended {
     NoNumbers,
     #[error("the exchange was silent")]
     HeartbeatTimeout,
+    #[error(
+        "the exchange has begun another session, and the journal can count no more of them; end the session with \
+         clients, and go on with another journal"
+    )]
+    Uncounted,
     #[error("another worker does not take the answers, and they are asked for again")]
     Behind,
     #[error("the exchange did not answer the login")]
@@ -159,7 +164,7 @@ pub(super) struct Upstream {
     answer_due: Cell<Option<Instant>>,
     session: Cell<Option<Name<10>>>,
     /// Counts sessions the exchange began.
-    epoch: Cell<u8>,
+    epoch: Cell<u16>,
     next: Cell<u64>,
     joining: Cell<Joining>,
     /// Of the session of the start before.
@@ -225,7 +230,7 @@ impl Upstream {
     /// What the journal is to say before the first answer for clients of a worker: should that worker's journal lose it
     /// and every other one, it is known where they begin. Nothing: it says so already.
     #[inline]
-    pub(super) fn note_home(&self, home: u16) -> Option<[u8; 11]> {
+    pub(super) fn note_home(&self, home: u16) -> Option<[u8; 12]> {
         let mut homes = self.homes.get();
         let (place, bit) = (usize::from(home) / 64, 1_u64 << (home % 64));
         if self.session.get().is_none() || homes[place] & bit != 0 {
@@ -486,9 +491,12 @@ impl Upstream {
         let patience_ns = self.login.timing.heartbeat_timeout_ns.saturating_mul(2);
         let mut joining = self.joining.get();
         let joined = joining.accepted(known, (session, next), now.as_nanos(), patience_ns);
+        if joined == LoginOutcome::NewSession {
+            self.begin_anew(gateway, session, next)?;
+        }
         self.joining.set(joining);
         match joined {
-            LoginOutcome::Continued => {}
+            LoginOutcome::Continued | LoginOutcome::NewSession => {}
             LoginOutcome::Gap(messages) => {
                 gateway.counters.missed.add(messages);
                 gateway.tell_gap(self, messages, (session, next));
@@ -497,7 +505,6 @@ impl Upstream {
             }
             LoginOutcome::Proven => return Err(Ended::Proven),
             LoginOutcome::Probed => return Err(Ended::Withheld),
-            LoginOutcome::NewSession => self.begin_anew(gateway, session, next),
         }
         gateway.show_session(self, session, None);
         let mut query = Vec::new();

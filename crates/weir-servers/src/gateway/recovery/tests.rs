@@ -504,7 +504,7 @@ fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_send
 #[test]
 fn what_any_client_has_had_says_how_far_a_session_has_come() {
     let (first, second) = (live(1), live(2));
-    let answer = |account: u32, epoch: u8, of_exchange: u64, message| RecordKind::Sequenced {
+    let answer = |account: u32, epoch: u16, of_exchange: u64, message| RecordKind::Sequenced {
         account: AccountId(account),
         sequence: 1,
         upstream_sequence: pack_sequence(session_key(0, 0), epoch, of_exchange),
@@ -524,11 +524,11 @@ fn what_any_client_has_had_says_how_far_a_session_has_come() {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Day {
     /// By the sender: the exchange has begun its so-manieth session.
-    Begun(u8),
+    Begun(u16),
     /// By the sender: the order and its number upstream.
     Sent(u32, u32),
     /// By the client's worker: the answer in the session of this number, and its place there.
-    Accepted(u32, u8, u64),
+    Accepted(u32, u16, u64),
     /// By the client's worker: an accepted order of the first session has expired.
     Expired(u32),
     /// By the client's worker: one without an answer has.
@@ -540,7 +540,8 @@ fn read_day(recovering: &mut Recovering<'_>, worker: u16, sender: u16, all: &[Da
     for (record, sequence) in all.iter().zip(1..) {
         let (upstream_sequence, message) = match *record {
             Day::Begun(epoch) => {
-                let payload = [&[epoch][..], format!("DAY{epoch:<7}").as_bytes()].concat();
+                // As an earlier version wrote it, which counted in a byte.
+                let payload = [&[epoch as u8][..], format!("DAY{epoch:<7}").as_bytes()].concat();
                 let kind = RecordKind::Application { kind: RECORD_SESSION, session: key, payload: &payload };
                 recovering.take(&Record { worker, t_ns: 0, generation: 0, kind });
                 continue;
