@@ -21,12 +21,18 @@ use weir_engine::{
     handoff::{Port, Priority},
     time::{self, Instant},
 };
-use weir_proto::ouch::{Appendage, Canceled, Inbound, Outbound, Symbol, codes::cancel_reason, reject_reason};
+use weir_proto::ouch::{
+    Appendage, BrokenTrade, Canceled, Inbound, Outbound, Symbol,
+    codes::{broken_trade_reason, cancel_reason},
+    reject_reason,
+};
 use weir_trading::{AccountId, Handled, MatchingConfig, MatchingVenue, Venue};
 
 use super::{
+    Left,
     live::{Live, LiveOrders},
     numbers::First,
+    one_sided::Side,
 };
 use crate::{
     journal::{BATCH_BYTES_DEFAULT, WAITING_FACTOR_MAX},
@@ -153,13 +159,14 @@ struct Market {
 }
 
 impl MatchExchange {
-    /// Starts the worker's part, and cancels orders that were live when the process was killed: the books are empty.
+    /// Starts the worker's part, and tells what is left of a process that was killed: trades with one side are broken,
+    /// and orders that were live are cancelled, for the books are empty.
     pub(super) fn start(
         store: Rc<SessionStore>,
         port: Port<WorkerMessage>,
         stage: Arc<Stage>,
         first: First,
-        lost: &LiveOrders,
+        left: &Left,
     ) -> std::io::Result<Rc<Self>> {
         let config = MatchingConfig {
             accounts_max: store.account_count(),
@@ -172,8 +179,11 @@ impl MatchExchange {
         if port.workers() > 1 {
             store.add_handoff(port.counters());
         }
-        let mut lost: Vec<_> =
-            lost.iter().filter(|(account, ..)| store.home_of(*account) == store.worker()).collect();
+        let is_own = |account: AccountId| {
+            (account.0 as usize) < store.account_count() && store.home_of(account) == store.worker()
+        };
+        let broken: Vec<_> = left.trades.iter().filter(|(_, side)| is_own(side.account)).collect();
+        let mut lost: Vec<_> = left.orders.iter().filter(|(account, ..)| is_own(*account)).collect();
         lost.sort_unstable_by_key(|(account, number, _)| (account.0, *number));
         let workers = port.workers();
         let bounds = bounds(store.account_count(), workers);
@@ -189,8 +199,8 @@ impl MatchExchange {
             stage,
             store,
         });
-        if !lost.is_empty() {
-            weir_engine::try_spawn(cancel_lost(Rc::clone(&market.store), lost))?;
+        if !lost.is_empty() || !broken.is_empty() {
+            weir_engine::try_spawn(tell_left(Rc::clone(&market.store), broken, lost))?;
         }
         if market.port.workers() > 1 {
             weir_engine::try_spawn(Rc::clone(&market).take_messages())?;
@@ -199,11 +209,29 @@ impl MatchExchange {
     }
 }
 
-async fn cancel_lost(store: Rc<SessionStore>, lost: Vec<(AccountId, u32, u32)>) {
-    for (account, user_ref_num, quantity) in lost {
+async fn tell_left(store: Rc<SessionStore>, broken: Vec<(u64, Side)>, lost: Vec<(AccountId, u32, u32)>) {
+    let has_room = async || {
         while store.is_congested() && !store.is_failed() {
             store.room().await;
         }
+    };
+    for (match_number, Side { account, user_ref_num, client_order_id }) in broken {
+        has_room().await;
+        let timestamp_ns = store.time_of_day_ns(store.now());
+        let reason = broken_trade_reason::SUPERVISORY;
+        store.emit_message(
+            account,
+            &Outbound::BrokenTrade(BrokenTrade {
+                timestamp_ns,
+                user_ref_num,
+                match_number,
+                reason,
+                client_order_id,
+            }),
+        );
+    }
+    for (account, user_ref_num, quantity) in lost {
+        has_room().await;
         let timestamp_ns = store.time_of_day_ns(store.now());
         store.emit_message(
             account,
