@@ -25,6 +25,9 @@ use super::{
 };
 use crate::notify::Signal;
 
+/// See [`Journal::has_reserve`].
+const RESERVE_FACTOR: usize = WAITING_FACTOR_MAX / 16;
+
 /// Called after each commit.
 type Callback = Rc<dyn Fn(Lsn)>;
 
@@ -249,6 +252,12 @@ impl Journal {
     /// Whether so little waits for the disk that more may be taken in.
     pub fn has_room(&self) -> bool {
         self.pending.borrow().bytes() <= self.room_bytes
+    }
+
+    /// Whether so little waits for the disk that what is to wait for none may be taken in all the same: 64 times as
+    /// much as for anything else, and an eighth of what is refused.
+    pub fn has_reserve(&self) -> bool {
+        self.pending.borrow().bytes() <= self.room_bytes.saturating_mul(RESERVE_FACTOR)
     }
 
     /// Waits until the journal has room, or has failed.

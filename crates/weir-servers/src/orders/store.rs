@@ -268,6 +268,11 @@ impl SessionStore {
         self.journal.as_ref().is_some_and(|journal| !journal.has_room() && !self.failed.get())
     }
 
+    /// Whether cancels may be taken in although nothing else is.
+    pub(super) fn takes_cancels(&self) -> bool {
+        !self.is_failed() && self.journal.as_ref().is_none_or(|journal| journal.has_reserve())
+    }
+
     /// Waits until the journal has room, or has failed.
     pub fn room(&self) -> Waiting {
         match &self.journal {

@@ -190,12 +190,15 @@ fn waiting_records_have_a_maximum_and_room_comes_back() {
             taken += 1;
         }
         assert_eq!(taken, 1, "the one that goes beyond twice the batch");
+        let mut with_reserve = 0;
         let error = loop {
+            with_reserve = if journal.has_reserve() { taken } else { with_reserve };
             match journal.append(1, 1, 1, &[&payload]) {
                 Ok(_) => taken += 1,
                 Err(error) => break error,
             }
         };
+        assert_eq!(with_reserve, 64 * 2 * 128 / 512, "64 times what there is room for");
         assert!(matches!(error, JournalError::Full), "{error}");
         assert_eq!(taken, 128 * WAITING_FACTOR_MAX / 512);
         journal.room().await;
