@@ -48,6 +48,8 @@ use crate::{
 mod accept;
 mod buffers;
 mod close;
+#[cfg(test)]
+mod disorder;
 mod files;
 mod message;
 mod moving;
@@ -356,6 +358,10 @@ impl Uring {
             draining: None,
             recheck: Vec::new(),
         };
+        #[cfg(test)]
+        {
+            driver.ring.disorder = disorder::Disorder::installed(driver.ring.granted.skip_success);
+        }
         driver.arm_wake();
         Ok(driver)
     }

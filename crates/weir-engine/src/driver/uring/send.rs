@@ -19,6 +19,8 @@ use std::{
 use io_uring::{opcode, squeue::Flags};
 use rustix::{io::Errno, net::SendFlags};
 
+#[cfg(test)]
+use super::disorder::{self, Plant};
 use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Target, Uring};
 use crate::{
     clock::monotonic,
@@ -75,7 +77,8 @@ impl Uring {
             Some(Front::File(_)) => return self.submit_file(id),
             Some(Front::Bytes(bytes)) if !socket.send.queue.is_scattered() => {
                 socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
-                opcode::Send::new(fd, bytes.as_ptr(), socket.sending).flags(flags).build()
+                let offered = if is_tried { socket.sending } else { self.ring.offered(socket.sending) };
+                opcode::Send::new(fd, bytes.as_ptr(), offered).flags(flags).build()
             }
             Some(Front::Bytes(_)) if !socket.stalled && socket.send.queue.leads_to_file(SLICES_MAX) => {
                 return self.submit_file(id);
@@ -147,12 +150,19 @@ impl Uring {
             0.. => {
                 counters.sends.increment();
                 counters.bytes_sent.add(result as u64);
+                #[cfg(test)]
+                let result = result
+                    + i32::from(result < asked as i32 && disorder::is_planted(Plant::RestFromWrongPlace));
                 socket.send.queue.consume((result as usize).min(asked as usize));
                 if (result as u32) < asked {
                     counters.sends_short.increment();
                 }
             }
             _ => match Errno::from_raw_os_error(-result) {
+                #[cfg(test)]
+                Errno::INTR if disorder::is_planted(Plant::RefusedSendIsLost) => {
+                    socket.send.queue.consume(asked as usize);
+                }
                 Errno::INTR => {}
                 Errno::AGAIN => counters.would_block.increment(),
                 Errno::NOBUFS | Errno::NOMEM if socket.error.is_none() => return self.wait_for_memory(id),

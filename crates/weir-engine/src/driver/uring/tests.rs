@@ -25,6 +25,8 @@ use crate::{
     time::{monotonic, timeout, yield_now},
 };
 
+mod disorder;
+
 /// Turns that are more than enough for whatever has to happen.
 const TURNS: usize = 400;
 
