@@ -1,5 +1,7 @@
 //! What a study comes to for someone who must choose.
 
+use std::collections::BTreeSet;
+
 use maud::html;
 use weir_record::{
     grid::{Difference, Grid},
@@ -43,8 +45,10 @@ fn sentences(view: &View<'_>) -> Vec<Told> {
     let Some(guidance) = &view.result.guidance else { return Vec::new() };
     let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Told::from);
     let advice = guidance.advice.iter().map(|it| Told { text: standing(view, it), cells: known(it) });
+    // Each pair once: it may have a map in closed loop and one at equal rates.
+    let pairs: BTreeSet<_> = guidance.advice.iter().map(|it| (&it.arm, &it.baseline)).collect();
     let at_rates =
-        guidance.advice.iter().flat_map(|it| chart::cpu_at_equal_rates(view, &it.arm, &it.baseline));
+        pairs.into_iter().flat_map(|(arm, baseline)| chart::cpu_at_equal_rates(view, arm, baseline));
     access.chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
 }
 
@@ -156,7 +160,15 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         " 셀 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
         "另有 {not_borne_out} 个单元（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
     );
-    let parts = [(*not_borne_out, doubted), (*generator_limited, limited)];
+    let same = told!(
+        language,
+        " No difference was detected in {undetected}.",
+        " {undetected}개에서는 차이가 검출되지 않았습니다.",
+        "{undetected} 个未检出差异。",
+    );
+    let is_told = it.standing == Standing::Undetected;
+    let same = (if is_told { 0 } else { *undetected }, same);
+    let parts = [same, (*not_borne_out, doubted), (*generator_limited, limited)];
     parts.into_iter().filter(|(cells, _)| *cells > 0).fold(told, |told, (_, part)| told + &part)
 }
 
