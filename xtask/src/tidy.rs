@@ -75,6 +75,7 @@ fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
         "rs" => {
             let source = lexer::Source::new(text);
             findings.extend(code::check_header(path, text));
+            findings.extend(code::check_header_constants(path, &source));
             findings.extend(code::check_unsafe(path, &source));
             findings.extend(code::check_leftovers(path, &source));
             findings.extend(code::check_test_sleeps(path, &source));

@@ -1,6 +1,6 @@
 //! What a runtime is asked to be: the driver, its options, the limits. Plain data, validated at the edge.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use weir_engine_types::kernel::{AS_ON_KERNEL, FEATURES, KernelFeature, KernelVersion};
 
@@ -92,6 +92,9 @@ pub struct Config {
     pub buffers: BufferOptions,
     /// Time to look for events without sleeping before a wait sleeps; zero sleeps at once. All drivers.
     pub spin: Duration,
+    /// How TCP sockets slow their sending down, by the kernel's name for it; `None` leaves it to the kernel. All
+    /// drivers.
+    pub congestion_control: Option<Arc<str>>,
     /// io_uring only.
     pub uring: UringOptions,
     /// epoll only.
@@ -105,6 +108,12 @@ pub struct Config {
     /// Pretend that these kernel features do not exist; io_uring and epoll. Of files nothing is masked.
     pub masked: KernelMask,
 }
+
+/// Names the option that is for both ends of a connection.
+const CONGESTION_CONTROL: &str = "congestion-control";
+
+/// Longest name of a way of congestion control (`TCP_CA_NAME_MAX`, less its end).
+const CONGESTION_NAME_MAX: usize = 15;
 
 /// Receive buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -319,10 +328,15 @@ impl Config {
     }
 
     /// Every option a study can vary: name, what it takes, what it does.
-    pub const OPTIONS: [(&'static str, &'static str, &'static str); 12] = [
+    pub const OPTIONS: [(&'static str, &'static str, &'static str); 13] = [
         ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
         ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
         ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
+        (
+            CONGESTION_CONTROL,
+            "a name of net.ipv4.tcp_available_congestion_control: cubic",
+            "TCP: how sending is slowed down (default: the kernel's)",
+        ),
         ("receive", "auto, multishot or single", "io_uring: how receives are started (auto: tried at start)"),
         ("submit", "turn or operation", "io_uring: enter once a turn or after every operation"),
         ("defer-taskrun", "on or off", "io_uring: run completions only when asked for"),
@@ -345,7 +359,7 @@ impl Config {
     /// Whether an option means something to a driver; setting one that does not would silently do nothing.
     pub fn option_applies(name: &str, driver: Driver) -> bool {
         match name {
-            "buffer-bytes" | "buffer-count" => driver != Driver::Sim,
+            "buffer-bytes" | "buffer-count" | CONGESTION_CONTROL => driver != Driver::Sim,
             "spin-us" => !matches!(driver, Driver::Blocking | Driver::Sim),
             "receive" | "submit" | "defer-taskrun" | "minimum-wait-us" | "fixed-files" => {
                 driver == Driver::Uring
@@ -380,6 +394,11 @@ impl Config {
             "buffer-bytes" => self.buffers.bytes = Some(number(64, 1 << 20)?),
             "buffer-count" => self.buffers.count = Some(number(1, 4096)?),
             "spin-us" => self.spin = Duration::from_micros(number(0, 1_000_000)?.into()),
+            CONGESTION_CONTROL => {
+                let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+                let is_name = (1..=CONGESTION_NAME_MAX).contains(&value.len()) && value.chars().all(is_plain);
+                self.congestion_control = Some(is_name.then_some(value).ok_or_else(wrong)?.into());
+            }
             "receive" => {
                 self.uring.receive = match value {
                     "auto" => ReceiveMode::Auto,
@@ -428,6 +447,7 @@ mod tests {
             "2048",
             "8",
             "20",
+            "reno",
             "single",
             "operation",
             "off",
@@ -442,8 +462,8 @@ mod tests {
         let mut config = Config::default();
         for ((name, _, _), value) in Config::OPTIONS.iter().zip(values) {
             config.set_option(name, value).unwrap();
-            let error = config.set_option(name, "purple").unwrap_err().to_string();
-            assert!(error.contains(name) && error.contains("purple"), "{error}");
+            let error = config.set_option(name, "purple?").unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("purple?"), "{error}");
         }
         assert_eq!(config.buffers, BufferOptions { bytes: Some(2048), count: Some(8) });
         assert!(!config.epoll.edge && config.uring.submit_each && !config.uring.defer_taskrun);
@@ -451,6 +471,8 @@ mod tests {
         assert!(config.uring.minimum_wait == Duration::from_micros(50) && config.uring.fixed_files);
         assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
         assert!(config.set_option("buffer-bytes", "63").is_err());
+        assert_eq!(config.congestion_control.as_deref(), Some("reno"));
+        assert!(config.set_option("congestion-control", "a-name-of-sixteen").is_err());
         assert!(config.set_option("as-on-kernel", "4.13").is_err());
         assert!(config.masked.hides(KernelFeature::MultishotReceive));
         assert!(!config.masked.hides(KernelFeature::BufferRing));
@@ -470,6 +492,14 @@ mod tests {
             .collect();
         assert!(KernelMask::LADDER.windows(2).all(|two| two[0] > two[1]));
         assert_eq!((lacking.len(), KernelMask::LADDER.last()), (since.len(), Some(&oldest)));
+    }
+
+    #[test]
+    fn every_listed_option_means_something_to_a_driver() {
+        for (name, _, _) in Config::OPTIONS {
+            let means_something = |driver: &Driver| Config::option_applies(name, *driver);
+            assert!(Driver::ALL.iter().any(means_something), "{name}");
+        }
     }
 
     #[test]

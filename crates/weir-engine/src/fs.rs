@@ -31,11 +31,15 @@
 //! [`Stream::send_file`](crate::net::Stream::send_file) sends a part of a file without copying it.
 
 use std::{
+    any::Any,
     ffi::CString,
     fmt,
     future::Future,
     io,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     path::Path,
     pin::Pin,
     rc::Rc,
@@ -238,6 +242,18 @@ impl File {
         FileFuture::new(&self.core, request).await.map(drop)
     }
 
+    /// Gives the first `length` bytes their place on the disk, so that no write there fails for want of it. The file is
+    /// at least as long then, and what nobody has written is zeros.
+    ///
+    /// # Errors
+    /// Those of `fallocate(2)`: `Unsupported` where the file system reserves nothing; `InvalidInput` for an impossible
+    /// length.
+    pub async fn allocate(&self, length: u64) -> io::Result<()> {
+        check(0, length)?;
+        let request = Request::Allocate { file: Arc::clone(self.descriptor()), length };
+        FileFuture::new(&self.core, request).await.map(drop)
+    }
+
     /// Length, time of the last change, and which file it is.
     ///
     /// A direct call on every driver: an open file's inode is in memory, and io_uring would wake one of its workers for
@@ -273,6 +289,30 @@ impl File {
         check(offset, length)?;
         Ok(FilePart::new(Arc::clone(self.descriptor()), offset, length as usize))
     }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor().as_fd()
+    }
+}
+
+/// Gives a file another name, at once and in place of whatever had that name.
+///
+/// `held` is dropped when the names are what they will be, and not before: a lock under which names change outlives the
+/// change so, also when nobody waits for the answer any more.
+///
+/// # Errors
+/// Those of `rename(2)`; being outside a runtime.
+pub async fn rename(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    held: Arc<dyn Any + Send + Sync>,
+) -> io::Result<()> {
+    let core = executor::current()?;
+    let from = path_of(from.as_ref().as_os_str().as_bytes())?;
+    let to = path_of(to.as_ref().as_os_str().as_bytes())?;
+    FileFuture::new(&core, Request::Rename { from, to, held }).await.map(drop)
 }
 
 impl FilePart {

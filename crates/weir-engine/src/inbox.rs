@@ -32,7 +32,7 @@ pub(crate) struct Inbox {
     pub(crate) flag: WakeFlag,
     wakes: ArrayQueue<SlotId>,
     /// What is asked for without a place in a queue: [`WAKE_ALL`], [`DRAIN`].
-    orders: AtomicU8,
+    control: AtomicU8,
     calls: ArrayQueue<Call>,
     /// Without a ring for messages: those who send some have a doorbell of their own.
     doorbell: Doorbell,
@@ -52,7 +52,7 @@ impl Inbox {
         Ok(Arc::new(Self {
             flag: WakeFlag::new(),
             wakes: ArrayQueue::new(capacity.max(1)),
-            orders: AtomicU8::new(0),
+            control: AtomicU8::new(0),
             calls: ArrayQueue::new(capacity.max(1)),
             doorbell: Doorbell::new(Arc::new(eventfd), None, Arc::clone(&counters)),
             closed: AtomicBool::new(false),
@@ -77,7 +77,7 @@ impl Inbox {
 
     /// Begins to drain the runtime, however many calls wait for it.
     pub(crate) fn drain(&self) {
-        self.orders.fetch_or(DRAIN, Ordering::Release);
+        self.control.fetch_or(DRAIN, Ordering::Release);
         self.notify();
     }
 
@@ -106,7 +106,7 @@ impl Inbox {
 
     fn wake(&self, slot: SlotId) {
         if self.wakes.push(slot).is_err() {
-            self.orders.fetch_or(WAKE_ALL, Ordering::Release);
+            self.control.fetch_or(WAKE_ALL, Ordering::Release);
         }
         self.notify();
     }
@@ -116,13 +116,13 @@ impl Inbox {
     }
 
     /// What was asked for without a place in a queue.
-    pub(crate) fn take_orders(&self) -> Orders {
+    pub(crate) fn take_control_flags(&self) -> ControlFlags {
         // A look first: there are hardly ever any.
-        let orders = match self.orders.load(Ordering::Relaxed) {
+        let flags = match self.control.load(Ordering::Relaxed) {
             0 => 0,
-            _ => self.orders.swap(0, Ordering::AcqRel),
+            _ => self.control.swap(0, Ordering::AcqRel),
         };
-        Orders { wake_all: orders & WAKE_ALL != 0, drain: orders & DRAIN != 0 }
+        ControlFlags { wake_all: flags & WAKE_ALL != 0, drain: flags & DRAIN != 0 }
     }
 
     pub(crate) fn next_call(&self) -> Option<Call> {
@@ -140,13 +140,13 @@ impl Inbox {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.wakes.is_empty() && self.calls.is_empty() && self.orders.load(Ordering::Relaxed) == 0
+        self.wakes.is_empty() && self.calls.is_empty() && self.control.load(Ordering::Relaxed) == 0
     }
 }
 
 /// What is asked of a runtime without a place in a queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Orders {
+pub(crate) struct ControlFlags {
     /// Every task is to be woken.
     pub(crate) wake_all: bool,
     /// It is to drain.

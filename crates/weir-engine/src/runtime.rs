@@ -5,8 +5,8 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 use crate::{
     config::{Config, Driver},
     counters::Counters,
+    driver_choice::{self, StartError},
     executor::Executor,
-    probe::{self, StartError},
     remote::Remote,
     time::{now, sleep},
 };
@@ -26,7 +26,7 @@ impl Runtime {
     /// Starts a runtime on the configured driver. `auto` takes the first that passes its start-up test; a named
     /// driver that the kernel refuses is an error that says why.
     pub fn new(config: &Config) -> Result<Self, StartError> {
-        probe::start(config).map(|executor| Self { executor })
+        driver_choice::start(config).map(|executor| Self { executor })
     }
 
     /// The driver that runs.

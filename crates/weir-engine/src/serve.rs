@@ -51,9 +51,9 @@ use crate::{
     config::{Config, Driver},
     counters::Counters,
     driver::{BoundPath, ListenOptions, open_listener},
+    driver_choice::StartError,
     executor,
     net::{Address, Listener, Stream},
-    probe::StartError,
     remote::Remote,
     runtime::Runtime,
     time,
@@ -472,12 +472,13 @@ fn open_listeners(config: &ServerConfig) -> Result<Vec<(OwnedFd, Address)>, Serv
     let is_tcp = matches!(config.listen, Address::Tcp(_));
     let share_port = config.accept == AcceptMode::ReusePort && is_tcp && config.workers > 1;
     let options = ListenOptions { backlog: config.backlog, share_port, exclusive: false };
-    let first = open_listener(&config.listen, &options).map_err(wrap)?;
+    let congestion_control = config.engine.congestion_control.as_deref();
+    let first = open_listener(&config.listen, &options, congestion_control).map_err(wrap)?;
     let address = first.1.clone();
     let mut listeners = vec![first];
     while listeners.len() < config.workers && config.accept != AcceptMode::Acceptor {
         let next = if share_port {
-            open_listener(&address, &options).map_err(wrap)?
+            open_listener(&address, &options, congestion_control).map_err(wrap)?
         } else {
             (listeners[0].0.try_clone().map_err(wrap)?, address.clone())
         };
@@ -546,7 +547,7 @@ where
     }
 
     async fn accept(&self, listener: Listener) {
-        let hand_out = self.config.accept == AcceptMode::Acceptor && self.config.workers > 1;
+        let gives_away = self.config.accept == AcceptMode::Acceptor && self.config.workers > 1;
         let (mut next, mut failures) = (0, Failures::default());
         loop {
             let stream = match listener.accept().await {
@@ -563,7 +564,7 @@ where
             failures = Failures::default();
             next = (next + 1) % self.config.workers;
             let own =
-                if hand_out && next != self.number { self.hand_out(stream, next) } else { Some(stream) };
+                if gives_away && next != self.number { self.give_to(next, stream) } else { Some(stream) };
             if let Some(stream) = own {
                 serve((self.handler)(stream));
             }
@@ -571,7 +572,7 @@ where
     }
 
     /// Gives a connection to another worker; gives it back when that one cannot take it (not started yet, or busy).
-    fn hand_out(&self, stream: Stream, worker: usize) -> Option<Stream> {
+    fn give_to(&self, worker: usize, stream: Stream) -> Option<Stream> {
         let Some(remote) = lock(&self.shared.remotes).get(worker).cloned() else { return Some(stream) };
         let handler = self.handler.clone();
         // A call that is refused is dropped, and its captures with it: the socket stays reachable from here.

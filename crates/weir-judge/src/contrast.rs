@@ -1,10 +1,15 @@
-//! Declared contrasts: whether the ratio of an arm to its baseline at some levels differs from that at others. Pure.
+//! Declared contrasts: whether the ratio of an arm to its baseline at some levels, or in one cell, differs from that at
+//! others, or is the same within a margin. Pure.
 //!
 //! The means of two sets of cells are geometric, each cell with the same weight. Rounds of different cells share
 //! nothing, so the error is that of all cells, with degrees of freedom by Welch and Satterthwaite. A contrast is a
 //! claim: its p-value is corrected with those of all others (Holm). A cell that may not be compared, or in which the
-//! generator was the limit, bars it: at rates that differ the ratio may be one of the rates. One of server CPU is held
-//! against the same contrast of machine CPU and of CPU with waiting included, as a verdict is against those figures.
+//! generator was the limit, bars it: at rates that differ the ratio may be one of the rates. Where all its cells have
+//! the same levels, one equal rate speaks for all of them, and the limit bars nothing that is borne out there.
+//!
+//! The rule is that of verdicts (`weir_stats::decide`): *equivalent* where the interval lies inside the margin, which
+//! is the contrast's own or the study's. One of server CPU is held against the same contrast of machine CPU and of CPU
+//! with waiting included, as a verdict is against those figures.
 
 use weir_record::{
     contrast::{Contrast, ContrastSpec},
@@ -12,7 +17,7 @@ use weir_record::{
     metric::Metric,
     spec::StudySpec,
 };
-use weir_stats::decide::{ALPHA, Bearing, Estimate, UNITS_MIN, bearing, of_sum};
+use weir_stats::decide::{ALPHA, Bearing, Direction, Estimate, Reading, bearing, decide, of_sum};
 
 use crate::grid::direction;
 
@@ -69,15 +74,15 @@ impl<'s> Draft<'s> {
                 asked,
                 effect: of_metric(asked, asked.metric),
                 beside: beside.map(|metric| of_metric(asked, metric).ok()).collect(),
-                margin: spec.equivalence_margin.ln_1p(),
+                margin: asked.equivalence_margin.unwrap_or(spec.equivalence_margin).ln_1p(),
             }
         };
         spec.contrasts.iter().map(draft).collect()
     }
 
-    /// Whether nothing beside it may go the other way.
-    fn is_borne_out(&self, effect: &Estimate) -> bool {
-        let supports = |other: &Estimate| bearing(effect.mean, other, self.margin) == Bearing::Supports;
+    /// Whether nothing beside it may go the other way than what is claimed: a log-ratio, zero for equivalence.
+    fn is_borne_out(&self, claimed: f64) -> bool {
+        let supports = |other: &Estimate| bearing(claimed, other, self.margin) == Bearing::Supports;
         self.beside.iter().all(|other| other.as_ref().is_some_and(supports))
     }
 
@@ -86,14 +91,22 @@ impl<'s> Draft<'s> {
         self.effect.as_ref().ok().map(|effect| effect.p_value)
     }
 
+    fn difference(&self, effect: &Estimate, p_value_holm: Option<f64>) -> Difference {
+        let p_value = p_value_holm.unwrap_or(effect.p_value);
+        let (claimed, difference) =
+            match decide(effect, &Reading { p_value, margin: self.margin, larger_is_better: true }) {
+                Direction::Equivalent => (0.0, Difference::Equivalent),
+                Direction::Better | Direction::Worse => (effect.mean, direction(effect.mean)),
+                Direction::Undecided => return Difference::Undetected,
+            };
+        if self.is_borne_out(claimed) { difference } else { Difference::NotBorneOut }
+    }
+
     pub(crate) fn decided(&self, p_value_holm: Option<f64>) -> Contrast {
         let effect = self.effect.as_ref().ok();
-        let difference = match (&self.effect, p_value_holm) {
-            (Err(barred), _) => *barred,
-            (Ok(effect), Some(p_value)) if p_value <= ALPHA && effect.units >= UNITS_MIN => {
-                if self.is_borne_out(effect) { direction(effect.mean) } else { Difference::NotBorneOut }
-            }
-            (Ok(_), _) => Difference::Undetected,
+        let difference = match &self.effect {
+            Err(barred) => *barred,
+            Ok(effect) => self.difference(effect, p_value_holm),
         };
         Contrast {
             asked: self.asked.clone(),

@@ -98,6 +98,13 @@ impl Witnesses {
         let rates = self.rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
         machine.chain(waiting).chain(rates).chain(needs_rate.then(without_rate)).collect()
     }
+
+    /// Whether both arms were measured at equal rates, and none of them may go the other way.
+    pub(crate) fn rates_bear_out(&self, claim: &Claim) -> bool {
+        let most_rounds = most_rounds(&self.rates);
+        let mut held = self.rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
+        !self.rates.is_empty() && held.all(|(_, verdict)| verdict.is_none())
+    }
 }
 
 /// What one figure says, and the verdict in place of the claimed one; `None` when that stands.
@@ -112,6 +119,15 @@ impl Claim {
         };
         let found = || comparison.reasons.iter().chain(&comparison.notes);
         Self { log, bound: 0.0, margin: margin.ln_1p(), is_bound: found().any(is_bound) }
+    }
+
+    /// What an effect says by itself: that the two cost the same where its interval lies inside the margin, and else
+    /// the side on which it lies.
+    pub(crate) fn of_effect(effect: &Estimate, margin: f64, witnesses: &Witnesses) -> Self {
+        let margin = margin.ln_1p();
+        let is_same = -margin < effect.low && effect.high < margin;
+        let log = if is_same { 0.0 } else { effect.mean };
+        Self { log, bound: 0.0, margin, is_bound: witnesses.is_bound }
     }
 
     /// What a threshold came to: that the ratio is below its bound, or above it. None where it came to nothing.
@@ -191,7 +207,8 @@ pub(crate) fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
     let levels = |cell: &CellSpec| {
         let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
         let cpus = (cell.server_cpus.clone(), cell.load_cpus.clone());
-        (servers, cell.accept().to_owned(), cell.close, cell.load_workers, cpus)
+        let sockets = (cell.accept().to_owned(), cell.congestion_control.clone());
+        (servers, sockets, cell.close, cell.load_workers, cpus)
     };
     let asked = |cell: &CellSpec| {
         let http = cell.http.clone().map(|http| (http.content, http.close));
@@ -220,22 +237,10 @@ pub(crate) fn is_generator_limited(
         comparison.verdict == Verdict::NotComparable && !comparison.reasons.iter().all(is_of_rates);
     comparison.reasons.iter().chain(&comparison.notes).any(is_bound)
         && !is_barred
-        && (comparison.metric.row().family == Family::Rate
-            || !is_borne_out(spec, cell, comparison, comparisons))
-}
-
-/// Whether both arms were measured at equal rates, and none of them may go the other way.
-fn is_borne_out(
-    spec: &StudySpec,
-    cell: &CellSpec,
-    comparison: &Comparison,
-    comparisons: &[Comparison],
-) -> bool {
-    let claim = Claim::of(comparison, spec.equivalence_margin);
-    let rates = Witnesses::beside(spec, cell, comparison, comparisons).rates;
-    let most_rounds = most_rounds(&rates);
-    let mut held = rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
-    !rates.is_empty() && held.all(|(_, verdict)| verdict.is_none())
+        && (comparison.metric.row().family == Family::Rate || {
+            let claim = Claim::of(comparison, spec.equivalence_margin);
+            !Witnesses::beside(spec, cell, comparison, comparisons).rates_bear_out(&claim)
+        })
 }
 
 /// The rounds of the rates that must bear a claim out.

@@ -1,11 +1,12 @@
 //! The map: what cells say together that differ in levels of factors alone. Pure.
 //!
 //! Cells are looked at as estimates, not as claims: which of them differ is told with a known share of false ones among
-//! those that are told (5 %), over all arms and cells of a metric. A level's mean is geometric, over ratios and never
-//! over raw figures, and its interval is of the cells that were measured: it says nothing of others. Where the ratio
-//! passes one as connections grow, the crossing lies on the line between two levels on the scale of logarithms, and its
-//! interval is every number of connections at which no difference could be told (Fieller, "Some Problems in Interval
-//! Estimation", Journal of the Royal Statistical Society B 16, 1954).
+//! those that are told (5 %), over all arms and cells of a metric, and only where the interval that stands beside it
+//! (99 %) leaves none out. A level's mean is geometric, over ratios and never over raw figures, and its interval is of
+//! the cells that were measured: it says nothing of others. Where the ratio passes one as connections grow, the
+//! crossing lies on the line between two levels on the scale of logarithms, and its interval is every number of
+//! connections at which no difference could be told (Fieller, "Some Problems in Interval Estimation", Journal of the
+//! Royal Statistical Society B 16, 1954).
 //!
 //! Where the generator was the limit the arms run at rates of their own, and CPU for each message falls as the rate
 //! grows, because more is found waiting at each look. Such a cell has its ratio and no direction, unless an equal rate
@@ -309,13 +310,18 @@ impl<'a> Point<'a> {
         self.effect.is_some() && !self.is_limited
     }
 
+    /// Whether the interval that stands beside it includes none: nobody should read "more" beside [0.999, 1.051].
+    fn may_be_none(&self) -> bool {
+        self.comparison.interval.is_some_and(|(low, high)| low <= 1.0 && high >= 1.0)
+    }
+
     fn difference(&self) -> Difference {
         match (&self.effect, self.p_value_adjusted) {
             _ if self.is_limited => Difference::GeneratorLimited,
             (None, _) | (_, None) => Difference::Invalid,
             (Some(effect), Some(p_value)) => match self.told {
                 Told::NothingYet => Difference::Unfinished,
-                _ if p_value > FALSE_SHARE_MAX => Difference::Undetected,
+                _ if p_value > FALSE_SHARE_MAX || self.may_be_none() => Difference::Undetected,
                 Told::Direction => direction(effect.mean),
                 Told::Doubt => Difference::NotBorneOut,
                 Told::Nothing => Difference::Undetected,

@@ -173,6 +173,7 @@ fn place(difference: Difference) -> usize {
     let order = [
         Difference::Less,
         Difference::More,
+        Difference::Equivalent,
         Difference::Undetected,
         Difference::NotBorneOut,
         Difference::GeneratorLimited,

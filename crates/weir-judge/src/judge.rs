@@ -49,7 +49,7 @@ use crate::{
     cell_trials::{self, CellTrials},
     check, connection_costs,
     contrast::{self, CellEffect},
-    equal_rate::{AtRate, Claim, Witnesses, equal_rate_of},
+    equal_rate::{AtRate, Claim, Witnesses, equal_rate_of, is_same_shape},
     evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
     grid, guidance, latency_map, listening, obstacle, overview,
@@ -84,7 +84,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let gate = Gate::new(trials);
     let cells = cell_trials::by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
-    let (mut comparisons, contrasts) = decide_all(spec, &mut drafts);
+    let (mut comparisons, contrasts) = decide_all(spec, &cells, &mut drafts);
     confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     withhold_unfinished(&progress, &mut comparisons);
@@ -429,9 +429,14 @@ impl Draft {
 }
 
 /// Holm over the claims, then a verdict for each comparison and each contrast.
-fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> (Vec<Comparison>, Vec<Contrast>) {
-    let contrasts =
-        contrast::Draft::all(spec, |asked, metric, cell_id| effect_in(drafts, (asked, metric), cell_id));
+fn decide_all(
+    spec: &StudySpec,
+    cells: &[CellTrials<'_>],
+    drafts: &mut [Draft],
+) -> (Vec<Comparison>, Vec<Contrast>) {
+    let contrasts = contrast::Draft::all(spec, |asked, metric, cell_id| {
+        effect_in(spec, (cells, &*drafts), (asked, metric), cell_id)
+    });
     let claims: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_claim()).collect();
     let own = claims.iter().filter_map(|index| drafts[*index].comparison.p_value);
     let p_values: Vec<f64> = own.chain(contrasts.iter().filter_map(contrast::Draft::p_value)).collect();
@@ -448,19 +453,46 @@ fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> (Vec<Comparison>, Vec<C
 }
 
 /// What a contrast finds of a metric in a cell.
-fn effect_in(drafts: &[Draft], (asked, metric): (&ContrastSpec, Metric), cell_id: &str) -> CellEffect {
+fn effect_in(
+    spec: &StudySpec,
+    (cells, drafts): (&[CellTrials<'_>], &[Draft]),
+    (asked, metric): (&ContrastSpec, Metric),
+    cell_id: &str,
+) -> CellEffect {
     let is_it = |draft: &&Draft| {
         let it = &draft.comparison;
         it.cell_id == cell_id && (&it.arm, &it.baseline, it.metric) == (&asked.arm, &asked.baseline, metric)
     };
     match drafts.iter().find(is_it) {
-        Some(draft) if !draft.bounds.is_empty() && metric == asked.metric => CellEffect::Limited,
+        Some(draft) if metric == asked.metric && is_limited(spec, (cells, drafts), asked, draft) => {
+            CellEffect::Limited
+        }
         Some(draft) if draft.is_open() => draft.effect.map_or(CellEffect::Barred, CellEffect::Known),
         // Stores of before waiting was recorded have none.
         Some(draft) if draft.effect.is_none() && metric == Metric::ServerCpuWithWaiting => CellEffect::Absent,
         Some(_) => CellEffect::Barred,
         None => CellEffect::Absent,
     }
+}
+
+/// Whether the generator was the limit in a cell of a contrast, and no equal rate speaks for all of its cells.
+fn is_limited(
+    spec: &StudySpec,
+    (cells, drafts): (&[CellTrials<'_>], &[Draft]),
+    asked: &ContrastSpec,
+    draft: &Draft,
+) -> bool {
+    let Some(effect) = draft.effect.filter(|_| !draft.bounds.is_empty()) else {
+        return !draft.bounds.is_empty();
+    };
+    let shape = cells[draft.cell].spec;
+    let is_alike = |id: &String| spec.cells.iter().any(|cell| cell.id == *id && is_same_shape(cell, shape));
+    let is_borne_out = || {
+        let witnesses = witnesses(cells, drafts, draft);
+        witnesses.rates_bear_out(&Claim::of_effect(&effect, spec.equivalence_margin, &witnesses))
+    };
+    let is_of_server = asked.metric == Metric::ServerCpuPerMessage;
+    !(is_of_server && asked.of.iter().chain(&asked.to).all(is_alike) && is_borne_out())
 }
 
 fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {

@@ -14,7 +14,7 @@ use weir_record::{
     grid::{Difference, Grid, GridCell, GridFactor, Marginal},
     guidance::{Advice, Standing},
     metric::Metric,
-    spec::{CellRole, CellSpec, LoadMode, StudySpec},
+    spec::{Alternation, CellRole, CellSpec, LoadMode, StudySpec},
     study::StudyResult,
     trial::TrialRecord,
 };
@@ -73,7 +73,9 @@ fn few_of_the_cells_that_are_called_do_not_differ_and_most_that_differ_are_calle
         for (place, cell) in of_cpu(&result).cells.iter().enumerate() {
             let kind = place % effects.len();
             there[kind] += 1;
+            let excludes_none = cell.interval.is_none_or(|(low, high)| low > 1.0 || high < 1.0);
             match cell.difference {
+                Difference::More | Difference::Less if !excludes_none => panic!("told beside {cell:?}"),
                 Difference::More => (called, found[kind]) = (called + 1, found[kind] + 1),
                 Difference::Less => called += 1,
                 Difference::Undetected | Difference::NotBorneOut => continue,
@@ -146,12 +148,13 @@ fn a_declared_contrast_is_a_claim_that_the_generator_bars() {
         metric: Metric::ServerCpuPerMessage,
         of: cells(of),
         to: cells(to),
+        equivalence_margin: None,
     };
     spec.contrasts = vec![contrast(&[8, 16], &[1]), contrast(&[2], &[1])];
     let effect = |cell: &CellSpec| if cell.workers >= 8 { 0.1 } else { 0.0 };
     let mut trials = trials(&spec, &recorded, effect, 61);
     let [found, none] = &judged(&spec, &trials).contrasts[..] else { panic!("two are declared") };
-    assert_eq!((found.difference, none.difference), (Difference::More, Difference::Undetected));
+    assert_eq!((found.difference, none.difference), (Difference::More, Difference::Equivalent));
     assert!(found.ratio.is_some_and(|ratio| (ratio / 1.1 - 1.0).abs() < 0.02), "{found:?}");
     assert!(found.p_value_holm >= found.p_value && none.p_value_holm >= none.p_value, "{found:?} {none:?}");
     let mut other_way = trials.clone();
@@ -162,9 +165,63 @@ fn a_declared_contrast_is_a_claim_that_the_generator_bars() {
     limit(&mut trials, "c1-d1-w16");
     let [limited, free] = &judged(&spec, &trials).contrasts[..] else { panic!("two are declared") };
     assert_eq!((limited.difference, limited.ratio), (Difference::GeneratorLimited, None));
-    assert_eq!(free.difference, Difference::Undetected);
+    assert_eq!(free.difference, Difference::Equivalent);
     trials.retain(|trial| trial.block > 0);
     assert!(judged(&spec, &trials).contrasts.iter().all(|it| it.difference == Difference::Unfinished));
+}
+
+/// One shape in slices of two lengths, and both arms at one rate; a contrast of the two for each margin.
+fn in_slices_of_two_lengths(margins: &[f64]) -> StudySpec {
+    let mut spec = replayed_map::spec(ROUNDS, &[100], &[1], &[1]);
+    let short = spec.cells[0].clone();
+    let long = CellSpec {
+        id: format!("{}-s500ms", short.id),
+        role: CellRole::Exploratory,
+        alternation: short.alternation.map(|it| Alternation { slice_ns: 500_000_000, ..it }),
+        ..short.clone()
+    };
+    let at_rate = CellSpec {
+        id: format!("{}-open", short.id),
+        role: CellRole::Exploratory,
+        load: LoadMode::Open { rate_per_second: 5000.0, poisson: true, share: None },
+        ..short.clone()
+    };
+    let contrast = |margin: &f64| ContrastSpec {
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric: Metric::ServerCpuPerMessage,
+        of: vec![short.id.clone()],
+        to: vec![long.id.clone()],
+        equivalence_margin: Some(*margin),
+    };
+    spec.contrasts = margins.iter().map(contrast).collect();
+    spec.cells.extend([long, at_rate]);
+    spec
+}
+
+#[test]
+fn two_cells_are_equivalent_within_the_margin_of_their_contrast_and_an_equal_rate_speaks_for_both() {
+    let (mut spec, recorded) = (in_slices_of_two_lengths(&[0.06, 0.001]), rounds());
+    let long = spec.cells[1].id.clone();
+    let mut trials = trials(&spec, &recorded, |_| 0.1, 71);
+    for trial in trials.iter_mut().filter(|trial| trial.cell_id.ends_with("-open")) {
+        let load = trial.load.as_mut().expect("it was loaded");
+        (load.rate_per_second, load.messages_started) = (Some(5000.0), load.messages);
+    }
+    let told = |spec: &StudySpec, trials: &[TrialRecord]| -> Vec<Difference> {
+        judged(spec, trials).contrasts.iter().map(|it| it.difference).collect()
+    };
+    assert_eq!(told(&spec, &trials), [Difference::Equivalent, Difference::Undetected]);
+    let mut other_way = trials.clone();
+    let dearer = |trial: &&mut TrialRecord| trial.arm == "uring" && trial.cell_id == long;
+    let slices = other_way.iter_mut().filter(dearer).flat_map(|trial| &mut trial.slices);
+    slices.for_each(|slice| slice.machine_cpu_ns *= 2);
+    assert_eq!(told(&spec, &other_way)[0], Difference::NotBorneOut);
+    limit(&mut trials, &long);
+    assert_eq!(told(&spec, &trials)[0], Difference::Equivalent, "both arms at one rate bear both cells out");
+    spec.cells.truncate(2);
+    trials.retain(|trial| !trial.cell_id.ends_with("-open"));
+    assert_eq!(told(&spec, &trials)[0], Difference::GeneratorLimited);
 }
 
 #[test]

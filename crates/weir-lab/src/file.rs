@@ -21,7 +21,11 @@ pub use threshold::thresholds;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use weir_record::{finding::Finding, spec::StudySpec, study::MissingArm};
+use weir_record::{
+    finding::Finding,
+    spec::{CellRole, CellSpec, MissingCell, StudySpec},
+    study::MissingArm,
+};
 
 use crate::{
     host_defaults::{DriverFound, HostDefaults},
@@ -180,7 +184,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     place(&mut spec, protocol, host_defaults, (server_cpus.clone(), load_cpus));
     let missing_arms = arms::missing(&mut spec, &places, &replaced, &left_out, host_defaults)?;
     let absent: Vec<&str> = missing_arms.iter().map(|arm| arm.name.as_str()).collect();
-    let lacks_cells = !left_out.is_empty();
+    let lacks_cells = leave_out_cells(&mut spec, host_defaults)? || !left_out.is_empty();
     let known = comparisons::Known { spec: &spec, protocol, machine, absent: &absent, lacks_cells };
     let comparisons = questions.read(&known)?;
     let published_runs = published::runs(published_runs, &known)?;
@@ -287,6 +291,31 @@ fn elsewhere(key: &str, protocol: &dyn Protocol) -> Option<String> {
         owners.iter().map(|owner| format!("{owner:?}")).collect::<Vec<_>>().join(" or "),
         protocol.name()
     ))
+}
+
+/// Takes the cells out whose congestion control cannot be used here, and names them. Says whether there were any.
+fn leave_out_cells(spec: &mut StudySpec, host_defaults: &HostDefaults) -> Result<bool, FieldError> {
+    let available = &host_defaults.congestion_controls;
+    let is_absent = |cell: &CellSpec| {
+        let asked = &cell.congestion_control;
+        !asked.is_empty() && !available.is_empty() && !available.contains(asked)
+    };
+    if let Some(primary) = spec.cells.iter().find(|cell| cell.role == CellRole::Primary && is_absent(cell)) {
+        let message = format!(
+            "the primary comparison asks for {}, and this machine has {}",
+            primary.congestion_control,
+            available.join(", ")
+        );
+        return Err(FieldError::new(0, "congestion_control", message));
+    }
+    for cell in spec.cells.extract_if(.., |cell| is_absent(cell)) {
+        let reason = Finding::NoCongestionControl {
+            name: cell.congestion_control.clone(),
+            available: available.clone(),
+        };
+        spec.missing_cells.push(MissingCell { id: cell.id, reason });
+    }
+    Ok(!spec.missing_cells.is_empty())
 }
 
 /// CPUs as the file has them, and else as the machine does.

@@ -15,6 +15,8 @@ pub struct HostDefaults {
     pub order_cpus: Option<OrderCpus>,
     /// Drivers of sockets and engines of disks that were tried; one that is not listed is taken to run.
     pub tried: Vec<DriverFound>,
+    /// Ways of congestion control that may be used here; none where nobody looked, and then each is taken to be there.
+    pub congestion_controls: Vec<String>,
     /// Which plan of the file is asked for instead of its usual one.
     pub plan: Option<String>,
 }

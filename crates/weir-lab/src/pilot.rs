@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use weir_judge::{missing::PILOT_SUFFIX, plan::PlannedBlock};
 use weir_record::{
-    spec::{CellRole, CellSpec, LoadMode, StudySpec},
+    spec::{Alternation, CellRole, CellSpec, LoadMode, StudySpec},
     trial::TrialRecord,
 };
 use weir_stats::order::median;
@@ -75,14 +75,20 @@ fn first_alike(spec: &StudySpec, index: usize) -> usize {
     spec.cells.iter().position(|cell| is_alike(cell, &spec.cells[index])).unwrap_or(index)
 }
 
-/// Whether a cell is in open loop and differs from another in its rate alone. One whose rate is fixed counts as well:
-/// it may have been a share until a session before this one.
+/// Whether a cell is in open loop and differs from another in its rate alone, or in how long it is looked at. One whose
+/// rate is fixed counts as well: it may have been a share until a session before this one.
 fn is_alike(cell: &CellSpec, other: &CellSpec) -> bool {
     let bare = |cell: &CellSpec| CellSpec {
         id: String::new(),
         role: CellRole::Exploratory,
         load: LoadMode::Closed,
         blocks: 0,
+        alternation: cell.alternation.map(|turns| Alternation {
+            slice_ns: 0,
+            permutations: 0,
+            evidence: None,
+            ..turns
+        }),
         ..cell.clone()
     };
     cell.load != LoadMode::Closed && bare(cell) == bare(other)
@@ -157,6 +163,10 @@ mod tests {
         assert_eq!(pilots, ["open-0-pilot", "open-0-pilot", "open-2-pilot"]);
         let rounds: Vec<u32> = spec.cells.iter().map(|cell| rounds_of(&spec, cell)).collect();
         assert_eq!(rounds, [0, 2, 0, 1]);
+        // How often a round returns to each arm is no other load.
+        let turns = spec.cells[2].alternation.as_mut().expect("arms take turns");
+        turns.permutations += 2;
+        assert_eq!(Pilot::of(&spec, 2).cell.id, "open-0-pilot");
         // The first rate is fixed; a session that goes on from here finds the same pilot.
         spec.cells[1].load = LoadMode::Open { rate_per_second: 50_000.0, poisson: true, share: None };
         assert_eq!(Pilot::of(&spec, 2).cell.id, "open-0-pilot");

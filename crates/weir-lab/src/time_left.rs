@@ -15,6 +15,9 @@ use crate::outline;
 /// The plan's own pace counts as much as blocks of this length, so that the first few do not decide.
 const TRUSTED_NS: f64 = 30e9;
 
+/// Between two blocks of one session there is less: starting servers, and waiting for the machine to be as it was.
+const PAUSE_NS: u64 = 60_000_000_000;
+
 /// Time that the blocks take which have not run. Blocks that noise has run again are in the pace of those that ran, and
 /// in no plan.
 pub fn left_ns(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> u64 {
@@ -34,25 +37,36 @@ pub fn left_ns(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]
             left += to_run.map(|block| outline::block_ns(spec, cell, block) as f64).sum::<f64>();
         }
         left += outline::pilots_ns(spec, cell) as f64;
-        for ((block, _), (began, ended)) in own.into_iter().flatten() {
+        for ((block, _), length) in own.into_iter().flatten() {
             planned += outline::block_ns(spec, cell, *block) as f64;
-            took += ended.saturating_sub(*began) as f64;
+            took += *length as f64;
         }
     }
     (left * ((took + TRUSTED_NS) / (planned + TRUSTED_NS))) as u64
 }
 
-/// Blocks and attempts, each with its beginning and its end.
-type Spans = BTreeMap<(u32, u32), (u64, u64)>;
+/// Blocks and attempts, each with its length.
+type Lengths = BTreeMap<(u32, u32), u64>;
 
-/// When each attempt at a block began and ended, by cell. Arms that take turns have one length, that of their round.
-fn blocks<'t>(trials: &[&'t TrialRecord]) -> BTreeMap<&'t str, Spans> {
-    let mut all: BTreeMap<&str, Spans> = BTreeMap::new();
+/// How long each attempt at a block took, by cell: from the end of the one before, so that starting and ending its
+/// servers counts, as it does in a plan. Arms that take turns have one length, that of their round.
+fn blocks<'t>(trials: &[&'t TrialRecord]) -> BTreeMap<&'t str, Lengths> {
+    let mut spans: BTreeMap<(&str, u32, u32), (u64, u64)> = BTreeMap::new();
     for trial in trials {
         let ended = trial.started_ns.saturating_add(trial.elapsed_ns);
-        let own = all.entry(&trial.cell_id).or_default();
-        let span = own.entry((trial.block, trial.attempt)).or_insert((trial.started_ns, ended));
+        let key = (trial.cell_id.as_str(), trial.block, trial.attempt);
+        let span = spans.entry(key).or_insert((trial.started_ns, ended));
         *span = (span.0.min(trial.started_ns), span.1.max(ended));
+    }
+    let mut in_order: Vec<_> = spans.into_iter().collect();
+    in_order.sort_by_key(|(_, (began, _))| *began);
+    let mut all: BTreeMap<&str, Lengths> = BTreeMap::new();
+    let mut before = 0;
+    for ((cell, block, attempt), (began, ended)) in in_order {
+        // After a longer pause somebody went on with the study.
+        let since = if began.saturating_sub(before) < PAUSE_NS { before.min(began) } else { began };
+        all.entry(cell).or_default().insert((block, attempt), ended.saturating_sub(since));
+        before = before.max(ended);
     }
     all
 }
@@ -108,6 +122,37 @@ mod tests {
         let few = ran(&spec, 1, 10);
         let told = left_ns(&spec, &few.iter().collect::<Vec<_>>(), &[]) as f64 / (2.0 * half);
         assert!(told < 3.0, "one slow block does not decide: {told}");
+    }
+
+    #[test]
+    fn what_lies_between_two_blocks_is_part_of_their_pace() {
+        let spec = spec();
+        let length = outline::block_ns(&spec, &spec.cells[0], 0);
+        // Half of what a block takes is the start of its servers.
+        let ran: Vec<TrialRecord> = ran(&spec, BLOCKS / 2, 1)
+            .into_iter()
+            .map(|trial| TrialRecord {
+                elapsed_ns: length / 2,
+                started_ns: trial.started_ns + length / 2,
+                ..trial
+            })
+            .collect();
+        let left = left_ns(&spec, &ran.iter().collect::<Vec<_>>(), &[]) as f64;
+        let planned = outline::study_ns(&spec) as f64 / 2.0;
+        assert!((0.95..1.05).contains(&(left / planned)), "{}", left / planned);
+    }
+
+    #[test]
+    fn a_night_between_two_sessions_is_not() {
+        let spec = spec();
+        let night = 8 * 3600 * 1_000_000_000;
+        let mut ran = ran(&spec, BLOCKS / 2, 1);
+        for trial in ran.iter_mut().filter(|trial| trial.block >= BLOCKS / 4) {
+            trial.started_ns += night;
+        }
+        let left = left_ns(&spec, &ran.iter().collect::<Vec<_>>(), &[]) as f64;
+        let planned = outline::study_ns(&spec) as f64 / 2.0;
+        assert!((0.95..1.05).contains(&(left / planned)), "{}", left / planned);
     }
 
     #[test]

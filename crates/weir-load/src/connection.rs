@@ -32,11 +32,11 @@ use crate::{
 /// A connection that carries messages.
 pub(crate) struct Connection<W: Workload> {
     stream: Stream,
-    state: RefCell<State<W::Dialogue>>,
+    state: RefCell<State<W::ConnectionState>>,
 }
 
-struct State<D> {
-    dialogue: D,
+struct State<P> {
+    protocol: P,
     sent: u64,
     pending: VecDeque<PendingMessage>,
 }
@@ -64,13 +64,13 @@ enum CloseOutcome {
 impl<W: Workload> Connection<W> {
     /// A connection at a place of its worker that carries so many messages at most.
     pub(crate) fn new(shared: &WorkerState<W>, connected: Connected, depth: usize, place: usize) -> Self {
-        let dialogue = shared.workload.open(place, shared.connection_number(), connected.took_ns);
+        let protocol = shared.workload.open(place, shared.connection_number(), connected.took_ns);
         let pending = VecDeque::with_capacity(depth);
-        Self { stream: connected.stream, state: RefCell::new(State { dialogue, sent: 0, pending }) }
+        Self { stream: connected.stream, state: RefCell::new(State { protocol, sent: 0, pending }) }
     }
 
     /// Goes on with what was in flight on the connection before.
-    pub(crate) fn carry(&self, pending: VecDeque<PendingMessage>) {
+    pub(crate) fn adopt_pending(&self, pending: VecDeque<PendingMessage>) {
         let mut state = self.state.borrow_mut();
         state.sent = pending.len() as u64;
         state.pending = pending;
@@ -114,7 +114,7 @@ impl<W: Workload> Connection<W> {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let state = &mut *self.state.borrow_mut();
-        ready!(shared.workload.poll_request(&state.dialogue, state.sent, &self.stream, context))?;
+        ready!(shared.workload.poll_request(&state.protocol, state.sent, &self.stream, context))?;
         state.sent += 1;
         state.pending.push_back(pending);
         Poll::Ready(Ok(()))
@@ -142,7 +142,7 @@ impl<W: Workload> Connection<W> {
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now_ns);
         let notes = Notes { now_ns, sent: state.sent, pending: &mut state.pending, recorder: &mut recorder };
-        let accepted = shared.workload.accept(&mut state.dialogue, &lease, notes);
+        let accepted = shared.workload.accept(&mut state.protocol, &lease, notes);
         drop(lease);
         Poll::Ready(match accepted {
             Ok(Accepted { messages, closes }) => Ok(Moment { now_ns, messages, closes }),
@@ -158,7 +158,7 @@ impl<W: Workload> Connection<W> {
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now_ns);
         let notes = Notes { now_ns, sent: state.sent, pending: &mut state.pending, recorder: &mut recorder };
-        shared.workload.end(&mut state.dialogue, error, notes)
+        shared.workload.end(&mut state.protocol, error, notes)
     }
 
     /// Waits for the peer to close, at most for a time; there and then when the time is zero.
@@ -180,7 +180,7 @@ impl<W: Workload> Connection<W> {
     /// Tells the workload that what is in flight is lost.
     pub(crate) fn lost(&self, shared: &WorkerState<W>, loss: &Loss<'_>) {
         let state = self.state.borrow();
-        shared.workload.lost(Some(&state.dialogue), &state.pending, loss);
+        shared.workload.lost(Some(&state.protocol), &state.pending, loss);
     }
 
     /// Notes a failure that ended everything in flight.

@@ -16,7 +16,7 @@ use crate::{
     failure::{Class, Failure, Stage},
     payload::{Codec, PayloadPool, Verifier},
     spec::{Facts, LoadSpec, MESSAGE_BYTES_MAX, ProtocolSpec},
-    worker::{Carried, Plan},
+    worker::{Plan, RunnableWorkload},
     workload::{Accepted, End, Notes, Workload},
 };
 
@@ -68,7 +68,7 @@ pub(crate) struct Echo {
     large: RefCell<LargeMessages>,
 }
 
-impl Carried for Echo {
+impl RunnableWorkload for Echo {
     type Spec = EchoSpec;
 
     fn of(plan: &Plan<'_>, spec: &EchoSpec) -> Self {
@@ -81,7 +81,7 @@ impl Carried for Echo {
 }
 
 impl Workload for Echo {
-    type Dialogue = Verifier;
+    type ConnectionState = Verifier;
 
     const CLOSES_FIRST: bool = true;
 
@@ -92,12 +92,12 @@ impl Workload for Echo {
     #[inline]
     fn poll_request(
         &self,
-        dialogue: &Verifier,
+        state: &Verifier,
         sent: u64,
         stream: &Stream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let codec = dialogue.codec();
+        let codec = state.codec();
         if codec.message_bytes() <= COPIED_BYTES_MAX {
             let mut message = self.scratch.borrow_mut();
             message.clear();
@@ -111,8 +111,8 @@ impl Workload for Echo {
     }
 
     #[inline]
-    fn accept(&self, dialogue: &mut Verifier, bytes: &[u8], notes: Notes<'_>) -> Result<Accepted, Failure> {
-        let arrival = dialogue.accept(bytes, notes.sent);
+    fn accept(&self, state: &mut Verifier, bytes: &[u8], notes: Notes<'_>) -> Result<Accepted, Failure> {
+        let arrival = state.accept(bytes, notes.sent);
         let pending = notes.pending.drain(..arrival.messages as usize);
         notes.recorder.arrived(notes.now_ns, &arrival, pending);
         match arrival.wrong {
@@ -121,7 +121,7 @@ impl Workload for Echo {
         }
     }
 
-    fn end(&self, _dialogue: &mut Verifier, error: Option<&io::Error>, notes: Notes<'_>) -> End {
+    fn end(&self, _state: &mut Verifier, error: Option<&io::Error>, notes: Notes<'_>) -> End {
         End::Failed(match error {
             Some(error) => Failure::system(Stage::Exchange, error),
             None => Failure::short(notes.pending.len()),

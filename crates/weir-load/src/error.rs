@@ -43,9 +43,9 @@ pub enum LoadError {
         /// More source addresses would help too.
         has_sources: bool,
     },
-    /// The journal of responses cannot be written.
+    /// The log of results cannot be written.
     #[error("cannot write {}: {reason}", .path.display())]
-    Journal {
+    ResultLog {
         /// The file.
         path: PathBuf,
         /// Why not.

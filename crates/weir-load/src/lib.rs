@@ -54,18 +54,18 @@ mod closed;
 mod open;
 pub mod pacer;
 mod single;
-mod slot;
+mod virtual_user;
 
 mod echo;
 mod http;
 mod orders;
 pub mod payload;
 
-mod carry;
 mod close_backoff;
 mod connection;
 mod connection_notes;
 mod connector;
+mod dispatch;
 mod edges;
 mod failure;
 mod limits;

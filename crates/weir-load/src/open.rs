@@ -32,7 +32,7 @@ pub(crate) struct OpenLoop<W: Workload> {
     /// connection.
     returned: RefCell<VecDeque<u64>>,
     /// Who can take a start, by place.
-    slots: RefCell<Vec<Option<StartReceiver<W>>>>,
+    receivers: RefCell<Vec<Option<StartReceiver<W>>>>,
     /// Places with room, the one that has waited longest first; each at most once.
     free: RefCell<VecDeque<usize>>,
     is_free: RefCell<Vec<bool>>,
@@ -85,7 +85,7 @@ impl<W: Workload> OpenLoop<W> {
         Self {
             backlog,
             returned: RefCell::new(VecDeque::new()),
-            slots: RefCell::new(std::iter::repeat_with(|| None).take(connections).collect()),
+            receivers: RefCell::new(std::iter::repeat_with(|| None).take(connections).collect()),
             free: RefCell::new(VecDeque::with_capacity(connections)),
             is_free: RefCell::new(vec![false; connections]),
             dispatcher: RefCell::new(None),
@@ -152,12 +152,12 @@ impl<W: Workload> OpenLoop<W> {
                 self.wait_until(shared, next_ns).await;
                 continue;
             }
-            let Some((place, slot)) = self.take_free() else {
+            let Some((place, receiver)) = self.take_free() else {
                 self.wait_for(|| !self.free.borrow().is_empty() || !shared.is_running()).await;
                 continue;
             };
             let pending = PendingMessage { intended_ns: next_ns, started_ns: now_ns };
-            let connection = match slot {
+            let connection = match receiver {
                 StartReceiver::Connection(connection) => connection,
                 StartReceiver::User(user) => {
                     self.made();
@@ -229,8 +229,8 @@ impl<W: Workload> OpenLoop<W> {
         loop {
             let place = self.free.borrow_mut().pop_front()?;
             self.is_free.borrow_mut()[place] = false;
-            if let Some(slot) = &self.slots.borrow()[place] {
-                return Some((place, slot.clone()));
+            if let Some(receiver) = &self.receivers.borrow()[place] {
+                return Some((place, receiver.clone()));
             }
         }
     }
@@ -253,7 +253,7 @@ impl<W: Workload> OpenLoop<W> {
     /// Waits at `place`, without a connection, for a start. It is noted and spent already.
     pub(crate) async fn turn(&self, place: usize) -> PendingMessage {
         let user = Rc::new(User::default());
-        self.slots.borrow_mut()[place] = Some(StartReceiver::User(Rc::clone(&user)));
+        self.receivers.borrow_mut()[place] = Some(StartReceiver::User(Rc::clone(&user)));
         self.set_free(place);
         let pending = poll_fn(|context| match user.given.take() {
             Some(pending) => Poll::Ready(pending),
@@ -263,7 +263,7 @@ impl<W: Workload> OpenLoop<W> {
             }
         })
         .await;
-        self.slots.borrow_mut()[place] = None;
+        self.receivers.borrow_mut()[place] = None;
         pending
     }
 }
@@ -275,11 +275,11 @@ pub(crate) async fn exchange<W: Workload>(
     place: usize,
     connection: &Rc<Connection<W>>,
 ) -> Result<(), End> {
-    open.slots.borrow_mut()[place] = Some(StartReceiver::Connection(Rc::clone(connection)));
+    open.receivers.borrow_mut()[place] = Some(StartReceiver::Connection(Rc::clone(connection)));
     open.offer(shared, place, connection);
     let mut watch = Watch::new(shared.response_timeout);
     let outcome = poll_fn(|context| poll(shared, open, place, connection, &mut watch, context)).await;
-    open.slots.borrow_mut()[place] = None;
+    open.receivers.borrow_mut()[place] = None;
     outcome
 }
 
@@ -399,7 +399,7 @@ mod tests {
     fn a_free_user_is_given_the_start() {
         let open = open();
         let user = Rc::new(User::default());
-        open.slots.borrow_mut()[0] = Some(StartReceiver::User(Rc::clone(&user)));
+        open.receivers.borrow_mut()[0] = Some(StartReceiver::User(Rc::clone(&user)));
         open.set_free(0);
         open.set_free(0);
         let Some((0, StartReceiver::User(free))) = open.take_free() else { panic!("the user is free") };

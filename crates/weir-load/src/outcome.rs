@@ -24,18 +24,18 @@ pub(crate) struct Outcome {
     pub(crate) totals: Option<Box<dyn Any + Send>>,
 }
 
-/// What is known when every thread has ended.
-pub(crate) struct Ends<'a> {
-    /// The workers'.
-    pub(crate) outcomes: &'a [Outcome],
+/// What all workers have left when every thread has ended.
+pub(crate) struct WorkerOutcomes<'a> {
+    /// One of each worker.
+    pub(crate) each: &'a [Outcome],
     /// What they shared.
     pub(crate) common: Common,
 }
 
-impl Ends<'_> {
+impl WorkerOutcomes<'_> {
     /// What only the protocol counted, of each worker.
     pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
-        self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
+        self.each.iter().filter_map(|outcome| outcome.totals.as_ref()?.downcast_ref())
     }
 
     /// What the workers shared, if it is of this kind.

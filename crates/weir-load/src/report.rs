@@ -11,7 +11,7 @@ use weir_record::{
 use crate::{
     gather::Gather,
     little::littles_law,
-    outcome::Ends,
+    outcome::WorkerOutcomes,
     spec::{Arrivals, LoadSpec},
 };
 
@@ -35,15 +35,15 @@ pub(crate) fn build(
     spec: &LoadSpec,
     measured: &Measured,
     mut gather: Gather,
-    parts: &Ends<'_>,
+    outcomes: &WorkerOutcomes<'_>,
 ) -> LoadReport {
-    let ends = parts.outcomes;
+    let workers = outcomes.each;
     let window_ns = measured.window_ns;
     gather.finish(window_ns);
     let mut failures = FailureCounts::default();
-    ends.iter().for_each(|end| failures.merge(&end.leftover.failures));
-    let missed_starts = ends.iter().map(|end| end.missed_starts).sum();
-    let area = ends.iter().map(|end| end.leftover.window_area).sum();
+    workers.iter().for_each(|end| failures.merge(&end.leftover.failures));
+    let missed_starts = workers.iter().map(|end| end.missed_starts).sum();
+    let area = workers.iter().map(|end| end.leftover.window_area).sum();
     let service = LatencySummary::from_histogram(&gather.window.service);
     let (response, send_lag) = match &gather.paced {
         Some(paced) => {
@@ -53,8 +53,8 @@ pub(crate) fn build(
     };
     let busy_max = busy_max(measured);
     let started = u64::try_from(gather.window.started).unwrap_or(0);
-    let messages_whole_run: u64 = ends.iter().map(|end| end.completed).sum();
-    let first = ends.iter().filter_map(|end| end.failure_first.as_ref()).min_by_key(|first| first.at_ns);
+    let messages_whole_run: u64 = workers.iter().map(|end| end.completed).sum();
+    let first = workers.iter().filter_map(|end| end.failure_first.as_ref()).min_by_key(|first| first.at_ns);
     let messages = gather.window.messages;
     let mut report = LoadReport {
         schema_version: SCHEMA_VERSION,
@@ -98,7 +98,7 @@ pub(crate) fn build(
         orders: None,
         storage: None,
     };
-    spec.protocol.0.add_section(&mut report, spec, &gather, parts);
+    spec.protocol.0.add_section(&mut report, spec, &gather, outcomes);
     report
 }
 

@@ -1,5 +1,5 @@
 //! A run from its specification to its report: the thread that starts the workers, opens and closes the window,
-//! and adds up. It carries no load itself.
+//! and adds up. It runs no load itself.
 //!
 //! Workers and coordinator share two moments (the bounds), a box of finished intervals, and a few counts a worker. The
 //! coordinator publishes an edge and reads CPU times at once; the workers attribute messages by comparing times, so
@@ -23,12 +23,12 @@ use weir_record::{
 };
 
 use crate::{
-    carry::carry,
+    dispatch::dispatch_workload,
     edges::{ThreadTimes, WindowEdges},
     error::LoadError,
     gather::Gather,
     limits::{Pinned, ensure_limits},
-    outcome::{Common, Ends, Outcome},
+    outcome::{Common, Outcome, WorkerOutcomes},
     progress::{Phase, Progress, Ticker},
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
@@ -84,10 +84,10 @@ pub fn run(
         if bounds.close_ns() == u64::MAX {
             bounds.close(monotonic().as_nanos());
         }
-        let ends = crew.join()?;
+        let outcomes = crew.join()?;
         let (measured, mut gather) = outcome?;
         gather.take_all(&outbox);
-        Ok(report::build(spec, &measured, gather, &Ends { outcomes: &ends, common }))
+        Ok(report::build(spec, &measured, gather, &WorkerOutcomes { each: &outcomes, common }))
     })
 }
 
@@ -131,7 +131,9 @@ impl<'scope, 'run> Crew<'scope, 'run> {
             let events = events.clone();
             let handle = thread::Builder::new()
                 .name(format!("weir-load-{worker}"))
-                .spawn_scoped(scope, move || worker::run(&plan, &events, &begun, |context| carry(context)))
+                .spawn_scoped(scope, move || {
+                    worker::run(&plan, &events, &begun, |context| dispatch_workload(context))
+                })
                 .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
             self.members.push(Member { handle, begin, published });
         }

@@ -17,15 +17,15 @@ use crate::{
     connection::{Connection, no_response},
     failure::{Failure, Stage},
     recorder::PendingMessage,
-    slot::{ConnectionSlot, Trigger},
+    virtual_user::{Trigger, VirtualUser},
     worker_state::{Connected, Pauses, WorkerState},
     workload::{End, Loss, Workload},
 };
 
 /// One user: sends messages one after the other until the run ends or his quota is used up. The first may use a
 /// connection that is there already.
-pub(crate) async fn run_per_request<W: Workload>(shared: Rc<WorkerState<W>>, slot: ConnectionSlot<W>) {
-    let ConnectionSlot { place, connected: mut first, begin_at, trigger, .. } = slot;
+pub(crate) async fn run_per_request<W: Workload>(shared: Rc<WorkerState<W>>, user: VirtualUser<W>) {
+    let VirtualUser { place, connected: mut first, begin_at, trigger, .. } = user;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     let mut is_first = true;

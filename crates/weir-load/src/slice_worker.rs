@@ -22,12 +22,12 @@ use crate::{
     open::OpenLoop,
     outcome::{Common, Outcome},
     recorder::{Outbox, WindowBounds},
-    slot::{ConnectionSlot, Trigger},
     spec::{Arrivals, LoadSpec, Protocol},
     spin::SpinGate,
+    virtual_user::{Trigger, VirtualUser},
     worker::{
-        self, Carried, Carrier, POLL_INTERVAL, POLLS_PER_SPIN_CHECK, Plan, Published, thread_delay_ns,
-        thread_number,
+        self, POLL_INTERVAL, POLLS_PER_SPIN_CHECK, Plan, Published, RunnableWorkload, WorkloadVisitor,
+        thread_delay_ns, thread_number,
     },
     worker_state::{Connected, WorkerState},
     workload::Workload,
@@ -76,7 +76,7 @@ pub(crate) struct SliceTask {
 pub(crate) enum Event {
     /// Its connections were tried.
     Started(Started),
-    /// A task was carried out.
+    /// A task has been run.
     Done(Box<Done>),
     /// It cannot go on.
     Failed(LoadError),
@@ -101,13 +101,13 @@ pub(crate) struct Done {
     pub(crate) outcome: Outcome,
 }
 
-/// Runs a worker until its tasks end. `carry` knows the workload.
+/// Runs a worker until its tasks end. `dispatch` knows the workload.
 pub(crate) fn run(
     number: u32,
     targets: &[Target<'_>],
     tasks: &Receiver<SliceTask>,
     events: &Sender<Event>,
-    carry: impl FnOnce(&SliceWorker<'_>),
+    dispatch: impl FnOnce(&SliceWorker<'_>),
 ) {
     let Some(first) = targets.first() else { return };
     let runtime = match worker::start(&session_plan(first, number), targets.len()) {
@@ -118,7 +118,7 @@ pub(crate) fn run(
             return;
         }
     };
-    carry(&SliceWorker { number, first, targets, runtime: &runtime, tasks, events });
+    dispatch(&SliceWorker { number, first, targets, runtime: &runtime, tasks, events });
 }
 
 fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
@@ -153,7 +153,7 @@ struct TargetState<'a, W: Workload> {
     parked: Vec<Option<Connected>>,
 }
 
-impl Carrier for SliceWorker<'_> {
+impl WorkloadVisitor for SliceWorker<'_> {
     /// The outcomes of slices are handed over one by one.
     type Outcome = ();
 
@@ -161,7 +161,7 @@ impl Carrier for SliceWorker<'_> {
         &self.first.spec.protocol
     }
 
-    fn carry<W: Carried>(&self) {
+    fn visit<W: RunnableWorkload>(&self) {
         let mut targets = Vec::with_capacity(self.targets.len());
         let mut connections = Vec::with_capacity(self.targets.len());
         for target in self.targets {
@@ -182,7 +182,7 @@ impl Carrier for SliceWorker<'_> {
         let mut listens = self.events.send(Event::Started(started)).is_ok();
         while listens {
             let Ok(task) = self.tasks.recv() else { return };
-            let done = self.runtime.block_on(carry_out(&mut targets[task.target], &task));
+            let done = self.runtime.block_on(run_task(&mut targets[task.target], &task));
             listens = self.events.send(Event::Done(Box::new(done))).is_ok();
         }
     }
@@ -216,8 +216,8 @@ impl Working {
     }
 }
 
-/// Carries out one task. Connections on which nothing is in flight at its end are parked for the next.
-async fn carry_out<W: Carried>(target: &mut TargetState<'_, W>, task: &SliceTask) -> Done {
+/// Runs one task. Connections on which nothing is in flight at its end are parked for the next.
+async fn run_task<W: RunnableWorkload>(target: &mut TargetState<'_, W>, task: &SliceTask) -> Done {
     let spec = LoadSpec { arrivals: task.arrivals, seed: task.seed, ..target.plan.spec.clone() };
     let plan = Plan { spec: &spec, ..target.plan.clone() };
     let places = plan.connections();
@@ -231,7 +231,7 @@ async fn carry_out<W: Carried>(target: &mut TargetState<'_, W>, task: &SliceTask
     let open_loop = worker::open_loop(&plan, task.origin_ns).map(Rc::new);
     let working = Rc::new(Working { places: Cell::new(places), waiter: RefCell::new(None) });
     for place in 0..places {
-        let slot = ConnectionSlot {
+        let user = VirtualUser {
             place,
             connected: target.parked[place].take(),
             begin_at: plan.begin_at(task.origin_ns, place),
@@ -240,7 +240,7 @@ async fn carry_out<W: Carried>(target: &mut TargetState<'_, W>, task: &SliceTask
         };
         let (shared, working) = (Rc::clone(&shared), Rc::clone(&working));
         spawn(async move {
-            W::run_slot(shared, slot).await;
+            W::run_user(shared, user).await;
             working.leave();
         });
     }

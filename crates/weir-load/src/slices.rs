@@ -22,12 +22,12 @@ use weir_record::{
 };
 
 use crate::{
-    carry::carry,
+    dispatch::dispatch_workload,
     edges::ThreadTimes,
     error::{LoadError, invalid},
     gather::Gather,
     limits::{Pinned, ensure_limits},
-    outcome::{Ends, Outcome},
+    outcome::{Outcome, WorkerOutcomes},
     report::{self, Measured},
     slice_worker::{self, Done, Event, SliceTask, Started, Target},
     spec::{Arrivals, LoadSpec},
@@ -81,7 +81,9 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
             thread::Builder::new()
                 .name(format!("weir-load-{number}"))
                 .spawn_scoped(scope, move || {
-                    slice_worker::run(number, &targets, &received, &events, |worker| carry(worker))
+                    slice_worker::run(number, &targets, &received, &events, |worker| {
+                        dispatch_workload(worker)
+                    })
                 })
                 .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
             tasks.push(task);
@@ -314,8 +316,8 @@ impl Session<'_> {
         let tallies = std::mem::take(&mut self.tallies);
         let report = |(index, tally): (usize, Tally)| {
             let common = Arc::clone(&self.targets[index].common);
-            let ends = Ends { outcomes: &tally.outcomes, common };
-            let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, &ends);
+            let outcomes = WorkerOutcomes { each: &tally.outcomes, common };
+            let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, &outcomes);
             // The seconds of different slices are not one after the other.
             report.seconds.clear();
             report

@@ -36,9 +36,9 @@ use crate::{
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
     recorder::{FirstFailure, Outbox, Recorder, WindowBounds},
     single::run_per_request,
-    slot::{ConnectionSlot, Trigger},
     spec::{Arrivals, LoadSpec, Protocol},
     spin::SpinGate,
+    virtual_user::{Trigger, VirtualUser},
     worker_state::{Connected, Pauses, WorkerState},
     workload::{End, Workload},
 };
@@ -67,32 +67,32 @@ pub(crate) struct Plan<'a> {
     pub(crate) common: Common,
 }
 
-/// Who carries a workload, whichever it is: a run of its own, or the slices of several servers.
-pub(crate) trait Carrier {
+/// Who meets a workload, of whichever type it is: a run of its own, or the slices of several servers.
+pub(crate) trait WorkloadVisitor {
     /// What is left of it.
     type Outcome;
 
     /// The protocol whose workload it is.
     fn protocol(&self) -> &Protocol;
 
-    /// Carries the workload to its end.
-    fn carry<W: Carried>(&self) -> Self::Outcome;
+    /// Runs the workload to its end.
+    fn visit<W: RunnableWorkload>(&self) -> Self::Outcome;
 }
 
-/// A workload that workers carry.
-pub(crate) trait Carried: Workload {
+/// A workload that workers can make and run.
+pub(crate) trait RunnableWorkload: Workload {
     /// What is asked of it.
     type Spec: 'static;
 
     /// A worker's part of a load.
     fn of(plan: &Plan<'_>, spec: &Self::Spec) -> Self;
 
-    /// Keeps one place busy until the run ends: its connection, and those that follow it.
-    fn run_slot(
+    /// Keeps one user busy until the run ends: its connection, and those that follow it.
+    fn run_user(
         shared: Rc<WorkerState<Self>>,
-        slot: ConnectionSlot<Self>,
+        user: VirtualUser<Self>,
     ) -> impl Future<Output = ()> + 'static {
-        run_slot(shared, slot)
+        run_user(shared, user)
     }
 }
 
@@ -134,13 +134,13 @@ pub(crate) struct Opened {
     pub(crate) failure_last: Option<String>,
 }
 
-/// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none. `carry`
-/// knows the workload.
+/// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none.
+/// `dispatch` knows the workload.
 pub(crate) fn run(
     plan: &Plan<'_>,
     events: &Sender<Event>,
     begin: &Receiver<u64>,
-    carry: impl FnOnce(&RunContext<'_>) -> Option<Outcome>,
+    dispatch: impl FnOnce(&RunContext<'_>) -> Option<Outcome>,
 ) -> Option<Outcome> {
     let runtime = match start(plan, 1) {
         Ok(runtime) => runtime,
@@ -156,12 +156,12 @@ pub(crate) fn run(
         thread: thread_number(),
     };
     events.send(ready).ok()?;
-    let outcome = carry(&RunContext { plan, runtime: &runtime, events, begin });
+    let outcome = dispatch(&RunContext { plan, runtime: &runtime, events, begin });
     plan.published.cpu_ns.store(thread_cpu_ns().unwrap_or(0), Ordering::Release);
     outcome
 }
 
-/// A worker that is ready for whatever it carries.
+/// A worker that is ready for whichever workload it runs.
 pub(crate) struct RunContext<'a> {
     plan: &'a Plan<'a>,
     runtime: &'a Runtime,
@@ -169,15 +169,15 @@ pub(crate) struct RunContext<'a> {
     begin: &'a Receiver<u64>,
 }
 
-impl Carrier for RunContext<'_> {
+impl WorkloadVisitor for RunContext<'_> {
     type Outcome = Option<Outcome>;
 
     fn protocol(&self) -> &Protocol {
         &self.plan.spec.protocol
     }
 
-    /// Opens the connections, waits for the common beginning, and carries the load.
-    fn carry<W: Carried>(&self) -> Option<Outcome> {
+    /// Opens the connections, waits for the common beginning, and runs the load.
+    fn visit<W: RunnableWorkload>(&self) -> Option<Outcome> {
         let RunContext { plan, runtime, .. } = self;
         let workload = Rc::new(plan.workload::<W>());
         let connector = Rc::new(plan.connector());
@@ -229,10 +229,10 @@ fn engine_config(spec: &LoadSpec, targets: usize) -> Config {
 }
 
 impl Plan<'_> {
-    /// This worker's part of the load, carried by the workload of the plan's own protocol.
-    pub(crate) fn workload<W: Carried>(&self) -> W {
+    /// This worker's part of the load, as the workload of the plan's own protocol.
+    pub(crate) fn workload<W: RunnableWorkload>(&self) -> W {
         let Some(spec) = self.spec.protocol.spec() else {
-            panic!("a workload carries what its own specification asks")
+            panic!("a workload is made of its own specification")
         };
         W::of(self, spec)
     }
@@ -350,7 +350,7 @@ pub(crate) async fn open_connections<W: Workload>(
 }
 
 /// Carries the load from the common beginning to the end.
-async fn load<W: Carried>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Outcome {
+async fn load<W: RunnableWorkload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Outcome {
     let Start { connector, opened, origin_ns } = start;
     let shared = Rc::new(share(plan, workload, connector, origin_ns));
     opened.connections.iter().flatten().for_each(|connected| shared.connected(connected.took_ns));
@@ -359,14 +359,14 @@ async fn load<W: Carried>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Out
         if place >= plan.connections() {
             weir_engine::spawn(keep_idle(Rc::clone(&shared), connected, place));
         } else if let Some(trigger) = trigger(plan, open_loop.as_ref(), place) {
-            let slot = ConnectionSlot {
+            let user = VirtualUser {
                 place,
                 connected,
                 begin_at: plan.begin_at(origin_ns, place),
                 trigger,
                 is_single: plan.is_single(),
             };
-            weir_engine::spawn(W::run_slot(Rc::clone(&shared), slot));
+            weir_engine::spawn(W::run_user(Rc::clone(&shared), user));
         }
     }
     if let Some(open) = &open_loop {
@@ -448,18 +448,18 @@ fn trigger<W: Workload>(
     }
 }
 
-/// Keeps one place busy, with one connection for all messages or one for each.
-pub(crate) async fn run_slot<W: Workload>(shared: Rc<WorkerState<W>>, slot: ConnectionSlot<W>) {
-    if slot.is_single {
-        run_per_request(shared, slot).await;
+/// Keeps one user busy, with one connection for all messages or one for each.
+pub(crate) async fn run_user<W: Workload>(shared: Rc<WorkerState<W>>, user: VirtualUser<W>) {
+    if user.is_single {
+        run_per_request(shared, user).await;
     } else {
-        run_persistent(shared, slot).await;
+        run_persistent(shared, user).await;
     }
 }
 
 /// Keeps one connection open and busy; opens it again after a failure, and when the server has closed it.
-async fn run_persistent<W: Workload>(shared: Rc<WorkerState<W>>, slot: ConnectionSlot<W>) {
-    let ConnectionSlot { place, mut connected, begin_at, trigger, .. } = slot;
+async fn run_persistent<W: Workload>(shared: Rc<WorkerState<W>>, user: VirtualUser<W>) {
+    let VirtualUser { place, mut connected, begin_at, trigger, .. } = user;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     while shared.is_running() {

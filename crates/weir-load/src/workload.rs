@@ -22,7 +22,7 @@ use crate::{
 /// A kind of message, and what the connections of one worker share for it.
 pub(crate) trait Workload: Sized + 'static {
     /// The state of one connection.
-    type Dialogue;
+    type ConnectionState;
 
     /// Whether this side ends a connection that carried its one message: nothing in the protocol tells the peer that
     /// no more will come.
@@ -30,7 +30,7 @@ pub(crate) trait Workload: Sized + 'static {
 
     /// The state of a connection that was just opened at `place` of its worker, the number `connection` of the run,
     /// after an attempt of `connect_ns`.
-    fn open(&self, place: usize, connection: u32, connect_ns: u64) -> Self::Dialogue;
+    fn open(&self, place: usize, connection: u32, connect_ns: u64) -> Self::ConnectionState;
 
     /// Opens a connection before the run begins, and says what has to be said before messages.
     async fn connect(&self, _place: usize, connector: &Connector) -> Result<Connected, Failure> {
@@ -40,7 +40,7 @@ pub(crate) trait Workload: Sized + 'static {
     /// Queues request number `sent` of a connection. When it waits, nothing of the request is queued.
     fn poll_request(
         &self,
-        dialogue: &Self::Dialogue,
+        state: &Self::ConnectionState,
         sent: u64,
         stream: &Stream,
         context: &mut Context<'_>,
@@ -52,18 +52,18 @@ pub(crate) trait Workload: Sized + 'static {
     /// Judges the next bytes of a connection and notes the messages they complete.
     fn accept(
         &self,
-        dialogue: &mut Self::Dialogue,
+        state: &mut Self::ConnectionState,
         bytes: &[u8],
         notes: Notes<'_>,
     ) -> Result<Accepted, Failure>;
 
     /// The peer ended the connection, or it broke. Notes the message this completes, if it does.
-    fn end(&self, dialogue: &mut Self::Dialogue, error: Option<&io::Error>, notes: Notes<'_>) -> End;
+    fn end(&self, state: &mut Self::ConnectionState, error: Option<&io::Error>, notes: Notes<'_>) -> End;
 
-    /// These messages were lost to a failure, which is noted already. Without a dialogue there was no connection.
+    /// These messages were lost to a failure, which is noted already. Without a state there was no connection.
     fn lost(
         &self,
-        _dialogue: Option<&Self::Dialogue>,
+        _state: Option<&Self::ConnectionState>,
         _pending: &VecDeque<PendingMessage>,
         _loss: &Loss<'_>,
     ) {

@@ -1,5 +1,5 @@
-//! Contrasts that a study declares beforehand: whether an arm's ratio at some levels differs from that at others. They
-//! are claims, and share their correction.
+//! Contrasts that a study declares beforehand: whether an arm's ratio at some levels, or in one cell, differs from that
+//! at others, or is the same within a margin. They are claims, and share their correction.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,13 @@ pub struct ContrastSpec {
     pub baseline: String,
     /// What their ratio is of.
     pub metric: Metric,
-    /// The cells with the levels in question.
+    /// The cells in question.
     pub of: Vec<String>,
     /// Those that they are held against: as many combinations of all other levels.
     pub to: Vec<String>,
+    /// Equivalence margin of this contrast; that of the study without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equivalence_margin: Option<f64>,
 }
 
 /// What came of it.
@@ -35,6 +38,6 @@ pub struct Contrast {
     pub p_value: Option<f64>,
     /// The same after Holm, over all claims of the study.
     pub p_value_holm: Option<f64>,
-    /// What that comes to: the ratio is smaller at the first levels, or larger.
+    /// What that comes to: the ratio is smaller at the first levels, or larger, or the same within the margin.
     pub difference: Difference,
 }

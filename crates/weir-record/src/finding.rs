@@ -593,6 +593,13 @@ findings! {
         /// In its own words.
         said: String,
     }
+    /// A way of congestion control that a cell asks for cannot be used here.
+    NoCongestionControl = "no-congestion-control" {
+        /// What was asked for.
+        name: String,
+        /// What may be used.
+        available: Vec<String>,
+    }
     /// A disk cannot be used, or says nothing about a device.
     DiskUnusable = "disk-unusable" {
         /// As the one who looked at it said.

@@ -59,6 +59,8 @@ pub enum Difference {
     Less,
     /// It is larger.
     More,
+    /// Any difference is smaller than what matters: of declared contrasts.
+    Equivalent,
     /// None that could be told from noise.
     Undetected,
     /// One that something else which was measured does not bear out, above all the CPU of the whole machine.

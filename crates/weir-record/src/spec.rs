@@ -330,6 +330,9 @@ pub struct CellSpec {
     /// such choice ([`CellSpec::accept`] is right for all).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub accept: String,
+    /// How both ends of a connection slow their sending down, by the kernel's name for it; empty for the kernel's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub congestion_control: String,
     /// Threads of the generator.
     #[serde(default = "one")]
     pub load_workers: u32,

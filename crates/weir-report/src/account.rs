@@ -9,7 +9,7 @@ use weir_record::{
 use crate::{
     format,
     rung::SOFTIRQS_ARE_APART,
-    section::{Content, Section},
+    section::{Content, Section, Told, distinct},
     table::Table,
     view::View,
     words::Word,
@@ -24,10 +24,11 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(accounts.is_empty(), || {
         let differences = differences(view);
         let tables = (!differences.rows.is_empty()).then_some(differences).into_iter();
-        let are_apart = accounts.iter().any(|(arm, _)| arm.softirqs_are_apart == Some(true));
-        let texts = are_apart.then(|| view.language.choose(SOFTIRQS_ARE_APART).to_owned());
+        let apart = accounts.iter().filter(|(arm, _)| arm.softirqs_are_apart == Some(true));
+        let cells = distinct(apart.map(|(arm, _)| &arm.cell_id));
+        let text = view.language.choose(SOFTIRQS_ARE_APART).to_owned();
         Section {
-            texts: texts.into_iter().collect(),
+            told: if cells.is_empty() { Vec::new() } else { vec![Told { text, cells }] },
             tables: tables.chain([closings(view, &accounts)]).collect(),
             ..Section::new(Word::AccountTitle, Word::AccountHelp)
         }

@@ -10,7 +10,7 @@ use crate::{
     format::{self, ABSENT},
     language::{Language, told},
     metrics,
-    section::{Content, Section},
+    section::{Content, Section, Told},
     table::Table,
     view::View,
     words::Word,
@@ -27,10 +27,15 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
 pub(crate) fn section(view: &View<'_>) -> Content {
     let all = &view.result.added_costs;
     Content::unless(!all.iter().any(has_figures), || Section {
-        texts: all.iter().filter_map(|it| sentence(view, it)).collect(),
+        told: all.iter().filter_map(|it| told(view, it)).collect(),
         tables: tables(view),
         ..Section::new(Word::AddedCostTitle, Word::AddedCostHelp)
     })
+}
+
+/// A sentence with its cells.
+fn told(view: &View<'_>, found: &AddedCosts) -> Option<Told> {
+    Some(Told { text: sentence(view, found)?, cells: found.asked.cells.clone() })
 }
 
 fn has_figures(found: &AddedCosts) -> bool {

@@ -5,7 +5,7 @@ use weir_record::overview::{Aggregate, PublishedTable, Statistic, TableName};
 use crate::{
     format::{self, ABSENT},
     overview::explained,
-    section::{Content, Section},
+    section::{Content, Section, Told},
     table::Table,
     titles,
     view::View,
@@ -15,7 +15,9 @@ use crate::{
 /// The section, where the messages are requests.
 pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(view.result.aggregates.is_empty(), || Section {
-        texts: published(view).map(|it| explained(view, it)).collect(),
+        told: published(view)
+            .map(|it| Told { text: explained(view, it), cells: it.cell_id.iter().cloned().collect() })
+            .collect(),
         ..Section::of_table(Word::AggregateTitle, Word::AggregateHelp, table(view))
     })
 }

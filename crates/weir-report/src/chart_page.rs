@@ -13,7 +13,7 @@ use crate::{
     html::{document, figure, table},
     language::Language,
     maps, overview,
-    section::{Content, Drawing, Plot},
+    section::{Content, Drawing, Plot, Told},
     strace,
     table::Table,
     view::View,
@@ -111,7 +111,7 @@ impl ChartPage {
 #[derive(Default)]
 struct Shown {
     plots: Vec<Drawing>,
-    texts: Vec<String>,
+    told: Vec<Told>,
     tables: Vec<Table>,
 }
 
@@ -137,11 +137,10 @@ pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, stu
             @if page != ChartPage::Success && page != ChartPage::SystemCalls && !shown.plots.is_empty() {
                 p.help { (reading(view)) }
             }
-            @for text in &shown.texts { p { (display::keep_together(text)) } }
+            @for it in &shown.told { p { (display::keep_together(&it.text)) } }
             @for one in &shown.tables {
                 @if let Some(title) = &one.title { h2 { (title) } }
                 @for it in &one.told { p.help { (display::keep_together(&it.text)) } }
-                @for text in &one.texts { p.help { (display::keep_together(text)) } }
                 (table(view, one))
             }
         }
@@ -293,10 +292,10 @@ fn system_calls(view: &View<'_>) -> Shown {
             shown.tables.push(Table { title: Some(title.clone()), ..numbers });
             shown.plots.push(Drawing { id, title, image });
         }
-        shown.texts.extend(section.texts);
+        shown.told.extend(section.told);
     }
     if let Content::Shown(section) = strace::section(view) {
-        shown.texts.extend(section.texts);
+        shown.told.extend(section.told);
         shown.tables.extend(section.tables);
     }
     shown

@@ -9,7 +9,7 @@ use crate::{
     format::{self, ABSENT},
     language::told,
     metrics, overview,
-    section::{Caption, Content, Section},
+    section::{Caption, Content, Section, Told, distinct},
     table::Table,
     view::View,
     words::Word,
@@ -73,20 +73,25 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         ]
     };
     let title = view.language.choose(["Mostly idle connections", "대부분 유휴인 연결", "多数空闲的连接"]);
-    let limited = costs.idle.iter().any(|it| it.is_bound).then(|| limited(view));
-    let why = costs.idle.iter().filter(|it| it.ratio.is_none()).filter_map(|it| it.reasons.first());
-    let texts = limited.into_iter().chain(why.map(|reason| view.finding(reason))).collect();
-    Table::with_head(head, 3, costs.idle.iter().map(row).collect()).titled(title, texts)
+    let bound = costs.idle.iter().filter(|it| it.is_bound);
+    let limited = limited(view, distinct(bound.flat_map(|it| [&it.cell_id, &it.cell_id_base])));
+    let why = costs.idle.iter().filter(|it| it.ratio.is_none()).filter_map(|it| {
+        let cells = vec![it.cell_id.clone(), it.cell_id_base.clone()];
+        Some(Told { text: view.finding(it.reasons.first()?), cells })
+    });
+    let told = limited.into_iter().chain(why).collect();
+    Table::with_head(head, 3, costs.idle.iter().map(row).collect()).titled(title, told)
 }
 
-/// What the mark at a ratio means.
-fn limited(view: &View<'_>) -> String {
-    told!(
+/// What the mark at a ratio means, where some cells have it.
+fn limited(view: &View<'_>, cells: Vec<String>) -> Option<Told> {
+    let text = told!(
         view.language,
         "† The generator was the limit in one of the two cells: CPU for a message also depends on the rate.",
         "† 두 셀 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
         "† 两个单元之一受限于负载生成器：每条消息的 CPU 也随速率变化。",
-    )
+    );
+    (!cells.is_empty()).then_some(Told { text, cells })
 }
 
 fn memory(view: &View<'_>, costs: &ConnectionCosts) -> Table {
@@ -135,7 +140,7 @@ fn kernel(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         "自服务器启动前起内核结构与套接字缓冲区（Slab、sockstat）的增量，含连接两端，按一轮中所有服务器平均：内核按整机统计，不分进程。",
     );
     Table::with_head(head.map(str::to_owned).to_vec(), 1, costs.kernel.iter().map(row).collect())
-        .titled(title, vec![text])
+        .titled(title, vec![text.into()])
 }
 
 /// A connection for each message.
@@ -170,8 +175,16 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         "연결하고, 메시지 하나를 주고받고, 끊습니다. 이때 ‘{name}’는 연결 하나와 그 메시지의 비용입니다.",
         "建立连接、收发一条消息、关闭。此时“{name}”即一个连接连同其消息的代价。",
     );
-    let limited = costs.churn.iter().any(|it| it.is_bound || it.is_base_bound).then(|| limited(view));
-    let why = costs.churn.iter().filter(|it| it.cpu_us.is_none()).filter_map(|it| it.reasons.first());
-    let texts = [text].into_iter().chain(limited).chain(why.map(|reason| view.finding(reason))).collect();
-    Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, texts)
+    let cells = |it: &ChurnCost| -> Vec<String> {
+        [&it.cell_id].into_iter().chain(&it.cell_id_base).cloned().collect()
+    };
+    let bound = costs.churn.iter().filter(|it| it.is_bound || it.is_base_bound);
+    let limited = limited(view, distinct(&bound.flat_map(cells).collect::<Vec<_>>()));
+    let why = costs
+        .churn
+        .iter()
+        .filter(|it| it.cpu_us.is_none())
+        .filter_map(|it| Some(Told { text: view.finding(it.reasons.first()?), cells: cells(it) }));
+    let told = std::iter::once(text.into()).chain(limited).chain(why).collect();
+    Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, told)
 }

@@ -1,6 +1,9 @@
 //! Contrasts that the study declared: a sentence each, and their figures.
 
-use weir_record::{contrast::Contrast, grid::Difference};
+use weir_record::{
+    contrast::{Contrast, ContrastSpec},
+    grid::Difference,
+};
 
 use crate::{
     chart, format,
@@ -15,10 +18,11 @@ use crate::{
 const TITLE: [&str; 3] = ["Declared contrasts", "사전 선언한 대비", "预先声明的对比"];
 
 const HELP: [&str; 3] = [
-    "Whether the ratio of an arm to its baseline at some levels differs from that at others: geometric means over cells that \
-     have all other levels alike. These were declared beforehand and share the correction of all claims (Holm).",
-    "어떤 수준에서의 기준 대비 비율이 다른 수준에서와 다른지입니다. 나머지 수준이 모두 같은 셀들의 기하 평균이며, 미리 선언한 것으로서 모든 주장과 함께 보정합니다(Holm).",
-    "某些水平下方案与基线之比是否不同于其他水平：在其余水平都相同的单元上取几何平均。这些对比是预先声明的，与所有判定一起校正（Holm）。",
+    "Whether the ratio of an arm to its baseline at some levels, or in one cell, differs from that at others, or is \
+     equivalent to it within the margin: geometric means over cells that have all other levels alike. These were declared \
+     beforehand and share the correction of all claims (Holm).",
+    "어떤 수준 또는 어떤 셀에서의 기준 대비 비율이 다른 쪽과 다른지, 허용 범위 안에서 동등한지입니다. 나머지 수준이 모두 같은 셀들의 기하 평균이며, 미리 선언한 것으로서 모든 주장과 함께 보정합니다(Holm).",
+    "某些水平或某个单元下，方案与基线之比是否不同于另一侧，或在等效界限内相当：在其余水平都相同的单元上取几何平均。这些对比是预先声明的，与所有判定一起校正（Holm）。",
 ];
 
 /// The section.
@@ -34,7 +38,8 @@ pub(crate) fn section(view: &View<'_>) -> Content {
 fn sentence(view: &View<'_>, it: &Contrast) -> Told {
     let (language, asked) = (view.language, &it.asked);
     let (arm, metric) = (view.compared(&asked.arm, &asked.baseline), metrics::name(view, asked.metric));
-    let (of, to) = (side(view, &asked.of, &asked.to), side(view, &asked.to, &asked.of));
+    let (of, to) = sides(view, asked);
+    let margin = format::percent(asked.equivalence_margin.unwrap_or(view.result.spec.equivalence_margin));
     let found = format::ratio_and_interval(it.ratio, it.interval);
     let p_value = format::probability(it.p_value_holm);
     let text = match it.difference {
@@ -50,6 +55,18 @@ fn sentence(view: &View<'_>, it: &Contrast) -> Told {
             "{arm}, {metric}: {of}의 비율이 {to}보다 큽니다. {found}(p {p_value}).",
             "{arm}，{metric}：{of} 的比值大于 {to}，{found}（p {p_value}）。",
         ),
+        Difference::Equivalent => told!(
+            language,
+            "{arm}, {metric}: the ratios at {of} and at {to} are equivalent within ±{margin}, {found}.",
+            "{arm}, {metric}: {of}의 비율과 {to}의 비율은 ±{margin} 안에서 동등합니다. {found}.",
+            "{arm}，{metric}：{of} 与 {to} 的比值在 ±{margin} 内相当，{found}。",
+        ),
+        Difference::Undetected => told!(
+            language,
+            "{arm}, {metric}: the ratios at {of} and at {to} are neither shown to be equivalent within ±{margin} nor to differ, {found}.",
+            "{arm}, {metric}: {of}의 비율과 {to}의 비율은 ±{margin} 안에서 동등하다고도, 다르다고도 판정할 수 없습니다. {found}.",
+            "{arm}，{metric}：{of} 与 {to} 的比值既不能判定在 ±{margin} 内相当，也不能判定有差异，{found}。",
+        ),
         other => {
             let word = view.word(chart::difference_word(other));
             told!(
@@ -61,6 +78,15 @@ fn sentence(view: &View<'_>, it: &Contrast) -> Told {
         }
     };
     Told { text, cells: asked.of.iter().chain(&asked.to).cloned().collect() }
+}
+
+/// Both sides. One cell against another is named whole, since nothing else says which levels they share.
+fn sides(view: &View<'_>, asked: &ContrastSpec) -> (String, String) {
+    let of = match (&asked.of[..], &asked.to[..]) {
+        ([cell], [_]) => view.cell_label(cell),
+        _ => side(view, &asked.of, &asked.to),
+    };
+    (of, side(view, &asked.to, &asked.of))
 }
 
 /// A side by what its cells have and the other's have not.
@@ -83,11 +109,12 @@ fn side(view: &View<'_>, own: &[String], other: &[String]) -> String {
 fn table(view: &View<'_>, all: &[Contrast]) -> Table {
     let rows = all.iter().map(|it| {
         let asked = &it.asked;
+        let (of, to) = sides(view, asked);
         vec![
             view.compared(&asked.arm, &asked.baseline),
             metrics::name(view, asked.metric),
-            side(view, &asked.of, &asked.to),
-            side(view, &asked.to, &asked.of),
+            of,
+            to,
             view.word(chart::difference_word(it.difference)).to_owned(),
             format::ratio_and_interval(it.ratio, it.interval),
             format::probability(it.p_value),

@@ -7,7 +7,7 @@ use weir_record::{
     verdict::Comparison,
 };
 
-use crate::{format, language::told, metrics, table::Table, view::View, words::Word};
+use crate::{format, language::told, metrics, section::Told, table::Table, view::View, words::Word};
 
 /// The primary comparison in one sentence; `None` where the study asks something else.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
@@ -23,7 +23,7 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
 }
 
 /// What the other cells say, and which settings are neither ahead nor behind, a line for each cell.
-pub(crate) fn elsewhere(view: &View<'_>) -> Vec<String> {
+pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Told> {
     let Some(primary) = view.frontier_answer() else { return Vec::new() };
     let one = |answer: &FrontierAnswer| {
         let FrontierAnswer { settings, behind, ahead, .. } = answer;
@@ -31,12 +31,13 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<String> {
         if answer.cell_id == primary.cell_id && others.is_empty() {
             return None;
         }
-        Some(told!(
+        let text = told!(
             view.language,
             "{place}: ahead of {behind} of {settings}, behind {ahead}{others}.",
             "{place}: {settings}개 중 {behind}개보다 앞서고 {ahead}개에 뒤짐{others}.",
             "{place}：领先 {settings} 个中的 {behind} 个，落后于 {ahead} 个{others}。",
-        ))
+        );
+        Some(Told { text, cells: vec![answer.cell_id.clone()] })
     };
     let answers = &view.result.frontier_answers;
     answers.iter().filter_map(one).collect()

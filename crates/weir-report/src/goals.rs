@@ -6,7 +6,7 @@ use crate::{
     format,
     language::told,
     metrics,
-    section::{Content, Section},
+    section::{Content, Section, distinct},
     table::Table,
     view::View,
     words::Word,
@@ -35,7 +35,11 @@ fn table(view: &View<'_>) -> Table {
         ]
     });
     let text = [Word::GoalSubject, Word::Metric, Word::Outcome, Word::GoalReason];
+    let sides = |answer: &Answer| {
+        distinct([&answer.asked.of].into_iter().chain(&answer.asked.to).map(|side| &side.cell_id))
+    };
     Table::new(view, &text, &[Word::Goal, Word::GoalFigure, Word::GoalUnits], rows.collect())
+        .of_cells(view.result.answers.iter().map(sides).collect())
 }
 
 /// One line each, for a terminal.

@@ -1,5 +1,7 @@
 //! What a study comes to for someone who must choose.
 
+use std::collections::BTreeSet;
+
 use maud::html;
 use weir_record::{
     grid::{Difference, Grid},
@@ -12,7 +14,7 @@ use crate::{
     chart, display, findings, format, html,
     language::{Language, told},
     maps, metrics,
-    section::{Caption, Content, Section, Told},
+    section::{Caption, Content, Section, Told, of_no_cell},
     table::Table,
     view::View,
     words::Word,
@@ -25,8 +27,10 @@ const METRIC: Metric = Metric::ServerCpuPerMessage;
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
-            told: sentences(view),
-            texts: vec![touched(view, guidance), scope(view)],
+            told: sentences(view)
+                .into_iter()
+                .chain(of_no_cell([touched(view, guidance), scope(view)]))
+                .collect(),
             tables: vec![regions(view, guidance)],
             ..Section::new(Word::GuidanceTitle, Word::GuidanceHelp)
         }))
@@ -43,8 +47,10 @@ fn sentences(view: &View<'_>) -> Vec<Told> {
     let Some(guidance) = &view.result.guidance else { return Vec::new() };
     let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Told::from);
     let advice = guidance.advice.iter().map(|it| Told { text: standing(view, it), cells: known(it) });
+    // Each pair once: it may have a map in closed loop and one at equal rates.
+    let pairs: BTreeSet<_> = guidance.advice.iter().map(|it| (&it.arm, &it.baseline)).collect();
     let at_rates =
-        guidance.advice.iter().flat_map(|it| chart::cpu_at_equal_rates(view, &it.arm, &it.baseline));
+        pairs.into_iter().flat_map(|(arm, baseline)| chart::cpu_at_equal_rates(view, arm, baseline));
     access.chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
 }
 
@@ -156,7 +162,15 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         " 셀 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
         "另有 {not_borne_out} 个单元（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
     );
-    let parts = [(*not_borne_out, doubted), (*generator_limited, limited)];
+    let same = told!(
+        language,
+        " No difference was detected in {undetected}.",
+        " {undetected}개에서는 차이가 검출되지 않았습니다.",
+        "{undetected} 个未检出差异。",
+    );
+    let is_told = it.standing == Standing::Undetected;
+    let same = (if is_told { 0 } else { *undetected }, same);
+    let parts = [same, (*not_borne_out, doubted), (*generator_limited, limited)];
     parts.into_iter().filter(|(cells, _)| *cells > 0).fold(told, |told, (_, part)| told + &part)
 }
 
@@ -190,18 +204,18 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
     let guidance = view.result.guidance.as_ref()?;
     let language = view.language;
     let drawn = Section {
-        texts: vec![language.choose(DRAWN).to_owned()],
+        told: of_no_cell([language.choose(DRAWN).to_owned()]),
         plots: chart::regions(view, METRIC),
         ..Section::new(Word::MapTitle, Caption::Own(["", "", ""]))
     };
     let figures = Section {
-        texts: vec![touched(view, guidance), scope(view)],
+        told: of_no_cell([touched(view, guidance), scope(view)]),
         tables: vec![regions(view, guidance)],
         ..Section::new(Caption::Own(["The regions", "영역", "各区域"]), Word::GuidanceHelp)
     };
     let seed = format!("{}{}{}", view.word(Word::Seed), language.colon(), view.result.spec.seed);
     let again = Section {
-        texts: vec![view.result.reproduce.clone(), seed],
+        told: of_no_cell([view.result.reproduce.clone(), seed]),
         ..Section::new(Word::ReproduceTitle, Caption::Own(["", "", ""]))
     };
     let title = format!("{}{}{}", view.word(Word::GuidanceTitle), language.colon(), view.result.spec.name);

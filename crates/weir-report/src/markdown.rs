@@ -75,8 +75,7 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
     let mut out = format!("# {}\n\n", section.title.told(view));
     paragraph(&mut out, &escape(titles::told(&view.result.spec.title, view.language)));
-    let told = section.told.iter().map(|it| &it.text).chain(&section.texts);
-    told.for_each(|text| out.push_str(&format!("- {}\n", escape(text))));
+    section.told.iter().for_each(|it| out.push_str(&format!("- {}\n", escape(&it.text))));
     out.push('\n');
     section.tables.iter().for_each(|one| table(view, &mut out, one));
     paragraph(&mut out, section.help.told(view));
@@ -105,8 +104,7 @@ fn reproduce(view: &View<'_>, out: &mut String) {
 /// A section of the list; charts are their tables.
 fn section(view: &View<'_>, out: &mut String, section: &Section) {
     titled(out, section.title.told(view));
-    let told = section.told.iter().map(|it| &it.text).chain(&section.texts);
-    told.for_each(|text| paragraph(out, &escape(text)));
+    section.told.iter().for_each(|it| paragraph(out, &escape(&it.text)));
     paragraph(out, section.help.told(view));
     for plot in &section.plots {
         paragraph(out, &format!("**{}**", escape(&plot.title)));
@@ -149,8 +147,7 @@ fn table(view: &View<'_>, out: &mut String, table: &Table) {
     if let Some(title) = &table.title {
         paragraph(out, &format!("**{}**", escape(title)));
     }
-    let told = table.told.iter().map(|it| &it.text).chain(&table.texts);
-    told.for_each(|text| paragraph(out, &escape(text)));
+    table.told.iter().for_each(|it| paragraph(out, &escape(&it.text)));
     if table.rows.is_empty() {
         return;
     }

@@ -4,10 +4,18 @@
 use weir_record::{
     finding::Finding,
     metric::Metric,
+    spec::LoadMode,
     verdict::{Comparison, StateEffect},
 };
 
-use crate::{findings, format, language::told, metrics, section::CellNotes, view::View, words::Word};
+use crate::{
+    findings, format,
+    language::told,
+    metrics,
+    section::{CellNotes, distinct},
+    view::View,
+    words::Word,
+};
 
 /// A note and every metric of one arm in one cell that carries it.
 struct Note<'a> {
@@ -46,7 +54,11 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
         }
         let line = |same: &Vec<&Note<'_>>| (subject(view, same), same[0].text.clone(), same[0].is_foreign);
         let notes: Vec<_> = told.iter().map(line).collect();
-        (!notes.is_empty()).then(|| CellNotes { cell: view.cell_label(cell), notes })
+        (!notes.is_empty()).then(|| CellNotes {
+            cell_id: (*cell).to_owned(),
+            cell: view.cell_label(cell),
+            notes,
+        })
     };
     view.cells.iter().filter_map(of_cell).collect()
 }
@@ -147,5 +159,31 @@ fn ratios_all_pairs(view: &View<'_>, note: &Note<'_>) -> String {
             let colon = view.language.colon();
             format!("{}{with_all}{colon}{}", view.language.semicolon(), ratios.collect::<Vec<_>>().join(", "))
         }
+    }
+}
+
+/// The cells that a check's finding speaks of: those that it names, and else those in which it was so.
+pub(crate) fn cells_of(view: &View<'_>, finding: &Finding) -> Vec<String> {
+    let result = view.result;
+    match finding {
+        Finding::SliceOrder { effects, .. } => distinct(effects.iter().map(|it| &it.cell_id)),
+        Finding::Segments { arms, .. } => distinct(arms.iter().map(|it| &it.cell_id)),
+        Finding::SliceMessages { arms, .. } => distinct(arms.iter().map(|it| &it.cell_id)),
+        Finding::Warming { arms, .. } => distinct(arms.iter().map(|it| &it.cell_id)),
+        Finding::CallsAgree { apart, .. } => distinct(apart.iter().map(|it| &it.cell_id)),
+        Finding::RoundComponents { .. } | Finding::AgainstItself { .. } => {
+            view.primary().map(|it| it.cell_id.clone()).into_iter().collect()
+        }
+        Finding::GeneratorLimit { bound: 1.., .. } => {
+            let is_closed = |id: &str| view.cell(id).is_some_and(|cell| cell.load == LoadMode::Closed);
+            let bound = result.arms.iter().filter(|arm| arm.generator_bound && is_closed(&arm.cell_id));
+            distinct(bound.map(|arm| &arm.cell_id))
+        }
+        Finding::RateKept { missed: 1.., .. } => {
+            let is_missed = |it: &Finding| matches!(it, Finding::RateNotKept { .. });
+            let missed = result.comparisons.iter().filter(|it| it.reasons.iter().any(is_missed));
+            distinct(missed.map(|it| &it.cell_id))
+        }
+        _ => Vec::new(),
     }
 }

@@ -42,7 +42,8 @@ pub(crate) fn claims(view: &View<'_>) -> Table {
     });
     let text = [Word::PublishedClaim, Word::PublishedWhy, Word::Arm];
     let numbers = [Word::PublishedRatio, Word::MeasuredThroughput, Word::MeasuredCpu];
-    Table::new(view, &text, &numbers, rows.collect())
+    let cells = view.result.spec.published.iter().map(|claim| vec![claim.cell_id.clone()]).collect();
+    Table::new(view, &text, &numbers, rows.collect()).of_cells(cells)
 }
 
 /// Whether the claim has a counterpart of its own here.

@@ -18,7 +18,7 @@ use crate::{
     language::{Language, told},
     markdown::of_sections as document,
     metrics,
-    section::{Caption, Section},
+    section::{Caption, Section, of_no_cell},
     table::Table,
     terminal::of_sections as text,
     view::View,
@@ -187,11 +187,14 @@ fn sections(view: &View<'_>, pair: &RunPair) -> Vec<Section> {
     }
     let only = only(view, pair);
     if !only.is_empty() {
-        all.push(Section { texts: only, ..Section::new(Caption::Own(ONLY), Caption::Own([""; 3])) });
+        all.push(Section {
+            told: of_no_cell(only),
+            ..Section::new(Caption::Own(ONLY), Caption::Own([""; 3]))
+        });
     }
     if !pair.figures.is_empty() {
-        let (texts, tables) = (vec![absolute(view, pair)], vec![figures(view, &pair.figures)]);
-        all.push(Section { texts, tables, ..Section::new(Caption::Own(FIGURES), Caption::Own([""; 3])) });
+        let (told, tables) = (vec![absolute(view, pair).into()], vec![figures(view, &pair.figures)]);
+        all.push(Section { told, tables, ..Section::new(Caption::Own(FIGURES), Caption::Own([""; 3])) });
     }
     all
 }

@@ -44,16 +44,30 @@ impl From<String> for Told {
     }
 }
 
+/// Sentences that speak of no cell.
+pub(crate) fn of_no_cell(texts: impl IntoIterator<Item = String>) -> Vec<Told> {
+    texts.into_iter().map(Told::from).collect()
+}
+
+/// Cells that are named, each once.
+pub(crate) fn distinct<'c>(cells: impl IntoIterator<Item = &'c String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for cell in cells {
+        if !all.contains(cell) {
+            all.push(cell.clone());
+        }
+    }
+    all
+}
+
 /// A part of a report.
 pub(crate) struct Section {
     /// Its title.
     pub title: Caption,
     /// What it shows and how to read it.
     pub help: Caption,
-    /// What is said first, of cells that the reader may want to see.
+    /// What is said before anything is drawn.
     pub told: Vec<Told>,
-    /// What else is said before anything is drawn.
-    pub texts: Vec<String>,
     /// Arms with their markers stand above.
     pub has_legend: bool,
     /// Charts, each with its numbers.
@@ -73,7 +87,6 @@ impl Section {
             title: title.into(),
             help: help.into(),
             told: Vec::new(),
-            texts: Vec::new(),
             has_legend: false,
             plots: Vec::new(),
             tables: Vec::new(),
@@ -143,7 +156,9 @@ pub(crate) struct Subject {
 
 /// Notes of one cell.
 pub(crate) struct CellNotes {
-    /// The cell.
+    /// The cell's identifier; a page leads to it.
+    pub cell_id: String,
+    /// The cell in words.
     pub cell: String,
     /// Subject, text, and whether it is English in a page that is not.
     pub notes: Vec<(String, String, bool)>,

@@ -4,7 +4,7 @@
 use crate::{
     account, added_cost, aggregate, cause, chart, connection_costs, contrasts, evidence, goals, guidance,
     io_models, kernels, overview, published,
-    section::{Content, Section},
+    section::{Content, Section, of_no_cell},
     strace, threads,
     view::View,
     words::Word,
@@ -76,7 +76,7 @@ fn waiting(view: &View<'_>) -> Content {
 
 fn listening(view: &View<'_>) -> Content {
     Content::unless(view.result.listening.is_empty(), || Section {
-        texts: published::ladder(view).into_iter().collect(),
+        told: of_no_cell(published::ladder(view)),
         ..Section::of_table(Word::ListeningTitle, Word::ListeningHelp, published::listening(view))
     })
 }

@@ -2,7 +2,7 @@
 //! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
 
 use weir_record::{
-    finding::{Finding, MessageKind},
+    finding::{Finding, MessageKind, Witness},
     observation::Rung,
     spec::{CellSpec, Subject},
     study::{OversubscribedCell, StudyResult},
@@ -37,7 +37,27 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     told!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
 }
 
-/// Why it came out so, where that was put to the test, and what else differs, where the judge noted it.
+/// What the ratio is at one rate for both, where the claim was held against that: an arm that is faster than the
+/// generator is spared waking it, so each at its own pace differs by more.
+fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
+    let (rate, seen) = primary.notes.iter().find_map(|note| match note {
+        Finding::Witness { witness: Witness::EqualRate { per_second }, seen, .. } => {
+            Some((*per_second, seen))
+        }
+        _ => None,
+    })?;
+    let rate = format::rate(rate);
+    let (number, range) = format::ratio_in_prose(seen.ratio, Some(seen.interval));
+    Some(told!(
+        view.language,
+        "At one rate for both, {rate}: {number}×{range}.",
+        "같은 부하율({rate})에서는 {number}배{range}입니다.",
+        "在相同速率（{rate}）下为 {number} 倍{range}。",
+    ))
+}
+
+/// What it is at one rate, why it came out so, where that was put to the test, and what else differs, where the judge
+/// noted it.
 pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     if let Some(told) = frontier::by_interrupt(view) {
         return Some(told);
@@ -49,7 +69,9 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
         told!(view.language, "{text}.", "{text}.", "{text}。")
     });
     let also = also.map(|text| capitalised(view, &text));
-    let told: Vec<String> = cause::because(view, primary).into_iter().chain(also).collect();
+    let at_one_rate = at_one_rate(view, primary);
+    let told: Vec<String> =
+        at_one_rate.into_iter().chain(cause::because(view, primary)).chain(also).collect();
     (!told.is_empty()).then(|| told.join(if view.language == Language::Chinese { "" } else { " " }))
 }
 

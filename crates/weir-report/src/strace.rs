@@ -11,7 +11,7 @@ use crate::{
     format::{self, ABSENT},
     language::told,
     overview,
-    section::{Content, Section},
+    section::{Content, Section, Told},
     table::Table,
     view::View,
     words::Word,
@@ -33,11 +33,12 @@ pub(crate) fn section(view: &View<'_>) -> Content {
         cell.alternation.and_then(|alternation| alternation.evidence).is_some_and(|evidence| evidence.strace)
     });
     Content::unless(!is_asked, || Section {
-        texts: match found.as_slice() {
-            [] => vec![not_held(view)],
+        told: match found.as_slice() {
+            [] => vec![not_held(view).into()],
             found => {
-                let ratios = found.iter().filter_map(|it| sentence(view, it));
-                ratios.chain(found.iter().filter_map(|it| not_seen(view, it))).collect()
+                let of_cell = |it: &UnderStrace, text| Told { text, cells: vec![it.cell_id.clone()] };
+                let ratios = found.iter().filter_map(|it| Some(of_cell(it, sentence(view, it)?)));
+                ratios.chain(found.iter().filter_map(|it| Some(of_cell(it, not_seen(view, it)?)))).collect()
             }
         },
         tables: if found.is_empty() { Vec::new() } else { vec![sums(view), calls(view)] }
@@ -61,8 +62,8 @@ fn published(view: &View<'_>, theirs: &PublishedTable) -> Table {
     };
     let numbers = [Word::StraceCount, Word::StraceTotal, Word::StraceMean];
     let table = Table::new(view, &[Word::Arm], &numbers, theirs.arms.iter().map(row).collect());
-    let texts = vec![overview::explained(view, theirs)];
-    table.titled(overview::name(view, TableName::SystemCalls), texts)
+    let told = vec![overview::explained(view, theirs).into()];
+    table.titled(overview::name(view, TableName::SystemCalls), told)
 }
 
 fn not_held(view: &View<'_>) -> String {

@@ -13,10 +13,8 @@ pub(crate) const ROWS_MAX: usize = 400;
 pub(crate) struct Table {
     /// Its name, where a section has several.
     pub title: Option<String>,
-    /// What is said first, of cells that the reader may want to see.
+    /// What is said before it.
     pub told: Vec<Told>,
-    /// What else is said before it.
-    pub texts: Vec<String>,
     /// Charts of what is in it; a page shows them before the table.
     pub charts: Vec<Drawing>,
     /// Column titles.
@@ -25,6 +23,8 @@ pub(crate) struct Table {
     pub text_columns: usize,
     /// Rows, each as wide as the head.
     pub rows: Vec<Vec<String>>,
+    /// Cells that each row speaks of, where its texts are sentences; a page leads to them.
+    pub cells: Vec<Vec<String>>,
     /// Rows that were left out.
     pub left_out: usize,
 }
@@ -36,8 +36,13 @@ impl Table {
     }
 
     /// The same with a name and what is said before it.
-    pub(crate) fn titled(self, title: &str, texts: Vec<String>) -> Self {
-        Table { title: Some(title.to_owned()), texts, ..self }
+    pub(crate) fn titled(self, title: &str, told: Vec<Told>) -> Self {
+        Table { title: Some(title.to_owned()), told, ..self }
+    }
+
+    /// The same with the cells that each row speaks of.
+    pub(crate) fn of_cells(self, cells: Vec<Vec<String>>) -> Self {
+        Table { cells, ..self }
     }
 
     pub(crate) fn with_head(head: Vec<String>, text_columns: usize, mut rows: Vec<Vec<String>>) -> Self {
@@ -46,11 +51,11 @@ impl Table {
         Table {
             title: None,
             told: Vec::new(),
-            texts: Vec::new(),
             charts: Vec::new(),
             head,
             text_columns,
             rows,
+            cells: Vec::new(),
             left_out,
         }
     }

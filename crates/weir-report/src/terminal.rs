@@ -85,7 +85,7 @@ fn title(view: &View<'_>, out: &mut Output) {
         out.wrapped(&line, "");
     }
     for line in frontier::elsewhere(view) {
-        out.wrapped(&format!("- {line}"), "  ");
+        out.wrapped(&format!("- {}", line.text), "  ");
     }
     let sensitivity = sentence::sensitivity(view);
     if !sensitivity.is_empty() {
@@ -402,7 +402,8 @@ fn further(view: &View<'_>, out: &mut Output) {
         let Content::Shown(section) = content else { continue };
         out.blank();
         out.styled(Style::Bold, section.title.told(view));
-        section.texts.iter().filter(|text| **text != headline).for_each(|text| out.wrapped(text, ""));
+        let further = section.told.iter().filter(|it| it.text != headline);
+        further.for_each(|it| out.wrapped(&it.text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
     }
 }
@@ -420,7 +421,7 @@ pub(crate) fn of_sections(
     for section in sections {
         out.blank();
         out.styled(Style::Bold, section.title.told(view));
-        section.texts.iter().for_each(|text| out.wrapped(text, ""));
+        section.told.iter().for_each(|it| out.wrapped(&it.text, ""));
         section.tables.iter().for_each(|table| lines(view, &mut out, table));
     }
     out.finish()

@@ -400,6 +400,15 @@ impl<'a> View<'a> {
             parts.push(told!(self.language, "{workers} workers", "워커 {workers}개", "{workers} 个工作线程"));
         }
         parts.extend(self.spread_by_kernel(cell));
+        let slowed_by = &cell.congestion_control;
+        if !slowed_by.is_empty() {
+            parts.push(told!(
+                self.language,
+                "congestion control {slowed_by}",
+                "혼잡 제어 {slowed_by}",
+                "拥塞控制 {slowed_by}"
+            ));
+        }
         parts.extend(self.server_cpus(cell));
         parts.extend(self.generator_conditions(cell));
         parts.extend(self.offered_load(cell.load));

@@ -652,11 +652,11 @@ fn worse(family: Family) -> Word {
 /// A sign that goes with the word, so that shape and not only colour tells verdicts apart.
 pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Better => "▲",
-        Verdict::Worse => "▼",
+        Verdict::Better => "✓",
+        Verdict::Worse => "✗",
         Verdict::Equivalent => "=",
         Verdict::Inconclusive => "?",
-        Verdict::NotComparable => "×",
+        Verdict::NotComparable => "–",
         Verdict::NoClaim => "·",
     }
 }

@@ -102,20 +102,20 @@ impl<T: Handed> Overflow<T> {
             }
             Role::CancelAll(_) | Role::Request | Role::Response => {}
         }
-        let (mut stuck, most) = (self.of(role.lane()).borrow_mut(), self.bounds.of(role.lane()));
-        assert!(stuck.len() < most, "more than {most} messages ({:?}) wait for a worker", role.lane());
-        stuck.push_back(handed);
+        let (mut queue, most) = (self.of(role.lane()).borrow_mut(), self.bounds.of(role.lane()));
+        assert!(queue.len() < most, "more than {most} messages ({:?}) wait for a worker", role.lane());
+        queue.push_back(handed);
     }
 
     /// Hands over, responses first, until one of each lane is not taken.
     pub(crate) fn hand_over(&self, mut takes: impl FnMut(T) -> bool) {
         for lane in Priority::BOTH {
-            let mut stuck = self.of(lane).borrow_mut();
-            while let Some(handed) = stuck.front().copied() {
+            let mut queue = self.of(lane).borrow_mut();
+            while let Some(handed) = queue.front().copied() {
                 if !takes(handed) {
                     break;
                 }
-                stuck.pop_front();
+                queue.pop_front();
                 match handed.role() {
                     Role::Message(_) => self.messages.set(self.messages.get() - 1),
                     Role::CancelAll(account) => _ = self.cancelling.borrow_mut().remove(&account),
@@ -150,9 +150,9 @@ mod tests {
     }
 
     /// Takes so many, and says what they were.
-    fn take(stuck: &Overflow<Role>, count: usize) -> Vec<Role> {
+    fn take(waiting: &Overflow<Role>, count: usize) -> Vec<Role> {
         let mut taken = Vec::new();
-        stuck.hand_over(|role| {
+        waiting.hand_over(|role| {
             let is_taken = taken.len() < count;
             taken.extend(is_taken.then_some(role));
             is_taken
@@ -162,53 +162,53 @@ mod tests {
 
     #[test]
     fn what_is_stuck_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
-        let stuck = overflow(3, 0);
+        let waiting = overflow(3, 0);
         for account in [1, 2, 1] {
-            assert!(stuck.takes_message());
-            stuck.add(Role::Message(account));
-            (0..1000).for_each(|_| stuck.add(Role::CancelAll(account)));
+            assert!(waiting.takes_message());
+            waiting.add(Role::Message(account));
+            (0..1000).for_each(|_| waiting.add(Role::CancelAll(account)));
         }
-        assert!(!stuck.takes_message(), "as many messages as accounts");
+        assert!(!waiting.takes_message(), "as many messages as accounts");
         let both = |account: u32| [Role::Message(account), Role::CancelAll(account)];
         let expected = [both(1), both(2), both(1)].concat();
-        assert_eq!(take(&stuck, 4), expected[..4]);
-        assert!(stuck.takes_message(), "two of three have left");
-        stuck.add(Role::CancelAll(2));
+        assert_eq!(take(&waiting, 4), expected[..4]);
+        assert!(waiting.takes_message(), "two of three have left");
+        waiting.add(Role::CancelAll(2));
         assert_eq!(
-            take(&stuck, 9),
+            take(&waiting, 9),
             [&expected[4..], &[Role::CancelAll(2)]].concat(),
             "the one before has left"
         );
-        assert!(stuck.is_empty());
+        assert!(waiting.is_empty());
     }
 
     #[test]
     fn responses_leave_first_and_one_lane_does_not_hold_the_other_up() {
-        let stuck = overflow(1, 2);
+        let waiting = overflow(1, 2);
         for role in [Role::Message(1), Role::Response, Role::Request, Role::Response] {
-            stuck.add(role);
+            waiting.add(role);
         }
         let mut offered = Vec::new();
-        stuck.hand_over(|role| {
+        waiting.hand_over(|role| {
             offered.push(role);
             role.lane() == Priority::Request
         });
         assert_eq!(offered, [Role::Response, Role::Message(1), Role::Request]);
-        assert_eq!((stuck.count(Priority::Request), stuck.count(Priority::Response)), (0, 2));
-        stuck.clear();
-        assert!(stuck.is_empty() && stuck.takes_message());
+        assert_eq!((waiting.count(Priority::Request), waiting.count(Priority::Response)), (0, 2));
+        waiting.clear();
+        assert!(waiting.is_empty() && waiting.takes_message());
     }
 
     #[test]
     fn the_most_that_is_stated_finds_room_and_one_more_does_not() {
-        let stuck = overflow(1, 2);
-        (0..2).for_each(|_| stuck.add(Role::Response));
-        stuck.add(Role::CancelAll(1));
-        stuck.add(Role::Message(1));
-        stuck.add(Role::CancelAll(1));
-        (0..OTHERS_MAX).for_each(|_| stuck.add(Role::Request));
+        let waiting = overflow(1, 2);
+        (0..2).for_each(|_| waiting.add(Role::Response));
+        waiting.add(Role::CancelAll(1));
+        waiting.add(Role::Message(1));
+        waiting.add(Role::CancelAll(1));
+        (0..OTHERS_MAX).for_each(|_| waiting.add(Role::Request));
         for one_more in [Role::Response, Role::Request] {
-            let add = std::panic::AssertUnwindSafe(|| stuck.add(one_more));
+            let add = std::panic::AssertUnwindSafe(|| waiting.add(one_more));
             assert!(std::panic::catch_unwind(add).is_err(), "{one_more:?}");
         }
     }

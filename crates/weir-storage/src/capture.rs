@@ -103,7 +103,7 @@ pub enum CaptureError {
         /// What was asked for.
         path: PathBuf,
         /// Why.
-        reason: String,
+        reason: NoDisk,
     },
     /// Something else went wrong.
     #[error("cannot {doing}: {source}")]
@@ -115,6 +115,22 @@ pub enum CaptureError {
     },
 }
 
+/// Why there is no disk whose requests could be traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoDisk {
+    /// A file system without a disk, or over several.
+    #[error("its file system has no disk of its own, or more than one")]
+    OfItsOwn,
+    /// A partition of which nothing tells the disk.
+    #[error("the disk of partition {major}:{minor} is not known")]
+    OfPartition {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+}
+
 /// The whole disk that a file or a device lies on.
 pub fn device_of(path: &Path) -> Result<DeviceNumber, CaptureError> {
     let failed =
@@ -123,8 +139,7 @@ pub fn device_of(path: &Path) -> Result<DeviceNumber, CaptureError> {
     let number = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     if major == 0 {
-        let reason = "its file system has no disk of its own, or more than one".to_owned();
-        return Err(CaptureError::NoDevice { path: path.to_owned(), reason });
+        return Err(CaptureError::NoDevice { path: path.to_owned(), reason: NoDisk::OfItsOwn });
     }
     let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     if !node.join("partition").exists() {
@@ -135,7 +150,7 @@ pub fn device_of(path: &Path) -> Result<DeviceNumber, CaptureError> {
         fs::canonicalize(&node).ok().and_then(|node| fs::read_to_string(node.parent()?.join("dev")).ok());
     disk.as_deref().and_then(device_number).ok_or_else(|| CaptureError::NoDevice {
         path: path.to_owned(),
-        reason: format!("the disk of partition {major}:{minor} is not known"),
+        reason: NoDisk::OfPartition { major, minor },
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Everything here is told the time and hands out what it has to say; who owns sockets, journals and sessions does
 //! the rest. What a **gateway** puts together: [`UserRefNums`] (one for each account), [`RiskState`] and
-//! [`KillSwitch`] (one for each worker), [`Route`], and a [`Translation`] (one for each upstream session). What an
+//! [`KillSwitch`] (one for each worker), [`Route`], and an [`OrderIdMap`] (one for each upstream session). What an
 //! **exchange** puts together: [`UserRefNums`] and a [`Venue`], either [`EchoVenue`] or [`MatchingVenue`].
 //!
 //! Every structure has a stated maximum, is allocated when it is made (or when an account or a symbol is first
@@ -15,12 +15,12 @@ mod key_table;
 mod kill;
 mod matching;
 mod numbers;
+mod order_id_map;
 mod rate;
 mod reply;
 pub mod risk;
 mod route;
 mod slab;
-mod translation;
 mod venue;
 
 pub use account::AccountId;
@@ -28,8 +28,8 @@ pub use echo::{EchoConfig, EchoVenue};
 pub use kill::{KillScope, KillSwitch};
 pub use matching::{MatchingConfig, MatchingVenue, Quote};
 pub use numbers::{NumberVerdict, UserRefNums};
+pub use order_id_map::{Full, OrderIdMap, Origin, WhenFull, new_number};
 pub use rate::{Bucket, Rate};
 pub use risk::{DuplicateLimit, References, Restored, RiskConfig, RiskLimits, RiskState};
 pub use route::Route;
-pub use translation::{Full, Origin, Translation, WhenFull, new_number};
 pub use venue::{Emit, Handled, Venue};

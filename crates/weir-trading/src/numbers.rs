@@ -62,7 +62,7 @@ impl UserRefNums {
 
     /// The message that brought `number` was ignored in a way that does not use its number up. Only the number
     /// judged last can be given back.
-    pub fn give_back(&mut self, number: u32) {
+    pub fn release_number(&mut self, number: u32) {
         if self.last == number {
             self.last = self.before;
         }
@@ -107,10 +107,10 @@ mod tests {
     fn a_number_given_back_is_new_again_and_older_ones_are_not() {
         let mut numbers = UserRefNums::new(3);
         assert_eq!(numbers.judge(7), NumberVerdict::New);
-        numbers.give_back(7);
+        numbers.release_number(7);
         assert_eq!(numbers.last(), 3);
         assert_eq!(numbers.judge(5), NumberVerdict::New);
-        numbers.give_back(3);
+        numbers.release_number(3);
         assert_eq!(numbers.last(), 5, "only the last one");
     }
 }

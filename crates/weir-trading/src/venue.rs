@@ -23,7 +23,7 @@ pub enum Handled {
     Consumed,
     /// It changed nothing that its new number names: a replacement of an order that is not there or that ended in
     /// the cancellation of the original. The number may be used again:
-    /// [`UserRefNums::give_back`](crate::UserRefNums::give_back).
+    /// [`UserRefNums::release_number`](crate::UserRefNums::release_number).
     NotConsumed,
 }
 

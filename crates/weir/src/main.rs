@@ -3,6 +3,7 @@
 
 mod args;
 mod command;
+mod command_line;
 mod exit;
 mod orphans;
 mod output;
@@ -14,10 +15,13 @@ use clap::{CommandFactory, FromArgMatches};
 
 fn main() -> std::process::ExitCode {
     let mut command = Arguments::command();
-    let matches = command.get_matches_mut();
+    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(matches) => matches,
+        Err(error) => command_line::exit(&error),
+    };
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
-        Err(error) => error.format(&mut command).exit(),
+        Err(error) => command_line::exit(&error.format(&mut command)),
     };
     let outcome = match &arguments.command {
         Command::Study(study) => command::study::run(study),

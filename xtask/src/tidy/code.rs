@@ -1,5 +1,5 @@
-//! Rules about what a Rust file may contain: its header, `unsafe`, leftovers of unfinished work, sleeping
-//! tests, and input or clocks in crates that promise to have none.
+//! Rules about what a Rust file may contain: its header and the constants that this speaks of, `unsafe`, leftovers of
+//! unfinished work, sleeping tests, and input or clocks in crates that promise to have none.
 
 use super::{
     Finding, file_name,
@@ -79,6 +79,10 @@ const IMPURE: &[&str] = &[
     "thread::",
 ];
 
+/// How constants begin that are not ours: the kernel's and the environment's, which a file may speak of without them.
+const FOREIGN_CONSTANTS: &[&str] =
+    &["CONFIG_", "IORING_", "IOSQE_", "MSG_", "O_", "PR_", "RWF_", "SO_", "TCP_", "WEIR_"];
+
 /// Every file below a `src` folder opens by saying what it is.
 pub fn check_header(path: &str, text: &str) -> Vec<Finding> {
     let below_src = path.split('/').rev().skip(1).any(|folder| folder == "src");
@@ -86,6 +90,36 @@ pub fn check_header(path: &str, text: &str) -> Vec<Finding> {
         return Vec::new();
     }
     vec![Finding::new(path, 1, "header", "open the file with `//!`: what it is and what it is not")]
+}
+
+/// What a header says of a constant can be read in its file: a proof that rests on a name that is gone proves nothing.
+/// Paths and links to elsewhere are rustdoc's to check.
+pub fn check_header_constants(path: &str, source: &Source) -> Vec<Finding> {
+    let code_and_literals = source.without_comments();
+    let is_constant = |name: &&str| {
+        name.len() > 2
+            && name.starts_with(|first: char| first.is_ascii_uppercase())
+            && name
+                .chars()
+                .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_')
+    };
+    let is_foreign = |name: &str| {
+        // Error numbers, as `EAGAIN`.
+        let is_error = name.starts_with('E') && !name.contains('_');
+        is_error || FOREIGN_CONSTANTS.iter().any(|start| name.starts_with(start))
+    };
+    let header = source.text.lines().enumerate().filter(|(_, line)| line.starts_with("//!"));
+    let named =
+        header.flat_map(|(at, line)| line.split('`').skip(1).step_by(2).map(move |name| (at + 1, name)));
+    named
+        .filter(|(_, name)| {
+            is_constant(name) && !is_foreign(name) && words(&code_and_literals, name).next().is_none()
+        })
+        .map(|(line, name)| {
+            let message = format!("the header speaks of `{name}`, which the file does not have");
+            Finding::new(path, line, "header-constant", message)
+        })
+        .collect()
 }
 
 /// `unsafe` only where the table allows it.
@@ -168,6 +202,17 @@ mod tests {
         assert_eq!(lines(&check_header("crates/a/src/b/c.rs", "use x;\n")), [1]);
         assert!(check_header("crates/a/src/b/c.rs", "//! C.\n").is_empty());
         assert!(check_header("crates/a/tests/it.rs", "use x;\n").is_empty());
+    }
+
+    #[test]
+    fn a_constant_of_a_header_is_in_the_file_or_somebody_elses() {
+        let found = |text: &str| lines(&check_header_constants("a.rs", &Source::new(text)));
+        assert_eq!(found("//! A.\n//! It is `ARMED` or [`FREE`].\n// ARMED\nconst FREE: u8 = 1;\n"), [2]);
+        assert!(
+            found("//! `GET`, `EAGAIN`, `SO_LINGER`, `crate::MAX`, `Armed`, `W`.\nlet a = \"GET\";\n")
+                .is_empty()
+        );
+        assert_eq!(found("//! `FREE`.\nconst FREED: u8 = 1;\n"), [1]);
     }
 
     #[test]

@@ -37,6 +37,11 @@ impl<'a> Source<'a> {
         Self { text, code, code_and_comments, classes }
     }
 
+    /// The file with comments blanked; same length, same lines.
+    pub fn without_comments(&self) -> String {
+        blank(self.text, &self.classes, &[Class::Comment])
+    }
+
     /// Line of a byte offset, from 1.
     pub fn line_at(&self, offset: usize) -> usize {
         self.text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1

@@ -34,7 +34,7 @@ use socket2::SockRef;
 
 use super::{
     contract::{DriverOps, DriverParts, Wait},
-    error::{self, ACCEPT_RETRY, AcceptFailure, StoredError},
+    error::{self, ACCEPT_RETRY, AcceptFailure, SEND_RETRY, StoredError},
     files::{self, FileOperation, FileResult},
     send_state::{SendAccess, SendState},
     socket::{self, ListenOptions, Reserve},
@@ -59,12 +59,8 @@ const CALL_WAIT_MAX: Duration = Duration::from_millis(500);
 /// Longest a call blocks while sockets linger, which are looked at between two calls.
 const LINGER_LOOK: Duration = Duration::from_millis(10);
 
-/// Pause after the first of several sends in a row for which the kernel has no memory; each further one doubles it.
-const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
-/// … up to this.
-const REFUSAL_PAUSE_MAX: Duration = Duration::from_millis(128);
 /// Sends in a row for which the kernel may have no memory, about five seconds of them, until the connection fails.
-const REFUSALS_MAX: u32 = 48;
+const REFUSALS_MAX: u32 = 500;
 
 /// Pause before a receive that found no free buffer is tried again.
 const BUFFER_RETRY: Duration = Duration::from_millis(1);
@@ -235,9 +231,8 @@ impl Blocking {
                     stuck = true;
                 }
                 Err(Errno::NOBUFS | Errno::NOMEM) if socket.refusals < REFUSALS_MAX => {
-                    let pause = REFUSAL_PAUSE * (1 << socket.refusals.min(7));
                     socket.refusals += 1;
-                    self.retry_at = Some(monotonic() + pause.min(REFUSAL_PAUSE_MAX));
+                    self.retry_at = Some(monotonic() + SEND_RETRY);
                     stuck = true;
                 }
                 Err(error) => socket.fail(error, counters),
@@ -504,7 +499,7 @@ fn set_limit(
 
 impl DriverOps for Blocking {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
-        let descriptor = socket::listen(address, options)?;
+        let descriptor = socket::listen(address, options, self.parts.config.congestion_control.as_deref())?;
         self.insert(descriptor, true, None)
     }
 
@@ -561,7 +556,7 @@ impl DriverOps for Blocking {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, &self.parts.counters)?;
+        let descriptor = socket::for_connect(address, &self.parts)?;
         self.insert(descriptor, false, Some(address.clone()))
     }
 

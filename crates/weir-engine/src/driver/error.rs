@@ -14,6 +14,11 @@ pub(crate) const FILE_ENDED: Errno = Errno::NODATA;
 /// Accepting is tried again this long after descriptors ran out.
 pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
+/// A send is tried again this long after the kernel had no memory for it, on every driver: who waits longer must not
+/// look slower, nor who tries more often busier. By then the kernel has looked for memory itself, so what fails now
+/// fails a moment later too; a TCP send that blocks waits two ticks to 200 ms for it.
+pub(super) const SEND_RETRY: Duration = Duration::from_millis(10);
+
 /// What to do after a failed accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptFailure {

@@ -15,6 +15,7 @@ mod epoll;
 mod error;
 pub(crate) mod files;
 mod helpers;
+mod lingering;
 mod poll;
 mod readiness;
 mod select;

@@ -8,12 +8,12 @@ use std::{
 
 use rustix::{
     io::{Errno, fcntl_dupfd_cloexec},
-    net::{SendAncillaryBuffer, SendFlags, Shutdown},
+    net::{SendAncillaryBuffer, SendFlags, Shutdown, sockopt::set_tcp_congestion},
     process::{Resource, getrlimit},
 };
 use socket2::{Domain, SockRef, Socket, Type};
 
-use super::unix_path;
+use super::{contract::DriverParts, unix_path};
 use crate::{
     address::Address,
     counters::Counters,
@@ -55,10 +55,30 @@ fn open(address: &Address) -> io::Result<Socket> {
     Socket::new(domain, Type::STREAM, None)
 }
 
-/// A listening socket. `TCP_NODELAY` is set here because accepted sockets inherit it.
-pub(crate) fn listen(address: &Address, options: &ListenOptions) -> io::Result<OwnedFd> {
+/// Has a TCP socket slow its sending down in this way.
+fn slow_down_by(socket: &Socket, name: &str) -> io::Result<()> {
+    let refused = |error: Errno| {
+        let why = match error {
+            Errno::NOENT => "this kernel has none of that name (net.ipv4.tcp_available_congestion_control)",
+            Errno::PERM => "it takes CAP_NET_ADMIN or a place in net.ipv4.tcp_allowed_congestion_control",
+            other => return other.into(),
+        };
+        io::Error::new(io::Error::from(error).kind(), format!("congestion control {name}: {why}"))
+    };
+    set_tcp_congestion(socket, name).map_err(refused)
+}
+
+/// A listening socket. `TCP_NODELAY` and the congestion control are set here because accepted sockets inherit them.
+pub(crate) fn listen(
+    address: &Address,
+    options: &ListenOptions,
+    congestion_control: Option<&str>,
+) -> io::Result<OwnedFd> {
     let socket = open(address)?;
     if let Address::Tcp(address) = address {
+        if let Some(name) = congestion_control {
+            slow_down_by(&socket, name)?;
+        }
         socket.set_reuse_address(true)?;
         socket.set_reuse_port(options.share_port)?;
         socket.set_tcp_nodelay(true)?;
@@ -79,8 +99,13 @@ pub(crate) fn listen(address: &Address, options: &ListenOptions) -> io::Result<O
 
 /// A listening socket that belongs to no driver yet, and the address it got. An address that is taken is waited for,
 /// for about a second: see [`until_free`]. It blocks, and is for the start of a server.
-pub(crate) fn open_listener(address: &Address, options: &ListenOptions) -> io::Result<(OwnedFd, Address)> {
-    let descriptor = until_free(|| listen(address, options), || std::thread::sleep(TAKEN_PAUSE))?;
+pub(crate) fn open_listener(
+    address: &Address,
+    options: &ListenOptions,
+    congestion_control: Option<&str>,
+) -> io::Result<(OwnedFd, Address)> {
+    let attempt = || listen(address, options, congestion_control);
+    let descriptor = until_free(attempt, || std::thread::sleep(TAKEN_PAUSE))?;
     let bound = local_address(descriptor.as_fd())?;
     Ok((descriptor, bound))
 }
@@ -99,12 +124,17 @@ fn until_free<T>(mut attempt: impl FnMut() -> io::Result<T>, mut pause: impl FnM
 }
 
 /// A socket for connecting to `address`.
-pub(crate) fn for_connect(address: &Address, counters: &Counters) -> io::Result<OwnedFd> {
+pub(crate) fn for_connect(address: &Address, parts: &DriverParts) -> io::Result<OwnedFd> {
+    let counters = &parts.counters;
     counters.setup_calls.increment();
     let socket = open(address)?;
     if matches!(address, Address::Tcp(_)) {
         counters.setup_calls.increment();
         socket.set_tcp_nodelay(true)?;
+        if let Some(name) = &parts.config.congestion_control {
+            counters.setup_calls.increment();
+            slow_down_by(&socket, name)?;
+        }
     }
     Ok(socket.into())
 }
@@ -190,9 +220,6 @@ pub(crate) fn reset_on_close(socket: BorrowedFd<'_>, counters: &Counters) {
     // Unix sockets have no such option and need none.
     let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
-
-/// How often a drain looks whether peers have taken everything.
-pub(crate) const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
 /// Whether the peer has everything that was sent, the end of our direction too. A drain then waits for it no longer: it
 /// may keep its own direction open for ever, and what it sends from now on can cost it no reply.

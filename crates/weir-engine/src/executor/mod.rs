@@ -333,11 +333,11 @@ impl Core {
         for slot in std::iter::from_fn(|| self.inbox.next_wake()).take(wakes) {
             self.wake(slot);
         }
-        let orders = self.inbox.take_orders();
-        if orders.drain {
+        let flags = self.inbox.take_control_flags();
+        if flags.drain {
             self.drain();
         }
-        if orders.wake_all {
+        if flags.wake_all {
             self.wake_all();
         }
     }

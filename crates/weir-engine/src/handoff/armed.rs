@@ -1,12 +1,14 @@
 //! A queue from many producers to one consumer in which the word that holds the messages also says that the consumer
 //! sleeps, the form of folly's `AtomicNotificationQueue`.
 //!
-//! `head` is empty, or `ARMED`, or names the newest of a chain of nodes. The consumer arms the queue before it sleeps,
-//! which only works while it is empty; the producer that replaces `ARMED` by its node, and nobody else, must wake it.
-//! Queue and flag are one word, so no order of two words can be wrong and no fence is needed.
+//! `head` is `EMPTY`, or `WAITED_FOR`, or names the newest of a chain of nodes. The consumer arms the queue before it
+//! sleeps, by `WAITED_FOR` in the place of `EMPTY`, which only works while nothing is in it; the producer that replaces
+//! `WAITED_FOR` by its node, and nobody else, must wake it. Queue and flag are one word, so no order of two words can
+//! be wrong and no fence is needed.
 //!
 //! Nodes are allocated once: each producer has `slots` of them for each priority to this consumer, and gets them back
-//! through a word of the same form (`returned`), in which a producer without nodes leaves `STARVED` to be woken.
+//! through a word of the same form (`returned`). A producer without nodes leaves `WAITED_FOR` in it, and the consumer
+//! that replaces that by nodes must wake it.
 //!
 //! Invariants: (1) there is one [`Sender`] for each producer and one [`Receiver`]; (2) a node is in exactly one place:
 //! in its sender's `free`, in the chain of `head`, in the receiver's lists, in the receiver's `returning`, or in the

@@ -59,14 +59,14 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use crate::config::OptionError;
 
+mod adaptive_spin;
 mod armed;
 mod counters;
-mod ends;
-mod gaps;
 mod locked;
 #[cfg(test)]
 mod model;
 mod port;
+mod queue_ends;
 mod ring;
 #[cfg(test)]
 mod tests;

@@ -22,17 +22,17 @@ use crossbeam_utils::CachePadded;
 
 use super::{
     HandoffCounters, Options, Priority, SPIN_DEFAULT, Strategy,
-    ends::{self, Ends},
-    gaps::Gaps,
+    adaptive_spin::AdaptiveSpin,
+    queue_ends::{self, QueueEnds},
     waiting::{Ready, Room, Wanted},
 };
 use crate::{
     clock::monotonic,
     config::Driver,
     doorbell::Doorbell,
+    driver_choice::StartError,
     executor::{self, Core, PollReason, TurnHook},
     inbox::Inbox,
-    probe::StartError,
 };
 
 /// How a worker is reached, once it is attached.
@@ -68,7 +68,7 @@ pub(super) struct Destination<T> {
 
 /// The parts of a port that change.
 pub(super) struct State<T> {
-    pub(super) ends: Ends<T>,
+    pub(super) queues: QueueEnds<T>,
     pub(super) destinations: Vec<Destination<T>>,
     /// Destinations to look after at the end of the turn, each once.
     pending: Vec<usize>,
@@ -82,7 +82,7 @@ pub(super) struct State<T> {
     slept_empty: bool,
     /// Workers to be woken because they waited for room; kept for its memory.
     room_waiters: Vec<usize>,
-    gaps: Option<Gaps>,
+    adaptive_spin: Option<AdaptiveSpin>,
     /// This worker's word in `Group::publishing`.
     publishing: u32,
     /// … and in `Group::congested`.
@@ -146,9 +146,9 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
         unannounced: false,
         waiters: Vec::new(),
     };
-    let port = |(own, ends)| {
+    let port = |(own, queues)| {
         let state = State {
-            ends,
+            queues,
             destinations: (0..workers).map(destination).collect(),
             pending: Vec::with_capacity(workers),
             ready: Default::default(),
@@ -156,7 +156,7 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
             found: false,
             slept_empty: false,
             room_waiters: Vec::new(),
-            gaps: spin_budget(workers, options).map(Gaps::new),
+            adaptive_spin: spin_budget(workers, options).map(AdaptiveSpin::new),
             publishing: 0,
             is_congested: false,
         };
@@ -164,7 +164,7 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
             Local { group: Arc::clone(&group), own, thread: AtomicUsize::new(0), state: RefCell::new(state) };
         Port { local: Arc::new(local), not_sync: PhantomData }
     };
-    ends::ends(workers, options).into_iter().enumerate().map(port).collect()
+    queue_ends::queue_ends(workers, options).into_iter().enumerate().map(port).collect()
 }
 
 /// How long consumers may look before they sleep, if at all.
@@ -301,14 +301,14 @@ impl<T> Port<T> {
     pub fn take(&self) -> Option<(usize, T)> {
         let mut state = self.state();
         let state = &mut *state;
-        let taken = state.ends.take(Priority::Response).or_else(|| state.ends.take(Priority::Request));
+        let taken = state.queues.take(Priority::Response).or_else(|| state.queues.take(Priority::Request));
         state.note_taken(&self.local.group.counters[self.local.own], taken)
     }
 
     /// As [`Self::take`], responses only.
     pub fn take_response(&self) -> Option<(usize, T)> {
         let mut state = self.state();
-        let taken = state.ends.take(Priority::Response);
+        let taken = state.queues.take(Priority::Response);
         state.note_taken(&self.local.group.counters[self.local.own], taken)
     }
 
@@ -414,8 +414,8 @@ impl<T> State<T> {
     /// Whether something of this kind is there.
     pub(super) fn has(&mut self, wanted: Wanted) -> bool {
         match wanted {
-            Wanted::Anything => self.ends.has_some(),
-            Wanted::Response => self.ends.has_response(),
+            Wanted::Anything => self.queues.has_some(),
+            Wanted::Response => self.queues.has_response(),
         }
     }
 
@@ -492,8 +492,8 @@ impl<T> State<T> {
     /// Puts a message into the queue and announces it, if that is not left to the end of the turn.
     #[inline]
     fn put(&mut self, group: &Group, own: usize, to: usize, priority: Priority, message: T) -> Result<(), T> {
-        let announce = self.ends.put(to, priority, message)?;
-        if self.ends.are_published_later() {
+        let announce = self.queues.put(to, priority, message)?;
+        if self.queues.are_published_later() {
             self.destinations[to].unannounced = true;
             self.look_after(to);
         } else if announce {
@@ -549,7 +549,7 @@ impl<T> State<T> {
             let stuck =
                 if self.destinations[to].is_congested() { self.move_overflow(group, own, to) } else { None };
             if std::mem::take(&mut self.destinations[to].unannounced) {
-                self.ends.publish(to);
+                self.queues.publish(to);
                 group.announce(own, to, core);
             }
             if stuck.is_none() {
@@ -563,8 +563,8 @@ impl<T> State<T> {
             let priorities = Priority::BOTH.into_iter();
             let mut waiting =
                 priorities.filter(|priority| !self.destinations[to].overflow[priority.index()].is_empty());
-            let ends = &mut self.ends;
-            if waiting.all(|priority| ends.await_room(to, priority)) {
+            let queues = &mut self.queues;
+            if waiting.all(|priority| queues.await_room(to, priority)) {
                 self.pending.push(to);
                 return;
             }
@@ -597,11 +597,11 @@ impl<T> State<T> {
         if count == 0 {
             return;
         }
-        if let Some(gaps) = &mut self.gaps {
-            gaps.observe(monotonic(), count);
+        if let Some(spin) = &mut self.adaptive_spin {
+            spin.observe(monotonic(), count);
         }
         let mut room_waiters = std::mem::take(&mut self.room_waiters);
-        self.ends.return_room(&mut room_waiters);
+        self.queues.return_room(&mut room_waiters);
         for worker in room_waiters.drain(..) {
             if let Some(target) = group.target(worker) {
                 group.wake_sleeper(local.own, target, core);
@@ -656,7 +656,7 @@ impl<T> TurnHook for Hook<T> {
     fn look(&self, core: &Core, reason: PollReason) -> bool {
         let mut state = self.0.state.borrow_mut();
         let is_awaited = state.ready.iter().any(Option::is_some);
-        if !is_awaited && reason == PollReason::Turn || !state.ends.has_some() {
+        if !is_awaited && reason == PollReason::Turn || !state.queues.has_some() {
             return false;
         }
         if reason == PollReason::Unannounced && state.slept_empty {
@@ -676,14 +676,14 @@ impl<T> TurnHook for Hook<T> {
     fn arm(&self) -> bool {
         let mut state = self.0.state.borrow_mut();
         // In this order: what is collected is looked at afterwards.
-        state.ends.collect();
-        state.slept_empty = !state.ends.has_some();
-        !Wanted::BOTH.into_iter().any(|wanted| state.is_due(wanted)) && state.ends.arm()
+        state.queues.collect();
+        state.slept_empty = !state.queues.has_some();
+        !Wanted::BOTH.into_iter().any(|wanted| state.is_due(wanted)) && state.queues.arm()
     }
 
     fn disarm(&self) {
         let mut state = self.0.state.borrow_mut();
-        if state.ends.disarm() {
+        if state.queues.disarm() {
             // What comes between now and the look is nobody's lost wake: it was pushed to somebody awake.
             state.slept_empty = false;
         }
@@ -694,7 +694,7 @@ impl<T> TurnHook for Hook<T> {
     }
 
     fn spin_budget(&self) -> Duration {
-        self.0.state.borrow().gaps.as_ref().map_or(Duration::ZERO, Gaps::budget)
+        self.0.state.borrow().adaptive_spin.as_ref().map_or(Duration::ZERO, AdaptiveSpin::budget)
     }
 
     fn is_over(&self) -> bool {

@@ -147,8 +147,8 @@ fn a_wake_that_was_lost_is_found_within_a_second_and_counted() {
     asleep(&counters, 0);
     {
         let mut state = own.state();
-        assert_eq!(state.ends.put(1, Priority::Request, 7), Ok(false));
-        state.ends.publish(1);
+        assert_eq!(state.queues.put(1, Priority::Request, 7), Ok(false));
+        state.queues.publish(1);
     }
     assert_eq!(consumer.join().expect("it is woken"), (Ok(()), Some((0, 7)), 1));
 }

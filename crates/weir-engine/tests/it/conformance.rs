@@ -164,6 +164,8 @@ conformance! {
     "30" a_connection_moves_to_another_runtime_with_every_byte = cases::moving::back_and_forth, Here, 60;
     "30b" a_connection_that_has_failed_does_not_move = cases::moving::after_a_reset, Here, 20,
         except SIM: NO_DESCRIPTORS;
+    "31" both_ends_slow_down_as_they_are_asked_to = cases::streams::congestion_control, Here, 20,
+        except SIM: "its connections lose nothing, and nobody slows down";
     "F1" random_reads_and_writes_of_a_file_agree_with_a_model = cases::files::round_trip, Here, 20;
     "F2" a_read_past_the_end_of_a_file_is_short = cases::files::past_the_end, Here, 20;
     "F3" dropped_file_operations_touch_nothing_afterwards = cases::files::dropped, Here, 40;
@@ -180,6 +182,8 @@ conformance! {
     "F12" whoever_reads_a_file_that_is_in_memory_lets_others_run = cases::files::lets_others_run, Here, 20,
         except BLOCKING: NO_TASKS;
     "F13" what_is_opened_below_a_folder_lies_below_it = cases::files::below_folder, Here, 20;
+    "F14" a_file_gets_its_room_and_then_its_name = cases::files::room_and_name, Here, 20;
+    "F15" what_a_rename_holds_is_let_go_when_the_name_is_there = cases::files::held_by_a_rename, Here, 20;
     "29" the_same_script_gives_the_same_transcript = cases::equivalence::random_scripts, Here, 60;
 }
 

@@ -233,6 +233,7 @@ impl File {
             idle_connections: 0,
             workers: 1,
             accept: String::new(),
+            congestion_control: String::new(),
             load_workers: self.load_workers,
             load_cpus: Vec::new(),
             server_cpus: Vec::new(),

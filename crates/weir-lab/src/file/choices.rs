@@ -11,7 +11,11 @@ use super::{
     TIME_CAP,
     builds::{self, Builds},
 };
-use crate::{limits::instead, protocol};
+use crate::{
+    limits::{WARMUP_NS, instead},
+    protocol,
+    table::length_ns,
+};
 
 /// What is changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct Choices {
     pub kernels: Vec<String>,
     /// Whether the arms above are all there are.
     pub only_arms: bool,
+    /// How long every arm is loaded before it is timed, in the place of what the file says.
+    pub warmup: Option<String>,
     /// Thresholds beside those of the file.
     pub fail_if: Vec<String>,
     /// Other builds of this program, as arms beside those of the file.
@@ -58,6 +64,12 @@ pub enum ChoiceError {
     /// The study is not of sockets alone.
     #[error("--kernels: it belongs to studies of echo and http; leave it out")]
     Kernels,
+    /// No length of a warm-up.
+    #[error("--warmup {0}: write a length of time of at most 1min, such as 5s or 400ms")]
+    Warmup(String),
+    /// A job on a disk has one in its cells.
+    #[error("--warmup: arms of storage have none; leave it out, and write `warmup_max` into the file")]
+    NoWarmup,
     /// Nothing is left.
     #[error("--only-arms: no arm is given; add --arm NAME or --arm NAME=COMMAND")]
     NoArms,
@@ -276,6 +288,7 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
     if arms.is_empty() && is_file {
         return Err(ChoiceError::NoArms);
     }
+    set_warmup(&mut arms, protocol, choices.warmup.as_deref())?;
     let is_left = |name: &Value| name.as_str().is_none_or(|name| arms.iter().any(|arm| name_of(arm) == name));
     if let (true, Some(Value::Array(tables))) = (is_file, study.get_mut("published_table")) {
         // A table about an arm that was left out has nothing to stand beside.
@@ -288,6 +301,21 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
         study.insert("title".to_owned(), title_of(&names.join(", ")));
     }
     study.insert("arm".to_owned(), Value::Array(arms));
+    Ok(())
+}
+
+/// Every arm is warmed for so long, whatever the file says of it.
+fn set_warmup(arms: &mut [Value], protocol: &str, warmup: Option<&str>) -> Result<(), ChoiceError> {
+    let Some(warmup) = warmup else { return Ok(()) };
+    if length_ns(warmup).is_none_or(|ns| !WARMUP_NS.contains(&ns)) {
+        return Err(ChoiceError::Warmup(warmup.to_owned()));
+    }
+    if protocol::named(protocol).is_ok_and(|protocol| protocol.generator().is_none()) {
+        return Err(ChoiceError::NoWarmup);
+    }
+    for arm in arms.iter_mut().filter_map(Value::as_table_mut) {
+        arm.insert("warmup".to_owned(), Value::String(warmup.to_owned()));
+    }
     Ok(())
 }
 
@@ -559,6 +587,32 @@ mod tests {
         assert_eq!(arms(&beside), ["epoll", "poll", "own"]);
         let named = vec![("uring".to_owned(), Vec::new()), own];
         assert_eq!(arms(&Choices { arms: named, only_arms: true, ..Choices::default() }), [""; 0]);
+    }
+
+    #[test]
+    fn a_warm_up_is_that_of_every_arm_and_of_its_builds() {
+        let text = "name = \"x\"\n[[arm]]\nname = \"a\"\ndriver = \"epoll\"\nwarmup = \"1s\"\n\
+                    [[arm]]\nname = \"b\"\ndriver = \"uring\"\n[without.uring]\n\
+                    [[without.uring.arm]]\nname = \"a\"\ndriver = \"poll\"\n\
+                    [[without.uring.arm]]\nname = \"c\"\ndriver = \"epoll\"\n";
+        let warmed = |warmup: &str| {
+            let own = vec![("own".to_owned(), vec!["./server".to_owned(), "{port}".to_owned()])];
+            chosen(text, &Choices { arms: own, warmup: Some(warmup.to_owned()), ..Choices::default() })
+        };
+        let study: Table = warmed("5s").expect("they fit").parse().expect("it is a study");
+        for arms in [&study["arm"], &study["without"]["uring"]["arm"]] {
+            let arms = arms.as_array().expect("there are arms");
+            assert!(
+                arms.len() == 3 && arms.iter().all(|arm| arm["warmup"].as_str() == Some("5s")),
+                "{arms:?}"
+            );
+        }
+        for wrong in ["5", "2min", "soon"] {
+            assert_eq!(warmed(wrong), Err(ChoiceError::Warmup(wrong.to_owned())));
+        }
+        let choices = Choices { warmup: Some("5s".to_owned()), ..Choices::default() };
+        let storage = chosen(BuiltIn::named("polling").expect("it is built in").text, &choices);
+        assert_eq!(storage, Err(ChoiceError::NoWarmup));
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(super) struct Chosen {
     at: usize,
     key: String,
     pub(super) arms: Vec<String>,
-    cell: Option<String>,
+    pub(super) cell: Option<String>,
     pub(super) levels: Vec<(&'static Factor, Vec<Value>)>,
     neighbours: Option<Vec<String>>,
     metric: Option<Metric>,

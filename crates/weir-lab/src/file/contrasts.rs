@@ -1,4 +1,4 @@
-//! Contrasts between levels, as a study file declares them.
+//! Contrasts between levels or between two cells, as a study file declares them.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,12 @@ use weir_record::{
     spec::{CellSpec, LoadMode},
 };
 
-use super::comparisons::{Chosen, Known, metric};
+use super::{
+    comparisons::{Chosen, Known, metric},
+    fraction,
+};
 use crate::{
-    limits::CONTRASTS_MAX,
+    limits::{CONTRASTS_MAX, EQUIVALENCE_MARGIN},
     protocol,
     table::{FieldError, Table},
 };
@@ -35,14 +38,19 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<ContrastSpec>, Fie
     let given = table.read("metric", |entry| Ok((entry.at, metric(entry)?)))?;
     let metric_key = table.key("metric");
     let (metric_at, metric) = given.unwrap_or((table.at(), Metric::ServerCpuPerMessage));
+    let equivalence_margin =
+        table.read("equivalence_margin", |entry| fraction(entry, &EQUIVALENCE_MARGIN))?;
     table.finish(|_| None)?;
-    if of.levels.is_empty() || to.levels.is_empty() {
-        return Err(of.wrong("both sides name levels: of = { workers = 2 }, to = { workers = 1 }".to_owned()));
+    let is_of_cells = of.cell.is_some() && to.cell.is_some();
+    if !is_of_cells && (of.levels.is_empty() || to.levels.is_empty()) {
+        let message =
+            "both sides name levels: of = { workers = 2 }, to = { workers = 1 }; or each names a cell";
+        return Err(of.wrong(message.to_owned()));
     }
     if !to.arms.is_empty() {
         return Err(to.wrong("the arm is named in `of`; both sides are about its ratio".to_owned()));
     }
-    let (above, below) = sides(known, &of, &to)?;
+    let (above, below) = if is_of_cells { cells(known, &of, &to)? } else { sides(known, &of, &to)? };
     let is_compared = |cell: &&CellSpec| (metric.row().part)(cell) == Part::Claim;
     if metric.row().scale != Scale::Ratio || !above.iter().chain(&below).all(is_compared) {
         let message = format!("{} is no claim that is a ratio in these cells", metric.row().key);
@@ -59,14 +67,31 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<ContrastSpec>, Fie
         metric,
         of: ids(&above),
         to: ids(&below),
+        equivalence_margin,
     };
-    let found: Vec<ContrastSpec> = if above.is_empty() { Vec::new() } else { arms.map(contrast).collect() };
+    let is_absent = above.is_empty() || below.is_empty();
+    let found: Vec<ContrastSpec> = if is_absent { Vec::new() } else { arms.map(contrast).collect() };
     let is_for_others = known.lacks_cells || of.arms.iter().any(|arm| known.absent.contains(&arm.as_str()));
     if found.is_empty() && !is_for_others {
-        let message = "no arm beside the baseline runs in cells that have these levels and all others alike";
+        let message = match is_of_cells {
+            true => "no arm beside the baseline runs in both cells",
+            false => "no arm beside the baseline runs in cells that have these levels and all others alike",
+        };
         return Err(of.wrong(message.to_owned()));
     }
     Ok(found)
+}
+
+/// The cell of each side, whatever its load.
+fn cells<'k>(
+    known: &'k Known<'_>,
+    of: &Chosen,
+    to: &Chosen,
+) -> Result<(Vec<&'k CellSpec>, Vec<&'k CellSpec>), FieldError> {
+    if of.cell == to.cell {
+        return Err(to.wrong("both sides are the same cell".to_owned()));
+    }
+    Ok((known.cells(of), known.cells(to)))
 }
 
 /// Cells in closed loop with the levels of each side, of the combinations of all other levels that both have whole.

@@ -20,7 +20,10 @@ use super::{
 use crate::{
     host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
-    protocol::{self, seconds, start::engine_options},
+    protocol::{
+        self, seconds,
+        start::{congestion_control, engine_options},
+    },
 };
 
 /// It failed without a report, or nothing came back right and the report says why.
@@ -136,6 +139,7 @@ pub(super) fn words(request: &TrialRequest<'_>, address: &str) -> Result<Vec<Str
         option("--pin", cpu_list(request.load_cpus));
     }
     words.extend(engine_options(&request.arm.load_options));
+    words.extend(congestion_control(cell, &request.arm.load_options));
     Ok(words)
 }
 

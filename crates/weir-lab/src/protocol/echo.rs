@@ -85,6 +85,25 @@ pub(super) const ACCEPT: Factor = Factor {
     },
 };
 
+/// Of both ends: either slows its own sending down.
+pub(super) const CONGESTION_CONTROL: Factor = Factor {
+    key: "congestion_control",
+    kind: Kind::Word(congestion_control),
+    default: None,
+    set: |cell, level| level.word().clone_into(&mut cell.congestion_control),
+    shown: |cell| (!cell.congestion_control.is_empty()).then(|| cell.congestion_control.clone()),
+};
+
+/// A name as the kernel has them, at most as long as it lets them be.
+fn congestion_control(text: &str) -> Result<String, SpecError> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    if (1..=15).contains(&text.len()) && text.chars().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    let message = format!("{text:?} is no name of a congestion control, such as \"cubic\" or \"bbr\"");
+    Err(SpecError::new("congestion_control", message))
+}
+
 pub(super) const IDLE_CONNECTIONS: Factor = Factor {
     key: "idle_connections",
     kind: Kind::Number(Level::IdleConnections),
@@ -148,6 +167,7 @@ impl Protocol for Echo {
             CLOSE,
             WORKERS,
             ACCEPT,
+            CONGESTION_CONTROL,
             IDLE_CONNECTIONS,
             SERVER_CPUS,
             LOAD_WORKERS,
@@ -241,7 +261,10 @@ fn check_server(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
             check_workers(driver, spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))?;
             check_descriptors(driver, spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))
         }
-        Subject::Command { argv } => check_command(argv),
+        Subject::Command { argv } => {
+            check_command(argv)?;
+            check_congestion_control(spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))
+        }
         Subject::Storage(_) | Subject::Fio { .. } => {
             wrong(format!("arm {} works on a disk; write protocol = \"storage\" for it", arm.name))
         }
@@ -269,6 +292,17 @@ fn check_workers<'c>(driver: &str, mut cells: impl Iterator<Item = &'c CellSpec>
         cell.id, cell.workers
     );
     Err(SpecError::new("arm.driver", message))
+}
+
+/// Nobody tells a foreign server how its sockets slow down.
+fn check_congestion_control<'c>(mut cells: impl Iterator<Item = &'c CellSpec>) -> Result<(), SpecError> {
+    let Some(cell) = cells.find(|cell| !cell.congestion_control.is_empty()) else { return Ok(()) };
+    let message = format!(
+        "a command cannot be told its congestion control, and {} asks for {}; leave the arm out there with the `arms` of \
+         a [[cell]] or its own `where`",
+        cell.id, cell.congestion_control
+    );
+    Err(SpecError::new("arm.command", message))
 }
 
 /// Refuses cells with more connections than the arm's driver can name.

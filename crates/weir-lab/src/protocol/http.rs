@@ -8,7 +8,10 @@ use weir_record::{
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Setting, Value, connected,
-    echo::{ACCEPT, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, SERVER_CPUS, WORKERS},
+    echo::{
+        ACCEPT, CONGESTION_CONTROL, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS,
+        SERVER_CPUS, WORKERS,
+    },
     seconds,
 };
 use crate::{
@@ -110,6 +113,7 @@ impl Protocol for Http {
             CLOSE,
             WORKERS,
             ACCEPT,
+            CONGESTION_CONTROL,
             IDLE_CONNECTIONS,
             SERVER_CPUS,
             LOAD_WORKERS,

@@ -47,6 +47,7 @@ pub(super) fn single(
             words.extend(accept(request.cell, arguments));
             words.extend(server_words(arguments));
             words.extend(engine_options(options));
+            words.extend(congestion_control(request.cell, options));
             words.extend(arguments.iter().cloned());
             (Program::Weir, words)
         }
@@ -81,11 +82,29 @@ pub(crate) fn engine_options(options: &BTreeMap<String, String>) -> impl Iterato
     options.iter().flat_map(|(name, value)| ["--option".to_owned(), format!("{name}={value}")])
 }
 
+/// How sockets slow down where the cell says it, unless the options of that side say it for themselves.
+pub(crate) fn congestion_control(cell: &CellSpec, options: &BTreeMap<String, String>) -> Vec<String> {
+    const OPTION: &str = "congestion-control";
+    let name =
+        Some(&cell.congestion_control).filter(|name| !name.is_empty() && !options.contains_key(OPTION));
+    name.map_or(Vec::new(), |name| vec!["--option".to_owned(), format!("{OPTION}={name}")])
+}
+
 #[cfg(test)]
 mod tests {
     use weir_judge::sample;
 
     use super::*;
+
+    #[test]
+    fn both_sides_are_told_a_cells_congestion_control_unless_they_have_one() {
+        let mut cell = sample::study(&["epoll"], 1, 1).cells.remove(0);
+        assert!(congestion_control(&cell, &BTreeMap::new()).is_empty(), "the kernel's own");
+        cell.congestion_control = "bbr".to_owned();
+        assert_eq!(congestion_control(&cell, &BTreeMap::new()), ["--option", "congestion-control=bbr"]);
+        let own = BTreeMap::from([("congestion-control".to_owned(), "cubic".to_owned())]);
+        assert!(congestion_control(&cell, &own).is_empty());
+    }
 
     #[test]
     fn several_workers_are_told_how_connections_reach_them_unless_the_arm_says_it() {

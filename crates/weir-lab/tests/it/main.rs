@@ -3,6 +3,7 @@
 mod fixture;
 
 mod built_in;
+mod contrasts;
 mod follow;
 mod http;
 mod judging;

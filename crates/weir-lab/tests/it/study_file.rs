@@ -13,19 +13,19 @@ use weir_record::{
     spec::{CellRole, CellSpec, LoadMode, StudySpec, Subject},
 };
 
-const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
+pub const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
 
 fn host_defaults() -> HostDefaults {
     HostDefaults { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() }
 }
 
-fn read(text: &str) -> Result<StudySpec, String> {
+pub fn read(text: &str) -> Result<StudySpec, String> {
     let study = parse(Path::new("a.toml"), text, &host_defaults());
     study.map(|study| study.spec).map_err(|error| error.to_string())
 }
 
 /// The example with one line replaced.
-fn mistake(line: &str, instead: &str) -> String {
+pub fn mistake(line: &str, instead: &str) -> String {
     assert!(EXAMPLE.contains(line), "the example has no line {line:?}");
     read(&EXAMPLE.replacen(line, instead, 1)).expect_err("it is a mistake")
 }
@@ -126,31 +126,6 @@ fn connections_are_taken_in_turn_by_workers_and_the_kernels_way_is_a_level() {
     ];
     assert_eq!(cells, expected, "with one worker there is nothing to spread");
     insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\naccept = [\"hash\"]"), @r#"a.toml:10: accept: there is no "hash"; there are acceptor, reuseport, exclusive"#);
-}
-
-#[test]
-fn a_contrast_is_between_cells_that_differ_in_the_named_levels_alone() {
-    let declared = |contrast: &str| {
-        let factors = "depth = [1, 16]\nworkers = [1, 2, 4]";
-        let text = EXAMPLE.replacen("depth = [1, 16]", factors, 1).replacen(
-            "primary = { depth = 16 }",
-            "primary = { depth = 16, workers = 1 }",
-            1,
-        );
-        read(&format!("{text}\n[[contrast]]\n{contrast}\n"))
-    };
-    let spec = declared("of = { workers = [2, 4] }\nto = { workers = 1 }").expect("it is right");
-    let [one] = &spec.contrasts[..] else { panic!("one arm beside the baseline: {:?}", spec.contrasts) };
-    assert_eq!((one.arm.as_str(), one.baseline.as_str()), ("uring-16k", "epoll"));
-    assert_eq!(one.to, ["c100-d1-m64-closed", "c100-d16-m64-closed"]);
-    assert_eq!((one.of.len(), one.metric), (4, Metric::ServerCpuPerMessage));
-    assert_eq!(weir_lab::validate::claims(&spec), 3, "a contrast is a claim");
-    let wrong = |contrast: &str| declared(contrast).expect_err("it is a mistake");
-    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = [1, 2] }"), @"a.toml:23: contrast.to: a cell is on both sides; say levels that differ");
-    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { arm = \"epoll\", workers = 1 }"), @"a.toml:23: contrast.to: the arm is named in `of`; both sides are about its ratio");
-    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = {}"), @"a.toml:22: contrast.of: both sides name levels: of = { workers = 2 }, to = { workers = 1 }");
-    insta::assert_snapshot!(wrong("of = { workers = 8 }\nto = { workers = 1 }"), @"a.toml:22: contrast.of: no arm beside the baseline runs in cells that have these levels and all others alike");
-    insta::assert_snapshot!(wrong("of = { workers = 2 }\nto = { workers = 1 }\nmetric = \"server-memory\""), @"a.toml:24: contrast.metric: server-memory is no claim that is a ratio in these cells");
 }
 
 #[test]

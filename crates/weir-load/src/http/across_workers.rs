@@ -1,41 +1,44 @@
-//! What all workers of a load of HTTP share: what contents are compared with, and the journal.
+//! What all workers of a load of HTTP share: what contents are compared with, and the log of results.
 
 use std::sync::Arc;
 
 use super::{
-    journal::{Columns, JournalFile, Written},
+    content_check::ExpectedContents,
+    result_log::{Columns, ResultLog, Written},
     spec::HttpSpec,
-    standard::Standards,
 };
 use crate::{error::LoadError, recorder::WindowBounds, spec::LoadSpec};
 
 /// What all workers share.
 #[derive(Debug)]
 pub(crate) struct HttpCommon {
-    pub(crate) standards: Standards,
-    pub(crate) journal: Option<JournalFile>,
+    pub(crate) expected: ExpectedContents,
+    pub(crate) results: Option<ResultLog>,
 }
 
 impl HttpCommon {
-    /// For a load whose rows are of the window between these bounds. Opens the journal if there is to be one.
+    /// For a load whose rows are of the window between these bounds. Opens their log if there is to be one.
     pub(crate) fn new(
         http: &HttpSpec,
         load: &LoadSpec,
         bounds: &Arc<WindowBounds>,
     ) -> Result<Self, LoadError> {
-        let journal = |path| {
+        let open = |path| {
             let columns = Columns {
                 urls: http.urls.iter().map(|url| url.text.clone()).collect(),
                 sent_bytes: http.requests()?.iter().map(Vec::len).collect(),
                 connections: load.connections,
             };
-            JournalFile::open(path, columns, bounds)
+            ResultLog::open(path, columns, bounds)
         };
-        Ok(Self { standards: Standards::new(http), journal: http.jtl.as_deref().map(journal).transpose()? })
+        Ok(Self {
+            expected: ExpectedContents::new(http),
+            results: http.jtl.as_deref().map(open).transpose()?,
+        })
     }
 
-    /// What became of the journal's rows; every worker has ended.
+    /// What became of the log's rows; every worker has ended.
     pub(crate) fn written(&self) -> Written {
-        self.journal.as_ref().map(JournalFile::close).unwrap_or_default()
+        self.results.as_ref().map(ResultLog::close).unwrap_or_default()
     }
 }

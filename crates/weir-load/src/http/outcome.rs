@@ -11,7 +11,7 @@ use super::{
     spec::HttpSpec,
     workload::is_redirect,
 };
-use crate::{connection_notes::ConnectionNotes, outcome::Ends, spec::LoadSpec};
+use crate::{connection_notes::ConnectionNotes, outcome::WorkerOutcomes, spec::LoadSpec};
 
 /// Fewer whole seconds than this show too little of how a rate varies.
 const SECONDS_MIN: usize = 5;
@@ -26,12 +26,13 @@ pub(crate) fn section(
     report: &LoadReport,
     spec: &LoadSpec,
     (responses, errors): (&ResponseNotes, u64),
-    ends: &Ends<'_>,
+    outcomes: &WorkerOutcomes<'_>,
 ) -> HttpLoadReport {
-    let totals = || ends.totals::<HttpTotals>();
-    let written = ends.common().map(HttpCommon::written).unwrap_or_default();
+    let totals = || outcomes.totals::<HttpTotals>();
+    let written = outcomes.common().map(HttpCommon::written).unwrap_or_default();
     let mut connections = ConnectionNotes::default();
-    ends.outcomes
+    outcomes
+        .each
         .iter()
         .filter_map(|end| end.connections.as_ref())
         .for_each(|notes| connections.merge(notes));

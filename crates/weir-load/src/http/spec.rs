@@ -17,7 +17,7 @@ use super::{across_workers::HttpCommon, notes::ResponseNotes, outcome};
 use crate::{
     error::{LoadError, invalid},
     gather::Gather,
-    outcome::{Common, Ends},
+    outcome::{Common, WorkerOutcomes},
     recorder::{Sections, WindowBounds},
     spec::{Facts, LoadSpec, MESSAGE_BYTES_MAX, ProtocolSpec},
 };
@@ -237,11 +237,18 @@ impl ProtocolSpec for HttpSpec {
         Ok(Arc::new(HttpCommon::new(self, load, bounds)?))
     }
 
-    fn add_section(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
-        let common: Option<&HttpCommon> = ends.common();
-        report.message_bytes = common.map_or(0, |common| common.standards.content_bytes());
+    fn add_section(
+        &self,
+        report: &mut LoadReport,
+        load: &LoadSpec,
+        gather: &Gather,
+        outcomes: &WorkerOutcomes<'_>,
+    ) {
+        let common: Option<&HttpCommon> = outcomes.common();
+        report.message_bytes = common.map_or(0, |common| common.expected.content_bytes());
         if let Some(responses) = gather.section() {
-            report.http = Some(outcome::section(self, report, load, (responses, gather.window.errors), ends));
+            report.http =
+                Some(outcome::section(self, report, load, (responses, gather.window.errors), outcomes));
         }
     }
 }

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use super::{
     across_workers::HttpCommon,
+    content_check::ExpectedContents,
     notes::ResponseNotes,
     spec::{ExpectedContent, HttpSpec, tests::http},
-    standard::Standards,
-    workload::{Dialogue, Http},
+    workload::{ConnectionState, Http},
 };
 use crate::{
     failure::{Class, Failure},
@@ -26,7 +26,7 @@ const CHUNKED: &[u8] =
 /// One connection and everything around it.
 struct Rig {
     http: Http,
-    dialogue: Dialogue,
+    state: ConnectionState,
     pending: VecDeque<PendingMessage>,
     recorder: Recorder,
     outbox: Outbox,
@@ -37,7 +37,7 @@ impl Rig {
     fn new(spec: HttpSpec, in_flight: usize) -> Self {
         let bounds = Arc::new(WindowBounds::default());
         bounds.open(0);
-        let common = HttpCommon { standards: Standards::new(&spec), journal: None };
+        let common = HttpCommon { expected: ExpectedContents::new(&spec), results: None };
         let http = Http::new(&spec, Arc::new(common));
         let outbox = Outbox::default();
         let keeps = spec.facts().sections;
@@ -45,11 +45,11 @@ impl Rig {
         let pending = PendingMessage { intended_ns: 0, started_ns: 0 };
         let pending: VecDeque<PendingMessage> = std::iter::repeat_n(pending, in_flight).collect();
         pending.iter().for_each(|pending| recorder.started(*pending));
-        let dialogue = http.open(0, 0, 0);
-        Self { http, dialogue, pending, recorder, outbox, now_ns: Cell::new(0) }
+        let state = http.open(0, 0, 0);
+        Self { http, state, pending, recorder, outbox, now_ns: Cell::new(0) }
     }
 
-    fn notes(&mut self) -> (&Http, &mut Dialogue, Notes<'_>) {
+    fn notes(&mut self) -> (&Http, &mut ConnectionState, Notes<'_>) {
         self.now_ns.set(self.now_ns.get() + 100);
         let notes = Notes {
             now_ns: self.now_ns.get(),
@@ -57,17 +57,17 @@ impl Rig {
             pending: &mut self.pending,
             recorder: &mut self.recorder,
         };
-        (&self.http, &mut self.dialogue, notes)
+        (&self.http, &mut self.state, notes)
     }
 
     fn accept(&mut self, bytes: &[u8]) -> Result<Accepted, Failure> {
-        let (http, dialogue, notes) = self.notes();
-        http.accept(dialogue, bytes, notes)
+        let (http, state, notes) = self.notes();
+        http.accept(state, bytes, notes)
     }
 
     fn end(&mut self) -> End {
-        let (http, dialogue, notes) = self.notes();
-        http.end(dialogue, None, notes)
+        let (http, state, notes) = self.notes();
+        http.end(state, None, notes)
     }
 
     /// What was noted.
@@ -223,14 +223,14 @@ fn a_response_that_is_none_is_kept_too_and_a_connection_that_ends_in_silence_lea
             },
         };
         let loss = Loss { failure: &failure, now_ns: 9 };
-        rig.http.lost(Some(&rig.dialogue), &rig.pending, &loss);
+        rig.http.lost(Some(&rig.state), &rig.pending, &loss);
         let (kept, kept_class, start) = sample(&rig).expect("a bad one came");
         assert_eq!((kept, kept_class.as_str()), (bytes.len() as u64, class));
         assert_eq!(start, bytes.escape_ascii().to_string());
     }
     let silent = Rig::new(expecting(PAGE), 1);
     let failure = Failure::short(1);
-    silent.http.lost(Some(&silent.dialogue), &silent.pending, &Loss { failure: &failure, now_ns: 9 });
+    silent.http.lost(Some(&silent.state), &silent.pending, &Loss { failure: &failure, now_ns: 9 });
     assert_eq!(sample(&silent), None);
 }
 

@@ -28,17 +28,17 @@ use weir_proto::http1::{BodyLength, Ending, Event, Limits, Method, ResponseDecod
 
 use super::{
     across_workers::HttpCommon,
-    journal::{Journal, JournalFile, Row},
+    content_check::Content,
     notes::{HttpTotals, ResponseNotes, Right},
+    result_log::{ResultLog, ResultSender, Row},
     sample::{Sample, Start},
     spec::HttpSpec,
-    standard::Content,
 };
 use crate::{
     failure::{Class, Failure, Stage},
     payload::Arrival,
     recorder::{PendingMessage, Recorder},
-    worker::{Carried, Plan},
+    worker::{Plan, RunnableWorkload},
     workload::{Accepted, End, Loss, Notes, Workload},
 };
 
@@ -55,10 +55,10 @@ pub(crate) struct Http {
     requests: Vec<Rc<[u8]>>,
     expect_status: Vec<u16>,
     connection_per_request: bool,
-    /// This worker's end.
-    journal: Option<Journal>,
+    /// This worker's end of the log.
+    results: Option<ResultSender>,
     common: Arc<HttpCommon>,
-    /// Bytes held back until there is a standard.
+    /// Bytes held back until it is known what to expect.
     held_bytes: Rc<Cell<usize>>,
     /// The last good head of each URL.
     heads: RefCell<Vec<KnownHead>>,
@@ -67,7 +67,7 @@ pub(crate) struct Http {
     bad_response: RefCell<Option<Sample>>,
 }
 
-/// A head whose meaning is known: an expected status, and exactly as much content as the standard has.
+/// A head whose meaning is known: an expected status, and exactly as much content as is expected.
 #[derive(Debug, Default)]
 struct KnownHead {
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ struct KnownHead {
 }
 
 /// The state of one connection.
-pub(crate) struct Dialogue {
+pub(crate) struct ConnectionState {
     decoder: ResponseDecoder,
     connection: u32,
     connect_ns: u64,
@@ -118,7 +118,7 @@ impl Http {
             requests,
             expect_status: spec.expect_status.clone(),
             connection_per_request: spec.connection_per_request,
-            journal: common.journal.as_ref().and_then(JournalFile::end),
+            results: common.results.as_ref().and_then(ResultLog::sender),
             common,
             held_bytes: Rc::default(),
             heads: RefCell::new(spec.urls.iter().map(|_| KnownHead::default()).collect()),
@@ -144,37 +144,37 @@ impl Http {
         }
     }
 
-    fn standard(&self, url: usize) -> Option<&[u8]> {
-        self.common.standards.get(url)
+    fn expected(&self, url: usize) -> Option<&[u8]> {
+        self.common.expected.get(url)
     }
 
     /// A response that lies whole in the input and is, byte for byte, what the last good one was but for its moment.
     #[inline]
-    fn take_known(&self, dialogue: &mut Dialogue, input: &[u8], notes: &mut Notes<'_>) -> Option<usize> {
-        let url = self.url(dialogue.connection, dialogue.answered);
-        let standard = self.standard(url)?;
+    fn take_known(&self, state: &mut ConnectionState, input: &[u8], notes: &mut Notes<'_>) -> Option<usize> {
+        let url = self.url(state.connection, state.answered);
+        let expected = self.expected(url)?;
         let heads = self.heads.borrow();
         let known = &heads[url];
         let (head, rest) = input.split_at_checked(known.bytes.len())?;
-        if head.is_empty() || head != known.bytes || rest.get(..standard.len()) != Some(standard) {
+        if head.is_empty() || head != known.bytes || rest.get(..expected.len()) != Some(expected) {
             return None;
         }
         let pending = notes.pending.pop_front()?;
-        let size = head.len() + standard.len();
+        let size = head.len() + expected.len();
         answered(notes.recorder, known.status);
         let right =
-            Right { first_byte_ns: notes.now_ns, content_bytes: standard.len() as u64, compared: true };
+            Right { first_byte_ns: notes.now_ns, content_bytes: expected.len() as u64, compared: true };
         responded(notes, pending, &right);
-        if self.journal.is_some() {
+        if self.results.is_some() {
             let answer = Answer {
                 status: known.status,
                 first_byte_ns: notes.now_ns,
                 bytes: size as u64,
                 failure: None,
             };
-            self.journal(dialogue, pending, &answer, notes.now_ns);
+            self.log_row(state, pending, &answer, notes.now_ns);
         }
-        dialogue.answered += 1;
+        state.answered += 1;
         Some(size)
     }
 
@@ -182,34 +182,34 @@ impl Http {
     /// was completed, and then whether the peer closes the connection.
     fn decode(
         &self,
-        dialogue: &mut Dialogue,
+        state: &mut ConnectionState,
         input: &[u8],
         notes: &mut Notes<'_>,
     ) -> Result<(usize, Option<bool>), Failure> {
-        let begins = dialogue.is_between();
-        dialogue.first_byte_ns.get_or_insert(notes.now_ns);
+        let begins = state.is_between();
+        state.first_byte_ns.get_or_insert(notes.now_ns);
         let mut used = 0;
         loop {
             let rest = &input[used..];
-            let url = self.url(dialogue.connection, dialogue.answered);
-            let step = match dialogue.decoder.decode(self.method, rest) {
+            let url = self.url(state.connection, state.answered);
+            let step = match state.decoder.decode(self.method, rest) {
                 Ok(step) => step,
                 Err(error) => {
-                    dialogue.bytes += rest.len() as u64;
-                    dialogue.start.push(rest);
+                    state.bytes += rest.len() as u64;
+                    state.start.push(rest);
                     return Err(malformed(error));
                 }
             };
-            dialogue.bytes += step.consumed as u64;
+            state.bytes += step.consumed as u64;
             if self.bad_response.borrow().is_none() {
-                dialogue.start.push(&rest[..step.consumed]);
+                state.start.push(&rest[..step.consumed]);
             }
             used += step.consumed;
             match step.event {
                 Event::NeedMore | Event::ExpectContinue => return Ok((used, None)),
                 // The decoder was asked only because there are bytes, and there should be none.
                 Event::Finished => return Err(Failure::unsolicited(rest.len())),
-                Event::Head(head) if head.is_interim() => dialogue.first_byte_ns = None,
+                Event::Head(head) if head.is_interim() => state.first_byte_ns = None,
                 Event::Head(head) => {
                     let is_expected = self.expect_status.contains(&head.status);
                     let content = if is_expected { self.content(url) } else { Content::measured() };
@@ -218,26 +218,26 @@ impl Http {
                     }
                     let location = self.redirect(head.status, head.headers.get("location"));
                     let (status, keeps_alive) = (head.status, head.keep_alive);
-                    dialogue.first_byte_ns.get_or_insert(notes.now_ns);
-                    dialogue.response = Some(Response { status, keeps_alive, content, location });
+                    state.first_byte_ns.get_or_insert(notes.now_ns);
+                    state.response = Some(Response { status, keeps_alive, content, location });
                 }
                 Event::Body(bytes) => {
-                    if let Some(response) = &mut dialogue.response {
-                        response.content.push(bytes, self.standard(url));
+                    if let Some(response) = &mut state.response {
+                        response.content.push(bytes, self.expected(url));
                     }
                 }
-                Event::End { .. } => return Ok((used, Some(self.finish(dialogue, notes)))),
+                Event::End { .. } => return Ok((used, Some(self.finish(state, notes)))),
             }
         }
     }
 
     /// How the content of a response that begins now is checked.
     fn content(&self, url: usize) -> Content {
-        let standards = &self.common.standards;
-        if standards.is_any() {
+        let expected = &self.common.expected;
+        if expected.is_any() {
             return Content::measured();
         }
-        match standards.get(url) {
+        match expected.get(url) {
             None => Content::held_back(&self.held_bytes),
             Some(_) => Content::compared(),
         }
@@ -245,9 +245,9 @@ impl Http {
 
     /// Remembers a head for [`Self::take_known`]. Connections that close after it never get there.
     fn remember(&self, url: usize, head: &[u8], status: u16, body: BodyLength) {
-        let Some(standard) = self.standard(url) else { return };
-        let fits = body == BodyLength::Length(standard.len() as u64);
-        if fits && standard.len() <= WHOLE_BYTES_MAX && !self.connection_per_request {
+        let Some(expected) = self.expected(url) else { return };
+        let fits = body == BodyLength::Length(expected.len() as u64);
+        if fits && expected.len() <= WHOLE_BYTES_MAX && !self.connection_per_request {
             let known = &mut self.heads.borrow_mut()[url];
             known.bytes.clear();
             known.bytes.extend_from_slice(head);
@@ -267,32 +267,32 @@ impl Http {
 
     /// Keeps a bad response, if it is the first and anything of it has come.
     #[cold]
-    fn keep_sample(&self, dialogue: &Dialogue, bytes: u64, failure: &Failure, now_ns: u64) {
+    fn keep_sample(&self, state: &ConnectionState, bytes: u64, failure: &Failure, now_ns: u64) {
         let mut kept = self.bad_response.borrow_mut();
         if bytes > 0 && kept.is_none() {
             *kept = Some(Sample {
                 at_ns: now_ns,
-                url: self.url(dialogue.connection, dialogue.answered),
+                url: self.url(state.connection, state.answered),
                 failure: failure.clone(),
                 bytes,
-                start: dialogue.start.clone(),
+                start: state.start.clone(),
             });
         }
     }
 
     /// The response under way is complete: judges and notes it. Says whether the peer closes the connection.
-    fn finish(&self, dialogue: &mut Dialogue, notes: &mut Notes<'_>) -> bool {
-        let url = self.url(dialogue.connection, dialogue.answered);
-        let first_byte_ns = dialogue.first_byte_ns.take().unwrap_or(notes.now_ns);
-        let bytes = std::mem::take(&mut dialogue.bytes);
-        let (Some(response), Some(pending)) = (dialogue.response.take(), notes.pending.pop_front()) else {
+    fn finish(&self, state: &mut ConnectionState, notes: &mut Notes<'_>) -> bool {
+        let url = self.url(state.connection, state.answered);
+        let first_byte_ns = state.first_byte_ns.take().unwrap_or(notes.now_ns);
+        let bytes = std::mem::take(&mut state.bytes);
+        let (Some(response), Some(pending)) = (state.response.take(), notes.pending.pop_front()) else {
             return false;
         };
         let Response { status, keeps_alive, content, location } = response;
         let content_bytes = content.bytes() as u64;
         answered(notes.recorder, status);
         let failure = if self.expect_status.contains(&status) {
-            match content.finish(&self.common.standards, url) {
+            match content.finish(&self.common.expected, url) {
                 Ok(compared) => {
                     let right = Right { first_byte_ns, content_bytes, compared };
                     responded(notes, pending, &right);
@@ -304,13 +304,13 @@ impl Http {
             Some(self.wrong_status(status, location.as_deref()))
         };
         if let Some(failure) = &failure {
-            self.keep_sample(dialogue, bytes, failure, notes.now_ns);
+            self.keep_sample(state, bytes, failure, notes.now_ns);
             notes.recorder.failed(notes.now_ns, failure.class, 1, failure.text.clone());
         }
         let answer = Answer { status, first_byte_ns, bytes, failure: failure.as_ref() };
-        self.journal(dialogue, pending, &answer, notes.now_ns);
-        dialogue.answered += 1;
-        dialogue.start.clear();
+        self.log_row(state, pending, &answer, notes.now_ns);
+        state.answered += 1;
+        state.start.clear();
         !keeps_alive || self.connection_per_request
     }
 
@@ -327,30 +327,30 @@ impl Http {
         Failure { class: Class::WrongStatus, text }
     }
 
-    fn journal(&self, dialogue: &Dialogue, pending: PendingMessage, answer: &Answer<'_>, now_ns: u64) {
-        let Some(journal) = &self.journal else { return };
-        journal.note(Row {
+    fn log_row(&self, state: &ConnectionState, pending: PendingMessage, answer: &Answer<'_>, now_ns: u64) {
+        let Some(results) = &self.results else { return };
+        results.note(Row {
             started_ns: pending.started_ns,
             ended_ns: now_ns,
             first_byte_ns: Some(answer.first_byte_ns),
-            connect_ns: if dialogue.answered == 0 { dialogue.connect_ns } else { 0 },
+            connect_ns: if state.answered == 0 { state.connect_ns } else { 0 },
             status: answer.status,
             failure: answer.failure.map(|failure| (failure.class, failure.text.clone())),
             bytes: answer.bytes,
-            url: self.url(dialogue.connection, dialogue.answered),
-            connection: dialogue.connection,
+            url: self.url(state.connection, state.answered),
+            connection: state.connection,
         });
     }
 }
 
-impl Dialogue {
+impl ConnectionState {
     /// Whether no part of a response is under way.
     fn is_between(&self) -> bool {
         self.response.is_none() && self.decoder.is_between_messages()
     }
 }
 
-impl Carried for Http {
+impl RunnableWorkload for Http {
     type Spec = HttpSpec;
 
     fn of(plan: &Plan<'_>, spec: &HttpSpec) -> Self {
@@ -359,12 +359,12 @@ impl Carried for Http {
 }
 
 impl Workload for Http {
-    type Dialogue = Dialogue;
+    type ConnectionState = ConnectionState;
 
-    fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> Dialogue {
+    fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> ConnectionState {
         // Contents are not kept, so they may be as long as they like.
         let limits = Limits { body_bytes: u64::MAX, ..Limits::default() };
-        Dialogue {
+        ConnectionState {
             decoder: ResponseDecoder::new(limits),
             connection,
             connect_ns,
@@ -379,12 +379,12 @@ impl Workload for Http {
     #[inline]
     fn poll_request(
         &self,
-        dialogue: &Dialogue,
+        state: &ConnectionState,
         sent: u64,
         stream: &Stream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let request = &self.requests[self.url(dialogue.connection, sent)];
+        let request = &self.requests[self.url(state.connection, sent)];
         if request.len() <= COPIED_BYTES_MAX {
             pin!(stream.send_slice(request)).poll(context)
         } else {
@@ -395,26 +395,26 @@ impl Workload for Http {
     #[inline]
     fn accept(
         &self,
-        dialogue: &mut Dialogue,
+        state: &mut ConnectionState,
         bytes: &[u8],
         mut notes: Notes<'_>,
     ) -> Result<Accepted, Failure> {
         let mut input = bytes;
         let mut accepted = Accepted::default();
         while !input.is_empty() {
-            if dialogue.is_between() {
+            if state.is_between() {
                 if accepted.closes || notes.pending.is_empty() {
-                    dialogue.bytes = input.len() as u64;
-                    dialogue.start.push(input);
+                    state.bytes = input.len() as u64;
+                    state.start.push(input);
                     return Err(Failure::unsolicited(input.len()));
                 }
-                if let Some(size) = self.take_known(dialogue, input, &mut notes) {
+                if let Some(size) = self.take_known(state, input, &mut notes) {
                     accepted.messages += 1;
                     input = &input[size..];
                     continue;
                 }
             }
-            let (used, completed) = self.decode(dialogue, input, &mut notes)?;
+            let (used, completed) = self.decode(state, input, &mut notes)?;
             input = &input[used..];
             if let Some(closes) = completed {
                 accepted.messages += 1;
@@ -424,8 +424,8 @@ impl Workload for Http {
         Ok(accepted)
     }
 
-    fn end(&self, dialogue: &mut Dialogue, error: Option<&io::Error>, mut notes: Notes<'_>) -> End {
-        if dialogue.is_between() && notes.pending.is_empty() {
+    fn end(&self, state: &mut ConnectionState, error: Option<&io::Error>, mut notes: Notes<'_>) -> End {
+        if state.is_between() && notes.pending.is_empty() {
             // Between two requests a server may let go as it likes.
             if let Some(connections) = notes.recorder.connections() {
                 connections.closed_between += 1;
@@ -435,9 +435,9 @@ impl Workload for Http {
         if let Some(error) = error {
             return End::Failed(Failure::system(Stage::Exchange, error));
         }
-        match dialogue.decoder.end_of_input() {
+        match state.decoder.end_of_input() {
             Ok(Ending::CompletedResponse) => {
-                self.finish(dialogue, &mut notes);
+                self.finish(state, &mut notes);
                 if let Some(connections) = notes.recorder.connections() {
                     connections.closed_as_said += 1;
                 }
@@ -447,24 +447,24 @@ impl Workload for Http {
         }
     }
 
-    fn lost(&self, dialogue: Option<&Dialogue>, pending: &VecDeque<PendingMessage>, loss: &Loss<'_>) {
-        if let Some(dialogue) = dialogue {
-            self.keep_sample(dialogue, dialogue.bytes, loss.failure, loss.now_ns);
+    fn lost(&self, state: Option<&ConnectionState>, pending: &VecDeque<PendingMessage>, loss: &Loss<'_>) {
+        if let Some(state) = state {
+            self.keep_sample(state, state.bytes, loss.failure, loss.now_ns);
         }
-        let Some(journal) = &self.journal else { return };
+        let Some(results) = &self.results else { return };
         for (number, pending) in pending.iter().enumerate() {
-            let answered = dialogue.map_or(0, |dialogue| dialogue.answered);
-            let connection = dialogue.map_or(0, |dialogue| dialogue.connection);
+            let answered = state.map_or(0, |state| state.answered);
+            let connection = state.map_or(0, |state| state.connection);
             // Only the oldest can have begun to be answered.
-            let oldest = dialogue.filter(|_| number == 0);
-            journal.note(Row {
+            let oldest = state.filter(|_| number == 0);
+            results.note(Row {
                 started_ns: pending.started_ns,
                 ended_ns: loss.now_ns,
-                first_byte_ns: oldest.and_then(|dialogue| dialogue.first_byte_ns),
-                connect_ns: oldest.filter(|_| answered == 0).map_or(0, |dialogue| dialogue.connect_ns),
+                first_byte_ns: oldest.and_then(|state| state.first_byte_ns),
+                connect_ns: oldest.filter(|_| answered == 0).map_or(0, |state| state.connect_ns),
                 status: 0,
                 failure: Some((loss.failure.class, loss.failure.text.clone())),
-                bytes: oldest.map_or(0, |dialogue| dialogue.bytes),
+                bytes: oldest.map_or(0, |state| state.bytes),
                 url: self.url(connection, answered + number as u64),
                 connection,
             });
@@ -472,8 +472,8 @@ impl Workload for Http {
     }
 
     fn flush(&self) {
-        if let Some(journal) = &self.journal {
-            journal.flush();
+        if let Some(results) = &self.results {
+            results.flush();
         }
     }
 

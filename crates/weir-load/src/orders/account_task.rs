@@ -15,14 +15,14 @@ use crate::{
     failure::Failure,
     open,
     recorder::PendingMessage,
-    slot::{ConnectionSlot, Trigger},
+    virtual_user::{Trigger, VirtualUser},
     worker_state::{Pauses, WorkerState},
     workload::End,
 };
 
 /// One account, from its first connection to the end of the run.
-pub(crate) async fn run_slot(shared: Rc<WorkerState<Orders>>, slot: ConnectionSlot<Orders>) {
-    let ConnectionSlot { place, connected, begin_at, trigger, .. } = slot;
+pub(crate) async fn run_user(shared: Rc<WorkerState<Orders>>, user: VirtualUser<Orders>) {
+    let VirtualUser { place, connected, begin_at, trigger, .. } = user;
     let mut account =
         AccountTask { shared, place, trigger, carried: VecDeque::new(), pauses: Pauses::default() };
     sleep_until(begin_at).await;
@@ -72,7 +72,7 @@ impl AccountTask {
                 }
             };
             let connection = Rc::new(Connection::new(&self.shared, connected, self.shared.depth, self.place));
-            connection.carry(std::mem::take(&mut self.carried));
+            connection.adopt_pending(std::mem::take(&mut self.carried));
             let Err(failure) = self.log_in(&connection).await else { return Some(connection) };
             if self.is_patient(began) {
                 // The server has not noticed yet that we had left.

@@ -7,7 +7,7 @@ use super::{
     notes::{OrderNotes, OrderTotals, RequestKind},
     spec::OrdersSpec,
 };
-use crate::{outcome::Ends, spec::LoadSpec};
+use crate::{outcome::WorkerOutcomes, spec::LoadSpec};
 
 /// More time stamps than one in so many that lie outside their order's way mean that the peer has another clock. Some
 /// may, when a clock is set meanwhile.
@@ -18,10 +18,10 @@ pub(crate) fn section(
     orders: &OrdersSpec,
     load: &LoadSpec,
     notes: &OrderNotes,
-    ends: &Ends<'_>,
+    outcomes: &WorkerOutcomes<'_>,
 ) -> OrdersLoadReport {
     let mut totals = OrderTotals::default();
-    ends.totals().for_each(|part| totals.merge(part));
+    outcomes.totals().for_each(|part| totals.merge(part));
     OrdersLoadReport {
         sessions: totals.sessions,
         in_flight: orders.in_flight_total.unwrap_or(load.depth),

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::{LoadError, invalid},
     gather::Gather,
-    outcome::Ends,
+    outcome::WorkerOutcomes,
     recorder::Sections,
     spec::{Arrivals, Facts, LoadSpec, ProtocolSpec},
 };
@@ -252,8 +252,14 @@ impl ProtocolSpec for OrdersSpec {
         }
     }
 
-    fn add_section(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
-        report.orders = gather.section().map(|notes| outcome::section(self, load, notes, ends));
+    fn add_section(
+        &self,
+        report: &mut LoadReport,
+        load: &LoadSpec,
+        gather: &Gather,
+        outcomes: &WorkerOutcomes<'_>,
+    ) {
+        report.orders = gather.section().map(|notes| outcome::section(self, load, notes, outcomes));
     }
 }
 

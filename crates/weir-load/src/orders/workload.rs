@@ -33,8 +33,8 @@ use crate::{
     failure::{Class, Failure, Stage},
     payload::Arrival,
     recorder::{PendingMessage, Recorder},
-    slot::ConnectionSlot,
-    worker::{Carried, Plan},
+    virtual_user::VirtualUser,
+    worker::{Plan, RunnableWorkload},
     worker_state::{Pauses, WorkerState},
     workload::{Accepted, End, Loss, Notes, Workload},
 };
@@ -172,7 +172,7 @@ fn note(message: Message, notes: &mut Notes<'_>, accepted: &mut Accepted) {
     }
 }
 
-impl Carried for Orders {
+impl RunnableWorkload for Orders {
     type Spec = OrdersSpec;
 
     fn of(plan: &Plan<'_>, spec: &OrdersSpec) -> Self {
@@ -203,15 +203,15 @@ impl Carried for Orders {
         }
     }
 
-    async fn run_slot(shared: Rc<WorkerState<Self>>, slot: ConnectionSlot<Self>) {
-        account_task::run_slot(shared, slot).await;
+    async fn run_user(shared: Rc<WorkerState<Self>>, user: VirtualUser<Self>) {
+        account_task::run_user(shared, user).await;
     }
 }
 
 impl Workload for Orders {
-    type Dialogue = Rc<RefCell<Session>>;
+    type ConnectionState = Rc<RefCell<Session>>;
 
-    fn open(&self, place: usize, _connection: u32, _connect_ns: u64) -> Self::Dialogue {
+    fn open(&self, place: usize, _connection: u32, _connect_ns: u64) -> Self::ConnectionState {
         Rc::clone(&self.sessions[place])
     }
 
@@ -237,12 +237,12 @@ impl Workload for Orders {
     #[inline]
     fn poll_request(
         &self,
-        dialogue: &Self::Dialogue,
+        state: &Self::ConnectionState,
         _sent: u64,
         stream: &Stream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut session = dialogue.borrow_mut();
+        let mut session = state.borrow_mut();
         let trader = session.trader();
         let Some(request) = trader.next_request(since_midnight_ns()) else {
             return Poll::Ready(Err(io::Error::other("no order number is left")));
@@ -267,11 +267,11 @@ impl Workload for Orders {
     #[inline]
     fn accept(
         &self,
-        dialogue: &mut Self::Dialogue,
+        state: &mut Self::ConnectionState,
         bytes: &[u8],
         mut notes: Notes<'_>,
     ) -> Result<Accepted, Failure> {
-        let mut session = dialogue.borrow_mut();
+        let mut session = state.borrow_mut();
         let at = moment(notes.now_ns);
         let mut input = bytes;
         let mut accepted = Accepted::default();
@@ -282,8 +282,8 @@ impl Workload for Orders {
         Ok(accepted)
     }
 
-    fn end(&self, dialogue: &mut Self::Dialogue, error: Option<&io::Error>, notes: Notes<'_>) -> End {
-        let mut session = dialogue.borrow_mut();
+    fn end(&self, state: &mut Self::ConnectionState, error: Option<&io::Error>, notes: Notes<'_>) -> End {
+        let mut session = state.borrow_mut();
         End::Failed(match error {
             Some(_) if session.trader().is_exhausted() => {
                 let account = session.account();
@@ -297,8 +297,13 @@ impl Workload for Orders {
         })
     }
 
-    fn lost(&self, dialogue: Option<&Self::Dialogue>, _pending: &VecDeque<PendingMessage>, _loss: &Loss<'_>) {
-        if let Some(session) = dialogue {
+    fn lost(
+        &self,
+        state: Option<&Self::ConnectionState>,
+        _pending: &VecDeque<PendingMessage>,
+        _loss: &Loss<'_>,
+    ) {
+        if let Some(session) = state {
             session.borrow_mut().give_up();
         }
     }

@@ -1,5 +1,5 @@
 //! The seam between a load and what it sends: what a protocol is asked, and what a load has to know of it. Which
-//! workload carries that is listed in `crate::carry`.
+//! workload runs that is listed in `crate::dispatch`.
 
 use std::{any::Any, fmt, net::IpAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::LoadSpec;
 use crate::{
     error::LoadError,
     gather::Gather,
-    outcome::{Common, Ends},
+    outcome::{Common, WorkerOutcomes},
     recorder::{Sections, WindowBounds},
 };
 
@@ -62,7 +62,14 @@ pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
     }
 
     /// Adds a part of its own to the report of everything else.
-    fn add_section(&self, _report: &mut LoadReport, _load: &LoadSpec, _gather: &Gather, _ends: &Ends<'_>) {}
+    fn add_section(
+        &self,
+        _report: &mut LoadReport,
+        _load: &LoadSpec,
+        _gather: &Gather,
+        _outcomes: &WorkerOutcomes<'_>,
+    ) {
+    }
 }
 
 /// What a load has to know of a protocol.

@@ -430,7 +430,7 @@ fn the_plan_of_load_testers_has_users_that_begin_one_after_the_other() {
 }
 
 #[test]
-fn the_journal_has_a_row_for_each_response() {
+fn the_log_of_results_has_a_row_for_each_response() {
     let path = std::env::temp_dir().join(format!("weir-load-it-{}.jtl", std::process::id()));
     let address = serve_http(|_, number, _| match number {
         5 => Reply::stay(response("500 Internal Server Error", "", b"")),
@@ -453,7 +453,7 @@ fn the_journal_has_a_row_for_each_response() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_opened_is_an_error_before_any_load() {
+fn a_log_of_results_that_cannot_be_opened_is_an_error_before_any_load() {
     let spec = with(spec(page(PAGE)), |http| http.jtl = Some("/dev/null/run.jtl".into()));
     let error = crate::servers::run(&spec).expect_err("no such folder").to_string();
     assert!(error.starts_with("cannot write /dev/null/run.jtl: "), "{error}");

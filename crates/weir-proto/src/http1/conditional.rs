@@ -5,18 +5,18 @@
 //! Values that are malformed are never taken for a match; dates that are none are ignored, as 13.1.3 asks.
 //!
 //! ```
-//! use weir_proto::http1::{Headers, Method, conditional::{FileTag, Validators, Verdict, evaluate}};
+//! use weir_proto::http1::{Headers, Method, conditional::{Evaluation, FileTag, Validators, evaluate}};
 //!
 //! let tag = FileTag::new(1234, 784_111_777, 0);
 //! assert_eq!(tag.as_bytes(), b"\"2ebc98a1-0-4d2\"");
 //! let validators = Validators { tag: Some(tag.tag()), modified_seconds: Some(784_111_777) };
 //! let now_seconds = 1_700_000_000;
-//! assert_eq!(evaluate(Method::Get, Headers::default(), &validators, now_seconds), Verdict::Proceed);
+//! assert_eq!(evaluate(Method::Get, Headers::default(), &validators, now_seconds), Evaluation::Proceed);
 //! ```
 
 use std::fmt;
 
-use super::{date, encoding::Coding, head::Headers, method::Method};
+use super::{content_coding::Coding, date, head::Headers, method::Method};
 
 /// An entity tag (8.8.3).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -147,13 +147,13 @@ pub struct Validators<'a> {
 
 /// What the preconditions of a request say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Evaluation {
     /// They hold, or there are none: answer as usual.
     Proceed,
     /// The client has it already: 304 with the same validators and without content.
     NotModified,
     /// The client meant something else: 412.
-    Failed,
+    PreconditionFailed,
 }
 
 /// Evaluates the preconditions in the order of 13.2.2. `If-Range` is for [`range_applies`].
@@ -164,23 +164,23 @@ pub fn evaluate(
     headers: Headers<'_>,
     validators: &Validators<'_>,
     now_seconds: u64,
-) -> Verdict {
+) -> Evaluation {
     let fields = Fields::gather(headers, validators, now_seconds);
     let modified = validators.modified_seconds;
     let reads = matches!(method, Method::Get | Method::Head);
 
     let still_meant = fields.match_found.or_else(|| Some(modified? <= fields.unmodified_since.only()?));
     if still_meant == Some(false) {
-        return Verdict::Failed;
+        return Evaluation::PreconditionFailed;
     }
     let already_there = fields.none_match_found.or_else(|| {
         let since = fields.modified_since.only().filter(|_| reads)?;
         Some(modified? <= since)
     });
     match already_there {
-        Some(true) if reads => Verdict::NotModified,
-        Some(true) => Verdict::Failed,
-        _ => Verdict::Proceed,
+        Some(true) if reads => Evaluation::NotModified,
+        Some(true) => Evaluation::PreconditionFailed,
+        _ => Evaluation::Proceed,
     }
 }
 
@@ -300,7 +300,7 @@ mod tests {
         Validators { tag: EntityTag::parse(tag.as_bytes()), modified_seconds: Some(MODIFIED) }
     }
 
-    fn verdict(method: Method, fields: &str, tag: &'static str) -> Verdict {
+    fn evaluated(method: Method, fields: &str, tag: &'static str) -> Evaluation {
         evaluate(method, Headers::of_lines(fields.as_bytes()), &validators(tag), NOW)
     }
 
@@ -351,55 +351,58 @@ mod tests {
 
     #[test]
     fn if_none_match_spares_the_content_of_what_is_known() {
-        let with = |value: &str| verdict(Method::Get, &format!("If-None-Match: {value}\r\n"), "\"a,b\"");
+        let with = |value: &str| evaluated(Method::Get, &format!("If-None-Match: {value}\r\n"), "\"a,b\"");
         for value in
             ["\"a,b\"", "W/\"a,b\"", "*", "\"x\", \"a,b\"", ",,\"x\" ,\t\"a,b\",", "\"a,b\" nonsense"]
         {
-            assert_eq!(with(value), Verdict::NotModified, "{value}");
+            assert_eq!(with(value), Evaluation::NotModified, "{value}");
         }
         for value in
             ["", "\"a\"", "a,b", "\"x\"\"a,b\"", "x, \"a,b\"", "\"a,b", "*, \"x\"", "\"a,b\"nonsense"]
         {
-            assert_eq!(with(value), Verdict::Proceed, "{value}");
+            assert_eq!(with(value), Evaluation::Proceed, "{value}");
         }
         let twice = "If-None-Match: \"x\"\r\nif-none-match: \"a\"\r\n";
-        assert_eq!(verdict(Method::Head, twice, "\"a\""), Verdict::NotModified);
-        assert_eq!(verdict(Method::Put, twice, "\"a\""), Verdict::Failed);
-        assert_eq!(verdict(Method::Put, "If-None-Match: *\r\n", "none"), Verdict::Failed);
-        assert_eq!(verdict(Method::Put, twice, "none"), Verdict::Proceed);
+        assert_eq!(evaluated(Method::Head, twice, "\"a\""), Evaluation::NotModified);
+        assert_eq!(evaluated(Method::Put, twice, "\"a\""), Evaluation::PreconditionFailed);
+        assert_eq!(evaluated(Method::Put, "If-None-Match: *\r\n", "none"), Evaluation::PreconditionFailed);
+        assert_eq!(evaluated(Method::Put, twice, "none"), Evaluation::Proceed);
     }
 
     #[test]
     fn if_modified_since_counts_for_reading_and_without_a_tag_only() {
-        let with = |date: &str| verdict(Method::Get, &format!("If-Modified-Since: {date}\r\n"), "\"a\"");
+        let with = |date: &str| evaluated(Method::Get, &format!("If-Modified-Since: {date}\r\n"), "\"a\"");
         assert_eq!(
             [BEFORE, SAME, AFTER].map(with),
-            [Verdict::Proceed, Verdict::NotModified, Verdict::NotModified]
+            [Evaluation::Proceed, Evaluation::NotModified, Evaluation::NotModified]
         );
-        assert_eq!(with("Sunday, 06-Nov-94 08:49:37 GMT"), Verdict::NotModified);
-        assert_eq!(with("yesterday"), Verdict::Proceed);
+        assert_eq!(with("Sunday, 06-Nov-94 08:49:37 GMT"), Evaluation::NotModified);
+        assert_eq!(with("yesterday"), Evaluation::Proceed);
         let same = format!("If-Modified-Since: {SAME}\r\n");
-        assert_eq!(verdict(Method::Post, &same, "\"a\""), Verdict::Proceed);
-        assert_eq!(verdict(Method::Get, &same.repeat(2), "\"a\""), Verdict::Proceed);
+        assert_eq!(evaluated(Method::Post, &same, "\"a\""), Evaluation::Proceed);
+        assert_eq!(evaluated(Method::Get, &same.repeat(2), "\"a\""), Evaluation::Proceed);
         let other_tag = format!("{same}If-None-Match: \"b\"\r\n");
-        assert_eq!(verdict(Method::Get, &other_tag, "\"a\""), Verdict::Proceed);
+        assert_eq!(evaluated(Method::Get, &other_tag, "\"a\""), Evaluation::Proceed);
         let undated = Validators { tag: None, modified_seconds: None };
         let headers = Headers::of_lines(same.as_bytes());
-        assert_eq!(evaluate(Method::Get, headers, &undated, NOW), Verdict::Proceed);
+        assert_eq!(evaluate(Method::Get, headers, &undated, NOW), Evaluation::Proceed);
     }
 
     #[test]
     fn if_match_and_if_unmodified_since_come_first() {
-        let with = |fields: &str| verdict(Method::Get, fields, "\"a\"");
-        assert_eq!(with("If-Match: \"a\"\r\n"), Verdict::Proceed);
-        assert_eq!(with("If-Match: *\r\n"), Verdict::Proceed);
-        assert_eq!(with("If-Match: W/\"a\"\r\n"), Verdict::Failed);
-        assert_eq!(with("If-Match: \"b\"\r\nIf-None-Match: \"a\"\r\n"), Verdict::Failed);
-        assert_eq!(with("If-Match: \"a\"\r\nIf-None-Match: \"a\"\r\n"), Verdict::NotModified);
+        let with = |fields: &str| evaluated(Method::Get, fields, "\"a\"");
+        assert_eq!(with("If-Match: \"a\"\r\n"), Evaluation::Proceed);
+        assert_eq!(with("If-Match: *\r\n"), Evaluation::Proceed);
+        assert_eq!(with("If-Match: W/\"a\"\r\n"), Evaluation::PreconditionFailed);
+        assert_eq!(with("If-Match: \"b\"\r\nIf-None-Match: \"a\"\r\n"), Evaluation::PreconditionFailed);
+        assert_eq!(with("If-Match: \"a\"\r\nIf-None-Match: \"a\"\r\n"), Evaluation::NotModified);
         let dated = |date: &str| with(&format!("If-Unmodified-Since: {date}\r\n"));
-        assert_eq!([BEFORE, SAME, AFTER].map(dated), [Verdict::Failed, Verdict::Proceed, Verdict::Proceed]);
+        assert_eq!(
+            [BEFORE, SAME, AFTER].map(dated),
+            [Evaluation::PreconditionFailed, Evaluation::Proceed, Evaluation::Proceed]
+        );
         let both = format!("If-Match: \"a\"\r\nIf-Unmodified-Since: {BEFORE}\r\n");
-        assert_eq!(with(&both), Verdict::Proceed);
+        assert_eq!(with(&both), Evaluation::Proceed);
     }
 
     #[test]
@@ -433,7 +436,7 @@ mod tests {
             let field = format!("If-None-Match: {list}\r\n");
             let validators = Validators { tag: EntityTag::parse(tag.as_bytes()), modified_seconds: None };
             let found = evaluate(Method::Get, Headers::of_lines(field.as_bytes()), &validators, NOW);
-            prop_assert_eq!(found, Verdict::NotModified);
+            prop_assert_eq!(found, Evaluation::NotModified);
         }
 
         #[test]

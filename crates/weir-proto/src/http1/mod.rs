@@ -8,8 +8,8 @@
 //!   caller, so pipelining is calling again.
 //! * [`encode`] writes heads and chunk framing into the caller's buffer, and refuses what would not be one
 //!   message to every reader.
-//! * [`date`] formats and reads HTTP dates, [`range`] reads `Range`, [`conditional`] judges preconditions,
-//!   [`encoding`] says which codings a client reads, [`target`] decodes paths, [`media_type`] names files, and
+//! * [`date`] formats and reads HTTP dates, [`range`] reads `Range`, [`conditional`] evaluates preconditions,
+//!   [`content_coding`] says which codings a client reads, [`target`] decodes paths, [`media_type`] names files, and
 //!   [`url`] is what a client is pointed at.
 //!
 //! How a message is cut never changes its events: not the heads, not the joined content, not the [`ParseError`].
@@ -26,9 +26,9 @@
 //! and treats CONNECT and 101 as the end of HTTP on the connection.
 
 pub mod conditional;
+pub mod content_coding;
 pub mod date;
 pub mod encode;
-pub mod encoding;
 pub mod limits;
 pub mod media_type;
 pub mod range;

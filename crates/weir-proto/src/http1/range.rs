@@ -7,9 +7,9 @@
 //! ```
 //! use weir_proto::http1::range::{ContentRange, Selection, select_value};
 //!
-//! let Selection::Part(part) = select_value(b"bytes=500-", 1234) else { panic!("satisfiable") };
-//! assert_eq!((part.first(), part.length()), (500, 734));
-//! assert_eq!(ContentRange { part: Some(part), content_bytes: 1234 }.to_string(), "bytes 500-1233/1234");
+//! let Selection::Partial(range) = select_value(b"bytes=500-", 1234) else { panic!("satisfiable") };
+//! assert_eq!((range.first(), range.length()), (500, 734));
+//! assert_eq!(ContentRange { range: Some(range), content_bytes: 1234 }.to_string(), "bytes 500-1233/1234");
 //! assert_eq!(select_value(b"bytes=1234-", 1234), Selection::Unsatisfiable);
 //! ```
 
@@ -19,12 +19,12 @@ use super::{head::Headers, method::Method};
 
 /// Bytes of a content, in one piece: at least one, and all within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ByteRange {
     first: u64,
     last: u64,
 }
 
-impl Part {
+impl ByteRange {
     /// The place of the first byte.
     pub fn first(self) -> u64 {
         self.first
@@ -46,9 +46,9 @@ impl Part {
 pub enum Selection {
     /// All of it: 200. Also if there is a `Range` that is to be ignored.
     Whole,
-    /// One part: 206 with a [`ContentRange`]. It may be as long as the content.
-    Part(Part),
-    /// Nothing that is there: 416 with a [`ContentRange`] without part.
+    /// One range: 206 with a [`ContentRange`]. It may be as long as the content.
+    Partial(ByteRange),
+    /// Nothing that is there: 416 with a [`ContentRange`] without a range.
     Unsatisfiable,
 }
 
@@ -82,7 +82,7 @@ pub fn select_value(value: &[u8], content_bytes: u64) -> Selection {
     };
     let (first, end) = ends;
     if first < content_bytes {
-        Selection::Part(Part { first, last: end - 1 })
+        Selection::Partial(ByteRange { first, last: end - 1 })
     } else {
         Selection::Unsatisfiable
     }
@@ -117,16 +117,18 @@ fn number(digits: &[u8]) -> Option<Option<u64>> {
 /// The value of `Content-Range`, as its `Display`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentRange {
-    /// The part that is sent, or none with 416.
-    pub part: Option<Part>,
+    /// The range that is sent, or none with 416.
+    pub range: Option<ByteRange>,
     /// The length of the whole.
     pub content_bytes: u64,
 }
 
 impl fmt::Display for ContentRange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.part {
-            Some(Part { first, last }) => write!(formatter, "bytes {first}-{last}/{}", self.content_bytes),
+        match self.range {
+            Some(ByteRange { first, last }) => {
+                write!(formatter, "bytes {first}-{last}/{}", self.content_bytes)
+            }
             None => write!(formatter, "bytes */{}", self.content_bytes),
         }
     }
@@ -138,18 +140,18 @@ mod tests {
 
     use super::*;
 
-    fn part(first: u64, last: u64) -> Selection {
-        Selection::Part(Part { first, last })
+    fn partial(first: u64, last: u64) -> Selection {
+        Selection::Partial(ByteRange { first, last })
     }
 
     #[test]
     fn the_examples_of_the_standard_read_as_it_says() {
         for (value, expected) in [
-            ("bytes=0-499", part(0, 499)),
-            ("bytes=500-999", part(500, 999)),
-            ("bytes=-500", part(9500, 9999)),
-            ("bytes=9500-", part(9500, 9999)),
-            ("bytes=0-0", part(0, 0)),
+            ("bytes=0-499", partial(0, 499)),
+            ("bytes=500-999", partial(500, 999)),
+            ("bytes=-500", partial(9500, 9999)),
+            ("bytes=9500-", partial(9500, 9999)),
+            ("bytes=0-0", partial(0, 0)),
             ("bytes=0-0,-1", Selection::Whole),
             ("bytes=500-600,601-999", Selection::Whole),
         ] {
@@ -160,18 +162,18 @@ mod tests {
     #[test]
     fn a_range_is_cut_to_the_content_or_lies_behind_it() {
         for (value, content_bytes, expected) in [
-            ("bytes=0-99999999999999999999", 10, part(0, 9)),
-            ("bytes=-99999999999999999999", 10, part(0, 9)),
-            ("bytes=9-", 10, part(9, 9)),
+            ("bytes=0-99999999999999999999", 10, partial(0, 9)),
+            ("bytes=-99999999999999999999", 10, partial(0, 9)),
+            ("bytes=9-", 10, partial(9, 9)),
             ("bytes=10-", 10, Selection::Unsatisfiable),
             ("bytes=99999999999999999999-", u64::MAX, Selection::Unsatisfiable),
             ("bytes=99999999999999999999-0", 10, Selection::Whole),
-            ("bytes=0-18446744073709551615", u64::MAX, part(0, u64::MAX - 1)),
+            ("bytes=0-18446744073709551615", u64::MAX, partial(0, u64::MAX - 1)),
             ("bytes=-0", 10, Selection::Unsatisfiable),
             ("bytes=-0", 0, Selection::Unsatisfiable),
             ("bytes=-1", 0, Selection::Whole),
             ("bytes=0-", 0, Selection::Unsatisfiable),
-            ("bytes=0-0", 1, part(0, 0)),
+            ("bytes=0-0", 1, partial(0, 0)),
         ] {
             assert_eq!(select_value(value.as_bytes(), content_bytes), expected, "{value} of {content_bytes}");
         }
@@ -206,7 +208,7 @@ mod tests {
             assert_eq!(select_value(value.as_bytes(), 10), Selection::Whole, "{value:?}");
         }
         for value in ["BYTES=0-1", "bytes=0-1,", "bytes=,0-1 ,", "bytes= 0-1", "bytes=00-001"] {
-            assert_eq!(select_value(value.as_bytes(), 10), part(0, 1), "{value:?}");
+            assert_eq!(select_value(value.as_bytes(), 10), partial(0, 1), "{value:?}");
         }
     }
 
@@ -214,7 +216,7 @@ mod tests {
     fn only_get_has_ranges_and_only_one() {
         let once = Headers::of_lines(b"Host: x\r\nRange: bytes=0-1\r\n");
         let twice = Headers::of_lines(b"Range: bytes=0-1\r\nrange: bytes=0-1\r\n");
-        assert_eq!(select(Method::Get, once, 10), part(0, 1));
+        assert_eq!(select(Method::Get, once, 10), partial(0, 1));
         assert_eq!(select(Method::Head, once, 10), Selection::Whole);
         assert_eq!(select(Method::Get, twice, 10), Selection::Whole);
         assert_eq!(select(Method::Get, Headers::default(), 10), Selection::Whole);
@@ -222,9 +224,9 @@ mod tests {
 
     #[test]
     fn the_field_for_the_answer_is_written_as_the_standard_shows_it() {
-        let whole = ContentRange { part: Some(Part { first: 42, last: 1233 }), content_bytes: 1234 };
+        let whole = ContentRange { range: Some(ByteRange { first: 42, last: 1233 }), content_bytes: 1234 };
         assert_eq!(whole.to_string(), "bytes 42-1233/1234");
-        assert_eq!(ContentRange { part: None, content_bytes: 1234 }.to_string(), "bytes */1234");
+        assert_eq!(ContentRange { range: None, content_bytes: 1234 }.to_string(), "bytes */1234");
     }
 
     proptest! {
@@ -241,7 +243,9 @@ mod tests {
             };
             let expected: Vec<u64> = (0..content_bytes).filter(|place| named(*place)).collect();
             match select_value(value.as_bytes(), content_bytes) {
-                Selection::Part(part) => prop_assert_eq!((part.first()..=part.last()).collect::<Vec<_>>(), expected),
+                Selection::Partial(range) => {
+                    prop_assert_eq!((range.first()..=range.last()).collect::<Vec<_>>(), expected);
+                }
                 Selection::Unsatisfiable => prop_assert!(expected.is_empty()),
                 Selection::Whole => {
                     let malformed = first.is_none() && last.is_none()
@@ -256,8 +260,8 @@ mod tests {
             value in prop::collection::vec(any::<u8>(), 0..40), content_bytes: u64,
         ) {
             let value = [b"bytes=", &value[..]].concat();
-            if let Selection::Part(part) = select_value(&value, content_bytes) {
-                prop_assert!(part.first() <= part.last() && part.last() < content_bytes);
+            if let Selection::Partial(range) = select_value(&value, content_bytes) {
+                prop_assert!(range.first() <= range.last() && range.last() < content_bytes);
             }
         }
     }

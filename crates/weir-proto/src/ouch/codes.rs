@@ -88,6 +88,18 @@ pub mod cancel_reason {
     pub const HALTED: u8 = b'H';
 }
 
+/// Why a trade is broken.
+pub mod broken_trade_reason {
+    /// It was clearly an error.
+    pub const ERRONEOUS: u8 = b'E';
+    /// Both sides agreed to break it.
+    pub const CONSENT: u8 = b'C';
+    /// The exchange's own decision.
+    pub const SUPERVISORY: u8 = b'S';
+    /// Somebody else's decision.
+    pub const EXTERNAL: u8 = b'X';
+}
+
 /// Whether an execution took from the book.
 pub mod liquidity {
     /// The order was on the book.

@@ -15,7 +15,7 @@ pub struct ClientSession {
     session: Name<10>,
     expected: u64,
     heartbeat_ns: u64,
-    silence_ns: u64,
+    heartbeat_timeout_ns: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl ClientSession {
             session: login.session,
             expected: login.sequence,
             heartbeat_ns,
-            silence_ns: timing.silence_ns,
+            heartbeat_timeout_ns: timing.heartbeat_timeout_ns,
         }
     }
 
@@ -140,7 +140,7 @@ impl ClientSession {
                 self.expected = accepted.next_sequence;
                 self.state = State::LoggedIn(Liveness {
                     heartbeat_ns: self.heartbeat_ns,
-                    silence_ns: self.silence_ns,
+                    heartbeat_timeout_ns: self.heartbeat_timeout_ns,
                     sent_at_ns: now_ns,
                     heard_at_ns: now_ns,
                 });

@@ -76,4 +76,4 @@ pub use packet::{
     LOGOUT, SEQUENCED, SERVER_HEARTBEAT, ServerPacket, UNSEQUENCED,
 };
 pub use server_session::{ServerInput, ServerSession};
-pub use timing::{CloseReason, Due, SILENCE_NS_MAX, SILENCE_NS_MIN, Timing};
+pub use timing::{CloseReason, Due, HEARTBEAT_TIMEOUT_NS_MAX, HEARTBEAT_TIMEOUT_NS_MIN, Timing};

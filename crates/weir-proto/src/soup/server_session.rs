@@ -1,8 +1,8 @@
 //! The rules of a session from the server's side.
 
 use super::{
-    CloseReason, Due, LoginRequest, ProtocolError, SILENCE_NS_MAX, SILENCE_NS_MIN, Timing,
-    packet::ClientPacket, timing::Liveness,
+    CloseReason, Due, HEARTBEAT_TIMEOUT_NS_MAX, HEARTBEAT_TIMEOUT_NS_MIN, LoginRequest, ProtocolError,
+    Timing, packet::ClientPacket, timing::Liveness,
 };
 
 /// One client on one connection: first a login, then messages, and something at least every few seconds.
@@ -80,15 +80,17 @@ impl ServerSession {
     }
 
     /// The login is good and its answer is sent now. `heartbeat_timeout_ms` is what the login asked for, held
-    /// between [`SILENCE_NS_MIN`] and [`SILENCE_NS_MAX`].
+    /// between [`HEARTBEAT_TIMEOUT_NS_MIN`] and [`HEARTBEAT_TIMEOUT_NS_MAX`].
     pub fn accepted(&mut self, now_ns: u64, heartbeat_timeout_ms: Option<u32>) {
-        let silence_ns = match heartbeat_timeout_ms {
-            Some(timeout_ms) => (u64::from(timeout_ms) * 1_000_000).clamp(SILENCE_NS_MIN, SILENCE_NS_MAX),
-            None => self.timing.silence_ns,
+        let heartbeat_timeout_ns = match heartbeat_timeout_ms {
+            Some(timeout_ms) => {
+                (u64::from(timeout_ms) * 1_000_000).clamp(HEARTBEAT_TIMEOUT_NS_MIN, HEARTBEAT_TIMEOUT_NS_MAX)
+            }
+            None => self.timing.heartbeat_timeout_ns,
         };
         self.state = State::LoggedIn(Liveness {
             heartbeat_ns: self.timing.heartbeat_ns,
-            silence_ns,
+            heartbeat_timeout_ns,
             sent_at_ns: now_ns,
             heard_at_ns: now_ns,
         });

@@ -5,9 +5,9 @@
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The shortest silence after which a client of version 4.1 can ask to be given up.
-pub const SILENCE_NS_MIN: u64 = SECOND_NS;
+pub const HEARTBEAT_TIMEOUT_NS_MIN: u64 = SECOND_NS;
 /// The longest.
-pub const SILENCE_NS_MAX: u64 = 60 * SECOND_NS;
+pub const HEARTBEAT_TIMEOUT_NS_MAX: u64 = 60 * SECOND_NS;
 
 /// The waits of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +17,13 @@ pub struct Timing {
     /// From the last byte sent to a heartbeat.
     pub heartbeat_ns: u64,
     /// From the last packet received to giving the peer up.
-    pub silence_ns: u64,
+    pub heartbeat_timeout_ns: u64,
 }
 
 impl Default for Timing {
     /// 5 s for the login, a heartbeat after 1 s as the protocol asks, 15 s of silence.
     fn default() -> Self {
-        Self { login_ns: 5 * SECOND_NS, heartbeat_ns: SECOND_NS, silence_ns: 15 * SECOND_NS }
+        Self { login_ns: 5 * SECOND_NS, heartbeat_ns: SECOND_NS, heartbeat_timeout_ns: 15 * SECOND_NS }
     }
 }
 
@@ -44,7 +44,7 @@ pub enum CloseReason {
     /// No login, or no answer to it, in time.
     NoLogin,
     /// The peer was silent too long.
-    Silent,
+    HeartbeatTimeout,
 }
 
 impl CloseReason {
@@ -52,7 +52,7 @@ impl CloseReason {
     pub fn label(self) -> &'static str {
         match self {
             Self::NoLogin => "no_login",
-            Self::Silent => "silent",
+            Self::HeartbeatTimeout => "silent",
         }
     }
 }
@@ -61,7 +61,7 @@ impl CloseReason {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Liveness {
     pub heartbeat_ns: u64,
-    pub silence_ns: u64,
+    pub heartbeat_timeout_ns: u64,
     pub sent_at_ns: u64,
     pub heard_at_ns: u64,
 }
@@ -81,7 +81,7 @@ impl Liveness {
 
     pub fn on_time(&mut self, now_ns: u64) -> Due {
         if now_ns >= self.close_at_ns() {
-            return Due::Close(CloseReason::Silent);
+            return Due::Close(CloseReason::HeartbeatTimeout);
         }
         if now_ns >= self.heartbeat_at_ns() {
             self.on_sent(now_ns);
@@ -95,6 +95,6 @@ impl Liveness {
     }
 
     fn close_at_ns(&self) -> u64 {
-        self.heard_at_ns.saturating_add(self.silence_ns)
+        self.heard_at_ns.saturating_add(self.heartbeat_timeout_ns)
     }
 }

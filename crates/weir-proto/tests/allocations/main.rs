@@ -9,7 +9,7 @@ use counting::allocations;
 use weir_proto::{
     http1::{
         Event, Limits, Method, RequestDecoder, ResponseDecoder, Version,
-        conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
+        conditional::{Evaluation, FileTag, Validators, evaluate, range_applies},
         date,
         encode::{AfterMessage, Framing, HeadWriter, Window},
         media_type,
@@ -103,7 +103,7 @@ fn fields_are_judged_and_answers_written_without_allocating() {
         let tag = FileTag::new(1234, 784_111_777, 0);
         let validators = Validators { tag: Some(tag.tag()), modified_seconds: Some(784_111_777) };
         let now_seconds = 1_700_000_000;
-        assert_eq!(evaluate(head.method, head.headers, &validators, now_seconds), Verdict::NotModified);
+        assert_eq!(evaluate(head.method, head.headers, &validators, now_seconds), Evaluation::NotModified);
         assert!(range_applies(head.headers, &validators, now_seconds));
         assert_eq!(select(head.method, head.headers, 1234), Selection::Whole);
         let path = target::decode(head.target, &mut path).expect("a path");

@@ -9,7 +9,7 @@ use weir_proto::{
     content::{CONTENT_BYTES_MAX, Content},
     http1::{
         Event, Limits, Method, RequestDecoder,
-        conditional::{EntityTag, FileTag, Validators, Verdict, evaluate, range_applies},
+        conditional::{EntityTag, Evaluation, FileTag, Validators, evaluate, range_applies},
         date, media_type,
         range::{ContentRange, Selection, select, select_value},
         target,
@@ -189,14 +189,14 @@ fn ranges() {
     fuzz("ranges", stock, |input, noise| {
         let content_bytes = [0, 1, 10, 1000, u64::MAX][noise.place(5)];
         let selected = select_value(input, content_bytes);
-        let Selection::Part(part) = selected else { return };
-        assert!(part.first() <= part.last() && part.last() < content_bytes);
-        assert_eq!(part.length(), part.last() - part.first() + 1);
-        // What was selected, asked for plainly, is the same part.
-        let plain = format!("bytes={}-{}", part.first(), part.last());
+        let Selection::Partial(range) = selected else { return };
+        assert!(range.first() <= range.last() && range.last() < content_bytes);
+        assert_eq!(range.length(), range.last() - range.first() + 1);
+        // What was selected, asked for plainly, is the same range.
+        let plain = format!("bytes={}-{}", range.first(), range.last());
         assert_eq!(select_value(plain.as_bytes(), content_bytes), selected);
-        let written = ContentRange { part: Some(part), content_bytes }.to_string();
-        assert_eq!(written, format!("bytes {}-{}/{content_bytes}", part.first(), part.last()));
+        let written = ContentRange { range: Some(range), content_bytes }.to_string();
+        assert_eq!(written, format!("bytes {}-{}/{content_bytes}", range.first(), range.last()));
     });
 }
 
@@ -219,13 +219,13 @@ fn preconditions_of_decoded_requests() {
         let Event::Head(head) = step.event else { return };
         let now_seconds = [784_111_777, 1_700_000_000, u64::MAX][noise.place(3)];
         let validators = Validators { tag: Some(tag.tag()), modified_seconds: Some(784_111_777) };
-        let verdict = evaluate(head.method, head.headers, &validators, now_seconds);
+        let reading = evaluate(head.method, head.headers, &validators, now_seconds);
         let writing = evaluate(Method::Put, head.headers, &validators, now_seconds);
-        assert!(writing != Verdict::NotModified, "only reading is answered with 304");
+        assert!(writing != Evaluation::NotModified, "only reading is answered with 304");
         let conditions = head.headers.iter().any(|(name, _)| name.to_ascii_lowercase().starts_with(b"if-"));
         assert!(
             conditions
-                || verdict == Verdict::Proceed && range_applies(head.headers, &validators, now_seconds)
+                || reading == Evaluation::Proceed && range_applies(head.headers, &validators, now_seconds)
         );
         let ranges = head.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"range")).count();
         assert!(ranges == 1 || select(head.method, head.headers, 10) == Selection::Whole);

@@ -132,7 +132,7 @@ fn a_busy_session_sends_no_heartbeat() {
 
 #[test]
 fn a_silent_client_is_closed_after_fifteen_seconds_or_its_own_timeout_within_bounds() {
-    for (timeout_ms, silence_ns) in [
+    for (timeout_ms, heartbeat_timeout_ns) in [
         (None, 15 * SECOND_NS),
         (Some(10_000), 10 * SECOND_NS),
         (Some(0), SECOND_NS),
@@ -144,10 +144,13 @@ fn a_silent_client_is_closed_after_fifteen_seconds_or_its_own_timeout_within_bou
         let heard_ns = START_NS + SECOND_NS / 2;
         assert_eq!(session.on_packet(heard_ns, ClientPacket::Debug(b"")), Ok(ServerInput::Nothing));
         // Sending is not hearing.
-        session.on_sent(heard_ns + silence_ns - 1);
-        assert_eq!(session.on_time(heard_ns + silence_ns - 1), Due::Nothing, "{timeout_ms:?}");
-        assert_eq!(session.deadline_ns(), heard_ns + silence_ns);
-        assert_eq!(session.on_time(heard_ns + silence_ns), Due::Close(CloseReason::Silent));
+        session.on_sent(heard_ns + heartbeat_timeout_ns - 1);
+        assert_eq!(session.on_time(heard_ns + heartbeat_timeout_ns - 1), Due::Nothing, "{timeout_ms:?}");
+        assert_eq!(session.deadline_ns(), heard_ns + heartbeat_timeout_ns);
+        assert_eq!(
+            session.on_time(heard_ns + heartbeat_timeout_ns),
+            Due::Close(CloseReason::HeartbeatTimeout)
+        );
     }
 }
 
@@ -349,7 +352,7 @@ proptest! {
                 Step::Due => {
                     let due = session.on_time(now_ns);
                     if now_ns - heard_ns >= 15 * SECOND_NS {
-                        prop_assert_eq!(due, Due::Close(CloseReason::Silent));
+                        prop_assert_eq!(due, Due::Close(CloseReason::HeartbeatTimeout));
                     } else if now_ns - sent_ns >= SECOND_NS {
                         prop_assert_eq!(due, Due::Heartbeat);
                         sent_ns = now_ns;

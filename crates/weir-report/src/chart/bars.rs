@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     format, metrics,
-    section::{Content, Plot, Section, Subject},
+    section::{Content, Plot, Section, Subject, Told, distinct},
     sentence, tables,
     view::{View, bound},
     words::Word,
@@ -28,11 +28,12 @@ pub(crate) fn bars(view: &View<'_>) -> Content {
         return Content::Nothing(Word::NoFigures);
     }
     let left_out = cells_left_out(view);
-    let is_bound = view.result.arms.iter().any(|arm| arm.generator_bound);
-    let hint = is_bound.then(|| format!("≥{}{}", view.language.colon(), view.word(Word::GeneratorBound)));
+    let cells = distinct(view.result.arms.iter().filter(|arm| arm.generator_bound).map(|arm| &arm.cell_id));
+    let text = format!("≥{}{}", view.language.colon(), view.word(Word::GeneratorBound));
+    let hint = (!cells.is_empty()).then_some(Told { text, cells });
     let drawn = drawn(view);
     Content::Shown(Box::new(Section {
-        texts: hint.into_iter().collect(),
+        told: hint.into_iter().collect(),
         tables: vec![tables::further_figures(view, &drawn)],
         plots: drawn.into_iter().map(|metric| plot(view, metric)).collect(),
         left_out: (left_out > 0).then(|| sentence::left_out(view, left_out)),

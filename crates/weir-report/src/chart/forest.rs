@@ -17,7 +17,7 @@ use crate::{
     format,
     language::told,
     metrics, notes,
-    section::{Content, Plot, Section, Subject},
+    section::{Content, Plot, Section, Subject, Told, distinct},
     sentence, tables,
     view::View,
     words::{self, Word},
@@ -40,9 +40,13 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
     let (again, shown): (Vec<Metric>, Vec<Metric>) = shown.into_iter().partition(is_again);
     let more: usize = shown.iter().map(|it| view.comparisons_of(*it).len().saturating_sub(ROWS_MAX)).sum();
     Content::Shown(Box::new(Section {
-        texts: sentence::oversubscribed(view)
+        told: sentence::oversubscribed(view)
+            .map(|text| Told {
+                text,
+                cells: distinct(view.result.oversubscribed.iter().map(|it| &it.cell_id)),
+            })
             .into_iter()
-            .chain(again.first().map(|_| without_waiting(view)))
+            .chain(again.first().map(|_| without_waiting(view).into()))
             .collect(),
         has_legend: true,
         plots: shown.into_iter().map(|metric| plot(view, metric)).collect(),

@@ -67,7 +67,7 @@ const HELP: Caption = Caption::Own([
 pub(crate) fn latency_map(view: &View<'_>) -> Content {
     let ladders = &view.result.latency_ladders;
     Content::unless(ladders.is_empty(), || Section {
-        texts: ladders.iter().flat_map(|ladder| texts(view, ladder)).collect(),
+        told: ladders.iter().flat_map(|ladder| told(view, ladder)).collect(),
         plots: ladders.iter().flat_map(|ladder| plots(view, ladder)).collect(),
         ..Section::new(TITLE, HELP)
     })
@@ -136,13 +136,13 @@ fn shape(view: &View<'_>, ladder: &LatencyLadder) -> String {
     [connections].into_iter().chain(view.further_conditions(&closed)).collect::<Vec<_>>().join(" · ")
 }
 
-fn texts(view: &View<'_>, ladder: &LatencyLadder) -> Vec<String> {
-    let of_capacity = ladder.capacity.as_ref().map(|it| capacity(view, ladder, it));
+fn told(view: &View<'_>, ladder: &LatencyLadder) -> Vec<Told> {
+    let of_cell = |cell_id: &String, text| Told { text, cells: vec![cell_id.clone()] };
+    let of_capacity = ladder.capacity.as_ref().map(|it| of_cell(&it.cell_id, capacity(view, ladder, it)));
     let points = ladder.rungs.iter().flat_map(|rung| rung.arms.iter().map(move |point| (rung, point)));
-    of_capacity
-        .into_iter()
-        .chain(points.filter_map(|(rung, point)| not_kept(view, rung, point)).take(TOLD_MAX))
-        .collect()
+    let missed =
+        points.filter_map(|(rung, point)| Some(of_cell(&rung.cell_id, not_kept(view, rung, point)?)));
+    of_capacity.into_iter().chain(missed.take(TOLD_MAX)).collect()
 }
 
 /// `100 connections: in closed loop epoll does least, 61,200 messages/s [60,100, 62,300].`

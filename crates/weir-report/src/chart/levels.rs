@@ -69,7 +69,7 @@ pub(crate) enum Axis {
 
 /// What is drawn.
 pub(crate) struct Levels<'v> {
-    /// The factor.
+    /// The factor; empty where it stands above several charts.
     pub factor: &'v str,
     pub points: Vec<Point>,
     /// Drawn behind them; empty for none.
@@ -84,11 +84,23 @@ pub(crate) struct Levels<'v> {
 
 /// The chart with its legend, which names the arms that have points.
 pub(crate) fn levels(view: &View<'_>, of: &Levels<'_>) -> Markup {
+    html! { (legend(view, &arms(view, of))) (without_legend(view, of)) }
+}
+
+/// Arms with their markers.
+pub(super) fn legend(view: &View<'_>, arms: &[&str]) -> Markup {
+    html! { ul.legend { @for arm in arms { li { (swatch(view.arm_index(arm))) " " (arm) } } } }
+}
+
+fn arms<'v>(view: &View<'v>, of: &Levels<'_>) -> Vec<&'v str> {
     let has_points = |arm: &&&str| of.points.iter().any(|point| point.arm == ***arm);
-    let arms: Vec<&str> = view.arms.iter().filter(has_points).copied().collect();
+    view.arms.iter().filter(has_points).copied().collect()
+}
+
+/// The chart where one legend is above several.
+pub(super) fn without_legend(view: &View<'_>, of: &Levels<'_>) -> Markup {
     html! {
-        ul.legend { @for arm in &arms { li { (swatch(view.arm_index(arm))) " " (arm) } } }
-        (draw(view, of, &arms))
+        (draw(view, of, &arms(view, of)))
         @if of.points.iter().any(|point| point.is_bound) { p.hint { (view.language.choose(BOUND)) } }
         @if of.points.iter().any(|point| goes_on(point, reach(of)) != (false, false)) {
             p.hint { (view.language.choose(GOES_ON)) }
@@ -133,7 +145,9 @@ fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
         let at = |level: &u64| levels.binary_search(level).map_or(f64::NAN, |index| x(index) + beside);
         line(&mut canvas, view.arm_index(arm), of, (*arm, &y), at);
     }
-    canvas.text("tick", 100.0, HEIGHT - 6.0, Anchor::End, &format!("{} →", of.factor));
+    if !of.factor.is_empty() {
+        canvas.text("tick", 100.0, HEIGHT - 6.0, Anchor::End, &format!("{} →", of.factor));
+    }
     framed(HEIGHT, &y, of.tick, &canvas.finish())
 }
 

@@ -11,7 +11,7 @@ use weir_record::{
     overview::Figure,
 };
 
-use super::levels::{Axis, Levels, Point, Raw, levels as by_level};
+use super::levels::{Axis, Levels, Point, Raw, legend, levels as by_level, without_legend};
 use crate::{
     format, html,
     language::told,
@@ -137,11 +137,23 @@ fn plot(view: &View<'_>, grids: &[&Grid]) -> Plot {
 /// The map, its rows as charts, and its numbers: intervals and p-values have no room in it.
 fn image(view: &View<'_>, grids: &[&Grid]) -> Markup {
     let rows = multiples(view, grids);
+    let (open, folded) = rows.split_at(rows.len().min(OPEN_MAX));
+    let further = folded.len();
     html! {
         (draw(view, grids))
-        @if !rows.is_empty() {
-            div.pair { @for row in &rows { (html::figure(row)) } }
+        @if !open.is_empty() {
+            div.pair { @for row in open { (html::figure(row)) } }
             p.hint { (view.language.choose(MULTIPLES)) }
+        }
+        @if further > 0 {
+            details {
+                summary {
+                    (told!(view.language, "{further} more rows as charts, without the rounds", "나머지 {further}개 행의 차트(라운드 점 없음)", "其余 {further} 行的图表（不含各轮的点）"))
+                }
+                (legend(view, &grids.iter().map(|grid| grid.arm.as_str()).collect::<Vec<_>>()))
+                p.hint { (factor(view, grids[0].factors[0])) " →" }
+                div.pair { @for row in folded { (html::figure(row)) } }
+            }
         }
         details {
             summary { (view.word(Word::NumbersInTable)) }
@@ -156,8 +168,11 @@ const MULTIPLES: [&str; 3] = [
     "与基线之比及其 99 % 区间，每个点是一轮。不可比较的单元未画出。",
 ];
 
-/// Most rows of a map that are charts.
-const MULTIPLES_MAX: usize = 8;
+/// Most rows of a map whose charts are open; those of further rows are folded away.
+const OPEN_MAX: usize = 8;
+
+/// A row of a map: its place, its levels but the first, and its ratios with the rounds they are of.
+type Row<'a> = (usize, &'a [u64], (Vec<Point>, Vec<Raw>));
 
 /// Each row of a map of CPU as a chart: the ratio at every level of the first factor, with its interval and its rounds.
 fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
@@ -169,11 +184,17 @@ fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
         grids.iter().flat_map(|grid| &grid.cells).map(|cell| &cell.levels[1..]).collect();
     let key =
         format!("rounds-{}-{}", first.map + 1, if grids.len() == 1 { first.arm.as_str() } else { "all" });
-    let chart = |(place, row): (usize, &&[u64])| {
-        let (points, raw) = of_row(view, grids, row);
-        let levels_there: BTreeSet<u64> = points.iter().map(|point| point.level).collect();
+    let is_line = |(_, _, (points, _)): &Row<'_>| {
+        points.iter().map(|point| point.level).collect::<BTreeSet<u64>>().len() > 1
+    };
+    let lines =
+        rows.iter().enumerate().map(|(place, row)| (place, *row, of_row(view, grids, row))).filter(is_line);
+    let chart = |(index, (place, row, (points, raw))): (usize, Row<'_>)| {
+        let is_open = index < OPEN_MAX;
+        // What few will open is not to make the page much longer.
+        let raw = if is_open { raw } else { Vec::new() };
         let shown = Levels {
-            factor: factor(view, first.factors[0]),
+            factor: if is_open { factor(view, first.factors[0]) } else { "" },
             points,
             raw,
             axis: Axis::Ratios,
@@ -185,13 +206,10 @@ fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
             none if none.is_empty() => metrics::name(view, first.metric),
             levels => levels,
         };
-        (levels_there.len() > 1).then(|| Drawing {
-            id: format!("{key}-{place}"),
-            title,
-            image: by_level(view, &shown),
-        })
+        let image = if is_open { by_level(view, &shown) } else { without_legend(view, &shown) };
+        Drawing { id: format!("{key}-{place}"), title, image }
     };
-    rows.iter().enumerate().filter_map(chart).take(MULTIPLES_MAX).collect()
+    lines.enumerate().map(chart).collect()
 }
 
 /// Ratios of a row that may be compared, and the rounds they are of.
@@ -330,7 +348,8 @@ fn square(view: &View<'_>, grid: &Grid, lines: &Lines<'_>, place: (usize, usize)
     let full = if is_over { OVER } else { 1.0 };
     let strength = match cell.difference {
         Difference::Less | Difference::More => full * (12.0 + 48.0 * (effect.abs() / FULL).min(1.0)),
-        Difference::Undetected
+        Difference::Equivalent
+        | Difference::Undetected
         | Difference::NotBorneOut
         | Difference::GeneratorLimited
         | Difference::Invalid
@@ -353,7 +372,7 @@ fn tone(grid: &Grid, difference: Difference) -> &'static str {
     let is_good = match difference {
         Difference::Less => grid.metric.row().better == Better::Smaller,
         Difference::More => grid.metric.row().better == Better::Larger,
-        Difference::Undetected | Difference::NotBorneOut => return "open",
+        Difference::Equivalent | Difference::Undetected | Difference::NotBorneOut => return "open",
         Difference::GeneratorLimited => return "limited",
         Difference::Invalid => return "invalid",
         Difference::Unfinished => return "void",
@@ -366,6 +385,7 @@ pub(crate) fn difference_word(difference: Difference) -> Word {
     match difference {
         Difference::Less => Word::MapLess,
         Difference::More => Word::MapMore,
+        Difference::Equivalent => Word::Equivalent,
         Difference::Undetected => Word::MapUndetected,
         Difference::NotBorneOut => Word::MapNotBorneOut,
         Difference::GeneratorLimited => Word::MapLimited,
@@ -378,6 +398,7 @@ fn mark(difference: Difference) -> &'static str {
     match difference {
         Difference::Less => "▼ ",
         Difference::More => "▲ ",
+        Difference::Equivalent => "= ",
         Difference::Undetected => "≈ ",
         Difference::NotBorneOut => "? ",
         Difference::GeneratorLimited => LIMITED,

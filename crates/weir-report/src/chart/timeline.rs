@@ -26,6 +26,10 @@ const LANE: f64 = 36.0;
 const NAME: f64 = 14.0;
 const READINGS: f64 = 96.0;
 const AXIS: f64 = 26.0;
+/// Width of the smallest box, and of the smallest stripe of a cell, in per cent.
+const BOX_MIN: f64 = 0.15;
+/// Two readings nearer than this, in per cent and in pixels, are one dot.
+const DOTS_APART: (f64, f64) = (BOX_MIN, 2.0);
 /// Between the lanes and the readings, with room for their title.
 const GAP: f64 = 30.0;
 
@@ -87,21 +91,57 @@ fn draw(view: &View<'_>) -> Markup {
         canvas.line("rule", [0.0, y, 100.0, y]);
         canvas.text("label halo", 0.0, top + 12.0, Anchor::Start, arm);
     }
-    for entry in entries {
-        let lane = view.arm_index(&entry.arm);
+    for lane in 0..view.arms.len() {
         let top = CELLS + lane as f64 * LANE + NAME + 2.0;
-        let class = if entry.clean { "trial" } else { "trial aside" };
-        let class = format!("{} {class}", arm_class(lane));
-        canvas.rect(&class, span(&time, entry, top, LANE - NAME - 4.0), &describe(view, entry));
+        for run in boxes(&time, entries.iter().filter(|entry| view.arm_index(&entry.arm) == lane)) {
+            let class = if run.first.clean { "trial" } else { "trial aside" };
+            let class = format!("{} {class}", arm_class(lane));
+            let place = [run.left, top, run.right - run.left, LANE - NAME - 4.0];
+            canvas.rect(&class, place, &run.describe(view));
+        }
     }
     let scale = readings(&mut canvas, view, &time, entries, lanes_bottom + GAP);
     framed(bottom + AXIS, &scale, format::nanos_tick, &canvas.finish())
 }
 
-fn span(time: &Scale, entry: &TimelineEntry, top: f64, height: f64) -> [f64; 4] {
-    let start = entry.started_ns as f64 / 1e9;
-    let (left, right) = (time.at(start), time.at(start + entry.elapsed_ns as f64 / 1e9));
-    [left, top, (0.92 * (right - left)).max(0.15), height]
+/// Trials of one arm that are drawn as one box: a trial, or several that nobody could tell apart.
+struct Run<'a> {
+    left: f64,
+    right: f64,
+    first: &'a TimelineEntry,
+    trials: usize,
+    /// They are the turns of one round.
+    is_one_block: bool,
+}
+
+impl Run<'_> {
+    fn describe(&self, view: &View<'_>) -> String {
+        if self.is_one_block {
+            return describe(view, self.first);
+        }
+        let outcome = view.word(if self.first.clean { Word::Used } else { Word::Excluded });
+        format!("{} · {outcome} ({})", self.first.arm, self.trials)
+    }
+}
+
+/// The boxes of a lane, in per cent of its width. Trials that would be drawn over one another are one box, as far as
+/// they have one outcome: in a session of hours a trial is less than a pixel wide.
+fn boxes<'a>(time: &Scale, entries: impl Iterator<Item = &'a TimelineEntry>) -> Vec<Run<'a>> {
+    let mut runs: Vec<Run<'a>> = Vec::new();
+    for entry in entries {
+        let start = entry.started_ns as f64 / 1e9;
+        let (left, end) = (time.at(start), time.at(start + entry.elapsed_ns as f64 / 1e9));
+        let right = left + (0.92 * (end - left)).max(BOX_MIN);
+        match runs.last_mut() {
+            Some(run) if left < run.right && run.first.clean == entry.clean => {
+                run.right = run.right.max(right);
+                run.trials += 1;
+                run.is_one_block &= (&run.first.cell_id, run.first.block) == (&entry.cell_id, entry.block);
+            }
+            _ => runs.push(Run { left, right, first: entry, trials: 1, is_one_block: true }),
+        }
+    }
+    runs
 }
 
 fn describe(view: &View<'_>, entry: &TimelineEntry) -> String {
@@ -126,6 +166,10 @@ fn cells(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[Timeline
         let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
         let left = time.at(first.started_ns as f64 / 1e9);
         let right = time.at((last.started_ns.saturating_add(last.elapsed_ns)) as f64 / 1e9);
+        if right - left < BOX_MIN {
+            // Stripes of less than a pixel or two tell nothing.
+            continue;
+        }
         let label = view.cell_label(&first.cell_id);
         let shade = if index % 2 == 0 { "run" } else { "run other" };
         canvas.rect(shade, [left, 2.0, right - left, CELLS - 8.0], &label);
@@ -156,6 +200,7 @@ fn readings(
     }
     canvas.text("tick", 0.0, top - 8.0, Anchor::Start, view.word(Word::CrossCore));
     // Arms that take turns share their round's reading: it is drawn once.
+    let mut last: Option<(f64, f64, &str)> = None;
     for round in entries.chunk_by(is_one_reading) {
         let Some(entry) = round.first() else { continue };
         let middle = time.at((entry.started_ns as f64 + entry.elapsed_ns as f64 / 2.0) / 1e9);
@@ -166,7 +211,15 @@ fn readings(
             canvas.rect("steal", [middle - 0.15, top + READINGS - height, 0.3, height], &title);
         }
         let class = if round.iter().any(|entry| entry.clean) { "reading" } else { "reading aside" };
-        canvas.dot(class, middle, scale.at(entry.round_trip_ns), 2.8, &describe(view, entry));
+        let y = scale.at(entry.round_trip_ns);
+        let is_there = |(x, other, its): (f64, f64, &str)| {
+            middle - x < DOTS_APART.0 && (y - other).abs() < DOTS_APART.1 && its == class
+        };
+        if last.is_some_and(is_there) {
+            continue;
+        }
+        canvas.dot(class, middle, y, 2.8, &describe(view, entry));
+        last = Some((middle, y, class));
     }
     if let Some(boundary) = states.boundary_ns {
         let label = view.word(Word::StateBoundary);

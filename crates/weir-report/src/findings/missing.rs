@@ -136,6 +136,16 @@ fn of_programs(language: Language, finding: &Finding) -> Option<String> {
             "여기서는 실행할 수 없다고 알림: {said}",
             "它报告无法在此运行：{said}",
         ),
+        Finding::NoCongestionControl { name, available } => {
+            let available = available.join(language.list());
+            told!(
+                language,
+                "congestion control {name} cannot be used here; there are {available} \
+                 (net.ipv4.tcp_available_congestion_control)",
+                "여기서 쓸 수 없는 혼잡 제어: {name}. 쓸 수 있는 것: {available}(net.ipv4.tcp_available_congestion_control)",
+                "此处无法使用拥塞控制 {name}；可用的有 {available}（net.ipv4.tcp_available_congestion_control）",
+            )
+        }
         Finding::DiskUnusable { said } => told!(
             language,
             "the disk cannot be used: {said}",

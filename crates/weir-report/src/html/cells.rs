@@ -44,6 +44,14 @@ pub(super) fn links(view: &View<'_>, cells: &[String]) -> Markup {
     }
 }
 
+/// A cell's label that leads to its row.
+pub(super) fn link(view: &View<'_>, id: &str, label: &str) -> Markup {
+    match anchor(view, id) {
+        Some(anchor) => html! { a href=(format!("#{anchor}")) { (label) } },
+        None => html! { (label) },
+    }
+}
+
 /// Every cell with what was found in it by the metric of the study's claim.
 pub(super) fn section(view: &View<'_>) -> Markup {
     let metric = view.primary().map_or(Metric::ServerCpuPerMessage, |primary| primary.metric);

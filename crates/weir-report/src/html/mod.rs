@@ -175,9 +175,14 @@ pub(crate) fn table(view: &View<'_>, content: &Table) -> Markup {
                     } }
                 }
                 tbody {
-                    @for row in &content.rows {
+                    @for (place, row) in content.rows.iter().enumerate() {
                         tr { @for (column, cell) in row.iter().enumerate() {
-                            td .number[column >= content.text_columns] data-head=(content.head[column]) { (cell) }
+                            td .number[column >= content.text_columns] data-head=(content.head[column]) {
+                                (cell)
+                                @if let Some(cells) = content.cells.get(place).filter(|_| column == 0) {
+                                    " " (cells::links(view, cells))
+                                }
+                            }
                         } }
                     }
                 }

@@ -27,7 +27,6 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
     let (folded, open): (Vec<&Plot>, Vec<&Plot>) = section.plots.iter().partition(|plot| plot.is_folded);
     let body = html! {
         @for one in &section.told { (sentence(view, one)) }
-        @for text in &section.texts { p { (display::keep_together(text)) } }
         @if section.has_legend { (legend(view)) }
         div .pair[open.iter().any(|plot| plot.is_half)] { @for one in &open { (plot(view, one)) } }
         @if !folded.is_empty() {
@@ -39,7 +38,6 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
         @for one in &section.tables {
             @if let Some(title) = &one.title { h3 { (title) } }
             @for one in &one.told { (sentence(view, one)) }
-            @for text in &one.texts { p { (display::keep_together(text)) } }
             @if !one.charts.is_empty() { div.pair { @for chart in &one.charts { (figure(chart)) } } }
             @if section.plots.is_empty() && one.charts.is_empty() { (table(view, one)) }
             @else if section.plots.is_empty() {
@@ -99,7 +97,7 @@ fn plot(view: &View<'_>, plot: &Plot) -> Markup {
 fn notes(view: &View<'_>, cell: &CellNotes) -> Markup {
     html! {
         div.notes {
-            h3 { (cell.cell) }
+            h3 { (cells::link(view, &cell.cell_id, &cell.cell)) }
             ul {
                 @for (subject, text, is_foreign) in cell.notes.iter().take(ROWS_MAX) {
                     li {
@@ -137,6 +135,8 @@ pub(super) fn checks(view: &View<'_>) -> Markup {
                         td.name { (row[1]) }
                         td.found lang=[findings::is_foreign(view.language, &check.detail).then_some("en")] {
                             (display::keep_together(&row[2]))
+                            @let cells = crate::notes::cells_of(view, &check.detail);
+                            @if !cells.is_empty() { " " (cells::links(view, &cells)) }
                         }
                     }
                 } }

@@ -12,7 +12,7 @@ use crate::{
     format::{self, ABSENT},
     language::told,
     maps,
-    section::{Content, Section, Told},
+    section::{Content, Section, Told, distinct, of_no_cell},
     table::Table,
     titles,
     view::View,
@@ -88,7 +88,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
         }],
         TableName::SystemCalls | TableName::Aggregate => Vec::new(),
     };
-    tables.retain(|table| !(table.rows.is_empty() && table.texts.is_empty() && table.told.is_empty()));
+    tables.retain(|table| !(table.rows.is_empty() && table.told.is_empty()));
     if let Some(apart) = maps::apart(view, map.map) {
         let titles = tables.iter_mut().filter_map(|table| table.title.as_mut());
         titles.for_each(|title| title.push_str(&format!(" · {apart}")));
@@ -97,7 +97,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
 }
 
 /// Which cells were met in another state of the machine than the others.
-fn states(view: &View<'_>, map: &Overview) -> Option<String> {
+fn states(view: &View<'_>, map: &Overview) -> Option<Told> {
     let (far, both, all) = (map.cells_far.len(), map.cells_in_both_states.len(), map.cells.len());
     let are_alike = [far, both].contains(&all) || far + both == 0;
     let text = told!(
@@ -109,7 +109,8 @@ fn states(view: &View<'_>, map: &Overview) -> Option<String> {
         "本机有两种状态。{all} 个单元中有 {far} 个的数值取自远状态（far），{both} 个取自两种状态，其余取自近状态（near）：均值与最佳配置混合了两种状态，\
          而每个比值只取自一种状态。",
     );
-    (!are_alike).then_some(text)
+    let cells = distinct(map.cells_far.iter().chain(&map.cells_in_both_states));
+    (!are_alike).then_some(Told { text, cells })
 }
 
 /// The names of the tables, as document 000 has them.
@@ -264,10 +265,10 @@ fn means(view: &View<'_>, map: &Overview, table: TableName, rows: &[MeanRow]) ->
         cells
     });
     let is_first = table == TableName::Overall;
-    let told = rows.iter().filter(|_| is_first).filter_map(|row| reversed(view, map, row)).collect();
-    let texts = states(view, map).into_iter().filter(|_| is_first);
-    let texts = texts.chain(theirs.map(|it| explained(view, it))).collect();
-    Table { told, ..Table::with_head(head, text_columns, shown).titled(name(view, table), texts) }
+    let reversed = rows.iter().filter(|_| is_first).filter_map(|row| reversed(view, map, row));
+    let states = states(view, map).into_iter().filter(|_| is_first);
+    let told = reversed.chain(states).chain(theirs.map(|it| explained(view, it).into())).collect();
+    Table::with_head(head, text_columns, shown).titled(name(view, table), told)
 }
 
 /// Both quantities with their ratios, and the cells.
@@ -345,8 +346,8 @@ fn no_cores(view: &View<'_>) -> Table {
             "所有单元中服务器一侧的 CPU 数相同（{cpus} 个），因此没有按核数的表。线程不是核，见按线程数的表。",
         ),
     };
-    let texts = std::iter::once(own).chain(theirs.map(|it| explained(view, it))).collect();
-    Table::with_head(Vec::new(), 0, Vec::new()).titled(name(view, TableName::Cores), texts)
+    let told = of_no_cell(std::iter::once(own).chain(theirs.map(|it| explained(view, it))));
+    Table::with_head(Vec::new(), 0, Vec::new()).titled(name(view, TableName::Cores), told)
 }
 
 /// Throughput over the CPUs the server has, and over the CPU time it used, by CPUs, or by workers where these are of
@@ -371,6 +372,6 @@ fn per_core(view: &View<'_>, level: Word, rows: &[MeanRow]) -> Table {
         cells.extend(theirs.iter().flat_map(|it| published_cells(view, Some(it), &key(level), arm)));
         cells
     });
-    let texts = theirs.map(|it| explained(view, it)).into_iter().collect();
-    Table::with_head(head, 2, shown).titled(name(view, TableName::PerCore), texts)
+    let told = of_no_cell(theirs.map(|it| explained(view, it)));
+    Table::with_head(head, 2, shown).titled(name(view, TableName::PerCore), told)
 }

@@ -31,7 +31,7 @@ pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
         "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105 %。",
     ];
     let marks = view.language.choose(marks).to_owned();
-    vec![means(view, map), each_line(view, map).titled(view.language.choose(lines), vec![marks])]
+    vec![means(view, map), each_line(view, map).titled(view.language.choose(lines), vec![marks.into()])]
 }
 
 fn heads(view: &View<'_>) -> Vec<String> {
@@ -75,10 +75,10 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
          轮数相同的两个单元在同一轮内配对。",
     ];
     let own = view.language.choose(own).to_owned();
-    let told = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN)).collect();
-    let texts = theirs.map(|it| explained(view, it)).into_iter().collect();
+    let told = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN));
+    let told = told.chain(theirs.map(|it| explained(view, it).into())).collect();
     let rows = map.scaling.iter().map(row).collect();
-    Table { told, ..Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), texts) }
+    Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), told)
 }
 
 /// A row for each pair of cells and arm.

@@ -6,6 +6,7 @@ use super::{explained, figure, name, published, published_heads, quantity};
 use crate::{
     findings,
     format::{self, ABSENT},
+    section::of_no_cell,
     table::Table,
     view::View,
     words::Word,
@@ -14,8 +15,8 @@ use crate::{
 /// Where each arm does most, and which cells cannot be told from there.
 pub(super) fn best(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Best);
-    let texts = theirs.map(|it| explained(view, it)).into_iter().collect();
-    cells(view, &map.best, theirs).titled(name(view, TableName::Best), texts)
+    let told = of_no_cell(theirs.map(|it| explained(view, it)));
+    cells(view, &map.best, theirs).titled(name(view, TableName::Best), told)
 }
 
 /// The same among the cells of each number of workers.
@@ -108,8 +109,8 @@ pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
         "全部计数：包括因出错而剔除的轮次与试验。99% 区间按各消息相互独立失败计算（Wilson）；若成批失败（如连接断开），该区间偏窄。",
     ];
     let own = view.language.choose(counted).to_owned();
-    let texts = std::iter::once(own).chain(theirs.map(|it| explained(view, it))).collect();
-    Table::with_head(head, 3, rows).titled(name(view, TableName::Success), texts)
+    let told = of_no_cell(std::iter::once(own).chain(theirs.map(|it| explained(view, it))));
+    Table::with_head(head, 3, rows).titled(name(view, TableName::Success), told)
 }
 
 /// A share of successes, never rounded up to all of them.

@@ -307,6 +307,13 @@ fn of_the_machine() -> Vec<Example> {
         (Finding::NoProgram { program: arm() }, vec!["my arm"]),
         (Finding::NeverServed { trials: 401, said: said() }, vec!["401", "no luck"]),
         (Finding::CannotRunHere { said: said() }, vec!["no luck"]),
+        (
+            Finding::NoCongestionControl {
+                name: "bbr".to_owned(),
+                available: vec!["reno".to_owned(), "cubic".to_owned()],
+            },
+            vec!["bbr", "reno", "cubic", "net.ipv4"],
+        ),
         (Finding::DiskUnusable { said: said() }, vec!["no luck"]),
         (Finding::Said { text: said() }, vec!["no luck"]),
         (Finding::TriedOnSockets, vec![]),

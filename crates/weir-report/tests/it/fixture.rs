@@ -49,6 +49,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         idle_connections: 0,
         workers: 1,
         accept: String::new(),
+        congestion_control: String::new(),
         load_workers: 1,
         load_cpus: Vec::new(),
         server_cpus: Vec::new(),

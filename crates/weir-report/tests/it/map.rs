@@ -232,6 +232,27 @@ fn rows_of_a_map_are_charts_with_intervals_and_rounds() {
 }
 
 #[test]
+fn every_row_of_a_map_is_a_chart_and_those_beyond_the_eighth_are_folded_away() {
+    let mut result = mapped();
+    let row: Vec<GridCell> = result.grids[0].cells[..3].to_vec();
+    result.grids[0].cells.clear();
+    for workers in 1..=11 {
+        let of_row = |cell: &GridCell| GridCell { levels: vec![cell.levels[0], workers], ..cell.clone() };
+        result.grids[0].cells.extend(row.iter().map(of_row));
+    }
+    for (language, summary) in
+        Language::ALL.into_iter().zip(["3 more rows as charts", "3개 행의 차트", "其余 3 行"])
+    {
+        let page = html(&result, language);
+        let (open, folded) = page.split_once(summary).expect("three are folded away");
+        assert_eq!(open.matches("id=\"rounds-1-uring-").count(), 8);
+        let (folded, _) = folded.split_once("</details>").expect("they end somewhere");
+        assert_eq!(folded.matches("id=\"rounds-1-uring-").count(), 3);
+        assert!(folded.contains("<div class=\"pair\">"), "they wrap below each other");
+    }
+}
+
+#[test]
 fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
     let mut result = mapped();
     let cells =
@@ -243,6 +264,7 @@ fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
             metric: Metric::ServerCpuPerMessage,
             of: cells(2),
             to: cells(1),
+            equivalence_margin: None,
         },
         ratio: Some(0.87),
         interval: Some((0.84, 0.9)),
@@ -264,6 +286,16 @@ fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
         weir_report::csv(&result)
             .contains("contrast-1,uring,epoll,contrast-server-cpu-per-message,p-holm,0.006,")
     );
+    let asked = &mut result.contrasts[0].asked;
+    (asked.of, asked.to, asked.equivalence_margin) =
+        (cells(2)[1..2].to_vec(), cells(1)[1..2].to_vec(), Some(0.02));
+    result.contrasts[0].difference = Difference::Equivalent;
+    let text = section(&markdown(&result, Language::English), "## Declared contrasts");
+    assert!(text.contains("2 workers and at 100 connections"), "{text}");
+    assert!(text.contains("are equivalent within ±2 %") && text.contains("| equivalent |"), "{text}");
+    result.contrasts[0].difference = Difference::Undetected;
+    let text = section(&markdown(&result, Language::English), "## Declared contrasts");
+    assert!(text.contains("neither shown to be equivalent within ±2 % nor to differ"), "{text}");
     result.contrasts[0].difference = Difference::GeneratorLimited;
     assert!(markdown(&result, Language::English).contains("generator was the limit"));
 }

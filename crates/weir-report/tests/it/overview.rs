@@ -12,7 +12,7 @@ use weir_record::{
         SuccessRow, TableName,
     },
     spec::{CellSpec, HttpCell, Text},
-    study::StudyResult,
+    study::{StudyResult, TimelineEntry},
 };
 use weir_report::{Language, csv, html, markdown, terminal};
 
@@ -494,4 +494,24 @@ fn a_page_of_120_cells_is_smaller_than_three_megabytes_in_every_language() {
         assert!(page.len() < 3_000_000, "{language:?}: {} bytes", page.len());
         assert!(page.contains("table class=\"map\"") && page.matches("<td").count() > 1_000);
     }
+}
+
+#[test]
+fn a_session_of_thousands_of_trials_is_a_small_drawing() {
+    let mut result = fixture::quick();
+    let without = html(&result, Language::English).len();
+    let entry = result.timeline[0].clone();
+    let of = |number: u64| TimelineEntry {
+        block: number as u32,
+        started_ns: number * 1_500_000_000,
+        elapsed_ns: 1_400_000_000,
+        clean: !number.is_multiple_of(50),
+        round_trip_ns: 90.0 + (number % 7) as f64,
+        ..entry.clone()
+    };
+    result.timeline = (0..2000).map(of).collect();
+    let page = html(&result, Language::English);
+    // Most of it is the table.
+    assert!(page.len() < without + 300_000, "{} bytes more", page.len() - without);
+    assert!(page.matches("trial aside").count() >= 40, "what was left out is seen all the same");
 }

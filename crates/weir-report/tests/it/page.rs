@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 
 use maud::Markup;
-use weir_record::{study::StudyResult, verdict::Verdict};
+use weir_record::{
+    finding::{Finding, OrderEffect, SlicePlace},
+    study::{Check, StudyResult},
+    verdict::Verdict,
+};
 use weir_report::{ChartPage, Language, chart_page, html, markdown, run_pair};
 
 use crate::{fixture, overview, run_pair as run_pair_of};
@@ -89,6 +93,41 @@ fn every_chart_is_a_labelled_image_with_its_numbers_in_a_table() {
     assert_eq!(figures.len(), 9);
     assert!(figures.iter().all(|tag| tag.contains("role=\"img\"") && tag.contains("aria-labelledby=")));
     assert_eq!(page.matches("the numbers as a table").count(), figures.len());
+}
+
+#[test]
+fn notes_checks_goals_and_published_figures_lead_to_their_cells() {
+    let is_row = |page: &str, target: &str| page.contains(&format!("id=\"{target}\""));
+    let links = |text: &str| -> Vec<String> {
+        let parts = text.split("href=\"#").skip(1);
+        parts.filter_map(|it| it.split('"').next()).map(str::to_owned).collect()
+    };
+    let titles = ["Published beside measured", "발표된 수치와 측정한 수치", "已发表数据与实测对照"];
+    for (language, title) in Language::ALL.into_iter().zip(titles) {
+        let result = fixture::all_not_comparable();
+        let page = html(&result, language);
+        let notes: Vec<&str> = page.split("<div class=\"notes\">").skip(1).collect();
+        assert!(!notes.is_empty());
+        for note in notes {
+            let heading = note.split("</h3>").next().expect("it has a heading");
+            let [target] = &links(heading)[..] else { panic!("{heading}") };
+            assert!(is_row(&page, target), "{target}");
+        }
+        let mut result = fixture::quick();
+        let cell_id = result.spec.cells[0].id.clone();
+        let effect =
+            OrderEffect { place: SlicePlace::GoingFirst, cell_id, change: 0.1, interval: (0.05, 0.15) };
+        let detail = Finding::SliceOrder { effects: vec![effect], change_max: 0.01 };
+        result.checks = vec![Check { name: "slice-order".to_owned(), passed: false, detail }];
+        let page = html(&result, language);
+        let checks = page.split("<table class=\"checks\">").nth(1).and_then(|it| it.split("</table>").next());
+        let found = links(checks.expect("there is a check"));
+        assert!(found.len() == 1 && is_row(&page, &found[0]), "{found:?}");
+        let page = html(&fixture::survey(), language);
+        let claim = page.split(title).nth(1).and_then(|it| it.split("</section>").next());
+        let claim = claim.expect("figures were published");
+        assert!(links(claim).iter().any(|target| is_row(&page, target)), "{claim}");
+    }
 }
 
 #[test]

@@ -240,6 +240,19 @@ fn inconclusive_says_which_hurdle_was_not_taken() {
 }
 
 #[test]
+fn the_ratio_at_one_rate_for_both_stands_beside_the_verdict() {
+    let mut result = fixture::quick();
+    let seen = WitnessFigure { ratio: 0.924, interval: (0.913, 0.934), units: 12 };
+    let witness = Witness::EqualRate { per_second: 84_639.0 };
+    let bearing = WitnessBearing::Supports;
+    result.comparisons[0].notes.push(Finding::Witness { witness, seen, bearing });
+    let text = |language| markdown(&result, language);
+    assert!(text(Language::English).contains("At one rate for both, 84,639/s: 0.92× [0.91, 0.93]."));
+    assert!(text(Language::Korean).contains("같은 부하율(84,639/s)에서는 0.92배 [0.91, 0.93]입니다."));
+    assert!(text(Language::Chinese).contains("在相同速率（84,639/s）下为 0.92 倍"));
+}
+
+#[test]
 fn not_comparable_names_every_cause() {
     let mut result = fixture::with_verdict(Verdict::NotComparable);
     result.comparisons[0].reasons =
@@ -441,7 +454,7 @@ fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
     let text = markdown(&result, Language::English);
     assert!(text.contains("| more | +0.310 [+0.280, +0.340] | 95 % | 0.040 | 0.020 |"), "{text}");
     assert!(csv(&result).contains(",switches-per-message,difference,0.31,count\n"));
-    assert!(weir_report::html(&result, Language::English).contains("▼ more"));
+    assert!(weir_report::html(&result, Language::English).contains("✗ more"));
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Application for EchoExchange {
         if handled == Handled::NotConsumed
             && let Inbound::Replace(replace, _) = message
         {
-            store.give_back(account, replace.user_ref_num);
+            store.release_number(account, replace.user_ref_num);
         }
     }
 

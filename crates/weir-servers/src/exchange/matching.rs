@@ -21,12 +21,18 @@ use weir_engine::{
     handoff::{Port, Priority},
     time::{self, Instant},
 };
-use weir_proto::ouch::{Appendage, Canceled, Inbound, Outbound, Symbol, codes::cancel_reason, reject_reason};
+use weir_proto::ouch::{
+    Appendage, BrokenTrade, Canceled, Inbound, Outbound, Symbol,
+    codes::{broken_trade_reason, cancel_reason},
+    reject_reason,
+};
 use weir_trading::{AccountId, Handled, MatchingConfig, MatchingVenue, Venue};
 
 use super::{
+    Left,
     live::{Live, LiveOrders},
     numbers::First,
+    one_sided::Side,
 };
 use crate::{
     journal::{BATCH_BYTES_DEFAULT, WAITING_FACTOR_MAX},
@@ -52,9 +58,9 @@ const DRAIN_LOOK: Duration = Duration::from_millis(1);
 
 /// What crosses from one worker to another.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Crossing {
+pub(super) enum WorkerMessage {
     /// A message of an account, to the worker of its symbol.
-    Message {
+    Order {
         account: AccountId,
         message: Inbound<'static>,
     },
@@ -63,28 +69,30 @@ pub(super) enum Crossing {
         account: AccountId,
     },
     /// An answer, to the worker of the account.
-    Answer {
+    Response {
         account: AccountId,
         message: Outbound,
     },
-    /// A message was handled. `given_back`: it was a replace that was ignored in a way that does not use this number
+    /// A message was handled. `released`: it was a replace that was ignored in a way that does not use this number
     /// up.
     Done {
         account: AccountId,
-        given_back: Option<u32>,
+        released: Option<u32>,
     },
-    /// To be answered by [`Crossing::Pong`]: then everything before it was handled.
+    /// To be answered by [`WorkerMessage::Pong`]: then everything before it was handled.
     Ping,
     Pong,
 }
 
-impl Handed for Crossing {
+impl Handed for WorkerMessage {
     fn role(&self) -> Role {
         match self {
-            Crossing::Message { account, .. } => Role::Message(account.0),
-            Crossing::Disconnected { account } => Role::CancelAll(account.0),
-            Crossing::Ping => Role::Request,
-            Crossing::Answer { .. } | Crossing::Done { .. } | Crossing::Pong => Role::Response,
+            WorkerMessage::Order { account, .. } => Role::Message(account.0),
+            WorkerMessage::Disconnected { account } => Role::CancelAll(account.0),
+            WorkerMessage::Ping => Role::Request,
+            WorkerMessage::Response { .. } | WorkerMessage::Done { .. } | WorkerMessage::Pong => {
+                Role::Response
+            }
         }
     }
 }
@@ -112,22 +120,22 @@ pub(super) struct MatchExchange(Rc<Market>);
 
 /// What has to be done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Destination {
     /// To the book that this worker has.
     Book(usize),
     /// There is no room for one more order. Its refusal waits for its turn like everything else.
-    Refusal,
+    Reject,
 }
 
 /// What an account of this worker's has under way.
 #[derive(Clone, Copy, Debug, Default)]
-struct Flight {
+struct InFlight {
     /// Messages that another worker has and is not done with.
     messages: u32,
     /// That worker.
     worker: usize,
     /// The message that waits for them, and its way.
-    held: Option<(Way, Inbound<'static>)>,
+    held: Option<(Destination, Inbound<'static>)>,
     /// Its orders are to be cancelled behind that message.
     is_leaving: bool,
 }
@@ -135,15 +143,15 @@ struct Flight {
 struct Market {
     store: Rc<SessionStore>,
     /// To the other workers.
-    port: Port<Crossing>,
+    port: Port<WorkerMessage>,
     venue: RefCell<MatchingVenue>,
     live: RefCell<LiveOrders>,
     /// By account; those of other workers have none.
-    flights: RefCell<Vec<Flight>>,
+    all_in_flight: RefCell<Vec<InFlight>>,
     /// A message that was held has gone.
     landed: Notify,
     /// By worker: what its port did not take. It goes before anything new.
-    overflow: Vec<Overflow<Crossing>>,
+    overflow: Vec<Overflow<WorkerMessage>>,
     /// Something is stuck on the way to another worker, or nothing any more.
     overflow_changed: Notify,
     pongs: Cell<usize>,
@@ -151,13 +159,14 @@ struct Market {
 }
 
 impl MatchExchange {
-    /// Starts the worker's part, and cancels orders that were live when the process was killed: the books are empty.
+    /// Starts the worker's part, and tells what is left of a process that was killed: trades with one side are broken,
+    /// and orders that were live are cancelled, for the books are empty.
     pub(super) fn start(
         store: Rc<SessionStore>,
-        port: Port<Crossing>,
+        port: Port<WorkerMessage>,
         stage: Arc<Stage>,
         first: First,
-        lost: &LiveOrders,
+        left: &Left,
     ) -> std::io::Result<Rc<Self>> {
         let config = MatchingConfig {
             accounts_max: store.account_count(),
@@ -170,8 +179,11 @@ impl MatchExchange {
         if port.workers() > 1 {
             store.add_handoff(port.counters());
         }
-        let mut lost: Vec<_> =
-            lost.iter().filter(|(account, ..)| store.home_of(*account) == store.worker()).collect();
+        let is_own = |account: AccountId| {
+            (account.0 as usize) < store.account_count() && store.home_of(account) == store.worker()
+        };
+        let broken: Vec<_> = left.trades.iter().filter(|(_, side)| is_own(side.account)).collect();
+        let mut lost: Vec<_> = left.orders.iter().filter(|(account, ..)| is_own(*account)).collect();
         lost.sort_unstable_by_key(|(account, number, _)| (account.0, *number));
         let workers = port.workers();
         let bounds = bounds(store.account_count(), workers);
@@ -179,7 +191,7 @@ impl MatchExchange {
             port,
             venue: RefCell::new(MatchingVenue::new(&config)),
             live: RefCell::default(),
-            flights: RefCell::new(vec![Flight::default(); store.account_count()]),
+            all_in_flight: RefCell::new(vec![InFlight::default(); store.account_count()]),
             landed: Notify::default(),
             overflow: (0..workers).map(|_| Overflow::new(bounds)).collect(),
             overflow_changed: Notify::default(),
@@ -187,21 +199,39 @@ impl MatchExchange {
             stage,
             store,
         });
-        if !lost.is_empty() {
-            weir_engine::try_spawn(cancel_lost(Rc::clone(&market.store), lost))?;
+        if !lost.is_empty() || !broken.is_empty() {
+            weir_engine::try_spawn(tell_left(Rc::clone(&market.store), broken, lost))?;
         }
         if market.port.workers() > 1 {
-            weir_engine::try_spawn(Rc::clone(&market).take_crossings())?;
+            weir_engine::try_spawn(Rc::clone(&market).take_messages())?;
         }
         Ok(Rc::new(Self(market)))
     }
 }
 
-async fn cancel_lost(store: Rc<SessionStore>, lost: Vec<(AccountId, u32, u32)>) {
-    for (account, user_ref_num, quantity) in lost {
+async fn tell_left(store: Rc<SessionStore>, broken: Vec<(u64, Side)>, lost: Vec<(AccountId, u32, u32)>) {
+    let has_room = async || {
         while store.is_congested() && !store.is_failed() {
             store.room().await;
         }
+    };
+    for (match_number, Side { account, user_ref_num, client_order_id }) in broken {
+        has_room().await;
+        let timestamp_ns = store.time_of_day_ns(store.now());
+        let reason = broken_trade_reason::SUPERVISORY;
+        store.emit_message(
+            account,
+            &Outbound::BrokenTrade(BrokenTrade {
+                timestamp_ns,
+                user_ref_num,
+                match_number,
+                reason,
+                client_order_id,
+            }),
+        );
+    }
+    for (account, user_ref_num, quantity) in lost {
+        has_room().await;
         let timestamp_ns = store.time_of_day_ns(store.now());
         store.emit_message(
             account,
@@ -242,7 +272,7 @@ impl Application for MatchExchange {
             return;
         }
         if market.is_held(account) {
-            market.flights.borrow_mut()[account.0 as usize].is_leaving = true;
+            market.all_in_flight.borrow_mut()[account.0 as usize].is_leaving = true;
         } else {
             market.leave(account);
         }
@@ -283,38 +313,47 @@ impl Market {
     }
 
     fn is_held(&self, account: AccountId) -> bool {
-        self.flights.borrow()[account.0 as usize].held.is_some()
+        self.all_in_flight.borrow()[account.0 as usize].held.is_some()
     }
 
     fn has_landed(&self) -> bool {
-        self.flights.borrow().iter().all(|flight| flight.messages == 0 && flight.held.is_none())
+        self.all_in_flight
+            .borrow()
+            .iter()
+            .all(|in_flight| in_flight.messages == 0 && in_flight.held.is_none())
     }
 
     /// A message of an account of this worker's: to the worker that has the book, unless that has to wait.
     fn take_message(&self, account: AccountId, message: Inbound<'_>) {
-        let Some((way, message)) = self.place(account, message) else { return };
-        let flight = &mut self.flights.borrow_mut()[account.0 as usize];
-        if flight.messages > 0 && way != Way::Book(flight.worker) {
-            flight.held = Some((way, message));
+        let Some((destination, message)) = self.place(account, message) else { return };
+        let in_flight = &mut self.all_in_flight.borrow_mut()[account.0 as usize];
+        if in_flight.messages > 0 && destination != Destination::Book(in_flight.worker) {
+            in_flight.held = Some((destination, message));
         } else {
-            self.dispatch(flight, account, way, message);
+            self.dispatch(in_flight, account, destination, message);
         }
     }
 
-    fn dispatch(&self, flight: &mut Flight, account: AccountId, way: Way, message: Inbound<'static>) {
-        match way {
-            Way::Book(worker) if worker != self.port.worker() => {
-                flight.worker = worker;
-                flight.messages += 1;
+    fn dispatch(
+        &self,
+        in_flight: &mut InFlight,
+        account: AccountId,
+        destination: Destination,
+        message: Inbound<'static>,
+    ) {
+        match destination {
+            Destination::Book(worker) if worker != self.port.worker() => {
+                in_flight.worker = worker;
+                in_flight.messages += 1;
                 self.store.counters().add_handed_off(1);
-                self.cross(worker, Crossing::Message { account, message });
+                self.send_to(worker, WorkerMessage::Order { account, message });
             }
-            Way::Book(_) => {
+            Destination::Book(_) => {
                 if let Some(number) = self.trade(account, &message) {
-                    self.give_back(account, number);
+                    self.release_number(account, number);
                 }
             }
-            Way::Refusal => {
+            Destination::Reject => {
                 if let Inbound::Enter(enter, _) = message {
                     let (number, reason) = (enter.user_ref_num, reject_reason::PROCESSING_ERROR);
                     self.store.reject(account, number, reason, enter.client_order_id);
@@ -324,20 +363,20 @@ impl Market {
     }
 
     /// Another worker is done with a message of an account of this worker's.
-    fn done(&self, account: AccountId, given_back: Option<u32>) {
-        if let Some(number) = given_back {
-            self.give_back(account, number);
+    fn done(&self, account: AccountId, released: Option<u32>) {
+        if let Some(number) = released {
+            self.release_number(account, number);
         }
-        let mut flights = self.flights.borrow_mut();
-        let flight = &mut flights[account.0 as usize];
-        flight.messages -= 1;
-        if flight.messages > 0 {
+        let mut all_in_flight = self.all_in_flight.borrow_mut();
+        let in_flight = &mut all_in_flight[account.0 as usize];
+        in_flight.messages -= 1;
+        if in_flight.messages > 0 {
             return;
         }
-        let Some((way, message)) = flight.held.take() else { return };
-        self.dispatch(flight, account, way, message);
-        let is_leaving = std::mem::take(&mut flight.is_leaving);
-        drop(flights);
+        let Some((destination, message)) = in_flight.held.take() else { return };
+        self.dispatch(in_flight, account, destination, message);
+        let is_leaving = std::mem::take(&mut in_flight.is_leaving);
+        drop(all_in_flight);
         if is_leaving {
             self.leave(account);
         }
@@ -350,29 +389,29 @@ impl Market {
             if worker == self.port.worker() {
                 self.cancel_orders(account);
             } else {
-                self.cross(worker, Crossing::Disconnected { account });
+                self.send_to(worker, WorkerMessage::Disconnected { account });
             }
         }
     }
 
     /// Where a message has to go. `None`: nowhere, because what it names is not there, and that is not answered.
-    fn place(&self, account: AccountId, message: Inbound<'_>) -> Option<(Way, Inbound<'static>)> {
+    fn place(&self, account: AccountId, message: Inbound<'_>) -> Option<(Destination, Inbound<'static>)> {
         let live = &mut *self.live.borrow_mut();
-        let book = |order: Live| Way::Book(order.worker.into());
+        let book = |order: Live| Destination::Book(order.worker.into());
         match message {
             Inbound::Enter(enter, _) => {
                 let message = Inbound::Enter(enter, Appendage::EMPTY);
                 if live.len() >= LIVE_MAX {
-                    return Some((Way::Refusal, message));
+                    return Some((Destination::Reject, message));
                 }
                 let worker = worker_of(&enter.symbol, self.port.workers());
                 let order = Live { worker: worker as u16, shares: enter.quantity };
                 live.enter(account, enter.user_ref_num, order);
-                Some((Way::Book(worker), message))
+                Some((Destination::Book(worker), message))
             }
             Inbound::Replace(replace, _) => {
                 let Some(original) = live.find(account, replace.original_user_ref_num) else {
-                    self.store.give_back(account, replace.user_ref_num);
+                    self.store.release_number(account, replace.user_ref_num);
                     return None;
                 };
                 live.enter(account, replace.user_ref_num, Live { shares: replace.quantity, ..original });
@@ -401,9 +440,9 @@ impl Market {
         }
     }
 
-    fn give_back(&self, account: AccountId, number: u32) {
+    fn release_number(&self, account: AccountId, number: u32) {
         self.live.borrow_mut().remove(account, number);
-        self.store.give_back(account, number);
+        self.store.release_number(account, number);
     }
 
     fn cancel_orders(&self, account: AccountId) {
@@ -423,7 +462,7 @@ impl Market {
         if home == self.port.worker() {
             self.tell(account, &message);
         } else {
-            self.cross(home, Crossing::Answer { account, message });
+            self.send_to(home, WorkerMessage::Response { account, message });
         }
     }
 
@@ -438,12 +477,12 @@ impl Market {
 
     /// Hands something over; what finds no room waits here, and everything of its lane that comes later for the same
     /// worker waits behind it.
-    fn cross(&self, worker: usize, crossing: Crossing) {
-        let (overflow, lane) = (&self.overflow[worker], crossing.role().lane());
-        if overflow.count(lane) == 0 && self.port.push(worker, lane, crossing).is_ok() {
+    fn send_to(&self, worker: usize, worker_message: WorkerMessage) {
+        let (overflow, lane) = (&self.overflow[worker], worker_message.role().lane());
+        if overflow.count(lane) == 0 && self.port.push(worker, lane, worker_message).is_ok() {
             return;
         }
-        overflow.add(crossing);
+        overflow.add(worker_message);
         // The task that delivers may be waiting for arrivals only, and none may come before this is delivered.
         self.overflow_changed.notify();
     }
@@ -454,9 +493,9 @@ impl Market {
             return;
         }
         for (worker, overflow) in self.overflow.iter().enumerate() {
-            overflow.hand_over(|crossing| {
+            overflow.hand_over(|worker_message| {
                 // A worker that has ended needs to be told nothing.
-                self.port.push(worker, crossing.role().lane(), crossing).is_ok()
+                self.port.push(worker, worker_message.role().lane(), worker_message).is_ok()
                     || self.port.has_ended(worker)
             });
         }
@@ -475,12 +514,12 @@ impl Market {
     }
 
     /// The workers on the way to which something is stuck.
-    fn stuck(&self) -> impl Iterator<Item = usize> {
+    fn overflowing(&self) -> impl Iterator<Item = usize> {
         (0..self.overflow.len()).filter(|worker| !self.overflow[*worker].is_empty())
     }
 
     /// Takes what other workers hand over, until the runtime drains.
-    async fn take_crossings(self: Rc<Self>) {
+    async fn take_messages(self: Rc<Self>) {
         loop {
             self.deliver();
             self.store.tick();
@@ -489,8 +528,8 @@ impl Market {
                 // Who cannot hand over its answers takes no more work, but always takes answers: they need nothing
                 // but the journal, which makes room without anybody's help, so that no circle of workers can wait.
                 let next = if self.has_answered() { self.port.take() } else { self.port.take_response() };
-                let Some((from, crossing)) = next else { break };
-                self.take(from, crossing);
+                let Some((from, worker_message)) = next else { break };
+                self.take(from, worker_message);
                 taken += 1;
             }
             if self.store.is_congested() && !until_draining(self.store.room()).await {
@@ -512,9 +551,9 @@ impl Market {
         // Who cannot hand over its answers leaves requests standing.
         let mut ready =
             pin!(if self.has_answered() { self.port.ready() } else { self.port.ready_response() });
-        let mut rooms: Vec<_> = self.stuck().map(|worker| self.port.room(worker)).collect();
+        let mut rooms: Vec<_> = self.overflowing().map(|worker| self.port.room(worker)).collect();
         let known = rooms.len();
-        let mut more = pin!(self.overflow_changed.until(|| self.stuck().count() > known));
+        let mut more = pin!(self.overflow_changed.until(|| self.overflowing().count() > known));
         poll_fn(|context| {
             // An error is news as well.
             let has_room = rooms.iter_mut().any(|room| pin!(room).poll(context).is_ready());
@@ -526,17 +565,17 @@ impl Market {
         .await;
     }
 
-    fn take(&self, from: usize, crossing: Crossing) {
-        match crossing {
-            Crossing::Message { account, message } => {
-                let given_back = self.trade(account, &message);
-                self.cross(from, Crossing::Done { account, given_back });
+    fn take(&self, from: usize, worker_message: WorkerMessage) {
+        match worker_message {
+            WorkerMessage::Order { account, message } => {
+                let released = self.trade(account, &message);
+                self.send_to(from, WorkerMessage::Done { account, released });
             }
-            Crossing::Disconnected { account } => self.cancel_orders(account),
-            Crossing::Answer { account, message } => self.tell(account, &message),
-            Crossing::Done { account, given_back } => self.done(account, given_back),
-            Crossing::Ping => self.cross(from, Crossing::Pong),
-            Crossing::Pong => self.pongs.set(self.pongs.get() + 1),
+            WorkerMessage::Disconnected { account } => self.cancel_orders(account),
+            WorkerMessage::Response { account, message } => self.tell(account, &message),
+            WorkerMessage::Done { account, released } => self.done(account, released),
+            WorkerMessage::Ping => self.send_to(from, WorkerMessage::Pong),
+            WorkerMessage::Pong => self.pongs.set(self.pongs.get() + 1),
         }
     }
 
@@ -545,7 +584,7 @@ impl Market {
         let (own, workers) = (self.port.worker(), self.port.workers());
         let wanted = self.pongs.get() + workers - 1;
         (0..workers).filter(|worker| *worker != own).for_each(|worker| {
-            self.cross(worker, Crossing::Ping);
+            self.send_to(worker, WorkerMessage::Ping);
         });
         while self.pongs.get() < wanted {
             time::sleep(DRAIN_LOOK).await;

@@ -3,13 +3,14 @@
 //! `echo-accept` answers every order once, on the worker its account lives on: what a gateway costs, without a market
 //! behind it. `match` is one market with price-time priority; each symbol is traded on one worker, and messages and
 //! answers cross to it and back. Its books are in memory alone: an exchange that is started again tells every account
-//! which of its orders were live, by cancelling them.
+//! which of its orders were live, by cancelling them. A trade that a crash has left with one side is broken.
 
 mod config;
 mod echo;
 mod live;
 mod matching;
 mod numbers;
+mod one_sided;
 
 use std::{
     fmt, io,
@@ -23,6 +24,7 @@ use weir_engine::{
     serve::{ServeError, ServerConfig},
 };
 use weir_proto::ouch::Outbound;
+use weir_trading::AccountId;
 
 use crate::orders::{
     self, Application, OrdersConfig, OrdersRecoverError, OrdersServer, RecordKind, Recovery, SessionStore,
@@ -33,6 +35,7 @@ pub use config::{ExchangeConfig, parse};
 use live::LiveOrders;
 use matching::{MatchExchange, Stage};
 use numbers::GivenNumbers;
+use one_sided::OneSidedTrades;
 
 /// What happens to orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,17 +83,59 @@ impl FromStr for Mode {
 #[derive(Debug)]
 pub struct Recovered {
     recovery: Recovery,
-    /// Orders that no book has any more.
-    lost: LiveOrders,
+    left: Left,
     given: GivenNumbers,
 }
 
+/// What a session that goes on has left undone in its market.
+#[derive(Clone, Debug, Default)]
+struct Left {
+    /// Which session it is.
+    generation: u16,
+    /// Accounts that are configured; records of others have higher numbers.
+    configured: usize,
+    /// Orders that no book has any more.
+    orders: LiveOrders,
+    trades: OneSidedTrades,
+}
+
+impl Left {
+    /// Something was told to an account, in a session.
+    fn note(&mut self, generation: u16, account: AccountId, message: &Outbound) {
+        self.begin(generation);
+        if generation < self.generation {
+            return;
+        }
+        self.trades.note(account, message);
+        if (account.0 as usize) < self.configured {
+            self.orders.note(account, message);
+        }
+        if let Some(number) = message.user_ref_num()
+            && self.orders.find(account, number).is_none()
+        {
+            self.trades.order_ended(account, number);
+        }
+    }
+
+    /// Of the sessions before this one nothing is left: nobody asks for it in this one.
+    fn begin(&mut self, generation: u16) {
+        if generation > self.generation {
+            *self = Self { generation, configured: self.configured, ..Self::default() };
+        }
+    }
+}
+
 impl Recovered {
-    /// The session of the journals is over: the exchange begins the next one. What was live in that, nobody asks for in
-    /// this one.
+    /// The session of the journals is over: the exchange begins the next one.
     pub fn end_session(&mut self) {
         self.recovery.end_session();
-        self.lost = LiveOrders::default();
+        self.left.begin(self.recovery.generation());
+    }
+
+    /// Trades of which the journals have one side and not the other. The account that was told of its side is told that
+    /// the trade is broken.
+    pub fn one_sided_trades(&self) -> usize {
+        self.left.trades.iter().filter(|(_, side)| (side.account.0 as usize) < self.left.configured).count()
     }
 
     /// What they say of the sessions.
@@ -104,19 +149,21 @@ impl Recovered {
 /// # Errors
 /// As [`orders::recover`].
 pub fn recover(config: &OrdersConfig, mode: Mode) -> Result<Recovered, OrdersRecoverError> {
-    let mut lost = LiveOrders::default();
+    let mut left = Left { configured: config.accounts.len(), ..Left::default() };
     let mut given = GivenNumbers::default();
-    let recovery = orders::recover(config, &mut |record| {
+    // The other side of a trade may have been an account that is not configured any more.
+    let recovery = orders::recover_with_removed(config, &mut |record| {
         if let RecordKind::Sequenced { account, message, .. } = record.kind
             && let Ok((message, _)) = Outbound::decode(message)
         {
             given.note(&message);
             if mode == Mode::Match {
-                lost.note(account, &message);
+                left.note(record.generation, account, &message);
             }
         }
     })?;
-    Ok(Recovered { recovery, lost, given })
+    left.begin(recovery.generation());
+    Ok(Recovered { recovery, left, given })
 }
 
 /// Recovers what the journals say, and starts an exchange.
@@ -139,7 +186,7 @@ pub fn start_recovered(
     recovered: Recovered,
     mode: Mode,
 ) -> Result<OrdersServer, ServeError> {
-    let Recovered { recovery, lost, given } = recovered;
+    let Recovered { recovery, left, given } = recovered;
     match mode {
         Mode::EchoAccept => {
             let given_max = given.reference_max();
@@ -147,7 +194,7 @@ pub fn start_recovered(
             OrdersServer::start_recovered(server, orders, recovery, make)
         }
         Mode::Match => {
-            let make = market(server.workers.max(1), lost, given);
+            let make = market(server.workers.max(1), left, given);
             OrdersServer::start_recovered(server, orders, recovery, make)
         }
     }
@@ -168,18 +215,18 @@ fn echo(store: Rc<SessionStore>, given_max: u64) -> io::Result<Rc<dyn Applicatio
 /// Makes the applications of so many workers in mode `match`.
 fn market(
     workers: usize,
-    lost: LiveOrders,
+    left: Left,
     given: GivenNumbers,
 ) -> impl Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static {
     let options = handoff::Options { strategy: Strategy::Mesh, ..handoff::Options::default() };
     let ports = handoff::group(workers, &options).into_iter().map(Some).collect::<Vec<_>>();
-    let (ports, stage, lost) = (Arc::new(Mutex::new(ports)), Arc::new(Stage::default()), Arc::new(lost));
+    let (ports, stage, left) = (Arc::new(Mutex::new(ports)), Arc::new(Stage::default()), Arc::new(left));
     move |store| {
         let mut ports = ports.lock().unwrap_or_else(PoisonError::into_inner);
         let port = ports.get_mut(store.worker()).and_then(Option::take);
         let port = port.ok_or_else(|| io::Error::other("each worker has its part of the market once"))?;
         let first = given.first(store.worker());
-        Ok(MatchExchange::start(store, port, Arc::clone(&stage), first, &lost)?)
+        Ok(MatchExchange::start(store, port, Arc::clone(&stage), first, &left)?)
     }
 }
 
@@ -190,7 +237,7 @@ fn market(
 pub fn match_alone(
     recovered: &Recovered,
 ) -> impl Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + use<> {
-    market(1, recovered.lost.clone(), recovered.given.clone())
+    market(1, recovered.left.clone(), recovered.given.clone())
 }
 
 #[cfg(test)]

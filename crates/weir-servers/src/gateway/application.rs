@@ -34,7 +34,7 @@ use super::{
     notices::{Begun, Notices},
     recovery::symbol_of,
     stamp,
-    task::{Kind, MESSAGE_BYTES_MAX, Refusal, Task},
+    task::{Kind, MESSAGE_BYTES_MAX, Reject, Task, session_record},
     upstream::{self, Upstream},
 };
 use crate::{
@@ -44,7 +44,7 @@ use crate::{
     overflow::{Bounds, Overflow},
 };
 
-use crossing::unstick;
+use crossing::drain_overflow;
 
 /// Journal record: an upstream session was joined.
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
@@ -146,7 +146,7 @@ pub(super) struct Gateway {
     /// when answers are among it, of those whose orders are sent here ([`Gateway::fall_behind`]).
     overflow: Vec<Overflow<Task>>,
     /// By worker: there is something of that.
-    stuck: Vec<Signal>,
+    overflowed: Vec<Signal>,
     /// Answers are among that.
     is_behind: Cell<bool>,
     pub(super) checks: RefCell<Checks>,
@@ -181,7 +181,7 @@ impl Gateway {
             counters: parts.counters,
             hops: parts.hops,
             overflow: (0..parts.common.workers).map(|_| Overflow::new(parts.bounds)).collect(),
-            stuck: (0..parts.common.workers).map(|_| Signal::default()).collect(),
+            overflowed: (0..parts.common.workers).map(|_| Signal::default()).collect(),
             is_behind: Cell::new(false),
             common: parts.common,
             worker,
@@ -210,7 +210,7 @@ impl Gateway {
         }
         for worker in self.others() {
             // Now and not when something is stuck: then no task may be free, and nothing would ever leave again.
-            tasks.push(spawn(unstick(Rc::clone(self), worker)));
+            tasks.push(spawn(drain_overflow(Rc::clone(self), worker)));
         }
     }
 
@@ -339,22 +339,22 @@ impl Gateway {
         self.counters.without_order.add(1);
         self.counters.passed.add(1);
         if raw.first() == Some(&b'U') {
-            self.give_back(origin);
+            self.release_number(origin);
         }
     }
 
     /// A replace came to nothing: its number may be used again, if none came after it.
-    pub(super) fn give_back(&self, origin: &Origin) {
+    pub(super) fn release_number(&self, origin: &Origin) {
         let number = origin.user_ref_num;
         if usize::from(origin.home) == self.worker {
-            self.give_back_here(origin.account, number);
-        } else if let Some(task) = Task::new(Kind::GiveBack, origin.account.0, &number.to_be_bytes()) {
+            self.release_number_here(origin.account, number);
+        } else if let Some(task) = Task::new(Kind::ReleaseNumber, origin.account.0, &number.to_be_bytes()) {
             self.push(origin.home.into(), task);
         }
     }
 
-    fn give_back_here(&self, account: AccountId, number: u32) {
-        self.store.give_back(account, number);
+    fn release_number_here(&self, account: AccountId, number: u32) {
+        self.store.release_number(account, number);
         self.elsewhere.borrow_mut().forget(account, number);
         self.checks.borrow_mut().risk.forget_replacement(account, number);
     }
@@ -374,15 +374,15 @@ impl Gateway {
             _ => weir_proto::ouch::inbound_user_ref_num(raw),
         };
         let knows = |upstream: &Rc<Upstream>| {
-            number.is_some_and(|number| upstream.ledger.borrow().knows(origin.account, number))
+            number.is_some_and(|number| upstream.outstanding.borrow().knows(origin.account, number))
         };
         Ok(self.upstreams.iter().position(knows))
     }
 
     /// An upstream session was joined: after a restart it is asked for by name.
-    pub(super) fn log_session(&self, key: u32, epoch: u8, session: &Name<10>) {
+    pub(super) fn log_session(&self, key: u32, epoch: u16, session: &Name<10>) {
         self.name_venues();
-        self.store.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
+        self.store.log(RECORD_SESSION, key, &[&session_record(epoch, session)]);
     }
 
     /// A message of an exchange has no addressee, and somebody may have to settle what it says.
@@ -404,7 +404,7 @@ impl Gateway {
     pub(super) fn log_homes(&self) {
         for upstream in &self.upstreams {
             let open: BTreeSet<u16> =
-                upstream.ledger.borrow().open_orders().map(|(origin, _)| origin.home).collect();
+                upstream.outstanding.borrow().open_orders().map(|(origin, _)| origin.home).collect();
             open.into_iter().for_each(|home| self.log_home(upstream, home));
         }
     }
@@ -448,26 +448,26 @@ impl Gateway {
     }
 
     /// Tells the client that its order was not taken, by way of its home.
-    fn refuse(&self, origin: &Origin, raw: &[u8], reason: u16) {
+    fn reject(&self, origin: &Origin, raw: &[u8], reason: u16) {
         let message = Inbound::decode(raw);
         let client_order_id = message.ok().and_then(|message| message.client_order_id());
-        let refusal = Refusal {
+        let reject = Reject {
             user_ref_num: weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0),
             // A cancel or a modification has no name; what cannot be told is told so.
             reason: if client_order_id.is_some() { reason } else { CANCEL_REJECT },
             client_order_id: client_order_id.unwrap_or(ClientOrderId([b' '; 14])),
         };
         if usize::from(origin.home) == self.worker {
-            self.tell(origin.account, refusal);
-        } else if let Some(task) = Task::new(Kind::Refusal, origin.account.0, &refusal.to_bytes()) {
+            self.tell(origin.account, reject);
+        } else if let Some(task) = Task::new(Kind::Reject, origin.account.0, &reject.to_bytes()) {
             self.push(origin.home.into(), task);
         }
     }
 
     /// Tells a client of this worker.
-    fn tell(&self, account: AccountId, refusal: Refusal) {
+    fn tell(&self, account: AccountId, reject: Reject) {
         self.counters.passed.add(1);
-        let Refusal { user_ref_num, reason, client_order_id } = refusal;
+        let Reject { user_ref_num, reason, client_order_id } = reject;
         if reason == CANCEL_REJECT {
             let timestamp_ns = self.store.time_of_day_ns(self.store.now());
             let message = Outbound::CancelReject(CancelReject { timestamp_ns, user_ref_num });
@@ -573,11 +573,11 @@ impl Gateway {
 
     fn update_gauges(&self, upstream: &Upstream) {
         if upstream.venue == 0 {
-            let sum = |count: fn(&super::ledger::Ledger) -> usize| {
-                self.upstreams.iter().map(|upstream| count(&upstream.ledger.borrow()) as u64).sum()
+            let sum = |count: fn(&super::outstanding::OutstandingOrders) -> usize| {
+                self.upstreams.iter().map(|upstream| count(&upstream.outstanding.borrow()) as u64).sum()
             };
-            self.counters.open_orders.set(sum(super::ledger::Ledger::open));
-            self.counters.unanswered.set(sum(super::ledger::Ledger::unanswered));
+            self.counters.open_orders.set(sum(super::outstanding::OutstandingOrders::open));
+            self.counters.unanswered.set(sum(super::outstanding::OutstandingOrders::unanswered));
         }
     }
 
@@ -595,21 +595,21 @@ impl Gateway {
                 if let Err(reason) = self.allow(account, raw).and_then(|()| self.send_up(&origin, raw)) {
                     // Orders behind this one may be sent: without a record of its own it would pass for sent too.
                     self.store.log_refused(account, raw, reason);
-                    self.refuse(&origin, raw, reason);
+                    self.reject(&origin, raw, reason);
                 }
             }
             Kind::Reply => {
                 self.emit(account, task.message(), task.upstream_sequence);
                 self.record(Hop::GatewayBack, now.as_nanos().saturating_sub(task.received_ns));
             }
-            Kind::Refusal => {
-                if let Some(refusal) = Refusal::from_bytes(task.message()) {
-                    self.tell(account, refusal);
+            Kind::Reject => {
+                if let Some(reject) = Reject::from_bytes(task.message()) {
+                    self.tell(account, reject);
                 }
             }
-            Kind::GiveBack => {
+            Kind::ReleaseNumber => {
                 if let Some(number) = task.message().first_chunk() {
-                    self.give_back_here(account, u32::from_be_bytes(*number));
+                    self.release_number_here(account, u32::from_be_bytes(*number));
                 }
             }
             Kind::CancelAll => self.cancel_of_disconnected(account),
@@ -631,9 +631,9 @@ impl Gateway {
     }
 
     /// An order of an earlier start that was never sent: its client is told so.
-    pub(super) fn refuse_unsent(&self, account: AccountId, refusal: Refusal) {
+    pub(super) fn reject_unsent(&self, account: AccountId, reject: Reject) {
         self.counters.taken.add(1);
-        self.tell(account, refusal);
+        self.tell(account, reject);
     }
 }
 
@@ -666,7 +666,7 @@ impl Application for Gateway {
         });
         if let Err(reason) = outcome {
             self.store.log_refused(account, raw, reason);
-            self.refuse(&origin, raw, reason);
+            self.reject(&origin, raw, reason);
         }
     }
 

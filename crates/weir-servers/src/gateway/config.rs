@@ -20,8 +20,8 @@ use weir_proto::{
 use weir_trading::{Route, WhenFull};
 
 use super::{
-    ledger::LedgerLimits,
     limits::{Limits, symbol},
+    outstanding::OutstandingLimits,
     references::{REFERENCES_MAX, price},
 };
 use crate::{
@@ -94,7 +94,7 @@ pub struct VenueConfig {
     /// The password of all of them.
     pub password: Name<10>,
     /// Bounds of each session.
-    pub limits: LedgerLimits,
+    pub limits: OutstandingLimits,
     /// Heartbeats and patience of each session.
     pub timing: Timing,
 }
@@ -140,7 +140,10 @@ impl GatewayConfig {
                 address: upstream,
                 usernames: (1..=WORKERS_MAX).map(|number| numbered("G", number)).collect(),
                 password: name("DEMO"),
-                limits: LedgerLimits { when_full: WhenFull::ForgetOldest, ..LedgerLimits::default() },
+                limits: OutstandingLimits {
+                    when_full: WhenFull::ForgetOldest,
+                    ..OutstandingLimits::default()
+                },
                 timing: Timing::default(),
             }],
             symbols: Vec::new(),
@@ -231,7 +234,7 @@ struct Venue {
     unanswered_max: Option<Spanned<usize>>,
     when_full: Option<Spanned<String>>,
     resend_age_max_ms: Option<Spanned<u64>>,
-    silence_ms: Option<Spanned<u64>>,
+    heartbeat_timeout_ms: Option<Spanned<u64>>,
 }
 
 /// A text that no error repeats, even where it was forgotten to put it in quotes.
@@ -442,7 +445,7 @@ impl Venue {
         };
         let usernames = self.usernames(at)?;
         let password = self.password(at, environment)?;
-        let mut limits = LedgerLimits::default();
+        let mut limits = OutstandingLimits::default();
         if let Some(open) = &self.open_orders_max {
             limits.open_max = within("open_orders_max", open, 1, 1 << 24)?;
         }
@@ -463,8 +466,8 @@ impl Venue {
             limits.resend_age_max_ns = within("resend_age_max_ms", age, 0, 86_400_000)? * 1_000_000;
         }
         let mut timing = Timing::default();
-        if let Some(silence) = &self.silence_ms {
-            timing.silence_ns = within("silence_ms", silence, 1000, 60_000)? * 1_000_000;
+        if let Some(silence) = &self.heartbeat_timeout_ms {
+            timing.heartbeat_timeout_ns = within("heartbeat_timeout_ms", silence, 1000, 60_000)? * 1_000_000;
         }
         if self.name.get_ref().is_empty() || self.name.get_ref().chars().any(char::is_control) {
             return invalid(self.name.span().start, "name: a venue needs a name of printable characters");

@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
+pub enum ControlRequest {
     /// Show limits, and change them first if `set` says so.
     Limits {
         /// Account; absent: those of all accounts that have none of their own.
@@ -67,7 +67,7 @@ pub enum Request {
     Drain,
     /// End the session with clients, and with it the gateway.
     EndSession {
-        /// Its name, as [`Answer::session`] has it: so nobody ends another one than was meant.
+        /// Its name, as [`ControlResponse::session`] has it: so nobody ends another one than was meant.
         session: String,
     },
     /// The clients' and the upstream sessions.
@@ -77,7 +77,7 @@ pub enum Request {
 /// What is answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Answer {
+pub struct ControlResponse {
     /// Whether it was done.
     pub ok: bool,
     /// Why not.
@@ -273,7 +273,7 @@ fn remove_dead(path: &Path) -> io::Result<()> {
     }
 }
 
-fn converse(stream: UnixStream, answer: impl Fn(Request) -> Answer) -> io::Result<()> {
+fn converse(stream: UnixStream, answer: impl Fn(ControlRequest) -> ControlResponse) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut output = stream.try_clone()?;
@@ -284,7 +284,7 @@ fn converse(stream: UnixStream, answer: impl Fn(Request) -> Answer) -> io::Resul
         if Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        let answered = match serde_json::from_str::<Request>(&line) {
+        let answered = match serde_json::from_str::<ControlRequest>(&line) {
             Ok(request) => answer(request),
             Err(error) => refused(format!("this is no request: {error}")),
         };
@@ -300,8 +300,8 @@ struct Others(Arc<AtomicUsize>);
 
 impl Others {
     /// Has a request answered, unless too many others are.
-    fn admit(&self, request: &Request, work: impl FnOnce() -> Answer) -> Answer {
-        if matches!(request, Request::Kill { on: true, .. }) {
+    fn admit(&self, request: &ControlRequest, work: impl FnOnce() -> ControlResponse) -> ControlResponse {
+        if matches!(request, ControlRequest::Kill { on: true, .. }) {
             return work();
         }
         let is_one_too_many = self.0.fetch_add(1, Ordering::Relaxed) >= OTHERS_MAX;
@@ -315,47 +315,47 @@ impl Others {
     }
 }
 
-fn refused(error: String) -> Answer {
-    Answer { error: Some(error), ..Answer::default() }
+fn refused(error: String) -> ControlResponse {
+    ControlResponse { error: Some(error), ..ControlResponse::default() }
 }
 
-fn perform(control: &GatewayControl, request: Request) -> Answer {
-    let done = Answer { ok: true, ..Answer::default() };
+fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse {
+    let done = ControlResponse { ok: true, ..ControlResponse::default() };
     let outcome = match request {
-        Request::Limits { account, set } => {
+        ControlRequest::Limits { account, set } => {
             let changed = set.map_or(Ok(()), |set| control.set_limits(account.as_deref(), set));
             changed.and_then(|()| {
                 let limits = control.limits(account.as_deref())?;
-                Ok(Answer { limits: Some(limits), killed: Some(control.killed()), ..done })
+                Ok(ControlResponse { limits: Some(limits), killed: Some(control.killed()), ..done })
             })
         }
-        Request::References { set } => {
+        ControlRequest::References { set } => {
             let named = set.as_ref().map(|set| set.keys().cloned().collect::<BTreeSet<String>>());
             let is_asked = |symbol: &String| named.as_ref().is_none_or(|named| named.contains(symbol));
             set.map_or(Ok(()), |set| control.set_references(set)).map(|()| {
                 let mut references = control.references();
                 references.retain(|symbol, _| is_asked(symbol));
-                Answer { references: Some(references), ..done }
+                ControlResponse { references: Some(references), ..done }
             })
         }
-        Request::Kill { account, on } => {
+        ControlRequest::Kill { account, on } => {
             let outcome = control.kill(account.as_deref(), on);
             // Also when it went wrong: a switch that could not be kept is on.
             let killed = Some(control.killed());
             Ok(match outcome {
-                Ok(cancels) => Answer { killed, cancels: Some(cancels), ..done },
+                Ok(cancels) => ControlResponse { killed, cancels: Some(cancels), ..done },
                 Err(error) => {
                     let told = error.to_string();
-                    Answer { killed, cancels: Some(error.cancels), ..refused(told) }
+                    ControlResponse { killed, cancels: Some(error.cancels), ..refused(told) }
                 }
             })
         }
-        Request::Drain => {
+        ControlRequest::Drain => {
             control.drain();
             Ok(done)
         }
-        Request::EndSession { session } => control.end_session(&session).map(|()| done),
-        Request::Sessions => Ok(Answer {
+        ControlRequest::EndSession { session } => control.end_session(&session).map(|()| done),
+        ControlRequest::Sessions => Ok(ControlResponse {
             session: Some(control.orders().session().to_string()),
             sessions: Some(control.node_stats().sessions),
             upstreams: Some(control.upstreams()),
@@ -399,15 +399,15 @@ mod tests {
         fn ask(others: &Others, left: usize) -> Vec<bool> {
             let mut told = Vec::new();
             if left == 0 {
-                let kill = Request::Kill { account: None, on: true };
-                let done = || Answer { ok: true, ..Answer::default() };
+                let kill = ControlRequest::Kill { account: None, on: true };
+                let done = || ControlResponse { ok: true, ..ControlResponse::default() };
                 told.push(others.admit(&kill, done).ok);
-                told.push(others.admit(&Request::Sessions, done).ok);
+                told.push(others.admit(&ControlRequest::Sessions, done).ok);
                 return told;
             }
-            others.admit(&Request::Limits { account: None, set: None }, || {
+            others.admit(&ControlRequest::Limits { account: None, set: None }, || {
                 told = ask(others, left - 1);
-                Answer::default()
+                ControlResponse::default()
             });
             told
         }
@@ -418,9 +418,9 @@ mod tests {
 
     #[test]
     fn requests_are_read_and_unknown_keys_are_not() {
-        let read = |text: &str| serde_json::from_str::<Request>(text);
-        assert_eq!(read(r#"{"command":"drain"}"#).expect("known"), Request::Drain);
-        let kill = Request::Kill { account: Some("C00001".into()), on: true };
+        let read = |text: &str| serde_json::from_str::<ControlRequest>(text);
+        assert_eq!(read(r#"{"command":"drain"}"#).expect("known"), ControlRequest::Drain);
+        let kill = ControlRequest::Kill { account: Some("C00001".into()), on: true };
         assert_eq!(read(r#"{"command":"kill","account":"C00001","on":true}"#).expect("known"), kill);
         assert!(read(r#"{"command":"kill","acount":"C00001","on":true}"#).is_err());
         assert!(read(r#"{"command":"fly"}"#).is_err());

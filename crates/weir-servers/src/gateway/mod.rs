@@ -34,10 +34,10 @@ mod elsewhere;
 mod expiry;
 mod hops;
 mod joining;
-mod ledger;
 mod limits;
 mod metrics;
 mod notices;
+mod outstanding;
 mod owners;
 mod positions;
 mod recovery;
@@ -53,9 +53,10 @@ mod upstream;
 
 pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
-    Answer, ControlPath, ControlSocket, KillError, ProtocolErrors, Request, UpstreamStatus, VenueCancels,
+    ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, ProtocolErrors, UpstreamStatus,
+    VenueCancels,
 };
-pub use ledger::LedgerLimits;
 pub use limits::Limits;
+pub use outstanding::OutstandingLimits;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;

@@ -29,6 +29,8 @@ pub(super) enum NoticeKind {
     Lost,
     /// It cannot be had.
     Failing,
+    /// It cannot be had before an operator does something.
+    Uncounted,
     /// It is back.
     Back,
     /// Messages of it cannot be had any more.
@@ -51,7 +53,7 @@ impl NoticeKind {
     const COUNT: usize = Self::Malformed as usize + 1;
 
     fn every_ns(self) -> u64 {
-        if self == Self::Failing { FAILING_EVERY_NS } else { Budget::EVERY_NS }
+        if matches!(self, Self::Failing | Self::Uncounted) { FAILING_EVERY_NS } else { Budget::EVERY_NS }
     }
 }
 
@@ -149,7 +151,9 @@ impl Gateway {
             self.notice(upstream, NoticeKind::Lost, format_args!("the session is lost: {ended}"));
         } else {
             let what = format_args!("there is no session: {ended}; the gateway goes on trying");
-            self.notice(upstream, NoticeKind::Failing, what);
+            let is_uncounted = matches!(ended, Ended::Uncounted);
+            let kind = if is_uncounted { NoticeKind::Uncounted } else { NoticeKind::Failing };
+            self.notice(upstream, kind, what);
         }
     }
 

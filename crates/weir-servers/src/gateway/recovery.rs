@@ -18,10 +18,13 @@ use super::{
     commands::{Change, Controls},
     config::VENUES_MAX,
     expiry::Expiry,
-    ledger::{Ledger, LedgerLimits},
+    outstanding::{OutstandingLimits, OutstandingOrders},
     positions::{Executed, Positions},
     stranded::{Stranded, Why},
-    task::{Refusal, of_home, of_sent_key, of_session_key, pack_sequence, session_key, unpack_sequence},
+    task::{
+        Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence, session_key,
+        unpack_sequence,
+    },
     upstream::Resume,
 };
 use crate::orders::{Record, RecordKind};
@@ -57,7 +60,7 @@ impl Moment {
 pub(super) type Key = (u32, u32);
 
 /// A worker and a venue.
-type Place = (usize, usize);
+type SessionId = (usize, usize);
 
 /// Answers by their orders.
 type Answers = BTreeMap<Key, Vec<Told<Vec<u8>>>>;
@@ -70,12 +73,12 @@ struct Told<Raw> {
 }
 
 impl<Raw: AsRef<[u8]>> Told<Raw> {
-    /// Has a ledger know it.
-    fn restore(&self, ledger: &mut Ledger, (account, user_ref_num): (AccountId, u32)) {
+    /// Tells the outstanding orders of it.
+    fn restore(&self, outstanding: &mut OutstandingOrders, (account, user_ref_num): (AccountId, u32)) {
         if self.is_end {
-            ledger.restore_end(account, user_ref_num);
+            outstanding.restore_end(account, user_ref_num);
         } else {
-            ledger.restore_answer(account, self.raw.as_ref());
+            outstanding.restore_answer(account, self.raw.as_ref());
         }
     }
 }
@@ -89,22 +92,22 @@ struct Unsent {
 
 /// One upstream session as the journals have it.
 struct Session {
-    ledger: Ledger,
+    outstanding: OutstandingOrders,
     /// Orders for which it has no room until answers to those before them are read, and what follows them, in order.
     later: VecDeque<Sent>,
     resume: Resume,
     /// By epoch and journal: up to which message of this session it has the answers for its clients.
-    kept: BTreeMap<(u8, u16), u64>,
+    kept: BTreeMap<(u16, u16), u64>,
     /// By epoch, journal and account: up to which message of it the client has the answers.
-    delivered: HashMap<(u8, u16, AccountId), u64>,
-    /// Epochs that have begun. They are counted in a byte, and come again.
-    begun: BTreeSet<u8>,
+    delivered: HashMap<(u16, u16, AccountId), u64>,
+    /// Epochs that have begun. In journals of an earlier version they are counted in a byte, and come again.
+    begun: BTreeSet<u16>,
 }
 
 impl Session {
-    fn new(limits: LedgerLimits) -> Self {
+    fn new(limits: OutstandingLimits) -> Self {
         Self {
-            ledger: Ledger::new(1, limits),
+            outstanding: OutstandingOrders::new(1, limits),
             later: VecDeque::new(),
             resume: Resume::default(),
             kept: BTreeMap::new(),
@@ -115,26 +118,26 @@ impl Session {
 
     /// From here on there are answers for clients of this journal's worker, behind the message `before`: it has none of
     /// them as long as it does not show any, whatever it has of other clients and of earlier starts.
-    fn expect_answers(&mut self, (epoch, journal, before): (u8, u16, u64)) {
+    fn expect_answers(&mut self, (epoch, journal, before): (u16, u16, u64)) {
         let kept = self.kept.entry((epoch, journal)).or_insert(before);
         *kept = before.min(*kept);
     }
 
-    /// Gives orders to the ledger as long as it has room, each with the answers that were read before it, and what
+    /// Gives orders to it as long as it has room, each with the answers that were read before it, and what
     /// their clients have sent about them.
     fn catch_up(&mut self, early: &mut Answers) {
         while let Some(Sent { number, origin, raw, resend_until_ns }) = self.later.front() {
             if new_number(raw).is_none() {
-                self.ledger.restore_passed(origin.account, raw);
+                self.outstanding.restore_passed(origin.account, raw);
                 self.later.pop_front();
                 continue;
             }
-            if !self.ledger.restore(*number, *origin, raw, *resend_until_ns) {
+            if !self.outstanding.restore(*number, *origin, raw, *resend_until_ns) {
                 return;
             }
             let order = (origin.account, origin.user_ref_num);
             for told in early.remove(&(order.0.0, order.1)).unwrap_or_default() {
-                told.restore(&mut self.ledger, order);
+                told.restore(&mut self.outstanding, order);
             }
             self.later.pop_front();
         }
@@ -145,7 +148,7 @@ impl Session {
         loop {
             let left = self.later.len();
             self.catch_up(early);
-            self.ledger.sweep();
+            self.outstanding.sweep();
             if self.later.len() == left {
                 return;
             }
@@ -165,7 +168,7 @@ impl Session {
         // lost every answer is known by the records of the worker that sends, or because a client of it has an order
         // open or is one for whom the worker sends now.
         let of_open: BTreeSet<usize> =
-            self.ledger.open_orders().map(|(origin, _)| usize::from(origin.home)).collect();
+            self.outstanding.open_orders().map(|(origin, _)| usize::from(origin.home)).collect();
         let feeding =
             homes.chain(of_open).map(|home| self.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
         let kept = feeding.chain(self.kept.values().copied()).min().unwrap_or(0);
@@ -181,10 +184,10 @@ impl Session {
         let restored = |(origin, shares): (Origin, Option<u32>)| {
             let Origin { account, user_ref_num, .. } = origin;
             let asked = asked.get(&(account.0, user_ref_num))?;
-            let original = self.ledger.original_of(account, user_ref_num);
+            let original = self.outstanding.original_of(account, user_ref_num);
             Some((account, Restored { shares: shares.unwrap_or(asked.shares), original, ..*asked }))
         };
-        self.ledger.open_orders().filter_map(restored).collect()
+        self.outstanding.open_orders().filter_map(restored).collect()
     }
 
     /// The open orders that cannot go on, for a reason that is told.
@@ -194,16 +197,16 @@ impl Session {
             let why = why((account.0, user_ref_num))?;
             Some(Stranded { account, user_ref_num, venue: venue.to_owned(), why })
         };
-        self.ledger.open_orders().filter_map(stranded).collect()
+        self.outstanding.open_orders().filter_map(stranded).collect()
     }
 
     /// A journal says that another session begins: what was sent in this one stays behind, and is given back if there
     /// is any of it. Which answers there are of it may still be read.
     fn begin_anew(
         &mut self,
-        (name, epoch): (Name<10>, u8),
+        (epoch, name): (u16, Name<10>),
         journal: u16,
-        limits: LedgerLimits,
+        limits: OutstandingLimits,
     ) -> Option<Self> {
         let is_first = self.resume.session.replace(name).is_none();
         let before = std::mem::replace(&mut self.resume.epoch, epoch);
@@ -214,7 +217,7 @@ impl Session {
         // What is of this epoch and stands before is of the session that had the same number. In other journals that is
         // so when there was one: its records are older by as many sessions as there are numbers, so that it does not
         // matter which journal's clock is how much ahead.
-        let is_former = |of: u8, by: u16| of == epoch && (comes_again || by == journal);
+        let is_former = |of: u16, by: u16| of == epoch && (comes_again || by == journal);
         self.kept.retain(|(of, by), _| !is_former(*of, *by));
         self.delivered.retain(|(of, by, _), _| !is_former(*of, *by));
         let mut next = Self::new(limits);
@@ -224,7 +227,7 @@ impl Session {
         next.begun = std::mem::take(&mut self.begun);
         let mut former = std::mem::replace(self, next);
         former.resume.epoch = before;
-        (former.ledger.open() > 0 || !former.later.is_empty()).then_some(former)
+        (former.outstanding.open() > 0 || !former.later.is_empty()).then_some(former)
     }
 }
 
@@ -234,15 +237,15 @@ pub(super) struct Recovering<'c> {
     /// Accounts from this number on are not configured any more.
     configured: usize,
     symbols: &'c Symbols,
-    limits: Vec<LedgerLimits>,
+    limits: Vec<OutstandingLimits>,
     /// Those that are configured, in their order, and behind them others that the journals name.
     venues: Vec<String>,
     /// By journal: the venues by their numbers in what follows there. None: as they are configured.
     numbers: HashMap<u16, Vec<usize>>,
     /// By worker and venue: those that are configured, and others whose orders the journals have.
-    sessions: BTreeMap<Place, Session>,
+    sessions: BTreeMap<SessionId, Session>,
     /// By worker and venue: sessions that were followed by others, with orders of which no end was read yet.
-    former: Vec<(Place, Session)>,
+    former: Vec<(SessionId, Session)>,
     now: Moment,
     positions: Positions,
     /// Orders that may never have been sent.
@@ -254,7 +257,7 @@ pub(super) struct Recovering<'c> {
     /// each the worker that does it keeps a record: so whichever has a lower number and is not known to be refused was
     /// sent.
     last_sent: HashMap<AccountId, u32>,
-    /// Answers to orders that no ledger has yet.
+    /// Answers to orders that are not among the outstanding ones yet.
     early: Answers,
     /// Names of accounts, folded, for changes.
     accounts: &'c dyn Fn(&str) -> Option<AccountId>,
@@ -265,11 +268,11 @@ pub(super) struct Recovering<'c> {
 /// What the workers of a gateway begin with.
 pub(super) struct Recovered {
     /// By upstream session: worker times venues.
-    pub(super) sessions: Vec<(Ledger, Resume)>,
+    pub(super) sessions: Vec<(OutstandingOrders, Resume)>,
     /// What is in force.
     pub(super) controls: Controls,
     /// Orders whose clients wait for an answer that nobody else will give.
-    pub(super) unsent: Vec<(AccountId, Refusal)>,
+    pub(super) unsent: Vec<(AccountId, Reject)>,
     /// Orders that are open, or may be.
     pub(super) open: Vec<(AccountId, Restored)>,
     /// What each account has executed.
@@ -289,7 +292,7 @@ impl Recovered {
     /// a start that has them.
     pub(super) fn leave_removed(&mut self, configured: usize) {
         let is_there = |account: AccountId| (account.0 as usize) < configured;
-        self.sessions.iter_mut().for_each(|(ledger, _)| ledger.leave_accounts(is_there));
+        self.sessions.iter_mut().for_each(|(outstanding, _)| outstanding.leave_accounts(is_there));
         self.unsent.retain(|(account, _)| is_there(*account));
         self.open.retain(|(account, _)| is_there(*account));
         self.executed.retain(|account, _| is_there(*account));
@@ -304,9 +307,10 @@ impl Recovered {
         sender: impl Fn(AccountId) -> u16,
     ) -> Vec<(AccountId, u32, u16)> {
         let mut found = Vec::new();
-        for (index, (ledger, _)) in self.sessions.iter().enumerate() {
+        for (index, (outstanding, _)) in self.sessions.iter().enumerate() {
             let worker = (index / venues) as u16;
-            let of_session = ledger.open_orders().map(|(origin, _)| (origin.account, origin.user_ref_num));
+            let of_session =
+                outstanding.open_orders().map(|(origin, _)| (origin.account, origin.user_ref_num));
             let elsewhere = of_session.filter(|(account, _)| sender(*account) != worker);
             found.extend(elsewhere.map(|(account, number)| (account, number, worker)));
         }
@@ -317,20 +321,20 @@ impl Recovered {
     /// or another number of workers.
     pub(super) fn has_orders_of_others(&self, venues: usize) -> bool {
         let mut sessions = self.sessions.iter().enumerate();
-        sessions.any(|(index, (ledger, _))| ledger.has_orders_of_others(index / venues))
+        sessions.any(|(index, (outstanding, _))| outstanding.has_orders_of_others(index / venues))
     }
 }
 
 impl<'c> Recovering<'c> {
     pub(super) fn new(
         workers: usize,
-        venues: &[(String, LedgerLimits)],
+        venues: &[(String, OutstandingLimits)],
         symbols: &'c Symbols,
         accounts: &'c dyn Fn(&str) -> Option<AccountId>,
         controls: Controls,
         now: Moment,
     ) -> Self {
-        let limits: Vec<LedgerLimits> = venues.iter().map(|(_, limits)| *limits).collect();
+        let limits: Vec<OutstandingLimits> = venues.iter().map(|(_, limits)| *limits).collect();
         let places = (0..workers).flat_map(|worker| (0..limits.len()).map(move |venue| (worker, venue)));
         Self {
             workers,
@@ -378,11 +382,10 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Application { kind: RECORD_SESSION, session, payload } => {
                 if let Some(place) = self.place_of(record.worker, session)
-                    && let Some((epoch, name)) = payload.split_first()
-                    && let Ok(name) = Name::from_padded(name)
+                    && let Some(begun) = of_session_record(payload)
                 {
                     let limits = self.limits_of(place.1);
-                    let former = self.session(place).begin_anew((name, *epoch), record.worker, limits);
+                    let former = self.session(place).begin_anew(begun, record.worker, limits);
                     self.former.extend(former.map(|former| (place, former)));
                 }
             }
@@ -407,7 +410,7 @@ impl<'c> Recovering<'c> {
     }
 
     /// The worker and the venue of a session, as a record of this journal names it.
-    fn place_of(&self, journal: u16, key: u32) -> Option<Place> {
+    fn place_of(&self, journal: u16, key: u32) -> Option<SessionId> {
         let (worker, number) = of_session_key(key);
         let venue = match self.numbers.get(&journal) {
             Some(numbers) => *numbers.get(number)?,
@@ -425,12 +428,12 @@ impl<'c> Recovering<'c> {
         })
     }
 
-    fn session(&mut self, place: Place) -> &mut Session {
+    fn session(&mut self, place: SessionId) -> &mut Session {
         let limits = self.limits_of(place.1);
         self.sessions.entry(place).or_insert_with(|| Session::new(limits))
     }
 
-    fn limits_of(&self, venue: usize) -> LedgerLimits {
+    fn limits_of(&self, venue: usize) -> OutstandingLimits {
         self.limits.get(venue).copied().unwrap_or_default()
     }
 
@@ -465,13 +468,13 @@ impl<'c> Recovering<'c> {
         if let Some(original) = original_user_ref_num(raw) {
             let mut own = self.sessions.range((worker, 0)..(worker + 1, 0));
             return own
-                .find(|(_, session)| session.ledger.knows(account, original))
+                .find(|(_, session)| session.outstanding.knows(account, original))
                 .map(|((_, venue), _)| *venue);
         }
         self.symbols.route(symbol_of(raw)?)
     }
 
-    fn sent(&mut self, session: (Place, u8), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
+    fn sent(&mut self, session: (SessionId, u16), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
         let ((place, epoch), (account, number)) = (session, order);
         let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
         if new_number(raw).is_some() {
@@ -513,11 +516,11 @@ impl<'c> Recovering<'c> {
         }
         let Some(number) = number else { return };
         let told = Told { raw: message, is_end: sequence == 0 };
-        let is_it = |session: &Session| session.ledger.knows(account, number);
+        let is_it = |session: &Session| session.outstanding.knows(account, number);
         let Some(session) = session_of(&mut self.sessions, &mut self.former, place, is_it) else { return };
-        if session.ledger.knows(account, number) {
-            told.restore(&mut session.ledger, (account, number));
-            if !session.ledger.knows(account, number) {
+        if session.outstanding.knows(account, number) {
+            told.restore(&mut session.outstanding, (account, number));
+            if !session.outstanding.knows(account, number) {
                 self.positions.asked.remove(&(account.0, number));
             }
         } else if usize::from(worker) != place.0 || self.has_later(place) {
@@ -527,7 +530,7 @@ impl<'c> Recovering<'c> {
     }
 
     /// Whether a session at a place, or a former one, has orders that it has no room for yet.
-    fn has_later(&self, place: Place) -> bool {
+    fn has_later(&self, place: SessionId) -> bool {
         let of_place = self.former.iter().filter(|(of, _)| *of == place).map(|(_, former)| former);
         of_place.chain(self.sessions.get(&place)).any(|session| !session.later.is_empty())
     }
@@ -559,7 +562,7 @@ impl<'c> Recovering<'c> {
         let mut expired = Vec::new();
         for (place, mut session) in self.former {
             session.finish_orders(&mut early);
-            naming.add(place, &session, session.ledger.expiries(), &mut expired);
+            naming.add(place, &session, session.outstanding.expiries(), &mut expired);
         }
         let mut stranded = Vec::new();
         for ((worker, venue), session) in &mut sessions {
@@ -581,7 +584,7 @@ impl<'c> Recovering<'c> {
             let found = session.stranded(&self.venues[*venue], why);
             if gives_up {
                 let orders = found.iter().map(|it| (it.account, it.user_ref_num));
-                let expiries = session.ledger.give_up(orders);
+                let expiries = session.outstanding.give_up(orders);
                 naming.add((*worker, *venue), session, expiries, &mut expired);
             }
             stranded.extend(found);
@@ -591,15 +594,15 @@ impl<'c> Recovering<'c> {
             open.extend(session.open(asked));
         }
         sessions.retain(|(worker, venue), _| *worker < workers && *venue < limits.len());
-        let refusal = |((account, user_ref_num), unsent): (Key, Unsent)| {
+        let reject = |((account, user_ref_num), unsent): (Key, Unsent)| {
             let reason = unsent.reason.unwrap_or(reject_reason::DESTINATION_CLOSED);
             let client_order_id = unsent.client_order_id;
-            (AccountId(account), Refusal { user_ref_num, reason, client_order_id })
+            (AccountId(account), Reject { user_ref_num, reason, client_order_id })
         };
         Recovered {
-            sessions: sessions.into_values().map(|session| (session.ledger, session.resume)).collect(),
+            sessions: sessions.into_values().map(|session| (session.outstanding, session.resume)).collect(),
             controls,
-            unsent: unsent.into_iter().map(refusal).collect(),
+            unsent: unsent.into_iter().map(reject).collect(),
             open,
             prices: self.positions.prices(),
             executed: self.positions.executed,
@@ -612,9 +615,9 @@ impl<'c> Recovering<'c> {
 
 /// Of the session there is at a place and the former ones, the last one that it is; the one there is where none is.
 fn session_of<'s>(
-    sessions: &'s mut BTreeMap<Place, Session>,
-    former: &'s mut [(Place, Session)],
-    place: Place,
+    sessions: &'s mut BTreeMap<SessionId, Session>,
+    former: &'s mut [(SessionId, Session)],
+    place: SessionId,
     is_it: impl Fn(&Session) -> bool,
 ) -> Option<&'s mut Session> {
     let current = sessions.get_mut(&place)?;
@@ -637,7 +640,7 @@ impl Naming<'_> {
     /// Adds what has expired of a session.
     fn add(
         &mut self,
-        (worker, venue): Place,
+        (worker, venue): SessionId,
         session: &Session,
         expiries: Vec<Expiry>,
         to: &mut Vec<(u64, Expiry)>,

@@ -38,15 +38,15 @@ use super::{
     elsewhere::OrdersElsewhere,
     expiry::{Expiry, Untold},
     hops::{Hops, summarize},
-    ledger::{Ledger, LedgerLimits},
     limits::Limits,
     metrics::Facts,
     notices::{Begun, Notices},
+    outstanding::{OutstandingLimits, OutstandingOrders},
     positions::Executed,
     recovery::{Moment, Recovered, Recovering},
     references, stranded,
-    task::{Refusal, Task},
-    upstream::{Login, Place, Resume, Upstream},
+    task::{Reject, Task},
+    upstream::{Login, Resume, Upstream, UpstreamId},
 };
 use crate::{
     counter::Counter,
@@ -72,7 +72,7 @@ pub struct GatewayServer {
 #[derive(Clone)]
 pub struct GatewayControl {
     orders: OrdersControl,
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
 }
 
 impl std::fmt::Debug for GatewayControl {
@@ -81,7 +81,7 @@ impl std::fmt::Debug for GatewayControl {
     }
 }
 
-pub(super) struct Shared {
+pub(super) struct GatewayState {
     config: GatewayConfig,
     common: Arc<Common>,
     hops: Vec<Arc<Hops>>,
@@ -89,7 +89,7 @@ pub(super) struct Shared {
     pub(super) commander: Commander,
 }
 
-impl Shared {
+impl GatewayState {
     /// Adds what the gateway counts to what its sessions do.
     fn complete(&self, mut stats: NodeStats) -> NodeStats {
         let taken = total(&self.common.counters, |counters| &counters.taken);
@@ -134,11 +134,11 @@ impl Shared {
 }
 
 /// What a worker takes when it begins.
-struct Seat {
+struct WorkerInit {
     port: Port<Task>,
-    sessions: Vec<(Ledger, Resume)>,
+    sessions: Vec<(OutstandingOrders, Resume)>,
     asked: MailboxReceiver<Asked>,
-    unsent: Vec<(AccountId, Refusal)>,
+    unsent: Vec<(AccountId, Reject)>,
     expired: Vec<(u64, Expiry)>,
     risk: RiskState,
     elsewhere: OrdersElsewhere,
@@ -146,8 +146,8 @@ struct Seat {
 
 /// A gateway that has not begun yet.
 pub(super) struct Prepared {
-    pub(super) shared: Arc<Shared>,
-    seats: Vec<Option<Seat>>,
+    pub(super) shared: Arc<GatewayState>,
+    inits: Vec<Option<WorkerInit>>,
     recovery: Recovery,
 }
 
@@ -179,7 +179,7 @@ impl Prepared {
         let venues = config.venues.len();
         let counters = common.counters.clone();
         let elsewhere = recovered.elsewhere(venues, |account| common.sender_of(account));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(GatewayState {
             common: Arc::new(common),
             hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
             handoff,
@@ -188,10 +188,10 @@ impl Prepared {
         });
         let mut sessions = recovered.sessions.into_iter();
         let workers_parts = ports.into_iter().zip(boxes).zip(risk).enumerate();
-        let seats = workers_parts.map(|(worker, ((port, asked), risk))| {
-            let own = |(account, _): &&(AccountId, Refusal)| account.0 as usize % workers == worker;
+        let inits = workers_parts.map(|(worker, ((port, asked), risk))| {
+            let own = |(account, _): &&(AccountId, Reject)| account.0 as usize % workers == worker;
             let is_own = |(_, expiry): &&(u64, Expiry)| usize::from(expiry.origin.home) == worker;
-            Some(Seat {
+            Some(WorkerInit {
                 port,
                 sessions: sessions.by_ref().take(venues).collect(),
                 asked,
@@ -201,8 +201,8 @@ impl Prepared {
                 elsewhere: elsewhere_of(&elsewhere, workers, worker),
             })
         });
-        let seats = seats.collect();
-        Ok(Self { shared, seats, recovery })
+        let inits = inits.collect();
+        Ok(Self { shared, inits, recovery })
     }
 
     /// What the sessions underneath are asked to be; what they have to tell people comes with what the gateway has.
@@ -215,16 +215,16 @@ impl Prepared {
     pub(super) fn into_parts(
         self,
     ) -> (Recovery, impl Fn(Rc<SessionStore>) -> io::Result<Rc<Gateway>> + Clone + Send + 'static) {
-        let Self { shared, seats, recovery } = self;
-        let seats = Arc::new(Mutex::new(seats));
+        let Self { shared, inits, recovery } = self;
+        let inits = Arc::new(Mutex::new(inits));
         let make = move |store: Rc<SessionStore>| {
-            let seat = seats
+            let init = inits
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .get_mut(store.worker())
                 .and_then(Option::take)
                 .ok_or_else(|| io::Error::other("the worker has begun before"))?;
-            take_seat(&shared, store, seat)
+            init_worker(&shared, store, init)
         };
         (recovery, make)
     }
@@ -241,7 +241,7 @@ fn read_journals(
     let configured = config.accounts.len();
     let (recovery, mut recovered) = {
         let names = |name: &str| account_named(config, name);
-        let limits: Vec<(String, LedgerLimits)> =
+        let limits: Vec<(String, OutstandingLimits)> =
             config.venues.iter().map(|venue| (venue.name.clone(), venue.limits)).collect();
         let controls = Controls {
             limits: config.limits.clone(),
@@ -350,7 +350,7 @@ impl GatewayServer {
 #[derive(Clone)]
 pub struct LocalGateway {
     orders: LocalOrders,
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
 }
 
 impl std::fmt::Debug for LocalGateway {
@@ -516,13 +516,13 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
 }
 
 /// Makes a worker's part and starts it.
-fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result<Rc<Gateway>> {
-    let Seat { port, sessions, asked, unsent, expired, risk, elsewhere } = seat;
+fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit) -> io::Result<Rc<Gateway>> {
+    let WorkerInit { port, sessions, asked, unsent, expired, risk, elsewhere } = init;
     let (worker, config) = (store.worker(), &shared.config);
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
     }
-    let upstreams = sessions.into_iter().enumerate().map(|(venue, (ledger, resume))| {
+    let upstreams = sessions.into_iter().enumerate().map(|(venue, (outstanding, resume))| {
         let of = &config.venues[venue];
         let login = Login {
             address: of.address.clone(),
@@ -530,7 +530,7 @@ fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result
             password: of.password,
             timing: of.timing,
         };
-        Upstream::new(Place { worker, venue, venues: config.venues.len() }, login, ledger, resume)
+        Upstream::new(UpstreamId { worker, venue, venues: config.venues.len() }, login, outstanding, resume)
     });
     let parts = Parts {
         common: Arc::clone(&shared.common),
@@ -544,8 +544,8 @@ fn take_seat(shared: &Shared, store: Rc<SessionStore>, seat: Seat) -> io::Result
     };
     let gateway = Gateway::new(store, parts);
     gateway.log_homes();
-    for (account, refusal) in unsent {
-        gateway.refuse_unsent(account, refusal);
+    for (account, reject) in unsent {
+        gateway.reject_unsent(account, reject);
     }
     cancel_left(&gateway, &shared.commander.controls(), &config.accounts);
     gateway.start();

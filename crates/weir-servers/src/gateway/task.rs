@@ -1,7 +1,7 @@
 //! What one worker hands to another: a value of 128 bytes that travels through the rings as it is, without memory of
 //! its own.
 
-use weir_proto::ouch::ClientOrderId;
+use weir_proto::{ouch::ClientOrderId, soup::Name};
 
 use super::config::{VENUES_MAX, WORKERS_MAX};
 use crate::overflow::{Handed, Role};
@@ -19,10 +19,10 @@ pub(super) enum Kind {
     CancelAll,
     /// To the account's home: a message for its client, with the client's own numbers.
     Reply,
-    /// To the account's home: the order was not taken; the message is what [`Refusal`] says.
-    Refusal,
+    /// To the account's home: the order was not taken; the message is what [`Reject`] says.
+    Reject,
     /// To the account's home: the client's message with this number was ignored and does not use it up.
-    GiveBack,
+    ReleaseNumber,
     /// To every worker: there is room upstream again.
     Room,
 }
@@ -33,7 +33,7 @@ impl Handed for Task {
         match self.kind {
             Kind::Order => Role::Message(self.account),
             Kind::CancelAll => Role::CancelAll(self.account),
-            Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => Role::Response,
+            Kind::Reply | Kind::Reject | Kind::ReleaseNumber | Kind::Room => Role::Response,
         }
     }
 }
@@ -98,7 +98,7 @@ impl Task {
 
 /// Why an order was not taken, for the account's home to tell its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct Reject {
     /// The client's number.
     pub(super) user_ref_num: u32,
     /// OUCH reason.
@@ -107,7 +107,7 @@ pub(super) struct Refusal {
     pub(super) client_order_id: ClientOrderId,
 }
 
-impl Refusal {
+impl Reject {
     const BYTES: usize = 20;
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -139,52 +139,91 @@ pub(super) fn of_session_key(key: u32) -> (usize, usize) {
     (key as usize / VENUES_MAX, key as usize % VENUES_MAX)
 }
 
+/// The count of the session that an exchange begins after the one with this count; 0: after none. `None`: no journal
+/// can tell it from those before.
+pub(super) fn next_epoch(epoch: u16) -> Option<u16> {
+    (epoch < EPOCH_MAX).then(|| epoch.max(EPOCH_OF_A_BYTE_MAX) + 1)
+}
+
+/// As far as an earlier version has counted, before it began again. So no count of it comes again behind them.
+const EPOCH_OF_A_BYTE_MAX: u16 = 255;
+/// As far as sessions are counted.
+const EPOCH_MAX: u16 = (1 << EPOCH_BITS) - 1;
+
+/// What a journal says of a session that was joined: its count, and its name.
+pub(super) fn session_record(epoch: u16, session: &Name<10>) -> [u8; 12] {
+    let mut record = [0; 12];
+    record[..2].copy_from_slice(&epoch.to_le_bytes());
+    record[2..].copy_from_slice(session.as_bytes());
+    record
+}
+
+/// What [`session_record`] made, or an earlier version, which counted in a byte.
+pub(super) fn of_session_record(payload: &[u8]) -> Option<(u16, Name<10>)> {
+    let (epoch, name) = match payload.len() {
+        11 => (u16::from(payload[0]), &payload[1..]),
+        _ => payload.split_first_chunk().map(|(epoch, name)| (u16::from_le_bytes(*epoch), name))?,
+    };
+    Some((epoch, Name::from_padded(name).ok()?))
+}
+
 /// Names an upstream session in the record of an order, and which one of those it is that the exchange has begun.
-pub(super) fn sent_key(session_key: u32, epoch: u8) -> u32 {
-    session_key | u32::from(epoch) << KEY_BITS
+pub(super) fn sent_key(session_key: u32, epoch: u16) -> u32 {
+    session_key | u32::from(epoch) << 16
 }
 
 /// What [`sent_key`] made: the session's key, and the number among those that the exchange has begun; 0 where a version
 /// wrote it that did not say.
-pub(super) fn of_sent_key(key: u32) -> (u32, u8) {
-    (key & ((1 << KEY_BITS) - 1), (key >> KEY_BITS) as u8)
+pub(super) fn of_sent_key(key: u32) -> (u32, u16) {
+    (key & 0xffff, (key >> 16) as u16)
 }
 
 /// What a journal says of a session that has answers for clients of a worker: which session that is of those that the
 /// exchange has begun, the worker, and the last message before.
-pub(super) fn home_record(epoch: u8, home: u16, before: u64) -> [u8; 11] {
-    let mut record = [epoch; 11];
-    record[1..3].copy_from_slice(&home.to_le_bytes());
-    record[3..].copy_from_slice(&before.to_le_bytes());
+pub(super) fn home_record(epoch: u16, home: u16, before: u64) -> [u8; 12] {
+    let mut record = [0; 12];
+    record[..2].copy_from_slice(&epoch.to_le_bytes());
+    record[2..4].copy_from_slice(&home.to_le_bytes());
+    record[4..].copy_from_slice(&before.to_le_bytes());
     record
 }
 
-/// What [`home_record`] made.
-pub(super) fn of_home(payload: &[u8]) -> Option<(u8, u16, u64)> {
-    let (epoch, rest) = payload.split_first()?;
+/// What [`home_record`] made, or an earlier version, which counted in a byte.
+pub(super) fn of_home(payload: &[u8]) -> Option<(u16, u16, u64)> {
+    let (epoch, rest) = match payload.len() {
+        11 => (u16::from(payload[0]), &payload[1..]),
+        _ => payload.split_first_chunk().map(|(epoch, rest)| (u16::from_le_bytes(*epoch), rest))?,
+    };
     let (home, before) = rest.split_first_chunk()?;
-    Some((*epoch, u16::from_le_bytes(*home), u64::from_le_bytes(before.try_into().ok()?)))
+    Some((epoch, u16::from_le_bytes(*home), u64::from_le_bytes(before.try_into().ok()?)))
 }
 
-/// Names a message of an upstream session in a journal: the session's key, how often the exchange has begun a new one
-/// (modulo 256), and the message's number in it.
-pub(super) fn pack_sequence(session_key: u32, epoch: u8, sequence: u64) -> u64 {
-    u64::from(session_key) << (SEQUENCE_BITS + 8)
-        | u64::from(epoch) << SEQUENCE_BITS
+/// Names a message of an upstream session in a journal: the session's key, its count among those that the exchange has
+/// begun, and the message's number in it. The highest bit tells that from what an earlier version wrote.
+pub(super) fn pack_sequence(session_key: u32, epoch: u16, sequence: u64) -> u64 {
+    IS_WIDE
+        | u64::from(session_key) << (SEQUENCE_BITS + EPOCH_BITS)
+        | u64::from(epoch & EPOCH_MAX) << SEQUENCE_BITS
         | sequence & SEQUENCE_MASK
 }
 
-/// What [`pack_sequence`] made: key, epoch and number.
-pub(super) fn unpack_sequence(packed: u64) -> (u32, u8, u64) {
-    let key = (packed >> (SEQUENCE_BITS + 8)) as u32;
-    (key, (packed >> SEQUENCE_BITS) as u8, packed & SEQUENCE_MASK)
+/// What [`pack_sequence`] made, or an earlier version: key, epoch and number.
+pub(super) fn unpack_sequence(packed: u64) -> (u32, u16, u64) {
+    if packed & IS_WIDE == 0 {
+        return ((packed >> 48) as u32, u16::from((packed >> 40) as u8), packed & ((1 << 40) - 1));
+    }
+    let key = (packed & !IS_WIDE) >> (SEQUENCE_BITS + EPOCH_BITS);
+    (key as u32, (packed >> SEQUENCE_BITS) as u16 & EPOCH_MAX, packed & SEQUENCE_MASK)
 }
 
-const KEY_BITS: u32 = 16;
-const SEQUENCE_BITS: u32 = 40;
+const IS_WIDE: u64 = 1 << 63;
+const KEY_BITS: u32 = 14;
+const EPOCH_BITS: u32 = 13;
+const SEQUENCE_BITS: u32 = 36;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 
-const _: () = assert!(KEY_BITS == 56 - SEQUENCE_BITS && VENUES_MAX * WORKERS_MAX <= 1 << KEY_BITS);
+const _: () =
+    assert!(KEY_BITS + EPOCH_BITS + SEQUENCE_BITS == 63 && VENUES_MAX * WORKERS_MAX <= 1 << KEY_BITS);
 
 #[cfg(test)]
 mod tests {
@@ -201,10 +240,10 @@ mod tests {
 
     #[test]
     fn a_refusal_survives_the_way() {
-        let refusal =
-            Refusal { user_ref_num: 9, reason: 2, client_order_id: ClientOrderId(*b"ORDER-0000001 ") };
-        assert_eq!(Refusal::from_bytes(&refusal.to_bytes()), Some(refusal));
-        assert_eq!(Refusal::from_bytes(&refusal.to_bytes()[1..]), None);
+        let reject =
+            Reject { user_ref_num: 9, reason: 2, client_order_id: ClientOrderId(*b"ORDER-0000001 ") };
+        assert_eq!(Reject::from_bytes(&reject.to_bytes()), Some(reject));
+        assert_eq!(Reject::from_bytes(&reject.to_bytes()[1..]), None);
     }
 
     #[test]
@@ -212,18 +251,48 @@ mod tests {
         for (worker, venue, sequence) in
             [(0, 0, 1), (3, 1, 77), (WORKERS_MAX - 1, VENUES_MAX - 1, SEQUENCE_MASK)]
         {
-            let (key, epoch, found) = unpack_sequence(pack_sequence(session_key(worker, venue), 7, sequence));
-            assert_eq!((of_session_key(key), epoch, found), ((worker, venue), 7, sequence));
-            assert_eq!(of_sent_key(sent_key(key, 255)), (key, 255));
+            for count in [7, 256, EPOCH_MAX] {
+                let packed = pack_sequence(session_key(worker, venue), count, sequence);
+                let (key, epoch, found) = unpack_sequence(packed);
+                assert_eq!((of_session_key(key), epoch, found), ((worker, venue), count, sequence));
+                assert_eq!(of_sent_key(sent_key(key, count)), (key, count));
+            }
         }
         assert_eq!(unpack_sequence(0), (0, 0, 0), "zero is no message of any session");
+    }
+
+    #[test]
+    fn what_an_earlier_version_wrote_is_read_and_its_counts_never_come_again() {
+        let key = session_key(255, 63);
+        let sequence = 0x98_7654_3210;
+        let packed = u64::from(key) << 48 | 255 << 40 | sequence;
+        assert_eq!(unpack_sequence(packed), (key, 255, sequence));
+        let day = "DAY".parse().expect("a name");
+        assert_eq!(of_session_record(b"\x07DAY       "), Some((7, day)));
+        assert_eq!(of_home(&[7, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0]), Some((7, 258, 9)));
+        for counted in [0, 1, 255] {
+            assert_eq!(next_epoch(counted), Some(256), "{counted}");
+        }
+    }
+
+    #[test]
+    fn sessions_are_counted_as_far_as_they_can_be_told_from_each_other() {
+        let day: Name<10> = "DAY".parse().expect("a name");
+        let mut count = 0;
+        while let Some(next) = next_epoch(count) {
+            assert!(next > count);
+            assert_eq!(of_session_record(&session_record(next, &day)), Some((next, day)));
+            count = next;
+        }
+        assert_eq!(count, 8191);
+        assert_eq!(of_session_record(&session_record(1, &day)[..1]), None);
     }
 
     #[test]
     fn where_answers_go_is_read_back() {
         let record = home_record(7, 258, SEQUENCE_MASK);
         assert_eq!(of_home(&record), Some((7, 258, SEQUENCE_MASK)));
-        assert_eq!(of_home(&record[1..]), None);
+        assert_eq!(of_home(&record[2..]), None);
         assert_eq!(of_home(&[]), None);
     }
 }

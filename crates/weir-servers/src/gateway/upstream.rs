@@ -42,8 +42,8 @@ use super::{
     expiry::Untold,
     hops::Hop,
     joining::{Doubtful, Joining, LoginOutcome},
-    ledger::{Ledger, Sending, traded_order},
     notices::NoticeKind,
+    outstanding::{OutstandingOrders, Sending, traded_order},
     task::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
@@ -75,7 +75,7 @@ pub(super) struct Login {
 
 /// Which session it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct UpstreamId {
     pub(super) worker: usize,
     pub(super) venue: usize,
     /// How many venues there are.
@@ -88,7 +88,7 @@ pub(super) struct Resume {
     /// The session; none when nothing is known.
     pub(super) session: Option<Name<10>>,
     /// See `pack_sequence`.
-    pub(super) epoch: u8,
+    pub(super) epoch: u16,
     /// The first message wanted.
     pub(super) next: u64,
     /// The last one that any client has had.
@@ -117,7 +117,12 @@ pub(super) enum Ended {
     #[error("the exchange did not answer the account query within {} s", QUERY_LIMIT.as_secs())]
     NoNumbers,
     #[error("the exchange was silent")]
-    Silent,
+    HeartbeatTimeout,
+    #[error(
+        "the exchange has begun another session, and the journal can count no more of them; end the session with \
+         clients, and go on with another journal"
+    )]
+    Uncounted,
     #[error("another worker does not take the answers, and they are asked for again")]
     Behind,
     #[error("the exchange did not answer the login")]
@@ -140,7 +145,7 @@ pub(super) struct Upstream {
     pub(super) key: u32,
     pub(super) venue: usize,
     login: Login,
-    pub(super) ledger: RefCell<Ledger>,
+    pub(super) outstanding: RefCell<OutstandingOrders>,
     /// Clients' messages.
     waiting: RefCell<Waiting>,
     /// What waits for no journal.
@@ -159,7 +164,7 @@ pub(super) struct Upstream {
     answer_due: Cell<Option<Instant>>,
     session: Cell<Option<Name<10>>>,
     /// Counts sessions the exchange began.
-    epoch: Cell<u8>,
+    epoch: Cell<u16>,
     next: Cell<u64>,
     joining: Cell<Joining>,
     /// Of the session of the start before.
@@ -183,17 +188,22 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
-    pub(super) fn new(place: Place, login: Login, ledger: Ledger, resume: Resume) -> Self {
-        let Place { worker, venue, venues } = place;
+    pub(super) fn new(
+        place: UpstreamId,
+        login: Login,
+        outstanding: OutstandingOrders,
+        resume: Resume,
+    ) -> Self {
+        let UpstreamId { worker, venue, venues } = place;
         Self {
             index: worker * venues + venue,
             key: session_key(worker, venue),
             venue,
             login,
             // What a journal has may have been sent.
-            handed: Cell::new(ledger.last_number()),
+            handed: Cell::new(outstanding.last_number()),
             handed_here: Cell::new(0),
-            ledger: RefCell::new(ledger),
+            outstanding: RefCell::new(outstanding),
             waiting: RefCell::default(),
             urgent: RefCell::default(),
             stream: RefCell::default(),
@@ -220,7 +230,7 @@ impl Upstream {
     /// What the journal is to say before the first answer for clients of a worker: should that worker's journal lose it
     /// and every other one, it is known where they begin. Nothing: it says so already.
     #[inline]
-    pub(super) fn note_home(&self, home: u16) -> Option<[u8; 11]> {
+    pub(super) fn note_home(&self, home: u16) -> Option<[u8; 12]> {
         let mut homes = self.homes.get();
         let (place, bit) = (usize::from(home) / 64, 1_u64 << (home % 64));
         if self.session.get().is_none() || homes[place] & bit != 0 {
@@ -257,13 +267,13 @@ impl Upstream {
         let is_behind = waiting.bytes.len() > WAITING_BYTES_MAX;
         match raw.first() {
             Some(&Cancel::KIND) if is_behind => return Ok(self.send_late(&origin, raw, &mut waiting, log)),
-            Some(b'O' | b'U') if self.ledger.borrow().is_full() => {
+            Some(b'O' | b'U') if self.outstanding.borrow().is_full() => {
                 return Err(reject_reason::PROCESSING_ERROR);
             }
             _ if is_behind => return Err(reject_reason::PROCESSING_ERROR),
             _ => {}
         }
-        let number = match self.ledger.borrow_mut().send(origin, raw, &mut waiting.bytes) {
+        let number = match self.outstanding.borrow_mut().send(origin, raw, &mut waiting.bytes) {
             Sending::Numbered(number) => {
                 waiting.last = number;
                 waiting.through = number;
@@ -291,7 +301,7 @@ impl Upstream {
     /// Whether nothing waits to be sent or answered.
     pub(super) fn is_idle(&self) -> bool {
         let waits = |waiting: &RefCell<Waiting>| waiting.borrow().messages > 0;
-        self.ledger.borrow().unanswered() == 0 && !waits(&self.waiting) && !waits(&self.urgent)
+        self.outstanding.borrow().unanswered() == 0 && !waits(&self.waiting) && !waits(&self.urgent)
     }
 
     /// Whether clients are to be told that orders have ended here.
@@ -414,7 +424,7 @@ impl Upstream {
         match due {
             Some(Due::Heartbeat) => self.beat(),
             Some(Due::Close(CloseReason::NoLogin)) => return Err(Ended::NoLogin),
-            Some(Due::Close(CloseReason::Silent)) => return Err(Ended::Silent),
+            Some(Due::Close(CloseReason::HeartbeatTimeout)) => return Err(Ended::HeartbeatTimeout),
             Some(Due::Nothing) | None => {}
         }
         Ok(())
@@ -478,21 +488,23 @@ impl Upstream {
     fn on_login(&self, gateway: &Gateway, next: u64, now: Instant) -> Result<(), Ended> {
         let session = self.rules.borrow().as_ref().map(ClientSession::session).unwrap_or_default();
         let known = self.session.get().map(|session| (session, self.next.get()));
-        let patience_ns = self.login.timing.silence_ns.saturating_mul(2);
+        let patience_ns = self.login.timing.heartbeat_timeout_ns.saturating_mul(2);
         let mut joining = self.joining.get();
         let joined = joining.accepted(known, (session, next), now.as_nanos(), patience_ns);
+        if joined == LoginOutcome::NewSession {
+            self.begin_anew(gateway, session, next)?;
+        }
         self.joining.set(joining);
         match joined {
-            LoginOutcome::Continued => {}
+            LoginOutcome::Continued | LoginOutcome::NewSession => {}
             LoginOutcome::Gap(messages) => {
                 gateway.counters.missed.add(messages);
                 gateway.tell_gap(self, messages, (session, next));
-                self.ledger.borrow_mut().note_gap();
+                self.outstanding.borrow_mut().note_gap();
                 self.next.set(next);
             }
             LoginOutcome::Proven => return Err(Ended::Proven),
             LoginOutcome::Probed => return Err(Ended::Withheld),
-            LoginOutcome::NewSession => self.begin_anew(gateway, session, next),
         }
         gateway.show_session(self, session, None);
         let mut query = Vec::new();
@@ -537,7 +549,7 @@ impl Upstream {
         if let Outbound::AccountQueryResponse { next_user_ref_num, .. } = message {
             counters.passed.add(1);
             // In a session that is said again there are old answers, which come first.
-            self.ledger.borrow_mut().raise_next(next_user_ref_num);
+            self.outstanding.borrow_mut().raise_next(next_user_ref_num);
             if self.joining.get().is_open() {
                 // It may be the answer of a session that is not the one that is known.
                 return Ok(());
@@ -575,11 +587,11 @@ impl Upstream {
     #[inline]
     fn pass_back(&self, gateway: &Gateway, message: &Outbound, raw: &mut [u8], sequence: u64, now: Instant) {
         let (answer, ignored) = {
-            let mut ledger = self.ledger.borrow_mut();
-            (ledger.answer(message, raw), ledger.take_ignored())
+            let mut outstanding = self.outstanding.borrow_mut();
+            (outstanding.apply_response(message, raw), outstanding.take_ignored())
         };
         for origin in ignored {
-            gateway.give_back(&origin);
+            gateway.release_number(&origin);
         }
         let Some(answer) = answer else {
             gateway.counters.unmatched.add(u64::from(message.user_ref_num().is_some()));
@@ -612,7 +624,7 @@ impl Upstream {
     /// Whether the client had this answer before the gateway was started again.
     #[cold]
     fn is_delivered(&self, message: &Outbound, sequence: u64) -> bool {
-        let account = message.user_ref_num().and_then(|number| self.ledger.borrow().account_of(number));
+        let account = message.user_ref_num().and_then(|number| self.outstanding.borrow().account_of(number));
         // Of an order so old that nobody knows whose it was, everything was delivered.
         account.is_none_or(|account| self.delivered.get(&account).is_some_and(|until| sequence <= *until))
     }
@@ -620,15 +632,15 @@ impl Upstream {
     /// The session stands, and the numbers are known.
     fn come_up(&self, gateway: &Gateway, now: Instant) {
         let again = {
-            let (mut waiting, mut ledger) = (self.waiting.borrow_mut(), self.ledger.borrow_mut());
+            let (mut waiting, mut outstanding) = (self.waiting.borrow_mut(), self.outstanding.borrow_mut());
             let mut urgent = self.urgent.borrow_mut();
             // Before anything else, and whatever the journal does: their clients were told that they are over.
-            urgent.messages += ledger.cancel_given_up(&mut urgent.bytes);
+            urgent.messages += outstanding.cancel_given_up(&mut urgent.bytes);
             let withheld = |number, account| self.withheld(number, account);
-            let again = ledger.resend(now.as_nanos(), withheld, &mut waiting.bytes);
-            self.stale.set(ledger.has_stale().then_some(ledger.last_number().saturating_add(1)));
+            let again = outstanding.resend(now.as_nanos(), withheld, &mut waiting.bytes);
+            self.stale.set(outstanding.has_stale().then_some(outstanding.last_number().saturating_add(1)));
             waiting.messages += again;
-            waiting.through = ledger.last_number();
+            waiting.through = outstanding.last_number();
             waiting.lsn = waiting.lsn.max(self.lsn.get());
             if again == 0 {
                 // Nothing is to come before what concerns them.

@@ -17,7 +17,7 @@ use super::{
     admission::Admitted,
     config::{Body, Timeouts},
     counters::Refusal,
-    files::{Answer, Asked, FileError, FileReply, Unopened},
+    files::{Asked, FileError, FileReply, FileResponse, Unopened},
     input::Input,
     replies::{COPIED_BYTES_MAX, Form, Head, Replies, write_head, write_refusal},
     served::FileSlice,
@@ -522,15 +522,15 @@ impl Connection {
                 content
             }
             FileReply::Plain(file) => {
-                self.answer_with_file(Answer::of_whole(file, replies.seconds()), form, replies)
+                self.answer_with_file(FileResponse::of_whole(file, replies.seconds()), form, replies)
             }
-            FileReply::Answer(answer) => self.answer_with_file(*answer, form, replies),
+            FileReply::Response(answer) => self.answer_with_file(*answer, form, replies),
             FileReply::Unopened(unopened) => Behind::Unopened(Box::new((*unopened, form))),
         }
     }
 
     /// Writes the head of a file's reply, and gives what follows it.
-    fn answer_with_file(&mut self, answer: Answer, form: Form, replies: &Replies) -> Behind {
+    fn answer_with_file(&mut self, answer: FileResponse, form: Form, replies: &Replies) -> Behind {
         if let Some(error) = answer.error {
             self.count_refusal(Refusal::File(error));
         }
@@ -653,7 +653,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::http::{HttpConfig, HttpLogs, worker::Shared};
+    use crate::http::{HttpConfig, HttpLogs, worker::HttpState};
 
     #[test]
     fn an_idle_connection_is_small() {
@@ -663,7 +663,7 @@ mod tests {
             let listener = Listener::bind(&any, Default::default()).expect("a simulated port");
             let address = listener.local_address().expect("it has one");
             let stream = Stream::connect(&address).await.expect("it listens");
-            let shared = Shared::new(HttpConfig::new(Body::Echo), HttpLogs::default()).expect("no thread");
+            let shared = HttpState::new(HttpConfig::new(Body::Echo), HttpLogs::default()).expect("no thread");
             let bytes = size_of_val(&serve(Worker::of_thread(&Arc::new(shared)), stream));
             // Ten thousand of them may cost 2 KiB each, and the engine's part is in that.
             assert!(bytes <= 1200, "{bytes} bytes");

@@ -1,6 +1,6 @@
 //! Files below a root: which one a target names, and what a request gets of it. Decided when the head is there, without
-//! waiting, if the file is kept (`kept.rs`); else the path is opened, off the worker's thread where that may wait for a
-//! disk, when the whole request is there.
+//! waiting, if the file is kept (`file_cache.rs`); else the path is opened, off the worker's thread where that may wait
+//! for a disk, when the whole request is there.
 //!
 //! Nothing outside the root is ever opened: targets with `..` are refused as text, and the kernel resolves what is left
 //! (`weir_engine::fs::Folder`), so that a symbolic link may point elsewhere within the root but not out of it, whoever
@@ -14,18 +14,18 @@ use rustix::io::Errno;
 use weir_engine::fs::{File, Folder, Metadata};
 use weir_proto::http1::{
     Headers, Method,
-    conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
+    conditional::{Evaluation, FileTag, Validators, evaluate, range_applies},
+    content_coding::{Coding, Preferences},
     date::{self, DATE_BYTES},
     encode::{AfterMessage, Framing, reason},
-    encoding::{Coding, Preferences},
     range::{ContentRange, Selection, select},
     target::{self, TargetError},
 };
 
 use super::{
     config::HttpConfig,
+    file_cache::WorkerFileCache,
     headers::ReplyHeaders,
-    kept::KeptFiles,
     replies::{Head, write_head},
     served::{Content, FileSlice, Served, StoredForm},
 };
@@ -71,11 +71,11 @@ impl Root {
         path: &[u8],
         codings: impl Iterator<Item = Coding>,
         plain: &Metadata,
-        kept: Option<&Rc<KeptFiles>>,
+        cache: Option<&Rc<WorkerFileCache>>,
     ) -> Option<(File, Metadata, Coding)> {
         for coding in codings {
             let path = [path, coding.extension().as_bytes()].concat();
-            let Ok(file) = self.open_file(&path, kept).await else { continue };
+            let Ok(file) = self.open_file(&path, cache).await else { continue };
             let Ok(metadata) = file.metadata().await else { continue };
             if metadata.is_file && metadata.modified >= plain.modified {
                 return Some((file, metadata, coding));
@@ -85,10 +85,10 @@ impl Root {
     }
 
     /// Opens a file; if descriptors have run out, at the price of those that are kept.
-    async fn open_file(&self, path: &[u8], kept: Option<&Rc<KeptFiles>>) -> io::Result<File> {
+    async fn open_file(&self, path: &[u8], cache: Option<&Rc<WorkerFileCache>>) -> io::Result<File> {
         match self.folder.open_file(path).await {
             Err(error) if FileError::of(&error) == FileError::Exhausted => {
-                if kept.is_some_and(|kept| kept.close_all()) {
+                if cache.is_some_and(|cache| cache.close_all()) {
                     self.folder.open_file(path).await
                 } else {
                     Err(error)
@@ -140,7 +140,7 @@ fn split_codings(name: &[u8]) -> (&[u8], impl Iterator<Item = Coding>) {
 pub(super) enum FileReply {
     /// All of a file that is kept, as everybody gets it who has no conditions.
     Plain(Rc<Served>),
-    Answer(Box<Answer>),
+    Response(Box<FileResponse>),
     /// What the path names must be found out first.
     Unopened(Box<Unopened>),
 }
@@ -165,42 +165,42 @@ impl Unopened {
     pub(super) async fn answer(
         &self,
         root: &Root,
-        kept: Option<&Rc<KeptFiles>>,
+        cache: Option<&Rc<WorkerFileCache>>,
         config: &HttpConfig,
-    ) -> Box<Answer> {
-        Box::new(self.find(root, kept, config).await.unwrap_or_else(Answer::of_error))
+    ) -> Box<FileResponse> {
+        Box::new(self.find(root, cache, config).await.unwrap_or_else(FileResponse::of_error))
     }
 
     async fn find(
         &self,
         root: &Root,
-        kept: Option<&Rc<KeptFiles>>,
+        cache: Option<&Rc<WorkerFileCache>>,
         config: &HttpConfig,
-    ) -> Result<Answer, FileError> {
+    ) -> Result<FileResponse, FileError> {
         let looked_at = config.clock.now();
         let failed = |error: io::Error| FileError::of(&error);
         let (path, codings) = split_codings(&self.name);
-        let file = root.open_file(path, kept).await.map_err(failed)?;
+        let file = root.open_file(path, cache).await.map_err(failed)?;
         let metadata = file.metadata().await.map_err(failed)?;
         if metadata.is_folder && !self.names_folder {
-            return Ok(Answer::redirect(path));
+            return Ok(FileResponse::redirect(path));
         }
         if !metadata.is_file {
             return Err(FileError::Missing);
         }
-        let (file, metadata, coding) = match root.open_encoded(path, codings, &metadata, kept).await {
+        let (file, metadata, coding) = match root.open_encoded(path, codings, &metadata, cache).await {
             Some((file, metadata, coding)) => (file, metadata, Some(coding)),
             None => (file, metadata, None),
         };
-        let content = Content::of(&file, &metadata, kept.is_some()).await.map_err(failed)?;
+        let content = Content::of(&file, &metadata, cache.is_some()).await.map_err(failed)?;
         let now_seconds = config.clock.wall().as_secs().min(date::SECONDS_MAX);
         let form = StoredForm { coding, is_one_of_several: root.serves_precompressed };
         let served = Served::new(path, &metadata, form, content, now_seconds, &config.headers);
-        if let Some(kept) = kept {
-            kept.keep(&self.name, &served, looked_at);
+        if let Some(cache) = cache {
+            cache.keep(&self.name, &served, looked_at);
         }
         let headers = Headers::of_lines(&self.header_lines);
-        Ok(Answer::of(&served, &Asked { method: self.method, headers, now_seconds }))
+        Ok(FileResponse::of(&served, &Asked { method: self.method, headers, now_seconds }))
     }
 }
 
@@ -303,7 +303,7 @@ impl fmt::Display for FileError {
 
 /// What a request gets: a head and, behind it, a text or a part of a file.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct FileResponse {
     pub(super) status: u16,
     pub(super) error: Option<FileError>,
     /// Content behind the head, except for HEAD.
@@ -319,7 +319,7 @@ pub(super) struct Answer {
     location: Option<String>,
 }
 
-impl Answer {
+impl FileResponse {
     /// All of a file.
     pub(super) fn whole(file: &Served, now_seconds: u64) -> Self {
         Self {
@@ -349,9 +349,9 @@ impl Answer {
         let validators = Validators { tag: Some(file.tag.tag()), modified_seconds };
         let mut answer = Self { content_bytes: 0, ..Self::whole(file, asked.now_seconds) };
         match evaluate(asked.method, asked.headers, &validators, asked.now_seconds) {
-            Verdict::Proceed => {}
-            Verdict::NotModified => return Answer { status: 304, ..answer },
-            Verdict::Failed => return Answer { status: 412, ..answer },
+            Evaluation::Proceed => {}
+            Evaluation::NotModified => return FileResponse { status: 304, ..answer },
+            Evaluation::PreconditionFailed => return FileResponse { status: 412, ..answer },
         }
         let selection = if range_applies(asked.headers, &validators, asked.now_seconds) {
             select(asked.method, asked.headers, file.bytes)
@@ -360,15 +360,15 @@ impl Answer {
         };
         let (offset, length) = match selection {
             Selection::Whole => (0, file.bytes),
-            Selection::Part(part) => {
+            Selection::Partial(range) => {
                 answer.status = 206;
-                let range = ContentRange { part: Some(part), content_bytes: file.bytes };
-                answer.range = Some(range.to_string());
-                (part.first(), part.length())
+                let sent = ContentRange { range: Some(range), content_bytes: file.bytes };
+                answer.range = Some(sent.to_string());
+                (range.first(), range.length())
             }
             Selection::Unsatisfiable => {
-                let range = ContentRange { part: None, content_bytes: file.bytes };
-                return Answer { status: 416, range: Some(range.to_string()), ..answer };
+                let unsatisfied = ContentRange { range: None, content_bytes: file.bytes };
+                return FileResponse { status: 416, range: Some(unsatisfied.to_string()), ..answer };
             }
         };
         answer.content_bytes = length;

@@ -45,13 +45,13 @@ mod cache;
 mod config;
 mod connection;
 mod counters;
+mod file_cache;
+mod file_quotas;
 mod files;
 mod headers;
 mod input;
-mod kept;
 mod log;
 mod replies;
-mod room;
 mod served;
 mod stored;
 mod worker;
@@ -65,16 +65,16 @@ pub use config::{
     Body, CONNECTIONS_MAX, Clock, FileCache, HttpConfig, HttpLogs, LargeContent, LogFormat, Timeouts,
 };
 pub use counters::{HttpCounters, Refusal};
+pub use file_cache::FileCacheCounts;
 pub use files::{FileError, FileIo, Root};
 pub use headers::{HeaderError, ReplyHeaders};
-pub use kept::FileCacheCounts;
 
-use worker::{Shared, Worker};
+use worker::{HttpState, Worker};
 
 /// The server's side of HTTP on every connection of every worker. Clones are the same server.
 #[derive(Clone, Debug)]
 pub struct HttpServer {
-    shared: Arc<Shared>,
+    shared: Arc<HttpState>,
 }
 
 impl HttpServer {
@@ -83,7 +83,7 @@ impl HttpServer {
     /// # Errors
     /// When no thread can be had.
     pub fn start(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
-        Ok(Self { shared: Arc::new(Shared::new(config, logs)?) })
+        Ok(Self { shared: Arc::new(HttpState::new(config, logs)?) })
     }
 
     /// Serves one connection, on the worker that polls it: the handler of a [`Server`](weir_engine::serve::Server).
@@ -107,8 +107,8 @@ impl HttpServer {
 
     /// Files that are kept now, and how many of them are kept open.
     pub fn files_kept(&self) -> (usize, usize) {
-        let room = &self.shared.room;
-        (room.entries.taken(), room.descriptors.taken())
+        let quotas = &self.shared.quotas;
+        (quotas.entries.taken(), quotas.descriptors.taken())
     }
 
     /// Writes what the access log still holds. Lines of connections that go on are dropped, and counted.

@@ -8,13 +8,13 @@ use weir_engine::{
 };
 use weir_proto::http1::{
     conditional::FileTag,
+    content_coding::Coding,
     date::{DATE_BYTES, format},
     encode::AfterMessage,
-    encoding::Coding,
     media_type,
 };
 
-use super::{files::Answer, headers::ReplyHeaders};
+use super::{files::FileResponse, headers::ReplyHeaders};
 
 /// Files up to this size are kept as bytes, longer ones open: from here on sending pages is cheaper than copying.
 pub(super) const MEMORY_BYTES_MAX: u64 = 32 << 10;
@@ -87,7 +87,13 @@ impl Served {
         };
         let date = format(0);
         let mut head = Vec::new();
-        Answer::whole(&served, now_seconds).write(&mut head, headers, &date, AfterMessage::Unsaid, true);
+        FileResponse::whole(&served, now_seconds).write(
+            &mut head,
+            headers,
+            &date,
+            AfterMessage::Unsaid,
+            true,
+        );
         served.date_offset = head.windows(DATE_BYTES).position(|window| window == date).unwrap_or(0);
         served.head = head;
         Rc::new(served)

@@ -19,11 +19,11 @@ use super::{
     admission::Admission,
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
-    files::{Answer, Asked, FileError, FileReply, Root, Unopened, name},
-    kept::KeptFiles,
+    file_cache::WorkerFileCache,
+    file_quotas::FileQuotas,
+    files::{Asked, FileError, FileReply, FileResponse, Root, Unopened, name},
     log::AccessLog,
     replies::Replies,
-    room::Room,
     stored::Stored,
 };
 
@@ -32,11 +32,11 @@ const KEPT_BATCH_BYTES_MAX: usize = 256 << 10;
 
 /// One server's part of every worker.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct HttpState {
     pub(super) config: HttpConfig,
     pub(super) counters: Arc<HttpCounters>,
     pub(super) access_log: Option<AccessLog>,
-    pub(super) room: Arc<Room>,
+    pub(super) quotas: Arc<FileQuotas>,
     pub(super) admission: Arc<Admission>,
     media_type: &'static str,
     content: Stored,
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     connections: AtomicU64,
 }
 
-impl Shared {
+impl HttpState {
     pub(super) fn new(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
         let (media_type, content) = match &config.body {
             Body::Fixed(content) => (content.media_type(), Stored::of(*content, config.large_content)),
@@ -53,14 +53,14 @@ impl Shared {
         };
         let counters = Arc::new(HttpCounters::default());
         let start = |sink| AccessLog::start(sink, Arc::clone(&counters));
-        let room = match &config.body {
-            Body::Files { cache, .. } => Room::in_process(cache.files_max),
-            Body::Fixed(_) | Body::Echo => Room::in_process(0),
+        let quotas = match &config.body {
+            Body::Files { cache, .. } => FileQuotas::in_process(cache.files_max),
+            Body::Fixed(_) | Body::Echo => FileQuotas::in_process(0),
         };
         Ok(Self {
             admission: Admission::new(config.connections_max, config.client_connections_max),
             config,
-            room: Arc::new(room),
+            quotas: Arc::new(quotas),
             access_log: logs.access.map(start).transpose()?,
             counters,
             media_type,
@@ -93,29 +93,29 @@ thread_local! {
 
 /// One server's part of one thread.
 pub(super) struct Worker {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<HttpState>,
     replies: RefCell<Rc<Replies>>,
     second_ends: Cell<Instant>,
     batch: Cell<Vec<u8>>,
     /// A path, while it is looked for.
     path: Cell<Vec<u8>>,
-    kept: Option<Rc<KeptFiles>>,
+    cache: Option<Rc<WorkerFileCache>>,
 }
 
 impl Worker {
     /// The one of this thread; made when the thread serves its first connection.
-    pub(super) fn of_thread(shared: &Arc<Shared>) -> Rc<Self> {
+    pub(super) fn of_thread(shared: &Arc<HttpState>) -> Rc<Self> {
         WORKER.with_borrow_mut(|place| match place {
             Some(worker) if Arc::ptr_eq(&worker.shared, shared) => Rc::clone(worker),
             place => Rc::clone(place.insert(Rc::new(Self::new(Arc::clone(shared))))),
         })
     }
 
-    fn new(shared: Arc<Shared>) -> Self {
+    fn new(shared: Arc<HttpState>) -> Self {
         let replies = Replies::new(shared.media_type, shared.content, &shared.config.headers);
-        let kept = match shared.config.body {
+        let cache = match shared.config.body {
             Body::Files { cache, .. } if cache.files_max > 0 => {
-                Some(Rc::new(KeptFiles::new(cache, shared.config.clock, Arc::clone(&shared.room))))
+                Some(Rc::new(WorkerFileCache::new(cache, shared.config.clock, Arc::clone(&shared.quotas))))
             }
             _ => None,
         };
@@ -125,7 +125,7 @@ impl Worker {
             second_ends: Cell::new(Instant::default()),
             batch: Cell::default(),
             path: Cell::default(),
-            kept,
+            cache,
         }
     }
 
@@ -151,16 +151,16 @@ impl Worker {
 
     /// A connection has ended.
     pub(super) fn connection_ended(&self) {
-        if let Some(kept) = &self.kept {
-            kept.connection_ended();
+        if let Some(cache) = &self.cache {
+            cache.connection_ended();
         }
         self.tell_counts();
     }
 
     /// Brings the counters of the server up to date.
     fn tell_counts(&self) {
-        if let Some(kept) = &self.kept {
-            kept.tell(&self.shared.counters);
+        if let Some(cache) = &self.cache {
+            cache.tell(&self.shared.counters);
         }
     }
 
@@ -168,10 +168,10 @@ impl Worker {
     pub(super) fn look_up(&self, root: &Root, target: &str, asked: &Asked<'_>, now: Instant) -> FileReply {
         let mut path = self.path.take();
         let reply = match name(root, target, asked.headers, &mut path) {
-            Err(error) => FileReply::Answer(Box::new(Answer::of_error(error))),
-            Ok(names_folder) => match self.kept.as_ref().and_then(|kept| kept.find(&path, now)) {
+            Err(error) => FileReply::Response(Box::new(FileResponse::of_error(error))),
+            Ok(names_folder) => match self.cache.as_ref().and_then(|cache| cache.find(&path, now)) {
                 Some(file) if asked.is_plain() => FileReply::Plain(file),
-                Some(file) => FileReply::Answer(Box::new(Answer::of(&file, asked))),
+                Some(file) => FileReply::Response(Box::new(FileResponse::of(&file, asked))),
                 None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, asked))),
             },
         };
@@ -180,18 +180,18 @@ impl Worker {
     }
 
     /// Opens the file of a request, and answers it.
-    pub(super) async fn open(&self, unopened: &Unopened) -> Box<Answer> {
+    pub(super) async fn open(&self, unopened: &Unopened) -> Box<FileResponse> {
         let config = &self.shared.config;
         let Body::Files { root, .. } = &config.body else {
-            return Box::new(Answer::of_error(FileError::Missing));
+            return Box::new(FileResponse::of_error(FileError::Missing));
         };
-        unopened.answer(root, self.kept.as_ref(), config).await
+        unopened.answer(root, self.cache.as_ref(), config).await
     }
 
     /// A file was shorter than it was when it was opened: none that is open is trusted any more.
     pub(super) fn distrust_files(&self) {
-        if let Some(kept) = &self.kept {
-            kept.close_all();
+        if let Some(cache) = &self.cache {
+            cache.close_all();
         }
     }
 
@@ -231,9 +231,9 @@ mod tests {
     use super::*;
     use crate::http::config::Clock;
 
-    fn shared(clock: Clock) -> Arc<Shared> {
+    fn shared(clock: Clock) -> Arc<HttpState> {
         let config = HttpConfig { clock, ..HttpConfig::new(Body::Fixed(Content::Html)) };
-        Arc::new(Shared::new(config, HttpLogs::default()).expect("no thread is needed"))
+        Arc::new(HttpState::new(config, HttpLogs::default()).expect("no thread is needed"))
     }
 
     #[test]

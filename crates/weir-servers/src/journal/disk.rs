@@ -2,16 +2,20 @@
 //!
 //! At level `os` a write is a copy into memory of the operating system. The worker does that itself: handing it to
 //! another thread would cost more than the copy. At level `disk` writes and syncs are operations of the engine, so that
-//! the worker goes on meanwhile. The next segment is made while the present one fills, so that a change of segments
-//! costs a commit nothing. Where no file descriptor is free it is tried again, and waited for if need be: others give
-//! theirs back.
+//! the worker goes on meanwhile. So is everything that makes a segment, at either level. The next one is made while the
+//! present one fills, so that a change of segments costs a commit nothing. Where no file descriptor is free it is tried
+//! again, and waited for if need be: others give theirs back.
+//!
+//! Whoever may still change names in the folder has the lock: this journal, and a rename that is under way when it is
+//! dropped. Nothing else of a segment that is being made outlives it, and nothing that does could harm the next owner.
 
 use std::{
+    any::Any,
     cell::RefCell,
     collections::VecDeque,
     future::poll_fn,
     io,
-    os::unix::fs::FileExt,
+    os::{fd::AsFd, unix::fs::FileExt},
     path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
@@ -21,6 +25,7 @@ use std::{
 
 use rustix::io::Errno;
 use weir_engine::{
+    JoinHandle,
     fs::{File, READ_BYTES_MAX},
     time,
 };
@@ -71,9 +76,10 @@ pub(super) struct Disk {
     /// `None` until the first segment is there.
     active: RefCell<Option<Rc<Segment>>>,
     spare: RefCell<Spare>,
+    /// Makes the spare segment.
+    making: RefCell<Option<JoinHandle<()>>>,
     readers: RefCell<VecDeque<Rc<Segment>>>,
-    /// Here, because a segment that is being made outlives a journal that is dropped.
-    _lock: Option<Arc<Lock>>,
+    lock: Option<Arc<Lock>>,
 }
 
 impl std::fmt::Debug for Disk {
@@ -99,8 +105,9 @@ impl Disk {
             faults,
             active: RefCell::new(None),
             spare: RefCell::new(Spare::None),
+            making: RefCell::new(None),
             readers: RefCell::default(),
-            _lock: lock,
+            lock,
         }
     }
 
@@ -112,7 +119,7 @@ impl Disk {
     pub(super) fn resume(&self, number: u64, bytes: u64) -> io::Result<()> {
         let path = segment::path(&self.directory, self.worker, number);
         let file = std::fs::OpenOptions::new().read(true).write(true).open(&path)?;
-        let segment = Segment::writable(number, bytes, path, file)?;
+        let segment = Segment::writable(number, bytes, path, File::from_descriptor(file.into())?)?;
         *self.active.borrow_mut() = Some(Rc::new(segment));
         Ok(())
     }
@@ -214,9 +221,17 @@ impl Disk {
                 waiting.wake();
             }
         });
-        if task.is_err() {
+        match task {
+            Ok(task) => *self.making.borrow_mut() = Some(task),
             // No task is free: it is made when it is needed.
-            *self.spare.borrow_mut() = Spare::None;
+            Err(_) => *self.spare.borrow_mut() = Spare::None,
+        }
+    }
+
+    /// The journal is dropped, and needs no further segment: what makes one lets go of the lock.
+    pub(super) fn give_up(&self) {
+        if let Some(task) = self.making.take() {
+            task.abort();
         }
     }
 
@@ -248,12 +263,18 @@ impl Disk {
         };
         let header = Header { worker: self.worker, number, bytes: self.segment_bytes };
         let made = segment::create(&self.directory, header)
+            .await
             .and_then(|file| Segment::writable(number, header.bytes, path.clone(), file))
             .map_err(failed("make it"))?;
         if self.level == Level::Disk {
             self.sync(&made).await?;
         }
-        segment::finish(&self.directory, self.worker, number).map_err(failed("name it"))?;
+        let lock: Arc<dyn Any + Send + Sync> = match self.lock.clone() {
+            Some(lock) => lock,
+            None => Arc::new(()),
+        };
+        let named = segment::finish(&self.directory, self.worker, number, lock).await;
+        named.map_err(failed("name it"))?;
         if let Some(directory) = directory {
             self.allow(&Operation::SyncDirectory).map_err(failed("sync its folder"))?;
             directory.sync_all().await.map_err(failed("sync its folder"))?;
@@ -330,10 +351,9 @@ impl Disk {
 }
 
 impl Segment {
-    fn writable(number: u64, bytes: u64, path: PathBuf, file: std::fs::File) -> io::Result<Self> {
-        let direct = Some(file.try_clone()?);
-        let file = File::from_descriptor(file.into())?;
-        Ok(Self { number, bytes, path, file, direct })
+    fn writable(number: u64, bytes: u64, path: PathBuf, file: File) -> io::Result<Self> {
+        let direct = file.as_fd().try_clone_to_owned()?;
+        Ok(Self { number, bytes, path, file, direct: Some(direct.into()) })
     }
 }
 

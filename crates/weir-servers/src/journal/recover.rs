@@ -30,14 +30,14 @@ pub struct Recovered {
     pub last_lsn: Lsn,
     /// What was cleared.
     pub torn: Option<Torn>,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<JournalId>,
     /// Batch of the next record.
     pub(super) next_batch: u8,
 }
 
 /// Which journal it was.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct JournalId {
     pub(super) directory: PathBuf,
     pub(super) worker: u16,
     /// Where the next record goes; `None` if there is no segment.
@@ -300,8 +300,10 @@ impl Recovery<'_> {
         for blank in &self.blanks {
             fs::remove_file(blank).map_err(failed(blank, "remove it"))?;
         }
+        segment::remove_unfinished(self.directory, self.worker)
+            .map_err(failed(self.directory, "remove what is unfinished"))?;
         directory::sync(self.directory).map_err(failed(self.directory, "sync it"))?;
-        let place = Place {
+        let place = JournalId {
             directory: self.directory.to_owned(),
             worker: self.worker,
             tail: self.tail,

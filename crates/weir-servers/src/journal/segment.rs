@@ -13,16 +13,13 @@
 //! Numbers are little-endian.
 
 use std::{
-    fs::{File, OpenOptions},
+    any::Any,
     io,
-    os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use rustix::{
-    fs::{FallocateFlags, fallocate},
-    io::Errno,
-};
+use weir_engine::fs::{self, File, OpenOptions};
 
 /// Bytes before the first record.
 pub(super) const HEADER_BYTES: usize = 64;
@@ -109,48 +106,76 @@ pub(super) fn list(directory: &Path) -> io::Result<Vec<(u16, u64)>> {
     Ok(found)
 }
 
+/// Removes what a crash has left of segments that were being made. Who calls this has the worker's lock.
+pub(super) fn remove_unfinished(directory: &Path, worker: u16) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_it = entry.file_name().to_str().is_some_and(|name| is_unfinished(name, worker));
+        if is_it {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn is_unfinished(name: &str, worker: u16) -> bool {
+    let of_segment = name.strip_suffix(UNFINISHED).and_then(|stem| parse_name(&format!("{stem}.journal")));
+    of_segment.is_some_and(|(owner, _)| owner == worker)
+}
+
 /// Makes a segment under a name that no recovery looks at: its whole length is reserved, and it is empty but for its
 /// header. Nothing is synced. So a file with a segment's name has a whole header, or is damaged.
 ///
+/// Everything here is an operation of the engine: no thread of a worker waits for it. A file of that name is not
+/// emptied but written over, so that an opening whose caller is gone does no harm however late the kernel gets to it.
+///
 /// # Errors
 /// Those of the system; `AlreadyExists` if there is such a segment. Nothing is left behind then.
-pub(super) fn create(directory: &Path, header: Header) -> io::Result<File> {
-    if path(directory, header.worker, header.number).exists() {
-        return Err(io::ErrorKind::AlreadyExists.into());
+pub(super) async fn create(directory: &Path, header: Header) -> io::Result<File> {
+    match File::open(path(directory, header.worker, header.number)).await {
+        Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     let unfinished = path_unfinished(directory, header.worker, header.number);
-    // One that a crash has left may be there.
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&unfinished)?;
-    let made = reserve(&file, header.bytes).and_then(|()| file.write_all_at(&header.encode(), 0));
-    match made {
+    let options = OpenOptions { read: true, write: true, create: true, ..OpenOptions::default() };
+    let file = File::open_with(&unfinished, options).await?;
+    match fill(&file, header).await {
         Ok(()) => Ok(file),
         Err(error) => {
-            // The first error is the one to tell; what is left is overwritten the next time.
+            // The first error is the one to tell; the next recovery removes what is left.
             let _ = std::fs::remove_file(&unfinished);
             Err(error)
         }
     }
 }
 
-/// Gives a segment that was made its name.
-pub(super) fn finish(directory: &Path, worker: u16, number: u64) -> io::Result<()> {
-    std::fs::rename(path_unfinished(directory, worker, number), path(directory, worker, number))
+async fn fill(file: &File, header: Header) -> io::Result<()> {
+    match file.allocate(header.bytes).await {
+        // The file system reserves nothing: a hole of the same length reads the same.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            file.write_at(header.bytes - 1, vec![0]).await?;
+        }
+        reserved => reserved?,
+    }
+    file.write_at(0, header.encode().to_vec()).await.map(drop)
 }
+
+/// Gives a segment that was made its name. `lock` is the right to do so, and is kept until it is done.
+pub(super) async fn finish(
+    directory: &Path,
+    worker: u16,
+    number: u64,
+    lock: Arc<dyn Any + Send + Sync>,
+) -> io::Result<()> {
+    let unfinished = path_unfinished(directory, worker, number);
+    fs::rename(unfinished, path(directory, worker, number), lock).await
+}
+
+const UNFINISHED: &str = ".making";
 
 fn path_unfinished(directory: &Path, worker: u16, number: u64) -> PathBuf {
-    path(directory, worker, number).with_extension("making")
-}
-
-fn reserve(file: &File, bytes: u64) -> io::Result<()> {
-    loop {
-        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INTR) => {}
-            // The file system reserves nothing: a hole of the same length reads the same.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return file.set_len(bytes),
-            Err(error) => return Err(error.into()),
-        }
-    }
+    path(directory, worker, number).with_extension(&UNFINISHED[1..])
 }
 
 #[cfg(test)]
@@ -200,6 +225,16 @@ mod tests {
         ];
         for other in others {
             assert_eq!(parse_name(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_unfinished_is_told_by_its_name_and_its_worker() {
+        assert!(is_unfinished("worker-00003-0000000012.making", 3));
+        for other in
+            ["worker-00003-0000000012.journal", "worker-00004-0000000012.making", "notes.making", ".making"]
+        {
+            assert!(!is_unfinished(other, 3), "{other}");
         }
     }
 }

@@ -20,19 +20,19 @@ pub(super) struct WaitList {
 
 /// The place of one future in a list.
 #[derive(Default)]
-pub(super) struct Seat(Option<(u64, usize)>);
+pub(super) struct WaitKey(Option<(u64, usize)>);
 
 impl WaitList {
     /// Has the waker called when `number` is reached.
-    pub(super) fn wait(&self, seat: &mut Seat, number: u64, waker: &Waker) {
+    pub(super) fn wait(&self, wait_key: &mut WaitKey, number: u64, waker: &Waker) {
         let mut entries = self.entries.borrow_mut();
-        if let Some((epoch, index)) = seat.0
+        if let Some((epoch, index)) = wait_key.0
             && epoch == self.epoch.get()
         {
             entries[index].1.clone_from(waker);
             return;
         }
-        seat.0 = Some((self.epoch.get(), entries.len()));
+        wait_key.0 = Some((self.epoch.get(), entries.len()));
         entries.push((number, waker.clone()));
     }
 
@@ -78,16 +78,16 @@ mod tests {
         let list = WaitList::default();
         let counts: [Arc<Count>; 2] = Default::default();
         let wakers = counts.clone().map(Waker::from);
-        let mut seats = [Seat::default(), Seat::default()];
+        let mut wait_keys = [WaitKey::default(), WaitKey::default()];
         for _ in 0..3 {
-            list.wait(&mut seats[0], 5, &wakers[0]);
-            list.wait(&mut seats[1], 7, &wakers[1]);
+            list.wait(&mut wait_keys[0], 5, &wakers[0]);
+            list.wait(&mut wait_keys[1], 7, &wakers[1]);
         }
         list.reached(4);
         list.reached(6);
         assert_eq!(counts.each_ref().map(|count| count.0.load(Relaxed)), [1, 0]);
         // Its place has moved.
-        list.wait(&mut seats[1], 7, &wakers[1]);
+        list.wait(&mut wait_keys[1], 7, &wakers[1]);
         list.reached(u64::MAX);
         assert_eq!(counts[0].0.load(Relaxed), 1);
         assert!(counts[1].0.load(Relaxed) >= 1);

@@ -19,11 +19,14 @@ use super::{
     disk::Disk,
     faults::Faults,
     record::RECORD_BYTES_MAX,
-    recover::{Place, Tail},
+    recover::{JournalId, Tail},
     segment,
-    waiting::{Seat, WaitList},
+    waiting::{WaitKey, WaitList},
 };
 use crate::notify::Signal;
+
+/// See [`Journal::has_reserve`].
+const RESERVE_FACTOR: usize = WAITING_FACTOR_MAX / 16;
 
 /// Called after each commit.
 type Callback = Rc<dyn Fn(Lsn)>;
@@ -70,6 +73,9 @@ impl Drop for Journal {
     fn drop(&mut self) {
         // Its task finds that it is gone.
         self.work.raise();
+        if let Some(disk) = &self.disk {
+            disk.give_up();
+        }
     }
 }
 
@@ -213,7 +219,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Failed`] if it will not be, [`JournalError::Closed`] if there will be no such record.
     pub async fn committed(&self, lsn: Lsn) -> Result<(), JournalError> {
-        let mut seat = Seat::default();
+        let mut wait_key = WaitKey::default();
         poll_fn(|context| {
             if self.durable.get() >= lsn {
                 return Poll::Ready(Ok(()));
@@ -224,7 +230,7 @@ impl Journal {
             if self.is_closed.get() && lsn > self.last() {
                 return Poll::Ready(Err(JournalError::Closed));
             }
-            self.waiting_for_commit.wait(&mut seat, lsn, context.waker());
+            self.waiting_for_commit.wait(&mut wait_key, lsn, context.waker());
             Poll::Pending
         })
         .await
@@ -232,11 +238,11 @@ impl Journal {
 
     /// Waits until the journal has failed, and says why.
     pub async fn failed(&self) -> JournalError {
-        let mut seat = Seat::default();
+        let mut wait_key = WaitKey::default();
         poll_fn(|context| match self.check() {
             Err(error) => Poll::Ready(error),
             Ok(()) => {
-                self.waiting_for_failure.wait(&mut seat, 0, context.waker());
+                self.waiting_for_failure.wait(&mut wait_key, 0, context.waker());
                 Poll::Pending
             }
         })
@@ -248,14 +254,20 @@ impl Journal {
         self.pending.borrow().bytes() <= self.room_bytes
     }
 
+    /// Whether so little waits for the disk that what is to wait for none may be taken in all the same: 64 times as
+    /// much as for anything else, and an eighth of what is refused.
+    pub fn has_reserve(&self) -> bool {
+        self.pending.borrow().bytes() <= self.room_bytes.saturating_mul(RESERVE_FACTOR)
+    }
+
     /// Waits until the journal has room, or has failed.
     pub async fn room(&self) {
-        let mut seat = Seat::default();
+        let mut wait_key = WaitKey::default();
         poll_fn(|context| {
             if self.has_room() || self.is_failed() {
                 return Poll::Ready(());
             }
-            self.waiting_for_room.wait(&mut seat, 0, context.waker());
+            self.waiting_for_room.wait(&mut wait_key, 0, context.waker());
             Poll::Pending
         })
         .await;
@@ -375,7 +387,7 @@ async fn commit_for_ever(journal: Weak<Journal>, work: Rc<Signal>) {
 }
 
 /// Whether a recovery is that of this journal, and unused; it is used then.
-fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&'a Place> {
+fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&'a JournalId> {
     let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
     if !segment::is_size(config.segment_bytes) {
         let (least, bytes) = (segment::SEGMENT_BYTES_MIN, config.segment_bytes);
@@ -403,7 +415,7 @@ fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&
 }
 
 /// Opens the segment in which the recovery ended, or makes the first one.
-async fn first_segment(disk: &Disk, config: &JournalConfig, place: &Place) -> io::Result<Tail> {
+async fn first_segment(disk: &Disk, config: &JournalConfig, place: &JournalId) -> io::Result<Tail> {
     if let Some(tail) = place.tail {
         disk.resume(tail.end.segment, tail.segment_bytes)?;
         return Ok(tail);

@@ -24,16 +24,16 @@ struct State {
 
 /// Why a connection was closed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Crowded {
+pub(super) enum LimitReached {
     Total,
     Address,
 }
 
-impl Crowded {
+impl LimitReached {
     pub(super) fn label(self) -> &'static str {
         match self {
-            Crowded::Total => "too_many_unauthenticated",
-            Crowded::Address => "too_many_from_address",
+            LimitReached::Total => "too_many_unauthenticated",
+            LimitReached::Address => "too_many_from_address",
         }
     }
 }
@@ -51,15 +51,15 @@ impl Admission {
     }
 
     /// Lets a connection in. One without an address (a Unix socket, a simulated one) counts in total only.
-    pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Permit, Crowded> {
+    pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Permit, LimitReached> {
         let mut state = self.lock();
         if state.total >= self.total_max {
-            return Err(Crowded::Total);
+            return Err(LimitReached::Total);
         }
         if let Some(address) = address {
             let of_address = state.by_address.entry(address).or_default();
             if *of_address >= self.per_address_max {
-                return Err(Crowded::Address);
+                return Err(LimitReached::Address);
             }
             *of_address += 1;
         }
@@ -103,9 +103,9 @@ mod tests {
         let (first, second) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let held = [admission.admit(Some(first)), admission.admit(Some(first))];
         assert!(held.iter().all(Result::is_ok));
-        assert_eq!(admission.admit(Some(first)).err(), Some(Crowded::Address));
+        assert_eq!(admission.admit(Some(first)).err(), Some(LimitReached::Address));
         let other = admission.admit(Some(second)).expect("there is one place left");
-        assert_eq!(admission.admit(None).err(), Some(Crowded::Total));
+        assert_eq!(admission.admit(None).err(), Some(LimitReached::Total));
         drop(other);
         assert!(admission.admit(None).is_ok());
         drop(held);

@@ -15,10 +15,10 @@ use weir_engine::{
     time::{self, Instant},
 };
 use weir_proto::{
-    ouch::{ClientOrderId, DecodeErrorKind, Inbound, reject_reason},
+    ouch::{Cancel, ClientOrderId, DecodeErrorKind, Inbound, reject_reason},
     soup::{
         ClientPacket, DEBUG, Deframer, Due, END_OF_SESSION_FRAME, LoginAccepted, LoginReject, LoginRequest,
-        ProtocolError, SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession, encode_frame,
+        ProtocolError, SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession, UNSEQUENCED, encode_frame,
     },
 };
 use weir_trading::{AccountId, NumberVerdict};
@@ -62,7 +62,7 @@ pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let Some((stream, address)) = introduce(&store, stream) else { return };
     let permit = match store.shared.admission.admit(address) {
         Ok(permit) => permit,
-        Err(crowded) => return store.counters().count_login(crowded.label()),
+        Err(limit) => return store.counters().count_login(limit.label()),
     };
     let Some(arrival) = greet(&store, stream, address, began).await else { return };
     drop(permit);
@@ -213,6 +213,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
         deadline: Deadline::new(),
         rest,
         is_held_back: false,
+        takes_all: true,
         account,
         store: Rc::clone(&store),
         application: Rc::clone(&application),
@@ -242,7 +243,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     if is_told {
         linger(&session.stream).await;
     }
-    Session::close(session, matches!(ending, Ending::Silent | Ending::CutOff(CutOff::Slow)));
+    Session::close(session, matches!(ending, Ending::HeartbeatTimeout | Ending::CutOff(CutOff::Slow)));
 }
 
 /// Where in its stream the client goes on; otherwise why it cannot.
@@ -330,7 +331,7 @@ fn leave(store: &SessionStore, slot: &Slot) {
 
 fn count_ending(store: &SessionStore, ending: Ending) {
     match ending {
-        Ending::Silent => store.counters().heartbeat_timeouts.add(1),
+        Ending::HeartbeatTimeout => store.counters().heartbeat_timeouts.add(1),
         Ending::CutOff(CutOff::Slow) => store.counters().slow_consumers.add(1),
         Ending::Broken(label) => store.counters().count_protocol_error(label),
         Ending::Gone | Ending::Drained | Ending::CutOff(_) => {}
@@ -394,7 +395,7 @@ enum Ending {
     /// Its client broke the protocol.
     Broken(&'static str),
     /// Its client said nothing for too long.
-    Silent,
+    HeartbeatTimeout,
     CutOff(CutOff),
     /// The server drains.
     Drained,
@@ -420,6 +421,8 @@ struct Connection {
     rest: Vec<u8>,
     /// Nothing is read of this client for now.
     is_held_back: bool,
+    /// Not only what is to wait for no disk.
+    takes_all: bool,
 }
 
 impl Connection {
@@ -445,9 +448,15 @@ impl Connection {
         }
     }
 
-    /// Waits until the application and the journal can take more.
+    /// Waits until the application and the journal can take more. A disk that takes its time is not waited for where
+    /// what comes next may be a cancel.
     async fn allowed(&mut self) -> Result<(), Ending> {
+        self.takes_all = true;
         if !self.store.is_failed() && self.is_allowed() {
+            return Ok(());
+        }
+        if self.takes_at_once(&self.rest) {
+            self.takes_all = false;
             return Ok(());
         }
         self.is_held_back = true;
@@ -485,6 +494,11 @@ impl Connection {
     #[inline]
     fn is_allowed(&self) -> bool {
         !self.store.is_congested() && self.application.is_ready(self.account)
+    }
+
+    /// Whether what begins here is taken whatever waits for the disk. There is a maximum for that too.
+    fn takes_at_once(&self, rest: &[u8]) -> bool {
+        waits_for_no_disk(rest) && self.store.takes_cancels() && self.application.is_ready(self.account)
     }
 
     /// Waits for something; heartbeats go on, and the end of the connection is seen.
@@ -529,7 +543,7 @@ impl Connection {
             Due::Heartbeat if self.session.is_waiting() => {}
             Due::Heartbeat => _ = self.session.push(&SERVER_HEARTBEAT_FRAME, now),
             Due::Close(_) if self.is_held_back => self.excuse(now),
-            Due::Close(_) => return Err(Ending::Silent),
+            Due::Close(_) => return Err(Ending::HeartbeatTimeout),
         }
         Ok(())
     }
@@ -564,6 +578,10 @@ impl Connection {
     /// Handles what was received, without waiting.
     fn take(&mut self, bytes: &[u8], now: Instant) -> Taken {
         let mut rest = bytes;
+        // Of a message that has come in part before nobody asks what it is: it is one.
+        if !self.takes_all && self.deframer.is_empty() && !self.is_allowed() && !self.takes_at_once(rest) {
+            return Taken::Part(0);
+        }
         loop {
             let input = match self.deframer.next(&mut rest) {
                 Ok(Some(frame)) => ClientPacket::parse(frame)
@@ -585,10 +603,19 @@ impl Connection {
                 }
                 Err(error) => return Taken::End(Ending::Broken(error.kind())),
             }
-            if !rest.is_empty() && !self.is_allowed() {
+            if !rest.is_empty() && !self.is_allowed() && !self.takes_at_once(rest) {
                 return Taken::Part(bytes.len() - rest.len());
             }
         }
+    }
+}
+
+/// Whether what begins here is to wait for no disk: a client's cancel, and what is no message. So little that nobody
+/// can know is taken in until there is more of it.
+fn waits_for_no_disk(rest: &[u8]) -> bool {
+    match rest {
+        [_, _, UNSEQUENCED, kind, ..] => *kind == Cancel::KIND,
+        _ => true,
     }
 }
 
@@ -668,4 +695,29 @@ fn refuse_unsupported(
 /// The next time a connection's timer has to fire, given when its rules want to be asked.
 pub(super) fn on_grid(deadline_ns: u64) -> Instant {
     Instant::from_nanos(deadline_ns.checked_next_multiple_of(TIMER_GRID_NS).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::soup::{CLIENT_HEARTBEAT_FRAME, LOGOUT_FRAME};
+
+    use super::*;
+
+    #[test]
+    fn cancels_and_what_is_no_message_wait_for_no_disk() {
+        let message = |payload: &[u8]| {
+            let mut frame = Vec::new();
+            encode_frame(UNSEQUENCED, payload, &mut frame);
+            frame
+        };
+        for kind in [b'O', b'U', b'M', b'Q', b'C'] {
+            assert!(!waits_for_no_disk(&message(&[kind, 1, 2, 3])), "{}", char::from(kind));
+        }
+        assert!(waits_for_no_disk(&message(&[b'X', 0, 0, 0, 1, 0, 0, 0, 0])));
+        assert!(waits_for_no_disk(&CLIENT_HEARTBEAT_FRAME) && waits_for_no_disk(&LOGOUT_FRAME));
+        // Of so little nobody knows what it will be.
+        let order = message(b"O");
+        (0..=3).for_each(|bytes| assert!(waits_for_no_disk(&order[..bytes]), "{bytes}"));
+        assert!(!waits_for_no_disk(&order));
+    }
 }

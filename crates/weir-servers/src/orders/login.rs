@@ -27,7 +27,7 @@ use argon2::{
 use weir_engine::time::sleep;
 use weir_proto::soup::Name;
 
-use super::admission::{Admission, Crowded, Permit};
+use super::admission::{Admission, LimitReached, Permit};
 
 /// Threads that verify. Each uses the memory that a hash asks for (19 MiB by default) while it does.
 pub(super) const VERIFIER_THREADS: usize = 2;
@@ -100,14 +100,14 @@ pub(super) fn verify(hash: &str, password: &Name<10>) -> bool {
 struct Job {
     hash: Arc<str>,
     password: Name<10>,
-    answer: Arc<Answer>,
+    answer: Arc<VerifyResult>,
 }
 
 /// Where the verdict is left.
 #[derive(Debug, Default)]
-struct Answer(Mutex<(Option<bool>, Option<Waker>)>);
+struct VerifyResult(Mutex<(Option<bool>, Option<Waker>)>);
 
-impl Answer {
+impl VerifyResult {
     fn lock(&self) -> MutexGuard<'_, (Option<bool>, Option<Waker>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,7 +171,7 @@ impl Verifier {
         password: Name<10>,
     ) -> Result<bool, Busy> {
         let _place = self.line_up(address).await?;
-        let answer = Arc::new(Answer::default());
+        let answer = Arc::new(VerifyResult::default());
         let job = Job { hash, password, answer: Arc::clone(&answer) };
         match self.queue.try_send(job) {
             Ok(()) => {}
@@ -194,9 +194,9 @@ impl Verifier {
         loop {
             match self.line.admit(address) {
                 Ok(place) => return Ok(place),
-                Err(Crowded::Total) => return Err(Busy),
+                Err(LimitReached::Total) => return Err(Busy),
                 // Whoever waits gives up when the time for the login is over.
-                Err(Crowded::Address) => sleep(LINE_LOOK).await,
+                Err(LimitReached::Address) => sleep(LINE_LOOK).await,
             }
         }
     }

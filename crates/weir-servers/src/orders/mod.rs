@@ -46,7 +46,6 @@
 
 mod account;
 mod admission;
-mod archive;
 mod clock;
 mod config;
 pub(crate) mod config_file;
@@ -54,9 +53,10 @@ mod connection;
 mod counters;
 mod lines;
 mod login;
-mod pump;
 mod records;
 mod recovery;
+mod replay_reader;
+mod replay_sender;
 mod retransmit;
 mod server;
 mod session;

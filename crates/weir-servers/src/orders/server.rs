@@ -26,7 +26,7 @@ use super::{
     Application, OrdersConfig, OrdersRecoverError, Recovery, SessionStore,
     config::ACCOUNTS_MAX,
     connection, recover,
-    worker::{Place, Shared, Worker},
+    worker::{OrdersState, ServerShape, Worker},
 };
 
 /// How long the sessions of a [`LocalOrders`] may take to end.
@@ -76,7 +76,7 @@ impl OrdersServer {
         let drain_limit = server.drain_limit / 2;
         let server = ServerConfig { handler_waits_for_two: true, drain_limit, ..server };
         let (workers, place) =
-            (server.workers, Place { workers: server.workers.max(1), is_local: false, drain_limit });
+            (server.workers, ServerShape { workers: server.workers.max(1), is_local: false, drain_limit });
         let shared =
             share(orders, place, recovery).map_err(|source| ServeError::Worker { worker: 0, source })?;
         let (begun, outcomes) = mpsc::channel();
@@ -146,7 +146,7 @@ fn unusable(error: OrdersRecoverError) -> ServeError {
     ServeError::Worker { worker: 0, source: io::Error::other(error) }
 }
 
-fn share(orders: OrdersConfig, place: Place, recovery: Recovery) -> io::Result<Arc<Shared>> {
+fn share(orders: OrdersConfig, place: ServerShape, recovery: Recovery) -> io::Result<Arc<OrdersState>> {
     let wrong = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     let accounts = &orders.accounts;
     if accounts.is_empty() || accounts.len() > ACCOUNTS_MAX {
@@ -158,14 +158,14 @@ fn share(orders: OrdersConfig, place: Place, recovery: Recovery) -> io::Result<A
     if orders.names().len() != accounts.len() {
         return wrong("two accounts have the same name; case does not tell them apart".into());
     }
-    Shared::new(orders, place, recovery)
+    OrdersState::new(orders, place, recovery)
 }
 
 /// Counters and drain of a running server, for any thread.
 #[derive(Clone, Debug)]
 pub struct OrdersControl {
     server: ServerControl,
-    shared: Arc<Shared>,
+    shared: Arc<OrdersState>,
     is_draining: Arc<AtomicBool>,
 }
 
@@ -242,7 +242,7 @@ impl OrdersControl {
     }
 }
 
-fn node_stats(shared: &Shared) -> NodeStats {
+fn node_stats(shared: &OrdersState) -> NodeStats {
     let mut stats = NodeStats {
         node: shared.config.node.into(),
         pid: std::process::id(),
@@ -321,7 +321,7 @@ impl LocalOrders {
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
-        let place = Place { workers: 1, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
+        let place = ServerShape { workers: 1, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
         let worker = Worker::new(share(orders, place, recovery)?, 0);
         Rc::clone(&worker).begin(make).await?;
         Ok(Self { worker })
@@ -338,7 +338,7 @@ impl LocalOrders {
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
-        let place = Place { workers, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
+        let place = ServerShape { workers, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
         let shared = share(orders, place, recovery)?;
         let mut all = Vec::new();
         for number in 0..workers {

@@ -12,7 +12,7 @@ use weir_engine::{JoinHandle, net::Stream, time::Instant, try_spawn};
 use weir_proto::soup::ServerSession;
 use weir_trading::AccountId;
 
-use super::{CutOff, connection::on_grid, pump, retransmit::Mark, store::SessionStore};
+use super::{CutOff, connection::on_grid, replay_sender, retransmit::Mark, store::SessionStore};
 use crate::notify::Notify;
 
 /// Bytes given to a connection before it is asked whether the kernel has taken them. More wait in the account's stream:
@@ -54,12 +54,12 @@ pub(super) struct Session {
     unflushed_bytes: Cell<usize>,
     /// It had everything at some time.
     has_caught_up: Cell<bool>,
-    /// The pump waits for the kernel to take something.
+    /// The replay sender waits for the kernel to take something.
     is_waiting: Cell<bool>,
     end: Cell<Option<End>>,
     /// The task that receives, when it waits.
     reader: Notify,
-    pump: RefCell<Option<JoinHandle<()>>>,
+    replay_sender: RefCell<Option<JoinHandle<()>>>,
 }
 
 impl std::fmt::Debug for Session {
@@ -94,7 +94,7 @@ impl Session {
             is_waiting: Cell::new(false),
             end: Cell::new(None),
             reader: Notify::default(),
-            pump: RefCell::default(),
+            replay_sender: RefCell::default(),
         })
     }
 
@@ -162,7 +162,7 @@ impl Session {
         }
     }
 
-    /// Whether the kernel has taken everything. Only while no pump waits for that.
+    /// Whether the kernel has taken everything. Only while no replay sender waits for that.
     pub(super) fn look_flushed(&self) -> bool {
         let is_flushed = matches!(now_or_never(self.stream.flush()), Some(Ok(())));
         if is_flushed {
@@ -180,7 +180,7 @@ impl Session {
         self.is_waiting.set(is_waiting);
     }
 
-    /// Whether the pump waits for the kernel to take something. Then nobody else may wait for that.
+    /// Whether the replay sender waits for the kernel to take something. Then nobody else may wait for that.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_waiting.get()
     }
@@ -191,7 +191,7 @@ impl Session {
         on_grid(self.rules.borrow().deadline_ns())
     }
 
-    /// The pump has seen the output queue empty.
+    /// The replay sender has seen the output queue empty.
     pub(super) fn set_flushed(&self) {
         self.unflushed_bytes.set(0);
     }
@@ -201,8 +201,8 @@ impl Session {
         if self.flow.replace(Flow::Behind) == Flow::Behind {
             return;
         }
-        match try_spawn(pump::run(Rc::clone(store), account, Rc::clone(self))) {
-            Ok(task) => *self.pump.borrow_mut() = Some(task),
+        match try_spawn(replay_sender::run(Rc::clone(store), account, Rc::clone(self))) {
+            Ok(task) => *self.replay_sender.borrow_mut() = Some(task),
             // No task can be had: it is let go, like one that does not read.
             Err(_) => self.end(End::CutOff(CutOff::Slow)),
         }
@@ -240,7 +240,7 @@ impl Session {
 
     /// Ends the sending side's task.
     pub(super) fn stop_pump(&self) {
-        if let Some(task) = self.pump.take() {
+        if let Some(task) = self.replay_sender.take() {
             task.abort();
         }
     }
@@ -248,7 +248,7 @@ impl Session {
     /// Ends the connection: what is queued is sent on, or lost with a reset.
     pub(super) fn close(session: Rc<Self>, is_reset: bool) {
         session.stop_pump();
-        // Nobody else has it: the account gave it up, and the pump is gone.
+        // Nobody else has it: the account gave it up, and the replay sender is gone.
         if let Some(session) = Rc::into_inner(session)
             && is_reset
         {

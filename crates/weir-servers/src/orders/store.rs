@@ -22,7 +22,7 @@ use super::{
     records,
     retransmit::Mark,
     session::{End, Session},
-    worker::Shared,
+    worker::OrdersState,
 };
 use crate::journal::{Journal, JournalError, JournalReader, Lsn};
 use crate::notify::Notify;
@@ -33,7 +33,7 @@ pub(super) const REPLAYS_MAX: usize = 8;
 /// One worker's accounts, seen by its application and its connections.
 pub struct SessionStore {
     me: Weak<SessionStore>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<OrdersState>,
     worker: usize,
     /// By account; those of other workers are empty.
     slots: Vec<Option<Box<Slot>>>,
@@ -83,7 +83,7 @@ impl std::fmt::Debug for SessionStore {
 
 impl SessionStore {
     /// The accounts of one worker as recovery has found them.
-    pub(super) fn new(shared: Arc<Shared>, worker: usize, journal: Option<Rc<Journal>>) -> Rc<Self> {
+    pub(super) fn new(shared: Arc<OrdersState>, worker: usize, journal: Option<Rc<Journal>>) -> Rc<Self> {
         let slots = (0..shared.config.accounts.len())
             .map(|index| {
                 let account = AccountId(index as u32);
@@ -169,10 +169,10 @@ impl SessionStore {
     }
 
     /// The message that brought this number was ignored in a way that does not use the number up.
-    pub fn give_back(&self, account: AccountId, user_ref_num: u32) {
+    pub fn release_number(&self, account: AccountId, user_ref_num: u32) {
         let slot = self.slot(account);
         let mut numbers = slot.numbers.get();
-        numbers.give_back(user_ref_num);
+        numbers.release_number(user_ref_num);
         slot.numbers.set(numbers);
         self.shared.cells[account.0 as usize].user_ref_num.set(numbers.last().into());
     }
@@ -266,6 +266,11 @@ impl SessionStore {
     pub fn is_congested(&self) -> bool {
         // Who waits for a journal that takes nothing any more waits in vain.
         self.journal.as_ref().is_some_and(|journal| !journal.has_room() && !self.failed.get())
+    }
+
+    /// Whether cancels may be taken in although nothing else is.
+    pub(super) fn takes_cancels(&self) -> bool {
+        !self.is_failed() && self.journal.as_ref().is_none_or(|journal| journal.has_reserve())
     }
 
     /// Waits until the journal has room, or has failed.

@@ -108,7 +108,7 @@ impl Barrier {
 }
 
 /// What all workers of a server share.
-pub(super) struct Shared {
+pub(super) struct OrdersState {
     pub(super) config: OrdersConfig,
     pub(super) workers: usize,
     /// All of it is in one runtime: no other threads, and no addresses.
@@ -134,24 +134,24 @@ pub(super) struct Shared {
     handoffs: Mutex<Vec<Arc<HandoffCounters>>>,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for OrdersState {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Shared").field("workers", &self.workers).finish_non_exhaustive()
+        formatter.debug_struct("OrdersState").field("workers", &self.workers).finish_non_exhaustive()
     }
 }
 
 /// Where a server runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ServerShape {
     pub(super) workers: usize,
     pub(super) is_local: bool,
     pub(super) drain_limit: Duration,
 }
 
-impl Shared {
+impl OrdersState {
     /// # Errors
     /// When no thread can be had for verifying passwords.
-    pub(super) fn new(config: OrdersConfig, place: Place, recovery: Recovery) -> io::Result<Arc<Self>> {
+    pub(super) fn new(config: OrdersConfig, place: ServerShape, recovery: Recovery) -> io::Result<Arc<Self>> {
         let (commands, inboxes) =
             (0..place.workers).map(|_| mailbox(ARRIVALS_MAX)).unzip::<_, _, Vec<_>, Vec<_>>();
         let verifier =
@@ -248,7 +248,7 @@ fn session_name(first: &Name<10>, ended: u16) -> Name<10> {
 
 /// One worker of a server.
 pub(super) struct Worker {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<OrdersState>,
     number: usize,
     store: RefCell<Option<Rc<SessionStore>>>,
     application: RefCell<Option<Rc<dyn Application>>>,
@@ -257,7 +257,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, number: usize) -> Rc<Self> {
+    pub(super) fn new(shared: Arc<OrdersState>, number: usize) -> Rc<Self> {
         Rc::new(Self {
             shared,
             number,
@@ -452,9 +452,9 @@ mod tests {
 
     #[test]
     fn a_drain_does_not_wait_for_a_worker_that_hangs() {
-        let place = Place { workers: 2, is_local: true, drain_limit: Duration::from_millis(5) };
+        let place = ServerShape { workers: 2, is_local: true, drain_limit: Duration::from_millis(5) };
         let config = OrdersConfig::new(crate::orders::demo_accounts(1));
-        let shared = Shared::new(config, place, Recovery::default()).expect("no threads are asked for");
+        let shared = OrdersState::new(config, place, Recovery::default()).expect("no threads are asked for");
         while shared.commands[0].try_send(Command::Drain).is_ok() {}
         shared.tell_drain();
         let mut commands = shared.take_inbox(1).expect("nobody has taken it");

@@ -51,9 +51,9 @@
 //! * **The load.** `load-aware` comes out the same. With up to 32 others in flight some unit is still idle more often
 //!   than one operation in 300 may be missed, so the wake is the same at every load; with 128 the answer is the
 //!   interrupt. It is no part of the candidate.
-//! * **Armed.** Not where queues are polled and compared by their misses, see [`CANDIDATE_ARMED`]. On a disk that
-//!   interrupts anyway it is the form to use: nothing is missed, and on a device of two speeds `regime` sleeps through
-//!   the fast operations at the price of an interrupt and is awake for the slow ones.
+//! * **Armed.** Not where queues are polled and compared by their misses: they have no interrupt that could end a
+//!   sleep. On a disk that interrupts anyway it is the form to use: nothing is missed, and on a device of two speeds
+//!   `regime` sleeps through the fast operations at the price of an interrupt and is awake for the slow ones.
 
 mod control;
 mod dpas;

@@ -170,6 +170,7 @@ mod tests {
             idle_connections: 0,
             workers: 1,
             accept: String::new(),
+            congestion_control: String::new(),
             load_workers: 1,
             load_cpus: Vec::new(),
             server_cpus: Vec::new(),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use weir_proto::ouch::Outbound;
 use weir_trading::{
-    AccountId, EchoConfig, EchoVenue, MatchingVenue, Origin, Rate, References, RiskConfig, RiskLimits,
-    RiskState, Translation, Venue, WhenFull,
+    AccountId, EchoConfig, EchoVenue, MatchingVenue, OrderIdMap, Origin, Rate, References, RiskConfig,
+    RiskLimits, RiskState, Venue, WhenFull,
 };
 
 use flow::{Flow, Operation, Plan};
@@ -49,17 +49,17 @@ fn echoing_allocates_once_for_each_account() {
 
 #[test]
 fn translating_does_not_allocate_once_the_accounts_are_known() {
-    let mut translation = Translation::with_policy(1, 1_000, WhenFull::ForgetOldest);
-    let assign = |translation: &mut Translation, user_ref_num| {
+    let mut order_ids = OrderIdMap::with_policy(1, 1_000, WhenFull::ForgetOldest);
+    let assign = |order_ids: &mut OrderIdMap, user_ref_num| {
         let origin = Origin { account: AccountId(user_ref_num % 4), user_ref_num, home: 0, received_ns: 0 };
-        translation.assign(origin).expect("the oldest makes room")
+        order_ids.assign(origin).expect("the oldest makes room")
     };
-    (1..10).for_each(|number| _ = assign(&mut translation, number));
+    (1..10).for_each(|number| _ = assign(&mut order_ids, number));
     let made = counting::allocations(|| {
         for number in 10..20_000 {
-            let upstream = assign(&mut translation, number);
+            let upstream = assign(&mut order_ids, number);
             if number % 3 == 0 {
-                translation.finish(upstream - number % 700);
+                order_ids.finish(upstream - number % 700);
             }
         }
     });

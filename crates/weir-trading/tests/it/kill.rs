@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_trading::{
-    AccountId, KillScope, KillSwitch, MatchingConfig, MatchingVenue, Origin, Translation, Venue,
+    AccountId, KillScope, KillSwitch, MatchingConfig, MatchingVenue, OrderIdMap, Origin, Venue,
 };
 
 use crate::support::{HUNDRED, Sink, buy, sell};
@@ -64,7 +64,7 @@ fn when_a_hundred_thousand_orders_go_the_book_is_empty_in_time() {
 
 #[test]
 fn a_gateway_finds_all_orders_of_a_killed_account() {
-    let mut translation = Translation::new(1, ORDERS as usize);
+    let mut order_ids = OrderIdMap::new(1, ORDERS as usize);
     for index in 0..ORDERS {
         let origin = Origin {
             account: AccountId(index % ACCOUNTS),
@@ -72,11 +72,11 @@ fn a_gateway_finds_all_orders_of_a_killed_account() {
             home: 0,
             received_ns: 0,
         };
-        translation.assign(origin).expect("there is room");
+        order_ids.assign(origin).expect("there is room");
     }
-    assert_eq!(translation.open_orders(AccountId(7)).count() as u32, ORDERS / ACCOUNTS);
-    assert!(translation.open_orders(AccountId(7)).all(|(_, origin)| origin.account == AccountId(7)));
-    assert_eq!(translation.all_open_orders().count() as u32, ORDERS);
+    assert_eq!(order_ids.open_orders(AccountId(7)).count() as u32, ORDERS / ACCOUNTS);
+    assert!(order_ids.open_orders(AccountId(7)).all(|(_, origin)| origin.account == AccountId(7)));
+    assert_eq!(order_ids.all_open_orders().count() as u32, ORDERS);
 }
 
 #[test]

@@ -49,6 +49,10 @@ pub(crate) struct Study {
     /// Only the arms given with --arm; the first is the baseline
     #[arg(long, conflicts_with = "resume")]
     pub(crate) only_arms: bool,
+    /// Every arm is loaded for so long before it is timed, at most 1min, as `warmup` of an arm says it in a file (not
+    /// for storage): for servers that are slow until they have run for a while
+    #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
+    pub(crate) warmup: Option<String>,
     /// An older build of weir: every arm of a driver runs beside the same arm of that build, which is its baseline
     #[arg(long, value_name = "BINARY", conflicts_with = "resume")]
     pub(crate) baseline: Option<PathBuf>,

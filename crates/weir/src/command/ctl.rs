@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use weir_servers::{
-    gateway::{Answer, Limits, Request},
+    gateway::{ControlRequest, ControlResponse, Limits},
     orders::hash_password,
 };
 
@@ -32,19 +32,19 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
         CtlTask::HashPassword => return hash(),
         CtlTask::Limits { account, changes } => {
             let set = if changes.is_empty() { None } else { Some(parse_changes(changes)?) };
-            Request::Limits { account: account.clone(), set }
+            ControlRequest::Limits { account: account.clone(), set }
         }
         CtlTask::References { prices } => {
             let set = if prices.is_empty() { None } else { Some(parse_prices(prices)?) };
-            Request::References { set }
+            ControlRequest::References { set }
         }
         CtlTask::Kill { account, off } => {
             let account = (account != "all").then(|| account.clone());
-            Request::Kill { account, on: !off }
+            ControlRequest::Kill { account, on: !off }
         }
-        CtlTask::Drain => Request::Drain,
-        CtlTask::EndSession { name } => Request::EndSession { session: name.clone() },
-        CtlTask::Sessions => Request::Sessions,
+        CtlTask::Drain => ControlRequest::Drain,
+        CtlTask::EndSession { name } => ControlRequest::EndSession { session: name.clone() },
+        CtlTask::Sessions => ControlRequest::Sessions,
     };
     let Some(socket) = &ctl.socket else {
         return Err(UsageError(
@@ -71,7 +71,7 @@ fn hash() -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn ask(socket: &Path, request: &Request) -> Result<Answer> {
+fn ask(socket: &Path, request: &ControlRequest) -> Result<ControlResponse> {
     let stream = UnixStream::connect(socket)
         .with_context(|| format!("--socket {}: no gateway answers there", socket.display()))?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -117,15 +117,15 @@ fn parse_prices(prices: &[String]) -> Result<BTreeMap<String, Option<f64>>> {
     Ok(all)
 }
 
-fn text(request: &Request, answer: &Answer) -> String {
+fn text(request: &ControlRequest, answer: &ControlResponse) -> String {
     let mut lines = Vec::new();
     match request {
-        Request::Limits { account, .. } => {
+        ControlRequest::Limits { account, .. } => {
             let whose = account.as_deref().unwrap_or("accounts without limits of their own");
             lines.push(format!("limits of {whose}:"));
             lines.extend(limits(answer.limits.as_ref()));
         }
-        Request::References { .. } => {
+        ControlRequest::References { .. } => {
             lines.push("reference prices:".into());
             let prices = answer.references.iter().flatten();
             lines.extend(prices.map(|(symbol, price)| format!("  {symbol} = {price}")));
@@ -133,15 +133,15 @@ fn text(request: &Request, answer: &Answer) -> String {
                 lines.push("  none".into());
             }
         }
-        Request::Kill { on: false, .. } => lines.push("released".into()),
-        Request::Kill { on: true, .. } => {
+        ControlRequest::Kill { on: false, .. } => lines.push("released".into()),
+        ControlRequest::Kill { on: true, .. } => {
             let cancels = answer.cancels.as_deref().unwrap_or_default();
             lines.push(if cancels.is_empty() { "stopped; no order was open" } else { "stopped" }.into());
             lines.extend(cancels.iter().map(ToString::to_string));
         }
-        Request::Drain => lines.push("draining".into()),
-        Request::EndSession { session } => lines.push(format!("ending session {session}")),
-        Request::Sessions => lines.extend(sessions(answer)),
+        ControlRequest::Drain => lines.push("draining".into()),
+        ControlRequest::EndSession { session } => lines.push(format!("ending session {session}")),
+        ControlRequest::Sessions => lines.extend(sessions(answer)),
     }
     if let Some(killed) = answer.killed.as_ref().filter(|killed| !killed.is_empty()) {
         let names: Vec<&str> =
@@ -160,7 +160,7 @@ fn limits(limits: Option<&Limits>) -> Vec<String> {
     limits.iter().map(|(key, value)| format!("  {key} = {value}")).collect()
 }
 
-fn sessions(answer: &Answer) -> Vec<String> {
+fn sessions(answer: &ControlResponse) -> Vec<String> {
     let mut lines: Vec<String> = answer.session.iter().map(|session| format!("session {session}")).collect();
     lines.push("account  worker  state      sent        last        order       queued".to_owned());
     for session in answer.sessions.iter().flatten() {
@@ -229,20 +229,26 @@ mod tests {
     #[test]
     fn answers_are_told_in_words() {
         let cancels = vec![VenueCancels { venue: "X".into(), orders: 3, sent: 3, confirmed: 1, expired: 1 }];
-        let answer =
-            Answer { ok: true, cancels: Some(cancels), killed: Some(vec!["*".into()]), ..Answer::default() };
-        let told = text(&Request::Kill { account: None, on: true }, &answer);
+        let answer = ControlResponse {
+            ok: true,
+            cancels: Some(cancels),
+            killed: Some(vec!["*".into()]),
+            ..ControlResponse::default()
+        };
+        let told = text(&ControlRequest::Kill { account: None, on: true }, &answer);
         let expected = "stopped\nvenue X: 3 orders were open, 3 cancels are sent, 1 are confirmed, 1 have expired\n\
                         kill switch is on for: everybody";
         assert_eq!(told, expected);
-        let answer = Answer { ok: true, limits: Some(Limits::default()), ..Answer::default() };
-        let told = text(&Request::Limits { account: Some("C00001".into()), set: None }, &answer);
+        let answer =
+            ControlResponse { ok: true, limits: Some(Limits::default()), ..ControlResponse::default() };
+        let told = text(&ControlRequest::Limits { account: Some("C00001".into()), set: None }, &answer);
         assert_eq!(told, "limits of C00001:\n  none");
         let references = BTreeMap::from([("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.0)]);
-        let answer = Answer { ok: true, references: Some(references), ..Answer::default() };
-        let request = Request::References { set: None };
+        let answer = ControlResponse { ok: true, references: Some(references), ..ControlResponse::default() };
+        let request = ControlRequest::References { set: None };
         assert_eq!(text(&request, &answer), "reference prices:\n  BRIDGE = 12.5\n  WEIR = 1");
-        let answer = Answer { ok: true, references: Some(BTreeMap::new()), ..Answer::default() };
+        let answer =
+            ControlResponse { ok: true, references: Some(BTreeMap::new()), ..ControlResponse::default() };
         assert_eq!(text(&request, &answer), "reference prices:\n  none");
         let upstream = |session: Option<&str>, times_begun_anew| UpstreamStatus {
             venue: "X".into(),
@@ -253,7 +259,7 @@ mod tests {
             orders_expired: 7,
             ..UpstreamStatus::default()
         };
-        let answer = Answer {
+        let answer = ControlResponse {
             ok: true,
             session: Some("WEIRGW0001".into()),
             upstreams: Some(vec![upstream(None, 0), upstream(Some("DAY2"), 1)]),
@@ -262,15 +268,15 @@ mod tests {
                 kind: "ouch_length".into(),
                 count: 2,
             }]),
-            ..Answer::default()
+            ..ControlResponse::default()
         };
-        let told = text(&Request::Sessions, &answer);
+        let told = text(&ControlRequest::Sessions, &answer);
         assert!(told.starts_with("session WEIRGW0001\naccount "), "{told}");
         let last = "venue X, worker 1: open\n\
                     venue X, worker 1: open, session DAY2, begun anew: 1, orders expired: 7\n\
                     C00001 has sent what is not taken: ouch_length (2)";
         assert!(told.ends_with(last), "{told}");
-        let request = Request::EndSession { session: "WEIRGW0001".into() };
-        assert_eq!(text(&request, &Answer::default()), "ending session WEIRGW0001");
+        let request = ControlRequest::EndSession { session: "WEIRGW0001".into() };
+        assert_eq!(text(&request, &ControlResponse::default()), "ending session WEIRGW0001");
     }
 }

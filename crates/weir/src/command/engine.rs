@@ -5,31 +5,51 @@ use std::time::Duration;
 use anyhow::Result;
 use weir_engine::{Config, Driver, DriverChoice, Runtime, net::Address};
 use weir_record::kernel::{AS_ON_KERNEL, FEATURES, KernelVersion, lacking};
+use weir_report::told;
 
-use crate::exit::UsageError;
+use crate::{command_line::language, exit::UsageError};
 
 /// A configuration from a driver name and `name=value` options.
 pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
     let choice = match driver.parse::<DriverChoice>() {
         Ok(DriverChoice::Named(Driver::Sim)) | Err(_) => {
-            let text =
-                format!("--driver {driver:?} is not known; use auto, uring, epoll, poll, select or blocking");
-            return Err(UsageError(text).into());
+            return Err(UsageError(told!(
+                language(),
+                "--driver {driver:?} is not known; use auto, uring, epoll, poll, select or blocking",
+                "--driver {driver:?}: 알 수 없는 값입니다. auto, uring, epoll, poll, select, blocking 중에서 쓰십시오",
+                "--driver {driver:?}：未知的值；可用 auto、uring、epoll、poll、select 或 blocking",
+            ))
+            .into());
         }
         Ok(choice) => choice,
     };
     let mut config = Config { driver: choice, ..Config::default() };
     for option in options {
         let Some((name, value)) = option.split_once('=') else {
-            return Err(
-                UsageError(format!("--option {option:?} has no value; write it as name=value")).into()
-            );
+            return Err(UsageError(told!(
+                language(),
+                "--option {option:?} has no value; write it as name=value",
+                "--option {option:?}: 값이 없습니다. name=value 형식으로 쓰십시오",
+                "--option {option:?}：没有值；请写成 name=value",
+            ))
+            .into());
         };
         config.set_option(name, value).map_err(|error| {
+            let (language, expected) = (language(), error.expected);
             UsageError(if error.name == name {
-                format!("--option {option}: {value:?} is not possible; use {}", error.expected)
+                told!(
+                    language,
+                    "--option {option}: {value:?} is not possible; use {expected}",
+                    "--option {option}: 쓸 수 없는 값 {value:?}. 쓸 수 있는 값: {expected}",
+                    "--option {option}：不能用 {value:?}；可用 {expected}",
+                )
             } else {
-                format!("--option {option}: there is no option {name:?}; there are {}", error.expected)
+                told!(
+                    language,
+                    "--option {option}: there is no option {name:?}; there are {expected}",
+                    "--option {option}: 없는 옵션 {name:?}. 있는 것: {expected}",
+                    "--option {option}：没有选项 {name:?}；有 {expected}",
+                )
             })
         })?;
     }
@@ -44,8 +64,13 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
     for option in options {
         let name = option.split('=').next().unwrap_or_default();
         if !Config::option_applies(name, driver) {
-            let text = format!("--option {option}: the {driver} driver has no option {name:?}; leave it out");
-            return Err(UsageError(text).into());
+            return Err(UsageError(told!(
+                language(),
+                "--option {option}: the {driver} driver has no option {name:?}; leave it out",
+                "--option {option}: {driver} 드라이버에 없는 옵션 {name:?}. 빼십시오",
+                "--option {option}：{driver} 驱动没有选项 {name:?}；请去掉",
+            ))
+            .into());
         }
         // An arm that masks nothing would be another one twice.
         let kernel = option.strip_prefix(AS_ON_KERNEL).and_then(|rest| rest.strip_prefix('='));
@@ -53,11 +78,14 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
         if kernel.is_some_and(|version| lacking(version, driver.name()).next().is_none()) {
             let newest = FEATURES.iter().find(|row| row.driver == driver.name()).map(|row| row.since);
             let newest = newest.map_or_else(String::new, |since| since.to_string());
-            let text = format!(
+            return Err(UsageError(told!(
+                language(),
                 "--option {option}: the {driver} driver uses nothing that came after {newest}; name an older kernel, or \
-                 leave it out"
-            );
-            return Err(UsageError(text).into());
+                 leave it out",
+                "--option {option}: {driver} 드라이버는 {newest} 뒤에 생긴 기능을 쓰지 않습니다. 더 오래된 커널을 지정하거나 빼십시오",
+                "--option {option}：{driver} 驱动不使用 {newest} 之后才有的功能；请指定更旧的内核，或去掉此选项",
+            ))
+            .into());
         }
     }
     Ok(())
@@ -97,7 +125,13 @@ pub(crate) fn check_cpus(cpus: &[usize]) -> Result<(), String> {
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         Some(cpu) if !allowed.is_empty() => {
             let list: Vec<String> = allowed.iter().map(usize::to_string).collect();
-            Err(format!("CPU {cpu} is not there or not allowed; use some of {}", list.join(",")))
+            let list = list.join(",");
+            Err(told!(
+                language(),
+                "CPU {cpu} is not there or not allowed; use some of {list}",
+                "CPU {cpu}: 없거나 허용되지 않은 CPU입니다. {list} 중에서 쓰십시오",
+                "CPU {cpu} 不存在或不允许使用；请从 {list} 中选择",
+            ))
         }
         _ => Ok(()),
     }
@@ -105,8 +139,15 @@ pub(crate) fn check_cpus(cpus: &[usize]) -> Result<(), String> {
 
 /// A time limit in seconds.
 pub(crate) fn seconds(flag: &str, value: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(value)
-        .map_err(|_| UsageError(format!("{flag} {value} is not a time in seconds; use 0 or more")).into())
+    Duration::try_from_secs_f64(value).map_err(|_| {
+        UsageError(told!(
+            language(),
+            "{flag} {value} is not a time in seconds; use 0 or more",
+            "{flag} {value}: 초 단위 시간이 아닙니다. 0 이상을 쓰십시오",
+            "{flag} {value}：不是以秒计的时间；请写 0 或更大的值",
+        ))
+        .into()
+    })
 }
 
 /// A time with its unit: `1.5s`, `500ms`, `20us`, `2m`, `2min`, `1h`, or a bare number of seconds.
@@ -122,7 +163,13 @@ pub(crate) fn time(flag: &str, text: &str) -> Result<Duration> {
     };
     let seconds = digits.parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
-        UsageError(format!("{flag} {text:?} is not a time; write 1.5s, 500ms, 20us, 2min or 1h")).into()
+        UsageError(told!(
+            language(),
+            "{flag} {text:?} is not a time; write 1.5s, 500ms, 20us, 2min or 1h",
+            "{flag} {text:?}: 시간이 아닙니다. 1.5s, 500ms, 20us, 2min, 1h처럼 쓰십시오",
+            "{flag} {text:?}：不是时间；请写成 1.5s、500ms、20us、2min 或 1h",
+        ))
+        .into()
     })
 }
 

@@ -20,7 +20,7 @@ use weir_evidence::{
 use weir_judge::bound::bound;
 use weir_monitor::live::Page;
 use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
-use weir_report::Language;
+use weir_report::{Language, told};
 use weir_sys::child;
 
 use super::{
@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     args::Observe,
+    command_line,
     exit::{Exit, UsageError},
     output, signals,
 };
@@ -41,11 +42,20 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let language = language(arguments.lang.as_deref())?;
     let length = arguments.duration.as_deref().map(|text| engine::time("--duration", text)).transpose()?;
     if length.is_some_and(|length| length.is_zero()) {
-        return Err(UsageError("--duration: write more than 0, such as 10s".into()).into());
+        let text = language.choose([
+            "--duration: write more than 0, such as 10s",
+            "--duration: 10s처럼 0보다 큰 시간을 쓰십시오",
+            "--duration：请写大于 0 的时间，例如 10s",
+        ]);
+        return Err(UsageError(text.into()).into());
     }
     let stop = signals::stop_flag()?;
     if arguments.trace {
-        output::tell("tracing: system calls of the whole machine are a little slower until this ends");
+        output::tell(language.choose([
+            "tracing: system calls of the whole machine are a little slower until this ends",
+            "추적 중: 끝날 때까지 머신 전체의 시스템 콜이 조금 느려집니다",
+            "正在跟踪：结束之前，整台机器的系统调用都会稍慢",
+        ]));
     }
     let groups: Vec<Group> = Group::ALL
         .into_iter()
@@ -151,7 +161,12 @@ fn of_command(
     stop: &AtomicBool,
 ) -> Result<(Observation, Exit)> {
     let [program, words @ ..] = &arguments.command[..] else {
-        return Err(UsageError("name a process with --pid, or a command after --".into()).into());
+        let text = command_line::language().choose([
+            "name a process with --pid, or a command after --",
+            "--pid로 프로세스를 지정하거나 -- 뒤에 명령을 쓰십시오",
+            "请用 --pid 指定进程，或在 -- 之后写命令",
+        ]);
+        return Err(UsageError(text.into()).into());
     };
     let mut command = Command::new(program);
     command.args(words);
@@ -173,7 +188,14 @@ fn of_command(
         drop(command);
         (started, watch.join().unwrap_or_else(|_| Err(anyhow!("the watch failed"))))
     });
-    let mut child = started.map_err(|error| UsageError(format!("cannot start {program}: {error}")))?;
+    let mut child = started.map_err(|error| {
+        UsageError(told!(
+            command_line::language(),
+            "cannot start {program}: {error}",
+            "{program} 프로그램을 시작할 수 없습니다: {error}",
+            "无法启动 {program}：{error}",
+        ))
+    })?;
     let mut watch = watch?;
     let ending = watch.run(length, stop);
     // Before it is waited for, so that its last figures are there.

@@ -12,6 +12,7 @@ use weir_report::{Language, told};
 use super::observe;
 use crate::{
     args::Report,
+    command_line,
     exit::{Exit, UsageError},
     output,
 };
@@ -21,7 +22,11 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     let observed = arguments.observed.as_deref().map(observed).transpose()?;
     if arguments.run.is_file() {
         if observed.is_some() {
-            let text = "--observed: it belongs to a study, and this is the record of an observation; name the study's folder";
+            let text = language.choose([
+                "--observed: it belongs to a study, and this is the record of an observation; name the study's folder",
+                "--observed: 연구에 쓰는 옵션인데 이것은 관찰 기록입니다. 연구 폴더를 지정하십시오",
+                "--observed：此选项用于研究，而这是一份观察记录；请指定研究的文件夹",
+            ]);
             return Err(UsageError(text.to_owned()).into());
         }
         return observe::report(&arguments.run, language, arguments.out.as_deref());
@@ -30,14 +35,18 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     if let Some(observed) = observed
         && !take(&mut result, observed)
     {
-        return Err(UsageError(format!("--observed: {NO_GUIDANCE}")).into());
+        return Err(UsageError(format!("--observed: {}", language.choose(NO_GUIDANCE))).into());
     }
     write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
     Ok(Exit::Ok)
 }
 
 /// Why an observed process says nothing of a study.
-const NO_GUIDANCE: &str = "this study has no map that says what to use where, such as `weir study tps` has";
+const NO_GUIDANCE: [&str; 3] = [
+    "this study has no map that says what to use where, such as `weir study tps` has",
+    "이 연구에는 `weir study tps`처럼 어디에 무엇을 쓸지 알려 주는 맵이 없습니다",
+    "本研究没有像 `weir study tps` 那样说明何处该用什么的分布图",
+];
 
 /// What a record says of how much of its process's CPU an I/O model can touch.
 pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
@@ -55,7 +64,7 @@ pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
 /// Sets an observed process beside the guidance of a study that ran, or says that there is none.
 pub(crate) fn set_beside(result: &mut StudyResult, observed: Option<ObservedProcess>) {
     if observed.is_some_and(|observed| !take(result, observed)) {
-        output::tell(&format!("--observed: {NO_GUIDANCE}"));
+        output::tell(&format!("--observed: {}", command_line::language().choose(NO_GUIDANCE)));
     }
 }
 
@@ -68,7 +77,15 @@ fn take(result: &mut StudyResult, observed: ObservedProcess) -> bool {
 /// The language that was given, or else that of the locale.
 pub(crate) fn language(code: Option<&str>) -> Result<Language> {
     let Some(code) = code else { return Ok(locale()) };
-    code.parse().map_err(|_| UsageError(format!("--lang {code:?} is not known; use en, ko or zh")).into())
+    code.parse().map_err(|_| {
+        UsageError(told!(
+            locale(),
+            "--lang {code:?} is not known; use en, ko or zh",
+            "--lang {code:?}: 알 수 없는 값입니다. en, ko, zh 중에서 쓰십시오",
+            "--lang {code:?}：未知的值；可用 en、ko 或 zh",
+        ))
+        .into()
+    })
 }
 
 /// The language that the environment asks for: the first of these variables that says something.

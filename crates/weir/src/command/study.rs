@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     args::{Study, StudyTask},
+    command_line::language,
     exit::{Exit, UsageError},
     orphans, output, signals,
 };
@@ -150,7 +151,11 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
 /// Refuses a flag about thresholds where there are none.
 fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageError> {
     if arguments.inconclusive_passes && !spec.comparisons.iter().any(|asked| asked.is_threshold) {
-        let text = "--inconclusive-passes: the study has no thresholds; add --fail-if, or leave it out";
+        let text = language().choose([
+            "--inconclusive-passes: the study has no thresholds; add --fail-if, or leave it out",
+            "--inconclusive-passes: 이 연구에는 임계값이 없습니다. --fail-if를 더하거나 빼십시오",
+            "--inconclusive-passes：本研究没有阈值；请加上 --fail-if，或去掉此选项",
+        ]);
         return Err(UsageError(text.to_owned()));
     }
     Ok(())

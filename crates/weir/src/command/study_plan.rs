@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
+use rustix::net::{AddressFamily, SocketType, sockopt::set_tcp_congestion};
 use weir_engine::{Config, DriverReport, Runtime, StartError};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
@@ -21,10 +22,11 @@ use weir_record::{
     spec::{StudySpec, Subject},
     study::MissingArm,
 };
+use weir_report::told;
 use weir_store::NewStudy;
 
 use super::{doctor, engine, study_baseline, study_storage};
-use crate::{args::Study, exit::UsageError};
+use crate::{args::Study, command_line::language, exit::UsageError};
 
 /// The study of other runtimes; its protocol chooses the file.
 const PEERS: &str = "peers";
@@ -50,17 +52,30 @@ pub(super) struct Written {
 pub(super) fn written(arguments: &Study) -> Result<Written> {
     let name = arguments.study.clone().unwrap_or_default();
     if arguments.protocol.is_some() && name != PEERS {
-        return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());
+        return wrong([
+            "--protocol belongs to the peers study; leave it out",
+            "--protocol은 peers 연구에만 씁니다. 빼십시오",
+            "--protocol 只用于 peers 研究；请去掉",
+        ]);
     }
     if arguments.storage && name != SURVEY {
-        return Err(UsageError("--storage belongs to the survey; leave it out".into()).into());
+        return wrong([
+            "--storage belongs to the survey; leave it out",
+            "--storage는 survey 연구에만 씁니다. 빼십시오",
+            "--storage 只用于 survey 研究；请去掉",
+        ]);
     }
     let file = match (name.as_str(), arguments.protocol.as_deref()) {
         (PEERS, None | Some("echo")) => "peers-echo",
         (PEERS, Some("http")) => "peers-http",
         (PEERS, Some(other)) => {
-            let text = format!("--protocol {other:?} is not known; use echo or http");
-            return Err(UsageError(text).into());
+            return Err(UsageError(told!(
+                language(),
+                "--protocol {other:?} is not known; use echo or http",
+                "--protocol {other:?}: 알 수 없는 값입니다. echo나 http를 쓰십시오",
+                "--protocol {other:?}：未知的值；可用 echo 或 http",
+            ))
+            .into());
         }
         (SURVEY, _) if arguments.storage => SURVEY_STORAGE,
         (name, _) => name,
@@ -73,8 +88,14 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
     if !looks_like_file {
         return Err(unknown(&name).into());
     }
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| UsageError(format!("cannot read the study file {name}: {error}")))?;
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        UsageError(told!(
+            language(),
+            "cannot read the study file {name}: {error}",
+            "연구 파일({name})을 읽을 수 없습니다: {error}",
+            "无法读取研究文件 {name}：{error}",
+        ))
+    })?;
     chosen(arguments, name, path, Cow::Owned(text))
 }
 
@@ -95,6 +116,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
     let mut choices = Choices {
         only_arms: arguments.only_arms,
         kernels: arguments.kernels.clone(),
+        warmup: arguments.warmup.clone(),
         fail_if: arguments.fail_if.clone(),
         builds: study_baseline::builds(arguments)?,
         ..Choices::default()
@@ -105,7 +127,13 @@ fn choices(arguments: &Study) -> Result<Choices> {
     for written in &arguments.levels {
         match written.split_once('=') {
             None if choices.plan.is_some() => {
-                return Err(UsageError(format!("--levels {written}: one plan at a time")).into());
+                return Err(UsageError(told!(
+                    language(),
+                    "--levels {written}: one plan at a time",
+                    "--levels {written}: 계획은 한 번에 하나만 고를 수 있습니다",
+                    "--levels {written}：一次只能选一个方案",
+                ))
+                .into());
             }
             None => choices.plan = Some(written.clone()),
             Some((factor, levels)) => {
@@ -116,7 +144,14 @@ fn choices(arguments: &Study) -> Result<Choices> {
     }
     for written in &arguments.arm {
         let (name, command) = written.split_once('=').unwrap_or((written, ""));
-        let wrong = || UsageError(format!("--arm {written}: a quote is open, or the command is empty"));
+        let wrong = || {
+            UsageError(told!(
+                language(),
+                "--arm {written}: a quote is open, or the command is empty",
+                "--arm {written}: 따옴표가 닫히지 않았거나 명령이 비어 있습니다",
+                "--arm {written}：引号未闭合，或命令为空",
+            ))
+        };
         let words = shlex::split(command).ok_or_else(wrong)?;
         if written.contains('=') && words.is_empty() {
             return Err(wrong().into());
@@ -133,7 +168,16 @@ pub(crate) fn study_names() -> Vec<&'static str> {
 
 fn unknown(name: &str) -> UsageError {
     let names = study_names().join(", ");
-    UsageError(format!("there is no study {name:?}; use {names}, or a study file ending in .toml"))
+    UsageError(told!(
+        language(),
+        "there is no study {name:?}; use {names}, or a study file ending in .toml",
+        "{name:?} 연구가 없습니다. {names} 중 하나나 .toml로 끝나는 연구 파일을 쓰십시오",
+        "没有研究 {name:?}；可用 {names}，或以 .toml 结尾的研究文件",
+    ))
+}
+
+fn wrong<T>(texts: [&'static str; 3]) -> Result<T> {
+    Err(UsageError(language().choose(texts).to_owned()).into())
 }
 
 impl Written {
@@ -148,8 +192,18 @@ impl Written {
         }
         if let Some(file) = &arguments.file {
             if !spec.is_storage() {
-                let remedy = if self.name == SURVEY { "add --storage for that half" } else { "leave it out" };
-                return Err(UsageError(format!("--file belongs to studies of storage; {remedy}")).into());
+                return wrong(match self.name.as_str() {
+                    SURVEY => [
+                        "--file belongs to studies of storage; add --storage for that half",
+                        "--file은 저장 장치 연구에만 씁니다. 그쪽을 실행하려면 --storage를 더하십시오",
+                        "--file 只用于存储研究；要运行那一半请加上 --storage",
+                    ],
+                    _ => [
+                        "--file belongs to studies of storage; leave it out",
+                        "--file은 저장 장치 연구에만 씁니다. 빼십시오",
+                        "--file 只用于存储研究；请去掉",
+                    ],
+                });
             }
             study_storage::use_file(&mut spec, &file.display().to_string());
         }
@@ -180,8 +234,19 @@ fn host_defaults(arguments: &Study, plan: Option<String>, fingerprint: &Fingerpr
         load_cpus,
         order_cpus: OrderCpus::of(&placement::cores(&topology)),
         tried: tried(),
+        congestion_controls: congestion_controls(),
         plan,
     }
+}
+
+/// Ways of congestion control that the kernel has and lets us use: what it lists, tried on a socket.
+fn congestion_controls() -> Vec<String> {
+    let listed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let may_be_used = |name: &&str| {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+        socket.is_ok_and(|socket| set_tcp_congestion(&socket, name).is_ok())
+    };
+    listed.unwrap_or_default().split_whitespace().filter(may_be_used).map(str::to_owned).collect()
 }
 
 /// Refuses engine options of arms that do not exist or do not apply, before anything runs.
@@ -263,12 +328,14 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
         path.as_ref().map(|path| quoted(flag, &path.display().to_string())).unwrap_or_default()
     };
     let builds = program("baseline", &arguments.baseline) + &program("placebo", &arguments.placebo);
+    let warmup = arguments.warmup.as_ref().map(|it| quoted("warmup", it)).unwrap_or_default();
     let mut thresholds: String = arguments.fail_if.iter().map(|it| quoted("fail-if", it)).collect();
     if arguments.inconclusive_passes {
         thresholds.push_str(" --inconclusive-passes");
     }
     format!(
-        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{builds}{thresholds} --seed {seed}"
+        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{warmup}{builds}{thresholds} \
+         --seed {seed}"
     )
 }
 

@@ -11,10 +11,12 @@ use weir_monitor::{
     snapshot::Monitor,
     target::{TARGETS_MAX, Target},
 };
+use weir_report::told;
 
 use super::{engine, report::language};
 use crate::{
     args::Top,
+    command_line,
     exit::{Exit, UsageError},
     signals,
 };
@@ -25,7 +27,12 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 pub(crate) fn run(arguments: &Top) -> Result<Exit> {
     let interval = engine::time("--interval", &arguments.interval)?;
     if interval < INTERVAL_MIN {
-        return Err(UsageError("--interval: write 100ms or more".into()).into());
+        let text = command_line::language().choose([
+            "--interval: write 100ms or more",
+            "--interval: 100ms 이상을 쓰십시오",
+            "--interval：请写 100ms 或更长",
+        ]);
+        return Err(UsageError(text.into()).into());
     }
     let language = language(arguments.lang.as_deref())?;
     let mut monitor = Monitor::new(targets(arguments)?);
@@ -59,7 +66,11 @@ fn targets(arguments: &Top) -> Result<Vec<Target>> {
     if arguments.socket.is_empty() && arguments.pid.is_empty() {
         found = Target::running();
         if found.is_empty() {
-            let text = "no `weir serve` of this user runs here; name a process with --pid, or a socket with --socket";
+            let text = command_line::language().choose([
+                "no `weir serve` of this user runs here; name a process with --pid, or a socket with --socket",
+                "이 사용자의 `weir serve`가 실행되고 있지 않습니다. --pid로 프로세스를, 또는 --socket으로 소켓을 지정하십시오",
+                "此处没有本用户的 `weir serve` 在运行；请用 --pid 指定进程，或用 --socket 指定套接字",
+            ]);
             return Err(UsageError(text.into()).into());
         }
     }
@@ -72,7 +83,12 @@ pub(super) fn check_socket(flag: &str, name: &str) -> Result<(), UsageError> {
     if name.starts_with('@') && name.len() > 1 {
         return Ok(());
     }
-    Err(UsageError(format!("{flag} {name}: write the abstract name, @NAME")))
+    Err(UsageError(told!(
+        command_line::language(),
+        "{flag} {name}: write the abstract name, @NAME",
+        "{flag} {name}: @NAME 형식의 추상 이름을 쓰십시오",
+        "{flag} {name}：请写抽象名称 @NAME",
+    )))
 }
 
 /// No more are watched than the monitor asks in time.
@@ -80,5 +96,10 @@ pub(super) fn check_count(targets: usize) -> Result<(), UsageError> {
     if targets <= TARGETS_MAX {
         return Ok(());
     }
-    Err(UsageError(format!("{targets} targets; at most {TARGETS_MAX} can be watched")))
+    Err(UsageError(told!(
+        command_line::language(),
+        "{targets} targets; at most {TARGETS_MAX} can be watched",
+        "대상 {targets}개: 최대 {TARGETS_MAX}개까지 볼 수 있습니다",
+        "{targets} 个目标：最多可查看 {TARGETS_MAX} 个",
+    )))
 }

@@ -81,6 +81,32 @@ fn a_trace_too_short_for_a_method_to_sleep_says_so() {
 }
 
 #[test]
+fn the_table_its_notes_and_mistakes_are_in_the_language_that_is_asked_for() {
+    let folder = folder("storage-simulate-told");
+    let path = folder.join("short.txt");
+    let name = path.to_str().expect("a plain path");
+    fs::write(&path, "45us\n".repeat(1000)).expect("the folder is ours");
+    for (language, head, note, mistake) in
+        [("ko", "방식", "잠들지 않음", "이상이어야"), ("zh", "方法", "从未睡眠", "至少为 1ms")]
+    {
+        let words = ["storage", "simulate", "--lang", language, "--trace", name, "-p", "linux-mean"];
+        let said = weir(&words);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        assert!(said.stdout.contains(head) && said.stdout.contains(note), "{}", said.stdout);
+        assert!(!said.stdout.contains("recorded") && !said.stdout.contains("Never"), "{}", said.stdout);
+        let refused = weir(&[&words[..], &["--interval", "1us"]].concat());
+        expect_refusal(&refused, 2, &["--interval", mistake]);
+        let unknown = weir(&["storage", "simulate", "--lang", language, "--seed", "x"]);
+        assert_eq!(unknown.code, Some(2));
+        assert!(unknown.stderr.contains("--seed") && !unknown.stderr.contains("error"), "{}", unknown.stderr);
+        let captured = weir(&["storage", "capture", "/nowhere/at/all", "--out", name, "--lang", language]);
+        assert!(captured.code == Some(2) && !captured.stderr.contains("does not"), "{}", captured.stderr);
+        let json = weir(&[&words[..], &["--json"]].concat());
+        assert!(json.stdout.contains("Never slept"), "JSON does not follow the reader: {}", json.stdout);
+    }
+}
+
+#[test]
 fn mistakes_are_told_in_one_sentence() {
     let cases: [(&[&str], &[&str]); 8] = [
         (&["-p", "poll", "--armed"], &["--predictor", "poll", "no timed sleep"]),

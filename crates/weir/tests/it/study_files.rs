@@ -61,7 +61,16 @@ fn what_is_printed_of_a_built_in_study_is_a_file_that_comes_to_the_same() {
 #[test]
 fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
     let folder = folder("study-chosen");
-    let chosen = ["--levels", "connections=5,50", "--levels", "workers=1", "--arm", "own='./a b' {address}"];
+    let chosen = [
+        "--levels",
+        "connections=5,50",
+        "--levels",
+        "workers=1",
+        "--arm",
+        "own='./a b' {address}",
+        "--warmup",
+        "3s",
+    ];
     let plan = |study: &str, further: &[&str]| {
         let words = [&["study", study, "--dry-run", "--seed", "7"], further].concat();
         let said = weir(&words);
@@ -69,7 +78,7 @@ fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
         said.stdout
     };
     let told = plan("tps", &chosen);
-    for words in ["./a b", "c5-d1-m64-closed", "c50-d1-m64-closed"] {
+    for words in ["./a b", "c5-d1-m64-closed", "c50-d1-m64-closed", "3 s"] {
         assert!(told.contains(words), "{told}");
     }
     let printed = weir(&[&["study", "tps", "--print"], &chosen[..]].concat());
@@ -84,6 +93,7 @@ fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
         (&["--arm", "own='open"], &["a quote is open"]),
         (&["--arm", "own=./server"], &["{port} or {address}"]),
         (&["--only-arms"], &["no arm is given"]),
+        (&["--warmup", "2min"], &["--warmup 2min", "at most 1min"]),
         (&["--inconclusive-passes"], &["no thresholds", "--fail-if"]),
         (&["--fail-if", "p98 > 2ms"], &["fail_if", "no metric \"p98\"", "latency-p99"]),
     ] {

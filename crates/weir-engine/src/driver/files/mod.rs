@@ -7,6 +7,7 @@
 //! (a file system on a network may ask its server), and so does [`try_now`] with what the page cache has.
 
 use std::{
+    any::Any,
     ffi::{CStr, CString},
     io::{self, IoSliceMut},
     os::fd::OwnedFd,
@@ -15,7 +16,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, Mode, OFlags, ResolveFlags},
+    fs::{CWD, FallocateFlags, Mode, OFlags, ResolveFlags},
     io::{Errno, ReadWriteFlags},
 };
 
@@ -30,7 +31,7 @@ mod sending;
 
 pub(crate) use operations::{FileOperation, Operations, Step};
 pub(crate) use sending::{
-    Pause, has_room, pass_front, read_part, send_part, send_part_without_waiting, send_share,
+    SendOutcome, has_room, pass_front, read_part, send_part, send_part_without_waiting, send_share,
 };
 
 /// Most bytes that are read at once from the page cache, on the runtime's own thread: what one connection may
@@ -76,6 +77,17 @@ pub(crate) enum Request {
         file: Arc<OwnedFd>,
         data_only: bool,
     },
+    /// Of the first `length` bytes.
+    Allocate {
+        file: Arc<OwnedFd>,
+        length: u64,
+    },
+    Rename {
+        from: CString,
+        to: CString,
+        /// The caller's; dropped when the names are what they will be.
+        held: Arc<dyn Any + Send + Sync>,
+    },
 }
 
 /// What an operation brings; `B` is what a read's bytes lie in.
@@ -84,7 +96,8 @@ pub(crate) enum Outcome<B = FileBytes> {
     Opened(OwnedFd),
     Read(B),
     Written(Vec<u8>),
-    Synced,
+    /// Of what has nothing to bring.
+    Done,
 }
 
 /// What the future that asked is told.
@@ -96,7 +109,7 @@ impl From<Outcome<Vec<u8>>> for Outcome {
             Outcome::Opened(descriptor) => Outcome::Opened(descriptor),
             Outcome::Read(bytes) => Outcome::Read(bytes.into()),
             Outcome::Written(bytes) => Outcome::Written(bytes),
-            Outcome::Synced => Outcome::Synced,
+            Outcome::Done => Outcome::Done,
         }
     }
 }
@@ -166,11 +179,19 @@ pub(crate) fn perform(request: Request, counters: &Counters) -> io::Result<Outco
         }
         Request::Sync { file, data_only: true } => {
             again(counters, || rustix::fs::fdatasync(&file))?;
-            Ok(Outcome::Synced)
+            Ok(Outcome::Done)
         }
         Request::Sync { file, data_only: false } => {
             again(counters, || rustix::fs::fsync(&file))?;
-            Ok(Outcome::Synced)
+            Ok(Outcome::Done)
+        }
+        Request::Allocate { file, length } => {
+            again(counters, || rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length))?;
+            Ok(Outcome::Done)
+        }
+        Request::Rename { from, to, held: _held } => {
+            again(counters, || rustix::fs::rename(from.as_c_str(), to.as_c_str()))?;
+            Ok(Outcome::Done)
         }
     }
 }
@@ -210,8 +231,10 @@ pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>, counters: &Counters) -
             }
             read_pooled(file, *offset, *length, ReadWriteFlags::NOWAIT, pool, counters).ok().map(Ok)
         }
-        // Few file systems promise not to block a write, and none a sync.
-        Request::Write { .. } | Request::Sync { .. } => None,
+        // Few file systems promise not to block a write, and none the others.
+        Request::Write { .. } | Request::Sync { .. } | Request::Allocate { .. } | Request::Rename { .. } => {
+            None
+        }
     }
 }
 

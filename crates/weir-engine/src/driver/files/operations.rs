@@ -220,7 +220,7 @@ mod tests {
         operations.forget(&mut first);
         assert!(operations.is_forgotten(id));
         assert_eq!(admit(&mut operations, &mut second), None, "the first one is still in flight");
-        operations.finish(id, Ok(Outcome::Synced));
+        operations.finish(id, Ok(Outcome::Done));
         assert_eq!(operations.in_flight(), 0);
         assert!(admit(&mut operations, &mut second).is_some());
     }
@@ -230,9 +230,9 @@ mod tests {
         let mut operations = Operations::new(1);
         let (mut first, mut second) = (request(), request());
         let id = admit(&mut operations, &mut first).expect("there is room");
-        operations.finish(id, Ok(Outcome::Synced));
+        operations.finish(id, Ok(Outcome::Done));
         assert!(admit(&mut operations, &mut second).is_some());
-        assert!(matches!(operations.poll(&mut first, Waker::noop()), Step::Over(Ok(Outcome::Synced))));
+        assert!(matches!(operations.poll(&mut first, Waker::noop()), Step::Over(Ok(Outcome::Done))));
         operations.forget(&mut second);
         assert_eq!(operations.running().len(), 1, "forgotten, and not over");
     }
@@ -245,7 +245,7 @@ mod tests {
         assert!(
             admit(&mut operations, &mut second).is_none() && admit(&mut operations, &mut third).is_none()
         );
-        operations.finish(id, Ok(Outcome::Synced));
+        operations.finish(id, Ok(Outcome::Done));
         // Its place was handed over already.
         operations.forget(&mut second);
         assert!(admit(&mut operations, &mut third).is_some());

@@ -65,15 +65,15 @@ pub(crate) fn pass_front(
     }
 }
 
-/// Why the sending of a file pauses.
+/// How far the sending of what was at the front of a queue has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pause {
-    /// Something else is at the front of the queue.
-    Over,
+pub(crate) enum SendOutcome {
+    /// All of it has left: something else is at the front of the queue, or nothing.
+    Done,
     /// A share has left, and others get theirs.
-    Share,
+    ShareSpent,
     /// The socket is full, and tells when it has room again.
-    Full,
+    SocketFull,
 }
 
 /// Sends from the file at the front of a queue by `send`, at most so many bytes in all; `has_room` asks the socket.
@@ -87,12 +87,12 @@ pub(crate) fn send_share(
     counters: &Counters,
     has_room: impl Fn() -> bool,
     mut send: impl FnMut(&FileRange<'_>, usize) -> Result<usize, Errno>,
-) -> Result<Pause, Errno> {
+) -> Result<SendOutcome, Errno> {
     let mut left = share_bytes;
     while let Some(Front::File(range)) = queue.front() {
         let offered = range.length.min(left);
         if offered == 0 {
-            return Ok(Pause::Share);
+            return Ok(SendOutcome::ShareSpent);
         }
         counters.send_calls.increment();
         let sent = match pass_front(queue, counters, |range| send(range, offered)) {
@@ -108,11 +108,11 @@ pub(crate) fn send_share(
         if sent < offered {
             counters.sends_short.increment();
             if !has_room() {
-                return Ok(Pause::Full);
+                return Ok(SendOutcome::SocketFull);
             }
         }
     }
-    Ok(Pause::Over)
+    Ok(SendOutcome::Done)
 }
 
 /// Whether a socket has room for a good part. One that has not tells when it has: the question sees to that.
@@ -169,8 +169,8 @@ mod tests {
             while monotonic() < end {}
             counters.clock.call(|| Ok(bytes_max))
         };
-        let paused = send_share(&mut queue, 16, &counters, || has_room(socket.as_fd(), &counters), send);
-        assert_eq!((paused, queue.len()), (Ok(Pause::Over), 0));
+        let outcome = send_share(&mut queue, 16, &counters, || has_room(socket.as_fd(), &counters), send);
+        assert_eq!((outcome, queue.len()), (Ok(SendOutcome::Done), 0));
         let outside_ns = counters.snapshot().outside_calls_ns;
         assert!(u128::from(outside_ns) >= other_call.as_nanos(), "{outside_ns}");
     }

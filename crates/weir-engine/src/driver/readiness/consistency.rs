@@ -61,7 +61,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         let waits_for_room = !socket.send.queue.is_empty() && !socket.send.dirty;
         let needs_room = !socket.send.queue.is_empty() && !socket.writable;
         let waits_for_bytes = socket.receive_waiter.is_some() && !socket.readable && !waits_for_buffer;
-        let is_lingering = self.lingering.iter().any(|(_, other)| *other == id);
+        let is_lingering = self.lingering.ids().any(|other| other == id);
         vec![
             (listed != usize::from(socket.send.dirty), "to be flushed, and not listed once"),
             (in_line != usize::from(waits_for_buffer), "waits for a buffer, and is not in line once"),
@@ -85,7 +85,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(crate) fn left_over(&self) -> Vec<String> {
         let mut left = Vec::new();
         // What is named there and gone has a deadline for nothing, which does no harm.
-        let lingering = self.lingering.iter().filter(|(_, id)| self.sockets.get(*id).is_some());
+        let lingering = self.lingering.ids().filter(|id| self.sockets.get(*id).is_some());
         let counters = &self.parts.counters;
         let (opened, closed) = (counters.accepts.get(), counters.closes.get());
         if self.sockets() > 0 {

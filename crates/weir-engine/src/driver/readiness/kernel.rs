@@ -61,7 +61,7 @@ pub(crate) trait Kernel {
         &self,
         address: &Address,
         options: &ListenOptions,
-        counters: &Counters,
+        parts: &DriverParts,
     ) -> io::Result<Self::Socket>;
 
     /// A socket that is open already; whether its calls may wait is set here.
@@ -76,7 +76,7 @@ pub(crate) trait Kernel {
     fn leave(&self, socket: Self::Socket) -> io::Result<OwnedFd>;
 
     /// A socket whose connection has been started. True: it stands already.
-    fn connect(&self, address: &Address, counters: &Counters) -> io::Result<(Self::Socket, bool)>;
+    fn connect(&self, address: &Address, parts: &DriverParts) -> io::Result<(Self::Socket, bool)>;
 
     /// The next connection that waits. Its calls wait as `waits` says.
     fn accept(&self, listener: &Self::Socket, waits: bool) -> Result<Self::Socket, Errno>;
@@ -166,9 +166,9 @@ impl Kernel for Linux {
         socket.as_raw_fd()
     }
 
-    fn listen(&self, address: &Address, options: &ListenOptions, counters: &Counters) -> io::Result<OwnedFd> {
-        let descriptor = socket::listen(address, options)?;
-        socket::set_nonblocking(&descriptor, true, counters)?;
+    fn listen(&self, address: &Address, options: &ListenOptions, parts: &DriverParts) -> io::Result<OwnedFd> {
+        let descriptor = socket::listen(address, options, parts.config.congestion_control.as_deref())?;
+        socket::set_nonblocking(&descriptor, true, &parts.counters)?;
         Ok(descriptor)
     }
 
@@ -181,8 +181,9 @@ impl Kernel for Linux {
         Ok(socket)
     }
 
-    fn connect(&self, address: &Address, counters: &Counters) -> io::Result<(OwnedFd, bool)> {
-        let descriptor = socket::for_connect(address, counters)?;
+    fn connect(&self, address: &Address, parts: &DriverParts) -> io::Result<(OwnedFd, bool)> {
+        let descriptor = socket::for_connect(address, parts)?;
+        let counters = &parts.counters;
         socket::set_nonblocking(&descriptor, true, counters)?;
         let name = address.to_socket_address()?;
         counters.setup_calls.increment();

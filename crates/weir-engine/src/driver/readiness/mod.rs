@@ -24,6 +24,7 @@ use super::{
     contract::{DriverOps, DriverParts, Wait},
     error::{self, AcceptFailure},
     files::{FileOperation, FileResult, Outcome},
+    lingering::Lingering,
     send_state::SendAccess,
     socket::{ListenOptions, Reserve},
 };
@@ -36,16 +37,18 @@ use crate::{
 
 mod accept;
 mod backend;
+mod close;
 #[cfg(test)]
 mod consistency;
 mod endpoint;
 mod kernel;
 #[cfg(test)]
 pub(crate) mod plants;
+mod receive;
+mod send;
 mod shortage;
 #[cfg(test)]
 mod tests;
-mod transfer;
 mod waiting;
 mod watch;
 
@@ -66,9 +69,6 @@ const FILE_READ_BYTES_MIN: usize = 1 << 10;
 
 /// Connections one listener may accept in one turn before others get theirs.
 const TURN_ACCEPTS_MAX: usize = 64;
-
-/// A send for which the kernel had no memory is tried again after this time.
-const SEND_RETRY: Duration = Duration::from_millis(1);
 
 fn token(id: SlotId) -> u64 {
     u64::from(id.generation) << 32 | u64::from(id.index)
@@ -98,10 +98,8 @@ pub(crate) struct Readiness<B, K: Kernel> {
     retry_at: Option<Instant>,
     /// Receivers waiting for a buffer, first come first served.
     starved_receivers: VecDeque<SlotId>,
-    /// Closing sockets in the order of their linger deadlines.
-    lingering: VecDeque<(Instant, SlotId)>,
-    /// When to look whether those that a drain waits for have taken everything.
-    look_at: Option<Instant>,
+    /// Closing sockets.
+    lingering: Lingering,
     turn: u64,
     /// Bytes that were read of files at once since the last turn.
     file_bytes: usize,
@@ -130,8 +128,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             starved_listeners: Vec::new(),
             retry_at: None,
             starved_receivers: VecDeque::new(),
-            lingering: VecDeque::new(),
-            look_at: None,
+            lingering: Lingering::default(),
             turn: 0,
             file_bytes: 0,
             draining: false,
@@ -168,22 +165,6 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         {
             self.dirty.push(id);
         }
-    }
-
-    /// Closes the descriptor and forgets the socket.
-    fn release(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.remove(id) else { return };
-        if socket.watched {
-            unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
-        }
-        if !matches!(socket.kind, Kind::Listener { .. }) {
-            self.parts.counters.closes.increment();
-        }
-        if socket.kind == Kind::Stream {
-            self.parts.counters.connections_open.decrement();
-        }
-        drop(socket);
-        self.wake_starved_listeners();
     }
 
     fn wake_starved_listeners(&mut self) {
@@ -236,73 +217,16 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         self.ready.clear();
     }
 
-    fn on_writable(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.writable {
-            return;
-        }
-        socket.writable = true;
-        if socket.kind == Kind::Connecting {
-            socket.send.wake();
-        } else {
-            self.write_out_of_order(id);
-        }
-    }
-
     /// Something is short: it is tried again after `pause`, or earlier with something else.
     fn retry_after(&mut self, pause: Duration) {
         let at = self.kernel.now() + pause;
         self.retry_at = Some(self.retry_at.map_or(at, |present| present.min(at)));
     }
-
-    /// Takes sockets that are closed by now off the front of the list of closing ones.
-    fn forget_lingered(&mut self) {
-        while let Some((_, id)) = self.lingering.front()
-            && self.sockets.get(*id).is_none()
-        {
-            self.lingering.pop_front();
-        }
-    }
-
-    fn retry(&mut self, now: Instant) {
-        if self.retry_at.is_some_and(|at| at <= now) {
-            self.dirty.append(&mut self.refused);
-            self.wake_starved_listeners();
-        }
-        while let Some(&(at, id)) = self.lingering.front() {
-            if at > now {
-                break;
-            }
-            self.lingering.pop_front();
-            self.abort(id);
-        }
-        if self.look_at.is_some_and(|at| at <= now) {
-            self.look_at = None;
-            self.look_at_discarding();
-        }
-    }
-
-    /// Closes what a drain waits for if the peer has taken everything and says nothing more.
-    fn look_at_discarding(&mut self) {
-        for place in 0..self.lingering.len() {
-            let (_, id) = self.lingering[place];
-            if self.sockets.get(id).is_none_or(|socket| !socket.discarding) {
-                continue;
-            }
-            let is_silent = self.discard(id);
-            if is_silent
-                && let Some(socket) = self.sockets.get(id)
-                && self.kernel.has_taken_all(&socket.descriptor, &self.parts.counters)
-            {
-                self.release(id);
-            }
-        }
-    }
 }
 
 impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
-        let listener = self.kernel.listen(address, options, &self.parts.counters)?;
+        let listener = self.kernel.listen(address, options, &self.parts)?;
         self.insert(listener, Kind::Listener { exclusive: options.exclusive })
     }
 
@@ -380,7 +304,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let (descriptor, stands) = self.kernel.connect(address, &self.parts.counters)?;
+        let (descriptor, stands) = self.kernel.connect(address, &self.parts)?;
         let id = self.insert(descriptor, Kind::Connecting)?;
         if let Some(socket) = self.sockets.get_mut(id) {
             socket.writable = stands;
@@ -403,7 +327,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
             socket.readable = true;
             self.parts.counters.connects.increment();
             self.parts.counters.connections_open.increment();
-            self.after_write(stream);
+            self.after_send(stream);
         }
         Poll::Ready(outcome)
     }
@@ -441,7 +365,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         if self.sockets.get(stream).is_some_and(|socket| socket.send.end_wanted) {
             // The end of the stream counts as something to send.
-            self.write_out_of_order(stream);
+            self.send_queued_outside_flush(stream);
         }
         self.poll_output(stream, 0, 0, waker)
     }
@@ -482,8 +406,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
             return self.release(id);
         }
         socket.closing = true;
-        self.forget_lingered();
-        self.lingering.push_back((self.kernel.now() + self.parts.config.limits.linger, id));
+        self.linger(id);
         self.mark_dirty(id);
         self.pause_reading(id, false);
     }
@@ -499,7 +422,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         while let Some(id) = self.dirty.pop() {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.send.dirty = false;
-                self.write(id);
+                self.send_queued(id);
             }
         }
         if !self.unfinished.is_empty() {
@@ -535,15 +458,14 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         counters.completions.add(self.ready.len() as u64);
         counters.completions_per_turn_max.raise_to(self.ready.len() as u64);
         self.distribute();
-        if self.retry_at.is_some() || self.look_at.is_some() || !self.lingering.is_empty() {
-            self.retry(self.kernel.now());
+        if self.deadline().is_some() {
+            self.handle_deadlines(self.kernel.now());
         }
         Ok(())
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let linger = self.lingering.front().map(|(at, _)| *at);
-        [self.retry_at, self.look_at, linger].into_iter().flatten().min()
+        self.retry_at.into_iter().chain(self.lingering.deadline()).min()
     }
 
     fn drain(&mut self) {

@@ -113,7 +113,7 @@ impl Kernel for Simulated {
         socket.number as RawFd
     }
 
-    fn listen(&self, address: &Address, options: &ListenOptions, _: &Counters) -> io::Result<SimSocket> {
+    fn listen(&self, address: &Address, options: &ListenOptions, _: &DriverParts) -> io::Result<SimSocket> {
         let mut machine = self.machine.borrow_mut();
         machine.descriptors.lowest_free().ok_or(Errno::MFILE)?;
         let listener = machine.network.listen(address, options.backlog, options.share_port)?;
@@ -132,7 +132,7 @@ impl Kernel for Simulated {
         Err(no_descriptors())
     }
 
-    fn connect(&self, address: &Address, _counters: &Counters) -> io::Result<(SimSocket, bool)> {
+    fn connect(&self, address: &Address, _parts: &DriverParts) -> io::Result<(SimSocket, bool)> {
         let mut machine = self.machine.borrow_mut();
         machine.descriptors.lowest_free().ok_or(Errno::MFILE)?;
         let end = machine.network.connect(address)?;

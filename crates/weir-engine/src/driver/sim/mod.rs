@@ -22,7 +22,7 @@ mod machine;
 mod names;
 mod network;
 mod poller;
-mod random;
+pub(in crate::driver) mod random;
 mod side;
 #[cfg(test)]
 mod tests;

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 /// A stream of numbers that its seed decides.
 #[derive(Debug)]
-pub(super) struct Random {
+pub(in crate::driver) struct Random {
     state: u64,
 }
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::driver) fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(in crate::driver) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -24,17 +24,17 @@ impl Random {
     }
 
     /// A number below `limit`; zero when `limit` is zero.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(in crate::driver) fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 
     /// True `per_mille` times in 1000. A chance of zero draws nothing.
-    pub(super) fn chance(&mut self, per_mille: u16) -> bool {
+    pub(in crate::driver) fn chance(&mut self, per_mille: u16) -> bool {
         per_mille > 0 && self.below(1000) < usize::from(per_mille)
     }
 
     /// A duration from `low` to `high`, both included.
-    pub(super) fn between(&mut self, low: Duration, high: Duration) -> Duration {
+    pub(in crate::driver) fn between(&mut self, low: Duration, high: Duration) -> Duration {
         let span = high.saturating_sub(low).as_nanos() as usize;
         low + Duration::from_nanos(self.below(span.saturating_add(1)) as u64)
     }

@@ -7,11 +7,7 @@ use rustix::io::Errno;
 use super::{Arm, Kind, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
     clock::{Instant, monotonic},
-    driver::{
-        contract::DriverOps,
-        error::StoredError,
-        socket::{self, DRAIN_LOOK},
-    },
+    driver::{contract::DriverOps, error::StoredError, socket},
     slab::SlotId,
 };
 
@@ -53,7 +49,7 @@ impl Uring {
                 // A receive that was cancelled when the socket was closed is started again, and may have to be
                 // cancelled again.
                 socket.cancelled = false;
-                self.look_at.get_or_insert(monotonic() + DRAIN_LOOK);
+                self.lingering.plan_look(monotonic());
                 self.linger(id);
                 return self.arm_receive(id);
             }
@@ -77,18 +73,14 @@ impl Uring {
         self.wake_starved_listeners();
     }
 
-    /// Limits how long a closing socket may wait for its peer, unless an earlier limit holds already. Sockets that are
-    /// closed by now leave the front of the list.
+    /// Limits how long a closing socket may wait for its peer.
     pub(super) fn linger(&mut self, id: SlotId) {
-        while let Some((_, id)) = self.lingering.front()
-            && self.sockets.get(*id).is_none()
-        {
-            self.lingering.pop_front();
-        }
-        self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
+        let until = monotonic() + self.parts.config.limits.linger;
+        self.lingering.add(until, id, |id| self.sockets.get(id).is_none());
     }
 
-    pub(super) fn retry(&mut self, now: Instant) {
+    /// Does what is due: tries again what was short, and ends what has lingered for too long.
+    pub(super) fn handle_deadlines(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.wake_starved_listeners();
         }
@@ -96,15 +88,10 @@ impl Uring {
             self.resend_at = None;
             self.dirty.append(&mut self.refused);
         }
-        while let Some(&(at, id)) = self.lingering.front() {
-            if at > now {
-                break;
-            }
-            self.lingering.pop_front();
+        while let Some(id) = self.lingering.take_expired(now) {
             self.abort(id);
         }
-        if self.look_at.is_some_and(|at| at <= now) {
-            self.look_at = None;
+        if self.lingering.take_look(now) {
             self.look_at_discarding(now);
         }
     }
@@ -112,7 +99,7 @@ impl Uring {
     /// Closes what a drain waits for if the peer has taken everything and says nothing more.
     fn look_at_discarding(&mut self, now: Instant) {
         for place in 0..self.lingering.len() {
-            let (_, id) = self.lingering[place];
+            let id = self.lingering.at(place);
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             if !socket.discarding || socket.end_of_stream {
                 continue;
@@ -123,7 +110,7 @@ impl Uring {
                 socket.end_of_stream = true;
                 self.finish_closing(id);
             } else {
-                self.look_at = Some(now + DRAIN_LOOK);
+                self.lingering.plan_look(now);
             }
         }
     }

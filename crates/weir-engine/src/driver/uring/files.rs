@@ -1,6 +1,6 @@
 //! Operations on files: submitted one for one, taken up again where the kernel did a part, and files closed.
 //!
-//! All of them exist since 5.6, before the oldest kernel this driver runs on, so no step of the ladder lacks one. A
+//! All of them exist since 5.11, the oldest kernel this driver runs on, so no step of the ladder lacks one. A
 //! path that is in memory is opened, and bytes that are in the page cache are read, while the kernel takes the
 //! submission; for everything else it has workers.
 
@@ -51,9 +51,10 @@ impl Uring {
             Step::Over(answer) => Poll::Ready(answer),
             Step::Pending => Poll::Pending,
             Step::Admitted(request) => {
-                let storage = match &request {
-                    Request::Read { length, .. } => Some(Storage::take(&self.parts.send_pool, *length)),
-                    Request::Open { .. } | Request::Write { .. } | Request::Sync { .. } => None,
+                let storage = if let Request::Read { length, .. } = &request {
+                    Some(Storage::take(&self.parts.send_pool, *length))
+                } else {
+                    None
                 };
                 let submitted = Submitted { request, storage, how: None, done: 0 };
                 let id = self.files.begin(operation, waker, submitted);
@@ -93,6 +94,13 @@ impl Uring {
                 let flags = if *data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
                 opcode::Fsync::new(Fd(file.as_raw_fd())).flags(flags).build()
             }
+            Request::Allocate { file, length } => {
+                opcode::Fallocate::new(Fd(file.as_raw_fd()), *length).build()
+            }
+            Request::Rename { from, to, .. } => {
+                let here = Fd(libc::AT_FDCWD);
+                opcode::RenameAt::new(here, from.as_ptr(), here, to.as_ptr()).build()
+            }
         };
         self.push(entry.user_data(Kind::File.token(id)));
     }
@@ -114,7 +122,13 @@ impl Uring {
                 submitted.done += count as usize;
                 count == 0 || submitted.done >= bytes.len()
             }
-            (Request::Open { .. } | Request::Sync { .. }, _) => true,
+            (
+                Request::Open { .. }
+                | Request::Sync { .. }
+                | Request::Allocate { .. }
+                | Request::Rename { .. },
+                _,
+            ) => true,
         };
         if !is_done {
             return self.submit_operation(id);
@@ -157,7 +171,9 @@ impl Submitted {
                 Err(io::ErrorKind::WriteZero.into())
             }
             (Request::Write { bytes, .. }, _) => Ok(Outcome::Written(bytes)),
-            (Request::Sync { .. }, _) => Ok(Outcome::Synced),
+            (Request::Sync { .. } | Request::Allocate { .. } | Request::Rename { .. }, _) => {
+                Ok(Outcome::Done)
+            }
         }
     }
 }

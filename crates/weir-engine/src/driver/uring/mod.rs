@@ -1,6 +1,6 @@
 //! io_uring: operations are submitted together with the wait for their completions, in one system call a turn.
 //!
-//! Receives are multishot where the kernel tells every end to those (`crate::endings`) and take provided buffers; the
+//! Receives are multishot where the kernel reports every end (`crate::multishot_probe`) and take provided buffers; the
 //! buffer is chosen when data is there, so an idle connection holds none. Each connection has at most one send in
 //! flight, so bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its
 //! socket, and a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
@@ -29,8 +29,9 @@ use weir_engine_types::kernel::KernelFeature;
 
 use super::{
     contract::{DriverOps, DriverParts, Wait},
-    error::{self, StoredError},
+    error::{self, SEND_RETRY, StoredError},
     files::{FileOperation, FileResult, Operations},
+    lingering::Lingering,
     send_state::{SendAccess, SendState},
     socket::{self, ListenOptions, Reserve, SLICES_MAX},
 };
@@ -48,6 +49,8 @@ use crate::{
 mod accept;
 mod buffers;
 mod close;
+#[cfg(test)]
+mod disorder;
 mod files;
 mod message;
 mod moving;
@@ -81,8 +84,6 @@ const ACCEPTED_MAX: usize = 1024;
 const SEND_BYTES_MAX: usize = 1 << 30;
 /// Largest arrival that is copied behind one that still waits.
 const JOIN_BYTES_MAX: usize = 4096;
-/// A send for which the kernel had no memory is tried again after this time.
-const SEND_RETRY: Duration = Duration::from_millis(10);
 /// How long teardown waits for cancelled operations.
 const TEARDOWN: Duration = Duration::from_secs(2);
 
@@ -270,9 +271,7 @@ pub(crate) struct Uring {
     /// Sends for which the kernel had no memory, each once, and when to try again; they count as dirty until then.
     refused: Vec<SlotId>,
     resend_at: Option<Instant>,
-    lingering: VecDeque<(Instant, SlotId)>,
-    /// When to look whether those that a drain waits for have taken everything.
-    look_at: Option<Instant>,
+    lingering: Lingering,
     turn: u64,
     /// The turn in which draining began.
     draining: Option<u64>,
@@ -350,12 +349,15 @@ impl Uring {
             retry_at: None,
             refused: Vec::new(),
             resend_at: None,
-            lingering: VecDeque::new(),
-            look_at: None,
+            lingering: Lingering::default(),
             turn: 0,
             draining: None,
             recheck: Vec::new(),
         };
+        #[cfg(test)]
+        {
+            driver.ring.disorder = disorder::Disorder::installed(driver.ring.granted.skip_success);
+        }
         driver.arm_wake();
         Ok(driver)
     }
@@ -436,7 +438,7 @@ impl Uring {
 
 impl DriverOps for Uring {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
-        let descriptor = socket::listen(address, options)?;
+        let descriptor = socket::listen(address, options, self.parts.config.congestion_control.as_deref())?;
         self.insert(descriptor, SocketKind::Listener)
     }
 
@@ -491,7 +493,7 @@ impl DriverOps for Uring {
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, &self.parts.counters)?;
+        let descriptor = socket::for_connect(address, &self.parts)?;
         let name = Box::new(address.to_socket_address()?);
         let id = self.insert(descriptor, SocketKind::Connecting)?;
         let socket = self.sockets.get_mut(id).ok_or_else(error::gone)?;
@@ -657,9 +659,9 @@ impl DriverOps for Uring {
         self.dispatch();
         self.settle_tried(submitted);
         self.unsent.drain(..messages);
-        let deadlines = [self.retry_at, self.resend_at, self.look_at];
-        if !self.lingering.is_empty() || deadlines.iter().any(Option::is_some) {
-            self.retry(monotonic());
+        let deadlines = [self.retry_at, self.resend_at, self.lingering.deadline()];
+        if deadlines.iter().any(Option::is_some) {
+            self.handle_deadlines(monotonic());
         }
         for id in std::mem::take(&mut self.recheck) {
             if let Some(socket) = self.sockets.get_mut(id) {
@@ -673,8 +675,7 @@ impl DriverOps for Uring {
         if !self.recheck.is_empty() {
             return Some(Instant::default());
         }
-        let linger = self.lingering.front().map(|(at, _)| *at);
-        [self.retry_at, self.resend_at, self.look_at, linger].into_iter().flatten().min()
+        [self.retry_at, self.resend_at, self.lingering.deadline()].into_iter().flatten().min()
     }
 
     fn drain(&mut self) {

@@ -3,6 +3,8 @@
 use io_uring::{opcode, squeue::Flags};
 use rustix::io::Errno;
 
+#[cfg(test)]
+use super::disorder::{self, Plant};
 use super::{
     Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, SocketKind, Target, Uring,
     ring::Completion,
@@ -134,6 +136,10 @@ impl Uring {
         if !more {
             socket.operations -= 1;
             socket.arm = Arm::Idle;
+        }
+        #[cfg(test)]
+        if !more && result < 0 && disorder::is_planted(Plant::EndedReceiveStaysArmed) {
+            socket.arm = Arm::Armed(class);
         }
         if result > 0 {
             let Some(buffer) = provided.or(own) else {

@@ -57,6 +57,8 @@ pub(super) struct Ring {
     minimum_wait: Duration,
     masked: KernelMask,
     pub(super) granted: Granted,
+    #[cfg(test)]
+    pub(super) disorder: Option<super::disorder::Disorder>,
 }
 
 /// One rung of the set-up ladder.
@@ -198,6 +200,8 @@ impl Ring {
             minimum_wait: options.minimum_wait,
             masked,
             granted,
+            #[cfg(test)]
+            disorder: None,
         })
     }
 
@@ -224,6 +228,11 @@ impl Ring {
     /// The descriptor and memory the entry names must stay valid until its final completion has been seen.
     pub(super) unsafe fn push(&mut self, entry: Entry, counters: &Counters) {
         counters.submissions.increment();
+        #[cfg(test)]
+        let entry = match &mut self.disorder {
+            Some(disorder) => disorder.submitted(entry),
+            None => entry,
+        };
         // SAFETY: the caller vouches for the entry.
         if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.backlog.push_back(entry);
@@ -250,6 +259,8 @@ impl Ring {
 
     /// Submits, waits for a completion if asked to, and runs deferred work. Enters the kernel only if needed.
     pub(super) fn turn(&mut self, wait: Option<Option<Duration>>, counters: &Counters) -> io::Result<()> {
+        #[cfg(test)]
+        self.backlog.extend(self.disorder.as_mut().and_then(|disorder| disorder.cancellation()));
         self.move_backlog();
         let (to_submit, must_run) = {
             let queue = self.ring.submission();
@@ -258,7 +269,7 @@ impl Ring {
         if must_run && self.ring.submission().cq_overflow() {
             counters.completion_overflows.increment();
         }
-        let ready = !self.ring.completion().is_empty();
+        let ready = !self.ring.completion().is_empty() || self.is_held_back();
         let sleep = wait.filter(|_| !ready && self.backlog.is_empty());
         if to_submit == 0 && !must_run && sleep.is_none() {
             return Ok(());
@@ -308,7 +319,27 @@ impl Ring {
 
     /// Whether completions wait to be reaped.
     pub(super) fn has_completions(&mut self) -> bool {
-        !self.ring.completion().is_empty() || self.ring.submission().cq_overflow()
+        !self.ring.completion().is_empty() || self.ring.submission().cq_overflow() || self.is_held_back()
+    }
+
+    /// Whether a test holds completions back.
+    #[inline]
+    fn is_held_back(&self) -> bool {
+        #[cfg(test)]
+        if let Some(disorder) = &self.disorder {
+            return disorder.holds_any();
+        }
+        false
+    }
+
+    /// How many of so many bytes a send that waits is offered: all, but for a test.
+    #[inline]
+    pub(super) fn offered(&mut self, bytes: u32) -> u32 {
+        #[cfg(test)]
+        if let Some(disorder) = &mut self.disorder {
+            return disorder.offered(bytes);
+        }
+        bytes
     }
 
     /// Moves all completions into `into`.
@@ -318,6 +349,10 @@ impl Ring {
             result: entry.result(),
             flags: entry.flags(),
         }));
+        #[cfg(test)]
+        if let Some(disorder) = &mut self.disorder {
+            disorder.completed(into);
+        }
     }
 }
 

@@ -19,13 +19,15 @@ use std::{
 use io_uring::{opcode, squeue::Flags};
 use rustix::{io::Errno, net::SendFlags};
 
+#[cfg(test)]
+use super::disorder::{self, Plant};
 use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Target, Uring};
 use crate::{
     clock::monotonic,
     counters::Counters,
     driver::{
         error,
-        files::{self, Pause},
+        files::{self, SendOutcome},
         socket,
     },
     send_queue::{Front, SendQueue},
@@ -75,7 +77,8 @@ impl Uring {
             Some(Front::File(_)) => return self.submit_file(id),
             Some(Front::Bytes(bytes)) if !socket.send.queue.is_scattered() => {
                 socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
-                opcode::Send::new(fd, bytes.as_ptr(), socket.sending).flags(flags).build()
+                let offered = if is_tried { socket.sending } else { self.ring.offered(socket.sending) };
+                opcode::Send::new(fd, bytes.as_ptr(), offered).flags(flags).build()
             }
             Some(Front::Bytes(_)) if !socket.stalled && socket.send.queue.leads_to_file(SLICES_MAX) => {
                 return self.submit_file(id);
@@ -147,12 +150,19 @@ impl Uring {
             0.. => {
                 counters.sends.increment();
                 counters.bytes_sent.add(result as u64);
+                #[cfg(test)]
+                let result = result
+                    + i32::from(result < asked as i32 && disorder::is_planted(Plant::RestFromWrongPlace));
                 socket.send.queue.consume((result as usize).min(asked as usize));
                 if (result as u32) < asked {
                     counters.sends_short.increment();
                 }
             }
             _ => match Errno::from_raw_os_error(-result) {
+                #[cfg(test)]
+                Errno::INTR if disorder::is_planted(Plant::RefusedSendIsLost) => {
+                    socket.send.queue.consume(asked as usize);
+                }
                 Errno::INTR => {}
                 Errno::AGAIN => counters.would_block.increment(),
                 Errno::NOBUFS | Errno::NOMEM if socket.error.is_none() => return self.wait_for_memory(id),
@@ -180,9 +190,9 @@ impl Uring {
         let outcome = socket.send_to_file(limits.turn_bytes_max, &self.parts.counters);
         socket.send.wake_if_low(limits.output_low_water_bytes);
         match outcome {
-            Ok(Pause::Over) if socket.send.queue.is_empty() => self.after_send(id),
-            Ok(Pause::Over) => self.submit_send(id),
-            Ok(Pause::Share | Pause::Full) => self.await_room(id),
+            Ok(SendOutcome::Done) if socket.send.queue.is_empty() => self.after_send(id),
+            Ok(SendOutcome::Done) => self.submit_send(id),
+            Ok(SendOutcome::ShareSpent | SendOutcome::SocketFull) => self.await_room(id),
             Err(Errno::AGAIN) => {
                 self.parts.counters.would_block.increment();
                 self.await_room(id);
@@ -274,13 +284,13 @@ impl Uring {
 
 impl Socket {
     /// Sends directly, without waiting, until no file is among the next chunks.
-    fn send_to_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<Pause, Errno> {
+    fn send_to_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<SendOutcome, Errno> {
         let descriptor = self.descriptor.as_fd();
         let queue = &mut self.send.queue;
         let queued = queue.len();
         while queue.leads_to_file(SLICES_MAX) {
             let left = share_bytes.saturating_sub(queued - queue.len());
-            let pause = if let Some(Front::Bytes(_)) = queue.front() {
+            let outcome = if let Some(Front::Bytes(_)) = queue.front() {
                 counters.send_calls.increment();
                 let sent = match counters
                     .clock
@@ -293,18 +303,18 @@ impl Socket {
                 counters.bytes_sent.add(sent.bytes as u64);
                 counters.sends_short.add(u64::from(sent.bytes < sent.offered));
                 queue.consume(sent.bytes);
-                if sent.bytes < sent.offered { Pause::Full } else { Pause::Over }
+                if sent.bytes < sent.offered { SendOutcome::SocketFull } else { SendOutcome::Done }
             } else {
                 let has_room = || files::has_room(descriptor, counters);
                 files::send_share(queue, left, counters, has_room, |range, bytes_max| {
                     files::send_part_without_waiting(descriptor, range, bytes_max, counters)
                 })?
             };
-            if pause != Pause::Over {
-                return Ok(pause);
+            if outcome != SendOutcome::Done {
+                return Ok(outcome);
             }
         }
-        Ok(Pause::Over)
+        Ok(SendOutcome::Done)
     }
 }
 

@@ -18,12 +18,14 @@ use crate::{
     counters::Counters,
     doorbell::Doorbell,
     driver::{DriverOps, DriverParts, Wait},
+    driver_choice::resolved,
     net::Stream,
-    probe::resolved,
     slab::SlotId,
     spawn,
     time::{monotonic, timeout, yield_now},
 };
+
+mod disorder;
 
 /// Turns that are more than enough for whatever has to happen.
 const TURNS: usize = 400;

@@ -1,9 +1,20 @@
 //! Files: every byte where it belongs, whatever is dropped, full or missing.
 
-use std::{cell::Cell, fs, future::Future, os::unix::fs::symlink, rc::Rc, task::Poll};
+use std::{
+    cell::Cell,
+    fs,
+    future::Future,
+    os::unix::fs::symlink,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+};
 
 use weir_engine::{
-    fs::{File, Folder, OpenOptions, READ_BYTES_MAX},
+    fs::{self as files, File, Folder, OpenOptions, READ_BYTES_MAX},
     spawn, time,
 };
 
@@ -250,6 +261,67 @@ pub fn errors(rig: &mut Rig) {
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{error}");
         assert_eq!(&read_only.read_at(4, 100).await.expect("nothing has changed")[..], b"thing");
     });
+}
+
+/// Room is reserved, and zeros are there; a name is given in place of another, or not at all.
+pub fn room_and_name(rig: &mut Rig) {
+    let (scratch, taken) = (Scratch::new(&mut rig.random), Scratch::with(&mut rig.random, b"former"));
+    let number = |error: &std::io::Error| error.raw_os_error();
+    rig.runtime().block_on(async {
+        let file = File::open_with(scratch.path(), BOTH).await.expect("it can be made");
+        match file.allocate(10_000).await {
+            Ok(()) => assert_eq!(scratch.bytes(), vec![0; 10_000]),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::Unsupported, "{error}"),
+        }
+        file.write_at(0, b"head".to_vec()).await.expect("there is room");
+        for length in [0, u64::MAX] {
+            let error = file.allocate(length).await.expect_err("there is no such room");
+            assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{length}: {error}");
+        }
+        let no_disk = i64::MAX as u64;
+        file.allocate(no_disk).await.expect_err("no disk has so much");
+        let held = Arc::new(());
+        let renamed = files::rename(scratch.path(), taken.path(), Arc::clone(&held) as _).await;
+        renamed.expect("both are there");
+        assert_eq!(Arc::strong_count(&held), 1, "it is over");
+        let error = files::rename(scratch.path(), taken.path(), held).await.expect_err("it has another name");
+        assert_eq!(number(&error), Some(libc::ENOENT), "{error}");
+        assert_eq!(&file.read_at(0, 4).await.expect("it is open")[..], b"head");
+    });
+    assert!(taken.bytes().starts_with(b"head") && !scratch.path().exists());
+}
+
+/// Says when it is let go whether a file had its name then.
+struct Held {
+    named: std::path::PathBuf,
+    was_there: Arc<AtomicBool>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.was_there.store(self.named.exists(), Ordering::Relaxed);
+    }
+}
+
+/// Nobody waits for a rename, and its runtime ends: what it holds is let go when the name is there, or when it is known
+/// that it will not be.
+pub fn held_by_a_rename(rig: &mut Rig) {
+    for round in 0..rig.size(20, 500) {
+        let scratch = Scratch::with(&mut rig.random, b"x");
+        let named = Scratch::new(&mut rig.random);
+        let was_there = Arc::new(AtomicBool::new(false));
+        let held = Held { named: named.path().to_owned(), was_there: Arc::clone(&was_there) };
+        let runtime = rig.runtime();
+        runtime.block_on(async {
+            let mut rename = Box::pin(files::rename(scratch.path(), named.path(), Arc::new(held)));
+            drop(poll_once(&mut rename).await);
+            for _ in 0..round % 3 {
+                time::yield_now().await;
+            }
+        });
+        drop(runtime);
+        assert_eq!(was_there.load(Ordering::Relaxed), named.path().exists());
+    }
 }
 
 /// A folder gives what lies below it and nothing else, in whatever words it is asked for.

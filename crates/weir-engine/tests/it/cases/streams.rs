@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use weir_engine::{net::Address, net::Stream, time};
+use rustix::net::sockopt::tcp_congestion;
+use weir_engine::{
+    net::{Address, Listener, Stream},
+    time,
+};
 
 use super::handlers::{SMALL, answer, answer_lines, echo, percentile, ping_pong, with_send_buffer};
 use crate::{
@@ -297,4 +301,34 @@ pub fn half_close(rig: &mut Rig) {
         }
     });
     served.expect_clean();
+}
+
+/// Case 31: a connection that was opened and one that was accepted have the congestion control that was asked for, and
+/// one that the kernel has not is named.
+pub fn congestion_control(rig: &mut Rig) {
+    let asked = |rig: &mut Rig, name: &str| {
+        rig.config.set_option("congestion-control", name).expect("it is a name");
+        rig.runtime()
+    };
+    // Every kernel has this one, and lets everybody use it.
+    let listen = rig.listen.clone();
+    asked(rig, "reno").block_on(async {
+        let listener = Listener::bind(&listen, Default::default()).expect("a free port");
+        let address = listener.local_address().expect("a listener has an address");
+        let opened = Stream::connect(&address).await.expect("it listens");
+        let accepted = listener.accept().await.expect("it was there");
+        for stream in [opened, accepted] {
+            let (descriptor, _) = stream.into_parts().await.expect("nothing is in flight");
+            assert_eq!(tcp_congestion(&descriptor).expect("it is TCP"), "reno");
+        }
+    });
+    asked(rig, "no-such").block_on(async {
+        let refused = Listener::bind(&listen, Default::default()).expect_err("nobody has it").to_string();
+        assert!(refused.contains("no-such") && refused.contains("tcp_available"), "{refused}");
+        let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = server.local_addr().expect("a listener has an address").to_string();
+        let address = address.parse().expect("an address");
+        let refused = Stream::connect(&address).await.expect_err("nobody has it").to_string();
+        assert!(refused.contains("no-such"), "{refused}");
+    });
 }

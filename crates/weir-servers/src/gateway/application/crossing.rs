@@ -28,7 +28,7 @@ impl Gateway {
             return;
         }
         overflow.add(task);
-        self.stuck[worker].raise();
+        self.overflowed[worker].raise();
         if lane == Priority::Response {
             self.fall_behind();
         }
@@ -82,15 +82,17 @@ impl Gateway {
 }
 
 /// Hands over what found no room at one worker, for as long as this one runs.
-pub(super) async fn unstick(gateway: Rc<Gateway>, worker: usize) {
-    let stuck = &gateway.overflow[worker];
+pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
+    let overflow = &gateway.overflow[worker];
     loop {
-        gateway.stuck[worker].raised().await;
-        while !stuck.is_empty() {
+        gateway.overflowed[worker].raised().await;
+        while !overflow.is_empty() {
             match gateway.port.room(worker).await {
-                Ok(()) => stuck.hand_over(|task| gateway.port.push(worker, task.role().lane(), task).is_ok()),
+                Ok(()) => {
+                    overflow.hand_over(|task| gateway.port.push(worker, task.role().lane(), task).is_ok())
+                }
                 // A worker that has ended needs to be told nothing.
-                Err(_) => stuck.clear(),
+                Err(_) => overflow.clear(),
             }
         }
         if gateway.overflow.iter().all(Overflow::is_empty) {

@@ -28,11 +28,11 @@ use weir_stats::random::splitmix;
 use weir_trading::{AccountId, Route, WhenFull};
 
 use super::{
-    GatewayConfig, LedgerLimits, VenueConfig,
+    GatewayConfig, OutstandingLimits, VenueConfig,
     application::{Gateway, RECORD_CONTROL},
     commands::Change,
     recovery::Moment,
-    server::{Prepared, Shared},
+    server::{GatewayState, Prepared},
 };
 use crate::{
     journal::{
@@ -135,7 +135,7 @@ impl Drop for Day {
 struct World {
     gateways: Vec<Rc<Gateway>>,
     locals: Vec<LocalOrders>,
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
     lines: Vec<Line>,
     has_failed: bool,
     is_whole: bool,
@@ -311,7 +311,7 @@ impl Day {
     fn config(&mut self, route: Route, lines: &[Line]) -> GatewayConfig {
         let age = self.random.below(RESEND_AGES_MAX_NS.len() as u64) as usize;
         let demo = GatewayConfig::demo(ACCOUNTS, lines[0].address.clone());
-        let limits = LedgerLimits {
+        let limits = OutstandingLimits {
             open_max: 64,
             unanswered_max: 32,
             when_full: WhenFull::Refuse,
@@ -321,7 +321,7 @@ impl Day {
             name: VENUES[number].into(),
             address: lines[number].address.clone(),
             limits,
-            timing: weir_proto::soup::Timing { silence_ns: 3_000_000_000, ..demo.venues[0].timing },
+            timing: weir_proto::soup::Timing { heartbeat_timeout_ns: 3_000_000_000, ..demo.venues[0].timing },
             ..demo.venues[0].clone()
         };
         let symbol = |text: &str| text.parse().expect("a symbol");

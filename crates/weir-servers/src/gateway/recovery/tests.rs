@@ -31,10 +31,10 @@ fn recover(records: &[(u16, RecordKind<'_>)]) -> Recovered {
 }
 
 fn recover_at(records: &[(u16, RecordKind<'_>, u64)]) -> Recovered {
-    recover_within(LedgerLimits { open_max: 2, ..LedgerLimits::default() }, records)
+    recover_within(OutstandingLimits { open_max: 2, ..OutstandingLimits::default() }, records)
 }
 
-fn recover_within(limits: LedgerLimits, records: &[(u16, RecordKind<'_>, u64)]) -> Recovered {
+fn recover_within(limits: OutstandingLimits, records: &[(u16, RecordKind<'_>, u64)]) -> Recovered {
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
     let venues = [("A".to_owned(), limits)];
@@ -203,7 +203,7 @@ fn restarted(venues: &[&str], routes: &[(&str, usize)]) -> Recovered {
         raw,
     };
     let named = RecordKind::Application { kind: RECORD_VENUES, session: 0, payload: br#"["A","B"]"# };
-    let limits = LedgerLimits::default();
+    let limits = OutstandingLimits::default();
     let venues: Vec<_> = venues.iter().map(|name| ((*name).to_owned(), limits)).collect();
     let route = |(symbol, venue): &(&str, usize)| (symbol.parse().expect("it is short"), *venue);
     let symbols = Symbols { venues: routes.iter().map(route).collect(), other: None };
@@ -218,7 +218,7 @@ fn restarted(venues: &[&str], routes: &[(&str, usize)]) -> Recovered {
 #[test]
 fn orders_stay_with_the_venue_they_were_sent_to_whatever_is_configured_now() {
     let open = |recovered: &Recovered| -> Vec<usize> {
-        recovered.sessions.iter().map(|(ledger, _)| ledger.open()).collect()
+        recovered.sessions.iter().map(|(outstanding, _)| outstanding.open()).collect()
     };
     let same = restarted(&["A", "B"], &[("WEIR", 0), ("DAM", 1)]);
     assert_eq!((open(&same), same.stranded.len()), (vec![0, 0, 1, 1], 0));
@@ -245,8 +245,8 @@ fn an_order_that_another_worker_sent_is_not_refused_whichever_journal_is_read_fi
         let recovered = recover(&records);
         let refused: Vec<u32> = recovered.unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect();
         assert_eq!(refused, [6]);
-        let (ledger, resume) = &recovered.sessions[place];
-        assert_eq!((ledger.unanswered(), ledger.knows(ACCOUNT, 5)), (1, true));
+        let (outstanding, resume) = &recovered.sessions[place];
+        assert_eq!((outstanding.unanswered(), outstanding.knows(ACCOUNT, 5)), (1, true));
         assert_eq!(resume.next, 0, "a session that was never joined is not asked for its past");
     }
 }
@@ -261,9 +261,9 @@ fn more_orders_than_have_room_are_restored_once_the_answers_are_read() {
         (1, RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message })
     }));
     let recovered = recover(&records);
-    let ledger = &recovered.sessions[0].0;
-    assert_eq!((ledger.open(), ledger.unanswered()), (2, 2));
-    assert!(ledger.knows(ACCOUNT, 4) && ledger.knows(ACCOUNT, 5));
+    let outstanding = &recovered.sessions[0].0;
+    assert_eq!((outstanding.open(), outstanding.unanswered()), (2, 2));
+    assert!(outstanding.knows(ACCOUNT, 4) && outstanding.knows(ACCOUNT, 5));
 }
 
 fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
@@ -310,17 +310,17 @@ fn a_young_replace_is_not_lost_by_a_later_answer_to_a_client_of_another_worker()
         ];
         for records in orders {
             let records: Vec<_> = records.iter().map(|(worker, kind)| (*worker, *kind, 0)).collect();
-            let mut recovered = recover_within(LedgerLimits::default(), &records);
-            let (ledger, resume) = &mut recovered.sessions[1];
-            assert!(ledger.knows(own, 2), "{is_told}");
-            assert_eq!((ledger.open(), ledger.unanswered()), if is_told { (1, 0) } else { (2, 1) });
+            let mut recovered = recover_within(OutstandingLimits::default(), &records);
+            let (outstanding, resume) = &mut recovered.sessions[1];
+            assert!(outstanding.knows(own, 2), "{is_told}");
+            assert_eq!((outstanding.open(), outstanding.unanswered()), if is_told { (1, 0) } else { (2, 1) });
             assert_eq!(resume.next, if is_told { 3 } else { 2 }, "what was lost is asked for again");
             if !is_told {
                 let mut raw = of_second.clone();
                 let message = Outbound::decode(&of_second).expect("a message").0;
-                let answer = ledger.answer(&message, &mut raw).expect("it is known");
+                let answer = outstanding.apply_response(&message, &mut raw).expect("it is known");
                 assert_eq!((answer.origin.account, answer.origin.user_ref_num), (own, 2));
-                assert_eq!((ledger.open(), ledger.unanswered()), (1, 0));
+                assert_eq!((outstanding.open(), outstanding.unanswered()), (1, 0));
             }
         }
     }
@@ -339,7 +339,7 @@ fn answers_that_a_home_has_lost_are_asked_for_again_also_when_routes_have_change
         RecordKind::Sequenced { account: AccountId(0), sequence: 1, upstream_sequence, message: &answer },
     ];
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
-    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let venues = [("A".to_owned(), OutstandingLimits::default())];
     let nobody = |_: &str| None;
     let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
     for kind in records {
@@ -461,14 +461,14 @@ fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_send
     let home = 1 - sender;
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
-    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let venues = [("A".to_owned(), OutstandingLimits::default())];
     let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
     for worker in [0, 1] {
         let all = if worker == home { of_home } else { of_sender };
         read(&mut recovering, account, worker, sender, all);
     }
     let recovered = recovering.finish(|_, _| true, false);
-    let ledger = &recovered.sessions[usize::from(sender)].0;
+    let outstanding = &recovered.sessions[usize::from(sender)].0;
     let shown = format!("account {}, home {of_home:?}, sender {of_sender:?}", account.0);
     let told_now: Vec<u32> = recovered.unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect();
     let all = || of_home.iter().chain(of_sender);
@@ -487,13 +487,13 @@ fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_send
     });
     let mut again = 0;
     for number in journaled {
-        let is_sent_again = ledger.knows(account, number);
+        let is_sent_again = outstanding.knows(account, number);
         let is_told_now = told_now.iter().filter(|told| **told == number).count();
         let ends = usize::from(answered.contains(&number)) + usize::from(is_sent_again) + is_told_now;
         assert_eq!(ends, 1, "order {number}: {shown}");
         again += usize::from(is_sent_again);
     }
-    assert_eq!(ledger.unanswered(), again, "{shown}");
+    assert_eq!(outstanding.unanswered(), again, "{shown}");
     for (_, refusal) in &recovered.unsent {
         let reason = if refused.contains(&refusal.user_ref_num) { REASON } else { 2 };
         assert_eq!(refusal.reason, reason, "{shown}");
@@ -504,7 +504,7 @@ fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_send
 #[test]
 fn what_any_client_has_had_says_how_far_a_session_has_come() {
     let (first, second) = (live(1), live(2));
-    let answer = |account: u32, epoch: u8, of_exchange: u64, message| RecordKind::Sequenced {
+    let answer = |account: u32, epoch: u16, of_exchange: u64, message| RecordKind::Sequenced {
         account: AccountId(account),
         sequence: 1,
         upstream_sequence: pack_sequence(session_key(0, 0), epoch, of_exchange),
@@ -524,11 +524,11 @@ fn what_any_client_has_had_says_how_far_a_session_has_come() {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Day {
     /// By the sender: the exchange has begun its so-manieth session.
-    Begun(u8),
+    Begun(u16),
     /// By the sender: the order and its number upstream.
     Sent(u32, u32),
     /// By the client's worker: the answer in the session of this number, and its place there.
-    Accepted(u32, u8, u64),
+    Accepted(u32, u16, u64),
     /// By the client's worker: an accepted order of the first session has expired.
     Expired(u32),
     /// By the client's worker: one without an answer has.
@@ -540,7 +540,8 @@ fn read_day(recovering: &mut Recovering<'_>, worker: u16, sender: u16, all: &[Da
     for (record, sequence) in all.iter().zip(1..) {
         let (upstream_sequence, message) = match *record {
             Day::Begun(epoch) => {
-                let payload = [&[epoch][..], format!("DAY{epoch:<7}").as_bytes()].concat();
+                // As an earlier version wrote it, which counted in a byte.
+                let payload = [&[epoch as u8][..], format!("DAY{epoch:<7}").as_bytes()].concat();
                 let kind = RecordKind::Application { kind: RECORD_SESSION, session: key, payload: &payload };
                 recovering.take(&Record { worker, t_ns: 0, generation: 0, kind });
                 continue;
@@ -579,7 +580,7 @@ fn every_order_of_a_session_that_is_over_expires_once_wherever_a_kill_has_cut_th
     let of_home = [Accepted(1, 1, 1), Expired(1), Refused(2), Refused(3), Accepted(4, 2, 1)];
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
-    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let venues = [("A".to_owned(), OutstandingLimits::default())];
     // The journal of the client's worker is read last, first, or is the same.
     for (home, sender) in [(1, 0), (0, 1), (0, 0)] {
         for sent in 0..=of_sender.len() {
@@ -607,13 +608,13 @@ fn every_order_of_a_session_that_is_over_expires_once_wherever_a_kill_has_cut_th
                 let recovered = recovering.finish(|_, _| true, false);
                 let shown = format!("{home}, {sender}, {of_sender:?}, {of_home:?}");
                 let is_over = of_sender.contains(&Begun(2));
-                let ledger = &recovered.sessions[usize::from(sender)].0;
+                let outstanding = &recovered.sessions[usize::from(sender)].0;
                 for order in (1..=5).filter(|order| was_sent(*order)) {
                     let is_told = |one: &&Day| matches!(one, Expired(it) | Refused(it) if *it == order);
                     let told = of_home.iter().filter(is_told).count();
                     let now = recovered.expired.iter();
                     let now = now.filter(|(_, expiry)| expiry.origin.user_ref_num == order).count();
-                    let is_open = ledger.knows(ACCOUNT, order);
+                    let is_open = outstanding.knows(ACCOUNT, order);
                     assert_eq!(told + now + usize::from(is_open), 1, "order {order}: {shown}");
                     assert!(!is_open || order > 3 || !is_over, "order {order}: {shown}");
                 }
@@ -625,7 +626,7 @@ fn every_order_of_a_session_that_is_over_expires_once_wherever_a_kill_has_cut_th
                 }
                 let sent_anew = of_sender.iter().filter(|one| matches!(one, Sent(4 | 5, _))).count() as u32;
                 if is_over {
-                    assert_eq!(ledger.last_number(), sent_anew, "{shown}");
+                    assert_eq!(outstanding.last_number(), sent_anew, "{shown}");
                 }
             }
         }
@@ -645,7 +646,7 @@ fn an_order_that_has_ended_by_itself_is_cancelled_when_the_exchange_comes_back_a
     use Day::{Begun, Refused, Sent};
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
-    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let venues = [("A".to_owned(), OutstandingLimits::default())];
     // The journal of the client's worker is read last, first, or is the same.
     for (home, sender) in [(1, 0), (0, 1), (0, 0)] {
         let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
@@ -658,10 +659,10 @@ fn an_order_that_has_ended_by_itself_is_cancelled_when_the_exchange_comes_back_a
             }
         }
         let recovered = recovering.finish(|_, _| true, false);
-        let ledger = &recovered.sessions[usize::from(sender)].0;
-        assert_eq!((ledger.open(), ledger.unanswered(), recovered.expired.len()), (1, 1, 0));
+        let outstanding = &recovered.sessions[usize::from(sender)].0;
+        assert_eq!((outstanding.open(), outstanding.unanswered(), recovered.expired.len()), (1, 1, 0));
         let mut cancels = Vec::new();
-        assert_eq!(ledger.cancel_given_up(&mut cancels), 1);
+        assert_eq!(outstanding.cancel_given_up(&mut cancels), 1);
         assert_eq!(inbound_user_ref_num(&cancels[3..]), Some(8), "{home}, {sender}");
     }
 }
@@ -671,7 +672,7 @@ fn what_expired_is_told_once_also_of_a_session_that_had_more_orders_than_there_i
     use Day::{Begun, Refused, Sent};
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
-    let limits = LedgerLimits { open_max: 1, ..LedgerLimits::default() };
+    let limits = OutstandingLimits { open_max: 1, ..OutstandingLimits::default() };
     let venues = [("A".to_owned(), limits)];
     let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
     let all = [Begun(1), Sent(1, 1), Sent(2, 2), Sent(3, 3), Begun(2), Refused(3), Refused(2), Refused(1)];
@@ -685,7 +686,7 @@ fn a_session_whose_number_comes_again_has_nothing_of_the_one_that_had_it_before(
     use Day::{Accepted, Begun, Sent};
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
-    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let venues = [("A".to_owned(), OutstandingLimits::default())];
     let mut recovering = Recovering::new(1, &venues, &symbols, &nobody, Controls::default(), NOW);
     read_day(&mut recovering, 0, 0, &[Begun(1), Sent(1, 1), Accepted(1, 1, 700)]);
     (2..=255).chain([1]).for_each(|epoch| read_day(&mut recovering, 0, 0, &[Begun(epoch)]));

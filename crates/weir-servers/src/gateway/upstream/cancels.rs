@@ -12,7 +12,7 @@ use weir_proto::ouch::{Canceled, codes::cancel_reason, reject_reason};
 use weir_trading::AccountId;
 
 use super::{Upstream, sender::Waiting};
-use crate::gateway::{application::Gateway, commands::Cancels, ledger::Ledger};
+use crate::gateway::{application::Gateway, commands::Cancels, outstanding::OutstandingOrders};
 
 /// Cancels of the orders of an account, or of all.
 #[derive(Debug)]
@@ -58,8 +58,8 @@ impl Upstream {
         has_failed: bool,
     ) -> u64 {
         let handed = self.handed.get();
-        let through = if has_failed { handed } else { self.ledger.borrow().last_number() };
-        let orders = self.ledger.borrow().count_open(account, through);
+        let through = if has_failed { handed } else { self.outstanding.borrow().last_number() };
+        let orders = self.outstanding.borrow().count_open(account, through);
         let mut all = self.mass_cancels.borrow_mut();
         let earlier = all.remove(&account);
         if orders == 0 {
@@ -93,17 +93,17 @@ impl Upstream {
 
     /// Orders that no connection has had are over, and those that only an earlier one has had are not sent again.
     fn take_back(&self, account: Option<AccountId>, refusal: u16) {
-        let last = self.ledger.borrow().last_number();
+        let last = self.outstanding.borrow().last_number();
         let handed = self.handed.get();
         if last > handed {
-            let expiries = self.end_here(|ledger| ledger.withdraw(account, handed, refusal));
+            let expiries = self.end_here(|outstanding| outstanding.withdraw(account, handed, refusal));
             self.expire(expiries, self.epoch.get());
             self.taken_back.set(last);
         }
         // Without a connection that is decided when there is one.
         if self.is_up.get() && handed > self.handed_here.get() {
             let above = self.handed_here.get();
-            if self.ledger.borrow_mut().withhold(account, above, refusal) {
+            if self.outstanding.borrow_mut().withhold(account, above, refusal) {
                 self.stale.set(Some(last.saturating_add(1)));
                 self.taken_back.set(last);
             }
@@ -125,7 +125,7 @@ impl Upstream {
         owed: &mut PendingMassCancel,
     ) {
         let to = &mut *to.borrow_mut();
-        let count = self.ledger.borrow().cancel_all(account, numbers, &mut to.bytes);
+        let count = self.outstanding.borrow().cancel_all(account, numbers, &mut to.bytes);
         if count > 0 {
             to.messages += count;
             to.cancels.push((Rc::clone(&owed.sent), count));
@@ -138,28 +138,29 @@ impl Upstream {
         let all = self.mass_cancels.borrow();
         let Some(owed) = all.get(&account) else { return Cancels::default() };
         let PendingMassCancel { orders, expired, .. } = *owed;
-        let open = self.ledger.borrow().count_open(account, owed.through).min(orders);
+        let open = self.outstanding.borrow().count_open(account, owed.through).min(orders);
         Cancels { orders, sent: owed.sent.get().min(orders), open, expired: expired.min(orders - open) }
     }
 
     /// Orders end here: of those that we have cancelled it is counted, because no exchange has confirmed it.
-    pub(super) fn end_here<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
-        let (mut all, mut ledger) = (self.mass_cancels.borrow_mut(), self.ledger.borrow_mut());
-        let count = |ledger: &Ledger, account: Option<AccountId>, owed: &PendingMassCancel| {
-            ledger.count_open(account, owed.through).min(owed.orders)
-        };
-        let open: Vec<u64> = all.iter().map(|(account, owed)| count(&ledger, *account, owed)).collect();
-        let outcome = work(&mut ledger);
+    pub(super) fn end_here<T>(&self, work: impl FnOnce(&mut OutstandingOrders) -> T) -> T {
+        let (mut all, mut outstanding) = (self.mass_cancels.borrow_mut(), self.outstanding.borrow_mut());
+        let count =
+            |outstanding: &OutstandingOrders, account: Option<AccountId>, owed: &PendingMassCancel| {
+                outstanding.count_open(account, owed.through).min(owed.orders)
+            };
+        let open: Vec<u64> = all.iter().map(|(account, owed)| count(&outstanding, *account, owed)).collect();
+        let outcome = work(&mut outstanding);
         for ((account, owed), before) in all.iter_mut().zip(open) {
-            owed.expired += before.saturating_sub(count(&ledger, *account, owed));
+            owed.expired += before.saturating_sub(count(&outstanding, *account, owed));
         }
         outcome
     }
 
     /// Whether an order is open that we have cancelled.
     pub(in crate::gateway) fn has_cancels_open(&self) -> bool {
-        let ledger = self.ledger.borrow();
-        self.mass_cancels.borrow().iter().any(|(account, owed)| ledger.has_open(*account, owed.through))
+        let outstanding = self.outstanding.borrow();
+        self.mass_cancels.borrow().iter().any(|(account, owed)| outstanding.has_open(*account, owed.through))
     }
 
     /// On a new connection: behind what is sent again, and at once too where that has to wait, with what clients have
@@ -169,7 +170,7 @@ impl Upstream {
         let handed = self.handed.get();
         if must_wait {
             let mut urgent = self.urgent.borrow_mut();
-            urgent.messages += self.ledger.borrow().resend_cancels(handed, &mut urgent.bytes);
+            urgent.messages += self.outstanding.borrow().resend_cancels(handed, &mut urgent.bytes);
         }
         for (account, owed) in self.mass_cancels.borrow_mut().iter_mut() {
             (owed.queued, owed.sent) = (0, Rc::default());

@@ -3,25 +3,34 @@
 
 use weir_proto::soup::Name;
 
-use super::{Upstream, cancels::PendingMassCancel};
+use super::{Ended, Upstream, cancels::PendingMassCancel};
 use crate::gateway::{
-    application::Gateway, expiry::Expiry, ledger::Ledger, notices::NoticeKind, task::pack_sequence,
+    application::Gateway,
+    expiry::Expiry,
+    notices::NoticeKind,
+    outstanding::OutstandingOrders,
+    task::{next_epoch, pack_sequence},
 };
 
 impl Upstream {
     /// The exchange has begun another session than the one that is known, if any is. What it said in it before concerns
     /// nobody here.
-    pub(super) fn begin_anew(&self, gateway: &Gateway, session: Name<10>, next: u64) {
-        let before = self.session.replace(Some(session));
+    ///
+    /// # Errors
+    /// Without a count for it nothing has changed.
+    pub(super) fn begin_anew(&self, gateway: &Gateway, session: Name<10>, next: u64) -> Result<(), Ended> {
         let epoch = self.epoch.get();
-        // Zero stands for no session at all.
-        self.epoch.set(epoch.wrapping_add(1).max(1));
+        // What no journal keeps is told from nothing.
+        let is_kept = gateway.store.journal().is_some();
+        let count = next_epoch(epoch).or((!is_kept).then_some(epoch)).ok_or(Ended::Uncounted)?;
+        self.epoch.set(count);
+        let before = self.session.replace(Some(session));
         self.next.set(next);
         self.replay_until.set(0);
         self.homes.set(Default::default());
         // Its record divides what was sent before from what is sent from now on.
         gateway.log_session(self.key, self.epoch.get(), &session);
-        let Some(before) = before else { return };
+        let Some(before) = before else { return Ok(()) };
         let expiries = self.leave_orders();
         gateway.counters.begun_anew.add(1);
         let expired = expiries.iter().filter(|expiry| gateway.can_tell(expiry)).count();
@@ -37,6 +46,7 @@ impl Upstream {
             "the exchange has begun session {session} after {before}; {expired} orders expired{rest}"
         );
         gateway.notice(self, NoticeKind::Anew, what);
+        Ok(())
     }
 
     /// No order goes on in the next session, whose numbers begin again.
@@ -44,13 +54,13 @@ impl Upstream {
         self.handed.set(0);
         self.handed_here.set(0);
         self.taken_back.set(0);
-        let expiries = self.end_here(Ledger::begin_anew);
+        let expiries = self.end_here(OutstandingOrders::begin_anew);
         self.mass_cancels.borrow_mut().values_mut().for_each(PendingMassCancel::leave_orders);
         expiries
     }
 
     /// These orders of a session have ended here: clients are told as soon as there is room.
-    pub(super) fn expire(&self, expiries: Vec<Expiry>, epoch: u8) {
+    pub(super) fn expire(&self, expiries: Vec<Expiry>, epoch: u16) {
         let session = pack_sequence(self.key, epoch, 0);
         self.untold.borrow_mut().extend(expiries.into_iter().map(|expiry| (session, expiry)));
     }
@@ -65,13 +75,13 @@ impl Upstream {
         }
         let stale = {
             let mut urgent = self.urgent.borrow_mut();
-            let stale = self.end_here(|ledger| ledger.take_stale(&mut urgent.bytes));
+            let stale = self.end_here(|outstanding| outstanding.take_stale(&mut urgent.bytes));
             urgent.messages += stale.len() as u64;
             stale
         };
         self.flush.raise();
-        let ignored = self.ledger.borrow_mut().take_ignored();
-        ignored.iter().for_each(|origin| gateway.give_back(origin));
+        let ignored = self.outstanding.borrow_mut().take_ignored();
+        ignored.iter().for_each(|origin| gateway.release_number(origin));
         let refused = stale.iter().filter(|expiry| gateway.can_tell(expiry)).count();
         if refused > 0 {
             let what = format_args!(

@@ -25,7 +25,7 @@ use crate::{
     gateway::{
         application::Gateway,
         hops::Hop,
-        ledger::{Sending, append_cancel},
+        outstanding::{Sending, append_cancel},
     },
     journal::Lsn,
 };
@@ -108,7 +108,7 @@ impl Upstream {
         waiting: &mut Waiting,
         log: impl FnOnce(u32) -> Lsn,
     ) -> bool {
-        let sending = self.ledger.borrow_mut().send(*origin, raw, &mut Vec::new());
+        let sending = self.outstanding.borrow_mut().send(*origin, raw, &mut Vec::new());
         let (Sending::Passed(number), Some(quantity)) = (sending, quantity_of_cancel(raw)) else {
             return false;
         };
@@ -188,8 +188,8 @@ impl Sender {
                 return;
             }
             if upstream.taken_back.get() > upstream.handed_here.get() {
-                let ledger = upstream.ledger.borrow();
-                let struck = strike(&mut batch.bytes, begin, |number| !ledger.awaits(number));
+                let outstanding = upstream.outstanding.borrow();
+                let struck = strike(&mut batch.bytes, begin, |number| !outstanding.awaits(number));
                 batch.messages = batch.messages.saturating_sub(struck);
             }
             let (end, through) = piece(batch, begin);
@@ -343,7 +343,7 @@ async fn give(upstream: &Upstream, bytes: &[u8]) -> Option<u64> {
 /// The new orders with these numbers have left.
 fn stamp(gateway: &Gateway, upstream: &Upstream, numbers: RangeInclusive<u32>, now_ns: u64) {
     let out = |received_ns: u64| gateway.record(Hop::GatewayOut, now_ns.saturating_sub(received_ns));
-    upstream.ledger.borrow_mut().stamp(*numbers.start(), *numbers.end(), now_ns, out);
+    upstream.outstanding.borrow_mut().stamp(*numbers.start(), *numbers.end(), now_ns, out);
 }
 
 /// A batch has left.
@@ -363,22 +363,22 @@ mod tests {
     use super::*;
     use crate::gateway::{
         commands::Cancels,
-        ledger::{Ledger, LedgerLimits},
+        outstanding::{OutstandingLimits, OutstandingOrders},
         sample::enter,
-        upstream::{Login, Place, Resume, WAITING_BYTES_MAX},
+        upstream::{Login, Resume, UpstreamId, WAITING_BYTES_MAX},
     };
 
     /// A session that is up.
     fn session() -> Upstream {
-        let limits = LedgerLimits { unanswered_max: 1 << 16, ..LedgerLimits::default() };
+        let limits = OutstandingLimits { unanswered_max: 1 << 16, ..OutstandingLimits::default() };
         let login = Login {
             address: "127.0.0.1:1".parse().expect("an address"),
             username: "G00001".parse().expect("a name"),
             password: "DEMO".parse().expect("a password"),
             timing: Timing::default(),
         };
-        let place = Place { worker: 0, venue: 0, venues: 1 };
-        let session = Upstream::new(place, login, Ledger::new(1, limits), Resume::default());
+        let place = UpstreamId { worker: 0, venue: 0, venues: 1 };
+        let session = Upstream::new(place, login, OutstandingOrders::new(1, limits), Resume::default());
         session.is_up.set(true);
         session
     }
@@ -444,8 +444,8 @@ mod tests {
     /// The orders among what waits that would be sent now.
     fn orders_left(session: &Upstream) -> Vec<u32> {
         let mut bytes = session.waiting.borrow().bytes.clone();
-        let ledger = session.ledger.borrow();
-        strike(&mut bytes, 0, |number| !ledger.awaits(number));
+        let outstanding = session.outstanding.borrow();
+        strike(&mut bytes, 0, |number| !outstanding.awaits(number));
         let (mut begin, mut left) = (0, Vec::new());
         while let Some(end) = frame_end(&bytes, begin) {
             left.extend(number_of_order(&bytes[begin..end]));
@@ -530,7 +530,7 @@ mod tests {
         assert_eq!(session.cancels_of(None), Cancels { orders: 5, sent: 5, open: 0, expired: 5 });
         assert!(!session.has_cancels_open());
         assert_eq!(send(&session, &enter(6, 100)), Ok(true));
-        assert_eq!(session.ledger.borrow().last_number(), 1);
+        assert_eq!(session.outstanding.borrow().last_number(), 1);
         assert_eq!((session.cancel_all(None, b'S', false), leave(&session)), (1, 0));
         assert_eq!(session.cancels_of(None), Cancels { orders: 1, sent: 0, open: 0, expired: 1 });
     }

@@ -1,6 +1,7 @@
 //! An exchange that begins another session: what was open in the one before expires, each order once, and nothing of it
 //! is sent again.
 
+use weir_engine::{Config, Driver, Runtime};
 use weir_proto::{
     ouch::{
         BrokenTrade, Canceled, Executed, Inbound, Outbound, Rejected, codes::cancel_reason,
@@ -8,12 +9,16 @@ use weir_proto::{
     },
     soup::LoginReject,
 };
-use weir_servers::{exchange::Mode, gateway::GatewayServer};
+use weir_servers::{
+    exchange::Mode,
+    gateway::GatewayServer,
+    journal::{self, Journal, JournalConfig, Level},
+};
 use weir_trading::Route;
 
 use super::rig::{
     Folder, Script, Scripted, Trader, beside_each_other, drivers, end_exchange, end_gateway, eventually,
-    exchange_in, gateway, line_with, loopback, order, strict,
+    exchange_in, gateway, line_with, loopback, order, server, strict,
 };
 
 /// The client is told that what was left of its order has expired.
@@ -47,7 +52,7 @@ pub fn expect_nothing_more(trader: &mut Trader) {
 
 /// With four orders of one client: the first is open, of the second 60 shares are, the third has no answer, and for the
 /// fourth was no room. The exchange gave them numbers from 41 on, and is gone.
-fn with_open_orders(driver: weir_engine::Driver, venue: &Script, folder: &Folder) -> (GatewayServer, Trader) {
+fn with_open_orders(driver: Driver, venue: &Script, folder: &Folder) -> (GatewayServer, Trader) {
     let mut config = strict(1, venue.address(), folder);
     config.venues[0].limits.open_max = 3;
     let starting = std::thread::spawn(move || gateway(driver, 1, config));
@@ -511,6 +516,54 @@ fn an_execution_of_more_shares_than_were_left_is_passed_on_and_told() {
         session.say(&executed(1, 150, 1));
         assert!(matches!(trader.next(), Outbound::Executed(executed) if executed.quantity == 150));
         line_with(&notices, "more shares of an order than were left");
+        end_gateway(gateway);
+    });
+}
+
+/// As many sessions as a journal counts.
+const COUNTED_MAX: u16 = 8191;
+
+/// Leaves a journal in which an exchange has begun so many, the last one with the name FIRST.
+fn count_sessions(folder: &Folder) {
+    let runtime = Runtime::new(&Config::with_driver(Driver::Poll)).expect("it runs everywhere");
+    runtime.block_on(async {
+        let recovered = journal::recover(&folder.0, 0, &mut |_, _| Ok(())).expect("it is empty");
+        let config = JournalConfig::new(folder.0.clone(), 0, Level::Os);
+        let config = JournalConfig { segment_bytes: 64 << 10, ..config };
+        let journal = Journal::open(config, &recovered).await.expect("it can be opened");
+        let payload = [&COUNTED_MAX.to_le_bytes()[..], b"FIRST     "].concat();
+        journal.append(64, 0, 1, &[&payload]).expect("there is room");
+        journal.close().await;
+        assert!(!journal.is_failed());
+    });
+}
+
+#[test]
+fn a_session_that_the_journal_cannot_count_is_not_joined_and_the_way_out_is_told() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        count_sessions(&folder);
+        let config = strict(1, venue.address(), &folder);
+        let gateway = GatewayServer::start(server(driver, 1), config).expect("the driver runs here");
+        let notices = gateway.control().notices().expect("nobody has them");
+        let known = venue.accept();
+        assert_eq!(known.login.session.as_str(), "FIRST");
+        known.refuse(LoginReject::SessionNotAvailable);
+        let mut other = venue.accept();
+        other.let_in("SECOND", 1);
+        let line = line_with(&notices, "can count no more of them");
+        assert!(line.contains("end the session with clients"), "{line}");
+        assert_eq!(other.try_next(), None, "nothing is asked of it");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        expect_refused(&mut trader, 1);
+        // The session that was counted can be joined as ever.
+        let mut session = venue.accept_session("FIRST", 1, 1);
+        eventually("it is up", || gateway.control().upstreams()[0].is_open);
+        trader.send(&[order(2, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 2);
         end_gateway(gateway);
     });
 }

@@ -15,7 +15,7 @@ use std::{
 use weir_engine::Driver;
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
-    gateway::{Answer, ControlSocket, GatewayConfig, GatewayServer, Limits},
+    gateway::{ControlResponse, ControlSocket, GatewayConfig, GatewayServer, Limits},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -28,7 +28,7 @@ use super::rig::{
     order, replace, strict, symbol,
 };
 
-pub fn ask(path: &Path, line: &str) -> Answer {
+pub fn ask(path: &Path, line: &str) -> ControlResponse {
     let mut stream = UnixStream::connect(path).expect("the socket is there");
     stream.write_all(format!("{line}\n").as_bytes()).expect("it listens");
     let mut answer = String::new();

@@ -11,7 +11,7 @@ use weir_proto::{
     soup::LoginReject,
 };
 use weir_servers::{
-    gateway::{ControlSocket, GatewayConfig, LedgerLimits},
+    gateway::{ControlSocket, GatewayConfig, OutstandingLimits},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -364,6 +364,72 @@ fn with_a_journal_that_waits_cancels_of_clients_and_of_a_kill_switch_leave_at_on
     }
 }
 
+static IS_CONGESTED: AtomicBool = AtomicBool::new(false);
+static PROBES: AtomicUsize = AtomicUsize::new(0);
+
+/// As [`stall`].
+fn stall_for_all(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Create { segment } if *segment > 1 && IS_CONGESTED.load(SeqCst) => {
+            PROBES.fetch_add(1, SeqCst);
+            Verdict::Refuse(io::Error::from_raw_os_error(EMFILE))
+        }
+        Operation::Write { .. } => {
+            PROBES.store(0, SeqCst);
+            Verdict::Pass
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn a_client_cancels_while_so_much_of_others_waits_for_the_disk_that_no_order_is_taken_in() {
+    const MANY: u32 = 4000;
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 8 << 10,
+            journal_faults: Some(stall_for_all),
+            ..GatewayConfig::demo(2, venue.address())
+        };
+        PROBES.store(0, SeqCst);
+        IS_CONGESTED.store(true, SeqCst);
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let control = gateway.control();
+        let mut quiet = Trader::login(&gateway, "C00002", 1);
+        quiet.send(&[order(1, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        assert!(matches!(quiet.next(), Outbound::Accepted(_)));
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let count = fill_journal(&mut session, &mut trader, &PROBES, || control.node_stats().sent);
+        trader.send(&(count + 2..count + MANY).map(|number| order(number, 100)).collect::<Vec<_>>());
+        // It looks for its next file again and again, and nothing more is taken in meanwhile.
+        loop {
+            let (taken, probes) = (control.node_stats().orders, PROBES.load(SeqCst));
+            eventually("it looks again", || PROBES.load(SeqCst) > probes + 1);
+            if control.node_stats().orders == taken && taken > u64::from(count) + 100 {
+                assert!(taken < u64::from(MANY), "{taken}");
+                break;
+            }
+        }
+        let taken = control.node_stats().orders;
+        // What is no cancel waits with what is behind it.
+        quiet.send(&[cancel(1), order(2, 100), cancel(1)]);
+        assert_eq!(next_cancel(&mut session), 1);
+        let probes = PROBES.load(SeqCst);
+        eventually("it looks again", || PROBES.load(SeqCst) > probes + 1);
+        assert_eq!(control.node_stats().orders, taken + 1, "the first cancel alone is taken in");
+        IS_CONGESTED.store(false, SeqCst);
+        drop((trader, quiet, session));
+        end_gateway(gateway);
+    }
+}
+
 static IS_FULL: AtomicBool = AtomicBool::new(false);
 static TRIES: AtomicUsize = AtomicUsize::new(0);
 
@@ -446,7 +512,7 @@ fn orders_that_an_exchange_does_not_read_do_not_leave_when_it_does_with_the_swit
         let mut config = GatewayConfig::demo(1, venue.address());
         // What waits is limited by its bytes alone.
         config.venues[0].limits =
-            LedgerLimits { open_max: 1 << 18, unanswered_max: 1 << 18, ..LedgerLimits::default() };
+            OutstandingLimits { open_max: 1 << 18, unanswered_max: 1 << 18, ..OutstandingLimits::default() };
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let mut session = venue.accept_session("DAY", 1, 1);
         let gateway = starting.join().expect("it starts");

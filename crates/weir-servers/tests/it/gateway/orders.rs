@@ -9,7 +9,7 @@ use weir_engine::{
 use weir_proto::ouch::{Appendage, Enter, Inbound, Outbound, codes::side, reject_reason};
 use weir_servers::{
     exchange::Mode,
-    gateway::{GatewayConfig, LedgerLimits},
+    gateway::{GatewayConfig, OutstandingLimits},
 };
 use weir_trading::Route;
 
@@ -267,7 +267,8 @@ fn beyond_what_may_be_unanswered_orders_are_refused_and_nobody_waits() {
         println!("{driver}, {route}");
         let venue = Script::new();
         let mut config = GatewayConfig { route, ..GatewayConfig::demo(2, venue.address()) };
-        config.venues[0].limits = LedgerLimits { unanswered_max: MOST as usize, ..LedgerLimits::default() };
+        config.venues[0].limits =
+            OutstandingLimits { unanswered_max: MOST as usize, ..OutstandingLimits::default() };
         let starting = std::thread::spawn(move || gateway(driver, 2, config));
         let mut sessions = [venue.accept_session("X", 1, 1), venue.accept_session("X", 1, 1)].map(Some);
         let gateway = starting.join().expect("it starts");

@@ -7,7 +7,7 @@ use weir_proto::{
     ouch::{Canceled, Outbound, codes::cancel_reason, inbound_user_ref_num, reject_reason},
     soup::LoginReject,
 };
-use weir_servers::gateway::{GatewayConfig, GatewayServer, LedgerLimits};
+use weir_servers::gateway::{GatewayConfig, GatewayServer, OutstandingLimits};
 
 use super::rig::{
     PATIENCE, Script, Scripted, Trader, cancel, cancels, drivers, end_exchange, end_gateway, eventually,
@@ -189,7 +189,7 @@ fn replaces_that_nobody_answers_stop_no_client_and_use_no_number_up() {
         println!("{driver}");
         let venue = Script::new();
         let mut config = GatewayConfig::demo(1, venue.address());
-        config.venues[0].limits = LedgerLimits { unanswered_max: 4, ..LedgerLimits::default() };
+        config.venues[0].limits = OutstandingLimits { unanswered_max: 4, ..OutstandingLimits::default() };
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let mut session = venue.accept_session("FIRST", 1, 1);
         let gateway = starting.join().expect("it starts");
@@ -246,7 +246,8 @@ fn a_venue_that_stands_still_refuses_its_own_orders_and_delays_nothing_elsewhere
     for driver in drivers() {
         println!("{driver}");
         let (gateway, [mut still, mut quick]) = with_two_venues(driver, |config| {
-            config.venues[0].limits = LedgerLimits { unanswered_max: MOST, ..LedgerLimits::default() };
+            config.venues[0].limits =
+                OutstandingLimits { unanswered_max: MOST, ..OutstandingLimits::default() };
         });
         let mut trader = Trader::login(&gateway, "C00001", 1);
         trader.send(&[order_for(1, 10, "BRIDGE")]);
@@ -276,7 +277,7 @@ fn orders_beyond_what_may_be_unanswered_are_not_sent_when_an_exchange_comes_back
         println!("{driver}");
         let venue = Script::new();
         let mut config = GatewayConfig::demo(1, venue.address());
-        config.venues[0].limits = LedgerLimits { unanswered_max: 8, ..LedgerLimits::default() };
+        config.venues[0].limits = OutstandingLimits { unanswered_max: 8, ..OutstandingLimits::default() };
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let mut session = venue.accept_session("FIRST", 1, 1);
         let gateway = starting.join().expect("it starts");

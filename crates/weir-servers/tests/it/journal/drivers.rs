@@ -1,7 +1,7 @@
 //! What a journal does on every driver.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -9,7 +9,9 @@ use std::{
 use weir_engine::{Driver, time::yield_now};
 use weir_servers::journal::{
     Journal, JournalConfig, JournalError, JournalReader, Level, Position, RecoverError, Recovered,
-    WAITING_FACTOR_MAX, workers_in,
+    WAITING_FACTOR_MAX,
+    faults::{Faults, Operation, Verdict},
+    workers_in,
 };
 
 use super::{DRIVERS, Entry, Folder, WORKER, append, on, open, recover, runtime};
@@ -188,12 +190,15 @@ fn waiting_records_have_a_maximum_and_room_comes_back() {
             taken += 1;
         }
         assert_eq!(taken, 1, "the one that goes beyond twice the batch");
+        let mut with_reserve = 0;
         let error = loop {
+            with_reserve = if journal.has_reserve() { taken } else { with_reserve };
             match journal.append(1, 1, 1, &[&payload]) {
                 Ok(_) => taken += 1,
                 Err(error) => break error,
             }
         };
+        assert_eq!(with_reserve, 64 * 2 * 128 / 512, "64 times what there is room for");
         assert!(matches!(error, JournalError::Full), "{error}");
         assert_eq!(taken, 128 * WAITING_FACTOR_MAX / 512);
         journal.room().await;
@@ -345,6 +350,76 @@ fn a_runtime_that_ends_without_a_word_loses_only_what_was_not_committed() {
             drop(runtime);
             let (found, _) = recover(&folder).expect("it is whole");
             assert!(found.len() >= durable && found[..] == all[..found.len()]);
+        }
+    }
+}
+
+#[test]
+fn commits_go_on_while_the_next_segment_is_made() {
+    for level in [Level::Os, Level::Disk] {
+        let folder = Folder::in_memory(&name("beside", Driver::Sim, level));
+        on(Driver::Sim, async {
+            let (_, recovered) = recover(&folder).expect("it is empty");
+            let is_begun = Rc::new(Cell::new(false));
+            let begins = Rc::clone(&is_begun);
+            let faults: Faults = Rc::new(move |operation: &Operation| {
+                begins.set(begins.get() || matches!(operation, Operation::Create { segment: 2 }));
+                Verdict::Pass
+            });
+            let opened = Journal::open_with_faults(folder.config(level), &recovered, faults).await;
+            let journal = opened.expect("it can be opened");
+            journal.start();
+            let commit = async || {
+                append(&journal, &[7; 200]);
+                journal.committed(journal.last()).await.expect("the disk works");
+            };
+            while !is_begun.get() {
+                commit().await;
+            }
+            let mut meanwhile = 0;
+            while !folder.segment(2).exists() {
+                commit().await;
+                meanwhile += 1;
+            }
+            assert!(meanwhile > 0, "{level}: the worker has made it and done nothing else");
+            journal.close().await;
+        });
+    }
+}
+
+#[test]
+fn whoever_opens_a_journal_next_finds_it_free_whatever_was_being_made() {
+    for driver in DRIVERS {
+        for (level, is_runtime_dropped) in
+            [(Level::Os, true), (Level::Os, false), (Level::Disk, true), (Level::Disk, false)]
+        {
+            let folder = Folder::in_memory(&name(&format!("free-{is_runtime_dropped}"), driver, level));
+            let mut all = Vec::new();
+            for turns in 0..12 {
+                let Some(runtime) = runtime(driver) else { break };
+                runtime.block_on(async {
+                    let journal = open(&folder, level).await;
+                    // More than half of a segment, so that another one is begun.
+                    for _ in 0..3 {
+                        all.push(append(&journal, &[5; 900]));
+                        journal.committed(journal.last()).await.expect("the disk works");
+                    }
+                    for _ in 0..turns {
+                        yield_now().await;
+                    }
+                    drop(journal);
+                    // A rename that is under way may have the lock, and nothing that waits.
+                    while !is_runtime_dropped && recover(&folder).is_err() {
+                        yield_now().await;
+                    }
+                });
+                drop(runtime);
+                let (found, _) = recover(&folder).expect("nobody has it");
+                assert!(found == all, "{driver}, {level}: {} of {}", found.len(), all.len());
+                let files = std::fs::read_dir(&*folder).expect("it is there");
+                let mut names = files.map(|file| file.expect("it is there").file_name());
+                assert!(!names.any(|name| name.to_string_lossy().ends_with(".making")), "{driver}, {level}");
+            }
         }
     }
 }

@@ -7,10 +7,17 @@ use std::{
     sync::Arc,
 };
 
-use weir_engine::{Driver, serve::AcceptMode};
-use weir_proto::ouch::{Appendage, Inbound, Outbound, Replace, codes::cancel_reason};
+use weir_engine::{
+    Config, Driver,
+    serve::{AcceptMode, ServerConfig},
+};
+use weir_proto::ouch::{
+    Appendage, Inbound, Outbound, Replace,
+    codes::{broken_trade_reason, cancel_reason},
+};
 use weir_servers::{
-    journal::Level,
+    exchange::{self, Mode},
+    journal::{self, Level},
     orders::{AccountConfig, OrdersConfig},
 };
 use weir_stats::random::Random;
@@ -287,6 +294,192 @@ fn orders_that_were_live_at_a_crash_are_cancelled_and_their_owners_told() {
             assert_eq!(network.stats().sessions[0].sequence_last, 11);
         });
     }
+}
+
+/// A crash before the last execution in a worker's journal was written: it and what is behind it is not there.
+fn lose_last_execution(folder: &Folder, worker: u16) {
+    let mut last = None;
+    let recovered = journal::recover(folder.path(), worker, &mut |record, position| {
+        if record.kind == 1 && record.payload[24] == b'E' {
+            last = Some(position);
+        }
+        Ok(())
+    });
+    recovered.expect("it is whole");
+    let position = last.expect("there is one");
+    let path = folder.path().join(format!("worker-{worker:05}-{:010}.journal", position.segment));
+    let mut bytes = std::fs::read(&path).expect("it is there");
+    bytes[position.offset as usize..].fill(0);
+    std::fs::write(&path, bytes).expect("it can be written");
+}
+
+/// What a client finds behind the messages it has had.
+async fn behind(network: &Network, account: &str, next: u64, count: usize) -> Vec<Outbound> {
+    let mut client = network.connect().await;
+    client.log_in(account, next).await.expect("it is let in");
+    let mut found = Vec::new();
+    for _ in 0..count {
+        found.push(client.message().await);
+    }
+    client.send(&Inbound::AccountQuery).await;
+    let last = client.message().await;
+    assert_eq!(last.kind(), b'Q', "{account}: {last:?} behind {found:?}");
+    found
+}
+
+/// The number of the trade that is broken, and of its order.
+fn broken(message: &Outbound) -> (u64, u32) {
+    match message {
+        Outbound::BrokenTrade(broken) => {
+            assert_eq!(broken.reason, broken_trade_reason::SUPERVISORY);
+            assert_eq!(broken.client_order_id, order(broken.user_ref_num).client_order_id);
+            (broken.match_number, broken.user_ref_num)
+        }
+        other => panic!("{other:?} instead of a broken trade"),
+    }
+}
+
+fn cancelled(message: &Outbound) -> (u32, u32) {
+    match message {
+        Outbound::Canceled(cancelled) => (cancelled.user_ref_num, cancelled.quantity),
+        other => panic!("{other:?} instead of a cancellation"),
+    }
+}
+
+/// Two trades, of 30 and of 40 shares; the second one's number.
+async fn trade_twice(network: &Network) -> u64 {
+    let (mut seller, mut buyer) = (network.enter("C00001").await, network.enter("C00002").await);
+    seller.send(&limit(1, b'S', 1, 10_000, 100)).await;
+    assert_eq!(seller.message().await.kind(), b'A');
+    let mut number = 0;
+    for (order, shares) in [(1, 30), (2, 40)] {
+        buyer.send(&limit(order, b'B', 1, 10_000, shares)).await;
+        assert_eq!(buyer.message().await.kind(), b'A');
+        let (Outbound::Executed(bought), Outbound::Executed(sold)) =
+            (buyer.message().await, seller.message().await)
+        else {
+            panic!("no execution")
+        };
+        assert_eq!((bought.match_number, bought.quantity), (sold.match_number, shares));
+        number = bought.match_number;
+    }
+    number
+}
+
+#[test]
+fn a_trade_of_which_a_crash_has_left_one_side_is_broken_for_who_was_told_of_it() {
+    // Of the second trade the buyer's side is lost, and the seller's.
+    for lost in [1, 0] {
+        let folder = Folder::new(&format!("one-sided-{lost}"));
+        let config: OrdersConfig = journaled(&folder, Level::Os, 2);
+        let number = RefCell::new(0);
+        on_market(Driver::Poll, config.clone(), async |network| {
+            number.replace(trade_twice(network).await);
+        });
+        lose_last_execution(&folder, lost);
+        for life in 0..2 {
+            let (mut seller_next, mut buyer_next) = (4, 5);
+            if lost == 1 {
+                buyer_next -= 1
+            } else {
+                seller_next -= 1
+            }
+            // Each life before this one has ended with the answer to a query.
+            let told = |next: u64, count: u64| if life == 0 { next } else { next + count + 1 };
+            on_market(Driver::Poll, config.clone(), async |network| {
+                let of_life = |count: usize| if life == 0 { count } else { 0 };
+                if lost == 1 {
+                    let of_seller = behind(network, "C00001", told(seller_next, 2), of_life(2)).await;
+                    let of_buyer = behind(network, "C00002", told(buyer_next, 1), of_life(1)).await;
+                    if life == 0 {
+                        assert_eq!(broken(&of_seller[0]), (*number.borrow(), 1));
+                        assert_eq!((cancelled(&of_seller[1]), cancelled(&of_buyer[0])), ((1, 30), (2, 40)));
+                    }
+                } else {
+                    let of_seller = behind(network, "C00001", told(seller_next, 1), of_life(1)).await;
+                    let of_buyer = behind(network, "C00002", told(buyer_next, 1), of_life(1)).await;
+                    if life == 0 {
+                        assert_eq!(broken(&of_buyer[0]), (*number.borrow(), 2));
+                        assert_eq!(cancelled(&of_seller[0]), (1, 70));
+                    }
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_write_that_a_crash_has_cut_between_the_sides_of_a_trade_breaks_it_too() {
+    let folder = Folder::new("one-write");
+    let config: OrdersConfig = journaled(&folder, Level::Os, 2);
+    let number = RefCell::new(0);
+    on_sim_market(config.clone(), async |network| {
+        number.replace(trade_twice(network).await);
+    });
+    lose_last_execution(&folder, 0);
+    let recovered = exchange::recover(&config, Mode::Match).expect("the journal is whole");
+    assert_eq!(recovered.one_sided_trades(), 1);
+    drop(recovered);
+    on_sim_market(config.clone(), async |network| {
+        let mut told = Vec::new();
+        for (account, next) in [("C00001", 3), ("C00002", 4)] {
+            let mut client = network.connect().await;
+            client.log_in(account, next).await.expect("it is let in");
+            // The execution that was kept, if it is this one's, and what came of it.
+            loop {
+                let message = client.message().await;
+                told.push((account, message.kind()));
+                match message {
+                    Outbound::Executed(_) => {}
+                    Outbound::BrokenTrade(broken) => assert_eq!(broken.match_number, *number.borrow()),
+                    Outbound::Canceled(_) => break,
+                    other => panic!("{other:?}"),
+                }
+                if told.ends_with(&[("C00002", b'E'), ("C00002", b'B')]) {
+                    break;
+                }
+            }
+        }
+        assert_eq!(told.iter().filter(|(_, kind)| *kind == b'B').count(), 1, "{told:?}");
+        assert_eq!(told.iter().filter(|(_, kind)| *kind == b'E').count(), 1, "{told:?}");
+    });
+    let recovered = exchange::recover(&config, Mode::Match).expect("the journal is whole");
+    assert_eq!(recovered.one_sided_trades(), 0, "it is told once");
+}
+
+#[test]
+fn what_a_session_that_was_ended_has_left_is_told_in_no_later_one() {
+    let folder = Folder::new("left-behind");
+    let config: OrdersConfig = journaled(&folder, Level::Os, 2);
+    on_sim_market(config.clone(), async |network| {
+        trade_twice(network).await;
+    });
+    lose_last_execution(&folder, 0);
+    let mut recovered = exchange::recover(&config, Mode::Match).expect("the journal is whole");
+    recovered.end_session();
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let server = ServerConfig { workers: 1, ..ServerConfig::new(Config::with_driver(Driver::Poll), listen) };
+    let server = exchange::start_recovered(server, config.clone(), recovered, Mode::Match);
+    let server = server.expect("poll runs everywhere");
+    server.drain();
+    server.join();
+    on_sim_market(config.clone(), async |network| {
+        for account in ["C00001", "C00002"] {
+            assert!(behind(network, account, 1, 0).await.is_empty());
+        }
+    });
+}
+
+#[test]
+fn the_side_of_an_account_that_is_not_configured_any_more_is_a_side() {
+    let folder = Folder::new("removed-side");
+    let config: OrdersConfig = journaled(&folder, Level::Os, 2);
+    on_sim_market(config.clone(), async |network| {
+        trade_twice(network).await;
+    });
+    let one = OrdersConfig { accounts: Arc::new(config.accounts[..1].to_vec()), ..config };
+    let recovered = exchange::recover(&one, Mode::Match).expect("the journal is whole");
+    assert_eq!(recovered.one_sided_trades(), 0);
 }
 
 async fn next_number(client: &mut Client) -> u32 {

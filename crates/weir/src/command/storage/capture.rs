@@ -14,43 +14,55 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use weir_report::{Language, told};
 use weir_storage::{
-    capture::{self, CaptureCounts, CaptureError, CapturedOperation, Limits, Recorded},
+    capture::{self, CaptureCounts, CaptureError, CapturedOperation, Limits, NoDisk, Recorded},
     trace,
 };
 
 use crate::{
     args::StorageCapture,
-    command::engine,
+    command::{engine, report},
     exit::{Exit, UsageError},
     output, signals,
 };
+
+/// What makes tracefs be there.
+const MOUNT: &str = "mount -t tracefs nodev /sys/kernel/tracing";
 
 /// Progress is told this often.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
-    let limits = limits(arguments)?;
-    check_paths(&arguments.target, &arguments.out)?;
-    let threads = arguments.process.map(threads_of).transpose()?;
+    let language = report::language(arguments.lang.as_deref())?;
+    let limits = limits(arguments, language)?;
+    check_paths(&arguments.target, &arguments.out, language)?;
+    let threads = arguments.process.map(|process| threads_of(process, language)).transpose()?;
     let is_wanted = |operation: &CapturedOperation| {
         threads.as_ref().is_none_or(|threads| threads.contains(&operation.thread))
     };
     let device = match capture::device_of(&arguments.target) {
         Ok(device) => device,
-        Err(error) => return refused(error),
+        Err(error) => return refused(error, language),
     };
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     signals::on_stop(move |_| flag.store(true, Ordering::Relaxed))?;
-    let cannot = || format!("cannot write {}", arguments.out.display());
+    let out = arguments.out.display();
+    let cannot = || told!(language, "cannot write {out}", "{out} 파일에 쓸 수 없습니다", "无法写入 {out}");
     let (partial, file) = output::begin_beside(&arguments.out).with_context(cannot)?;
     let mut file = BufWriter::new(file);
     let shown = Cell::new(Instant::now());
     let progress = |counts: CaptureCounts| {
         if !arguments.quiet && shown.get().elapsed() >= PROGRESS_EVERY {
             shown.set(Instant::now());
-            output::tell(&format!("{} requests", counts.operations));
+            let operations = counts.operations;
+            output::tell(&told!(
+                language,
+                "{operations} requests",
+                "요청 {operations}건",
+                "{operations} 个请求"
+            ));
         }
     };
     let outcome = capture::record(Some(device), limits, &is_wanted, &mut file, &stop, &progress);
@@ -59,53 +71,83 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         Err(error) => {
             drop(file);
             let _ = fs::remove_file(&partial);
-            return refused(error);
+            return refused(error, language);
         }
     };
     let is_interrupted = stop.load(Ordering::Relaxed);
     if recorded.counts.operations == 0 {
         drop(file);
         fs::remove_file(&partial)?;
-        output::tell(&format!(
-            "no request reached the disk under {}, so there is no trace",
-            arguments.target.display()
+        let target = arguments.target.display();
+        output::tell(&told!(
+            language,
+            "no request reached the disk under {target}, so there is no trace",
+            "{target} 아래 디스크에 도달한 요청이 없어 트레이스를 만들지 않았습니다",
+            "没有请求到达 {target} 所在的磁盘，因此没有轨迹",
         ));
         return Ok(if is_interrupted { Exit::Interrupted } else { Exit::RuntimeError });
     }
     keep(file, &partial, &arguments.out).with_context(cannot)?;
-    output::print(&output::fitted(&summary(&recorded, &arguments.out)))?;
+    output::print(&output::fitted(&summary(&recorded, &arguments.out, language)))?;
     Ok(if is_interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
-fn check_paths(target: &Path, out: &Path) -> Result<()> {
+fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
     if !target.exists() {
-        let text = format!("{} does not exist; name a disk, or a file on it", target.display());
-        return Err(UsageError(text).into());
+        let target = target.display();
+        return Err(UsageError(told!(
+            language,
+            "{target} does not exist; name a disk, or a file on it",
+            "{target} 경로가 없습니다. 디스크나 그 위의 파일을 지정하십시오",
+            "{target} 不存在；请指定磁盘或其上的文件",
+        ))
+        .into());
     }
     if out.is_dir() {
-        return Err(UsageError(format!("--out {}: it is a folder; name a file in it", out.display())).into());
+        let out = out.display();
+        return Err(UsageError(told!(
+            language,
+            "--out {out}: it is a folder; name a file in it",
+            "--out {out}: 폴더입니다. 그 안의 파일을 지정하십시오",
+            "--out {out}：这是目录；请指定其中的文件",
+        ))
+        .into());
     }
     Ok(())
 }
 
 /// The threads a process has now; those that it starts later are not recorded.
-fn threads_of(process: u32) -> Result<BTreeSet<u32>> {
-    let threads = fs::read_dir(format!("/proc/{process}/task"))
-        .map_err(|_| UsageError(format!("--process {process}: there is no such process; start it first")))?;
+fn threads_of(process: u32, language: Language) -> Result<BTreeSet<u32>> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).map_err(|_| {
+        UsageError(told!(
+            language,
+            "--process {process}: there is no such process; start it first",
+            "--process {process}: 그런 프로세스가 없습니다. 먼저 실행하십시오",
+            "--process {process}：没有这个进程；请先启动它",
+        ))
+    })?;
     let numbers = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Ok(numbers.collect())
 }
 
-fn limits(arguments: &StorageCapture) -> Result<Limits> {
+fn limits(arguments: &StorageCapture, language: Language) -> Result<Limits> {
     let length = engine::time("--duration", &arguments.duration)?;
     if arguments.operations == 0 || length.is_zero() {
-        return Err(UsageError("--operations and --duration must be more than 0".into()).into());
+        let text = language.choose([
+            "--operations and --duration must be more than 0",
+            "--operations와 --duration은 0보다 커야 합니다",
+            "--operations 和 --duration 必须大于 0",
+        ]);
+        return Err(UsageError(text.into()).into());
     }
     // What nobody could read again is not written.
     if arguments.operations > trace::OPERATIONS_MAX as u64 {
         let most = trace::OPERATIONS_MAX;
-        return Err(UsageError(format!(
-            "--operations must be at most {most}, the longest trace that is read"
+        return Err(UsageError(told!(
+            language,
+            "--operations must be at most {most}, the longest trace that is read",
+            "--operations는 읽을 수 있는 가장 긴 트레이스인 {most} 이하여야 합니다",
+            "--operations 至多为 {most}，即可读取的最长轨迹",
         ))
         .into());
     }
@@ -113,12 +155,62 @@ fn limits(arguments: &StorageCapture) -> Result<Limits> {
 }
 
 /// What this machine or user may not do is told as one sentence; anything else is an error of the run.
-fn refused(error: CaptureError) -> Result<Exit> {
-    if matches!(error, CaptureError::System { .. }) {
-        return Err(error.into());
-    }
-    output::tell(&format!("weir: {error}"));
+fn refused(error: CaptureError, language: Language) -> Result<Exit> {
+    let text = match &error {
+        CaptureError::System { .. } => return Err(error.into()),
+        CaptureError::NoTracefs => told!(
+            language,
+            "device times need the kernel's tracefs, which is not mounted here; as root: {MOUNT}",
+            "장치 시간을 재려면 커널의 tracefs가 필요한데 마운트되어 있지 않습니다. root로 실행: {MOUNT}",
+            "测量设备时间需要内核的 tracefs，而此处没有挂载；请以 root 运行：{MOUNT}",
+        ),
+        CaptureError::NotPermitted { path, source } => {
+            let path = path.display();
+            told!(
+                language,
+                "device times come from block tracepoints, and those need root: {path} cannot be written ({source})",
+                "장치 시간은 블록 트레이스포인트로 재며 root 권한이 필요합니다. {path} 파일에 쓸 수 없습니다({source})",
+                "设备时间取自块设备跟踪点，需要 root 权限：无法写入 {path}（{source}）",
+            )
+        }
+        CaptureError::NoTracepoints(path) => {
+            let path = path.display();
+            told!(
+                language,
+                "this kernel has no block tracepoints (CONFIG_BLK_DEV_IO_TRACE): {path} is missing",
+                "이 커널에는 블록 트레이스포인트가 없습니다(CONFIG_BLK_DEV_IO_TRACE). {path} 없음",
+                "本内核没有块设备跟踪点（CONFIG_BLK_DEV_IO_TRACE）：缺少 {path}",
+            )
+        }
+        CaptureError::NoDevice { path, reason } => {
+            let (path, reason) = (path.display(), without_disk(*reason, language));
+            told!(
+                language,
+                "{path} lies on no block device that can be traced ({reason})",
+                "{path} 경로는 추적할 수 있는 블록 장치 위에 있지 않습니다({reason})",
+                "{path} 不在可以跟踪的块设备上（{reason}）",
+            )
+        }
+    };
+    output::tell(&format!("weir: {text}"));
     Ok(Exit::Environment)
+}
+
+fn without_disk(reason: NoDisk, language: Language) -> String {
+    match reason {
+        NoDisk::OfItsOwn => told!(
+            language,
+            "its file system has no disk of its own, or more than one",
+            "파일 시스템에 전용 디스크가 없거나 둘 이상입니다",
+            "其文件系统没有自己的磁盘，或不止一个",
+        ),
+        NoDisk::OfPartition { major, minor } => told!(
+            language,
+            "the disk of partition {major}:{minor} is not known",
+            "파티션 {major}:{minor}의 디스크를 알 수 없습니다",
+            "不知道分区 {major}:{minor} 属于哪个磁盘",
+        ),
+    }
 }
 
 fn keep(file: BufWriter<File>, partial: &Path, path: &Path) -> std::io::Result<()> {
@@ -133,20 +225,38 @@ fn keep(file: BufWriter<File>, partial: &Path, path: &Path) -> std::io::Result<(
 }
 
 /// What is in the trace, and what of the disk's requests is not.
-fn summary(recorded: &Recorded, path: &Path) -> String {
+fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
     let Recorded { counts, is_full } = recorded;
-    let mut text = format!("{} requests in {}", counts.operations, path.display());
+    let CaptureCounts { operations, unmatched, lost } = counts;
+    let path = path.display();
+    let mut text = told!(
+        language,
+        "{operations} requests in {path}",
+        "요청 {operations}건을 {path} 파일에 기록",
+        "{operations} 个请求，已写入 {path}",
+    );
     if *is_full {
-        text.push_str("; that is the maximum (--operations): what the disk did after them is not in it");
+        text.push_str(language.choose([
+            "; that is the maximum (--operations): what the disk did after them is not in it",
+            "; 최대치(--operations)에 이르렀으므로 그 뒤의 디스크 요청은 들어 있지 않습니다",
+            "；已达上限（--operations），其后的磁盘请求不在其中",
+        ]));
     }
-    if counts.unmatched > 0 {
-        text.push_str(&format!(
-            "; {} completions are left out, because nobody saw them being issued",
-            counts.unmatched
+    if *unmatched > 0 {
+        text.push_str(&told!(
+            language,
+            "; {unmatched} completions are left out, because nobody saw them being issued",
+            "; 발행을 보지 못한 완료 {unmatched}건은 뺐습니다",
+            "；有 {unmatched} 个完成因未看到其发出而未计入",
         ));
     }
-    if counts.lost > 0 {
-        text.push_str(&format!("; the kernel dropped {} records that were not read in time", counts.lost));
+    if *lost > 0 {
+        text.push_str(&told!(
+            language,
+            "; the kernel dropped {lost} records that were not read in time",
+            "; 제때 읽지 못한 기록 {lost}건을 커널이 버렸습니다",
+            "；内核丢弃了 {lost} 条未及时读取的记录",
+        ));
     }
     text
 }
@@ -157,14 +267,19 @@ mod tests {
 
     #[test]
     fn threads_are_those_of_the_process() {
-        assert!(threads_of(std::process::id()).expect("it runs").contains(&std::process::id()));
-        let error = threads_of(u32::MAX).expect_err("no process has that number").to_string();
+        assert!(
+            threads_of(std::process::id(), Language::English).expect("it runs").contains(&std::process::id())
+        );
+        let error =
+            threads_of(u32::MAX, Language::English).expect_err("no process has that number").to_string();
         assert_eq!(error, "--process 4294967295: there is no such process; start it first");
     }
 
     #[test]
     fn a_summary_says_what_is_missing() {
-        let told = |counts, is_full| summary(&Recorded { counts, is_full }, Path::new("a.csv"));
+        let of =
+            |counts, is_full, language| summary(&Recorded { counts, is_full }, Path::new("a.csv"), language);
+        let told = |counts, is_full| of(counts, is_full, Language::English);
         let whole = CaptureCounts { operations: 12, unmatched: 0, lost: 0 };
         assert_eq!(told(whole, false), "12 requests in a.csv");
         assert!(told(whole, true).starts_with("12 requests in a.csv; that is the maximum (--operations)"));
@@ -172,5 +287,11 @@ mod tests {
         assert!(early.ends_with("1 completions are left out, because nobody saw them being issued"));
         let lossy = told(CaptureCounts { lost: 3, ..whole }, false);
         assert!(lossy.ends_with("dropped 3 records that were not read in time"));
+        let all = CaptureCounts { operations: 12, unmatched: 1, lost: 3 };
+        for language in [Language::Korean, Language::Chinese] {
+            let text = of(all, true, language);
+            assert!(["12", "a.csv", "--operations", "1", "3"].iter().all(|it| text.contains(it)), "{text}");
+            assert!(!text.contains("requests"), "{text}");
+        }
     }
 }

@@ -11,18 +11,19 @@ use std::{
 use anyhow::Result;
 use serde_json::json;
 use weir_record::{SCHEMA_VERSION, load::LatencySummary};
+use weir_report::{Language, columns, pad_end, pad_start, told};
 use weir_storage::{
     predict,
     simulate::{
         self, DeviceModel, EMULATED, EMULATED_REPLAY, HostModel, LagTail, Method, Pace, PhaseReport,
         Scenario, StartTransient, calibration,
     },
-    trace::{self, Trace},
+    trace::{self, Trace, TraceError},
 };
 
 use crate::{
     args::StorageSimulate,
-    command::engine,
+    command::{engine, report},
     exit::{Exit, UsageError},
     output,
 };
@@ -33,6 +34,20 @@ const JOB_TIME: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(3
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Simulated time of each point of the calibration.
 const CALIBRATION_NS: u64 = 1_000_000_000;
+/// What is emulated where all of it is, and where a trace is replayed.
+const MODEL: [&str; 3] = [
+    EMULATED,
+    "여기 있는 모든 것은 모의 실행입니다. 발표된 수치에 상수를 맞춘 983 ZET SSD와 Xeon Gold 6230의 대기열 모델이며 디스크는 쓰지 않았습니다.",
+    "以下全部为模拟：以 983 ZET SSD 与 Xeon Gold 6230 的常数构成的排队模型，常数按已发表数据拟合，没有触及任何磁盘。",
+];
+const REPLAY: [&str; 3] = [
+    EMULATED_REPLAY,
+    "지연시간은 기록된 것입니다. 기다리는 호스트는 모의이며, 다르게 기다려도 지연시간은 바뀌지 않습니다.",
+    "延迟为实录；等待的主机是模拟的，以其他方式等待不会改变这些延迟。",
+];
+/// Heads of the first two columns.
+const METHOD: [&str; 3] = ["method", "방식", "方法"];
+const PHASE: [&str; 3] = ["phase", "단계", "阶段"];
 /// Methods that are shown beside all predictors.
 const ORACLES: [&str; 2] = ["constant:0.01", "clairvoyant"];
 
@@ -43,11 +58,12 @@ enum Subject {
 }
 
 pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
+    let language = report::language(arguments.lang.as_deref())?;
     if arguments.calibration {
-        return print_calibration(arguments);
+        return print_calibration(arguments, language);
     }
     let methods = methods(arguments)?;
-    let subject = subject(arguments)?;
+    let subject = subject(arguments, language)?;
     if arguments.json {
         let mut sleepless = Sleepless::default();
         let one = |method| one_as_json(&subject, method, arguments.seed, &mut sleepless);
@@ -64,20 +80,28 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let columns = if std::io::stdout().is_terminal() { output::width_columns() } else { usize::MAX };
-    let layout = Layout::fitting(subject.phase_columns(), columns);
-    let about = output::fitted(&format!("{} Seed {}.\n", subject.note(), arguments.seed));
+    let layout = Layout::fitting(subject.phase_columns(language), columns, language);
+    let (note, seed) = (subject.told(language), arguments.seed);
+    let about = told!(language, "{note} Seed {seed}.\n", "{note} 시드 {seed}.\n", "{note}种子 {seed}。\n");
+    let about = output::fitted(&about);
     output::print(&format!("{about}\n{}", layout.heading()))?;
     let is_shown = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
     let mut sleepless = Sleepless::default();
     for (index, method) in methods.iter().enumerate() {
         if is_shown {
-            output::tell(&format!("{} of {}: {method}", index + 1, methods.len()));
+            let (place, all) = (index + 1, methods.len());
+            output::tell(&told!(
+                language,
+                "{place} of {all}: {method}",
+                "{all}개 중 {place}번째: {method}",
+                "第 {place} 个，共 {all} 个：{method}",
+            ));
         }
         let (phases, _) = subject.run(method, arguments.seed);
         output::print(&layout.rows(method, &phases))?;
         sleepless.look(method, &phases);
     }
-    for note in sleepless.notes() {
+    for note in sleepless.told(language) {
         output::print(&output::fitted(&format!("\n{note}")))?;
     }
     Ok(Exit::Ok)
@@ -97,10 +121,15 @@ fn told_of_flag(told: &str) -> anyhow::Error {
     UsageError(format!("--predictor: {told}")).into()
 }
 
-fn subject(arguments: &StorageSimulate) -> Result<Subject> {
+fn subject(arguments: &StorageSimulate, language: Language) -> Result<Subject> {
+    let wrong = |texts: [&'static str; 3]| Err(UsageError(language.choose(texts).to_owned()).into());
     let interval = engine::time("--interval", &arguments.interval)?;
     if interval < INTERVAL_MIN {
-        return Err(UsageError("--interval must be at least 1ms".into()).into());
+        return wrong([
+            "--interval must be at least 1ms",
+            "--interval은 1ms 이상이어야 합니다",
+            "--interval 至少为 1ms",
+        ]);
     }
     let interval_ns = interval.as_nanos() as u64;
     let mut host = HostModel::xeon_6230();
@@ -108,12 +137,17 @@ fn subject(arguments: &StorageSimulate) -> Result<Subject> {
         host = host.with_tail(LagTail::deep_idle());
     }
     if let Some(path) = &arguments.trace {
-        let trace = read_trace(path)?;
+        let trace = read_trace(path, language)?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         // Formats with time stamps have one on every line.
         if arguments.pauses && trace.operations.iter().all(|operation| operation.issued_ns.is_none()) {
-            let text = format!("--pauses: {name} says nothing of when operations were issued; leave it out");
-            return Err(UsageError(text).into());
+            return Err(UsageError(told!(
+                language,
+                "--pauses: {name} says nothing of when operations were issued; leave it out",
+                "--pauses: {name} 파일에는 연산을 언제 시작했는지가 없습니다. 이 옵션을 빼십시오",
+                "--pauses：{name} 没有记录操作何时发出；请去掉此选项",
+            ))
+            .into());
         }
         let pace = if arguments.pauses { Pace::Recorded } else { Pace::BackToBack };
         return Ok(Subject::Recorded { name, trace, host, interval_ns, pace });
@@ -121,7 +155,11 @@ fn subject(arguments: &StorageSimulate) -> Result<Subject> {
     let job_time = engine::time("--job-time", &arguments.job_time)?;
     let [shortest, longest] = JOB_TIME;
     if !(shortest..=longest).contains(&job_time) {
-        return Err(UsageError("--job-time must be from 1ms to 1h".into()).into());
+        return wrong([
+            "--job-time must be from 1ms to 1h",
+            "--job-time은 1ms에서 1h 사이여야 합니다",
+            "--job-time 必须在 1ms 到 1h 之间",
+        ]);
     }
     let mut scenario = Scenario::paper(job_time.as_nanos() as u64);
     scenario.host = host;
@@ -131,12 +169,41 @@ fn subject(arguments: &StorageSimulate) -> Result<Subject> {
     Ok(Subject::Model(scenario))
 }
 
-fn read_trace(path: &Path) -> Result<Trace> {
+fn read_trace(path: &Path, language: Language) -> Result<Trace> {
     let name = path.display().to_string();
-    let file =
-        File::open(path).map_err(|error| UsageError(format!("--trace: cannot open {name}: {error}")))?;
+    let file = File::open(path).map_err(|error| {
+        UsageError(told!(
+            language,
+            "--trace: cannot open {name}: {error}",
+            "--trace: {name} 파일을 열 수 없습니다: {error}",
+            "--trace：无法打开 {name}：{error}",
+        ))
+    })?;
     let trace = trace::read(BufReader::new(file), &name);
-    trace.map_err(|error| UsageError(format!("--trace: {error}")).into())
+    trace.map_err(|error| UsageError(malformed(&error, language)).into())
+}
+
+fn malformed(error: &TraceError, language: Language) -> String {
+    match error {
+        TraceError::Malformed { file, line, reason } => told!(
+            language,
+            "--trace: {file}, line {line}: {reason}",
+            "--trace: {file} {line}행: {reason}",
+            "--trace：{file} 第 {line} 行：{reason}",
+        ),
+        TraceError::Empty { file } => told!(
+            language,
+            "--trace: {file} holds no operation",
+            "--trace: {file} 파일에 연산이 없습니다",
+            "--trace：{file} 中没有操作",
+        ),
+        TraceError::Unreadable { file, source } => told!(
+            language,
+            "--trace: cannot read {file}: {source}",
+            "--trace: {file} 파일을 읽을 수 없습니다: {source}",
+            "--trace：无法读取 {file}：{source}",
+        ),
+    }
 }
 
 impl Subject {
@@ -145,6 +212,14 @@ impl Subject {
             Self::Model(_) => EMULATED,
             Self::Recorded { .. } => EMULATED_REPLAY,
         }
+    }
+
+    /// The note in the reader's language.
+    fn told(&self, language: Language) -> &'static str {
+        language.choose(match self {
+            Self::Model(_) => MODEL,
+            Self::Recorded { .. } => REPLAY,
+        })
     }
 
     fn scenario(&self) -> serde_json::Value {
@@ -161,12 +236,12 @@ impl Subject {
     }
 
     /// Width of the longest name of a phase, and of what stands above it.
-    fn phase_columns(&self) -> usize {
+    fn phase_columns(&self, language: Language) -> usize {
         let longest = match self {
-            Self::Model(scenario) => scenario.phases.iter().map(|phase| phase.name.chars().count()).max(),
-            Self::Recorded { name, .. } => Some(name.chars().count()),
+            Self::Model(scenario) => scenario.phases.iter().map(|phase| columns(&phase.name)).max(),
+            Self::Recorded { name, .. } => Some(columns(name)),
         };
-        longest.unwrap_or(0).max("phase".len())
+        longest.unwrap_or(0).max(columns(language.choose(PHASE)))
     }
 
     /// Phases, and events where there are any.
@@ -205,6 +280,27 @@ impl Sleepless {
             .map(|(phase, elapsed_ns, methods)| simulate::never_slept(phase, *elapsed_ns, methods))
             .collect()
     }
+
+    /// The notes in the reader's language.
+    fn told(&self, language: Language) -> Vec<String> {
+        let one = |(phase, elapsed_ns, methods): &(String, u64, Vec<String>)| {
+            let (english, elapsed_ms) =
+                (simulate::never_slept(phase, *elapsed_ns, methods), *elapsed_ns as f64 / 1e6);
+            let methods = methods.join(", ");
+            match language {
+                Language::English => english,
+                Language::Korean => format!(
+                    "{phase}({elapsed_ms:.1} ms) 동안 한 번도 잠들지 않음: {methods}. 이 수치는 놓칠 것이 없는 폴링의 수치입니다. 구간 단위로 학습하는 \
+                     방식(linux-mean과 lmd는 100 ms, ehp는 10 ms)은 여러 구간이 필요합니다."
+                ),
+                Language::Chinese => format!(
+                    "在 {phase}（{elapsed_ms:.1} ms）中从未睡眠：{methods}。其数值就是轮询的数值，没有可错过的完成。按时段学习的方法（linux-mean 与 lmd 为 \
+                     100 ms，ehp 为 10 ms）需要若干个时段。"
+                ),
+            }
+        };
+        self.0.iter().map(one).collect()
+    }
 }
 
 fn one_as_json(
@@ -218,6 +314,11 @@ fn one_as_json(
     json!({ "method": method.to_string(), "armed": method.armed(), "events": events, "phases": phases })
 }
 
+/// Width of the column of methods, and of the columns of figures: where a method stands beside them, and below it.
+const METHOD_COLUMNS: usize = 26;
+const WIDE: [usize; 7] = [7, 7, 9, 10, 10, 10, 10];
+const NARROW: [usize; 7] = [6, 5, 7, 7, 7, 7, 7];
+
 /// Width of the table where a method stands beside its figures, without the column of phases.
 const WIDE_COLUMNS: usize = 97;
 
@@ -225,36 +326,42 @@ const WIDE_COLUMNS: usize = 97;
 struct Layout {
     phase_columns: usize,
     is_narrow: bool,
+    language: Language,
 }
 
 impl Layout {
-    fn fitting(phase_columns: usize, columns: usize) -> Self {
-        Self { phase_columns, is_narrow: columns < WIDE_COLUMNS + phase_columns }
+    fn fitting(phase_columns: usize, columns: usize, language: Language) -> Self {
+        Self { phase_columns, is_narrow: columns < WIDE_COLUMNS + phase_columns, language }
     }
 
-    fn line(
-        &self,
-        method: &str,
-        phase: &str,
-        [misses, cpu, iops, sleep, added, p50, p99]: [&str; 7],
-    ) -> String {
-        let width = self.phase_columns;
-        if self.is_narrow {
-            let above = if method.is_empty() { String::new() } else { format!("{method}\n") };
-            return format!(
-                "{above}  {phase:<width$} {misses:>6} {cpu:>5} {iops:>7} {sleep:>7} {added:>7} {p50:>7} {p99:>7}\n"
-            );
-        }
-        format!(
-            "{method:<26} {phase:<width$} {misses:>7} {cpu:>7} {iops:>9} {sleep:>10} {added:>10} {p50:>10} {p99:>10}\n"
-        )
+    fn line(&self, method: &str, phase: &str, figures: [&str; 7]) -> String {
+        let phase = pad_end(phase, self.phase_columns);
+        let (head, widths) = match (self.is_narrow, method) {
+            (true, "") => (format!("  {phase}"), NARROW),
+            (true, method) => (format!("{method}\n  {phase}"), NARROW),
+            (false, method) => (format!("{} {phase}", pad_end(method, METHOD_COLUMNS)), WIDE),
+        };
+        let figures =
+            figures.iter().zip(widths).map(|(figure, width)| format!(" {}", pad_start(figure, width)));
+        format!("{head}{}\n", figures.collect::<String>())
     }
 
     fn heading(&self) -> String {
-        let [p50, p99] = if self.is_narrow { ["p50", "p99"] } else { ["added p50", "added p99"] };
-        let titles = ["misses", "CPU", "IOPS", "sleep", "added", p50, p99];
+        let choose = |texts: [&'static str; 3]| self.language.choose(texts);
+        let [misses, sleep, added] =
+            [["misses", "miss", "miss"], ["sleep", "잠든 시간", "睡眠"], ["added", "추가", "增加"]]
+                .map(choose);
+        let [p50, p99] = match self.is_narrow {
+            true => ["p50", "p99"],
+            false => {
+                [["added p50", "추가 p50", "增加 p50"], ["added p99", "추가 p99", "增加 p99"]].map(choose)
+            }
+        };
+        // In the narrow table there is room for one word.
+        let sleep = if self.is_narrow { choose(["sleep", "잠", "睡眠"]) } else { sleep };
+        let titles = [misses, "CPU", "IOPS", sleep, added, p50, p99];
         let units = ["%", "%", "1/s", "µs", "µs", "µs", "µs"];
-        self.line("method", "phase", titles) + &self.line("", "", units)
+        self.line(choose(METHOD), choose(PHASE), titles) + &self.line("", "", units)
     }
 
     fn rows(&self, method: &Method, phases: &[PhaseReport]) -> String {
@@ -283,7 +390,7 @@ fn quantile_us(summary: &LatencySummary, quantile: f64) -> String {
     summary.quantile_ns(quantile).map_or_else(|| "-".to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3))
 }
 
-fn print_calibration(arguments: &StorageSimulate) -> Result<Exit> {
+fn print_calibration(arguments: &StorageSimulate, language: Language) -> Result<Exit> {
     let (device, host) = (DeviceModel::zet_983(), HostModel::xeon_6230());
     let rows = calibration::calibration(&device, &host, CALIBRATION_NS, arguments.seed);
     if arguments.json {
@@ -298,12 +405,34 @@ fn print_calibration(arguments: &StorageSimulate) -> Result<Exit> {
         output::print(&whole.to_string())?;
         return Ok(Exit::Ok);
     }
-    let mut text = format!(
-        "{EMULATED} Published: 4 KiB random reads of N threads, one operation in flight each (artifact of DPAS, FAST '26).\n\n\
-         {:<12} {:>7} {:>11} {:>9} {:>7} {:>11} {:>9}\n",
-        "method", "threads", "kIOPS publ.", "model", "%", "CPU % publ.", "model"
+    output::print(&calibrated(&rows, language))?;
+    Ok(Exit::Ok)
+}
+
+/// Published figures and those of the model, a line for each number of threads.
+fn calibrated(rows: &[calibration::CalibrationRow], language: Language) -> String {
+    const WIDTHS: [usize; 6] = [7, 11, 9, 7, 11, 9];
+    let note = language.choose(MODEL);
+    let choose = |texts: [&'static str; 3]| language.choose(texts);
+    let titles = [
+        ["threads", "스레드", "线程"],
+        ["kIOPS publ.", "kIOPS 발표", "kIOPS 发表"],
+        ["model", "모델", "模型"],
+        ["%"; 3],
+        ["CPU % publ.", "CPU % 발표", "CPU % 发表"],
+        ["model", "모델", "模型"],
+    ];
+    let heads =
+        titles.iter().zip(WIDTHS).map(|(head, width)| format!(" {}", pad_start(choose(*head), width)));
+    let heads = pad_end(choose(METHOD), 12) + &heads.collect::<String>();
+    let mut text = told!(
+        language,
+        "{note} Published: 4 KiB random reads of N threads, one operation in flight each (artifact of DPAS, FAST '26).\n\n\
+         {heads}\n",
+        "{note} 발표된 수치: 스레드 N개가 각각 한 번에 하나씩 하는 4 KiB 임의 읽기(DPAS의 아티팩트, FAST '26).\n\n{heads}\n",
+        "{note}已发表数据：N 个线程各有一个在途操作的 4 KiB 随机读（DPAS 的工件，FAST '26）。\n\n{heads}\n",
     );
-    for row in &rows {
+    for row in rows {
         let _ = writeln!(
             text,
             "{:<12} {:>7} {:>11.1} {:>9.1} {:>+7.1} {:>11.1} {:>9.1}",
@@ -316,8 +445,7 @@ fn print_calibration(arguments: &StorageSimulate) -> Result<Exit> {
             row.cpu_model * 100.0,
         );
     }
-    output::print(&text)?;
-    Ok(Exit::Ok)
+    text
 }
 
 #[cfg(test)]
@@ -327,12 +455,14 @@ mod tests {
     #[test]
     fn the_table_fits_sixty_columns() {
         let cells = ["100.00", "100.0", "1234567", "1234.56", "1234.56", "1234.56", "1234.56"];
-        for columns in [60, 101, 102] {
-            let layout = Layout::fitting(5, columns);
-            let text = layout.heading() + &layout.line("clairvoyant", "Job1", cells);
-            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}: {text}");
-            assert_eq!(layout.is_narrow, columns < 102);
-            assert!(cells.iter().all(|cell| text.contains(cell)), "{text}");
+        for language in Language::ALL {
+            for width in [60, 101, 102] {
+                let layout = Layout::fitting(5, width, language);
+                let text = layout.heading() + &layout.line("clairvoyant", "Job1", cells);
+                assert!(text.lines().all(|line| columns(line) <= width), "{width}: {text}");
+                assert_eq!(layout.is_narrow, width < 102);
+                assert!(cells.iter().all(|cell| text.contains(cell)), "{text}");
+            }
         }
     }
 
@@ -340,14 +470,16 @@ mod tests {
     fn a_table_has_one_row_for_each_phase_and_names_the_method_once() {
         let method = Method::parse("poll", false).expect("a predictor");
         let phases = simulate::simulate(&Scenario::paper(10_000_000), &method, 1).phases;
-        let layout = Layout::fitting(8, usize::MAX);
-        let text = layout.heading() + &layout.rows(&method, &phases);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 5);
-        assert!(lines[2].starts_with("poll ") && lines[2].contains("Job1"), "{text}");
-        assert!(lines[4].starts_with("     ") && lines[4].contains("Job3"), "{text}");
-        let widths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
-        assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+        for language in Language::ALL {
+            let layout = Layout::fitting(8, usize::MAX, language);
+            let text = layout.heading() + &layout.rows(&method, &phases);
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(lines.len(), 5);
+            assert!(lines[2].starts_with("poll ") && lines[2].contains("Job1"), "{text}");
+            assert!(lines[4].starts_with("     ") && lines[4].contains("Job3"), "{text}");
+            let widths: Vec<usize> = lines.iter().map(|line| columns(line)).collect();
+            assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+        }
     }
 
     #[test]

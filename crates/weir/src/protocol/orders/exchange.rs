@@ -44,6 +44,12 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
         recovered.end_session();
     }
     recovered.sessions().torn().iter().for_each(|torn| output::tell(torn));
+    let one_sided = recovered.one_sided_trades();
+    if one_sided > 0 {
+        output::tell(&format!(
+            "{one_sided} trades of which a crash has left one side are broken; whoever was told of its side is told so"
+        ));
+    }
     prepared.run_server(|config| {
         let server = exchange::start_recovered(config, orders, recovered, mode)?;
         Ok(running(server))

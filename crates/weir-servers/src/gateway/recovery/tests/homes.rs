@@ -2,18 +2,23 @@
 //! more.
 
 use super::*;
-use crate::gateway::task::home_record;
+use crate::gateway::task::{home_record, next_epoch, session_record};
 
 /// An upstream session of the first worker, the only one the exchange has begun.
 const KEY: u32 = 0;
-const EPOCH: u8 = 1;
+const EPOCH: u16 = 1;
 
-fn begun(epoch: u8) -> Vec<u8> {
+fn begun(epoch: u16) -> Vec<u8> {
+    session_record(epoch, &"DAY".parse().expect("a name")).to_vec()
+}
+
+/// As an earlier version wrote it, which counted in a byte.
+fn begun_in_a_byte(epoch: u8) -> Vec<u8> {
     [&[epoch][..], b"DAY       "].concat()
 }
 
 /// The first worker's journal says where answers go.
-fn home(home: u16, before: u64) -> [u8; 11] {
+fn home(home: u16, before: u64) -> [u8; 12] {
     home_record(EPOCH, home, before)
 }
 
@@ -36,7 +41,7 @@ fn answer(journal: u16, account: u32, of_exchange: u64, message: &[u8]) -> (u16,
 fn recovered(configured: usize, records: &[(u16, RecordKind<'_>)]) -> Recovered {
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
-    let venues = [("A".to_owned(), LedgerLimits::default())];
+    let venues = [("A".to_owned(), OutstandingLimits::default())];
     let mut recovering =
         Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW).of_accounts(configured);
     for (worker, kind) in records {
@@ -77,13 +82,52 @@ fn answers_that_a_journal_has_lost_are_asked_for_although_their_client_lives_els
 
 #[test]
 fn answers_in_other_journals_to_a_session_that_had_the_same_number_count_for_nothing() {
-    let names: Vec<Vec<u8>> = (1..=255).chain([1]).map(begun).collect();
+    let names: Vec<Vec<u8>> = (1..=255).chain([1]).map(begun_in_a_byte).collect();
     let (order, of_order) = (enter(1), accepted(1));
     let mut records =
         vec![of_session(RECORD_SESSION, &names[0]), sent(1, 1, &order), answer(1, 1, 700, &of_order)];
     records.extend(names[1..].iter().map(|name| of_session(RECORD_SESSION, name)));
     let resume = &recovered(4, &records).sessions[0].1;
     assert_eq!((resume.epoch, resume.next, resume.heard, resume.delivered.len()), (1, 1, 0, 0));
+}
+
+#[test]
+fn answers_of_an_early_session_are_none_of_one_that_began_hundreds_later_whichever_journal_is_read_first() {
+    // From the first session of a journal on, as they are counted.
+    let mut count = 0;
+    let counts = std::iter::repeat_with(|| {
+        count = next_epoch(count).expect("there are so many");
+        count
+    });
+    let counts: Vec<u16> = counts.take(600).collect();
+    let names: Vec<Vec<u8>> = counts.iter().map(|count| begun(*count)).collect();
+    let (order, of_order) = (enter(1), accepted(1));
+    let session = |index: usize| of_session(RECORD_SESSION, &names[index]);
+    for later in [1, 255, 256, 257, 511, 512, 599] {
+        let sent = RecordKind::Sent {
+            account: AccountId(1),
+            session: sent_key(KEY, counts[0]),
+            upstream: 1,
+            raw: &order,
+        };
+        let upstream_sequence = pack_sequence(KEY, counts[0], 700);
+        let of_home = RecordKind::Sequenced {
+            account: AccountId(1),
+            sequence: 1,
+            upstream_sequence,
+            message: &of_order,
+        };
+        let mut of_sender = vec![session(0), (0, sent)];
+        of_sender.extend((1..=later).map(session));
+        for records in [
+            [&of_sender[..], &[(1, of_home)]].concat(),
+            [&of_sender[..2], &[(1, of_home)], &of_sender[2..]].concat(),
+        ] {
+            let resume = &recovered(4, &records).sessions[0].1;
+            assert_eq!((resume.epoch, resume.next, resume.heard), (counts[later], 1, 0), "{later}");
+            assert!(resume.delivered.is_empty(), "{later}");
+        }
+    }
 }
 
 #[test]
@@ -101,8 +145,8 @@ fn what_is_open_of_an_account_that_is_not_configured_any_more_is_named() {
     assert_eq!(left.unsent.len(), 1);
     left.leave_removed(1);
     assert!(left.unsent.is_empty() && left.open.is_empty());
-    let (ledger, resume) = &left.sessions[0];
-    assert_eq!((ledger.open(), ledger.account_of(1), resume.heard), (0, None, 6));
+    let (outstanding, resume) = &left.sessions[0];
+    assert_eq!((outstanding.open(), outstanding.account_of(1), resume.heard), (0, None, 6));
 }
 
 #[test]

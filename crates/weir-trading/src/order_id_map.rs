@@ -4,9 +4,9 @@
 //! message is sent**, and remembers which client's order each of them carries. Both directions are one probe of a
 //! table; the orders of an account hang on a list of their own, for the kill switch and for cancel on disconnect.
 //!
-//! An order is forgotten when it is dead: [`Translation::settle`] follows the venue's messages and sees that, and
-//! [`Translation::finish`] says so. A replacement that the venue has not confirmed dies with its original, because
-//! the venue does not answer it then; [`Translation::take_orphans`] tells which did. When all places are taken by
+//! An order is forgotten when it is dead: [`OrderIdMap::apply`] follows the venue's messages and sees that, and
+//! [`OrderIdMap::finish`] says so. A replacement that the venue has not confirmed dies with its original, because
+//! the venue does not answer it then; [`OrderIdMap::take_orphans`] tells which did. When all places are taken by
 //! live orders, [`WhenFull`] decides.
 
 use std::fmt;
@@ -64,7 +64,7 @@ impl fmt::Display for Full {
 impl std::error::Error for Full {}
 
 /// Upstream numbers and the orders they carry.
-pub struct Translation {
+pub struct OrderIdMap {
     /// The next number; 0 when none is left.
     next: u32,
     when_full: WhenFull,
@@ -109,7 +109,7 @@ struct List {
 const NO_LINK: Link = Link { older: NONE, newer: NONE };
 const EMPTY: List = List { oldest: NONE, newest: NONE };
 
-impl Translation {
+impl OrderIdMap {
     /// The first number to be assigned will be `next` (at least 1); at most `capacity` orders are live at once.
     pub fn new(next: u32, capacity: usize) -> Self {
         Self::with_policy(next, capacity, WhenFull::Refuse)
@@ -174,18 +174,18 @@ impl Translation {
     }
 
     /// The replacements that died since the last call because the order they were to replace did, by upstream number.
-    /// Whoever uses [`Translation::assign_replacement`] takes them now and then: they are kept until then.
+    /// Whoever uses [`OrderIdMap::assign_replacement`] takes them now and then: they are kept until then.
     pub fn take_orphans(&mut self) -> Vec<(u32, Origin)> {
         std::mem::take(&mut self.orphans)
     }
 
     /// Recovery: this number was assigned before the restart. Numbers must come in rising order, from the first one
-    /// not below [`Translation::next`]; one that is lower is ignored, because it is known.
+    /// not below [`OrderIdMap::next`]; one that is lower is ignored, because it is known.
     pub fn restore(&mut self, upstream: u32, origin: Origin) -> Result<(), Full> {
         self.restore_replacement(upstream, origin, 0)
     }
 
-    /// As [`Translation::restore`], of a replacement for the order with the upstream number `original`.
+    /// As [`OrderIdMap::restore`], of a replacement for the order with the upstream number `original`.
     pub fn restore_replacement(&mut self, upstream: u32, origin: Origin, original: u32) -> Result<(), Full> {
         if self.next == 0 || upstream < self.next {
             return Ok(());
@@ -235,7 +235,7 @@ impl Translation {
 
     /// Follows one message of the venue: gives its addressee and forgets the order if the message was its last.
     /// `None` for messages about no order and about orders not remembered.
-    pub fn settle(&mut self, message: &Outbound) -> Option<Origin> {
+    pub fn apply(&mut self, message: &Outbound) -> Option<Origin> {
         let (number, step) = Step::of(message)?;
         let place = self.find(number)?;
         let entry = self.entries.at_mut(place);

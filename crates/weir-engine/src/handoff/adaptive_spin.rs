@@ -1,4 +1,5 @@
-//! How long it takes until the next message comes, as far as the last ones tell. Pure: time is an argument.
+//! How long to look at memory before a sleep, by how soon the next message is expected after the last ones. Pure: time
+//! is an argument.
 
 use std::time::Duration;
 
@@ -12,14 +13,14 @@ const WEIGHT: u64 = 8;
 
 /// Decides whether it is worth waiting awake.
 #[derive(Debug)]
-pub(super) struct Gaps {
+pub(super) struct AdaptiveSpin {
     budget: Duration,
     /// Moving average of the time between two messages.
     average_ns: u64,
     last: Option<Instant>,
 }
 
-impl Gaps {
+impl AdaptiveSpin {
     pub(super) fn new(budget: Duration) -> Self {
         let average_ns = (budget * BUDGETS_MAX).as_nanos() as u64;
         Self { budget, average_ns, last: None }
@@ -48,31 +49,31 @@ impl Gaps {
 mod tests {
     use super::*;
 
-    fn after(gaps: &mut Gaps, start_us: u64, gap_us: u64, messages: u64) -> u64 {
+    fn after(spin: &mut AdaptiveSpin, start_us: u64, gap_us: u64, messages: u64) -> u64 {
         for number in 1..=messages {
-            gaps.observe(Instant::from_nanos((start_us + number * gap_us) * 1000), 1);
+            spin.observe(Instant::from_nanos((start_us + number * gap_us) * 1000), 1);
         }
         start_us + messages * gap_us
     }
 
     #[test]
     fn it_is_worth_it_while_messages_come_quicker_than_the_budget() {
-        let mut gaps = Gaps::new(Duration::from_micros(50));
-        assert_eq!(gaps.budget(), Duration::ZERO, "nothing is known yet");
-        let now = after(&mut gaps, 0, 20, 30);
-        assert_eq!(gaps.budget(), Duration::from_micros(50));
-        let now = after(&mut gaps, now, 100, 30);
-        assert_eq!(gaps.budget(), Duration::ZERO);
+        let mut spin = AdaptiveSpin::new(Duration::from_micros(50));
+        assert_eq!(spin.budget(), Duration::ZERO, "nothing is known yet");
+        let now = after(&mut spin, 0, 20, 30);
+        assert_eq!(spin.budget(), Duration::from_micros(50));
+        let now = after(&mut spin, now, 100, 30);
+        assert_eq!(spin.budget(), Duration::ZERO);
         // A second of silence is forgotten as quickly as it was learned.
-        after(&mut gaps, now + 1_000_000, 20, 30);
-        assert_eq!(gaps.budget(), Duration::from_micros(50));
+        after(&mut spin, now + 1_000_000, 20, 30);
+        assert_eq!(spin.budget(), Duration::from_micros(50));
     }
 
     #[test]
     fn several_messages_taken_together_are_as_many_short_gaps() {
-        let mut gaps = Gaps::new(Duration::from_micros(50));
-        gaps.observe(Instant::from_nanos(0), 1);
-        gaps.observe(Instant::from_nanos(1_000_000), 100);
-        assert_eq!(gaps.budget(), Duration::from_micros(50));
+        let mut spin = AdaptiveSpin::new(Duration::from_micros(50));
+        spin.observe(Instant::from_nanos(0), 1);
+        spin.observe(Instant::from_nanos(1_000_000), 100);
+        assert_eq!(spin.budget(), Duration::from_micros(50));
     }
 }

@@ -11,24 +11,24 @@ use rustix::process::{Resource, getrlimit};
 /// Of the descriptors that the process may open, one in so many is a kept file's.
 const DESCRIPTORS_PART: u64 = 4;
 
-/// The room of one server.
+/// The quotas of one server.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct FileQuotas {
     /// Files, however they are kept.
-    pub(super) entries: Pot,
+    pub(super) entries: Quota,
     /// Those of them that are kept open.
-    pub(super) descriptors: Pot,
+    pub(super) descriptors: Quota,
     workers: AtomicUsize,
 }
 
-impl Room {
+impl FileQuotas {
     /// For so many files, and so many descriptors of the process.
     pub(super) fn new(files_max: usize, descriptors_max: Option<u64>) -> Self {
         let descriptors = descriptors_max.map_or(u64::MAX, |most| most / DESCRIPTORS_PART);
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX).min(files_max);
         Self {
-            entries: Pot::new(files_max),
-            descriptors: Pot::new(descriptors),
+            entries: Quota::new(files_max),
+            descriptors: Quota::new(descriptors),
             workers: AtomicUsize::new(0),
         }
     }
@@ -46,20 +46,20 @@ impl Room {
         self.workers.fetch_sub(1, Relaxed);
     }
 
-    /// What one worker may have of a pot.
-    pub(super) fn share(&self, pot: &Pot) -> usize {
-        (pot.most / self.workers.load(Relaxed).max(1)).max(1)
+    /// What one worker may have of a quota.
+    pub(super) fn share(&self, quota: &Quota) -> usize {
+        (quota.most / self.workers.load(Relaxed).max(1)).max(1)
     }
 }
 
 /// A number of things that may be taken.
 #[derive(Debug)]
-pub(super) struct Pot {
+pub(super) struct Quota {
     most: usize,
     taken: AtomicUsize,
 }
 
-impl Pot {
+impl Quota {
     fn new(most: usize) -> Self {
         Self { most, taken: AtomicUsize::new(0) }
     }
@@ -70,7 +70,7 @@ impl Pot {
         self.taken.fetch_update(Relaxed, Relaxed, next).is_ok()
     }
 
-    pub(super) fn give_back(&self) {
+    pub(super) fn release(&self) {
         self.taken.fetch_sub(1, Relaxed);
     }
 
@@ -84,18 +84,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pot_gives_what_it_has_and_no_more() {
-        let pot = Pot::new(2);
-        assert!(pot.try_take() && pot.try_take() && !pot.try_take());
-        pot.give_back();
-        assert_eq!(pot.taken(), 1);
-        assert!(pot.try_take() && !pot.try_take());
-        assert!(!Pot::new(0).try_take());
+    fn a_quota_gives_what_it_has_and_no_more() {
+        let quota = Quota::new(2);
+        assert!(quota.try_take() && quota.try_take() && !quota.try_take());
+        quota.release();
+        assert_eq!(quota.taken(), 1);
+        assert!(quota.try_take() && !quota.try_take());
+        assert!(!Quota::new(0).try_take());
     }
 
     #[test]
     fn descriptors_are_a_part_of_those_of_the_process_and_no_more_than_files() {
-        let most = |files_max, descriptors_max| Room::new(files_max, descriptors_max).descriptors.most;
+        let most = |files_max, descriptors_max| FileQuotas::new(files_max, descriptors_max).descriptors.most;
         assert_eq!(most(1000, Some(1024)), 256);
         assert_eq!(most(100, Some(1024)), 100);
         assert_eq!(most(1000, Some(3)), 0);
@@ -104,15 +104,15 @@ mod tests {
 
     #[test]
     fn workers_share_and_each_may_have_one() {
-        let room = Room::new(10, None);
-        assert_eq!(room.share(&room.entries), 10);
+        let quotas = FileQuotas::new(10, None);
+        assert_eq!(quotas.share(&quotas.entries), 10);
         for (workers, share) in [(1, 10), (2, 5), (3, 3), (4, 2)] {
-            room.enter();
-            assert_eq!(room.share(&room.entries), share, "{workers} workers");
+            quotas.enter();
+            assert_eq!(quotas.share(&quotas.entries), share, "{workers} workers");
         }
-        (0..20).for_each(|_| room.enter());
-        assert_eq!(room.share(&room.entries), 1);
-        (0..23).for_each(|_| room.leave());
-        assert_eq!(room.share(&room.entries), 10);
+        (0..20).for_each(|_| quotas.enter());
+        assert_eq!(quotas.share(&quotas.entries), 1);
+        (0..23).for_each(|_| quotas.leave());
+        assert_eq!(quotas.share(&quotas.entries), 10);
     }
 }

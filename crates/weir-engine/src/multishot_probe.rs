@@ -1,4 +1,4 @@
-//! Whether multishot receives on this kernel tell every end of a connection.
+//! A probe for a defect of the kernel: whether its multishot receives report every end of a connection.
 //!
 //! Kernels before the spring of 2026 (7.0, and the stable releases of that time that have its fix, "io_uring/poll: fix
 //! multishot recv missing EOF on wakeup race") take two events for one when both come before the receive has run: what
@@ -29,15 +29,15 @@ use crate::{
 const PROBE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Whether receives may stay armed. False also when it could not be tried; the next one that asks tries again.
-pub(crate) fn are_told() -> bool {
-    static ARE_TOLD: OnceLock<bool> = OnceLock::new();
-    if let Some(are_told) = ARE_TOLD.get() {
-        return *are_told;
+pub(crate) fn reports_every_end() -> bool {
+    static REPORTS_EVERY_END: OnceLock<bool> = OnceLock::new();
+    if let Some(reports_every_end) = REPORTS_EVERY_END.get() {
+        return *reports_every_end;
     }
     // In a thread of its own: the caller may be inside a runtime, and a ring belongs to its thread.
     let trial = thread::Builder::new().name("weir-probe".into()).spawn(try_all);
     match trial.map(thread::JoinHandle::join) {
-        Ok(Ok(Ok(found))) => *ARE_TOLD.get_or_init(|| found),
+        Ok(Ok(Ok(found))) => *REPORTS_EVERY_END.get_or_init(|| found),
         _ => false,
     }
 }
@@ -51,10 +51,10 @@ fn try_all() -> io::Result<bool> {
     }
     let executor = Executor::start(&config, Driver::Uring)?;
     let (ours, mut theirs) = UnixStream::pair()?;
-    let ends = is_told(&executor, ours.into(), || theirs.write_all(b"e").map(|()| drop(theirs)))?;
+    let ends = reports_end(&executor, ours.into(), || theirs.write_all(b"e").map(|()| drop(theirs)))?;
     // Where there is no TCP, none of its resets can be missed.
     let Ok((ours, mut theirs)) = tcp_pair() else { return Ok(ends) };
-    let resets = is_told(&executor, ours.into(), || {
+    let resets = reports_end(&executor, ours.into(), || {
         theirs.write_all(b"r")?;
         SockRef::from(&theirs).set_linger(Some(Duration::ZERO))?;
         drop(theirs);
@@ -65,7 +65,7 @@ fn try_all() -> io::Result<bool> {
 
 /// Whether the end of a connection is told whose peer says its last and goes while a receive is in flight and this
 /// thread is not in the kernel.
-fn is_told(executor: &Executor, ours: OwnedFd, go: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
+fn reports_end(executor: &Executor, ours: OwnedFd, go: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
     executor.block_on(async {
         let stream = Stream::from_descriptor(ours)?;
         let begun = timeout(Duration::ZERO, stream.recv()).await;
@@ -98,8 +98,8 @@ mod tests {
             drop(theirs);
             Ok(())
         };
-        assert!(is_told(&executor, ours.into(), go).expect("it can be tried"));
+        assert!(reports_end(&executor, ours.into(), go).expect("it can be tried"));
         let (ours, _theirs) = UnixStream::pair().expect("a socket pair");
-        assert!(!is_told(&executor, ours.into(), || Ok(())).expect("it can be tried"));
+        assert!(!reports_end(&executor, ours.into(), || Ok(())).expect("it can be tried"));
     }
 }

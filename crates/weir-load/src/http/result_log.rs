@@ -61,16 +61,16 @@ pub(crate) struct Columns {
     pub(crate) connections: u32,
 }
 
-/// The journal of a run while its rows are written.
+/// The log of a run while its rows are written.
 #[derive(Debug)]
-pub(crate) struct JournalFile {
+pub(crate) struct ResultLog {
     /// What the workers' ends are copies of, and the thread that writes; gone when it is closed.
-    open: Mutex<Option<(Journal, JoinHandle<Written>)>>,
+    open: Mutex<Option<(ResultSender, JoinHandle<Written>)>>,
 }
 
-/// A worker's end of the journal.
+/// A worker's end of the log.
 #[derive(Clone, Debug)]
-pub(crate) struct Journal {
+pub(crate) struct ResultSender {
     queue: SyncSender<Vec<Row>>,
     dropped: Arc<AtomicU64>,
     bounds: Arc<WindowBounds>,
@@ -94,58 +94,62 @@ pub(crate) struct Written {
     pub(crate) dropped: u64,
 }
 
-impl JournalFile {
-    /// Opens a journal, and starts the thread that writes it.
+impl ResultLog {
+    /// Opens a log, and starts the thread that writes it.
     pub(crate) fn open(path: &Path, columns: Columns, bounds: &Arc<WindowBounds>) -> Result<Self, LoadError> {
-        let (journal, writer) = open(path, columns, bounds)?;
-        let writing = thread::Builder::new().name("weir-load-journal".into()).spawn(move || writer.run());
+        let (sender, writer) = open(path, columns, bounds)?;
+        let writing = thread::Builder::new().name("weir-load-log".into()).spawn(move || writer.run());
         let writing =
             writing.map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
-        Ok(Self { open: Mutex::new(Some((journal, writing))) })
+        Ok(Self { open: Mutex::new(Some((sender, writing))) })
     }
 
     /// A worker's end; `None` when it is closed.
-    pub(crate) fn end(&self) -> Option<Journal> {
+    pub(crate) fn sender(&self) -> Option<ResultSender> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.as_ref().map(|(journal, _)| journal.clone())
+        open.as_ref().map(|(sender, _)| sender.clone())
     }
 
     /// Waits until the rows of all workers are written; their ends are gone.
     pub(crate) fn close(&self) -> Written {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((journal, writing)) = open else { return Written::default() };
+        let Some((sender, writing)) = open else { return Written::default() };
         // The thread ends with the last end of its queue.
-        drop(journal);
+        drop(sender);
         writing.join().unwrap_or_default()
     }
 }
 
-impl Drop for JournalFile {
+impl Drop for ResultLog {
     /// What was noted is in the file, also when there is no report.
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// Opens a journal that nobody writes yet.
-fn open(path: &Path, columns: Columns, bounds: &Arc<WindowBounds>) -> Result<(Journal, Writer), LoadError> {
-    let failed = |error: io::Error| LoadError::Journal { path: path.into(), reason: error.to_string() };
+/// Opens a log that nobody writes yet.
+fn open(
+    path: &Path,
+    columns: Columns,
+    bounds: &Arc<WindowBounds>,
+) -> Result<(ResultSender, Writer), LoadError> {
+    let failed = |error: io::Error| LoadError::ResultLog { path: path.into(), reason: error.to_string() };
     let mut file = BufWriter::with_capacity(1 << 16, File::create(path).map_err(failed)?);
     file.write_all(HEADER.as_bytes()).map_err(failed)?;
-    let (sender, receiver) = sync_channel(BATCHES_MAX);
+    let (queue, receiver) = sync_channel(BATCHES_MAX);
     let dropped = Arc::new(AtomicU64::new(0));
     let wall_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let epoch_offset_ns = wall_ns as i128 - i128::from(monotonic().as_nanos());
-    let journal = Journal {
-        queue: sender,
+    let sender = ResultSender {
+        queue,
         dropped: Arc::clone(&dropped),
         bounds: Arc::clone(bounds),
         batch: RefCell::default(),
     };
-    Ok((journal, Writer { queue: receiver, dropped, file, columns, epoch_offset_ns }))
+    Ok((sender, Writer { queue: receiver, dropped, file, columns, epoch_offset_ns }))
 }
 
-impl Journal {
+impl ResultSender {
     /// Notes a row, if it ended inside the window.
     pub(crate) fn note(&self, row: Row) {
         if !(self.bounds.open_ns()..self.bounds.close_ns()).contains(&row.ended_ns) {
@@ -286,18 +290,18 @@ mod tests {
 
     #[test]
     fn rows_of_the_window_are_written_and_those_beyond_the_queue_are_counted() {
-        let path = std::env::temp_dir().join(format!("weir-journal-{}.jtl", std::process::id()));
+        let path = std::env::temp_dir().join(format!("weir-results-{}.jtl", std::process::id()));
         let bounds = Arc::new(WindowBounds::default());
-        let (journal, writer) = open(&path, columns(), &bounds).expect("a file");
-        journal.note(row(8_000_000));
+        let (sender, writer) = open(&path, columns(), &bounds).expect("a file");
+        sender.note(row(8_000_000));
         bounds.open(9_000_000);
         // Nobody writes yet: the queue fills, and one batch is dropped.
         for _ in 0..BATCH_ROWS * (BATCHES_MAX + 1) {
-            journal.note(row(9_000_000));
+            sender.note(row(9_000_000));
         }
-        let mut workers_own = journal.clone();
+        let mut workers_own = sender.clone();
         workers_own.batch = RefCell::default();
-        drop(journal);
+        drop(sender);
         drop(workers_own);
         let rows = (BATCH_ROWS * BATCHES_MAX) as u64;
         assert_eq!(writer.run(), Written { rows, dropped: BATCH_ROWS as u64 });
@@ -310,10 +314,10 @@ mod tests {
     fn a_full_disk_drops_rows_and_says_so() {
         let bounds = Arc::new(WindowBounds::default());
         bounds.open(0);
-        let (journal, writer) = open(Path::new("/dev/full"), columns(), &bounds).expect("it opens");
-        journal.note(row(9_000_000));
-        journal.flush();
-        drop(journal);
+        let (sender, writer) = open(Path::new("/dev/full"), columns(), &bounds).expect("it opens");
+        sender.note(row(9_000_000));
+        sender.flush();
+        drop(sender);
         assert_eq!(writer.run(), Written { rows: 0, dropped: 1 });
     }
 }

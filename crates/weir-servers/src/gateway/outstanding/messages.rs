@@ -17,7 +17,7 @@ pub(super) struct Unanswered {
     pub(super) length: u8,
     /// An earlier start has journaled it, and nobody knows whether it was sent.
     pub(super) is_restored: bool,
-    /// A journal has the answer, and this goes with the next [`super::Ledger::sweep`].
+    /// A journal has the answer, and this goes with the next [`super::OutstandingOrders::sweep`].
     pub(super) is_answered: bool,
     pub(super) message: [u8; MESSAGE_BYTES_MAX],
 }

@@ -2,7 +2,7 @@
 //! gets. Nothing is compressed here.
 //!
 //! ```
-//! use weir_proto::http1::{Headers, encoding::{Coding, Preferences}};
+//! use weir_proto::http1::{Headers, content_coding::{Coding, Preferences}};
 //!
 //! let preferences = Preferences::of_value(b"gzip, br;q=0.5, *;q=0");
 //! assert_eq!(preferences.ordered().collect::<Vec<_>>(), [Coding::Gzip, Coding::Brotli]);

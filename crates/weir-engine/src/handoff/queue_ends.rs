@@ -50,8 +50,8 @@ impl<T> Mesh<T> {
     }
 }
 
-/// One worker's ends.
-pub(super) enum Ends<T> {
+/// One worker's ends of them.
+pub(super) enum QueueEnds<T> {
     /// There are none: whoever owns work does it.
     Owner,
     /// One locked queue for each worker.
@@ -63,17 +63,17 @@ pub(super) enum Ends<T> {
 }
 
 /// The ends of all workers, in their order.
-pub(super) fn ends<T>(workers: usize, options: &Options) -> Vec<Ends<T>> {
+pub(super) fn queue_ends<T>(workers: usize, options: &Options) -> Vec<QueueEnds<T>> {
     match options.strategy {
-        Strategy::Owner => (0..workers).map(|_| Ends::Owner).collect(),
+        Strategy::Owner => (0..workers).map(|_| QueueEnds::Owner).collect(),
         Strategy::Naive | Strategy::Edge => {
             let every = options.strategy == Strategy::Naive;
             let queues = (0..workers).map(|_| locked::queue(workers, options.ring_slots, every));
-            transposed(queues.collect()).map(|(out, inward)| Ends::Locked { out, inward }).collect()
+            transposed(queues.collect()).map(|(out, inward)| QueueEnds::Locked { out, inward }).collect()
         }
         Strategy::Armed => {
             let queues = (0..workers).map(|_| armed::queue(workers, options.ring_slots));
-            transposed(queues.collect()).map(|(out, inward)| Ends::Armed { out, inward }).collect()
+            transposed(queues.collect()).map(|(out, inward)| QueueEnds::Armed { out, inward }).collect()
         }
         Strategy::Mesh | Strategy::MeshSpin | Strategy::MsgRing => mesh(workers, options.ring_slots),
     }
@@ -93,7 +93,7 @@ fn transposed<S, R>(queues: Vec<(Vec<S>, R)>) -> impl Iterator<Item = (Vec<Optio
     out.into_iter().zip(receivers)
 }
 
-fn mesh<T>(workers: usize, slots: usize) -> Vec<Ends<T>> {
+fn mesh<T>(workers: usize, slots: usize) -> Vec<QueueEnds<T>> {
     let place = || Mesh { out: Vec::new(), inward: Vec::new(), next: [(0, 0); 2] };
     let mut places: Vec<Mesh<T>> = (0..workers).map(|_| place()).collect();
     for from in 0..workers {
@@ -109,24 +109,24 @@ fn mesh<T>(workers: usize, slots: usize) -> Vec<Ends<T>> {
             places[to].inward.push(receivers);
         }
     }
-    places.into_iter().map(Ends::Mesh).collect()
+    places.into_iter().map(QueueEnds::Mesh).collect()
 }
 
-impl<T> Ends<T> {
+impl<T> QueueEnds<T> {
     /// Puts a message into the queue to another worker. `Ok(true)`: announce it now.
     #[inline]
     pub(super) fn put(&mut self, to: usize, priority: Priority, message: T) -> Result<bool, T> {
         match self {
-            Ends::Owner => Err(message),
-            Ends::Locked { out, .. } => match &mut out[to] {
+            QueueEnds::Owner => Err(message),
+            QueueEnds::Locked { out, .. } => match &mut out[to] {
                 Some(sender) => sender.push(priority, message),
                 None => Err(message),
             },
-            Ends::Armed { out, .. } => match &mut out[to] {
+            QueueEnds::Armed { out, .. } => match &mut out[to] {
                 Some(sender) => sender.push(priority, message),
                 None => Err(message),
             },
-            Ends::Mesh(mesh) => match &mut mesh.out[to] {
+            QueueEnds::Mesh(mesh) => match &mut mesh.out[to] {
                 Some(senders) => {
                     let sender = &mut senders[priority.index()];
                     let outcome = sender.push(message);
@@ -143,7 +143,7 @@ impl<T> Ends<T> {
 
     /// Shows another worker what was put and not shown yet.
     pub(super) fn publish(&mut self, to: usize) {
-        if let Ends::Mesh(mesh) = self
+        if let QueueEnds::Mesh(mesh) = self
             && let Some(senders) = &mut mesh.out[to]
         {
             senders.iter_mut().for_each(|sender| _ = sender.publish());
@@ -152,16 +152,18 @@ impl<T> Ends<T> {
 
     /// Whether what is put shows only when it is published.
     pub(super) fn are_published_later(&self) -> bool {
-        matches!(self, Ends::Mesh(_))
+        matches!(self, QueueEnds::Mesh(_))
     }
 
     /// Asks to be woken when there is room again. False: there is some already.
     pub(super) fn await_room(&mut self, to: usize, priority: Priority) -> bool {
         match self {
-            Ends::Owner => true,
-            Ends::Locked { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(priority)),
-            Ends::Armed { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(priority)),
-            Ends::Mesh(mesh) => {
+            QueueEnds::Owner => true,
+            QueueEnds::Locked { out, .. } => {
+                out[to].as_mut().is_none_or(|sender| sender.await_room(priority))
+            }
+            QueueEnds::Armed { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(priority)),
+            QueueEnds::Mesh(mesh) => {
                 mesh.out[to].as_mut().is_none_or(|senders| senders[priority.index()].await_room())
             }
         }
@@ -171,10 +173,10 @@ impl<T> Ends<T> {
     #[inline]
     pub(super) fn take(&mut self, priority: Priority) -> Option<(usize, T)> {
         match self {
-            Ends::Owner => None,
-            Ends::Locked { inward, .. } => inward.pop(priority),
-            Ends::Armed { inward, .. } => inward.pop(priority),
-            Ends::Mesh(mesh) => mesh.pop(priority),
+            QueueEnds::Owner => None,
+            QueueEnds::Locked { inward, .. } => inward.pop(priority),
+            QueueEnds::Armed { inward, .. } => inward.pop(priority),
+            QueueEnds::Mesh(mesh) => mesh.pop(priority),
         }
     }
 
@@ -182,10 +184,10 @@ impl<T> Ends<T> {
     #[inline]
     pub(super) fn has_some(&mut self) -> bool {
         match self {
-            Ends::Owner => false,
-            Ends::Locked { inward, .. } => inward.has_some(),
-            Ends::Armed { inward, .. } => inward.has_some(),
-            Ends::Mesh(mesh) => mesh.has_some(),
+            QueueEnds::Owner => false,
+            QueueEnds::Locked { inward, .. } => inward.has_some(),
+            QueueEnds::Armed { inward, .. } => inward.has_some(),
+            QueueEnds::Mesh(mesh) => mesh.has_some(),
         }
     }
 
@@ -193,20 +195,20 @@ impl<T> Ends<T> {
     #[inline]
     pub(super) fn has_response(&mut self) -> bool {
         match self {
-            Ends::Owner => false,
-            Ends::Locked { inward, .. } => inward.has_some_of(Priority::Response),
-            Ends::Armed { inward, .. } => inward.has_some_of(Priority::Response),
-            Ends::Mesh(mesh) => mesh.has_response(),
+            QueueEnds::Owner => false,
+            QueueEnds::Locked { inward, .. } => inward.has_some_of(Priority::Response),
+            QueueEnds::Armed { inward, .. } => inward.has_some_of(Priority::Response),
+            QueueEnds::Mesh(mesh) => mesh.has_response(),
         }
     }
 
     /// Gives back the room of what was taken; adds the workers that waited for it, which must be woken.
     pub(super) fn return_room(&mut self, room_waiters: &mut Vec<usize>) {
         match self {
-            Ends::Owner => {}
-            Ends::Locked { inward, .. } => inward.return_room(room_waiters),
-            Ends::Armed { inward, .. } => inward.return_room(room_waiters),
-            Ends::Mesh(mesh) => {
+            QueueEnds::Owner => {}
+            QueueEnds::Locked { inward, .. } => inward.return_room(room_waiters),
+            QueueEnds::Armed { inward, .. } => inward.return_room(room_waiters),
+            QueueEnds::Mesh(mesh) => {
                 for (from, receivers) in mesh.inward.iter_mut().enumerate() {
                     for receiver in receivers.iter_mut().flatten() {
                         if receiver.return_room() {
@@ -220,7 +222,7 @@ impl<T> Ends<T> {
 
     /// Takes what has arrived aside: what nobody wants now must not keep the queue from being armed.
     pub(super) fn collect(&mut self) {
-        if let Ends::Armed { inward, .. } = self {
+        if let QueueEnds::Armed { inward, .. } = self {
             inward.drain();
         }
     }
@@ -228,15 +230,15 @@ impl<T> Ends<T> {
     /// About to sleep. False: something has arrived.
     pub(super) fn arm(&mut self) -> bool {
         match self {
-            Ends::Armed { inward, .. } => inward.arm(),
-            Ends::Owner | Ends::Locked { .. } | Ends::Mesh(_) => true,
+            QueueEnds::Armed { inward, .. } => inward.arm(),
+            QueueEnds::Owner | QueueEnds::Locked { .. } | QueueEnds::Mesh(_) => true,
         }
     }
 
     /// No longer asleep. True: nothing arrived during the sleep; what is found from now on needed no announcement.
     /// False: that cannot be told.
     pub(super) fn disarm(&mut self) -> bool {
-        if let Ends::Armed { inward, .. } = self { inward.disarm() } else { false }
+        if let QueueEnds::Armed { inward, .. } = self { inward.disarm() } else { false }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Moving bytes: tried first, waited for only after `EAGAIN`.
+//! Sending: tried first, waited for only after `EAGAIN`. What a send leaves goes on when the kernel reports room.
 
 use std::{
     io::{self, IoSlice},
@@ -9,30 +9,22 @@ use rustix::io::Errno;
 
 #[cfg(test)]
 use super::plants::{self, Plant};
-use super::{
-    Backend, Interest, Kernel, Readiness, SEND_RETRY, Socket, endpoint::BufferTurn, token, watch::telling,
-};
+use super::{Backend, Interest, Kernel, Kind, Readiness, Socket};
 use crate::{
     counters::Counters,
     driver::{
         error,
-        files::{self, Pause},
-        socket::{self, DRAIN_LOOK, Sent},
+        files::{self, SendOutcome},
+        socket::{self, Sent},
     },
-    pool::Lease,
     send_queue::Front,
     slab::SlotId,
 };
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    /// As [`Self::write`], outside a flush.
-    pub(super) fn write_out_of_order(&mut self, id: SlotId) {
-        self.write(id);
-        self.dirty.append(&mut self.unfinished);
-    }
-
-    /// Writes as much of the queue as the kernel takes; of files no more than a share.
-    pub(super) fn write(&mut self, id: SlotId) {
+    /// Sends as much of the queue as the kernel takes, from where the last send stopped; of files no more than a share.
+    /// In a flush: a file that has sent its share goes on after it.
+    pub(super) fn send_queued(&mut self, id: SlotId) {
         let (limits, turn) = (self.parts.config.limits, self.turn);
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let queued = socket.send.queue.len();
@@ -46,9 +38,9 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 socket.send(&self.kernel, &self.parts.counters)
             };
             match outcome {
-                Ok(Pause::Over) => {}
-                Ok(Pause::Full) => socket.writable = waits,
-                Ok(Pause::Share) => {
+                Ok(SendOutcome::Done) => {}
+                Ok(SendOutcome::SocketFull) => socket.writable = waits,
+                Ok(SendOutcome::ShareSpent) => {
                     if socket.send.mark_dirty() {
                         self.unfinished.push(id);
                     }
@@ -67,7 +59,27 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
         socket.send_turn_bytes += queued - socket.send.queue.len();
         socket.send.wake_if_low(limits.output_low_water_bytes);
-        self.after_write(id);
+        self.after_send(id);
+    }
+
+    /// As [`Self::send_queued`], outside a flush.
+    pub(super) fn send_queued_outside_flush(&mut self, id: SlotId) {
+        self.send_queued(id);
+        self.dirty.append(&mut self.unfinished);
+    }
+
+    /// The kernel has room for a socket that had none.
+    pub(super) fn on_writable(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.writable {
+            return;
+        }
+        socket.writable = true;
+        if socket.kind == Kind::Connecting {
+            socket.send.wake();
+        } else {
+            self.send_queued_outside_flush(id);
+        }
     }
 
     /// The kernel is short of memory: the queue waits, and so does what is added to it.
@@ -77,7 +89,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         socket.send.wake_if_low(low_water);
         if socket.send.mark_dirty() {
             self.refused.push(id);
-            self.retry_after(SEND_RETRY);
+            self.retry_after(error::SEND_RETRY);
         }
         // There is room, and a level-triggered call would say so all the time until there is memory too.
         self.stop_watching_for_room(id);
@@ -97,7 +109,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     }
 
     /// What follows when the queue is empty, or could not be emptied.
-    pub(super) fn after_write(&mut self, id: SlotId) {
+    pub(super) fn after_send(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if !socket.send.queue.is_empty() && socket.error.is_none() {
             if !socket.writable {
@@ -133,139 +145,6 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    /// Ends our direction and throws away what still arrives. Closing with unread bytes would make the kernel send
-    /// a reset, and the peer could lose replies it has not read yet. True: nothing has arrived.
-    pub(super) fn discard(&mut self, id: SlotId) -> bool {
-        self.look_at.get_or_insert(self.kernel.now() + DRAIN_LOOK);
-        let Some(socket) = self.sockets.get_mut(id) else { return false };
-        if !std::mem::replace(&mut socket.discarding, true)
-            && self.kernel.end_output(&socket.descriptor, &self.parts.counters).is_err()
-        {
-            self.release(id);
-            return false;
-        }
-        let mut scratch = [0u8; 4096];
-        let most = self.parts.config.limits.turn_bytes_max;
-        let mut left = most;
-        let counters = &self.parts.counters;
-        let is_empty = loop {
-            counters.recv_calls.increment();
-            let receive = || self.kernel.receive(&socket.descriptor, &mut scratch);
-            match counters.clock.call(receive) {
-                Ok(0) => {
-                    self.release(id);
-                    return false;
-                }
-                Ok(length) if length < left => left -= length,
-                // A peer that does not stop must not stop everybody else.
-                Ok(_) => break false,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break true,
-                Err(_) => {
-                    self.release(id);
-                    return false;
-                }
-            }
-        };
-        let known = socket.watched;
-        let interest = Interest { read: true, ..socket.interest };
-        let mut watched = self.watch(id, interest);
-        if known
-            && !is_empty
-            && self.backend.is_edge_triggered()
-            && let Some(socket) = self.sockets.get(id)
-        {
-            // What is left is no news to the kernel: a change makes it look again.
-            let descriptor = &socket.descriptor;
-            let change = |backend: &mut B| backend.change(descriptor, token(id), interest);
-            watched = watched.and(telling(&mut self.backend, &self.parts.counters, change));
-        }
-        if watched.is_err() {
-            self.release(id);
-        }
-        is_empty && left == most
-    }
-
-    /// One receive into a pooled buffer.
-    pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
-        let classes = self.classes;
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        // Who comes new waits behind those who wait already.
-        let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
-        let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
-        let Some(mut buffer) = taken else {
-            self.wait_for_buffer(id, waker);
-            return Poll::Pending;
-        };
-        socket.buffer_turn = BufferTurn::None;
-        let counters = &self.parts.counters;
-        let capacity = buffer.capacity();
-        loop {
-            counters.recv_calls.increment();
-            let receive = || self.kernel.receive(&socket.descriptor, buffer.as_mut_slice());
-            let received = counters.clock.call(receive);
-            if let Some(error) = socket.error
-                && !matches!(received, Ok(1..) | Err(Errno::INTR))
-            {
-                socket.has_rest = false;
-                return Poll::Ready(Err(error.into()));
-            }
-            match received {
-                Ok(0) => {
-                    socket.end_of_stream = true;
-                    return Poll::Ready(Ok(None));
-                }
-                Ok(length) => {
-                    counters.receives.increment();
-                    counters.bytes_received.add(length as u64);
-                    socket.turn_bytes += length;
-                    let full = length == capacity as usize;
-                    if full {
-                        counters.receives_full.increment();
-                    } else if !socket.ended && !socket.has_rest && self.backend.trusts_short_reads() {
-                        socket.readable = false;
-                    }
-                    if socket.size.observe(length, capacity, classes) {
-                        counters.buffer_resizes.increment();
-                    }
-                    #[cfg(test)]
-                    if !full && plants::mistakes_for_end(id) {
-                        socket.end_of_stream = true;
-                    }
-                    return Poll::Ready(Ok(Some(buffer.lease(length))));
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    #[cfg(test)]
-                    plants::note_empty(id);
-                    counters.would_block.increment();
-                    socket.readable = false;
-                    if self.draining {
-                        return Poll::Ready(Ok(None));
-                    }
-                    return self.wait_readable(id, waker);
-                }
-                Err(error) => {
-                    socket.fail(error, &self.kernel, counters);
-                    socket.has_rest = false;
-                    return Poll::Ready(Err(error.into()));
-                }
-            }
-        }
-    }
-
-    pub(super) fn wait_readable<T>(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<T>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        socket.wait_to_receive(waker);
-        if socket.watched && (socket.interest.read || self.backend.is_edge_triggered()) {
-            return Poll::Pending;
-        }
-        match self.watch_or_fail(id, true, false) {
-            Ok(()) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
-        }
-    }
-
     /// Waits until at most `limit` bytes are queued.
     pub(super) fn poll_output(
         &mut self,
@@ -283,7 +162,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 waker.wake_by_ref();
                 return Poll::Pending;
             }
-            self.write_out_of_order(id);
+            self.send_queued_outside_flush(id);
         }
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         socket.send.poll_at_most(socket.error, limit, target, waker)
@@ -293,7 +172,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 impl<D> Socket<D> {
     /// One send of the bytes at the front of the queue.
     #[inline]
-    fn send(&mut self, kernel: &impl Kernel<Socket = D>, counters: &Counters) -> Result<Pause, Errno> {
+    fn send(&mut self, kernel: &impl Kernel<Socket = D>, counters: &Counters) -> Result<SendOutcome, Errno> {
         counters.send_calls.increment();
         #[cfg(test)]
         super::tests::refuse()?;
@@ -308,10 +187,10 @@ impl<D> Socket<D> {
         let bytes = bytes - usize::from(bytes < offered && plants::is_planted(Plant::RestFromWrongPlace));
         self.send.queue.consume(bytes);
         if bytes == offered {
-            return Ok(Pause::Over);
+            return Ok(SendOutcome::Done);
         }
         counters.sends_short.increment();
-        Ok(Pause::Full)
+        Ok(SendOutcome::SocketFull)
     }
 
     /// Sends a share of the file at the front of the queue.
@@ -320,7 +199,7 @@ impl<D> Socket<D> {
         share_bytes: usize,
         kernel: &impl Kernel<Socket = D>,
         counters: &Counters,
-    ) -> Result<Pause, Errno> {
+    ) -> Result<SendOutcome, Errno> {
         let (socket, queue) = (&self.descriptor, &mut self.send.queue);
         let has_room = || kernel.has_room(socket, counters);
         files::send_share(queue, share_bytes, counters, has_room, |range, bytes_max| {

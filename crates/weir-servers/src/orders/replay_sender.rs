@@ -13,8 +13,8 @@ use weir_trading::{AccountId, Rate};
 
 use super::{
     CutOff,
-    archive::{self, Cursor},
     counters::AccountCells,
+    replay_reader::{self, Cursor},
     session::{End, Next, Session},
     store::{REPLAYS_MAX, SessionStore},
 };
@@ -168,7 +168,7 @@ async fn read_chunk(
     time::sleep_until(Instant::from_nanos(bucket.get().ready_at_ns(rate))).await;
     // For one chunk: neither a client that takes its time nor one whose messages are far apart keeps others waiting.
     let _turn = Replay::begin(store).await;
-    let bytes = archive::read(store, account, cursor, piece).await?;
+    let bytes = replay_reader::read(store, account, cursor, piece).await?;
     let now_ns = store.tick().as_nanos();
     let mut left = bucket.get();
     left.spend(now_ns, bytes, rate);

@@ -1,21 +1,21 @@
-//! Which workload carries which protocol: the one list of them.
+//! Which workload runs which protocol: the one list of them.
 
 use crate::{
     echo::{Echo, EchoSpec},
     http::{spec::HttpSpec, workload::Http},
     orders::{spec::OrdersSpec, workload::Orders},
-    worker::Carrier,
+    worker::WorkloadVisitor,
 };
 
-/// Has the workload of its protocol carried.
-pub(crate) fn carry<C: Carrier>(carrier: &C) -> C::Outcome {
-    let protocol = carrier.protocol();
+/// Has a visitor meet the workload of its protocol, whose type only this list knows.
+pub(crate) fn dispatch_workload<V: WorkloadVisitor>(visitor: &V) -> V::Outcome {
+    let protocol = visitor.protocol();
     if protocol.spec::<EchoSpec>().is_some() {
-        carrier.carry::<Echo>()
+        visitor.visit::<Echo>()
     } else if protocol.spec::<HttpSpec>().is_some() {
-        carrier.carry::<Http>()
+        visitor.visit::<Http>()
     } else if protocol.spec::<OrdersSpec>().is_some() {
-        carrier.carry::<Orders>()
+        visitor.visit::<Orders>()
     } else {
         unreachable!("{protocol:?} has no workload in this list")
     }
@@ -24,29 +24,29 @@ pub(crate) fn carry<C: Carrier>(carrier: &C) -> C::Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{spec::Protocol, worker::Carried};
+    use crate::{spec::Protocol, worker::RunnableWorkload};
 
-    /// Says whether the workload is of the protocol, and carries nothing.
+    /// Says whether the workload is of the protocol, and runs nothing.
     struct Compares(Protocol);
 
-    impl Carrier for Compares {
+    impl WorkloadVisitor for Compares {
         type Outcome = bool;
 
         fn protocol(&self) -> &Protocol {
             &self.0
         }
 
-        fn carry<W: Carried>(&self) -> bool {
+        fn visit<W: RunnableWorkload>(&self) -> bool {
             self.0.spec::<W::Spec>().is_some()
         }
     }
 
     #[test]
-    fn each_protocol_is_carried_by_the_workload_of_its_own_specification() {
+    fn each_protocol_is_run_by_the_workload_of_its_own_specification() {
         let echo = EchoSpec { message_bytes: 64, connection_per_message: false };
         for protocol in [echo.into(), crate::http::spec::tests::http().into(), OrdersSpec::demo().into()] {
-            let carrier = Compares(protocol);
-            assert!(carry(&carrier), "{:?}", carrier.0);
+            let visitor = Compares(protocol);
+            assert!(dispatch_workload(&visitor), "{:?}", visitor.0);
         }
     }
 }

@@ -5,10 +5,10 @@
 //! meanwhile is seen after that time at the latest, whatever the file system says about its times. So nothing is
 //! compared, and nothing has to be trusted.
 //!
-//! What is bounded. Files and descriptors of all workers together, by [`Room`]; bytes by the number of files, each of
-//! at most 32 KiB and its head. Files that went while they are being sent stay open until that is over. Requests that
-//! find nothing open the path each for itself: as many at a time as the engine allows operations on files. A task
-//! closes what nobody has asked for during three validities; it lives as long as something is kept.
+//! What is bounded. Files and descriptors of all workers together, by [`FileQuotas`]; bytes by the number of files,
+//! each of at most 32 KiB and its head. Files that went while they are being sent stay open until that is over.
+//! Requests that find nothing open the path each for itself: as many at a time as the engine allows operations on
+//! files. A task closes what nobody has asked for during three validities; it lives as long as something is kept.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,7 +27,7 @@ use super::{
     cache::{Cache, Look},
     config::{Clock, FileCache},
     counters::HttpCounters,
-    room::{Pot, Room},
+    file_quotas::{FileQuotas, Quota},
     served::Served,
 };
 
@@ -40,17 +40,17 @@ pub struct FileCacheCounts {
     pub misses: u64,
     /// Requests for a path that was kept for so long that it was opened anew.
     pub revalidations: u64,
-    /// Files that were given up before their time was over, because others needed the room or had become shorter.
+    /// Files that were given up before their time was over, because others needed the place or had become shorter.
     pub evictions: u64,
 }
 
 /// The kept files of one worker.
 #[derive(Debug)]
-pub(super) struct KeptFiles {
-    cache: RefCell<Cache<Rc<Served>>>,
+pub(super) struct WorkerFileCache {
+    entries: RefCell<Cache<Rc<Served>>>,
     /// How many of them are open.
     open: Cell<usize>,
-    room: Arc<Room>,
+    quotas: Arc<FileQuotas>,
     validity: Duration,
     clock: Clock,
     /// What the server's counters do not have yet.
@@ -58,13 +58,13 @@ pub(super) struct KeptFiles {
     is_swept: Cell<bool>,
 }
 
-impl KeptFiles {
-    pub(super) fn new(config: FileCache, clock: Clock, room: Arc<Room>) -> Self {
-        room.enter();
+impl WorkerFileCache {
+    pub(super) fn new(config: FileCache, clock: Clock, quotas: Arc<FileQuotas>) -> Self {
+        quotas.enter();
         Self {
-            cache: RefCell::new(Cache::new(config.validity)),
+            entries: RefCell::new(Cache::new(config.validity)),
             open: Cell::new(0),
-            room,
+            quotas,
             validity: config.validity,
             clock,
             counts: Cell::default(),
@@ -75,7 +75,7 @@ impl KeptFiles {
     /// The file under a path, if it is kept and may be used.
     #[inline]
     pub(super) fn find(&self, path: &[u8], now: Instant) -> Option<Rc<Served>> {
-        let look = self.cache.borrow_mut().look(path, now);
+        let look = self.entries.borrow_mut().look(path, now);
         self.count(|counts| match look {
             Look::Fresh(_) => counts.hits += 1,
             Look::Expired => counts.revalidations += 1,
@@ -90,18 +90,18 @@ impl KeptFiles {
     /// Keeps a file that was looked at then, if there is room or can be made.
     pub(super) fn keep(self: &Rc<Self>, path: &[u8], file: &Rc<Served>, looked_at: Instant) {
         // Its room is needed first, and may be all there is.
-        let older = self.cache.borrow_mut().remove(path);
+        let older = self.entries.borrow_mut().remove(path);
         older.iter().for_each(|file| self.let_go(file));
-        if !self.take(&self.room.entries, |_| true, || self.cache.borrow().len()) {
+        if !self.take(&self.quotas.entries, |_| true, || self.entries.borrow().len()) {
             return;
         }
         if file.is_open() {
-            if !self.take(&self.room.descriptors, |other| other.is_open(), || self.open.get()) {
-                return self.room.entries.give_back();
+            if !self.take(&self.quotas.descriptors, |other| other.is_open(), || self.open.get()) {
+                return self.quotas.entries.release();
             }
             self.open.set(self.open.get() + 1);
         }
-        self.cache.borrow_mut().insert(path, Rc::clone(file), looked_at);
+        self.entries.borrow_mut().insert(path, Rc::clone(file), looked_at);
         if !self.is_swept.get() {
             // Where there can be no task, on blocking calls, all of it goes with the connection.
             self.is_swept.set(try_spawn(sweep(Rc::clone(self))).is_ok());
@@ -122,13 +122,13 @@ impl KeptFiles {
     /// kept for it, and the thread may wait long for the next one.
     pub(super) fn connection_ended(&self) {
         if !self.is_swept.get() {
-            let all = self.cache.borrow_mut().expire(Instant::from_nanos(u64::MAX));
+            let all = self.entries.borrow_mut().expire(Instant::from_nanos(u64::MAX));
             all.iter().for_each(|file| self.let_go(file));
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.cache.borrow().len() == 0
+        self.entries.borrow().len() == 0
     }
 
     /// Adds what was counted to the counters of the server.
@@ -136,10 +136,10 @@ impl KeptFiles {
         counters.add_files(self.counts.take());
     }
 
-    /// Takes one from a pot, and makes room for it among those of ours that have one, of which there are `own`.
-    fn take(&self, pot: &Pot, has_one: impl Fn(&Served) -> bool, own: impl Fn() -> usize) -> bool {
+    /// Takes one from a quota, and makes room for it among those of ours that have one, of which there are `own`.
+    fn take(&self, quota: &Quota, has_one: impl Fn(&Served) -> bool, own: impl Fn() -> usize) -> bool {
         loop {
-            if own() < self.room.share(pot) && pot.try_take() {
+            if own() < self.quotas.share(quota) && quota.try_take() {
                 return true;
             }
             if !self.evict(&has_one) {
@@ -149,7 +149,7 @@ impl KeptFiles {
     }
 
     fn evict(&self, may_go: impl Fn(&Served) -> bool) -> bool {
-        let gone = self.cache.borrow_mut().evict(self.clock.now(), |file| may_go(file));
+        let gone = self.entries.borrow_mut().evict(self.clock.now(), |file| may_go(file));
         if let Some(file) = &gone {
             self.let_go(file);
             self.count(|counts| counts.evictions += 1);
@@ -157,11 +157,11 @@ impl KeptFiles {
         gone.is_some()
     }
 
-    /// Gives the room of a file back that is not kept any more.
+    /// Gives back the quota of a file that is not kept any more.
     fn let_go(&self, file: &Served) {
-        self.room.entries.give_back();
+        self.quotas.entries.release();
         if file.is_open() {
-            self.room.descriptors.give_back();
+            self.quotas.descriptors.release();
             self.open.set(self.open.get() - 1);
         }
     }
@@ -173,26 +173,26 @@ impl KeptFiles {
     }
 }
 
-impl Drop for KeptFiles {
+impl Drop for WorkerFileCache {
     fn drop(&mut self) {
-        let all = self.cache.get_mut().expire(Instant::from_nanos(u64::MAX));
+        let all = self.entries.get_mut().expire(Instant::from_nanos(u64::MAX));
         all.iter().for_each(|file| self.let_go(file));
-        self.room.leave();
+        self.quotas.leave();
     }
 }
 
 /// Lets go of what nobody has asked for since its time was over, until nothing is kept or the server drains.
-async fn sweep(kept: Rc<KeptFiles>) {
-    let _ends = Sweeping(&kept);
-    while !kept.is_empty() && timeout(kept.validity, draining()).await.is_err() {
+async fn sweep(cache: Rc<WorkerFileCache>) {
+    let _ends = Sweeping(&cache);
+    while !cache.is_empty() && timeout(cache.validity, draining()).await.is_err() {
         // Not at once: what is asked for all the time is looked at anew by whoever asks.
-        let gone = kept.cache.borrow_mut().expire(kept.clock.now() - kept.validity);
-        gone.iter().for_each(|file| kept.let_go(file));
+        let gone = cache.entries.borrow_mut().expire(cache.clock.now() - cache.validity);
+        gone.iter().for_each(|file| cache.let_go(file));
     }
 }
 
 /// Whatever ends the task, another one may start.
-struct Sweeping<'a>(&'a KeptFiles);
+struct Sweeping<'a>(&'a WorkerFileCache);
 
 impl Drop for Sweeping<'_> {
     fn drop(&mut self) {
@@ -228,48 +228,48 @@ mod tests {
         )
     }
 
-    fn kept(room: &Arc<Room>) -> Rc<KeptFiles> {
+    fn cache(quotas: &Arc<FileQuotas>) -> Rc<WorkerFileCache> {
         let config = FileCache { files_max: 4, validity: Duration::from_secs(3600) };
-        Rc::new(KeptFiles::new(config, Clock::Kernel, Arc::clone(room)))
+        Rc::new(WorkerFileCache::new(config, Clock::Kernel, Arc::clone(quotas)))
     }
 
     #[test]
-    fn workers_share_the_room_and_whoever_has_too_much_gives_way() {
-        let room = Arc::new(Room::new(4, None));
+    fn workers_share_the_quotas_and_whoever_has_too_much_gives_way() {
+        let quotas = Arc::new(FileQuotas::new(4, None));
         let now = Clock::Kernel.now();
-        let first = kept(&room);
+        let first = cache(&quotas);
         for path in [b"a", b"b", b"c", b"d", b"e"] {
             first.keep(path, &file(), now);
         }
-        assert_eq!((first.cache.borrow().len(), room.entries.taken()), (4, 4));
-        let second = kept(&room);
+        assert_eq!((first.entries.borrow().len(), quotas.entries.taken()), (4, 4));
+        let second = cache(&quotas);
         second.keep(b"a", &file(), now);
-        assert_eq!(second.cache.borrow().len(), 0, "the first one has taken everything");
+        assert_eq!(second.entries.borrow().len(), 0, "the first one has taken everything");
         first.keep(b"f", &file(), now);
-        assert_eq!((first.cache.borrow().len(), room.entries.taken()), (2, 2), "its share is a half now");
+        assert_eq!((first.entries.borrow().len(), quotas.entries.taken()), (2, 2), "its share is a half now");
         for path in [b"a", b"b", b"c"] {
             second.keep(path, &file(), now);
         }
-        assert_eq!((second.cache.borrow().len(), room.entries.taken()), (2, 4));
+        assert_eq!((second.entries.borrow().len(), quotas.entries.taken()), (2, 4));
         drop(first);
-        assert_eq!(room.entries.taken(), 2, "what it had is free");
+        assert_eq!(quotas.entries.taken(), 2, "what it had is free");
         second.keep(b"d", &file(), now);
-        assert_eq!((second.cache.borrow().len(), room.entries.taken()), (3, 3));
+        assert_eq!((second.entries.borrow().len(), quotas.entries.taken()), (3, 3));
     }
 
     #[test]
-    fn a_file_that_is_looked_at_anew_takes_the_room_of_the_old_one() {
-        let room = Arc::new(Room::new(1, None));
-        let (kept, now) = (kept(&room), Clock::Kernel.now());
+    fn a_file_that_is_looked_at_anew_takes_the_place_of_the_old_one() {
+        let quotas = Arc::new(FileQuotas::new(1, None));
+        let (cache, now) = (cache(&quotas), Clock::Kernel.now());
         for _ in 0..3 {
-            kept.keep(b"a", &file(), now);
+            cache.keep(b"a", &file(), now);
         }
         let counters = HttpCounters::default();
-        assert!(kept.find(b"a", now).is_some() && kept.find(b"b", now).is_none());
-        assert!(kept.find(b"a", now + Duration::from_secs(3600)).is_none());
-        kept.tell(&counters);
-        kept.tell(&counters);
+        assert!(cache.find(b"a", now).is_some() && cache.find(b"b", now).is_none());
+        assert!(cache.find(b"a", now + Duration::from_secs(3600)).is_none());
+        cache.tell(&counters);
+        cache.tell(&counters);
         let expected = FileCacheCounts { hits: 1, misses: 1, revalidations: 1, evictions: 0 };
-        assert_eq!((room.entries.taken(), counters.files()), (1, expected));
+        assert_eq!((quotas.entries.taken(), counters.files()), (1, expected));
     }
 }

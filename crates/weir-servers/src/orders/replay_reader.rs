@@ -7,17 +7,17 @@ use super::{records, store::SessionStore};
 use crate::journal::{JournalChunk, Position};
 
 /// What is read of a journal at a time. Frames are shorter than their records, so a piece of them is no longer.
-const READ_BYTES: usize = super::pump::PIECE_BYTES;
+const READ_BYTES: usize = super::replay_sender::PIECE_BYTES;
 
 /// How far a stream has been read.
 #[derive(Debug)]
 pub(super) struct Cursor {
     sequence: u64,
-    place: Option<Place>,
+    place: Option<ReadPosition>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ReadPosition {
     worker: u16,
     position: Position,
     /// From this message on the index knows better.
@@ -49,7 +49,7 @@ pub(super) async fn read(
         Some(place) if cursor.sequence < place.until => place,
         _ => {
             let (entry, until) = store.slot(account).state.borrow().index.find(cursor.sequence)?;
-            Place { worker: entry.worker, position: entry.position, until }
+            ReadPosition { worker: entry.worker, position: entry.position, until }
         }
     };
     let chunk = read_chunk(store, place).await?;
@@ -65,11 +65,11 @@ pub(super) async fn read(
             cursor.sequence += 1;
         }
     }
-    cursor.place = Some(Place { position: chunk.next(), ..place });
+    cursor.place = Some(ReadPosition { position: chunk.next(), ..place });
     Some(chunk.next().offset - start.offset)
 }
 
-async fn read_chunk(store: &SessionStore, place: Place) -> Option<JournalChunk> {
+async fn read_chunk(store: &SessionStore, place: ReadPosition) -> Option<JournalChunk> {
     if usize::from(place.worker) == store.worker() {
         return store.journal()?.read(place.position, READ_BYTES).await.ok();
     }

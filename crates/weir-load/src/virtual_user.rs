@@ -1,4 +1,4 @@
-//! One place of a worker: what is opened in it, and what tells it to start a message.
+//! One simulated user of a worker: which connection it begins with, and what tells it to start a message.
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
@@ -6,8 +6,8 @@ use weir_engine::time::Instant;
 
 use crate::{connector::Connected, open::OpenLoop, workload::Workload};
 
-/// One place for a connection that carries messages, and those that follow it.
-pub(crate) struct ConnectionSlot<W: Workload> {
+/// One user: it has one connection at a time, or one for each message.
+pub(crate) struct VirtualUser<W: Workload> {
     /// Its number among those of its worker.
     pub(crate) place: usize,
     /// What was opened before the beginning.
@@ -18,16 +18,16 @@ pub(crate) struct ConnectionSlot<W: Workload> {
     pub(crate) is_single: bool,
 }
 
-/// What tells a place to start a message.
+/// What tells a user to start a message.
 pub(crate) enum Trigger<W: Workload> {
     /// The answer to the message before, and a pause; so many messages in all.
     Closed { think: Duration, quota: Cell<u64> },
-    /// The schedule, which no place has a part of: whoever is free carries the next message.
+    /// The schedule, which no user has a part of: whoever is free sends the next message.
     Open { open: Rc<OpenLoop<W>>, place: usize },
 }
 
 impl<W: Workload> Trigger<W> {
-    /// Whether the place has started all the messages it may.
+    /// Whether the user has started all the messages it may.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Trigger::Closed { quota, .. } if quota.get() == 0)
     }

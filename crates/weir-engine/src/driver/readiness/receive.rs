@@ -1,0 +1,95 @@
+//! Receiving: tried first, into a buffer that is taken for it; waited for only after `EAGAIN`.
+
+use std::{
+    io,
+    task::{Poll, Waker},
+};
+
+use rustix::io::Errno;
+
+#[cfg(test)]
+use super::plants;
+use super::{Backend, Kernel, Readiness, endpoint::BufferTurn};
+use crate::{driver::error, pool::Lease, slab::SlotId};
+
+impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
+    /// One receive into a pooled buffer.
+    pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
+        let classes = self.classes;
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
+        // Who comes new waits behind those who wait already.
+        let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
+        let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
+        let Some(mut buffer) = taken else {
+            self.wait_for_buffer(id, waker);
+            return Poll::Pending;
+        };
+        socket.buffer_turn = BufferTurn::None;
+        let counters = &self.parts.counters;
+        let capacity = buffer.capacity();
+        loop {
+            counters.recv_calls.increment();
+            let receive = || self.kernel.receive(&socket.descriptor, buffer.as_mut_slice());
+            let received = counters.clock.call(receive);
+            if let Some(error) = socket.error
+                && !matches!(received, Ok(1..) | Err(Errno::INTR))
+            {
+                socket.has_rest = false;
+                return Poll::Ready(Err(error.into()));
+            }
+            match received {
+                Ok(0) => {
+                    socket.end_of_stream = true;
+                    return Poll::Ready(Ok(None));
+                }
+                Ok(length) => {
+                    counters.receives.increment();
+                    counters.bytes_received.add(length as u64);
+                    socket.turn_bytes += length;
+                    let full = length == capacity as usize;
+                    if full {
+                        counters.receives_full.increment();
+                    } else if !socket.ended && !socket.has_rest && self.backend.trusts_short_reads() {
+                        socket.readable = false;
+                    }
+                    if socket.size.observe(length, capacity, classes) {
+                        counters.buffer_resizes.increment();
+                    }
+                    #[cfg(test)]
+                    if !full && plants::mistakes_for_end(id) {
+                        socket.end_of_stream = true;
+                    }
+                    return Poll::Ready(Ok(Some(buffer.lease(length))));
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    #[cfg(test)]
+                    plants::note_empty(id);
+                    counters.would_block.increment();
+                    socket.readable = false;
+                    if self.draining {
+                        return Poll::Ready(Ok(None));
+                    }
+                    return self.wait_readable(id, waker);
+                }
+                Err(error) => {
+                    socket.fail(error, &self.kernel, counters);
+                    socket.has_rest = false;
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
+
+    pub(super) fn wait_readable<T>(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<T>> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
+        socket.wait_to_receive(waker);
+        if socket.watched && (socket.interest.read || self.backend.is_edge_triggered()) {
+            return Poll::Pending;
+        }
+        match self.watch_or_fail(id, true, false) {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
