@@ -300,12 +300,19 @@ impl SendQueue {
         }
     }
 
-    /// Copies leased chunks to the heap so that a slow peer does not hold the runtime's buffers. Nothing of the
-    /// queue may be in flight. Bounded by the connection's high-water mark plus one message.
-    pub(crate) fn release_leases(&mut self) {
+    /// Copies leased chunks to the heap so that a slow peer does not hold the runtime's buffers; chunks of which any
+    /// of the first `in_flight` bytes are stay where they are. Bounded by the connection's high-water mark plus one
+    /// message.
+    pub(crate) fn release_leases(&mut self, in_flight: usize) {
+        let mut before = 0;
         for (position, chunk) in self.chunks.iter_mut().enumerate() {
+            let done = if position == 0 { self.sent_of_front } else { 0 };
+            let is_in_flight = before < in_flight;
+            before += chunk.bytes.len() - done;
+            if is_in_flight {
+                continue;
+            }
             if let SendBuf::Lease(lease) = &chunk.bytes {
-                let done = if position == 0 { self.sent_of_front } else { 0 };
                 let rest: Box<[u8]> = lease[done..].into();
                 chunk.bytes = SendBuf::Owned(rest);
                 chunk.open = false;
@@ -463,7 +470,7 @@ mod tests {
                         queue.place_front(piece.into());
                     }
                     Step::Seal => queue.seal(),
-                    Step::Release => queue.release_leases(),
+                    Step::Release => queue.release_leases(0),
                 }
                 prop_assert_eq!(queue.len(), expected.len() - sent.len());
             }

@@ -114,7 +114,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if !socket.send.queue.is_empty() && socket.error.is_none() {
             if !socket.writable {
                 // A slow peer must not hold the runtime's buffers.
-                socket.send.queue.release_leases();
+                socket.send.queue.release_leases(0);
                 #[cfg(test)]
                 if plants::is_planted(Plant::RoomNotWatched) {
                     return;

@@ -61,11 +61,15 @@ impl Uring {
         if socket.sending > 0 {
             // Somebody has more to do with this socket once its send is over.
             self.follow_up |= socket.tried;
+            if !socket.tried {
+                // Nor may a slow peer hold buffers of what was queued meanwhile.
+                socket.send.queue.release_leases(socket.sending as usize);
+            }
             return;
         }
         if socket.stalled {
             // A slow peer must not hold the runtime's buffers.
-            socket.send.queue.release_leases();
+            socket.send.queue.release_leases(0);
         }
         socket.send.queue.seal();
         let is_tried = tries_first && !socket.stalled;
@@ -209,7 +213,7 @@ impl Uring {
     fn await_room(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         // A slow peer must not hold the runtime's buffers.
-        socket.send.queue.release_leases();
+        socket.send.queue.release_leases(0);
         socket.sending = 1;
         socket.awaits_room = true;
         socket.operations += 1;

@@ -3,6 +3,7 @@
 use std::{
     io::{ErrorKind, Read, Write},
     os::unix::net::UnixStream,
+    rc::Rc,
     sync::Arc,
     task::{Poll, Waker},
     time::Duration,
@@ -111,6 +112,24 @@ fn a_try_that_failed_before_does_not_vouch_for_a_later_one() {
         assert!(waiting + arrived.len() >= 11, "{waiting} bytes wait and {} have arrived", arrived.len());
     }
     assert_eq!(arrived, b"firstsecond");
+}
+
+#[test]
+fn what_is_queued_behind_a_send_that_waits_holds_no_buffer() {
+    let counters = Arc::new(Counters::default());
+    let Some(mut driver) = small_driver(&counters) else { return };
+    let (slow, _peer, _) = connect_full(&mut driver);
+    send(&mut driver, slow, b"first");
+    driver.flush();
+    for _ in 0..TURNS {
+        look(&mut driver);
+    }
+    let pool = Rc::clone(&driver.parts.receive_pool);
+    let lease = pool.take(0).expect("a buffer is free").lease(6);
+    let free = pool.free(0);
+    DriverOps::push(&mut driver, slow, lease.into()).expect("it is open");
+    driver.flush();
+    assert_eq!((pool.free(0), queued(&driver, slow)), (free + 1, 11), "the peer may never read");
 }
 
 #[test]
