@@ -37,8 +37,8 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     told!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
 }
 
-/// What the ratio is at one rate for both, where the claim was held against that: an arm that is faster than the
-/// generator is spared waking it, so each at its own pace differs by more.
+/// What the ratio is at one rate for both, where the claim was held against that: CPU for each message falls as the
+/// rate rises, so a ratio of arms that each have a rate of their own is in part one of the rates.
 fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
     let (rate, seen) = primary.notes.iter().find_map(|note| match note {
         Finding::Witness { witness: Witness::EqualRate { per_second }, seen, .. } => {
