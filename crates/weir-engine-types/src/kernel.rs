@@ -109,6 +109,8 @@ pub enum KernelFeature {
     MinimumWait,
     /// A ring's table of files that lets go of one at once, whatever else is in flight.
     FixedFiles,
+    /// `IORING_OP_SEND_ZC`.
+    ZeroCopySend,
 }
 
 /// The engine's option that names an older kernel.
@@ -150,7 +152,7 @@ const fn on_request(
 }
 
 /// The table, newest first.
-pub const FEATURES: [FeatureRow; 17] = [
+pub const FEATURES: [FeatureRow; 18] = [
     row(KernelFeature::NoIowait, "no-iowait", "uring", (6, 15)),
     on_request(KernelFeature::FixedFiles, "fixed-files", "fixed-files", (6, 13)),
     on_request(KernelFeature::MinimumWait, "minimum-wait", "minimum-wait-us", (6, 12)),
@@ -158,6 +160,7 @@ pub const FEATURES: [FeatureRow; 17] = [
     row(KernelFeature::DeferredTaskRun, "deferred-task-run", "uring", (6, 1)),
     row(KernelFeature::SingleIssuer, "single-issuer", "uring", (6, 0)),
     row(KernelFeature::MultishotReceive, "multishot-receive", "uring", (6, 0)),
+    on_request(KernelFeature::ZeroCopySend, "zero-copy-send", "send-zc-bytes", (6, 0)),
     row(KernelFeature::CooperativeTaskRun, "cooperative-task-run", "uring", (5, 19)),
     row(KernelFeature::BufferRing, "buffer-ring", "uring", (5, 19)),
     row(KernelFeature::MultishotAccept, "multishot-accept", "uring", (5, 19)),

@@ -155,6 +155,9 @@ pub struct UringOptions {
     /// Sockets are in the ring's table of files, so that no operation looks its descriptor up; opening and closing each
     /// cost a call more (6.13 and later: before, what is taken out stays open behind any older operation).
     pub fixed_files: bool,
+    /// Chunks of so many bytes and more leave by zero-copy sends, on sockets that can (TCP; 6.0 and later). Receive buffers
+    /// never do: a peer that does not read would keep them. `None`: every send is copied into the socket.
+    pub zero_copy_bytes_min: Option<u32>,
 }
 
 impl Default for UringOptions {
@@ -166,6 +169,7 @@ impl Default for UringOptions {
             entries: 1024,
             minimum_wait: Duration::ZERO,
             fixed_files: false,
+            zero_copy_bytes_min: None,
         }
     }
 }
@@ -328,7 +332,7 @@ impl Config {
     }
 
     /// Every option a study can vary: name, what it takes, what it does.
-    pub const OPTIONS: [(&'static str, &'static str, &'static str); 13] = [
+    pub const OPTIONS: [(&'static str, &'static str, &'static str); 14] = [
         ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
         ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
         ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
@@ -346,6 +350,7 @@ impl Config {
             "io_uring: sleep this long unless every connection has something (6.12)",
         ),
         ("fixed-files", "on or off", "io_uring: sockets are in the ring's table of files (6.13)"),
+        ("send-zc-bytes", "1024 to 16777216", "io_uring: send chunks from this size on without a copy (6.0)"),
         ("trigger", "edge or level", "epoll: edge- or level-triggered"),
         ("drain", "short-read or eagain", "epoll: when a socket counts as drained"),
         ("write", "try or blocking", "epoll: try a write and wait for room, or block the worker in one call"),
@@ -361,7 +366,7 @@ impl Config {
         match name {
             "buffer-bytes" | "buffer-count" | CONGESTION_CONTROL => driver != Driver::Sim,
             "spin-us" => !matches!(driver, Driver::Blocking | Driver::Sim),
-            "receive" | "submit" | "defer-taskrun" | "minimum-wait-us" | "fixed-files" => {
+            "receive" | "submit" | "defer-taskrun" | "minimum-wait-us" | "fixed-files" | "send-zc-bytes" => {
                 driver == Driver::Uring
             }
             "trigger" | "drain" | "write" => driver == Driver::Epoll,
@@ -413,6 +418,7 @@ impl Config {
                 self.uring.minimum_wait = Duration::from_micros(number(0, 100_000)?.into());
             }
             "fixed-files" => self.uring.fixed_files = choice("on", "off")?,
+            "send-zc-bytes" => self.uring.zero_copy_bytes_min = Some(number(1024, 16 << 20)?),
             "trigger" => self.epoll.edge = choice("edge", "level")?,
             "drain" => self.epoll.drain_to_eagain = choice("eagain", "short-read")?,
             "write" => self.epoll.blocking_writes = choice("blocking", "try")?,
@@ -443,21 +449,9 @@ mod tests {
 
     #[test]
     fn every_listed_option_is_understood_and_every_other_is_refused() {
-        let values = [
-            "2048",
-            "8",
-            "20",
-            "reno",
-            "single",
-            "operation",
-            "off",
-            "50",
-            "on",
-            "level",
-            "eagain",
-            "blocking",
-            "5.19",
-        ];
+        let of_uring = ["single", "operation", "off", "50", "on", "4096"];
+        let values =
+            [&["2048", "8", "20", "reno"][..], &of_uring, &["level", "eagain", "blocking", "5.19"]].concat();
         assert_eq!(values.len(), Config::OPTIONS.len());
         let mut config = Config::default();
         for ((name, _, _), value) in Config::OPTIONS.iter().zip(values) {
@@ -469,6 +463,7 @@ mod tests {
         assert!(!config.epoll.edge && config.uring.submit_each && !config.uring.defer_taskrun);
         assert!(config.epoll.drain_to_eagain && config.epoll.blocking_writes);
         assert!(config.uring.minimum_wait == Duration::from_micros(50) && config.uring.fixed_files);
+        assert_eq!(config.uring.zero_copy_bytes_min, Some(4096));
         assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
         assert!(config.set_option("buffer-bytes", "63").is_err());
         assert_eq!(config.congestion_control.as_deref(), Some("reno"));

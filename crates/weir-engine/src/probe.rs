@@ -69,7 +69,12 @@ mod tests {
 
     #[test]
     fn an_option_is_refused_by_name_where_the_kernel_lacks_what_it_needs() {
-        for (option, value, older) in [("minimum-wait-us", "50", "6.11"), ("fixed-files", "on", "6.12")] {
+        let options = [
+            ("minimum-wait-us", "50", "6.11"),
+            ("fixed-files", "on", "6.12"),
+            ("send-zc-bytes", "4096", "5.19"),
+        ];
+        for (option, value, older) in options {
             let mut config = Config::with_driver(Driver::Uring);
             config.set_option(option, value).expect("it is possible");
             config.set_option("as-on-kernel", older).expect("it is a version");

@@ -115,8 +115,9 @@ pub(crate) enum Front<'a> {
 pub(crate) struct Gathered {
     /// Slices filled.
     pub(crate) count: usize,
-    /// A file follows at once: the kernel may wait for it before it sends a packet that is not full.
-    pub(crate) file_follows: bool,
+    /// A chunk that goes alone, such as a file, follows at once: the kernel may wait for it before it sends a packet that
+    /// is not full.
+    pub(crate) more_follows: bool,
 }
 
 impl From<FilePart> for SendBuf {
@@ -166,6 +167,30 @@ struct Chunk {
     bytes: SendBuf,
     /// A send buffer of ours that more may be appended to, as long as nothing of it is in flight.
     open: bool,
+}
+
+impl Chunk {
+    /// Bytes in it, if it can be lent to the kernel for as long as that likes: buffers of the runtime's cannot.
+    fn lendable_len(&self) -> usize {
+        match &self.bytes {
+            SendBuf::Owned(_) | SendBuf::Shared(_) | SendBuf::Static(_) => self.bytes.len(),
+            SendBuf::Lease(_) | SendBuf::File(_) => 0,
+        }
+    }
+}
+
+/// What was at the front of a queue, as long as the kernel may read it.
+#[derive(Debug)]
+pub(crate) struct LentChunk {
+    bytes: SendBuf,
+    sent_before: usize,
+}
+
+impl LentChunk {
+    /// The bytes that were still to send.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.bytes.bytes()[self.sent_before..]
+    }
 }
 
 /// The queue.
@@ -264,19 +289,51 @@ impl SendQueue {
         self.chunks.iter().take(chunks_max).any(|chunk| matches!(chunk.bytes, SendBuf::File(_)))
     }
 
-    /// Fills `slices` with the next chunks, as far as the next file.
-    pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> Gathered {
+    /// Fills `slices` with the next chunks, as far as the next file, or the next chunk behind the first that can be lent
+    /// and has at least `alone_from` bytes.
+    pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>], alone_from: usize) -> Gathered {
         let mut skip = self.sent_of_front;
         let mut count = 0;
         for (slice, chunk) in slices.iter_mut().zip(self.chunks.iter()) {
-            if let SendBuf::File(_) = chunk.bytes {
-                return Gathered { count, file_follows: true };
+            let goes_alone = count > 0 && chunk.lendable_len() >= alone_from;
+            if goes_alone || matches!(chunk.bytes, SendBuf::File(_)) {
+                return Gathered { count, more_follows: true };
             }
             *slice = IoSlice::new(&chunk.bytes.bytes()[skip..]);
             skip = 0;
             count += 1;
         }
-        Gathered { count, file_follows: false }
+        Gathered { count, more_follows: false }
+    }
+
+    /// Bytes left of the front chunk, if it can be lent.
+    pub(crate) fn lendable_front(&self) -> usize {
+        self.chunks.front().map_or(0, |chunk| chunk.lendable_len().saturating_sub(self.sent_of_front))
+    }
+
+    /// Takes the front chunk out for a send that reads it where it is. Its bytes count as queued, and nothing else is
+    /// taken from the queue, until it is settled or given back.
+    pub(crate) fn lend_front(&mut self) -> Option<LentChunk> {
+        if self.lendable_front() == 0 {
+            return None;
+        }
+        let Chunk { bytes, .. } = self.chunks.pop_front()?;
+        Some(LentChunk { bytes, sent_before: std::mem::take(&mut self.sent_of_front) })
+    }
+
+    /// Puts a chunk back of which nothing was sent.
+    pub(crate) fn return_lent(&mut self, chunk: LentChunk) {
+        self.sent_of_front = chunk.sent_before;
+        self.chunks.push_front(Chunk { bytes: chunk.bytes, open: false });
+    }
+
+    /// So many bytes of a lent chunk are sent; it stays lent, and what is left of it is sent from a copy.
+    pub(crate) fn settle_lent(&mut self, chunk: &LentChunk, sent: usize) {
+        let rest = &chunk.rest()[sent..];
+        self.bytes -= sent;
+        if !rest.is_empty() {
+            self.chunks.push_front(Chunk { bytes: SendBuf::Owned(rest.into()), open: false });
+        }
     }
 
     /// Removes `sent` bytes from the front; chunks that are done give their buffers back.
@@ -343,6 +400,8 @@ mod tests {
         Lease(Vec<u8>),
         File(u16, usize),
         Send(usize),
+        /// The front is lent to a send that takes so many bytes of it.
+        Lend(usize),
         /// The file system cannot send: so many bytes are read.
         Read(usize),
         Seal,
@@ -357,6 +416,7 @@ mod tests {
             bytes().prop_map(Step::Lease),
             (any::<u16>(), 0usize..900).prop_map(|(offset, length)| Step::File(offset, length)),
             (0usize..400).prop_map(Step::Send),
+            (0usize..400).prop_map(Step::Lend),
             (1usize..300).prop_map(Step::Read),
             Just(Step::Seal),
             Just(Step::Release),
@@ -375,7 +435,7 @@ mod tests {
         let mut available: Vec<u8> = match queue.front() {
             Some(Front::File(range)) => file_bytes(range.offset, range.length),
             Some(Front::Bytes(_)) if gather => {
-                let gathered = queue.gather(&mut slices);
+                let gathered = queue.gather(&mut slices, 200);
                 assert!(gathered.count > 0, "bytes are at the front");
                 slices[..gathered.count].iter().flat_map(|slice| slice.iter().copied()).collect()
             }
@@ -397,8 +457,8 @@ mod tests {
         assert_eq!(queue.len(), 108, "an empty part is no chunk");
         assert!(queue.leads_to_file(2) && !queue.leads_to_file(1));
         let gather = |queue: &SendQueue| {
-            let gathered = queue.gather(&mut [IoSlice::new(&[]); 4]);
-            (gathered.count, gathered.file_follows)
+            let gathered = queue.gather(&mut [IoSlice::new(&[]); 4], usize::MAX);
+            (gathered.count, gathered.more_follows)
         };
         assert_eq!(gather(&queue), (1, true));
         queue.consume(4);
@@ -408,6 +468,31 @@ mod tests {
         assert_eq!((range.offset, range.length), (65, 40));
         queue.consume(40);
         assert_eq!(gather(&queue), (1, false));
+    }
+
+    #[test]
+    fn what_is_gathered_ends_before_a_chunk_that_goes_alone() {
+        let pool = Pool::new(PoolShape { bytes: Some(128), count: Some(4), class_bytes_max: 1 << 20 });
+        let mut queue = SendQueue::default();
+        queue.push(b"head".into());
+        queue.push_copy(&[1; 128], &pool);
+        queue.push(vec![2; 100].into());
+        queue.push(b"tail".into());
+        let gather = |queue: &SendQueue| {
+            let gathered = queue.gather(&mut [IoSlice::new(&[]); 8], 100);
+            (gathered.count, gathered.more_follows)
+        };
+        assert_eq!(gather(&queue), (2, true), "a buffer of the runtime's is not lent");
+        assert_eq!(
+            (queue.lendable_front(), queue.lend_front().map(|chunk| chunk.rest().len())),
+            (4, Some(4))
+        );
+        queue.return_lent(LentChunk { bytes: b"head".into(), sent_before: 0 });
+        queue.consume(132);
+        assert_eq!(gather(&queue), (2, false), "the first one is not left out");
+        let chunk = queue.lend_front().expect("it is no lease");
+        queue.settle_lent(&chunk, 99);
+        assert_eq!((queue.len(), queue.lendable_front()), (5, 1));
     }
 
     #[test]
@@ -461,6 +546,17 @@ mod tests {
                         sent.extend_from_slice(&taken);
                         queue.seal();
                         queue.consume(taken.len());
+                    }
+                    Step::Lend(limit) => {
+                        if let Some(chunk) = queue.lend_front() {
+                            let count = limit.min(chunk.rest().len());
+                            sent.extend_from_slice(&chunk.rest()[..count]);
+                            if count == 0 {
+                                queue.return_lent(chunk);
+                            } else {
+                                queue.settle_lent(&chunk, count);
+                            }
+                        }
                     }
                     Step::Read(limit) => {
                         let piece = match queue.front() {

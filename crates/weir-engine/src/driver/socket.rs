@@ -191,11 +191,11 @@ pub(crate) fn pass_bytes(
         return Ok(Sent { bytes: send(bytes)?, offered: bytes.len().min(CALL_BYTES_MAX) });
     }
     let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
-    let gathered = queue.gather(&mut slices);
+    let gathered = queue.gather(&mut slices, usize::MAX);
     let slices = &slices[..gathered.count];
     let offered = slices.iter().map(|slice| slice.len()).sum::<usize>().min(CALL_BYTES_MAX);
     // The head of a file leaves with its first bytes.
-    Ok(Sent { bytes: send_slices(slices, gathered.file_follows)?, offered })
+    Ok(Sent { bytes: send_slices(slices, gathered.more_follows)?, offered })
 }
 
 /// The error a socket has stored, as `SO_ERROR` gives it.

@@ -13,7 +13,7 @@ pub struct Subject {
 }
 
 /// Every subject. `conformance.rs` makes a test of each case for each of these names.
-pub static SUBJECTS: [Subject; 25] = [
+pub static SUBJECTS: [Subject; 26] = [
     Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
     Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
     Subject { name: "uring_like_6_1", driver: Driver::Uring, adjust: |config| mask(config, "6.1") },
@@ -48,6 +48,12 @@ pub static SUBJECTS: [Subject; 25] = [
         name: "uring_fixed_files",
         driver: Driver::Uring,
         adjust: |config| config.uring.fixed_files = true,
+    },
+    Subject {
+        name: "uring_zero_copy",
+        driver: Driver::Uring,
+        // Whatever can be lent is.
+        adjust: |config| config.uring.zero_copy_bytes_min = Some(1),
     },
     Subject { name: "epoll_edge", driver: Driver::Epoll, adjust: |_| {} },
     Subject { name: "epoll_level", driver: Driver::Epoll, adjust: |config| config.epoll.edge = false },

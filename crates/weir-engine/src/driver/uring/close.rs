@@ -19,14 +19,17 @@ impl Uring {
             return;
         }
         let (kind, sending, awaits_room) = (socket.kind, socket.sending > 0, socket.awaits_room);
+        let lent = socket.lent;
         match kind {
             SocketKind::Listener if socket.arm == Arm::Polling => self.cancel(Kind::Readable, id),
             SocketKind::Listener => self.cancel(Kind::Accept, id),
             SocketKind::Connecting => self.cancel(Kind::Connect, id),
             SocketKind::Stream => self.stop_receive(id),
         }
-        if sending {
-            self.cancel(if awaits_room { Kind::Room } else { Kind::Send }, id);
+        match lent {
+            Some(number) => self.cancel(Kind::ZeroCopy, number),
+            None if sending => self.cancel(if awaits_room { Kind::Room } else { Kind::Send }, id),
+            None => {}
         }
     }
 
@@ -146,6 +149,6 @@ impl Uring {
 
     /// What must be over before the ring may go.
     fn left(&self) -> usize {
-        self.sockets.len() + self.files.in_flight() + self.files_closing
+        self.sockets.len() + self.zero_copy.in_flight() + self.files.in_flight() + self.files_closing
     }
 }

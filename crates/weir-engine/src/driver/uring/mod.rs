@@ -5,10 +5,12 @@
 //! flight, so bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its
 //! socket, and a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
 //!
+//! Sends of large chunks leave without a copy where an option asks for it (`zero_copy.rs`); their bytes outlive the send.
+//!
 //! Operations on files go to the ring too, and files are closed by it.
 //!
-//! Invariants: (1) memory named by a submission is owned by its socket's slot, by its operation on a file, or by a
-//! buffer ring, and does not move or change until the final completion; (2) `Socket::operations` counts submissions
+//! Invariants: (1) memory named by a submission is owned by its socket's slot, by its operation on a file, by a
+//! zero-copy send's slot, or by a buffer ring, and does not move or change until the final completion; (2) `Socket::operations` counts submissions
 //! without a final completion, and a slot is only removed at zero; (3) on teardown everything is cancelled and reaped,
 //! and what does not complete is leaked, never freed; (4) a tried send (`send.rs`) counts as gone through only when the
 //! kernel has consumed its submission, its batch's completions are dispatched, and no overflow hides one.
@@ -61,6 +63,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod token;
+mod zero_copy;
 
 use buffers::Buffers;
 use files::Submitted;
@@ -68,6 +71,7 @@ use message::Unsent;
 use ring::{Completion, Ring};
 use table::{FileTable, Target};
 use token::Kind;
+use zero_copy::ZeroCopy;
 
 /// `IORING_RECVSEND_POLL_FIRST`: wait for data before a buffer is chosen.
 const POLL_FIRST: u16 = 1;
@@ -77,6 +81,7 @@ const MULTISHOT: u16 = 2;
 const CQE_BUFFER: u32 = 1;
 const CQE_MORE: u32 = 2;
 const CQE_NONEMPTY: u32 = 4;
+const CQE_NOTIFICATION: u32 = 8;
 
 /// Accepted connections waiting for `accept` before accepting pauses.
 const ACCEPTED_MAX: usize = 1024;
@@ -140,6 +145,10 @@ struct Socket {
     sending: u32,
     /// What is in flight is that wait.
     awaits_room: bool,
+    /// What is in flight is a zero-copy send, in this slot of theirs.
+    lent: Option<SlotId>,
+    /// The kernel has refused a zero-copy send on it.
+    copies: bool,
     /// The send in flight does not wait, and makes a completion only if it did not go through.
     tried: bool,
     /// Number of the last tried send, to tell it from earlier ones.
@@ -179,6 +188,8 @@ impl Socket {
             send: SendState::default(),
             sending: 0,
             awaits_room: false,
+            lent: None,
+            copies: false,
             tried: false,
             tries: 0,
             stalled: false,
@@ -240,6 +251,7 @@ pub(crate) struct Uring {
     buffers: Buffers,
     sockets: Slab<Socket>,
     table: FileTable,
+    zero_copy: ZeroCopy,
     files: Operations<Submitted>,
     /// Files that the ring has been told to close.
     files_closing: usize,
@@ -308,6 +320,7 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
         (granted.no_iowait, "no-iowait"),
         (!config.uring.minimum_wait.is_zero(), "minimum-wait"),
         (config.uring.fixed_files, "fixed-files"),
+        (config.uring.zero_copy_bytes_min.is_some(), "zero-copy-send"),
     ];
     let names: Vec<&str> = list.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
     Ok(if names.is_empty() { vec!["basic-ring"] } else { names })
@@ -318,6 +331,7 @@ impl Uring {
         let masked = parts.config.masked;
         let mut ring = Ring::new(&parts.config.uring, masked)?;
         let table = FileTable::new(&parts.config, &mut ring)?;
+        let zero_copy = ZeroCopy::new(&parts.config, &ring)?;
         let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool));
         // Buffer rings and multishot accept came with 5.19, multishot receive and the single issuer with 6.0.
         let provided = !masked.hides(KernelFeature::BufferRing) && buffers.provide(0, &ring).is_ok();
@@ -331,6 +345,7 @@ impl Uring {
             buffers,
             sockets: Slab::new(parts.config.limits.sockets_max),
             table,
+            zero_copy,
             files: Operations::new(parts.config.limits.file_operations_max),
             files_closing: 0,
             doorbells: Vec::new(),
@@ -413,6 +428,7 @@ impl Uring {
                 Some(Kind::Receive(class)) => self.on_receive(id, class, completion),
                 Some(Kind::Readable) => self.on_readable(id, completion.result),
                 Some(Kind::Send) => self.on_send(id, completion.result),
+                Some(Kind::ZeroCopy) => self.on_zero_copy(id, completion),
                 Some(Kind::Accept) => self.on_accept(id, completion),
                 Some(Kind::Connect) => self.on_connect(id, completion.result),
                 Some(Kind::Room) => self.on_room(id, completion.result),
@@ -737,6 +753,7 @@ impl Drop for Uring {
         if self.cancel_and_reap() > 0 {
             // The kernel may still write to this memory: it stays, for ever (invariant 3).
             std::mem::forget(std::mem::replace(&mut self.sockets, Slab::new(0)));
+            std::mem::forget(std::mem::replace(&mut self.zero_copy, ZeroCopy::none()));
             std::mem::forget(std::mem::replace(&mut self.files, Operations::new(0)));
             std::mem::forget(std::rc::Rc::clone(&self.parts.receive_pool));
             std::mem::forget(std::rc::Rc::clone(&self.parts.send_pool));

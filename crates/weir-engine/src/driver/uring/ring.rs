@@ -205,12 +205,16 @@ impl Ring {
         })
     }
 
-    /// A descriptor by which other rings can send messages to this one.
-    pub(super) fn for_messages(&self) -> io::Result<OwnedFd> {
+    /// Whether the kernel has an operation, and the feature that it is.
+    pub(super) fn supports(&self, code: u8, feature: KernelFeature) -> io::Result<bool> {
         let mut probe = Probe::new();
         self.ring.submitter().register_probe(&mut probe)?;
-        let is_masked = self.masked.hides(KernelFeature::RingMessages);
-        if is_masked || !probe.is_supported(opcode::MsgRingData::CODE) {
+        Ok(probe.is_supported(code) && !self.masked.hides(feature))
+    }
+
+    /// A descriptor by which other rings can send messages to this one.
+    pub(super) fn for_messages(&self) -> io::Result<OwnedFd> {
+        if !self.supports(opcode::MsgRingData::CODE, KernelFeature::RingMessages)? {
             let reason = "the kernel has no IORING_OP_MSG_RING (5.18)";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }

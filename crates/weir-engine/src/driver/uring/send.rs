@@ -5,6 +5,8 @@
 //! does not end the wait for the next request, and a connection with one message in flight enters the kernel once a
 //! message instead of twice. What could not go at once is copied off the runtime's buffers and sent again, waiting.
 //!
+//! A chunk that is to leave without a copy goes alone (`zero_copy.rs`): what is queued before it goes first.
+//!
 //! A file is sent by `sendfile(2)`, right here, after what is queued before it, and the ring waits for room. A head
 //! that went through the ring would leave only when the kernel is entered, and the file a turn later. The ring's own
 //! way (`IORING_OP_SPLICE` into a pipe and out of it) always takes a worker of the kernel's and two of its operations
@@ -38,8 +40,20 @@ use crate::{
 struct GatheredSend {
     header: *const libc::msghdr,
     bytes: u32,
-    /// `MSG_MORE` if a file follows.
+    /// `MSG_MORE` if a chunk follows that goes alone.
     flags: i32,
+}
+
+/// What a completed send is followed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Nothing,
+    /// The next one.
+    Send,
+    /// The end of what is queued.
+    End,
+    /// The same again when the kernel has memory.
+    Memory,
 }
 
 impl Uring {
@@ -62,8 +76,9 @@ impl Uring {
             // Somebody has more to do with this socket once its send is over.
             self.follow_up |= socket.tried;
             if !socket.tried {
-                // Nor may a slow peer hold buffers of what was queued meanwhile.
-                socket.send.queue.release_leases(socket.sending as usize);
+                // Nor may a slow peer hold buffers of what was queued meanwhile. A lent chunk is not in the queue.
+                let in_flight = if socket.lent.is_some() { 0 } else { socket.sending as usize };
+                socket.send.queue.release_leases(in_flight);
             }
             return;
         }
@@ -72,6 +87,9 @@ impl Uring {
             socket.send.queue.release_leases(0);
         }
         socket.send.queue.seal();
+        if self.zero_copy.admits(socket) {
+            return self.submit_zero_copy(id);
+        }
         let is_tried = tries_first && !socket.stalled;
         let tried = if is_tried { libc::MSG_DONTWAIT } else { 0 };
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | tried;
@@ -88,7 +106,8 @@ impl Uring {
                 return self.submit_file(id);
             }
             Some(Front::Bytes(_)) => {
-                let gathered = gather(&socket.send.queue, &mut socket.message);
+                let alone_from = if socket.copies { usize::MAX } else { self.zero_copy.bytes_min };
+                let gathered = gather(&socket.send.queue, &mut socket.message, alone_from);
                 socket.sending = gathered.bytes;
                 let flags = flags | gathered.flags;
                 opcode::SendMsg::new(fd, gathered.header).flags(flags as u32).build()
@@ -144,44 +163,18 @@ impl Uring {
     pub(super) fn on_send(&mut self, id: SlotId, result: i32) {
         let low_water = self.parts.config.limits.output_low_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.operations -= 1;
-        let asked = std::mem::take(&mut socket.sending);
-        let tried = std::mem::take(&mut socket.tried);
-        // A peer that takes less than is offered is sent to with waiting until it has caught up.
-        socket.stalled = tried && result < asked as i32;
-        let counters = &self.parts.counters;
-        match result {
-            0.. => {
-                counters.sends.increment();
-                counters.bytes_sent.add(result as u64);
-                #[cfg(test)]
-                let result = result
-                    + i32::from(result < asked as i32 && disorder::is_planted(Plant::RestFromWrongPlace));
-                socket.send.queue.consume((result as usize).min(asked as usize));
-                if (result as u32) < asked {
-                    counters.sends_short.increment();
-                }
-            }
-            _ => match Errno::from_raw_os_error(-result) {
-                #[cfg(test)]
-                Errno::INTR if disorder::is_planted(Plant::RefusedSendIsLost) => {
-                    socket.send.queue.consume(asked as usize);
-                }
-                Errno::INTR => {}
-                Errno::AGAIN => counters.would_block.increment(),
-                Errno::NOBUFS | Errno::NOMEM if socket.error.is_none() => return self.wait_for_memory(id),
-                Errno::CANCELED => socket.fail(Errno::CONNABORTED, counters),
-                error => socket.fail(error, counters),
-            },
-        }
-        if socket.error.is_some() {
-            socket.send.queue.clear();
-        }
-        socket.send.wake_if_low(low_water);
-        if !socket.send.queue.is_empty() {
-            self.submit_send(id);
-        } else if socket.send.end_wanted || socket.closing {
-            self.after_send(id);
+        let next = socket.complete_send(result, low_water, &self.parts.counters, SendQueue::consume);
+        self.go_on(id, next);
+    }
+
+    /// Does what a completed send is followed by.
+    #[inline]
+    pub(super) fn go_on(&mut self, id: SlotId, next: Next) {
+        match next {
+            Next::Nothing => {}
+            Next::Send => self.submit_send(id),
+            Next::End => self.after_send(id),
+            Next::Memory => self.wait_for_memory(id),
         }
     }
 
@@ -287,6 +280,57 @@ impl Uring {
 }
 
 impl Socket {
+    /// The end of the send in flight; `consume` takes what was sent off the queue.
+    #[inline]
+    pub(super) fn complete_send(
+        &mut self,
+        result: i32,
+        low_water_bytes: usize,
+        counters: &Counters,
+        consume: impl FnOnce(&mut SendQueue, usize),
+    ) -> Next {
+        self.operations -= 1;
+        let asked = std::mem::take(&mut self.sending);
+        let tried = std::mem::take(&mut self.tried);
+        // A peer that takes less than is offered is sent to with waiting until it has caught up.
+        self.stalled = tried && result < asked as i32;
+        match result {
+            0.. => {
+                counters.sends.increment();
+                counters.bytes_sent.add(result as u64);
+                #[cfg(test)]
+                let result = result
+                    + i32::from(result < asked as i32 && disorder::is_planted(Plant::RestFromWrongPlace));
+                consume(&mut self.send.queue, (result as usize).min(asked as usize));
+                if (result as u32) < asked {
+                    counters.sends_short.increment();
+                }
+            }
+            _ => match Errno::from_raw_os_error(-result) {
+                #[cfg(test)]
+                Errno::INTR if disorder::is_planted(Plant::RefusedSendIsLost) => {
+                    consume(&mut self.send.queue, asked as usize);
+                }
+                Errno::INTR => {}
+                Errno::AGAIN => counters.would_block.increment(),
+                Errno::NOBUFS | Errno::NOMEM if self.error.is_none() => return Next::Memory,
+                Errno::CANCELED => self.fail(Errno::CONNABORTED, counters),
+                error => self.fail(error, counters),
+            },
+        }
+        if self.error.is_some() {
+            self.send.queue.clear();
+        }
+        self.send.wake_if_low(low_water_bytes);
+        if !self.send.queue.is_empty() {
+            Next::Send
+        } else if self.send.end_wanted || self.closing {
+            Next::End
+        } else {
+            Next::Nothing
+        }
+    }
+
     /// Sends directly, without waiting, until no file is among the next chunks.
     fn send_to_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<SendOutcome, Errno> {
         let descriptor = self.descriptor.as_fd();
@@ -323,13 +367,13 @@ impl Socket {
 }
 
 /// Describes the next chunks for a gathered send; the header stays where it is until it is replaced.
-fn gather(queue: &SendQueue, message: &mut Option<Box<Message>>) -> GatheredSend {
+fn gather(queue: &SendQueue, message: &mut Option<Box<Message>>, alone_from: usize) -> GatheredSend {
     let message = message.get_or_insert_with(|| {
         // SAFETY: both types are plain C data for which all-zero is a valid value.
         Box::new(unsafe { std::mem::zeroed() })
     });
     let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
-    let gathered = queue.gather(&mut slices);
+    let gathered = queue.gather(&mut slices, alone_from);
     let mut bytes = 0;
     for (entry, slice) in message.slices.iter_mut().zip(&slices[..gathered.count]) {
         let length = slice.len().min(SEND_BYTES_MAX - bytes);
@@ -338,6 +382,6 @@ fn gather(queue: &SendQueue, message: &mut Option<Box<Message>>) -> GatheredSend
     }
     message.header.msg_iov = message.slices.as_mut_ptr();
     message.header.msg_iovlen = gathered.count as _;
-    let flags = if gathered.file_follows { libc::MSG_MORE } else { 0 };
+    let flags = if gathered.more_follows { libc::MSG_MORE } else { 0 };
     GatheredSend { header: &raw const message.header, bytes: bytes as u32, flags }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     io::{ErrorKind, Read, Write},
+    net::{TcpListener, TcpStream},
     os::unix::net::UnixStream,
     rc::Rc,
     sync::Arc,
@@ -317,6 +318,158 @@ fn a_socket_beyond_the_end_of_the_table_is_named_by_its_descriptor() {
         driver.close(*id);
         assert!(sees_end(&mut driver, peer));
     }
+}
+
+/// A driver that sends without a copy; `None` where the kernel cannot.
+fn driver_that_lends() -> Option<Uring> {
+    let mut config = Config::with_driver(Driver::Uring);
+    config.uring.zero_copy_bytes_min = Some(1024);
+    driver_with(&config, &Arc::default())
+}
+
+/// A connection over TCP, whose peer does not wait in its calls.
+fn connect_tcp(driver: &mut Uring) -> (SlotId, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    peer.set_nonblocking(true).expect("a socket can be made non-blocking");
+    (driver.adopt_stream(listener.accept().expect("a connection").0.into()).expect("there is room"), peer)
+}
+
+/// Bytes of which each tells its place.
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place % 251) as u8).collect()
+}
+
+/// Turns until the peer has so many bytes.
+fn receive(driver: &mut Uring, peer: &mut impl Read, length: usize) -> Vec<u8> {
+    let (mut bytes, mut part) = (Vec::new(), vec![0; 64 << 10]);
+    for _ in 0..100 * TURNS {
+        driver.flush();
+        look(driver);
+        match peer.read(&mut part) {
+            Ok(count) => bytes.extend_from_slice(&part[..count]),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+        if bytes.len() >= length {
+            return bytes;
+        }
+    }
+    panic!("{} of {length} bytes have arrived", bytes.len());
+}
+
+/// Whether everything lent is given back within some turns.
+fn gives_everything_back(driver: &mut Uring) -> bool {
+    (0..TURNS).any(|_| {
+        look(driver);
+        driver.zero_copy.in_flight() == 0
+    })
+}
+
+#[test]
+fn large_chunks_are_lent_until_the_kernel_has_let_go_of_them_and_small_ones_go_before() {
+    let Some(mut driver) = driver_that_lends() else { return };
+    let (id, mut peer) = connect_tcp(&mut driver);
+    let body = pattern(300 << 10);
+    let mut expected = b"head".to_vec();
+    for _ in 0..3 {
+        send(&mut driver, id, b"head");
+        DriverOps::push(&mut driver, id, body.clone().into()).expect("it is open");
+        expected.extend_from_slice(&body);
+        expected.extend_from_slice(b"head");
+    }
+    expected.truncate(expected.len() - 4);
+    driver.flush();
+    look(&mut driver);
+    assert_eq!(driver.zero_copy.in_flight(), 1, "the head has left, and the first body is lent");
+    let received = receive(&mut driver, &mut peer, expected.len());
+    assert!(received == expected, "every byte, in order");
+    assert!(gives_everything_back(&mut driver));
+    assert!(!driver.sockets.get(id).expect("it is open").copies);
+}
+
+#[test]
+fn a_socket_that_cannot_send_without_a_copy_is_sent_to_with_copies() {
+    let Some(mut driver) = driver_that_lends() else { return };
+    let (id, mut peer) = connect(&mut driver);
+    let body = pattern(100 << 10);
+    for round in 0..2 {
+        DriverOps::push(&mut driver, id, body.clone().into()).expect("it is open");
+        assert!(receive(&mut driver, &mut peer, body.len()) == body, "round {round}");
+    }
+    assert!(driver.sockets.get(id).expect("it is open").copies);
+    assert!(gives_everything_back(&mut driver));
+}
+
+#[test]
+fn beyond_what_may_be_lent_a_send_is_copied() {
+    let Some(mut driver) = driver_that_lends() else { return };
+    driver.zero_copy.bytes_max = 2000;
+    let (id, mut peer) = connect_tcp(&mut driver);
+    DriverOps::push(&mut driver, id, pattern(2001).into()).expect("it is open");
+    driver.flush();
+    assert_eq!(driver.zero_copy.in_flight(), 0);
+    assert!(receive(&mut driver, &mut peer, 2001) == pattern(2001));
+    assert!(!driver.sockets.get(id).expect("it is open").copies, "the next one may be lent again");
+}
+
+#[test]
+fn what_is_queued_behind_a_lent_chunk_holds_no_buffer() {
+    let Some(mut driver) = driver_that_lends() else { return };
+    let (id, _peer) = connect_tcp(&mut driver);
+    // More than the socket and a peer that does not read have room for.
+    DriverOps::push(&mut driver, id, pattern(32 << 20).into()).expect("it is open");
+    driver.flush();
+    look(&mut driver);
+    assert_eq!(driver.zero_copy.in_flight(), 1);
+    let pool = Rc::clone(&driver.parts.receive_pool);
+    let lease = pool.take(0).expect("a buffer is free").lease(6);
+    let free = pool.free(0);
+    DriverOps::push(&mut driver, id, lease.into()).expect("it is open");
+    driver.flush();
+    assert_eq!(pool.free(0), free + 1, "the peer may never read");
+}
+
+#[test]
+fn a_connection_that_is_aborted_does_not_take_what_is_lent_from_the_kernel() {
+    let Some(mut driver) = driver_that_lends() else { return };
+    let (id, peer) = connect_tcp(&mut driver);
+    // More than the socket and a peer that does not read have room for.
+    DriverOps::push(&mut driver, id, pattern(32 << 20).into()).expect("it is open");
+    driver.flush();
+    look(&mut driver);
+    assert_eq!(driver.zero_copy.in_flight(), 1);
+    driver.close(id);
+    look(&mut driver);
+    assert_eq!(driver.sockets(), 1, "what is queued is still sent");
+    driver.abort(id);
+    let is_closed = (0..TURNS).any(|_| {
+        look(&mut driver);
+        driver.sockets() == 0
+    });
+    assert!(is_closed);
+    drop(peer);
+    assert!(gives_everything_back(&mut driver));
+}
+
+#[test]
+fn what_is_lent_when_a_driver_ends_reaches_the_peer_unchanged() {
+    let Some(mut driver) = driver_that_lends() else { return };
+    let (id, mut peer) = connect_tcp(&mut driver);
+    let bytes = pattern(32 << 20);
+    DriverOps::push(&mut driver, id, bytes.clone().into()).expect("it is open");
+    driver.flush();
+    look(&mut driver);
+    assert_eq!(driver.zero_copy.in_flight(), 1);
+    // The peer does not read: the kernel still has a part of it when there is no driver any more.
+    drop(driver);
+    let other = vec![0xff_u8; 32 << 20];
+    peer.set_nonblocking(false).expect("a socket can be made blocking");
+    peer.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket has a time limit");
+    let mut received = Vec::new();
+    // It may end with a reset: what was not in the socket yet is lost with the runtime.
+    let _ = peer.read_to_end(&mut received);
+    assert!(!received.is_empty() && bytes.starts_with(&received), "{} bytes", received.len());
+    drop(other);
 }
 
 #[test]

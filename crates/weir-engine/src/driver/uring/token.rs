@@ -12,6 +12,8 @@ pub(super) enum Kind {
     /// Data is there for a receive that takes its buffer only then.
     Readable,
     Send,
+    /// A send that reads the bytes where they are; its slot is one of theirs.
+    ZeroCopy,
     Accept,
     Connect,
     Cancel,
@@ -43,6 +45,7 @@ impl Kind {
             Kind::CloseFile => 9,
             Kind::Message => 10,
             Kind::Woken => 11,
+            Kind::ZeroCopy => 12,
         };
         kind << 56 | u64::from(id.generation) << 32 | u64::from(id.index)
     }
@@ -61,6 +64,7 @@ impl Kind {
             9 => Some(Kind::CloseFile),
             10 => Some(Kind::Message),
             11 => Some(Kind::Woken),
+            12 => Some(Kind::ZeroCopy),
             class @ 0x10..=0x1f => Some(Kind::Receive(class & 0xf)),
             _ => None,
         };

@@ -1,0 +1,186 @@
+//! Sends without a copy (`IORING_OP_SEND_ZC`): the kernel reads the bytes where they are, for as long as the peer has not
+//! acknowledged them.
+//!
+//! Such a send completes twice: with its result, as any send, and with a notification when the kernel has let go of the
+//! bytes. They leave the queue with the submission and belong to a slot of their own until both are there, whatever
+//! becomes of the socket in between; the socket itself waits for the result alone. Of a short send the rest is copied,
+//! because the notification is for all of it. A driver that ends waits for notifications as for everything else, and
+//! what is still lent then stays, for ever.
+//!
+//! Only what nobody else needs is lent: a peer that reads slowly would keep a receive buffer, or one of the send pool's,
+//! for as long as it likes. At most [`SENDS_MAX`] chunks and `Limits::pool_bytes_max` bytes are lent at a time, and a send
+//! beyond that is copied. So is every further one on a socket for which the kernel has refused one: it cannot (only TCP
+//! can, of what this engine opens), or the process may pin no more memory.
+
+use std::io;
+
+use io_uring::opcode;
+use weir_engine_types::kernel::KernelFeature;
+
+use super::{
+    CQE_MORE, CQE_NOTIFICATION, SEND_BYTES_MAX, Socket, Uring,
+    ring::{Completion, Ring},
+    table::Target,
+    token::Kind,
+};
+use crate::{
+    config::Config,
+    driver::error,
+    send_queue::LentChunk,
+    slab::{Slab, SlotId},
+};
+
+/// Chunks lent at a time.
+const SENDS_MAX: usize = 1024;
+
+/// A send that has not completed twice.
+struct Lent {
+    socket: SlotId,
+    /// The bytes; `None` once they are back in the queue because nothing of them was sent.
+    chunk: Option<LentChunk>,
+    /// How many count as lent.
+    bytes: usize,
+    has_result: bool,
+    is_released: bool,
+}
+
+/// What is lent to the kernel.
+pub(super) struct ZeroCopy {
+    /// Chunks of so many bytes are lent; `usize::MAX`: none.
+    pub(super) bytes_min: usize,
+    /// Bytes that may be lent at a time.
+    pub(super) bytes_max: usize,
+    bytes: usize,
+    sends: Slab<Lent>,
+}
+
+impl ZeroCopy {
+    /// As the options ask.
+    ///
+    /// # Errors
+    /// Where the kernel has no such operation.
+    pub(super) fn new(config: &Config, ring: &Ring) -> io::Result<Self> {
+        let Some(bytes_min) = config.uring.zero_copy_bytes_min else { return Ok(Self::none()) };
+        if !ring.supports(opcode::SendZc::CODE, KernelFeature::ZeroCopySend)? {
+            return Err(error::missing(KernelFeature::ZeroCopySend, "IORING_OP_SEND_ZC"));
+        }
+        Ok(Self {
+            bytes_min: (bytes_min as usize).max(1),
+            bytes_max: config.limits.pool_bytes_max,
+            bytes: 0,
+            sends: Slab::new(SENDS_MAX),
+        })
+    }
+
+    /// Lends nothing.
+    pub(super) fn none() -> Self {
+        Self { bytes_min: usize::MAX, bytes_max: 0, bytes: 0, sends: Slab::new(0) }
+    }
+
+    /// Whether the next send of this socket is to be one without a copy.
+    #[inline]
+    pub(super) fn admits(&self, socket: &Socket) -> bool {
+        socket.send.queue.len() >= self.bytes_min && self.can_lend(socket)
+    }
+
+    fn can_lend(&self, socket: &Socket) -> bool {
+        let length = socket.send.queue.lendable_front();
+        let is_wanted = !socket.copies && (self.bytes_min..=SEND_BYTES_MAX).contains(&length);
+        is_wanted && self.sends.len() < SENDS_MAX && self.bytes.saturating_add(length) <= self.bytes_max
+    }
+
+    /// Keeps what is lent for a socket's send; gives it back if there is no room.
+    fn lend(&mut self, socket: SlotId, chunk: LentChunk) -> Result<SlotId, LentChunk> {
+        let bytes = chunk.rest().len();
+        let empty = Lent { socket, chunk: None, bytes, has_result: false, is_released: false };
+        let Ok(number) = self.sends.insert(empty) else { return Err(chunk) };
+        self.bytes += bytes;
+        if let Some(lent) = self.sends.get_mut(number) {
+            lent.chunk = Some(chunk);
+        }
+        Ok(number)
+    }
+
+    /// Lets go of a chunk when its send has completed twice.
+    fn settle(&mut self, number: SlotId) {
+        if let Some(lent) = self.sends.get(number)
+            && lent.has_result
+            && lent.is_released
+        {
+            self.bytes -= lent.bytes;
+            self.sends.remove(number);
+        }
+    }
+
+    /// Sends that have not completed twice.
+    pub(super) fn in_flight(&self) -> usize {
+        self.sends.len()
+    }
+}
+
+impl Uring {
+    /// Sends the chunk at the front of the queue, which can be lent.
+    pub(super) fn submit_zero_copy(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let Some(chunk) = socket.send.queue.lend_front() else { return };
+        let Target { fd, flags } = socket.target;
+        let bytes = chunk.rest();
+        let length = bytes.len() as u32;
+        let send = opcode::SendZc::new(fd, bytes.as_ptr(), length);
+        let entry = send.flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL).build().flags(flags);
+        match self.zero_copy.lend(id, chunk) {
+            Ok(number) => {
+                socket.sending = length;
+                socket.lent = Some(number);
+                socket.operations += 1;
+                self.push(entry.user_data(Kind::ZeroCopy.token(number)));
+            }
+            Err(chunk) => {
+                socket.send.queue.return_lent(chunk);
+                socket.copies = true;
+                self.submit_send(id);
+            }
+        }
+    }
+
+    pub(super) fn on_zero_copy(&mut self, number: SlotId, completion: Completion) {
+        let Some(lent) = self.zero_copy.sends.get_mut(number) else {
+            self.parts.counters.events_stale.increment();
+            return;
+        };
+        if completion.flags & CQE_NOTIFICATION != 0 {
+            lent.is_released = true;
+        } else {
+            lent.has_result = true;
+            // Where no notification follows the kernel has let go already.
+            lent.is_released |= completion.flags & CQE_MORE == 0;
+            self.on_zero_copy_result(number, completion.result);
+        }
+        self.zero_copy.settle(number);
+    }
+
+    fn on_zero_copy_result(&mut self, number: SlotId, result: i32) {
+        let low_water = self.parts.config.limits.output_low_water_bytes;
+        let Some(lent) = self.zero_copy.sends.get_mut(number) else { return };
+        let id = lent.socket;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.lent = None;
+        let queue = &mut socket.send.queue;
+        let sent = usize::try_from(result).unwrap_or(0).min(lent.bytes);
+        match lent.chunk.take() {
+            // The socket has taken nothing that the kernel could still read.
+            Some(chunk) if sent == 0 => queue.return_lent(chunk),
+            Some(chunk) => {
+                queue.settle_lent(&chunk, sent);
+                lent.chunk = Some(chunk);
+            }
+            None => {}
+        }
+        let is_refused = matches!(-result, libc::EOPNOTSUPP | libc::ENOMEM | libc::ENOBUFS);
+        socket.copies |= is_refused;
+        let result = if is_refused { -libc::EINTR } else { result };
+        // What was sent is off the queue already.
+        let next = socket.complete_send(result, low_water, &self.parts.counters, |_, _| {});
+        self.go_on(id, next);
+    }
+}
