@@ -111,6 +111,8 @@ pub enum KernelFeature {
     FixedFiles,
     /// `IORING_OP_SEND_ZC`.
     ZeroCopySend,
+    /// `IORING_RECVSEND_BUNDLE`: one completion for several filled buffers.
+    ReceiveBundle,
 }
 
 /// The engine's option that names an older kernel.
@@ -152,10 +154,11 @@ const fn on_request(
 }
 
 /// The table, newest first.
-pub const FEATURES: [FeatureRow; 18] = [
+pub const FEATURES: [FeatureRow; 19] = [
     row(KernelFeature::NoIowait, "no-iowait", "uring", (6, 15)),
     on_request(KernelFeature::FixedFiles, "fixed-files", "fixed-files", (6, 13)),
     on_request(KernelFeature::MinimumWait, "minimum-wait", "minimum-wait-us", (6, 12)),
+    on_request(KernelFeature::ReceiveBundle, "receive-bundle", "receive", (6, 10)),
     row(KernelFeature::NoIndexArray, "no-index-array", "uring", (6, 6)),
     row(KernelFeature::DeferredTaskRun, "deferred-task-run", "uring", (6, 1)),
     row(KernelFeature::SingleIssuer, "single-issuer", "uring", (6, 0)),

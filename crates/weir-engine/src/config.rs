@@ -133,6 +133,9 @@ pub enum ReceiveMode {
     /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later). Many kernels from
     /// before the spring of 2026 never tell of a reset, or of the end of a Unix socket, that comes right behind data.
     Multishot,
+    /// As `Multishot`, and one completion may fill several buffers (6.10 and later): fewer completions where much arrives
+    /// at once. An arrival may then be as long as a socket's receive queue, whatever the limit on input says.
+    Bundle,
     /// One submission per arrival; takes a provided buffer (5.19 and later).
     Single,
 }
@@ -341,7 +344,11 @@ impl Config {
             "a name of net.ipv4.tcp_available_congestion_control: cubic",
             "TCP: how sending is slowed down (default: the kernel's)",
         ),
-        ("receive", "auto, multishot or single", "io_uring: how receives are started (auto: tried at start)"),
+        (
+            "receive",
+            "auto, multishot, bundle or single",
+            "io_uring: how receives are started (auto: tried at start; bundle: 6.10)",
+        ),
         ("submit", "turn or operation", "io_uring: enter once a turn or after every operation"),
         ("defer-taskrun", "on or off", "io_uring: run completions only when asked for"),
         (
@@ -408,6 +415,7 @@ impl Config {
                 self.uring.receive = match value {
                     "auto" => ReceiveMode::Auto,
                     "multishot" => ReceiveMode::Multishot,
+                    "bundle" => ReceiveMode::Bundle,
                     "single" => ReceiveMode::Single,
                     _ => return Err(wrong()),
                 };

@@ -73,6 +73,7 @@ mod tests {
             ("minimum-wait-us", "50", "6.11"),
             ("fixed-files", "on", "6.12"),
             ("send-zc-bytes", "4096", "5.19"),
+            ("receive", "bundle", "6.9"),
         ];
         for (option, value, older) in options {
             let mut config = Config::with_driver(Driver::Uring);

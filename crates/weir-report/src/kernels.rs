@@ -40,7 +40,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
 fn receives_many_times(view: &View<'_>, arm: &ArmSpec) -> bool {
     let Subject::Weir { options, .. } = &arm.subject else { return false };
     match options.get("receive").map(String::as_str) {
-        Some("multishot") => true,
+        Some("multishot" | "bundle") => true,
         Some("single") => false,
         _ => {
             let granted = view.result.fingerprint.limits.get(GRANTED_LIMIT);

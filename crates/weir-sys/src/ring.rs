@@ -4,7 +4,8 @@
 //! Sources: `io_uring_enter(2)`, `io_uring_register(2)`, `io_uring_setup_buf_ring(3)` of liburing 2.9.
 //!
 //! Invariants of [`BufferRing`]: (1) `region` holds `entries` records of 16 bytes; (2) the tail lives in the
-//! reserved field of record 0, as the kernel defines; (3) only this value writes the records and the tail.
+//! reserved field of record 0, as the kernel defines; (3) only this value writes the records and the tail, but for the
+//! length of a record that the kernel is about to take, which it may shorten.
 
 use std::{
     io,
@@ -169,6 +170,21 @@ impl BufferRing {
         record.set_len(length_bytes);
         record.set_bid(buffer_id);
         self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// The position of the next record; positions count up and wrap.
+    pub fn position(&self) -> u16 {
+        self.tail
+    }
+
+    /// The buffer and its length of a record that the kernel has taken, as the kernel left it: where it takes several
+    /// for one receive it may use a part of one.
+    pub fn taken(&self, position: u16) -> (u16, u32) {
+        let index = usize::from(position & self.mask);
+        // SAFETY: invariant 1: the masked index is inside the region, which is page-aligned and initialised; the kernel
+        // writes no record that it has taken (invariant 3), and the length is read anew all the same.
+        let record = unsafe { self.region.base().cast::<BufRingEntry>().as_ptr().add(index).read_volatile() };
+        (record.bid(), record.len())
     }
 
     /// Makes all pushed buffers visible to the kernel.

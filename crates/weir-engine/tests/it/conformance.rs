@@ -62,7 +62,7 @@ macro_rules! on_every_subject {
             uring uring_like_6_12 uring_like_6_1 uring_like_6_0 uring_like_5_19 uring_like_5_18
             uring_like_5_17 uring_like_5_15 uring_like_5_11
             uring_single_receive uring_submit_each uring_no_defer uring_tiny_ring uring_minimum_wait
-            uring_fixed_files uring_zero_copy
+            uring_fixed_files uring_zero_copy uring_bundle
             epoll_edge epoll_level epoll_drain epoll_like_5_10 poll select blocking sim sim_short sim_level
         }
     };

@@ -13,7 +13,7 @@ pub struct Subject {
 }
 
 /// Every subject. `conformance.rs` makes a test of each case for each of these names.
-pub static SUBJECTS: [Subject; 26] = [
+pub static SUBJECTS: [Subject; 27] = [
     Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
     Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
     Subject { name: "uring_like_6_1", driver: Driver::Uring, adjust: |config| mask(config, "6.1") },
@@ -54,6 +54,11 @@ pub static SUBJECTS: [Subject; 26] = [
         driver: Driver::Uring,
         // Whatever can be lent is.
         adjust: |config| config.uring.zero_copy_bytes_min = Some(1),
+    },
+    Subject {
+        name: "uring_bundle",
+        driver: Driver::Uring,
+        adjust: |config| config.uring.receive = ReceiveMode::Bundle,
     },
     Subject { name: "epoll_edge", driver: Driver::Epoll, adjust: |_| {} },
     Subject { name: "epoll_level", driver: Driver::Epoll, adjust: |config| config.epoll.edge = false },

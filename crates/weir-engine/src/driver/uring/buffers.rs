@@ -18,18 +18,33 @@ struct Group {
     ring: BufferRing,
     /// Buffers the kernel may still pick.
     available: usize,
+    /// Where each buffer was pushed last.
+    positions: Vec<u16>,
+}
+
+/// A part of a receive that filled several buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Bytes in this buffer.
+    pub(super) bytes: u32,
+    /// The buffer that the kernel took after it.
+    pub(super) next: u16,
 }
 
 /// All groups; the group's number is the size's.
 pub(super) struct Buffers {
     pool: Rc<Pool>,
     groups: Vec<Option<Group>>,
+    /// Entries of each ring.
+    entries: u16,
 }
 
 impl Buffers {
-    pub(super) fn new(pool: Rc<Pool>) -> Self {
+    /// Twice as many entries where receives are bundled: their buffers are found by what the rings say.
+    pub(super) fn new(pool: Rc<Pool>, bundles: bool) -> Self {
         let groups = (0..pool.classes()).map(|_| None).collect();
-        Self { pool, groups }
+        let entries = CLASS_BUFFERS_MAX as u16 * if bundles { 2 } else { 1 };
+        Self { pool, groups, entries }
     }
 
     /// Makes sure that the kernel has buffers of this size to pick from.
@@ -40,7 +55,7 @@ impl Buffers {
         if self.pool.buffers(class) == 0 && !self.pool.grow(class) {
             return Err(out_of_buffers());
         }
-        let group = BufferRing::new(CLASS_BUFFERS_MAX as u16)?;
+        let group = BufferRing::new(self.entries)?;
         // SAFETY: the ring's memory lives in `self.groups` until it is unregistered or leaked (invariant 3).
         unsafe {
             ring.submitter().register_buf_ring_with_flags(
@@ -50,7 +65,8 @@ impl Buffers {
                 0,
             )?;
         }
-        self.groups[usize::from(class)] = Some(Group { ring: group, available: 0 });
+        let positions = vec![0; CLASS_BUFFERS_MAX as usize];
+        self.groups[usize::from(class)] = Some(Group { ring: group, available: 0, positions });
         self.refill_class(class);
         Ok(())
     }
@@ -68,6 +84,7 @@ impl Buffers {
             return;
         }
         self.pool.take_for_kernel(class, |pointer, bytes, index| {
+            group.positions[usize::from(index)] = group.ring.position();
             // SAFETY: invariants 1 and 2; the pool keeps the memory mapped for as long as it lives.
             unsafe { group.ring.push(pointer.as_ptr(), bytes, index) };
             group.available += 1;
@@ -93,6 +110,22 @@ impl Buffers {
     /// Bytes of all buffers of a size, wherever they are.
     pub(super) fn bytes(&self, class: u8) -> usize {
         self.pool.buffers(class) as usize * self.pool.buffer_bytes(class) as usize
+    }
+
+    /// What the buffer has of the `bytes` that a receive brought into this and those after it. The kernel takes buffers
+    /// in the order in which they were pushed, each as far as its record says.
+    ///
+    /// No record is written anew before its receive is looked at, whatever the order of completions: after it at most
+    /// all other buffers were pushed before the ring was entered, and all again while what that brought is looked at,
+    /// which is less than there are records.
+    pub(super) fn part(&self, class: u8, index: u16, bytes: u32) -> Part {
+        let whole = Part { bytes, next: index };
+        let Some(group) = self.groups.get(usize::from(class)).and_then(Option::as_ref) else { return whole };
+        let Some(&position) = group.positions.get(usize::from(index)) else { return whole };
+        let capacity = self.pool.buffer_bytes(class);
+        let (_, length) = group.ring.taken(position);
+        let (next, _) = group.ring.taken(position.wrapping_add(1));
+        Part { bytes: length.clamp(1, capacity).min(bytes), next }
     }
 
     /// Takes over the buffer that a completion names.

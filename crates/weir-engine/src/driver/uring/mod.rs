@@ -77,6 +77,8 @@ use zero_copy::ZeroCopy;
 const POLL_FIRST: u16 = 1;
 /// `IORING_RECV_MULTISHOT`.
 const MULTISHOT: u16 = 2;
+/// `IORING_RECVSEND_BUNDLE`.
+const BUNDLE: u16 = 16;
 /// `IORING_ACCEPT_MULTISHOT` goes through the opcode; these are completion flags.
 const CQE_BUFFER: u32 = 1;
 const CQE_MORE: u32 = 2;
@@ -264,6 +266,8 @@ pub(crate) struct Uring {
     classes: u8,
     /// Receives stay armed.
     multishot: bool,
+    /// Those may fill several buffers at once.
+    bundles: bool,
     provided: bool,
     accept_multishot: bool,
     completions: Vec<Completion>,
@@ -303,7 +307,7 @@ fn has_input(socket: &Socket, counters: &Counters) -> bool {
 /// above the drivers; where nobody has, they do not.
 fn wants_multishot(config: &Config) -> bool {
     let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
-    !is_hidden && config.uring.receive == ReceiveMode::Multishot
+    !is_hidden && matches!(config.uring.receive, ReceiveMode::Multishot | ReceiveMode::Bundle)
 }
 
 /// What the kernel grants a driver with this configuration, as stable names.
@@ -319,6 +323,7 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
         (granted.skip_success, "completions-skipped-on-success"),
         (granted.no_iowait, "no-iowait"),
         (!config.uring.minimum_wait.is_zero(), "minimum-wait"),
+        (config.uring.receive == ReceiveMode::Bundle, "receive-bundle"),
         (config.uring.fixed_files, "fixed-files"),
         (config.uring.zero_copy_bytes_min.is_some(), "zero-copy-send"),
     ];
@@ -332,13 +337,15 @@ impl Uring {
         let mut ring = Ring::new(&parts.config.uring, masked)?;
         let table = FileTable::new(&parts.config, &mut ring)?;
         let zero_copy = ZeroCopy::new(&parts.config, &ring)?;
-        let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool));
+        let bundles = parts.config.uring.receive == ReceiveMode::Bundle;
+        let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool), bundles);
         // Buffer rings and multishot accept came with 5.19, multishot receive and the single issuer with 6.0.
         let provided = !masked.hides(KernelFeature::BufferRing) && buffers.provide(0, &ring).is_ok();
         let multishot = provided && ring.granted.single_issuer && wants_multishot(&parts.config);
         let reserve = Reserve::new(parts.config.limits.descriptors_reserved, parts.wake.as_fd());
         let mut driver = Self {
             multishot,
+            bundles: multishot && bundles,
             accept_multishot: provided && !masked.hides(KernelFeature::MultishotAccept),
             provided,
             ring,

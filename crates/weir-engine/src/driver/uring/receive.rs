@@ -6,7 +6,7 @@ use rustix::io::Errno;
 #[cfg(test)]
 use super::disorder::{self, Plant};
 use super::{
-    Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, SocketKind, Target, Uring,
+    Arm, BUNDLE, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, SocketKind, Target, Uring,
     ring::Completion,
 };
 use crate::{pool::CLASS_BYTES, slab::SlotId};
@@ -43,6 +43,7 @@ impl Uring {
         // One that starts with waiting would take data and a reset behind it, both there already, for one event: it
         // brings the data and then waits for ever.
         let priority = match (multishot, socket.nonempty) {
+            (true, _) if self.bundles => MULTISHOT | BUNDLE,
             (true, _) => MULTISHOT,
             (false, true) => 0,
             (false, false) => POLL_FIRST,
@@ -118,6 +119,29 @@ impl Uring {
 
     #[inline]
     pub(super) fn on_receive(&mut self, id: SlotId, class: u8, completion: Completion) {
+        if self.bundles && completion.result > 0 && completion.flags & CQE_BUFFER != 0 {
+            return self.on_bundle(id, class, completion);
+        }
+        self.on_arrival(id, class, completion);
+    }
+
+    /// A receive that filled one buffer or several: as if each were an arrival of its own, with more to come but for the
+    /// last.
+    fn on_bundle(&mut self, id: SlotId, class: u8, completion: Completion) {
+        let Completion { token, result, flags } = completion;
+        let (mut index, mut rest) = ((flags >> 16) as u16, result as u32);
+        while rest > 0 {
+            let part = self.buffers.part(class, index, rest);
+            rest -= part.bytes;
+            let more = if rest > 0 { CQE_MORE | CQE_NONEMPTY } else { 0 };
+            let flags = u32::from(index) << 16 | flags & 0xffff | more;
+            self.on_arrival(id, class, Completion { token, result: part.bytes as i32, flags });
+            index = part.next;
+        }
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, id: SlotId, class: u8, completion: Completion) {
         let Completion { result, flags, .. } = completion;
         let provided = (flags & CQE_BUFFER != 0).then(|| self.buffers.take(class, (flags >> 16) as u16));
         let classes = self.classes;

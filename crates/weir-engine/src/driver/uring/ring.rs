@@ -18,7 +18,7 @@ use weir_sys::ring::{
 };
 
 use crate::{
-    config::{KernelMask, UringOptions},
+    config::{KernelMask, ReceiveMode, UringOptions},
     counters::Counters,
     driver::error,
 };
@@ -168,6 +168,11 @@ impl Ring {
             parameters.is_feature_min_timeout() && !masked.hides(KernelFeature::MinimumWait);
         if !options.minimum_wait.is_zero() && !can_wait_longer {
             return Err(error::missing(KernelFeature::MinimumWait, "IORING_FEAT_MIN_TIMEOUT"));
+        }
+        let can_bundle =
+            parameters.is_feature_recvsend_bundle() && !masked.hides(KernelFeature::ReceiveBundle);
+        if options.receive == ReceiveMode::Bundle && !can_bundle {
+            return Err(error::missing(KernelFeature::ReceiveBundle, "IORING_FEAT_RECVSEND_BUNDLE"));
         }
         let mut granted = Granted {
             single_issuer: rung.single_issuer,
