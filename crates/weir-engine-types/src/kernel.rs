@@ -113,6 +113,8 @@ pub enum KernelFeature {
     ZeroCopySend,
     /// `IORING_RECVSEND_BUNDLE`: one completion for several filled buffers.
     ReceiveBundle,
+    /// `IORING_SETUP_SQPOLL` without privileges.
+    SubmissionPolling,
 }
 
 /// The engine's option that names an older kernel.
@@ -154,7 +156,7 @@ const fn on_request(
 }
 
 /// The table, newest first.
-pub const FEATURES: [FeatureRow; 19] = [
+pub const FEATURES: [FeatureRow; 20] = [
     row(KernelFeature::NoIowait, "no-iowait", "uring", (6, 15)),
     on_request(KernelFeature::FixedFiles, "fixed-files", "fixed-files", (6, 13)),
     on_request(KernelFeature::MinimumWait, "minimum-wait", "minimum-wait-us", (6, 12)),
@@ -172,6 +174,7 @@ pub const FEATURES: [FeatureRow; 19] = [
     row(KernelFeature::RingMessages, "ring-messages", "uring", (5, 18)),
     row(KernelFeature::SkippedCompletions, "completions-skipped-on-success", "uring", (5, 17)),
     row(KernelFeature::MultishotPoll, "multishot-poll", "uring", (5, 13)),
+    on_request(KernelFeature::SubmissionPolling, "submission-polling", "sqpoll-idle-ms", (5, 13)),
     row(KernelFeature::WaitArguments, "wait-arguments", "uring", (5, 11)),
     row(KernelFeature::EpollPwait2, "epoll-pwait2", "epoll", (5, 11)),
 ];

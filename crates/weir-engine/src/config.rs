@@ -161,6 +161,10 @@ pub struct UringOptions {
     /// Chunks of so many bytes and more leave by zero-copy sends, on sockets that can (TCP; 6.0 and later). Receive buffers
     /// never do: a peer that does not read would keep them. `None`: every send is copied into the socket.
     pub zero_copy_bytes_min: Option<u32>,
+    /// A thread of the kernel looks for submissions, and sleeps when there have been none for so many milliseconds (5.13
+    /// and later): no call to submit, for a CPU that looks. It may run where the runtime's thread may, so it needs a
+    /// CPU beside it. Completions then run on it, whatever `defer_taskrun` says. `None`: submitting is a call.
+    pub poll_idle_ms: Option<u32>,
 }
 
 impl Default for UringOptions {
@@ -173,6 +177,7 @@ impl Default for UringOptions {
             minimum_wait: Duration::ZERO,
             fixed_files: false,
             zero_copy_bytes_min: None,
+            poll_idle_ms: None,
         }
     }
 }
@@ -335,7 +340,7 @@ impl Config {
     }
 
     /// Every option a study can vary: name, what it takes, what it does.
-    pub const OPTIONS: [(&'static str, &'static str, &'static str); 14] = [
+    pub const OPTIONS: [(&'static str, &'static str, &'static str); 15] = [
         ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
         ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
         ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
@@ -358,6 +363,11 @@ impl Config {
         ),
         ("fixed-files", "on or off", "io_uring: sockets are in the ring's table of files (6.13)"),
         ("send-zc-bytes", "1024 to 16777216", "io_uring: send chunks from this size on without a copy (6.0)"),
+        (
+            "sqpoll-idle-ms",
+            "1 to 10000",
+            "io_uring: a kernel thread submits, and sleeps after so long (5.13)",
+        ),
         ("trigger", "edge or level", "epoll: edge- or level-triggered"),
         ("drain", "short-read or eagain", "epoll: when a socket counts as drained"),
         ("write", "try or blocking", "epoll: try a write and wait for room, or block the worker in one call"),
@@ -373,9 +383,8 @@ impl Config {
         match name {
             "buffer-bytes" | "buffer-count" | CONGESTION_CONTROL => driver != Driver::Sim,
             "spin-us" => !matches!(driver, Driver::Blocking | Driver::Sim),
-            "receive" | "submit" | "defer-taskrun" | "minimum-wait-us" | "fixed-files" | "send-zc-bytes" => {
-                driver == Driver::Uring
-            }
+            "receive" | "submit" | "defer-taskrun" | "minimum-wait-us" | "fixed-files" | "send-zc-bytes"
+            | "sqpoll-idle-ms" => driver == Driver::Uring,
             "trigger" | "drain" | "write" => driver == Driver::Epoll,
             AS_ON_KERNEL => matches!(driver, Driver::Uring | Driver::Epoll),
             _ => false,
@@ -427,6 +436,7 @@ impl Config {
             }
             "fixed-files" => self.uring.fixed_files = choice("on", "off")?,
             "send-zc-bytes" => self.uring.zero_copy_bytes_min = Some(number(1024, 16 << 20)?),
+            "sqpoll-idle-ms" => self.uring.poll_idle_ms = Some(number(1, 10_000)?),
             "trigger" => self.epoll.edge = choice("edge", "level")?,
             "drain" => self.epoll.drain_to_eagain = choice("eagain", "short-read")?,
             "write" => self.epoll.blocking_writes = choice("blocking", "try")?,
@@ -457,7 +467,7 @@ mod tests {
 
     #[test]
     fn every_listed_option_is_understood_and_every_other_is_refused() {
-        let of_uring = ["single", "operation", "off", "50", "on", "4096"];
+        let of_uring = ["single", "operation", "off", "50", "on", "4096", "20"];
         let values =
             [&["2048", "8", "20", "reno"][..], &of_uring, &["level", "eagain", "blocking", "5.19"]].concat();
         assert_eq!(values.len(), Config::OPTIONS.len());
@@ -471,7 +481,7 @@ mod tests {
         assert!(!config.epoll.edge && config.uring.submit_each && !config.uring.defer_taskrun);
         assert!(config.epoll.drain_to_eagain && config.epoll.blocking_writes);
         assert!(config.uring.minimum_wait == Duration::from_micros(50) && config.uring.fixed_files);
-        assert_eq!(config.uring.zero_copy_bytes_min, Some(4096));
+        assert_eq!((config.uring.zero_copy_bytes_min, config.uring.poll_idle_ms), (Some(4096), Some(20)));
         assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
         assert!(config.set_option("buffer-bytes", "63").is_err());
         assert_eq!(config.congestion_control.as_deref(), Some("reno"));

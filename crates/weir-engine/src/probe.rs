@@ -74,6 +74,7 @@ mod tests {
             ("fixed-files", "on", "6.12"),
             ("send-zc-bytes", "4096", "5.19"),
             ("receive", "bundle", "6.9"),
+            ("sqpoll-idle-ms", "20", "5.12"),
         ];
         for (option, value, older) in options {
             let mut config = Config::with_driver(Driver::Uring);

@@ -21,7 +21,7 @@ use io_uring::{IoUring, Parameters, opcode, squeue, types};
 
 use crate::{
     blocks::{Blocks, Completed, Operation, OperationKind},
-    ring::{self, ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_REGISTERED_RING, EnterWait},
+    ring::{self, ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_REGISTERED_RING, ENTER_SQ_WAKEUP, EnterWait},
 };
 
 const SETUP_IOPOLL: u32 = 1;
@@ -32,8 +32,6 @@ const SETUP_TASKRUN_FLAG: u32 = 1 << 9;
 const SETUP_SINGLE_ISSUER: u32 = 1 << 12;
 const SETUP_DEFER_TASKRUN: u32 = 1 << 13;
 const SETUP_HYBRID_IOPOLL: u32 = 1 << 17;
-
-const ENTER_SQ_WAKEUP: u32 = 1 << 1;
 
 const QUEUE_NEEDS_WAKEUP: u32 = 1;
 const QUEUE_HAS_TASK_WORK: u32 = 1 << 2;

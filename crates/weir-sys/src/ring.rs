@@ -20,6 +20,10 @@ use crate::region::Region;
 
 /// Wait for completions and run deferred task work.
 pub const ENTER_GETEVENTS: u32 = 1;
+/// Wake the kernel's thread that submits (`IORING_SETUP_SQPOLL`).
+pub const ENTER_SQ_WAKEUP: u32 = 2;
+/// Wait until that thread has made room in the submission queue (5.10 and later).
+pub const ENTER_SQ_WAIT: u32 = 4;
 /// The argument is a `struct io_uring_getevents_arg`.
 pub const ENTER_EXT_ARG: u32 = 8;
 /// The descriptor is an index from [`register_ring`].

@@ -13,7 +13,7 @@ pub struct Subject {
 }
 
 /// Every subject. `conformance.rs` makes a test of each case for each of these names.
-pub static SUBJECTS: [Subject; 27] = [
+pub static SUBJECTS: [Subject; 28] = [
     Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
     Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
     Subject { name: "uring_like_6_1", driver: Driver::Uring, adjust: |config| mask(config, "6.1") },
@@ -59,6 +59,12 @@ pub static SUBJECTS: [Subject; 27] = [
         name: "uring_bundle",
         driver: Driver::Uring,
         adjust: |config| config.uring.receive = ReceiveMode::Bundle,
+    },
+    Subject {
+        name: "uring_sqpoll",
+        driver: Driver::Uring,
+        // So short that the kernel's thread falls asleep again and again.
+        adjust: |config| config.uring.poll_idle_ms = Some(1),
     },
     Subject { name: "epoll_edge", driver: Driver::Epoll, adjust: |_| {} },
     Subject { name: "epoll_level", driver: Driver::Epoll, adjust: |config| config.epoll.edge = false },

@@ -43,8 +43,8 @@ pub(crate) struct ServeShared {
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Engine option, repeatable: buffer-bytes=2048, buffer-count=64, spin-us=50, receive=single, submit=operation,
-    /// defer-taskrun=off, minimum-wait-us=50, fixed-files=on, send-zc-bytes=65536 (uring); trigger=level, drain=eagain
-    /// (epoll); as-on-kernel=5.19 leaves unused what later kernels brought (uring, epoll)
+    /// defer-taskrun=off, minimum-wait-us=50, fixed-files=on, send-zc-bytes=65536, sqpoll-idle-ms=20 (uring);
+    /// trigger=level, drain=eagain (epoll); as-on-kernel=5.19 leaves unused what later kernels brought (uring, epoll)
     #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
     pub(crate) options: Vec<String>,
     /// Seconds that open connections get to finish after SIGTERM or SIGINT

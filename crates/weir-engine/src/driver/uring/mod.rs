@@ -324,6 +324,7 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
         (granted.no_iowait, "no-iowait"),
         (!config.uring.minimum_wait.is_zero(), "minimum-wait"),
         (config.uring.receive == ReceiveMode::Bundle, "receive-bundle"),
+        (config.uring.poll_idle_ms.is_some(), "submission-polling"),
         (config.uring.fixed_files, "fixed-files"),
         (config.uring.zero_copy_bytes_min.is_some(), "zero-copy-send"),
     ];
@@ -564,7 +565,10 @@ impl DriverOps for Uring {
             if self.turn <= since + 1 || self.ring.has_completions() {
                 self.recheck.push(stream);
             } else if !has_input(socket, &self.parts.counters) {
-                return Poll::Ready(socket.error.map_or(Ok(None), |error| Err(error.into())));
+                if !self.ring.completes_late() {
+                    return Poll::Ready(socket.error.map_or(Ok(None), |error| Err(error.into())));
+                }
+                self.recheck.push(stream);
             }
         }
         match &mut socket.receive_waiter {

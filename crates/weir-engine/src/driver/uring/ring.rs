@@ -13,8 +13,8 @@ use std::{
 use io_uring::{IoUring, Probe, opcode, squeue::Entry};
 use weir_engine_types::kernel::KernelFeature;
 use weir_sys::ring::{
-    ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_NO_IOWAIT, ENTER_REGISTERED_RING, EnterWait, enter, register_ring,
-    unregister_ring,
+    ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_NO_IOWAIT, ENTER_REGISTERED_RING, ENTER_SQ_WAIT, ENTER_SQ_WAKEUP,
+    EnterWait, enter, register_ring, unregister_ring,
 };
 
 use crate::{
@@ -55,6 +55,8 @@ pub(super) struct Ring {
     flags: u32,
     submit_each: bool,
     minimum_wait: Duration,
+    /// A thread of the kernel submits.
+    polled: bool,
     masked: KernelMask,
     pub(super) granted: Granted,
     #[cfg(test)]
@@ -112,16 +114,23 @@ impl Rung {
             single_issuer: self.single_issuer && !masked.hides(KernelFeature::SingleIssuer),
             defer_taskrun: self.defer_taskrun
                 && options.defer_taskrun
+                && options.poll_idle_ms.is_none()
                 && !masked.hides(KernelFeature::DeferredTaskRun),
-            cooperative: self.cooperative && !masked.hides(KernelFeature::CooperativeTaskRun),
+            // Completions run on the kernel's thread where that submits.
+            cooperative: self.cooperative
+                && options.poll_idle_ms.is_none()
+                && !masked.hides(KernelFeature::CooperativeTaskRun),
             submit_all: self.submit_all && !masked.hides(KernelFeature::SubmitAll),
             no_sqarray: self.no_sqarray && !masked.hides(KernelFeature::NoIndexArray),
         }
     }
 
-    fn build(self, entries: u32) -> io::Result<IoUring> {
+    fn build(self, entries: u32, poll_idle_ms: Option<u32>) -> io::Result<IoUring> {
         let mut builder = IoUring::builder();
         builder.setup_clamp().setup_cqsize(entries.saturating_mul(4)).dontfork();
+        if let Some(idle_ms) = poll_idle_ms {
+            builder.setup_sqpoll(idle_ms);
+        }
         if self.single_issuer {
             builder.setup_single_issuer();
         }
@@ -143,19 +152,7 @@ impl Rung {
 
 impl Ring {
     pub(super) fn new(options: &UringOptions, masked: KernelMask) -> io::Result<Self> {
-        let entries = options.entries.clamp(2, 1 << 15);
-        let mut outcome = Err(io::Error::from_raw_os_error(libc::EINVAL));
-        for rung in LADDER {
-            let rung = rung.without(options, masked);
-            match rung.build(entries) {
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
-                other => {
-                    outcome = other.map(|ring| (ring, rung));
-                    break;
-                }
-            }
-        }
-        let (ring, rung) = outcome?;
+        let (ring, rung) = set_up(options, masked)?;
         let parameters = ring.params();
         if !parameters.is_feature_ext_arg()
             || !parameters.is_feature_nodrop()
@@ -181,7 +178,9 @@ impl Ring {
             no_sqarray: rung.no_sqarray,
             registered_ring: false,
             no_iowait: parameters.is_feature_no_iowait() && !masked.hides(KernelFeature::NoIowait),
+            // The absence of a completion says something once a call has submitted: here none does.
             skip_success: parameters.is_feature_skip_cqe_on_success()
+                && options.poll_idle_ms.is_none()
                 && !masked.hides(KernelFeature::SkippedCompletions),
             // Both came with 5.13.
             multishot_poll: parameters.is_feature_resource_tagging()
@@ -203,6 +202,7 @@ impl Ring {
             flags,
             submit_each: options.submit_each,
             minimum_wait: options.minimum_wait,
+            polled: options.poll_idle_ms.is_some(),
             masked,
             granted,
             #[cfg(test)]
@@ -247,8 +247,11 @@ impl Ring {
             self.backlog.push_back(entry);
         }
         if self.submit_each {
-            // The failure shows again at the next turn's enter, which reports it.
-            let _ = self.enter(EnterWait::default(), 0, counters);
+            let wakeup = self.wakeup();
+            if !self.polled || wakeup != 0 {
+                // The failure shows again at the next turn's enter, which reports it.
+                let _ = self.enter(EnterWait::default(), wakeup, counters);
+            }
         }
     }
 
@@ -271,6 +274,9 @@ impl Ring {
         #[cfg(test)]
         self.backlog.extend(self.disorder.as_mut().and_then(|disorder| disorder.cancellation()));
         self.move_backlog();
+        if self.polled {
+            return self.turn_polled(wait, counters);
+        }
         let (to_submit, must_run) = {
             let queue = self.ring.submission();
             (queue.len(), queue.cq_overflow() || !self.granted.taskrun_flag || queue.taskrun())
@@ -292,6 +298,47 @@ impl Ring {
         };
         self.move_backlog();
         outcome
+    }
+
+    /// A turn where the kernel's thread submits: the kernel is entered to wake it, to wait for room in its queue, to have
+    /// what overflowed, and to sleep.
+    fn turn_polled(&mut self, wait: Option<Option<Duration>>, counters: &Counters) -> io::Result<()> {
+        let mut flags = self.wakeup();
+        if self.ring.submission().cq_overflow() {
+            counters.completion_overflows.increment();
+            flags |= ENTER_GETEVENTS;
+        }
+        let ready = !self.ring.completion().is_empty() || self.is_held_back();
+        let outcome = match wait.filter(|_| !ready && self.backlog.is_empty()) {
+            Some(limit) => {
+                let wait = self.sleep(limit, counters.connections_open.get());
+                self.enter(wait, flags | ENTER_GETEVENTS | ENTER_EXT_ARG, counters)
+            }
+            None => {
+                if !self.backlog.is_empty() {
+                    flags |= ENTER_SQ_WAIT;
+                }
+                if flags == 0 { Ok(()) } else { self.enter(EnterWait::default(), flags, counters) }
+            }
+        };
+        self.move_backlog();
+        outcome
+    }
+
+    /// The flag that wakes the kernel's thread, if it sleeps over submissions.
+    fn wakeup(&mut self) -> u32 {
+        // What was pushed is published, and a fence lies between that and the look at the thread's flag.
+        let queue = self.ring.submission();
+        if self.polled && !queue.is_empty() && queue.need_wakeup() { ENTER_SQ_WAKEUP } else { 0 }
+    }
+
+    /// Whether a completion may still come of what the kernel has taken from a socket. The kernel's thread takes bytes and
+    /// then completes, both under the ring's lock; a registration waits for that lock.
+    pub(super) fn completes_late(&mut self) -> bool {
+        self.polled && {
+            let _ = self.ring.submitter().register_probe(&mut Probe::new());
+            self.has_completions()
+        }
     }
 
     /// A sleep: until the first completion; with a minimum wait until each connection may have brought one, or until
@@ -363,6 +410,28 @@ impl Ring {
             disorder.completed(into);
         }
     }
+}
+
+/// A ring with everything that the kernel grants and the options do not switch off.
+fn set_up(options: &UringOptions, masked: KernelMask) -> io::Result<(IoUring, Rung)> {
+    let entries = options.entries.clamp(2, 1 << 15);
+    let missing =
+        || error::missing(KernelFeature::SubmissionPolling, "IORING_SETUP_SQPOLL without privileges");
+    if options.poll_idle_ms.is_some() && masked.hides(KernelFeature::SubmissionPolling) {
+        return Err(missing());
+    }
+    for rung in LADDER {
+        let rung = rung.without(options, masked);
+        match rung.build(entries, options.poll_idle_ms) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            // Is it the option, or io_uring?
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && options.poll_idle_ms.is_some() => {
+                return Err(if rung.build(entries, None).is_ok() { missing() } else { error });
+            }
+            other => return other.map(|ring| (ring, rung)),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 impl Drop for Ring {

@@ -333,3 +333,29 @@ fn a_bundle_brings_every_byte_in_order_for_fewer_completions_than_buffers() {
     let stats = counters.snapshot();
     assert!(stats.receives > stats.completions, "{stats:?}");
 }
+
+#[test]
+fn a_kernel_thread_submits_what_its_queue_has_no_room_for_and_after_it_has_slept() {
+    let mut config = Config::with_driver(Driver::Uring);
+    config.uring.entries = 2;
+    config.uring.poll_idle_ms = Some(1);
+    let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
+    let mut connections: Vec<_> = (0..16).map(|_| connect(&mut driver)).collect();
+    for round in 0..20 {
+        let mut waiting = Vec::new();
+        for (id, peer) in &mut connections {
+            peer.write_all(b"ping").expect("it fits");
+            waiting.push((*id, Vec::new()));
+        }
+        for _ in 0..TURNS {
+            waiting.iter_mut().for_each(|(id, received)| take_input(&mut driver, *id, received));
+            if waiting.iter().all(|(_, received)| received == b"ping") {
+                break;
+            }
+            driver.turn(Wait::Until(monotonic() + Duration::from_millis(10))).expect("it can be entered");
+        }
+        assert!(waiting.iter().all(|(_, received)| received == b"ping"), "round {round}");
+        // Nothing happens for longer than the thread looks.
+        driver.turn(Wait::Until(monotonic() + Duration::from_millis(3))).expect("it can be entered");
+    }
+}
