@@ -133,8 +133,8 @@ pub enum ReceiveMode {
     /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later). Many kernels from
     /// before the spring of 2026 never tell of a reset, or of the end of a Unix socket, that comes right behind data.
     Multishot,
-    /// As `Multishot`, and one completion may fill several buffers (6.10 and later): fewer completions where much arrives
-    /// at once. An arrival may then be as long as a socket's receive queue, whatever the limit on input says.
+    /// As `Multishot`, and one completion may fill several buffers (6.10 and later): fewer completions where much
+    /// arrives at once. An arrival may then be as long as a socket's receive queue, whatever the limit on input says.
     Bundle,
     /// One submission per arrival; takes a provided buffer (5.19 and later).
     Single,
@@ -158,12 +158,12 @@ pub struct UringOptions {
     /// Sockets are in the ring's table of files, so that no operation looks its descriptor up; opening and closing each
     /// cost a call more (6.13 and later: before, what is taken out stays open behind any older operation).
     pub fixed_files: bool,
-    /// Chunks of so many bytes and more leave by zero-copy sends, on sockets that can (TCP; 6.0 and later). Receive buffers
-    /// never do: a peer that does not read would keep them. `None`: every send is copied into the socket.
+    /// Chunks of so many bytes and more leave by zero-copy sends, on sockets that can (TCP; 6.0 and later). Receive
+    /// buffers never do: a peer that does not read would keep them. `None`: every send is copied into the socket.
     pub zero_copy_bytes_min: Option<u32>,
-    /// A thread of the kernel looks for submissions, and sleeps when there have been none for so many milliseconds (5.13
-    /// and later): no call to submit, for a CPU that looks. It may run where the runtime's thread may, so it needs a
-    /// CPU beside it. Completions then run on it, whatever `defer_taskrun` says. `None`: submitting is a call.
+    /// A thread of the kernel looks for submissions, and sleeps when there have been none for so many milliseconds
+    /// (5.13 and later): no call to submit, for a CPU that looks. It may run where the runtime's thread may, so it
+    /// needs a CPU beside it. Completions then run on it, whatever `defer_taskrun` says. `None`: submitting is a call.
     pub poll_idle_ms: Option<u32>,
 }
 

@@ -115,8 +115,8 @@ pub(crate) enum Front<'a> {
 pub(crate) struct Gathered {
     /// Slices filled.
     pub(crate) count: usize,
-    /// A chunk that goes alone, such as a file, follows at once: the kernel may wait for it before it sends a packet that
-    /// is not full.
+    /// A chunk that goes alone, such as a file, follows at once: the kernel may wait for it before it sends a packet
+    /// that is not full.
     pub(crate) more_follows: bool,
 }
 
@@ -289,8 +289,8 @@ impl SendQueue {
         self.chunks.iter().take(chunks_max).any(|chunk| matches!(chunk.bytes, SendBuf::File(_)))
     }
 
-    /// Fills `slices` with the next chunks, as far as the next file, or the next chunk behind the first that can be lent
-    /// and has at least `alone_from` bytes.
+    /// Fills `slices` with the next chunks, as far as the next file, or the next chunk behind the first that can be
+    /// lent and has at least `alone_from` bytes.
     pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>], alone_from: usize) -> Gathered {
         let mut skip = self.sent_of_front;
         let mut count = 0;

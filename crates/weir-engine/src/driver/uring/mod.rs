@@ -5,15 +5,17 @@
 //! flight, so bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its
 //! socket, and a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
 //!
-//! Sends of large chunks leave without a copy where an option asks for it (`zero_copy.rs`); their bytes outlive the send.
+//! Sends of large chunks leave without a copy where an option asks for it (`zero_copy.rs`); their bytes outlive the
+//! send.
 //!
 //! Operations on files go to the ring too, and files are closed by it.
 //!
 //! Invariants: (1) memory named by a submission is owned by its socket's slot, by its operation on a file, by a
-//! zero-copy send's slot, or by a buffer ring, and does not move or change until the final completion; (2) `Socket::operations` counts submissions
-//! without a final completion, and a slot is only removed at zero; (3) on teardown everything is cancelled and reaped,
-//! and what does not complete is leaked, never freed; (4) a tried send (`send.rs`) counts as gone through only when the
-//! kernel has consumed its submission, its batch's completions are dispatched, and no overflow hides one.
+//! zero-copy send's slot, or by a buffer ring, and does not move or change until the final completion; (2)
+//! `Socket::operations` counts submissions without a final completion, and a slot is only removed at zero; (3) on
+//! teardown everything is cancelled and reaped, and what does not complete is leaked, never freed; (4) a tried send
+//! (`send.rs`) counts as gone through only when the kernel has consumed its submission, its batch's completions are
+//! dispatched, and no overflow hides one.
 
 use std::{
     collections::VecDeque,

@@ -125,8 +125,8 @@ impl Uring {
         self.on_arrival(id, class, completion);
     }
 
-    /// A receive that filled one buffer or several: as if each were an arrival of its own, with more to come but for the
-    /// last.
+    /// A receive that filled one buffer or several: as if each were an arrival of its own, with more to come but for
+    /// the last.
     fn on_bundle(&mut self, id: SlotId, class: u8, completion: Completion) {
         let Completion { token, result, flags } = completion;
         let (mut index, mut rest) = ((flags >> 16) as u16, result as u32);

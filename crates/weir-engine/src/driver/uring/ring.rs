@@ -300,8 +300,8 @@ impl Ring {
         outcome
     }
 
-    /// A turn where the kernel's thread submits: the kernel is entered to wake it, to wait for room in its queue, to have
-    /// what overflowed, and to sleep.
+    /// A turn where the kernel's thread submits: the kernel is entered to wake it, to wait for room in its queue, to
+    /// have what overflowed, and to sleep.
     fn turn_polled(&mut self, wait: Option<Option<Duration>>, counters: &Counters) -> io::Result<()> {
         let mut flags = self.wakeup();
         if self.ring.submission().cq_overflow() {
@@ -332,8 +332,8 @@ impl Ring {
         if self.polled && !queue.is_empty() && queue.need_wakeup() { ENTER_SQ_WAKEUP } else { 0 }
     }
 
-    /// Whether a completion may still come of what the kernel has taken from a socket. The kernel's thread takes bytes and
-    /// then completes, both under the ring's lock; a registration waits for that lock.
+    /// Whether a completion may still come of what the kernel has taken from a socket. The kernel's thread takes bytes
+    /// and then completes, both under the ring's lock; a registration waits for that lock.
     pub(super) fn completes_late(&mut self) -> bool {
         self.polled && {
             let _ = self.ring.submitter().register_probe(&mut Probe::new());

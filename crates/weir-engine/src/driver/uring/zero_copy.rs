@@ -1,5 +1,5 @@
-//! Sends without a copy (`IORING_OP_SEND_ZC`): the kernel reads the bytes where they are, for as long as the peer has not
-//! acknowledged them.
+//! Sends without a copy (`IORING_OP_SEND_ZC`): the kernel reads the bytes where they are, for as long as the peer has
+//! not acknowledged them.
 //!
 //! Such a send completes twice: with its result, as any send, and with a notification when the kernel has let go of the
 //! bytes. They leave the queue with the submission and belong to a slot of their own until both are there, whatever
@@ -7,10 +7,10 @@
 //! because the notification is for all of it. A driver that ends waits for notifications as for everything else, and
 //! what is still lent then stays, for ever.
 //!
-//! Only what nobody else needs is lent: a peer that reads slowly would keep a receive buffer, or one of the send pool's,
-//! for as long as it likes. At most [`SENDS_MAX`] chunks and `Limits::pool_bytes_max` bytes are lent at a time, and a send
-//! beyond that is copied. So is every further one on a socket for which the kernel has refused one: it cannot (only TCP
-//! can, of what this engine opens), or the process may pin no more memory.
+//! Only what nobody else needs is lent: a peer that reads slowly would keep a receive buffer, or one of the send
+//! pool's, for as long as it likes. At most [`SENDS_MAX`] chunks and `Limits::pool_bytes_max` bytes are lent at a time,
+//! and a send beyond that is copied. So is every further one on a socket for which the kernel has refused one: it
+//! cannot (only TCP can, of what this engine opens), or the process may pin no more memory.
 
 use std::io;
 
