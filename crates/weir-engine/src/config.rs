@@ -158,8 +158,9 @@ pub struct UringOptions {
     /// Sockets are in the ring's table of files, so that no operation looks its descriptor up; opening and closing each
     /// cost a call more (6.13 and later: before, what is taken out stays open behind any older operation).
     pub fixed_files: bool,
-    /// Chunks of so many bytes and more leave by zero-copy sends, on sockets that can (TCP; 6.0 and later). Receive
-    /// buffers never do: a peer that does not read would keep them. `None`: every send is copied into the socket.
+    /// Chunks of so many bytes and more leave by zero-copy sends, on sockets that can (TCP; 6.0 and later) and whose
+    /// peer has a large window. Receive buffers never do: a peer that does not read would keep them. `None`: every send
+    /// is copied into the socket.
     pub zero_copy_bytes_min: Option<u32>,
     /// A thread of the kernel looks for submissions, and sleeps when there have been none for so many milliseconds
     /// (5.13 and later): no call to submit, for a CPU that looks. It may run where the runtime's thread may, so it
@@ -362,7 +363,11 @@ impl Config {
             "io_uring: sleep this long unless every connection has something (6.12)",
         ),
         ("fixed-files", "on or off", "io_uring: sockets are in the ring's table of files (6.13)"),
-        ("send-zc-bytes", "1024 to 16777216", "io_uring: send chunks from this size on without a copy (6.0)"),
+        (
+            "send-zc-bytes",
+            "16384 to 16777216",
+            "io_uring: send chunks from this size on without a copy (6.0)",
+        ),
         (
             "sqpoll-idle-ms",
             "1 to 10000",
@@ -435,7 +440,7 @@ impl Config {
                 self.uring.minimum_wait = Duration::from_micros(number(0, 100_000)?.into());
             }
             "fixed-files" => self.uring.fixed_files = choice("on", "off")?,
-            "send-zc-bytes" => self.uring.zero_copy_bytes_min = Some(number(1024, 16 << 20)?),
+            "send-zc-bytes" => self.uring.zero_copy_bytes_min = Some(number(16 << 10, 16 << 20)?),
             "sqpoll-idle-ms" => self.uring.poll_idle_ms = Some(number(1, 10_000)?),
             "trigger" => self.epoll.edge = choice("edge", "level")?,
             "drain" => self.epoll.drain_to_eagain = choice("eagain", "short-read")?,
@@ -467,7 +472,7 @@ mod tests {
 
     #[test]
     fn every_listed_option_is_understood_and_every_other_is_refused() {
-        let of_uring = ["single", "operation", "off", "50", "on", "4096", "20"];
+        let of_uring = ["single", "operation", "off", "50", "on", "16384", "20"];
         let values =
             [&["2048", "8", "20", "reno"][..], &of_uring, &["level", "eagain", "blocking", "5.19"]].concat();
         assert_eq!(values.len(), Config::OPTIONS.len());
@@ -481,7 +486,7 @@ mod tests {
         assert!(!config.epoll.edge && config.uring.submit_each && !config.uring.defer_taskrun);
         assert!(config.epoll.drain_to_eagain && config.epoll.blocking_writes);
         assert!(config.uring.minimum_wait == Duration::from_micros(50) && config.uring.fixed_files);
-        assert_eq!((config.uring.zero_copy_bytes_min, config.uring.poll_idle_ms), (Some(4096), Some(20)));
+        assert_eq!((config.uring.zero_copy_bytes_min, config.uring.poll_idle_ms), (Some(16384), Some(20)));
         assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
         assert!(config.set_option("buffer-bytes", "63").is_err());
         assert_eq!(config.congestion_control.as_deref(), Some("reno"));

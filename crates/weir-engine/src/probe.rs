@@ -72,7 +72,7 @@ mod tests {
         let options = [
             ("minimum-wait-us", "50", "6.11"),
             ("fixed-files", "on", "6.12"),
-            ("send-zc-bytes", "4096", "5.19"),
+            ("send-zc-bytes", "16384", "5.19"),
             ("receive", "bundle", "6.9"),
             ("sqpoll-idle-ms", "20", "5.12"),
         ];

@@ -87,7 +87,7 @@ impl Uring {
             socket.send.queue.release_leases(0);
         }
         socket.send.queue.seal();
-        if self.zero_copy.admits(socket) {
+        if self.zero_copy.admits(socket, &self.parts.counters) {
             return self.submit_zero_copy(id);
         }
         let is_tried = tries_first && !socket.stalled;

@@ -9,13 +9,15 @@
 //!
 //! Only what nobody else needs is lent: a peer that reads slowly would keep a receive buffer, or one of the send
 //! pool's, for as long as it likes. At most [`SENDS_MAX`] chunks and `Limits::pool_bytes_max` bytes are lent at a time,
-//! and a send beyond that is copied. So is every further one on a socket for which the kernel has refused one: it
-//! cannot (only TCP can, of what this engine opens), or the process may pin no more memory.
+//! and a send beyond that is copied. So is one to a peer whose window is smaller than [`WINDOW_MIN`], and every further
+//! one on a socket that cannot (only TCP can, of what this engine opens), or for which the kernel has refused one: the
+//! process may pin no more memory.
 
-use std::io;
+use std::{io, os::fd::AsFd};
 
 use io_uring::opcode;
 use weir_engine_types::kernel::KernelFeature;
+use weir_sys::output::peer_window;
 
 use super::{
     CQE_MORE, CQE_NOTIFICATION, SEND_BYTES_MAX, Socket, Uring,
@@ -25,6 +27,7 @@ use super::{
 };
 use crate::{
     config::Config,
+    counters::Counters,
     driver::error,
     send_queue::LentChunk,
     slab::{Slab, SlotId},
@@ -32,6 +35,16 @@ use crate::{
 
 /// Chunks lent at a time.
 const SENDS_MAX: usize = 1024;
+
+/// Least window of a peer that bytes are lent for.
+///
+/// A segment is at most half of the largest window there has been, and lent bytes are charged to both ends as whole
+/// pages: 2 KiB that lie on two pages as 9 KiB. On the same machine a peer with a small buffer then finds that there is
+/// more overhead than it thought, and makes its window smaller than half of what it was. From there on no segment fits
+/// the window, and each leaves by a probe, 200 ms after the one before. Where segments are many pages the overhead
+/// never takes half of a window. Linux offers more than this in a connection's first segment. A peer that does not keep
+/// up has a small window too, and would keep the pages for long.
+const WINDOW_MIN: u32 = 48 << 10;
 
 /// A send that has not completed twice.
 struct Lent {
@@ -79,8 +92,8 @@ impl ZeroCopy {
 
     /// Whether the next send of this socket is to be one without a copy.
     #[inline]
-    pub(super) fn admits(&self, socket: &Socket) -> bool {
-        socket.send.queue.len() >= self.bytes_min && self.can_lend(socket)
+    pub(super) fn admits(&self, socket: &mut Socket, counters: &Counters) -> bool {
+        socket.send.queue.len() >= self.bytes_min && self.can_lend(socket) && socket.has_window(counters)
     }
 
     fn can_lend(&self, socket: &Socket) -> bool {
@@ -115,6 +128,16 @@ impl ZeroCopy {
     /// Sends that have not completed twice.
     pub(super) fn in_flight(&self) -> usize {
         self.sends.len()
+    }
+}
+
+impl Socket {
+    /// Whether the peer has room enough for bytes to be lent.
+    fn has_window(&mut self, counters: &Counters) -> bool {
+        counters.setup_calls.increment();
+        let window = peer_window(self.descriptor.as_fd());
+        self.copies |= window.is_err();
+        window.is_ok_and(|window| window >= WINDOW_MIN)
     }
 }
 

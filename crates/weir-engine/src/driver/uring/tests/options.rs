@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use socket2::SockRef;
+
 use super::{TURNS, connect, driver_with, look, read_all, send};
 use crate::{
     config::{Config, Driver, ReceiveMode},
@@ -225,6 +227,42 @@ fn a_socket_that_cannot_send_without_a_copy_is_sent_to_with_copies() {
     }
     assert!(driver.sockets.get(id).expect("it is open").copies);
     assert!(gives_everything_back(&mut driver));
+}
+
+/// Bytes of which each tells its place, from this place in a page on, for as long as the program lives.
+fn pattern_in_page(place: usize, length: usize) -> &'static [u8] {
+    let memory = vec![0; length + 8192].leak();
+    let first = (place + 4096 - memory.as_ptr() as usize % 4096) % 4096;
+    let bytes = &mut memory[first..first + length];
+    bytes.copy_from_slice(&pattern(length));
+    bytes
+}
+
+#[test]
+fn a_peer_with_a_small_window_is_sent_to_with_copies() {
+    let Some(mut driver) = driver_that_lends() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    // What a connection begins with.
+    SockRef::from(&listener).set_recv_buffer_size(4096).expect("a socket can have small buffers");
+    let ours = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    let (mut peer, _) = listener.accept().expect("a connection");
+    peer.set_nonblocking(true).expect("a socket can be made non-blocking");
+    let id = driver.adopt_stream(ours.into()).expect("there is room");
+    // The first segment is half a window, and would lie on two pages.
+    let bytes = pattern_in_page(3000, 64 << 10);
+    let start = monotonic();
+    DriverOps::push(&mut driver, id, bytes.into()).expect("it is open");
+    let (mut received, mut part) = (Vec::new(), vec![0; 64 << 10]);
+    while received.len() < bytes.len() {
+        driver.flush();
+        driver.turn(Wait::Until(monotonic() + Duration::from_millis(1))).expect("it can be entered");
+        while let Ok(count @ 1..) = peer.read(&mut part) {
+            received.extend_from_slice(&part[..count]);
+        }
+        assert!(monotonic().since(start) < Duration::from_secs(2), "{} bytes in two seconds", received.len());
+    }
+    assert!(received == bytes);
+    assert!(!driver.sockets.get(id).expect("it is open").copies, "its window may become larger");
 }
 
 #[test]
