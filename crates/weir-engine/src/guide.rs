@@ -52,7 +52,7 @@
 //! | `output_high_water_bytes` | `send` waits until the queue is below `output_low_water_bytes` |
 //! | `input_high_water_bytes` | the connection is not read: TCP slows its sender down |
 //! | `turn_bytes_max` | the other connections have their turn first |
-//! | `pool_bytes_max` | receives wait for a buffer; nobody is cut |
+//! | `pool_bytes_max` | what no handler has asked for yet is copied out; where handlers hold all, receives wait |
 //! | descriptors of the process, less `descriptors_reserved` | accepting waits; connections queue in the kernel |
 //! | `sockets_max` | an accepted connection is closed and counted; `connect` is an error |
 //! | `tasks_max` | [`try_spawn`](crate::try_spawn) is an error, [`spawn`](crate::spawn) panics |

@@ -7,7 +7,8 @@
 //! Invariants: (1) regions are never unmapped while the pool lives, and every `Buffer` keeps the pool alive;
 //! (2) an index is handed out (by `take`, `take_for_kernel` or `adopt`) at most once before it comes back through
 //! `Buffer::drop`; (3) region memory is initialised from the start (zero pages); (4) nobody but the owner of the
-//! `Buffer`, or the kernel while the index is in its ring, touches the buffer's bytes.
+//! `Buffer`, or the kernel while the index is in its ring, touches the buffer's bytes; (5) a buffer of the class `HEAP`
+//! is no region's: it owns a boxed slice of `capacity` bytes, and gives that back.
 
 use std::{
     cell::RefCell,
@@ -24,6 +25,9 @@ pub(crate) const CLASS_BYTES: [u32; 4] = [2 << 10, 8 << 10, 32 << 10, 128 << 10]
 
 /// Most buffers of one size: the entries of a kernel buffer ring.
 pub(crate) const CLASS_BUFFERS_MAX: u32 = 4096;
+
+/// Class of bytes that were moved out of the pool.
+const HEAP: u8 = u8::MAX;
 
 const REGION_BYTES: u32 = 256 << 10;
 const REGION_BUFFERS_MIN: u32 = 8;
@@ -188,6 +192,13 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// These bytes, in no buffer of the pool.
+    fn on_heap(bytes: Box<[u8]>, pool: Rc<Pool>) -> Self {
+        let capacity = bytes.len() as u32;
+        let pointer = NonNull::from(Box::leak(bytes)).cast();
+        Self { pointer, capacity, class: HEAP, index: 0, pool }
+    }
+
     /// All of it.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: invariants 1, 3 and 4: `capacity` initialised bytes that only this value may touch.
@@ -215,7 +226,13 @@ impl Buffer {
 }
 
 impl Drop for Buffer {
+    #[inline]
     fn drop(&mut self) {
+        if self.class == HEAP {
+            let bytes = std::ptr::slice_from_raw_parts_mut(self.pointer.as_ptr(), self.capacity as usize);
+            // SAFETY: invariant 5, and the only owner ends here.
+            return drop(unsafe { Box::from_raw(bytes) });
+        }
         self.pool.classes.borrow_mut()[usize::from(self.class)].free.push(self.index);
     }
 }
@@ -245,6 +262,23 @@ impl Lease {
     /// Size of the buffer behind the bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.buffer.capacity as usize
+    }
+
+    /// Size class of the buffer behind the bytes.
+    pub(crate) fn class(&self) -> u8 {
+        self.buffer.class
+    }
+
+    /// Whether the bytes were moved to the heap.
+    pub(crate) fn is_on_heap(&self) -> bool {
+        self.buffer.class == HEAP
+    }
+
+    /// Moves the bytes to the heap, so that their buffer goes back to the pool.
+    pub(crate) fn move_to_heap(&mut self) {
+        let bytes: Box<[u8]> = self[..].into();
+        (self.start, self.end) = (0, bytes.len() as u32);
+        self.buffer = Buffer::on_heap(bytes, Rc::clone(&self.buffer.pool));
     }
 
     /// Bytes behind `end` that may still be written by the owner.
@@ -363,6 +397,24 @@ mod tests {
     }
 
     #[test]
+    fn bytes_moved_to_the_heap_stay_and_their_buffer_comes_back() {
+        let pool = Pool::new(shape(Some(512), Some(1)));
+        let mut buffer = pool.take(0).unwrap();
+        buffer.as_mut_slice()[..4].copy_from_slice(b"kept");
+        let mut lease = buffer.lease(4);
+        lease.advance(1);
+        lease.move_to_heap();
+        pool.take(0).expect("it came back").as_mut_slice().fill(0);
+        assert_eq!(&lease[..], b"ept");
+        assert_eq!(lease.append(b"more"), 0, "there is no room behind them");
+        lease.truncate(2);
+        lease.move_to_heap();
+        assert_eq!((&lease[..], lease.capacity()), (&b"ep"[..], 2));
+        drop(lease);
+        assert_eq!(pool.free(0), 1, "nothing of the heap comes into the pool");
+    }
+
+    #[test]
     fn the_size_goes_up_after_two_full_buffers_and_down_after_64_small_ones() {
         let mut choice = SizeChoice::default();
         assert!(!choice.observe(2048, 2048, 4));
@@ -393,6 +445,9 @@ mod tests {
                 if value % 3 == 0 && !held.is_empty() {
                     let lease = held.swap_remove(usize::from(value) % held.len());
                     drop(lease);
+                } else if value % 7 == 0 && !held.is_empty() {
+                    let place = usize::from(value) % held.len();
+                    held[place].move_to_heap();
                 } else if let Some(mut buffer) = pool.take(class) {
                     // Each owner writes its own mark; a buffer owned twice would lose one of them.
                     buffer.as_mut_slice()[..8].copy_from_slice(&(serial as u64).to_le_bytes());

@@ -113,6 +113,8 @@ conformance! {
     "7" a_starved_connection_goes_on_when_buffers_return = cases::buffers::starvation, Here, 40,
         except BLOCKING: NO_POOL,
         except SQPOLL: LATER;
+    "7b" requests_that_nobody_takes_keep_no_other_from_being_read = cases::buffers::requests_that_wait, Here, 60,
+        except BLOCKING: NO_POOL;
     "8" a_receive_the_kernel_ends_is_started_again = cases::buffers::rearming, Here, 20,
         except ONE_RECEIVE_A_CALL: "every receive is a call of its own: there is nothing to start again";
     "9" dropping_receives_loses_no_byte = cases::cancel::dropped_receives, Here, 20;

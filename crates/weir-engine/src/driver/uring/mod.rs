@@ -137,6 +137,8 @@ struct Socket {
     own_buffer: Option<Buffer>,
     /// Data waits, as far as the last completion told.
     nonempty: bool,
+    /// Arrivals in a row behind each of which more waited.
+    burst: u8,
     end_of_stream: bool,
     error: Option<StoredError>,
     /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
@@ -153,6 +155,8 @@ struct Socket {
     lent: Option<SlotId>,
     /// The kernel has refused a zero-copy send on it.
     copies: bool,
+    /// The send in flight, or the next one that says nothing else, waits for room.
+    waits: bool,
     /// The send in flight does not wait, and makes a completion only if it did not go through.
     tried: bool,
     /// Number of the last tried send, to tell it from earlier ones.
@@ -184,6 +188,7 @@ impl Socket {
             inbound_bytes: 0,
             own_buffer: None,
             nonempty: false,
+            burst: 0,
             end_of_stream: false,
             error: None,
             has_rest: false,
@@ -194,6 +199,7 @@ impl Socket {
             awaits_room: false,
             lent: None,
             copies: false,
+            waits: true,
             tried: false,
             tries: 0,
             stalled: false,
@@ -238,6 +244,24 @@ impl Socket {
         }
         self.inbound_bytes += lease.capacity();
         self.inbound.push_back(lease);
+    }
+
+    /// Moves what waits for the handler out of buffers of a size. Returns whether anything was.
+    fn release_inbound(&mut self, class: u8) -> bool {
+        let mut is_any = false;
+        for lease in self.inbound.iter_mut().filter(|lease| lease.class() == class) {
+            self.inbound_bytes -= lease.capacity();
+            lease.move_to_heap();
+            self.inbound_bytes += lease.capacity();
+            is_any = true;
+        }
+        is_any
+    }
+
+    /// Whether more may arrive before the handler has asked for what waits. Not where that had to leave its buffers.
+    #[inline]
+    fn has_room_for_input(&self, low_water_bytes: usize) -> bool {
+        self.inbound_bytes <= low_water_bytes && !self.inbound.front().is_some_and(Lease::is_on_heap)
     }
 
     #[inline]
@@ -548,7 +572,7 @@ impl DriverOps for Uring {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(lease) = socket.inbound.pop_front() {
             socket.inbound_bytes -= lease.capacity();
-            if socket.arm == Arm::Idle && socket.inbound_bytes <= low_water && self.multishot {
+            if socket.arm == Arm::Idle && self.multishot && socket.has_room_for_input(low_water) {
                 self.arm_receive(stream);
             }
             return Poll::Ready(Ok(Some(lease)));

@@ -4,6 +4,7 @@
 //! submission, and only a failure or a short count makes a completion. So a send that goes through costs no completion,
 //! does not end the wait for the next request, and a connection with one message in flight enters the kernel once a
 //! message instead of twice. What could not go at once is copied off the runtime's buffers and sent again, waiting.
+//! Before 5.17 the completion cannot be left out; the first try waits for nothing there either.
 //!
 //! A chunk that is to leave without a copy goes alone (`zero_copy.rs`): what is queued before it goes first.
 //!
@@ -90,16 +91,16 @@ impl Uring {
         if self.zero_copy.admits(socket, &self.parts.counters) {
             return self.submit_zero_copy(id);
         }
-        let is_tried = tries_first && !socket.stalled;
-        let tried = if is_tried { libc::MSG_DONTWAIT } else { 0 };
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | tried;
+        let waits = socket.stalled;
+        let nowait = if waits { 0 } else { libc::MSG_DONTWAIT };
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | nowait;
         let Target { fd, flags: named } = socket.target;
         let entry = match socket.send.queue.front() {
             None => return self.after_send(id),
             Some(Front::File(_)) => return self.submit_file(id),
             Some(Front::Bytes(bytes)) if !socket.send.queue.is_scattered() => {
                 socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
-                let offered = if is_tried { socket.sending } else { self.ring.offered(socket.sending) };
+                let offered = if waits { self.ring.offered(socket.sending) } else { socket.sending };
                 opcode::Send::new(fd, bytes.as_ptr(), offered).flags(flags).build()
             }
             Some(Front::Bytes(_)) if !socket.stalled && socket.send.queue.leads_to_file(SLICES_MAX) => {
@@ -113,7 +114,8 @@ impl Uring {
                 opcode::SendMsg::new(fd, gathered.header).flags(flags as u32).build()
             }
         };
-        socket.tried = is_tried;
+        socket.waits = waits;
+        socket.tried = tries_first && !waits;
         socket.operations += 1;
         let entry = entry.flags(named).user_data(Kind::Send.token(id));
         if socket.tried {
@@ -291,9 +293,10 @@ impl Socket {
     ) -> Next {
         self.operations -= 1;
         let asked = std::mem::take(&mut self.sending);
-        let tried = std::mem::take(&mut self.tried);
+        let waited = std::mem::replace(&mut self.waits, true);
+        self.tried = false;
         // A peer that takes less than is offered is sent to with waiting until it has caught up.
-        self.stalled = tried && result < asked as i32;
+        self.stalled = !waited && result < asked as i32;
         match result {
             0.. => {
                 counters.sends.increment();

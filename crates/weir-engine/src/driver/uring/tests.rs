@@ -15,7 +15,7 @@ use weir_engine_types::kernel::KernelFeature;
 use super::{Arm, Uring, ring::Completion};
 use crate::{
     Runtime,
-    config::{Config, Driver, KernelMask},
+    config::{Config, Driver, KernelMask, ReceiveMode},
     counters::Counters,
     doorbell::Doorbell,
     driver::{DriverOps, DriverParts, Wait},
@@ -333,6 +333,33 @@ fn a_buffer_that_was_promised_and_not_taken_is_promised_to_the_next_without_an_e
     assert!(monotonic() < start + LONG, "it slept while receives could be started");
     look(&mut driver);
     assert!(driver.starved_receivers.is_empty());
+}
+
+#[test]
+fn an_end_behind_more_buffers_than_the_kernel_fills_at_a_time_is_told() {
+    const BYTES: usize = 100 * 64;
+    let mut config = Config::with_driver(Driver::Uring);
+    config.buffers.bytes = Some(64);
+    for receive in [ReceiveMode::Auto, ReceiveMode::Single] {
+        config.uring.receive = receive;
+        let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
+        let (id, mut peer) = connect(&mut driver);
+        // Both are there when the receive begins.
+        peer.write_all(&[b'.'; BYTES]).expect("it fits");
+        drop(peer);
+        let mut received = 0;
+        let has_ended = (0..TURNS).any(|_| {
+            while let Poll::Ready(next) = driver.poll_receive(id, Waker::noop()) {
+                match next.expect("no reset") {
+                    Some(lease) => received += lease.len(),
+                    None => return true,
+                }
+            }
+            look(&mut driver);
+            false
+        });
+        assert_eq!((received, has_ended), (BYTES, true), "{receive:?}");
+    }
 }
 
 #[test]

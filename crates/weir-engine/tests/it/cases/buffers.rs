@@ -128,6 +128,52 @@ pub fn starvation(rig: &mut Rig) {
     assert!(is_sim || turns <= 3, "{turns} turns after the buffers came back");
 }
 
+/// Case 7b: more connections than there are buffers have sent what their handlers do not ask for; another one is served,
+/// and those get every byte once their handlers go on.
+pub fn requests_that_wait(rig: &mut Rig) {
+    const BUFFERS: usize = 4;
+    const BUSY: usize = 3 * BUFFERS;
+    const BYTES: usize = 3000;
+    rig.config.buffers.bytes = Some(1024);
+    rig.config.buffers.count = Some(BUFFERS as u32);
+    let (busy, idle) = (Board::new(), Board::new());
+    let (is_busy, go_on) = (busy.clone(), idle.clone());
+    let handler = move |stream: weir_engine::net::Stream| {
+        let (is_busy, go_on) = (is_busy.clone(), go_on.clone());
+        async move {
+            let first = stream.recv().await.expect("it stands").expect("there is more");
+            if first[0] == b'b' {
+                drop(first);
+                is_busy.post("busy");
+                go_on.reached(1).await;
+            } else {
+                stream.send(first).await.expect("it stands");
+            }
+            echo(stream).await;
+        }
+    };
+    let pattern = rig.pattern.clone();
+    let served = rig.serve(handler, async |network| {
+        let mut peers = network.connect_many(BUSY).await;
+        for peer in &mut peers {
+            peer.write(b"b").await.expect("the server listens");
+        }
+        busy.reached(BUSY).await;
+        for (number, peer) in peers.iter_mut().enumerate() {
+            peer.write(&pattern.bytes(number, BYTES)).await.expect("it fits into the kernel's buffers");
+        }
+        let mut other = network.connect().await;
+        for request in [b"one".as_slice(), b"two"] {
+            assert_eq!(other.exchange(request).await.expect("nobody is reset"), request);
+        }
+        idle.post("go on");
+        for (number, peer) in peers.iter_mut().enumerate() {
+            pattern.check(number, &peer.read_exact(BYTES).await.expect("nobody is reset"));
+        }
+    });
+    served.expect_clean();
+}
+
 /// Case 8: the kernel ends a multishot receive because buffers ran out or the driver changed their size.
 pub fn rearming(rig: &mut Rig) {
     for (bytes, count) in [(Some(1024), Some(4)), (None, None)] {

@@ -70,8 +70,10 @@ impl Plan {
             input_high_water_bytes: one_of(random, &[1, 4096, 256 << 10]),
             ..Limits::default()
         };
-        // As many as it takes: a fixed number of small ones is a subject of its own.
-        config.buffers = BufferOptions { bytes: one_of(random, &[None, Some(64), Some(4096)]), count: None };
+        config.buffers = BufferOptions {
+            bytes: one_of(random, &[None, Some(64), Some(4096)]),
+            count: one_of(random, &[None, Some(3), Some(64)]),
+        };
         let connections = 1 + random.below(12);
         let scripts = (0..connections).map(|number| Script::new(number, random)).collect();
         Self { config, scripts }
@@ -108,7 +110,10 @@ async fn serve(script: Script, stream: Stream) -> io::Result<()> {
             yield_now().await;
         }
         if script.copies {
-            stream.send_slice(&lease).await?;
+            // Who waits for room with a lease in hand keeps its buffer from the client that would make room.
+            let bytes = lease.to_vec();
+            drop(lease);
+            stream.send_slice(&bytes).await?;
         } else {
             stream.send(lease).await?;
         }
