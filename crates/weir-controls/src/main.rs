@@ -7,9 +7,11 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use weir_controls::epoll::Calls;
 use weir_controls::uring::{Options, Receive};
 
 const USAGE: &str = "usage: weir-control epoll|uring --listen ADDR [--pin CPUS]
+       epoll only: [--calls inline|functions]
        uring only: [--receive multishot|single] [--buffer-bytes N] [--buffer-count N]";
 
 /// Why the program ends, and what the shell sees.
@@ -23,6 +25,7 @@ struct Arguments {
     driver: Driver,
     listen: SocketAddr,
     pin: Vec<usize>,
+    calls: Calls,
     options: Options,
 }
 
@@ -45,7 +48,9 @@ fn run(arguments: &Arguments) -> Result<std::convert::Infallible, Failure> {
         .map_err(|error| runtime(format!("cannot listen on {}: {error}", arguments.listen)))?;
     let address = listener.local_addr().map_err(|error| runtime(error.to_string()))?;
     let ended = match arguments.driver {
-        Driver::Epoll => announce(address).and_then(|()| weir_controls::epoll::run(listener)),
+        Driver::Epoll => {
+            announce(address).and_then(|()| weir_controls::epoll::run(listener, arguments.calls))
+        }
         Driver::Uring => {
             let ring = weir_controls::uring::open()
                 .map_err(|error| environment(format!("io_uring cannot be used here: {error}")))?;
@@ -69,6 +74,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, Failure> 
     };
     let mut listen = None;
     let mut pin = Vec::new();
+    let mut calls = Calls::default();
     let mut options = Options::default();
     while let Some(name) = words.next() {
         let is_uring = matches!(driver, Driver::Uring);
@@ -76,6 +82,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, Failure> 
         match name.as_str() {
             "--listen" => listen = Some(number(&name, &value)?),
             "--pin" => pin = list(&name, &value)?,
+            "--calls" if !is_uring && value == "inline" => calls = Calls::Inline,
+            "--calls" if !is_uring && value == "functions" => calls = Calls::InFunctions,
             "--receive" if is_uring && value == "multishot" => options.receive = Receive::Multishot,
             "--receive" if is_uring && value == "single" => options.receive = Receive::Single,
             "--buffer-bytes" if is_uring => options.buffer_bytes = number(&name, &value)?,
@@ -85,7 +93,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, Failure> 
     }
     options.validate().map_err(|reason| usage(reason.to_owned()))?;
     let listen = listen.ok_or_else(|| usage(format!("--listen is missing\n{USAGE}")))?;
-    Ok(Arguments { driver, listen, pin, options })
+    Ok(Arguments { driver, listen, pin, calls, options })
 }
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Failure> {

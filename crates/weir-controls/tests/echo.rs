@@ -19,8 +19,9 @@ const STALL: Duration = Duration::from_millis(300);
 /// The environment cannot run this: what a control exits with when the kernel refuses io_uring.
 const EXIT_ENVIRONMENT: i32 = 13;
 
-const VARIANTS: [&[&str]; 5] = [
+const VARIANTS: [&[&str]; 6] = [
     &["epoll"],
+    &["epoll", "--calls", "functions"],
     &["uring"],
     &["uring", "--receive", "single"],
     &["uring", "--buffer-bytes", "512", "--buffer-count", "4"],
