@@ -161,8 +161,8 @@ fn draw(
     }
     let (zero, middle) = (scale.at(0.0), scale.at(figures.mean));
     canvas.rect(&format!("{color} bar"), [zero, y - 8.0, middle - zero, 16.0], &title);
-    let dots = figures.units.iter().map(|unit| (scale.at(*unit), text(*unit)));
-    canvas.dots(&format!("{color} point"), y, 2.4, dots);
+    let dots = figures.units.iter().map(|unit| (scale.at(*unit), y));
+    canvas.dots(&format!("{color} point"), 2.4, dots, &title);
     let (low, high) = (scale.at(least), scale.at(most));
     canvas.line("whisker", [low, y, high, y]);
     for end in [low, high] {

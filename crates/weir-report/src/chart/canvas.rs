@@ -1,6 +1,7 @@
-//! A sheet that marks are put on. Text is escaped; a mark with a coordinate that is not finite is left out.
+//! A sheet that marks are put on. Text is escaped; a mark with a coordinate that is not finite is left out. A page has
+//! tens of thousands of marks: what they share is said once, and coordinates have no digit that nobody sees.
 
-use std::fmt::Write;
+use std::collections::BTreeSet;
 
 use maud::{Markup, PreEscaped};
 
@@ -12,6 +13,12 @@ const MARKER_SHAPES: usize = 5;
 
 /// Pixels one terminal column of text takes at the charts' font size, on the wide side.
 const PIXELS_PER_COLUMN: f64 = 7.3;
+
+/// Units across a fluid image that its lines and areas are drawn in: one is less than a pixel or about one.
+const UNITS_ACROSS: f64 = 1000.0;
+
+/// What a path ends with, before which more of it may be put.
+const PATH_END: &str = r#""/>"#;
 
 /// Where a text is anchored.
 #[derive(Clone, Copy)]
@@ -30,11 +37,17 @@ pub(super) enum Heading {
 
 /// An SVG image under construction. A *scaled* one has a width of its own, and shrinks with all its text. A *fluid* one
 /// is as wide as the page lets it be: its horizontal coordinates are per cent of that, and text and marks keep their
-/// size on any screen.
+/// size on any screen. Lines and areas have no such size, and coordinates of a path cannot be per cent: they are drawn
+/// in an image of their own that is stretched, in which the style sheet keeps the strokes as wide as they are.
 pub(super) struct Canvas {
     width: Option<f64>,
     height: f64,
-    body: String,
+    /// Areas, lines and dots, in the order in which they were put.
+    below: String,
+    /// The class of the lines with which `below` ends; empty where it ends with something else.
+    line: String,
+    /// Texts and marks: no line goes through them.
+    above: String,
 }
 
 /// Pixels a text takes, roughly.
@@ -62,25 +75,49 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-fn tooltip(title: &str) -> String {
-    if title.is_empty() { String::new() } else { format!("<title>{}</title>", escape(title)) }
+/// An element with its tooltip, if it has one.
+fn element(name: &str, attributes: &str, title: &str) -> String {
+    match title {
+        "" => format!("<{name} {attributes}/>"),
+        title => format!("<{name} {attributes}><title>{}</title></{name}>", escape(title)),
+    }
+}
+
+/// To so many steps in one. Nothing is never less than nothing: `-0` would be read as well, and look odd.
+fn rounded(value: f64, steps: f64) -> f64 {
+    (value * steps).round() / steps + 0.0
+}
+
+fn tenth(value: f64) -> f64 {
+    rounded(value, 10.0)
 }
 
 impl Canvas {
     pub(super) fn new(width: f64) -> Self {
-        Canvas { width: Some(width), height: 0.0, body: String::new() }
+        Canvas {
+            width: Some(width),
+            height: 0.0,
+            below: String::new(),
+            line: String::new(),
+            above: String::new(),
+        }
     }
 
     pub(super) fn fluid(height: f64) -> Self {
-        Canvas { width: None, height, body: String::new() }
+        Canvas { width: None, height, ..Canvas::new(0.0) }
     }
 
-    /// A horizontal coordinate, or a width.
-    fn across(&self, value: f64) -> String {
+    /// A horizontal coordinate of a text or a mark.
+    fn place(&self, value: f64) -> String {
         match self.width {
-            Some(_) => format!("{value:.1}"),
-            None => format!("{value:.2}%"),
+            Some(_) => tenth(value).to_string(),
+            None => format!("{}%", rounded(value, 100.0)),
         }
+    }
+
+    /// A horizontal coordinate, or a width, of what is drawn below texts and marks.
+    fn across(&self, value: f64) -> f64 {
+        if self.width.is_some() { value } else { value * UNITS_ACROSS / 100.0 }
     }
 
     /// The height is known once all rows are laid out.
@@ -89,87 +126,83 @@ impl Canvas {
     }
 
     pub(super) fn line(&mut self, class: &str, [x1, y1, x2, y2]: [f64; 4]) {
-        if [x1, y1, x2, y2].iter().all(|value| value.is_finite()) {
-            let (x1, x2) = (self.across(x1), self.across(x2));
-            self.put(format!(r#"<line class="{class}" x1="{x1}" y1="{y1:.1}" x2="{x2}" y2="{y2:.1}"/>"#));
-        }
+        self.polyline(class, &[(x1, y1), (x2, y2)]);
     }
 
     pub(super) fn rect(&mut self, class: &str, [x, y, width, height]: [f64; 4], title: &str) {
         if [x, y, width, height].iter().all(|value| value.is_finite()) {
-            let (x, width, height) = (self.across(x), self.across(width.max(0.0)), height.max(0.0));
-            self.put(format!(
-                r#"<rect class="{class}" x="{x}" y="{y:.1}" width="{width}" height="{height:.1}">{}</rect>"#,
-                tooltip(title)
-            ));
+            let [x, width] = [x, width.max(0.0)].map(|value| tenth(self.across(value)));
+            let [y, height] = [y, height.max(0.0)].map(tenth);
+            let place = format!(r#"x="{x}" y="{y}" width="{width}" height="{height}""#);
+            self.put_below(&element("rect", &format!(r#"class="{class}" {place}"#), title));
         }
     }
 
     pub(super) fn text(&mut self, class: &str, x: f64, y: f64, anchor: Anchor, text: &str) {
         let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+            Anchor::Start => "",
+            Anchor::Middle => r#" text-anchor="middle""#,
+            Anchor::End => r#" text-anchor="end""#,
         };
         if x.is_finite() && y.is_finite() {
-            let (x, text) = (self.across(x), escape(text));
-            self.put(format!(
-                r#"<text class="{class}" x="{x}" y="{y:.1}" text-anchor="{anchor}">{text}</text>"#
-            ));
+            let (x, y, text) = (self.place(x), tenth(y), escape(text));
+            self.above.push_str(&format!(r#"<text class="{class}" x="{x}" y="{y}"{anchor}>{text}</text>"#));
         }
     }
 
     pub(super) fn dot(&mut self, class: &str, x: f64, y: f64, radius: f64, title: &str) {
         if x.is_finite() && y.is_finite() {
-            let x = self.across(x);
-            self.put(format!(
-                r#"<circle class="{class}" cx="{x}" cy="{y:.1}" r="{radius:.1}">{}</circle>"#,
-                tooltip(title)
-            ));
+            let (x, y, radius) = (self.place(x), tenth(y), tenth(radius));
+            let attributes = format!(r#"class="{class}" cx="{x}" cy="{y}" r="{radius}""#);
+            self.above.push_str(&element("circle", &attributes, title));
         }
     }
 
-    /// Dots at one height, each with its title. What they share is said once: a page has tens of thousands.
+    /// Dots as one path with one title: lines of next to no length, of which the round ends are seen. Those that nobody
+    /// could tell apart are one. No length at all would do by the standard, but not in each browser.
     pub(super) fn dots(
         &mut self,
         class: &str,
-        y: f64,
         radius: f64,
-        dots: impl Iterator<Item = (f64, String)>,
+        places: impl Iterator<Item = (f64, f64)>,
+        title: &str,
     ) {
-        let one = |(x, title): (f64, String)| {
-            let (x, title) = (self.across(x), tooltip(&title));
-            format!(r#"<circle cx="{x}" r="{radius:.1}">{title}</circle>"#)
-        };
-        let dots: String = dots.filter(|(x, _)| x.is_finite()).map(one).collect();
-        if y.is_finite() && !dots.is_empty() {
-            self.put(format!(r#"<g class="{class}" transform="translate(0 {y:.1})">{dots}</g>"#));
-        }
-    }
-
-    /// Dots above each other.
-    pub(super) fn column(&mut self, class: &str, x: f64, radius: f64, heights: impl Iterator<Item = f64>) {
-        let one = |y: f64| format!(r#"<circle cy="{y:.1}" r="{radius:.1}"></circle>"#);
-        let dots: String = heights.filter(|y| y.is_finite()).map(one).collect();
-        if x.is_finite() && !dots.is_empty() {
-            let x = self.across(x);
-            self.put(format!(r#"<svg class="at" x="{x}"><g class="{class}">{dots}</g></svg>"#));
+        let one = |(x, y): (f64, f64)| format!("M{} {}h.01", rounded(self.across(x), 1.0), tenth(y));
+        let places = places.filter(|(x, y)| x.is_finite() && y.is_finite());
+        let path = places.map(one).collect::<BTreeSet<String>>().into_iter().collect::<String>();
+        if !path.is_empty() {
+            let width = tenth(2.0 * radius);
+            let attributes = format!(r#"class="{class}" stroke-width="{width}" d="{path}""#);
+            self.put_below(&element("path", &attributes, title));
         }
     }
 
     /// A line through points; those that are not finite are skipped.
     pub(super) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        let finite: Vec<(f64, f64)> =
-            points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
-        if self.width.is_none() {
-            // Points of a polyline cannot be per cent.
-            for pair in finite.windows(2) {
-                self.line(class, [pair[0].0, pair[0].1, pair[1].0, pair[1].1]);
-            }
-        } else if finite.len() > 1 {
-            let points: Vec<_> = finite.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-            self.put(format!(r#"<polyline class="{class}" points="{}"/>"#, points.join(" ")));
+        let finite = points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
+        let points: Vec<(f64, f64)> = finite.map(|(x, y)| (tenth(self.across(*x)), tenth(*y))).collect();
+        let Some((first, rest)) = points.split_first().filter(|(_, rest)| !rest.is_empty()) else { return };
+        let mut path = format!("M{} {}", first.0, first.1);
+        for (from, to) in points.iter().zip(rest) {
+            path.push_str(&match to {
+                (x, y) if *x == from.0 => format!("V{y}"),
+                (x, y) if *y == from.1 => format!("H{x}"),
+                (x, y) => format!("L{x} {y}"),
+            });
         }
+        self.stroke(class, &path);
+    }
+
+    /// Lines of a class that follow each other are one path.
+    fn stroke(&mut self, class: &str, path: &str) {
+        if self.line == class {
+            self.below.truncate(self.below.len() - PATH_END.len());
+        } else {
+            self.below.push_str(&format!(r#"<path class="{class}" d=""#));
+            class.clone_into(&mut self.line);
+        }
+        self.below.push_str(path);
+        self.below.push_str(PATH_END);
     }
 
     /// An arm's marker.
@@ -177,14 +210,12 @@ impl Canvas {
         if !(x.is_finite() && y.is_finite()) {
             return;
         }
-        let mark = match self.width {
-            Some(_) => marker(class, arm, (x, y), size, title),
-            None => {
-                let mark = marker(class, arm, (0.0, 0.0), size, title);
-                format!(r#"<svg class="at" x="{}" y="{y:.1}">{mark}</svg>"#, self.across(x))
-            }
-        };
-        self.put(mark);
+        match self.width {
+            Some(_) => self.above.push_str(&marker(class, arm, (x, y), size, title)),
+            // A circle may be so many per cent across, a path must be in an image that is.
+            None if arm.is_multiple_of(MARKER_SHAPES) => self.dot(class, x, y, size / 2.0, title),
+            None => self.put_at((x, y), &marker(class, arm, (0.0, 0.0), size, title)),
+        }
     }
 
     /// A head with its tip here: what ends here goes on.
@@ -196,62 +227,57 @@ impl Canvas {
             Heading::Up => "M-4.5 8L0 0L4.5 8z",
             Heading::Down => "M-4.5 -8L0 0L4.5 -8z",
         };
-        let x = self.across(x);
-        self.put(format!(
-            r#"<svg class="at" x="{x}" y="{y:.1}"><path class="{class}" d="{path}"></path></svg>"#
-        ));
+        self.put_at((x, y), &element("path", &format!(r#"class="{class}" d="{path}""#), ""));
     }
 
-    fn put(&mut self, element: String) {
-        self.body.push_str(&element);
-        self.body.push('\n');
+    fn put_below(&mut self, element: &str) {
+        self.line.clear();
+        self.below.push_str(element);
+    }
+
+    fn put_at(&mut self, (x, y): (f64, f64), element: &str) {
+        let (x, y) = (self.place(x), tenth(y));
+        self.above.push_str(&format!(r#"<svg x="{x}" y="{y}">{element}</svg>"#));
     }
 
     pub(super) fn finish(self) -> Markup {
-        let mut svg = String::with_capacity(self.body.len() + 200);
-        let height = self.height;
-        let size = match self.width {
-            Some(width) => {
-                format!(r#"viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}""#)
+        let Canvas { width, height, below, above, .. } = self;
+        let (size, below) = match width {
+            Some(width) => (format!(r#"viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}""#), below),
+            None if below.is_empty() => (r#"width="100%""#.to_owned(), below),
+            None => {
+                let size = format!(r#"viewBox="0 0 {UNITS_ACROSS} {height:.0}" preserveAspectRatio="none""#);
+                (r#"width="100%""#.to_owned(), format!("<svg {size}>{below}</svg>"))
             }
-            None => format!(r#"width="100%" height="{height:.0}""#),
         };
-        writeln!(svg, "<svg {size}>").expect("writing to a string cannot fail");
-        svg.push_str(&self.body);
-        svg.push_str("</svg>");
-        PreEscaped(svg)
+        PreEscaped(format!(r#"<svg {size} height="{height:.0}">{below}{above}</svg>"#))
     }
 }
 
 fn marker(class: &str, arm: usize, (x, y): (f64, f64), size: f64, title: &str) -> String {
-    let half = size / 2.0;
+    let [x, y, left, top, bottom] = [x, y, x - size / 2.0, y - size / 2.0, y + size / 2.0].map(tenth);
+    let [size, half] = [size, size / 2.0].map(tenth);
     let path = match arm % MARKER_SHAPES {
         0 => {
-            let title = tooltip(title);
-            return format!(
-                r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="{half:.1}">{title}</circle>"#
-            );
+            let attributes = format!(r#"class="{class}" cx="{x}" cy="{y}" r="{half}""#);
+            return element("circle", &attributes, title);
         }
         1 => diamond((x, y), half * 1.25),
-        2 => format!("M{:.1} {:.1}h{size:.1}v{size:.1}h-{size:.1}z", x - half, y - half),
-        3 => format!("M{x:.1} {:.1}l{half:.1} {size:.1}h-{size:.1}z", y - half),
-        _ => format!("M{x:.1} {:.1}l{half:.1} -{size:.1}h-{size:.1}z", y + half),
+        2 => format!("M{left} {top}h{size}v{size}h-{size}z"),
+        3 => format!("M{x} {top}l{half} {size}h-{size}z"),
+        _ => format!("M{x} {bottom}l{half}-{size}h-{size}z"),
     };
-    format!(r#"<path class="{class}" d="{path}">{}</path>"#, tooltip(title))
+    element("path", &format!(r#"class="{class}" d="{path}""#), title)
 }
 
 fn diamond((x, y): (f64, f64), radius: f64) -> String {
-    format!(
-        "M{x:.1} {:.1}l{radius:.1} {radius:.1}l-{radius:.1} {radius:.1}l-{radius:.1} -{radius:.1}z",
-        y - radius
-    )
+    let (top, radius) = (tenth(y - radius), tenth(radius));
+    format!("M{x} {top}l{radius} {radius}-{radius} {radius}-{radius}-{radius}z")
 }
 
 /// An arm's marker by itself, to stand beside its name in text.
 pub(crate) fn swatch(arm: usize) -> Markup {
     let class = format!("{} mark", arm_class(arm));
     let mark = marker(&class, arm, (6.0, 6.0), 9.0, "");
-    PreEscaped(format!(
-        r#"<svg class="swatch" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">{mark}</svg>"#
-    ))
+    PreEscaped(format!(r#"<svg class="swatch" aria-hidden="true">{mark}</svg>"#))
 }

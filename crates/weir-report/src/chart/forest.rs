@@ -200,9 +200,9 @@ pub(super) fn draw(
         canvas.line("grid", [scale.at(tick), 0.0, scale.at(tick), ROW]);
     }
     canvas.line("one", [scale.at(effect.none), 0.0, scale.at(effect.none), ROW]);
-    let units = effect.units.iter().filter(|unit| scale.contains(**unit));
-    let dots = units.map(|unit| (scale.at(*unit), format!("{unit:.3}")));
-    canvas.dots(&format!("{color} point"), y, 2.6, dots);
+    let units: Vec<f64> = effect.units.iter().copied().filter(|unit| scale.contains(*unit)).collect();
+    let dots = units.iter().map(|unit| (scale.at(*unit), y));
+    canvas.dots(&format!("{color} point"), 2.6, dots, &range(&units));
     if let Some((low, high)) = effect.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
         let (left, right) = (scale.at(low), scale.at(high));
         canvas.line(&format!("{color} interval"), [left, y, right, y]);
@@ -213,6 +213,13 @@ pub(super) fn draw(
     let fill = if view.is_exploratory(cell_id) { "mark hollow" } else { "mark" };
     canvas.marker(&format!("{color} {fill}"), arm, (scale.at(value), y), 11.0, title);
     Some(canvas.finish())
+}
+
+/// `0.752 – 0.813 (24)`: the least unit and the largest, and how many there are.
+fn range(units: &[f64]) -> String {
+    let over = |pick: fn(f64, f64) -> f64, from| units.iter().copied().fold(from, pick);
+    let (least, most) = (over(f64::min, f64::INFINITY), over(f64::max, f64::NEG_INFINITY));
+    format!("{least:.3} – {most:.3} ({})", units.len())
 }
 
 /// Ticks, and which way is better.

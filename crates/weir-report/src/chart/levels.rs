@@ -202,8 +202,9 @@ fn line(
     let joined: Vec<(f64, f64)> =
         own.iter().map(|point| (at(&point.level), y.at(point.figure.value))).collect();
     for raw in of.raw.iter().filter(|raw| raw.arm == arm) {
-        let heights = raw.units.iter().take(UNITS_MAX).map(|unit| y.at(*unit));
-        canvas.column(&format!("{color} point"), at(&raw.level), 1.8, heights);
+        let x = at(&raw.level);
+        let dots = raw.units.iter().take(UNITS_MAX).map(|unit| (x, y.at(*unit)));
+        canvas.dots(&format!("{color} point"), 1.8, dots, "");
     }
     canvas.polyline(&format!("{color} curve"), &joined);
     for (point, at) in own.iter().zip(&joined) {

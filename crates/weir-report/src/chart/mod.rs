@@ -1,5 +1,6 @@
 //! Charts as inline SVG, drawn by hand so that they follow the page: colours are CSS classes (light, dark and
-//! print come from one style sheet), text is real text, nothing needs an id, and every mark has a tooltip.
+//! print come from one style sheet), text is real text, nothing needs an id, and every mark has a tooltip, which dots
+//! of one row share.
 //!
 //! Colours never carry meaning alone: each arm has a marker shape too, and every chart has its table beside it. What a
 //! reader must see at once (which arm, which cell, which verdict) is text of the page and not of the image, so that it

@@ -1,7 +1,8 @@
 //! The page: one file without scripts or outside resources. Sections are in `sections.rs`, what sentences lead to in
-//! `cells.rs`.
+//! `cells.rs`, tables of text in `columns.rs`.
 
 mod cells;
+mod columns;
 mod sections;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -18,6 +19,8 @@ use crate::{
     words::{self, Word},
 };
 
+pub(crate) use columns::columns;
+
 const STYLE: &str = include_str!("style.css");
 
 /// A whole page in the language: style, fonts and what stands on it.
@@ -30,7 +33,10 @@ pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) }
-                style { (PreEscaped(STYLE)) "body{font-family:" (PreEscaped(language.fonts())) "}" }
+                style {
+                    (PreEscaped(STYLE)) (PreEscaped(columns::rules()))
+                    "body{font-family:" (PreEscaped(language.fonts())) "}"
+                }
             }
             body { (body) }
         }
@@ -166,27 +172,12 @@ fn reason(view: &View<'_>, found: &Finding) -> Markup {
 
 /// A table; what has no room stands below each other on a phone.
 pub(crate) fn table(view: &View<'_>, content: &Table) -> Markup {
+    let links = |row: usize| {
+        html! { @if let Some(cells) = content.cells.get(row) { " " (cells::links(view, cells)) } }
+    };
     html! {
         @if !content.rows.is_empty() { (scrolled(view.language, &html! {
-            table {
-                thead {
-                    tr { @for (column, title) in content.head.iter().enumerate() {
-                        th scope="col" .number[column >= content.text_columns] { (title) }
-                    } }
-                }
-                tbody {
-                    @for (place, row) in content.rows.iter().enumerate() {
-                        tr { @for (column, cell) in row.iter().enumerate() {
-                            td .number[column >= content.text_columns] data-head=(content.head[column]) {
-                                (cell)
-                                @if let Some(cells) = content.cells.get(place).filter(|_| column == 0) {
-                                    " " (cells::links(view, cells))
-                                }
-                            }
-                        } }
-                    }
-                }
-            }
+            (columns(content, links))
             @if content.left_out > 0 { p.hint { (sentence::left_out(view, content.left_out)) } }
         })) }
     }

@@ -1,6 +1,6 @@
 //! The sections of the page below the verdict.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 use super::{cells, figure, scrolled, table};
 use crate::{
@@ -157,7 +157,7 @@ pub(super) fn definitions(view: &View<'_>) -> Markup {
 
 pub(super) fn reproduce(view: &View<'_>) -> Markup {
     let result = view.result;
-    let pretty = |text: serde_json::Result<String>| text.unwrap_or_else(|error| error.to_string());
+    let pretty = |text: serde_json::Result<String>| literal(&text.unwrap_or_else(|error| error.to_string()));
     let body = html! {
         pre.command { code { (result.reproduce) } }
         p { (view.word(Word::Seed)) " " code { (result.spec.seed) } }
@@ -171,4 +171,9 @@ pub(super) fn reproduce(view: &View<'_>) -> Markup {
         }
     };
     titled(view.word(Word::ReproduceTitle), None, &body)
+}
+
+/// A text between tags. Quotes mean nothing there, and JSON is full of them.
+fn literal(text: &str) -> Markup {
+    PreEscaped(text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
 }

@@ -55,16 +55,7 @@ fn table(content: &Table, language: Language) -> Markup {
     let count = content.left_out;
     html! {
         (html::scrolled(language, &html! {
-            table {
-                thead { tr { @for (column, title) in content.head.iter().enumerate() {
-                    th scope="col" .number[column >= content.text_columns] { (title) }
-                } } }
-                tbody { @for row in &content.rows {
-                    tr { @for (column, cell) in row.iter().enumerate() {
-                        td .number[column >= content.text_columns] data-head=(content.head[column]) { (cell) }
-                    } }
-                } }
-            }
+            (html::columns(content, |_| Markup::default()))
             @if count > 0 {
                 p.hint { (told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个")) }
             }

@@ -20,7 +20,7 @@ fn amount(ns: f64, half: f64) -> Amount {
 }
 
 /// An arm that times itself and one that does not.
-fn accounted(outcome: Outcome) -> StudyResult {
+pub fn accounted(outcome: Outcome) -> StudyResult {
     let mut result = fixture::quick();
     let arm = |arm: &str, account: CpuAccount| ArmEvidence {
         cell_id: result.spec.cells[0].id.clone(),

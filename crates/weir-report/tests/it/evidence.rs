@@ -38,7 +38,7 @@ fn group(group: &str, ratio: f64) -> GroupTax {
 }
 
 /// One arm that the kernel's programs saw, and one that only /proc tells of.
-fn observed() -> StudyResult {
+pub fn observed() -> StudyResult {
     let mut result = fixture::quick();
     let epoll = ArmEvidence {
         cell_id: result.spec.cells[0].id.clone(),

@@ -13,7 +13,7 @@ use weir_record::{
 };
 use weir_report::{Language, csv, html, markdown};
 
-use crate::fixture;
+use crate::{fixture, page::paths};
 
 fn figure(value: f64) -> Figure {
     Figure { value, interval: Some((value * 0.98, value * 1.02)) }
@@ -148,7 +148,8 @@ fn an_arm_without_latency_has_a_hollow_mark_and_no_line_to_it_and_so_has_an_uppe
     let chart = &page[from..from + page[from..].find("</figure>").unwrap_or(page.len() - from)];
     assert!(chart.contains("uring: rate not kept") && chart.contains("epoll: ≤ 520 µs"), "{chart}");
     // Three points that are joined, and two.
-    assert_eq!(chart.matches(" curve\"").count(), 2 + 1, "{chart}");
+    let joined = |class: &str| paths(chart, class).matches(['V', 'H', 'L']).count();
+    assert_eq!(joined("a0 curve") + joined("a1 curve"), 2 + 1, "{chart}");
     assert_eq!(chart.matches("mark hollow").count(), 2);
 }
 

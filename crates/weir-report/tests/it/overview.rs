@@ -2,8 +2,10 @@
 //! page of many cells is.
 
 use weir_record::{
+    account::CpuDifference,
     evidence::{ArmEvidence, CallEvidence},
     finding::{FailureClass, FailureCount},
+    goal::Outcome,
     grid::{Difference, Grid, GridCell, GridFactor},
     metric::Metric,
     overview::{
@@ -12,11 +14,13 @@ use weir_record::{
         SuccessRow, TableName,
     },
     spec::{CellSpec, HttpCell, Text},
-    study::{StudyResult, TimelineEntry},
+    study::{ArmSummary, StudyResult, TimelineEntry},
+    threads::ThreadUse,
+    verdict::Comparison,
 };
 use weir_report::{Language, csv, html, markdown, terminal};
 
-use crate::fixture;
+use crate::{account, evidence, fixture};
 
 fn figure(value: f64) -> Figure {
     Figure { value, interval: Some((value * 0.98, value * 1.02)) }
@@ -392,57 +396,39 @@ fn the_rows_of_a_load_tester_stand_beside_the_published_ones() {
 }
 
 /// A map of 120 cells with everything a report has of a cell: rounds, comparisons, tables, a timeline.
+/// Rounds of each cell of the large map.
+const ROUNDS: usize = 40;
+
+/// 120 cells, half of them at one rate for all arms, with everything that a study asks for and observes of each.
 fn large() -> StudyResult {
-    const ROUNDS: usize = 40;
-    let mut result = fixture::quick();
-    let (shape, summary) = (result.spec.cells[1].clone(), result.arms.clone());
-    let (comparisons, entries) = (result.comparisons.clone(), result.timeline.clone());
+    let base = fixture::quick();
+    let mut result = base.clone();
     (result.spec.cells, result.arms, result.comparisons, result.timeline) = Default::default();
-    let mut cells = Vec::new();
-    for depth in [1, 16] {
+    for (shape, load) in [(&base.spec.cells[1], "closed"), (&base.spec.cells[3], "open")] {
         for message_bytes in [64, 4096] {
             for workers in [1, 2, 4, 8, 16] {
                 for connections in [1, 10, 100, 1000, 2000, 4000] {
-                    let id = format!("c{connections}-d{depth}-m{message_bytes}-w{workers}-closed");
-                    cells.push(CellSpec { id, connections, depth, message_bytes, workers, ..shape.clone() });
+                    let id = format!("c{connections}-d1-m{message_bytes}-w{workers}-{load}");
+                    result.spec.cells.push(CellSpec {
+                        id,
+                        connections,
+                        message_bytes,
+                        workers,
+                        ..shape.clone()
+                    });
                 }
             }
         }
     }
-    assert_eq!(cells.len(), 120);
-    for (number, cell) in cells.iter().enumerate() {
-        for arm in summary.iter().take(2) {
-            let mut arm = arm.clone();
-            arm.cell_id.clone_from(&cell.id);
-            for figures in &mut arm.figures {
-                figures.units =
-                    (0..ROUNDS).map(|round| figures.mean * (1.0 + 0.001 * round as f64)).collect();
-            }
-            result.arms.push(arm);
-        }
-        for comparison in comparisons.iter().take(3) {
-            let ratio = |round: usize| 0.8 + 0.01 * (number % 40) as f64 + 0.001 * round as f64;
-            let ratios: Vec<f64> = (0..ROUNDS).map(ratio).collect();
-            let mut comparison = comparison.clone();
-            comparison.cell_id.clone_from(&cell.id);
-            (comparison.ratios, comparison.ratios_self) = (ratios.clone(), ratios);
-            result.comparisons.push(comparison);
-        }
-        for round in 0..ROUNDS {
-            for entry in entries.iter().take(3) {
-                let started_ns = (round * 120 + number) as u64 * 1_500_000_000;
-                result.timeline.push(weir_record::study::TimelineEntry {
-                    cell_id: cell.id.clone(),
-                    block: round as u32,
-                    started_ns,
-                    ..entry.clone()
-                });
-            }
-        }
+    assert_eq!(result.spec.cells.len(), 120);
+    for number in 0..result.spec.cells.len() {
+        measured(&mut result, &base, number);
+        observed(&mut result, number);
     }
-    result.spec.cells = cells;
-    result.grids =
-        [Metric::ServerCpuPerMessage, Metric::Throughput].map(|metric| grid(&result, metric)).to_vec();
+    result.timeline.sort_by_key(|entry| entry.started_ns);
+    let metrics = [Metric::ServerCpuPerMessage, Metric::Throughput];
+    let of_load = |map: (u32, &str)| metrics.map(|metric| grid(&result, map, metric));
+    result.grids = [(0, "closed"), (1, "open")].into_iter().flat_map(of_load).collect();
     result.overviews = mapped().overviews;
     let lines = &mut result.overviews[0].scaling_lines;
     let one = lines.clone();
@@ -453,7 +439,59 @@ fn large() -> StudyResult {
     result
 }
 
-fn grid(result: &StudyResult, metric: Metric) -> Grid {
+/// Figures, comparisons and trials of a cell: those of a cell of the base that was loaded in the same way.
+fn measured(result: &mut StudyResult, base: &StudyResult, number: usize) {
+    let cell = result.spec.cells[number].clone();
+    let like = base.spec.cells.iter().rfind(|it| it.load == cell.load).expect("there is one").id.as_str();
+    for arm in base.arms.iter().filter(|it| it.cell_id == like) {
+        let mut arm = ArmSummary { cell_id: cell.id.clone(), ..arm.clone() };
+        for figures in &mut arm.figures {
+            figures.units = (0..ROUNDS).map(|round| figures.mean * (1.0 + 0.001 * round as f64)).collect();
+        }
+        result.arms.push(arm);
+    }
+    let ratio = |round: usize| 0.8 + 0.01 * (number % 40) as f64 + 0.001 * round as f64;
+    let ratios: Vec<f64> = (0..ROUNDS).map(ratio).collect();
+    for comparison in base.comparisons.iter().filter(|it| it.cell_id == like) {
+        result.comparisons.push(Comparison {
+            cell_id: cell.id.clone(),
+            ratios: ratios.clone(),
+            ratios_self: ratios.clone(),
+            ..comparison.clone()
+        });
+    }
+    for round in 0..ROUNDS {
+        let started_ns = (round * 120 + number) as u64 * 1_500_000_000;
+        let block = round as u32;
+        result.timeline.extend(base.timeline.iter().take(3).map(|entry| TimelineEntry {
+            cell_id: cell.id.clone(),
+            block,
+            started_ns,
+            ..entry.clone()
+        }));
+    }
+}
+
+/// What the kernel, the clock of the engine and the threads said of a cell.
+fn observed(result: &mut StudyResult, number: usize) {
+    let cell_id = result.spec.cells[number].id.clone();
+    let accounted = account::accounted(Outcome::Met);
+    for (arm, timed) in evidence::observed().evidence.into_iter().zip(accounted.evidence) {
+        let of_thread = |name: usize| ThreadUse {
+            cell_id: cell_id.clone(),
+            arm: arm.arm.clone(),
+            name: format!("weir-worker-{name}"),
+            windows: ROUNDS as u32,
+            ..ThreadUse::default()
+        };
+        result.threads.extend((0..4).map(of_thread));
+        result.evidence.push(ArmEvidence { cell_id: cell_id.clone(), account: timed.account, ..arm });
+    }
+    let differences = accounted.cpu_differences.into_iter();
+    result.cpu_differences.extend(differences.map(|it| CpuDifference { cell_id: cell_id.clone(), ..it }));
+}
+
+fn grid(result: &StudyResult, (map, load): (u32, &str), metric: Metric) -> Grid {
     let levels =
         |cell: &CellSpec| [cell.connections, cell.workers, cell.depth, cell.message_bytes].map(u64::from);
     let cell = |(number, cell): (usize, &CellSpec)| {
@@ -467,8 +505,9 @@ fn grid(result: &StudyResult, metric: Metric) -> Grid {
             difference: if ratio < 1.0 { Difference::Less } else { Difference::More },
         }
     };
+    let cells = result.spec.cells.iter().filter(|cell| cell.id.ends_with(load));
     Grid {
-        map: 0,
+        map,
         cells_left_out: 0,
         arm: "uring".to_owned(),
         baseline: "epoll".to_owned(),
@@ -479,7 +518,7 @@ fn grid(result: &StudyResult, metric: Metric) -> Grid {
             GridFactor::Depth,
             GridFactor::MessageBytes,
         ],
-        cells: result.spec.cells.iter().enumerate().map(cell).collect(),
+        cells: cells.enumerate().map(cell).collect(),
         marginals: Vec::new(),
         interactions: Vec::new(),
         crossings: Vec::new(),
@@ -492,7 +531,9 @@ fn a_page_of_120_cells_is_smaller_than_three_megabytes_in_every_language() {
     for language in Language::ALL {
         let page = html(&result, language);
         assert!(page.len() < 3_000_000, "{language:?}: {} bytes", page.len());
-        assert!(page.contains("table class=\"map\"") && page.matches("<td").count() > 1_000);
+        assert!(page.contains("table class=\"map\"") && page.matches("<td").count() > 10_000);
+        let drawn = ["id=\"latency-", "id=\"account-", "weir-worker-3", "a1 point"];
+        assert!(drawn.iter().all(|part| page.contains(part)), "{language:?}: it is a whole page");
     }
 }
 

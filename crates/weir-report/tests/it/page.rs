@@ -53,6 +53,13 @@ fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
     tag[start..].split('"').next()
 }
 
+/// Every line or dot of a class, as coordinates: lines that follow each other are one path, and so are dots.
+pub fn paths(drawn: &str, class: &str) -> String {
+    let start = format!("<path class=\"{class}\"");
+    let paths = drawn.split(&start).skip(1).filter_map(|path| path.split('>').next());
+    paths.filter_map(|path| attribute(path, "d")).collect()
+}
+
 #[test]
 fn tags_are_balanced() {
     for (name, page) in pages() {
@@ -146,7 +153,11 @@ fn the_page_loads_nothing_and_runs_nothing() {
 fn a_chart_by_itself_shows_intervals_bounds_and_its_table_or_says_why_there_is_none() {
     let of = |page| chart_page(&overview::mapped(), page, Language::English, "/study/a");
     let connections = of(ChartPage::Connections);
-    assert_eq!(connections.matches("class=\"whisker\"").count(), 8, "two arms, two levels, two quantities");
+    assert_eq!(
+        paths(&connections, "whisker").matches('M').count(),
+        8,
+        "two arms, two levels, two quantities"
+    );
     assert!(connections.contains("≥ 124,800 [122,304, 127,296]") && connections.contains("mark hollow"));
     assert!(connections.contains("href=\"/study/a\" target=\"_top\""), "the way to the report");
     assert!(of(ChartPage::Efficiency).contains("class=\"one\""), "the ideal is a line");
@@ -187,6 +198,20 @@ fn no_number_is_shown_that_is_not_one() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn every_column_has_its_rules_however_many_a_table_has() {
+    for (name, page) in pages() {
+        for tag in tags(&page).iter().filter(|tag| tag.starts_with("table class=\"columns ")) {
+            let text = attribute(tag, "class").and_then(|class| class.split(' ').nth(1)).expect("a class");
+            assert!(page.contains(&format!(".{text} :is(th,td):nth-child")), "{name}: {tag}");
+            let columns = tag.matches("--h").count();
+            let title = format!("td:nth-child({columns})::before{{content:var(--h{columns})}}");
+            assert!(page.contains(&title), "{name}: {tag}");
+        }
+        assert!(!page.contains("data-head"), "{name}: a title in every cell is most of a page");
     }
 }
 

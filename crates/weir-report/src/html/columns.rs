@@ -1,0 +1,76 @@
+//! A table of text. What holds for a whole column, its title and where its texts stand, is said once in the table and
+//! not in every cell of it: cells are most of a page.
+
+use maud::{Markup, html};
+
+use crate::table::Table;
+
+/// Most columns that have their titles beside their texts on a narrow page.
+const COLUMNS_MAX: usize = 40;
+
+/// Most columns that are text.
+const TEXT_COLUMNS_MAX: usize = 8;
+
+/// The table, and what stands after the first text of each row.
+pub(crate) fn columns(content: &Table, after: impl Fn(usize) -> Markup) -> Markup {
+    html! {
+        table class=(format!("columns text-{}", content.text_columns)) style=(titles(&content.head)) {
+            thead { tr { @for title in &content.head { th scope="col" { (title) } } } }
+            tbody {
+                @for (place, row) in content.rows.iter().enumerate() {
+                    tr { @for (column, cell) in row.iter().enumerate() {
+                        td { (cell) @if column == 0 { (after(place)) } }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// The titles for the rules of the style sheet, which know a column by its place alone.
+fn titles(head: &[String]) -> String {
+    let one = |(place, title): (usize, &String)| format!("--h{}:'{}'", place + 1, in_apostrophes(title));
+    head.iter().enumerate().map(one).collect::<Vec<_>>().join(";")
+}
+
+/// What a style sheet reads as this text: a backslash or an apostrophe is itself after a backslash, and the end of a
+/// line would be that of the text.
+fn in_apostrophes(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '\\' | '\'') {
+            escaped.push('\\');
+        }
+        escaped.push(if character.is_control() { ' ' } else { character });
+    }
+    escaped
+}
+
+/// Numbers stand at the right, and each cell of a narrow page, where the head is not shown, begins with its title.
+pub(super) fn rules() -> String {
+    let number = |text: usize| {
+        let cells = format!(".text-{text} :is(th,td):nth-child(n+{})", text + 1);
+        format!("{cells}{{text-align:right;white-space:nowrap}}")
+    };
+    let title =
+        |column: usize| format!(".columns td:nth-child({column})::before{{content:var(--h{column})}}");
+    let numbers: String = (0..=TEXT_COLUMNS_MAX).map(number).collect();
+    let titles: String = (1..=COLUMNS_MAX).map(title).collect();
+    format!("{numbers}@media (max-width:700px){{{titles}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_told_once_and_a_title_ends_nowhere_but_at_its_end() {
+        let head = ["cell", "arm's \\ \"ratio\"\n</table>"].map(str::to_owned).to_vec();
+        let row = |cell: &str| vec![cell.to_owned(), "0.8".to_owned()];
+        let table = Table::with_head(head, 1, vec![row("one"), row("other")]);
+        let drawn = columns(&table, |place| html! { " " (place) }).into_string();
+        let style = r#"style="--h1:'cell';--h2:'arm\'s \\ &quot;ratio&quot; &lt;/table&gt;'""#;
+        assert!(drawn.contains(&format!(r#"<table class="columns text-1" {style}>"#)), "{drawn}");
+        assert!(drawn.contains("<tr><td>one 0</td><td>0.8</td></tr><tr><td>other 1</td>"), "{drawn}");
+    }
+}
