@@ -322,7 +322,7 @@ impl Blocking {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
         if !self.reserve.has_room(counters, || socket::lowest_free(socket.descriptor.as_fd())) {
-            return self.starve();
+            return self.pause_accepts();
         }
         let outcome = socket.limit_receives(limit, counters).and_then(|()| {
             counters.accept_calls.increment();
@@ -336,7 +336,7 @@ impl Blocking {
             }
             Err(error) => match error::accept_failure(error) {
                 AcceptFailure::Empty | AcceptFailure::Again => {}
-                AcceptFailure::Starved => self.starve(),
+                AcceptFailure::Starved => self.pause_accepts(),
                 AcceptFailure::Unforeseen => {
                     self.parts.counters.accepts_failed.increment();
                     socket.error = Some(StoredError(error));
@@ -346,7 +346,7 @@ impl Blocking {
     }
 
     /// Descriptors or memory are short: accepting goes on after a while.
-    fn starve(&mut self) {
+    fn pause_accepts(&mut self) {
         self.parts.counters.accepts_starved.increment();
         self.retry_at = Some(monotonic() + ACCEPT_RETRY);
     }

@@ -1,13 +1,69 @@
-//! What becomes of a connection that was accepted, and of a listener that may not accept now.
+//! Accepting, tried first: the next connection, what becomes of it, and of a listener that may not accept now.
 
-use std::{io, task::Waker};
+use std::{
+    io,
+    os::fd::AsFd,
+    task::{Poll, Waker},
+};
 
 use super::{Backend, Kernel, Kind, Readiness};
-use crate::{driver::error, slab::SlotId};
+use crate::{
+    driver::error::{self, AcceptFailure},
+    slab::SlotId,
+};
+
+/// Connections one listener may accept in one turn before others get theirs.
+const TURN_ACCEPTS_MAX: usize = 64;
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
+    /// The next connection of a listener, once somebody waits and there is room.
+    pub(super) fn accept_next(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
+        loop {
+            let Some(socket) = self.sockets.get_mut(listener) else {
+                return Poll::Ready(Err(error::gone()));
+            };
+            if !socket.readable {
+                return self.wait_readable(listener, waker);
+            }
+            if socket.turn != self.turn {
+                socket.turn = self.turn;
+                socket.turn_bytes = 0;
+            }
+            if socket.turn_bytes >= TURN_ACCEPTS_MAX {
+                waker.wake_by_ref();
+                return Poll::Pending;
+            }
+            socket.turn_bytes += 1;
+            let lowest_free = || self.kernel.lowest_free(self.parts.wake.as_fd());
+            if !self.reserve.has_room(&self.parts.counters, lowest_free) {
+                self.pause_accepts(listener, waker);
+                return Poll::Pending;
+            }
+            let counters = &self.parts.counters;
+            counters.accept_calls.increment();
+            let waits = self.backend.blocks_on_writes();
+            let accept = || self.kernel.accept(&socket.descriptor, waits);
+            let error = match counters.clock.call(accept) {
+                Ok(descriptor) => return Poll::Ready(self.admit(descriptor)),
+                Err(error) => error,
+            };
+            match error::accept_failure(error) {
+                AcceptFailure::Empty => socket.readable = false,
+                AcceptFailure::Again => {}
+                AcceptFailure::Starved => {
+                    self.pause_accepts(listener, waker);
+                    return Poll::Pending;
+                }
+                AcceptFailure::Unforeseen => {
+                    self.parts.counters.accepts_failed.increment();
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
+
     /// Takes an accepted connection in, or closes it because there is no room.
-    pub(super) fn admit(&mut self, descriptor: K::Socket) -> io::Result<SlotId> {
+    fn admit(&mut self, descriptor: K::Socket) -> io::Result<SlotId> {
         self.parts.counters.accepts.increment();
         self.reserve.note(self.kernel.number(&descriptor));
         let admitted = self.backend.check(&descriptor);
@@ -16,7 +72,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     }
 
     /// Descriptors or memory are short: accepting goes on when something is free, or after a while.
-    pub(super) fn starve(&mut self, listener: SlotId, waker: &Waker) {
+    fn pause_accepts(&mut self, listener: SlotId, waker: &Waker) {
         self.parts.counters.accepts_starved.increment();
         if let Some(socket) = self.sockets.get_mut(listener) {
             socket.wait_to_receive(waker);

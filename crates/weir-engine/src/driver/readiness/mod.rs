@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use super::{
     contract::{DriverOps, DriverParts, Wait},
-    error::{self, AcceptFailure},
+    error,
     files::{FileOperation, FileResult, Outcome},
     lingering::Lingering,
     send_state::SendAccess,
@@ -37,6 +37,7 @@ use crate::{
 
 mod accept;
 mod backend;
+mod buffer_turns;
 mod close;
 #[cfg(test)]
 mod consistency;
@@ -46,7 +47,6 @@ mod kernel;
 pub(crate) mod plants;
 mod receive;
 mod send;
-mod shortage;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -66,9 +66,6 @@ const TURN_FILE_BYTES_MAX: usize = 256 << 10;
 
 /// What the shortest read counts as.
 const FILE_READ_BYTES_MIN: usize = 1 << 10;
-
-/// Connections one listener may accept in one turn before others get theirs.
-const TURN_ACCEPTS_MAX: usize = 64;
 
 fn token(id: SlotId) -> u64 {
     u64::from(id.generation) << 32 | u64::from(id.index)
@@ -259,48 +256,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         if self.draining {
             return Poll::Ready(Err(error::draining()));
         }
-        loop {
-            let Some(socket) = self.sockets.get_mut(listener) else {
-                return Poll::Ready(Err(error::gone()));
-            };
-            if !socket.readable {
-                return self.wait_readable(listener, waker);
-            }
-            if socket.turn != self.turn {
-                socket.turn = self.turn;
-                socket.turn_bytes = 0;
-            }
-            if socket.turn_bytes >= TURN_ACCEPTS_MAX {
-                waker.wake_by_ref();
-                return Poll::Pending;
-            }
-            socket.turn_bytes += 1;
-            let lowest_free = || self.kernel.lowest_free(self.parts.wake.as_fd());
-            if !self.reserve.has_room(&self.parts.counters, lowest_free) {
-                self.starve(listener, waker);
-                return Poll::Pending;
-            }
-            let counters = &self.parts.counters;
-            counters.accept_calls.increment();
-            let waits = self.backend.blocks_on_writes();
-            let accept = || self.kernel.accept(&socket.descriptor, waits);
-            let error = match counters.clock.call(accept) {
-                Ok(descriptor) => return Poll::Ready(self.admit(descriptor)),
-                Err(error) => error,
-            };
-            match error::accept_failure(error) {
-                AcceptFailure::Empty => socket.readable = false,
-                AcceptFailure::Again => {}
-                AcceptFailure::Starved => {
-                    self.starve(listener, waker);
-                    return Poll::Pending;
-                }
-                AcceptFailure::Unforeseen => {
-                    self.parts.counters.accepts_failed.increment();
-                    return Poll::Ready(Err(error.into()));
-                }
-            }
-        }
+        self.accept_next(listener, waker)
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<SlotId> {

@@ -30,7 +30,7 @@ impl Uring {
             return;
         }
         if !self.reserve.has_room(&self.parts.counters, || socket::lowest_free(socket.descriptor.as_fd())) {
-            return self.starve(id);
+            return self.pause_accepts(id);
         }
         socket.arm = Arm::Armed(0);
         socket.operations += 1;
@@ -84,7 +84,7 @@ impl Uring {
             _ if error == Errno::CANCELED => self.arm_accept(id),
             AcceptFailure::Empty => self.await_arrival(id),
             AcceptFailure::Again => self.arm_accept(id),
-            AcceptFailure::Starved => self.starve(id),
+            AcceptFailure::Starved => self.pause_accepts(id),
             AcceptFailure::Unforeseen => {
                 self.parts.counters.accepts_failed.increment();
                 socket.fail(error, &self.parts.counters);
@@ -93,7 +93,7 @@ impl Uring {
     }
 
     /// Descriptors or memory are short: accepting goes on when something is free, or after a while.
-    fn starve(&mut self, id: SlotId) {
+    fn pause_accepts(&mut self, id: SlotId) {
         self.parts.counters.accepts_starved.increment();
         self.starved_listeners.push(id);
         self.retry_at = Some(monotonic() + ACCEPT_RETRY);
