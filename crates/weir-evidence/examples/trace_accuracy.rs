@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tracer = Tracer::start(&[], &Group::ALL)?;
     let tried = cost::tried(&tracer, &untraced)?;
     println!("{:?}, {} of {} calls counted", tried.cost, tried.counted, tried.made);
-    tracer.observe(&[std::process::id()], Side::First)?;
+    tracer.add_members(&[std::process::id()], Side::First)?;
     let mut buffer = vec![0; 4 << 20];
     for Workload { what, call, run } in WORKLOADS {
         run(&mut buffer);

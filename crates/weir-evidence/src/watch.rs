@@ -336,7 +336,7 @@ impl Tracing {
         let cost = cost::tried(&tracer, &untraced)?;
         for (pid, side) in pids.iter().zip(Side::ALL) {
             let members = family_of(*pid).map_err(|_| TracerError::NoSuchProcess(*pid))?;
-            tracer.observe(&members, side)?;
+            tracer.add_members(&members, side)?;
         }
         Ok(Self { tracer, cost })
     }

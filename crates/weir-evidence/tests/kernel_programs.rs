@@ -477,7 +477,7 @@ fn two_processes_are_counted_apart_by_the_same_programs() {
         one.end();
         return other.end();
     };
-    tracer.observe(&[other.pid()], Side::Second).expect("there is room");
+    tracer.add_members(&[other.pid()], Side::Second).expect("there is room");
     let before = Side::ALL.map(|side| tracer.read_side(side).expect("tables can be read"));
     one.go_on();
     other.go_on();

@@ -36,7 +36,7 @@ use weir_evidence::{
     limits::connection_budget,
     memory::memory_budget,
     network,
-    observer::{LoadedPrograms, Programs},
+    slice_observers::{LoadedPrograms, Programs},
 };
 use weir_record::{
     finding::Finding,

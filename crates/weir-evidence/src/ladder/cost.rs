@@ -45,7 +45,7 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     let failed =
         |error: io::Error| TracerError::Refused { what: "a reading".to_owned(), log: String::new(), error };
     let own = std::process::id();
-    tracer.observe(&[own], Side::First)?;
+    tracer.add_members(&[own], Side::First)?;
     let before = tracer.read_call(CALL).map_err(failed)?;
     let traced: Vec<f64> = (0..REPETITIONS).map(|_| time_of_calls()).collect();
     let call = tracer.read_call(CALL).map_err(failed)?.combined(&before, u64::saturating_sub);

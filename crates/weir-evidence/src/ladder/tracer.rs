@@ -131,7 +131,7 @@ impl Tracer {
     /// Groups that the kernel cannot give are left out and named, but for the calls, without which there is nothing.
     pub fn start(members: &[u32], groups: &[Group]) -> Result<Self, TracerError> {
         let mut tracer = Self::load(groups)?;
-        tracer.observe(members, Side::First)?;
+        tracer.add_members(members, Side::First)?;
         tracer.attach(groups)?;
         Ok(tracer)
     }
@@ -225,7 +225,7 @@ impl Tracer {
     }
 
     /// Adds processes; what they did before is not known.
-    pub fn observe(&self, members: &[u32], side: Side) -> Result<(), TracerError> {
+    pub fn add_members(&self, members: &[u32], side: Side) -> Result<(), TracerError> {
         let table = self.table(Table::Members);
         let refused = |error| TracerError::Refused { what: "a member".to_owned(), log: String::new(), error };
         // What a number was before says nothing of the process that has it now.

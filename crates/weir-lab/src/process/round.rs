@@ -20,8 +20,8 @@ use std::{
 use weir_evidence::{
     edge::Edge,
     ladder, memory, network,
-    observer::{EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, UnderStrace},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
+    slice_observers::{EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, UnderStrace},
     stats::StatsClient,
 };
 use weir_record::{

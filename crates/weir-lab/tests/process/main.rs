@@ -19,7 +19,7 @@ use std::{
 };
 
 use leftovers::{MARK, expect_none};
-use weir_evidence::observer::Programs;
+use weir_evidence::slice_observers::Programs;
 use weir_judge::sample::study;
 use weir_lab::{
     launch::{

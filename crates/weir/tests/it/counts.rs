@@ -8,7 +8,7 @@ use std::{
 
 use weir_evidence::{
     ladder::Group,
-    observer::{LoadedPrograms, Observer, Programs},
+    slice_observers::{LoadedPrograms, Observer, Programs},
 };
 use weir_record::{
     engine::EngineStats,

@@ -309,7 +309,7 @@ impl Observer for Programs<'_> {
         tracer.attach(self.groups).map_err(io::Error::other)?;
         let cost = cost::tried(&tracer, &untraced).map_err(io::Error::other)?.cost;
         let members = family_of(self.pid)?;
-        tracer.observe(&members, Side::First).map_err(io::Error::other)?;
+        tracer.add_members(&members, Side::First).map_err(io::Error::other)?;
         let baseline = tracer.read()?;
         self.tracing = Some(Tracing { tracer, members, baseline, cost });
         Ok(())
