@@ -144,24 +144,20 @@ impl OrderIdMap {
         self.len() == 0
     }
 
-    /// Gives a new order the next number.
-    pub fn assign(&mut self, origin: Origin) -> Result<u32, Full> {
-        self.assign_replacement(origin, 0)
-    }
-
-    /// Gives a replacement the next number. `original` is the upstream number of the order it is to replace.
-    pub fn assign_replacement(&mut self, origin: Origin, original: u32) -> Result<u32, Full> {
+    /// Gives an order the next number. `original` is the upstream number of the order that a replacement is to replace.
+    pub fn assign(&mut self, origin: Origin, original: Option<u32>) -> Result<u32, Full> {
         let upstream = self.next;
         if upstream == 0 {
             return Err(Full::Numbers);
         }
-        self.insert_replacement(upstream, origin, original)?;
+        self.insert_behind(upstream, origin, original)?;
         Ok(upstream)
     }
 
-    fn insert_replacement(&mut self, upstream: u32, origin: Origin, original: u32) -> Result<(), Full> {
+    fn insert_behind(&mut self, upstream: u32, origin: Origin, original: Option<u32>) -> Result<(), Full> {
         let place = self.insert(upstream, origin)?;
-        if let Some(original) = self.find(original).filter(|original| *original != place) {
+        let original = original.and_then(|original| self.find(original));
+        if let Some(original) = original.filter(|original| *original != place) {
             let mut list = self.entries.at(original).replacements;
             let rivals = Link { older: list.newest, newer: NONE };
             append(&mut list, rivals.older, place, &mut self.entries, |entry| &mut entry.rivals);
@@ -174,23 +170,19 @@ impl OrderIdMap {
     }
 
     /// The replacements that died since the last call because the order they were to replace did, by upstream number.
-    /// Whoever uses [`OrderIdMap::assign_replacement`] takes them now and then: they are kept until then.
+    /// Whoever assigns numbers to replacements takes them now and then: they are kept until then.
     pub fn take_orphans(&mut self) -> Vec<(u32, Origin)> {
         std::mem::take(&mut self.orphans)
     }
 
     /// Recovery: this number was assigned before the restart. Numbers must come in rising order, from the first one
-    /// not below [`OrderIdMap::next`]; one that is lower is ignored, because it is known.
-    pub fn restore(&mut self, upstream: u32, origin: Origin) -> Result<(), Full> {
-        self.restore_replacement(upstream, origin, 0)
-    }
-
-    /// As [`OrderIdMap::restore`], of a replacement for the order with the upstream number `original`.
-    pub fn restore_replacement(&mut self, upstream: u32, origin: Origin, original: u32) -> Result<(), Full> {
+    /// not below [`OrderIdMap::next`]; one that is lower is ignored, because it is known. `original` as for
+    /// [`OrderIdMap::assign`].
+    pub fn restore(&mut self, upstream: u32, origin: Origin, original: Option<u32>) -> Result<(), Full> {
         if self.next == 0 || upstream < self.next {
             return Ok(());
         }
-        self.insert_replacement(upstream, origin, original)
+        self.insert_behind(upstream, origin, original)
     }
 
     /// Recovery: the venue has seen numbers below `next` (its answer to an account query).

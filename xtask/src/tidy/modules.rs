@@ -65,7 +65,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "slab",
             "key_table",
             "kill",
-            "numbers",
+            "user_ref_nums",
             "route",
             "echo",
             "matching",

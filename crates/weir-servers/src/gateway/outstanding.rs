@@ -333,8 +333,9 @@ impl OutstandingOrders {
         self.open_orders().any(|(origin, _)| usize::from(origin.home) != worker)
     }
 
-    /// Takes a client's message, at most [`MESSAGE_BYTES_MAX`] long, and appends the frame to send to `out`.
-    pub(super) fn send(&mut self, origin: Origin, raw: &[u8], out: &mut Vec<u8>) -> Sending {
+    /// Gives a client's message, at most [`MESSAGE_BYTES_MAX`] long, its number upstream, and appends the frame to send
+    /// to `out`.
+    pub(super) fn number(&mut self, origin: Origin, raw: &[u8], out: &mut Vec<u8>) -> Sending {
         let concerned = match raw.first() {
             Some(b'O') => None,
             Some(b'U') => original_user_ref_num(raw),
@@ -347,8 +348,7 @@ impl OutstandingOrders {
         let concerned = concerned.flatten();
         match (raw.first(), concerned) {
             (Some(b'O' | b'U'), _) => {
-                let assigned = self.order_ids.assign_replacement(origin, concerned.unwrap_or(0));
-                let Ok(number) = assigned else { return Sending::Full };
+                let Ok(number) = self.order_ids.assign(origin, concerned) else { return Sending::Full };
                 self.owners.note(number, &origin);
                 self.bury_orphans();
                 let message = frame(raw, out);
@@ -417,7 +417,7 @@ impl OutstandingOrders {
         if number < self.order_ids.next() || raw.len() > MESSAGE_BYTES_MAX {
             return true;
         }
-        if self.order_ids.restore_replacement(number, origin, original.unwrap_or(0)).is_err() {
+        if self.order_ids.restore(number, origin, original).is_err() {
             if self.answers_unswept <= self.limits.open_max {
                 return false;
             }

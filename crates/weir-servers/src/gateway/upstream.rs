@@ -273,7 +273,7 @@ impl Upstream {
             _ if is_behind => return Err(reject_reason::PROCESSING_ERROR),
             _ => {}
         }
-        let number = match self.outstanding.borrow_mut().send(origin, raw, &mut waiting.bytes) {
+        let number = match self.outstanding.borrow_mut().number(origin, raw, &mut waiting.bytes) {
             Sending::Numbered(number) => {
                 waiting.last = number;
                 waiting.through = number;

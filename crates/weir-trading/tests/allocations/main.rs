@@ -52,7 +52,7 @@ fn translating_does_not_allocate_once_the_accounts_are_known() {
     let mut order_ids = OrderIdMap::with_policy(1, 1_000, WhenFull::ForgetOldest);
     let assign = |order_ids: &mut OrderIdMap, user_ref_num| {
         let origin = Origin { account: AccountId(user_ref_num % 4), user_ref_num, home: 0, received_ns: 0 };
-        order_ids.assign(origin).expect("the oldest makes room")
+        order_ids.assign(origin, None).expect("the oldest makes room")
     };
     (1..10).for_each(|number| _ = assign(&mut order_ids, number));
     let made = counting::allocations(|| {

@@ -72,7 +72,7 @@ fn a_gateway_finds_all_orders_of_a_killed_account() {
             home: 0,
             received_ns: 0,
         };
-        order_ids.assign(origin).expect("there is room");
+        order_ids.assign(origin, None).expect("there is room");
     }
     assert_eq!(order_ids.open_orders(AccountId(7)).count() as u32, ORDERS / ACCOUNTS);
     assert!(order_ids.open_orders(AccountId(7)).all(|(_, origin)| origin.account == AccountId(7)));

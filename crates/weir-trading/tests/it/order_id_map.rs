@@ -17,8 +17,8 @@ fn origin(account: u32, user_ref_num: u32) -> Origin {
 #[test]
 fn numbers_rise_and_lead_both_ways_until_the_order_is_dead() {
     let mut order_ids = OrderIdMap::new(7, 10);
-    assert_eq!(order_ids.assign(origin(0, 100)), Ok(7));
-    assert_eq!(order_ids.assign(origin(1, 100)), Ok(8));
+    assert_eq!(order_ids.assign(origin(0, 100), None), Ok(7));
+    assert_eq!(order_ids.assign(origin(1, 100), None), Ok(8));
     assert_eq!(order_ids.origin_of(8), Some(origin(1, 100)));
     assert_eq!(order_ids.upstream_of(AccountId(0), 100), Some(7));
     order_ids.finish(7);
@@ -32,12 +32,12 @@ fn it_refuses_or_forgets_when_all_places_are_taken() {
     let mut refusing = OrderIdMap::new(1, 2);
     let mut forgetting = OrderIdMap::with_policy(1, 2, WhenFull::ForgetOldest);
     for number in 1..=2 {
-        refusing.assign(origin(0, number)).expect("there is room");
-        forgetting.assign(origin(0, number)).expect("there is room");
+        refusing.assign(origin(0, number), None).expect("there is room");
+        forgetting.assign(origin(0, number), None).expect("there is room");
     }
-    assert_eq!(refusing.assign(origin(0, 3)), Err(Full::Orders));
+    assert_eq!(refusing.assign(origin(0, 3), None), Err(Full::Orders));
     assert_eq!(refusing.next(), 3, "no number was used");
-    assert_eq!(forgetting.assign(origin(0, 3)), Ok(3));
+    assert_eq!(forgetting.assign(origin(0, 3), None), Ok(3));
     assert_eq!((forgetting.origin_of(1), forgetting.len()), (None, 2));
     assert_eq!(forgetting.origin_of(2), Some(origin(0, 2)));
 }
@@ -45,29 +45,29 @@ fn it_refuses_or_forgets_when_all_places_are_taken() {
 #[test]
 fn the_last_number_is_used_and_none_comes_after_it() {
     let mut order_ids = OrderIdMap::new(u32::MAX, 2);
-    assert_eq!(order_ids.assign(origin(0, 1)), Ok(u32::MAX));
-    assert_eq!(order_ids.assign(origin(0, 2)), Err(Full::Numbers));
+    assert_eq!(order_ids.assign(origin(0, 1), None), Ok(u32::MAX));
+    assert_eq!(order_ids.assign(origin(0, 2), None), Err(Full::Numbers));
     assert_eq!(order_ids.next(), 0);
 }
 
 #[test]
 fn a_restored_table_goes_on_where_the_old_one_stopped() {
     let mut order_ids = OrderIdMap::new(1, 10);
-    order_ids.restore(3, origin(0, 1)).expect("there is room");
-    order_ids.restore(9, origin(1, 1)).expect("there is room");
-    order_ids.restore(9, origin(1, 2)).expect("known, so ignored");
+    order_ids.restore(3, origin(0, 1), None).expect("there is room");
+    order_ids.restore(9, origin(1, 1), None).expect("there is room");
+    order_ids.restore(9, origin(1, 2), None).expect("known, so ignored");
     assert_eq!(order_ids.origin_of(9), Some(origin(1, 1)));
     order_ids.advance(8);
     assert_eq!(order_ids.next(), 10);
     order_ids.advance(12);
-    assert_eq!(order_ids.assign(origin(0, 2)), Ok(12));
+    assert_eq!(order_ids.assign(origin(0, 2), None), Ok(12));
 }
 
 #[test]
 fn open_orders_are_those_of_the_account_oldest_first() {
     let mut order_ids = OrderIdMap::new(1, 10);
     for (account, number) in [(0, 1), (1, 1), (0, 2), (0, 3), (1, 2)] {
-        order_ids.assign(origin(account, number)).expect("there is room");
+        order_ids.assign(origin(account, number), None).expect("there is room");
     }
     order_ids.finish(3);
     let numbers = |account| -> Vec<u32> {
@@ -105,11 +105,11 @@ fn what_a_venue_holds_and_what_the_table_holds_stay_the_same() {
 #[test]
 fn replacements_that_wait_die_with_their_original() {
     let mut order_ids = OrderIdMap::new(1, 10);
-    let first = order_ids.assign(origin(0, 1)).expect("there is room");
-    let second = order_ids.assign_replacement(origin(0, 2), first).expect("there is room");
-    let rival = order_ids.assign_replacement(origin(0, 3), first).expect("there is room");
-    order_ids.assign_replacement(origin(0, 4), second).expect("there is room");
-    let other = order_ids.assign(origin(0, 5)).expect("there is room");
+    let first = order_ids.assign(origin(0, 1), None).expect("there is room");
+    let second = order_ids.assign(origin(0, 2), Some(first)).expect("there is room");
+    let rival = order_ids.assign(origin(0, 3), Some(first)).expect("there is room");
+    order_ids.assign(origin(0, 4), Some(second)).expect("there is room");
+    let other = order_ids.assign(origin(0, 5), None).expect("there is room");
     order_ids.finish(rival);
     assert_eq!(order_ids.len(), 4);
     order_ids.finish(first);
@@ -120,9 +120,9 @@ fn replacements_that_wait_die_with_their_original() {
 #[test]
 fn a_long_chain_of_waiting_replacements_ends_at_once() {
     let mut order_ids = OrderIdMap::new(1, 100_000);
-    let mut last = order_ids.assign(origin(0, 1)).expect("there is room");
+    let mut last = order_ids.assign(origin(0, 1), None).expect("there is room");
     for number in 2..=100_000 {
-        last = order_ids.assign_replacement(origin(0, number), last).expect("there is room");
+        last = order_ids.assign(origin(0, number), Some(last)).expect("there is room");
     }
     order_ids.finish(1);
     assert!(order_ids.is_empty());
@@ -136,7 +136,7 @@ fn renumber(
 ) -> Option<Inbound<'static>> {
     let mut assign = |user_ref_num| {
         let origin = Origin { account, user_ref_num, home: 0, received_ns: 0 };
-        order_ids.assign(origin).expect("there is room")
+        order_ids.assign(origin, None).expect("there is room")
     };
     Some(match message {
         Inbound::Enter(mut enter, appendage) => {
@@ -147,7 +147,7 @@ fn renumber(
             let original = order_ids.upstream_of(account, replace.original_user_ref_num)?;
             replace.original_user_ref_num = original;
             let origin = Origin { account, user_ref_num: replace.user_ref_num, home: 0, received_ns: 0 };
-            replace.user_ref_num = order_ids.assign_replacement(origin, original).expect("there is room");
+            replace.user_ref_num = order_ids.assign(origin, Some(original)).expect("there is room");
             Inbound::Replace(replace, appendage)
         }
         Inbound::Cancel(mut cancel) => {
@@ -173,7 +173,7 @@ fn it_agrees_with_plain_maps() {
             if random.one_in(2) {
                 number += 1;
                 let account = random.below(3) as u32;
-                let assigned = order_ids.assign(origin(account, number));
+                let assigned = order_ids.assign(origin(account, number), None);
                 assert_eq!(assigned.is_ok(), plain.len() < 50, "seed {seed}, step {step}");
                 if let Ok(upstream) = assigned {
                     plain.insert(upstream, origin(account, number));
@@ -199,7 +199,7 @@ fn only_the_last_message_of_an_order_ends_it() {
     let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 1, ..Default::default() });
     let mut sink = Sink::default();
     for number in 1..=2 {
-        order_ids.assign(origin(0, number)).expect("there is room");
+        order_ids.assign(origin(0, number), None).expect("there is room");
     }
     let mut apply = |order_ids: &mut OrderIdMap, message: Inbound<'_>| {
         venue.handle(1, AccountId(0), &message, &mut sink);
@@ -211,7 +211,7 @@ fn only_the_last_message_of_an_order_ends_it() {
     assert_eq!(apply(&mut order_ids, buy(1, 100, HUNDRED)), 2);
     assert_eq!(apply(&mut order_ids, cancel(1, 60)), 2, "some are left");
     assert_eq!(apply(&mut order_ids, sell(2, 20, HUNDRED)), 1, "one is executed, the other in part");
-    order_ids.assign(origin(0, 3)).expect("there is room");
+    order_ids.assign(origin(0, 3), None).expect("there is room");
     assert_eq!(apply(&mut order_ids, replace(1, 3, 100, HUNDRED)), 1, "the replacement takes its place");
     assert_eq!(order_ids.upstream_of(AccountId(0), 1), None);
     assert_eq!(apply(&mut order_ids, cancel(3, 0)), 0);
@@ -222,9 +222,9 @@ fn only_the_last_message_of_an_order_ends_it() {
 #[test]
 fn a_replacement_has_its_original_until_one_of_them_is_over() {
     let mut order_ids = OrderIdMap::new(1, 10);
-    order_ids.assign(origin(0, 1)).expect("there is room");
+    order_ids.assign(origin(0, 1), None).expect("there is room");
     for (number, original) in [(2, 1), (3, 2)] {
-        order_ids.assign_replacement(origin(0, number), original).expect("there is room");
+        order_ids.assign(origin(0, number), Some(original)).expect("there is room");
     }
     assert_eq!(
         [1, 2, 3, 4].map(|number| order_ids.original_of(number)),
@@ -238,7 +238,7 @@ fn a_replacement_has_its_original_until_one_of_them_is_over() {
 fn an_order_whose_acceptance_is_missing_has_the_shares_that_are_assumed() {
     let mut order_ids = OrderIdMap::new(1, 10);
     for number in 1..=2 {
-        order_ids.assign(origin(0, number)).expect("there is room");
+        order_ids.assign(origin(0, number), None).expect("there is room");
     }
     let executed = |user_ref_num, quantity| {
         let (timestamp_ns, price, liquidity, match_number) = (1, HUNDRED, b'A', 1);
