@@ -1,4 +1,4 @@
-//! What a connection still has to send: an ordered queue of chunks with high and low water marks.
+//! What a connection still has to send: an ordered queue of chunks.
 //!
 //! Pure but for the buffers it owns. Chunks keep their address while they are queued, so that the front may be in
 //! flight in the kernel while more is appended; the front is only removed by `consume`.

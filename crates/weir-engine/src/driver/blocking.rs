@@ -597,7 +597,7 @@ impl DriverOps for Blocking {
         self.wait_for(stream, BlockedOn::Receive, waker)
     }
 
-    fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+    fn poll_output_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let high_water = self.parts.config.limits.output_high_water_bytes;
         let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(error::gone())) };
         if socket.send.queue.len() > high_water && !socket.stuck {

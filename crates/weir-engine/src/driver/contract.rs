@@ -7,7 +7,8 @@
 //! - Received bytes belong to the connection: `poll_receive` only takes what is there, so dropping the future that
 //!   called it loses nothing. What had arrived before a send found the connection over is received before the error.
 //! - `push` queues; `flush` (called whenever a task yields) hands the queues to the kernel; at most one send is in
-//!   flight for a socket, so bytes leave in order. `poll_room` waits while the queue is above the high-water mark.
+//!   flight for a socket, so bytes leave in order. `poll_output_room` waits while the queue is above the
+//!   high-water mark.
 //! - `close` is the end of the handle, not of the bytes: what is queued is still sent, for at most
 //!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it. In
 //!   a drain our end goes first, and the descriptor is closed when the peer has everything: not before, because bytes
@@ -113,7 +114,7 @@ pub(crate) trait DriverOps {
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>>;
 
     /// Waits while the output queue is above the high-water mark.
-    fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
+    fn poll_output_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
 
     /// Waits until the kernel has taken everything that is queued.
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
@@ -162,7 +163,7 @@ pub(crate) trait DriverOps {
         bytes: &mut Option<SendBuf>,
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
-        match self.poll_room(stream, waker) {
+        match self.poll_output_room(stream, waker) {
             Poll::Ready(Ok(())) => Poll::Ready(bytes.take().map_or(Ok(()), |bytes| self.push(stream, bytes))),
             other => {
                 // A peer that reads slowly must not hold a receive buffer, neither in the queue nor before it.
@@ -177,7 +178,7 @@ pub(crate) trait DriverOps {
     /// Queues a copy of `bytes` once there is room.
     #[inline]
     fn poll_push_copy(&mut self, stream: SlotId, bytes: &[u8], waker: &Waker) -> Poll<io::Result<()>> {
-        match self.poll_room(stream, waker) {
+        match self.poll_output_room(stream, waker) {
             Poll::Ready(Ok(())) => Poll::Ready(self.push_copy(stream, bytes)),
             other => other,
         }

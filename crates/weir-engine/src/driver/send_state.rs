@@ -1,4 +1,5 @@
 //! The sending side of a stream, the same on every driver: what is queued, who waits for it to leave, and its end.
+//! Backpressure begins here, in [`SendState::poll_at_most`].
 //!
 //! It moves no bytes: the driver takes them from `queue` and says afterwards how much is left.
 

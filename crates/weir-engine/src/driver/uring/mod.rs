@@ -608,7 +608,7 @@ impl DriverOps for Uring {
     }
 
     #[inline]
-    fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+    fn poll_output_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let limits = self.parts.config.limits;
         self.poll_output(stream, limits.output_high_water_bytes, limits.output_low_water_bytes, waker)
     }
