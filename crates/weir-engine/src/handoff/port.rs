@@ -11,8 +11,8 @@ use std::{
     fmt,
     marker::PhantomData,
     sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence},
+        Arc,
+        atomic::{AtomicU32, AtomicUsize, Ordering, fence},
     },
     task::Waker,
     time::Duration,
@@ -25,6 +25,7 @@ use super::{
     adaptive_spin::AdaptiveSpin,
     queue_ends::{self, QueueEnds},
     waiting::{Ready, Room, Wanted},
+    wakes::{Group, WakeTarget},
 };
 use crate::{
     clock::monotonic,
@@ -32,28 +33,7 @@ use crate::{
     doorbell::Doorbell,
     driver_choice::StartError,
     executor::{self, Core, PollReason, TurnHook},
-    inbox::Inbox,
 };
-
-/// How a worker is reached, once it is attached.
-struct WakeTarget {
-    inbox: Arc<Inbox>,
-    doorbell: Arc<Doorbell>,
-}
-
-/// What all ports of a group know.
-struct Group {
-    strategy: Strategy,
-    overflow_max: usize,
-    targets: Box<[OnceLock<WakeTarget>]>,
-    /// By worker: it takes nothing any more. Written once.
-    ended: Box<[AtomicBool]>,
-    /// By worker: something waits there because a queue was full. Written when that begins and when it is over.
-    congested: Box<[AtomicBool]>,
-    /// By worker: odd from before it puts something into a queue until it has announced it.
-    publishing: Box<[CachePadded<AtomicU32>]>,
-    counters: Box<[Arc<HandoffCounters>]>,
-}
 
 /// What waits with the producer for one other worker.
 pub(super) struct Destination<T> {
@@ -130,16 +110,7 @@ impl<T> fmt::Debug for Port<T> {
 }
 
 pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec<Port<T>> {
-    let counters = || Arc::new(HandoffCounters::new(options.strategy));
-    let group = Arc::new(Group {
-        strategy: options.strategy,
-        overflow_max: options.overflow_max.max(1),
-        targets: (0..workers).map(|_| OnceLock::new()).collect(),
-        ended: (0..workers).map(|_| AtomicBool::new(false)).collect(),
-        congested: (0..workers).map(|_| AtomicBool::new(false)).collect(),
-        publishing: (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect(),
-        counters: (0..workers).map(|_| counters()).collect(),
-    });
+    let group = Arc::new(Group::new(workers, options));
     let destination = |_| Destination {
         overflow: Default::default(),
         pending: false,
@@ -340,73 +311,6 @@ impl<T> Drop for Port<T> {
 impl<T> Destination<T> {
     pub(super) fn is_congested(&self) -> bool {
         self.overflow.iter().any(|priority| !priority.is_empty())
-    }
-}
-
-impl Group {
-    /// How to reach a worker; `None` before it is attached.
-    fn target(&self, worker: usize) -> Option<&WakeTarget> {
-        self.targets[worker].get().or_else(|| {
-            // Either this sees the target, or the worker's first look sees what was published.
-            fence(Ordering::SeqCst);
-            self.targets[worker].get()
-        })
-    }
-
-    fn has_ended(&self, worker: usize) -> bool {
-        self.ended.get(worker).is_some_and(|ended| ended.load(Ordering::Acquire))
-    }
-
-    /// A worker takes nothing any more. Wakes those that may wait for it to take something.
-    fn end(&self, worker: usize) {
-        if self.ended[worker].swap(true, Ordering::AcqRel) {
-            return;
-        }
-        // Against `State::note_congested` and `Port::attach`: either the end is seen there, or the wait for it here.
-        fence(Ordering::SeqCst);
-        for (target, congested) in self.targets.iter().zip(&self.congested) {
-            if congested.load(Ordering::Relaxed)
-                && let Some(target) = target.get()
-                && target.inbox.announce()
-            {
-                target.doorbell.ring();
-            }
-        }
-        if let Some(target) = self.targets[worker].get() {
-            target.doorbell.refuse_messages();
-        }
-    }
-
-    /// Announces what was published for a worker. With a runtime in its turn a sleeper may be sent a message.
-    fn announce(&self, own: usize, to: usize, core: Option<&Core>) {
-        let Some(target) = self.target(to) else { return };
-        let counters = &self.counters[own];
-        match self.strategy {
-            Strategy::Owner => {}
-            Strategy::Naive | Strategy::Edge | Strategy::Armed => {
-                // The flag decides nothing here: it tells the consumer that its wake was no accident.
-                target.inbox.announce();
-                target.doorbell.ring();
-                counters.wakes_sent.increment();
-            }
-            Strategy::Mesh | Strategy::MeshSpin | Strategy::MsgRing => self.wake_sleeper(own, target, core),
-        }
-    }
-
-    /// Wakes a worker if it sleeps.
-    fn wake_sleeper(&self, own: usize, target: &WakeTarget, core: Option<&Core>) {
-        let counters = &self.counters[own];
-        if !target.inbox.announce() {
-            counters.wakes_suppressed.increment();
-            return;
-        }
-        counters.wakes_sent.increment();
-        match core {
-            Some(core) if self.strategy == Strategy::MsgRing => {
-                core.with_driver(|driver| driver.send_message(&target.doorbell));
-            }
-            _ => target.doorbell.ring(),
-        }
     }
 }
 

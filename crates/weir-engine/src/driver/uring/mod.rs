@@ -56,7 +56,6 @@ mod close;
 #[cfg(test)]
 mod disorder;
 mod files;
-mod message;
 mod moving;
 mod receive;
 mod ring;
@@ -65,14 +64,15 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod token;
+mod wake_message;
 mod zero_copy;
 
 use buffers::Buffers;
 use files::Submitted;
-use message::Unsent;
 use ring::{Completion, Ring};
 use table::{FileTable, Target};
 use token::Kind;
+use wake_message::Unsent;
 use zero_copy::ZeroCopy;
 
 /// `IORING_RECVSEND_POLL_FIRST`: wait for data before a buffer is chosen.
@@ -117,8 +117,8 @@ enum SocketKind {
 }
 
 /// A gathered send's header; at a stable address while it is in flight.
-struct Message {
-    header: libc::msghdr,
+struct SendHeader {
+    msghdr: libc::msghdr,
     slices: [libc::iovec; SLICES_MAX],
 }
 
@@ -163,7 +163,7 @@ struct Socket {
     tries: u32,
     /// The last try did not go through: the next send waits.
     stalled: bool,
-    message: Option<Box<Message>>,
+    send_header: Option<Box<SendHeader>>,
     address: Option<Box<SockAddr>>,
     accepted: VecDeque<OwnedFd>,
     closing: bool,
@@ -203,7 +203,7 @@ impl Socket {
             tried: false,
             tries: 0,
             stalled: false,
-            message: None,
+            send_header: None,
             address: None,
             accepted: VecDeque::new(),
             closing: false,

@@ -24,7 +24,7 @@ use rustix::{io::Errno, net::SendFlags};
 
 #[cfg(test)]
 use super::disorder::{self, Plant};
-use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Target, Uring};
+use super::{Kind, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, SendHeader, Socket, Target, Uring};
 use crate::{
     clock::monotonic,
     counters::Counters,
@@ -108,7 +108,7 @@ impl Uring {
             }
             Some(Front::Bytes(_)) => {
                 let alone_from = if socket.copies { usize::MAX } else { self.zero_copy.bytes_min };
-                let gathered = gather(&socket.send.queue, &mut socket.message, alone_from);
+                let gathered = gather(&socket.send.queue, &mut socket.send_header, alone_from);
                 socket.sending = gathered.bytes;
                 let flags = flags | gathered.flags;
                 opcode::SendMsg::new(fd, gathered.header).flags(flags as u32).build()
@@ -370,21 +370,21 @@ impl Socket {
 }
 
 /// Describes the next chunks for a gathered send; the header stays where it is until it is replaced.
-fn gather(queue: &SendQueue, message: &mut Option<Box<Message>>, alone_from: usize) -> GatheredSend {
-    let message = message.get_or_insert_with(|| {
+fn gather(queue: &SendQueue, header: &mut Option<Box<SendHeader>>, alone_from: usize) -> GatheredSend {
+    let header = header.get_or_insert_with(|| {
         // SAFETY: both types are plain C data for which all-zero is a valid value.
         Box::new(unsafe { std::mem::zeroed() })
     });
     let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
     let gathered = queue.gather(&mut slices, alone_from);
     let mut bytes = 0;
-    for (entry, slice) in message.slices.iter_mut().zip(&slices[..gathered.count]) {
+    for (entry, slice) in header.slices.iter_mut().zip(&slices[..gathered.count]) {
         let length = slice.len().min(SEND_BYTES_MAX - bytes);
         *entry = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: length };
         bytes += length;
     }
-    message.header.msg_iov = message.slices.as_mut_ptr();
-    message.header.msg_iovlen = gathered.count as _;
+    header.msghdr.msg_iov = header.slices.as_mut_ptr();
+    header.msghdr.msg_iovlen = gathered.count as _;
     let flags = if gathered.more_follows { libc::MSG_MORE } else { 0 };
-    GatheredSend { header: &raw const message.header, bytes: bytes as u32, flags }
+    GatheredSend { header: &raw const header.msghdr, bytes: bytes as u32, flags }
 }
