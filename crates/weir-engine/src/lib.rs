@@ -61,7 +61,7 @@ pub mod serve;
 mod short;
 mod slab;
 pub mod time;
-mod timer;
+mod timer_wheel;
 mod wake;
 
 pub use config::{

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     executor::{self, Core},
-    timer::TimerId,
+    timer_wheel::TimerId,
 };
 
 pub use crate::clock::{Instant, monotonic};

@@ -31,7 +31,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "slab",
             "semaphore",
             "wake",
-            "timer",
+            "timer_wheel",
             "counter",
             "call_clock",
             "counters",

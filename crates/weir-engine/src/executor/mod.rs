@@ -23,7 +23,7 @@ use crate::{
     driver::{AnyDriver, DriverOps, DriverParts, Wait, dispatch},
     inbox::{self, Inbox},
     slab::{Slab, SlotId},
-    timer::TimerWheel,
+    timer_wheel::TimerWheel,
 };
 
 mod ports;

@@ -3,7 +3,7 @@
 use std::task::{Poll, Waker};
 
 use super::Core;
-use crate::{clock::Instant, timer::TimerId};
+use crate::{clock::Instant, timer_wheel::TimerId};
 
 impl Core {
     pub(super) fn fire_timers(&self) {
