@@ -363,7 +363,7 @@ impl Workload for Http {
 
     fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> ConnectionState {
         // Contents are not kept, so they may be as long as they like.
-        let limits = Limits { body_bytes: u64::MAX, ..Limits::default() };
+        let limits = Limits { body_bytes_max: u64::MAX, ..Limits::default() };
         ConnectionState {
             decoder: ResponseDecoder::new(limits),
             connection,

@@ -100,7 +100,7 @@ impl Body {
                 }
                 State::UntilClose => {
                     // Up to the bound is handed out first, so that cuts in the input change nothing.
-                    let left = limits.body_bytes.saturating_sub(self.content_bytes);
+                    let left = limits.body_bytes_max.saturating_sub(self.content_bytes);
                     let bytes = prefix(input, left.max(1));
                     self.announce(bytes.len() as u64, limits)?;
                     return Ok((bytes.len(), Progress::Bytes(bytes)));
@@ -165,7 +165,7 @@ impl Body {
 
     fn count_extension(&mut self, limits: &Limits) -> Result<(), ParseError> {
         self.extension_bytes += 1;
-        if self.extension_bytes > limits.chunk_extension_bytes {
+        if self.extension_bytes > limits.chunk_extension_bytes_max {
             return Err(ParseError::ChunkExtensionTooLarge);
         }
         Ok(())
@@ -178,7 +178,7 @@ impl Body {
 
     fn announce(&mut self, bytes: u64, limits: &Limits) -> Result<(), ParseError> {
         self.content_bytes = self.content_bytes.checked_add(bytes).ok_or(ParseError::BodyTooLarge)?;
-        if self.content_bytes > limits.body_bytes {
+        if self.content_bytes > limits.body_bytes_max {
             return Err(ParseError::BodyTooLarge);
         }
         Ok(())

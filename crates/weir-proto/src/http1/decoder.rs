@@ -232,7 +232,7 @@ impl Core {
         let mut consumed = self.skip_empty_lines(G::SECTION, input);
         let rest = &input[consumed..];
         if self.scanner.is_idle() && rest.first().is_some_and(|byte| !b"\r\n".contains(byte)) {
-            let window = &rest[..rest.len().min(self.limits.head_bytes)];
+            let window = &rest[..rest.len().min(self.limits.head_bytes_max)];
             match grammar.parse(window, &self.limits) {
                 Attempt::Head(size, head) => {
                     self.message.begin(&G::plan(&head))?;
@@ -284,12 +284,12 @@ impl Core {
     }
 
     fn scan(&mut self, section: Section, piece: &[u8]) -> Result<(usize, scan::Progress), ParseError> {
-        let in_trailer = section == Section::Trailer;
+        let (in_trailer, limits) = (section == Section::Trailer, &self.limits);
         let bounds = Bounds {
             section,
-            first_line_bytes: self.limits.first_line_bytes,
-            line_count: self.limits.header_count.min(super::limits::HEADER_COUNT_MAX),
-            bytes: if in_trailer { self.limits.trailer_bytes } else { self.limits.head_bytes },
+            first_line_bytes_max: limits.first_line_bytes_max,
+            line_count_max: limits.header_count_max.min(super::limits::HEADER_COUNT_MAX),
+            section_bytes_max: if in_trailer { limits.trailer_bytes_max } else { limits.head_bytes_max },
         };
         self.scanner.push(piece, &bounds).map_err(|error| {
             self.refused_head = may_be_head(self.scanner.bytes());
@@ -323,7 +323,7 @@ impl Core {
     ) -> Result<Step<'h, 'i, H>, ParseError> {
         // The usual end, without trailers, needs no buffer.
         let end = b"\r\n";
-        let plain = self.scanner.is_idle() && self.limits.trailer_bytes >= end.len();
+        let plain = self.scanner.is_idle() && self.limits.trailer_bytes_max >= end.len();
         if plain && input[start..].starts_with(end) {
             self.message.end();
             let event = Event::End { trailers: Headers::default() };

@@ -136,7 +136,7 @@ impl Fields {
 
 fn within(length: BodyLength, limits: &Limits) -> Result<BodyLength, ParseError> {
     match length {
-        BodyLength::Length(bytes) if bytes > limits.body_bytes => Err(ParseError::BodyTooLarge),
+        BodyLength::Length(bytes) if bytes > limits.body_bytes_max => Err(ParseError::BodyTooLarge),
         _ => Ok(length),
     }
 }

@@ -163,7 +163,7 @@ impl Grammar for Requests {
     fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<RequestHead<'a>> {
         let mut slots = [const { MaybeUninit::uninit() }; HEADER_COUNT_MAX];
         let mut parsed = httparse::Request::new(&mut []);
-        let slots = &mut slots[..limits.header_count.min(HEADER_COUNT_MAX)];
+        let slots = &mut slots[..limits.header_count_max.min(HEADER_COUNT_MAX)];
         let size = match parsed.parse_with_uninit_headers(bytes, slots) {
             Ok(httparse::Status::Complete(size)) => size,
             Ok(httparse::Status::Partial) => return Attempt::Unfit(None),
@@ -241,7 +241,7 @@ impl Grammar for Responses {
     fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<ResponseHead<'a>> {
         let mut slots = [const { MaybeUninit::uninit() }; HEADER_COUNT_MAX];
         let mut parsed = httparse::Response::new(&mut []);
-        let slots = &mut slots[..limits.header_count.min(HEADER_COUNT_MAX)];
+        let slots = &mut slots[..limits.header_count_max.min(HEADER_COUNT_MAX)];
         let config = httparse::ParserConfig::default();
         let size = match config.parse_response_with_uninit_headers(&mut parsed, bytes, slots) {
             Ok(httparse::Status::Complete(size)) => size,
@@ -290,7 +290,7 @@ fn header_lines<'a>(head: &'a [u8], headers: &[httparse::Header<'_>], limits: &L
         && well_ended(end)
         && headers.iter().all(|header| well_ended(offset_of(header.name)));
     let first_line_bytes = start.checked_sub(2)?;
-    (strict && first_line_bytes <= limits.first_line_bytes).then(|| &head[start..end])
+    (strict && first_line_bytes <= limits.first_line_bytes_max).then(|| &head[start..end])
 }
 
 /// The error behind a parser's error in text that the scanner and the first line's check have passed.

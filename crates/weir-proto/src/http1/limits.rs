@@ -16,28 +16,28 @@ pub const CHUNK_SIZE_DIGITS_MAX: u8 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The request line or status line, without its line end. Beyond: 414.
-    pub first_line_bytes: usize,
+    pub first_line_bytes_max: usize,
     /// Header lines, and trailer lines. Beyond: 431. Never more than [`HEADER_COUNT_MAX`].
-    pub header_count: usize,
+    pub header_count_max: usize,
     /// The whole head, from its first byte to the end of its empty line. Beyond: 431.
-    pub head_bytes: usize,
+    pub head_bytes_max: usize,
     /// The content of one message, without its chunk framing. Beyond: 413.
-    pub body_bytes: u64,
+    pub body_bytes_max: u64,
     /// Chunk extensions of one message together, from the first byte after the digits. Beyond: 400.
-    pub chunk_extension_bytes: usize,
+    pub chunk_extension_bytes_max: usize,
     /// The trailer section with its empty line. Beyond: 431.
-    pub trailer_bytes: usize,
+    pub trailer_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            first_line_bytes: 8 * 1024,
-            header_count: 100,
-            head_bytes: 16 * 1024,
-            body_bytes: 16 * 1024 * 1024,
-            chunk_extension_bytes: 4 * 1024,
-            trailer_bytes: 8 * 1024,
+            first_line_bytes_max: 8 * 1024,
+            header_count_max: 100,
+            head_bytes_max: 16 * 1024,
+            body_bytes_max: 16 * 1024 * 1024,
+            chunk_extension_bytes_max: 4 * 1024,
+            trailer_bytes_max: 8 * 1024,
         }
     }
 }

@@ -13,9 +13,9 @@ const METHOD_BYTES: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) section: Section,
-    pub(super) first_line_bytes: usize,
-    pub(super) line_count: usize,
-    pub(super) bytes: usize,
+    pub(super) first_line_bytes_max: usize,
+    pub(super) line_count_max: usize,
+    pub(super) section_bytes_max: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Scanner {
                 Ok(None) => continue,
                 Err(error) => {
                     let start = &piece[copied..taken];
-                    self.keep(&start[..start.len().min(METHOD_BYTES)], bounds.bytes);
+                    self.keep(&start[..start.len().min(METHOD_BYTES)], bounds.section_bytes_max);
                     return Err(error);
                 }
             };
@@ -94,14 +94,14 @@ impl Scanner {
                     copied = taken;
                 }
                 Line::First | Line::Last => {
-                    self.keep(&piece[copied..taken], bounds.bytes);
+                    self.keep(&piece[copied..taken], bounds.section_bytes_max);
                     let progress =
                         if matches!(line, Line::First) { Progress::FirstLine } else { Progress::End };
                     return Ok((taken, progress));
                 }
             }
         }
-        self.keep(&piece[copied..], bounds.bytes);
+        self.keep(&piece[copied..], bounds.section_bytes_max);
         Ok((piece.len(), Progress::More))
     }
 
@@ -117,10 +117,10 @@ impl Scanner {
             _ => self.line_bytes += 1,
         }
         let in_first_line = bounds.section != Section::Trailer && self.line_count == 0;
-        if in_first_line && self.line_bytes > bounds.first_line_bytes {
+        if in_first_line && self.line_bytes > bounds.first_line_bytes_max {
             return Err(ParseError::FirstLineTooLong);
         }
-        if count > bounds.bytes {
+        if count > bounds.section_bytes_max {
             let in_trailer = bounds.section == Section::Trailer;
             return Err(if in_trailer { ParseError::TrailerTooLarge } else { ParseError::HeadTooLarge });
         }
@@ -150,7 +150,7 @@ impl Scanner {
         }
         self.line_count += 1;
         let headers = self.line_count - usize::from(bounds.section != Section::Trailer);
-        if headers > bounds.line_count {
+        if headers > bounds.line_count_max {
             return Err(ParseError::HeaderCount);
         }
         Ok(in_first_line.then_some(Line::First))

@@ -48,7 +48,8 @@ proptest! {
         client: bool,
     ) {
         let reader = if client { Reader::Client(Method::Get) } else { Reader::Server };
-        let limits = Limits { head_bytes: 120, trailer_bytes: 20, body_bytes: 100, ..Limits::default() };
+        let limits =
+            Limits { head_bytes_max: 120, trailer_bytes_max: 20, body_bytes_max: 100, ..Limits::default() };
         prop_assert_eq!(reader.read(limits, [&bytes[..]]), reader.read(limits, cut(&bytes, &places)));
     }
 
@@ -59,7 +60,7 @@ proptest! {
     ) {
         let reader = Reader::Client(Method::Get);
         let stream = [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat();
-        let limits = Limits { trailer_bytes: 20, body_bytes: 100, ..Limits::default() };
+        let limits = Limits { trailer_bytes_max: 20, body_bytes_max: 100, ..Limits::default() };
         prop_assert_eq!(reader.read(limits, [&stream[..]]), reader.read(limits, cut(&stream, &places)));
     }
 }

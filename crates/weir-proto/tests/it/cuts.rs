@@ -58,14 +58,21 @@ fn damaging_byte() -> impl Strategy<Value = u8> {
 fn limits() -> impl Strategy<Value = Limits> {
     let tight = (10..60_usize, 0..5_usize, 20..150_usize, 0..20_u64, 0..10_usize, 0..30_usize);
     let tight = tight.prop_map(
-        |(first_line_bytes, header_count, head_bytes, body_bytes, chunk_extension_bytes, trailer_bytes)| {
+        |(
+            first_line_bytes_max,
+            header_count_max,
+            head_bytes_max,
+            body_bytes_max,
+            chunk_extension_bytes_max,
+            trailer_bytes_max,
+        )| {
             Limits {
-                first_line_bytes,
-                header_count,
-                head_bytes,
-                body_bytes,
-                chunk_extension_bytes,
-                trailer_bytes,
+                first_line_bytes_max,
+                header_count_max,
+                head_bytes_max,
+                body_bytes_max,
+                chunk_extension_bytes_max,
+                trailer_bytes_max,
             }
         },
     );

@@ -127,12 +127,12 @@ pub fn fuzz(name: &str, stock: &[&[u8]], mut body: impl FnMut(&[u8], &mut Noise)
 /// However it is cut, at whatever limits: the same events, and the promises of [`crate::transcript`].
 fn read_alike(reader: Reader, input: &[u8], noise: &mut Noise) {
     let tight = Limits {
-        first_line_bytes: 60,
-        header_count: 4,
-        head_bytes: 150,
-        body_bytes: 20,
-        chunk_extension_bytes: 8,
-        trailer_bytes: 24,
+        first_line_bytes_max: 60,
+        header_count_max: 4,
+        head_bytes_max: 150,
+        body_bytes_max: 20,
+        chunk_extension_bytes_max: 8,
+        trailer_bytes_max: 24,
     };
     let limits = if noise.below(3) == 0 { tight } else { Limits::default() };
     let places: Vec<usize> = (0..noise.below(6)).map(|_| noise.place(input.len() + 1)).collect();

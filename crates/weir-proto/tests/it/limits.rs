@@ -27,8 +27,8 @@ fn check(reader: Reader, limits: Limits, most: usize, beyond: ParseError, input:
 }
 
 #[test]
-fn first_line_bytes() {
-    let limits = Limits { first_line_bytes: 100, ..Limits::default() };
+fn first_line_bytes_max() {
+    let limits = Limits { first_line_bytes_max: 100, ..Limits::default() };
     check(SERVER, limits, 100, ParseError::FirstLineTooLong, |bytes| {
         let around = "GET / HTTP/1.1".len();
         format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(bytes - around))
@@ -39,9 +39,9 @@ fn first_line_bytes() {
 }
 
 #[test]
-fn header_count() {
+fn header_count_max() {
     for configured in [1, 7, HEADER_COUNT_MAX, HEADER_COUNT_MAX + 50] {
-        let limits = Limits { header_count: configured, ..Limits::default() };
+        let limits = Limits { header_count_max: configured, ..Limits::default() };
         let most = configured.min(HEADER_COUNT_MAX);
         check(SERVER, limits, most, ParseError::HeaderCount, |count| {
             format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(count - 1))
@@ -54,8 +54,8 @@ fn header_count() {
 }
 
 #[test]
-fn head_bytes() {
-    let limits = Limits { head_bytes: 200, ..Limits::default() };
+fn head_bytes_max() {
+    let limits = Limits { head_bytes_max: 200, ..Limits::default() };
     check(SERVER, limits, 200, ParseError::HeadTooLarge, |bytes| {
         let around = "GET / HTTP/1.1\r\nHost: x\r\nA: \r\n\r\n".len();
         format!("GET / HTTP/1.1\r\nHost: x\r\nA: {}\r\n\r\n", "b".repeat(bytes - around))
@@ -63,8 +63,8 @@ fn head_bytes() {
 }
 
 #[test]
-fn body_bytes() {
-    let limits = Limits { body_bytes: 30, ..Limits::default() };
+fn body_bytes_max() {
+    let limits = Limits { body_bytes_max: 30, ..Limits::default() };
     check(SERVER, limits, 30, ParseError::BodyTooLarge, |bytes| {
         format!("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: {bytes}\r\n\r\n{}", "a".repeat(bytes))
     });
@@ -79,8 +79,8 @@ fn body_bytes() {
 }
 
 #[test]
-fn chunk_extension_bytes() {
-    let limits = Limits { chunk_extension_bytes: 20, ..Limits::default() };
+fn chunk_extension_bytes_max() {
+    let limits = Limits { chunk_extension_bytes_max: 20, ..Limits::default() };
     check(SERVER, limits, 20, ParseError::ChunkExtensionTooLarge, |bytes| {
         let extension = "e".repeat(bytes - " ;;".len());
         format!("{CHUNKED}1 ;\r\na\r\n0;{extension}\r\n\r\n")
@@ -88,8 +88,8 @@ fn chunk_extension_bytes() {
 }
 
 #[test]
-fn trailer_bytes() {
-    let limits = Limits { trailer_bytes: 40, ..Limits::default() };
+fn trailer_bytes_max() {
+    let limits = Limits { trailer_bytes_max: 40, ..Limits::default() };
     check(SERVER, limits, 40, ParseError::TrailerTooLarge, |bytes| {
         let value = "t".repeat(bytes - "A: \r\n\r\n".len());
         format!("{CHUNKED}0\r\nA: {value}\r\n\r\n")
@@ -127,5 +127,5 @@ fn a_head_of_a_gigabyte_is_refused_at_its_limit() {
     let mut taken = 0;
     let seen = SERVER.read(limits, pieces.inspect(|piece| taken += piece.len()));
     assert_eq!(seen, [Seen::ParseError(ParseError::HeadTooLarge)]);
-    assert!(taken <= limits.head_bytes + piece.len(), "{taken}");
+    assert!(taken <= limits.head_bytes_max + piece.len(), "{taken}");
 }

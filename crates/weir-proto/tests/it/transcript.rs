@@ -67,7 +67,8 @@ impl Decoder {
                 }
             };
             assert!(consumed <= rest.len());
-            assert!(self.held_bytes() <= limits.head_bytes.max(limits.trailer_bytes), "bounded memory");
+            let section_bytes_max = limits.head_bytes_max.max(limits.trailer_bytes_max);
+            assert!(self.held_bytes() <= section_bytes_max, "bounded memory");
             rest = &rest[consumed..];
             match (event, seen.last_mut()) {
                 (None, _) => {

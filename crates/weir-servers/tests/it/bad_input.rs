@@ -185,7 +185,7 @@ fn an_echo_takes_no_more_than_its_client_reads() {
     const TAKEN_BYTES_MAX: u64 = 32 << 20;
     for driver in Driver::ALL.into_iter().filter(|driver| *driver != Driver::Sim) {
         let config = HttpConfig {
-            limits: Limits { body_bytes: u64::MAX, ..Limits::default() },
+            limits: Limits { body_bytes_max: u64::MAX, ..Limits::default() },
             ..HttpConfig::new(Body::Echo)
         };
         on_driver(driver, config, HttpLogs::default(), async |network| {

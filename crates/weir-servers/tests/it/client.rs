@@ -66,7 +66,7 @@ impl Client {
     }
 
     fn over(end: End) -> Self {
-        let limits = Limits { body_bytes: u64::MAX, ..Limits::default() };
+        let limits = Limits { body_bytes_max: u64::MAX, ..Limits::default() };
         Self { end, decoder: ResponseDecoder::new(limits), input: Vec::new() }
     }
 

@@ -81,9 +81,9 @@ fn config(arguments: &ServeHttp) -> Result<HttpConfig> {
             arguments::LargeContent::PageCache => LargeContent::PageCache,
         },
         limits: Limits {
-            first_line_bytes: defaults.first_line_bytes.min(arguments.head_bytes_max),
-            head_bytes: arguments.head_bytes_max,
-            body_bytes: arguments.content_bytes_max,
+            first_line_bytes_max: defaults.first_line_bytes_max.min(arguments.head_bytes_max),
+            head_bytes_max: arguments.head_bytes_max,
+            body_bytes_max: arguments.content_bytes_max,
             ..defaults
         },
         timeouts: Timeouts {
