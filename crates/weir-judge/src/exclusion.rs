@@ -37,7 +37,7 @@ pub const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
 /// `foreign_cpus_max` comes from [`foreign_cpus_max`]. A listener that lost connections made some wait for the SYN
 /// timer, perhaps longer than the window: they are counted in flight and never come back in it. Little's law then says
 /// nothing about the generator, and is not asked.
-pub fn find(
+pub fn of_report(
     load: &LoadReport,
     protocol: &ProtocolRow,
     network: &NetworkCounters,
@@ -212,7 +212,7 @@ mod tests {
     fn of(protocol: &str, change: impl FnOnce(&mut LoadReport)) -> Vec<Exclusion> {
         let mut load = clean();
         change(&mut load);
-        find(&load, row(protocol), &NetworkCounters::default(), FOREIGN_CPUS_MAX)
+        of_report(&load, row(protocol), &NetworkCounters::default(), FOREIGN_CPUS_MAX)
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         load.littles_law.in_flight_mean = 300.0;
         let found = |lost: u64| {
             let network = NetworkCounters { listen_overflows: lost, ..NetworkCounters::default() };
-            find(&load, row("echo"), &network, FOREIGN_CPUS_MAX)
+            of_report(&load, row("echo"), &network, FOREIGN_CPUS_MAX)
         };
         assert_eq!(found(0), [Exclusion::LittlesLaw]);
         assert_eq!(found(1), []);

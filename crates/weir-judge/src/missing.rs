@@ -111,7 +111,7 @@ mod tests {
     fn loaded(block: u32, messages: u64, in_flight_mean: f64) -> TrialRecord {
         let littles_law = LittlesLaw { in_flight_mean, ..LittlesLaw::default() };
         let load = LoadReport { messages, littles_law, ..LoadReport::default() };
-        let exclusions = exclusion::find(&load, protocol::row("echo"), &NetworkCounters::default(), 1.0);
+        let exclusions = exclusion::of_report(&load, protocol::row("echo"), &NetworkCounters::default(), 1.0);
         TrialRecord { load: Some(load), exclusions, ..trial("w1", block, false) }
     }
 

@@ -593,7 +593,7 @@ impl Session<'_> {
                 let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
                 let foreign_max = exclusion::foreign_cpus_max(noise, self.header.fingerprint.cpus_online);
                 trial.exclusions =
-                    exclusion::find(&load, self.header.spec.protocol_row(), &trial.network, foreign_max);
+                    exclusion::of_report(&load, self.header.spec.protocol_row(), &trial.network, foreign_max);
                 trial.load = Some(*load);
             }
             Err(failure) => trial.exclusions = vec![self.noted(&trial.arm, &failure)],
