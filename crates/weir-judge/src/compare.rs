@@ -24,7 +24,7 @@ use weir_record::{
     verdict::{Comparison, Verdict},
 };
 use weir_stats::{
-    decide::{ALPHA, Direction, Estimate, Reading, UNITS_MIN, decide, estimate_unpaired},
+    decide::{ALPHA, Estimate, Reading, UNITS_MIN, decide, estimate_unpaired},
     holm::holm,
 };
 
@@ -258,16 +258,11 @@ impl Draft {
             },
             larger_is_better: change.metric.larger_is_better(),
         };
-        change.verdict = match decide(&estimate, &reading) {
-            _ if !is_claim => Verdict::NoClaim,
-            Direction::Better => Verdict::Better,
-            Direction::Worse => Verdict::Worse,
-            Direction::Equivalent => Verdict::Equivalent,
-            Direction::Undecided => {
-                change.reasons.push(judge::undecided(&estimate, &reading, row.scale));
-                Verdict::Inconclusive
-            }
-        };
+        change.verdict =
+            if is_claim { judge::verdict_of(decide(&estimate, &reading)) } else { Verdict::NoClaim };
+        if change.verdict == Verdict::Inconclusive {
+            change.reasons.push(judge::undecided(&estimate, &reading, row.scale));
+        }
         change
     }
 }

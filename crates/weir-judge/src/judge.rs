@@ -529,17 +529,22 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
         },
         larger_is_better: comparison.metric.larger_is_better(),
     };
-    comparison.verdict = match decide(effect, &reading) {
-        _ if !draft.is_claim() => Verdict::NoClaim,
+    comparison.verdict =
+        if draft.is_claim() { verdict_of(decide(effect, &reading)) } else { Verdict::NoClaim };
+    if comparison.verdict == Verdict::Inconclusive {
+        comparison.reasons.push(undecided(effect, &reading, draft.row.scale));
+    }
+    comparison
+}
+
+/// The verdict on a claim that the rule has decided so.
+pub(crate) fn verdict_of(direction: Direction) -> Verdict {
+    match direction {
         Direction::Better => Verdict::Better,
         Direction::Worse => Verdict::Worse,
         Direction::Equivalent => Verdict::Equivalent,
-        Direction::Undecided => {
-            comparison.reasons.push(undecided(effect, &reading, draft.row.scale));
-            Verdict::Inconclusive
-        }
-    };
-    comparison
+        Direction::Undecided => Verdict::Inconclusive,
+    }
 }
 
 /// Why an estimate decides nothing.
