@@ -32,7 +32,7 @@ use crate::{
     io_models,
     limits::{self, EQUIVALENCE_MARGIN, instead},
     protocol::{self, Protocol},
-    table::{At, Entry, FieldError, Table},
+    toml_table::{At, Entry, FieldError, Table},
     validate,
 };
 

@@ -34,6 +34,6 @@ pub mod time_left;
 pub mod validate;
 
 mod protocol;
-mod table;
+mod toml_table;
 
 pub use protocol::cell_id;

@@ -95,7 +95,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "held",
             "stored",
             "host_defaults",
-            "table",
+            "toml_table",
             "io_models",
             "launch",
             "protocol",

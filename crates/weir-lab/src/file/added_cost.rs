@@ -13,7 +13,7 @@ use super::{
 use crate::{
     limits::ADDED_COSTS_MAX,
     protocol::Factor,
-    table::{Entry, FieldError, Table},
+    toml_table::{Entry, FieldError, Table},
 };
 
 /// Reads the tables: each stands for one question, or for one in each level of a factor.

@@ -17,7 +17,7 @@ use crate::{
     host_defaults::{DriverFound, HostDefaults},
     limits::{self, SpecError, WARMUP_NS, instead},
     protocol::{Machine, Protocol, Value},
-    table::{At, Entry, FieldError, Table},
+    toml_table::{At, Entry, FieldError, Table},
 };
 
 /// An arm as the file has it.

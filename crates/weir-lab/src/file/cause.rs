@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     limits::CAUSES_MAX,
-    table::{FieldError, Table},
+    toml_table::{FieldError, Table},
 };
 
 /// Reads the tables. One whose arms this machine lacks has no place.

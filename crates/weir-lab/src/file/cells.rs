@@ -9,7 +9,7 @@ use super::{elsewhere, fraction, neighbours};
 use crate::{
     limits::{self, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, RATE_PER_SECOND, SHARE, instead},
     protocol::{self, Kind, Machine, Protocol, Setting, Value},
-    table::{At, Entry, FieldError, Table},
+    toml_table::{At, Entry, FieldError, Table},
 };
 
 const WINDOW_NS: u64 = 1_000_000_000;

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     limits::{WARMUP_NS, instead},
     protocol,
-    table::length_ns,
+    toml_table::length_ns,
 };
 
 /// What is changed.

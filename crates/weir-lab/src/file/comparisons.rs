@@ -13,7 +13,7 @@ use super::{elsewhere, one_of, threshold};
 use crate::{
     limits::{COMPARISONS_MAX, instead},
     protocol::{self, Factor, Machine, Protocol, Value},
-    table::{Entry, FieldError, Table},
+    toml_table::{Entry, FieldError, Table},
 };
 
 /// What comparisons may name.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     limits::{CONTRASTS_MAX, EQUIVALENCE_MARGIN},
     protocol,
-    table::{FieldError, Table},
+    toml_table::{FieldError, Table},
 };
 
 /// Reads the tables. What is about arms or cells that this machine lacks has no place.

@@ -4,7 +4,7 @@ use weir_record::spec::NeighbourSpec;
 
 use crate::{
     limits::{self, NEIGHBOURS_MAX},
-    table::{At, Entry, FieldError, Table},
+    toml_table::{At, Entry, FieldError, Table},
 };
 
 /// Reads the `[[neighbour]]` tables of a file.

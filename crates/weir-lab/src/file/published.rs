@@ -8,7 +8,7 @@ use weir_record::{
 use super::{comparisons, one_of};
 use crate::{
     limits::{PUBLISHED_RUN_FIGURES_MAX, PUBLISHED_RUNS_MAX, PUBLISHED_THREADS_MAX},
-    table::{Entry, FieldError, Table},
+    toml_table::{Entry, FieldError, Table},
 };
 
 /// Reads the claims of a file. Arms may be among those that this machine lacks; where it lacks cells too, claims beside

@@ -5,7 +5,7 @@ use weir_record::overview::{PublishedRow, PublishedTable, TableName};
 use super::{comparisons::Known, one_of, published::text};
 use crate::{
     limits::{PUBLISHED_TABLE_ROWS_MAX, PUBLISHED_TABLES_MAX, instead},
-    table::{Entry, FieldError, Table},
+    toml_table::{Entry, FieldError, Table},
 };
 
 /// Reads the tables of a file. One whose cell this machine lacks has no place.

@@ -14,7 +14,7 @@ use crate::{
     host_defaults::HostDefaults,
     limits::{COMPARISONS_MAX, instead},
     protocol::{self, Machine},
-    table::{Entry, FieldError},
+    toml_table::{Entry, FieldError},
 };
 
 /// Metrics by the names people type.

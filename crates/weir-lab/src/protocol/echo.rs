@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     limits::{self, Level, SpecError, instead, one_of},
-    table::{At, Entry, FieldError, Table},
+    toml_table::{At, Entry, FieldError, Table},
 };
 
 /// Drivers an arm may name. `auto` is not among them: a study never leaves the choice open.

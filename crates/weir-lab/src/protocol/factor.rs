@@ -7,7 +7,7 @@ use weir_record::spec::{CellSpec, LoadMode};
 use crate::{
     host_defaults::{HostDefaults, cpu_list},
     limits::{Level, SpecError},
-    table::{At, Entry, FieldError},
+    toml_table::{At, Entry, FieldError},
 };
 
 /// One above the highest number a CPU may have.

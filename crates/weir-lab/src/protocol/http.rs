@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     limits::SpecError,
-    table::{Entry, FieldError, Table},
+    toml_table::{Entry, FieldError, Table},
 };
 
 /// Longest ramp-up, and longest timeout of a connection or a response.

@@ -26,7 +26,7 @@ use crate::{
     host_defaults::HostDefaults,
     launch::TrialRequest,
     limits::{SpecError, instead},
-    table::{FieldError, Table},
+    toml_table::{FieldError, Table},
 };
 
 /// What a key of a file says of a cell.

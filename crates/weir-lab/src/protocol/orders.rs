@@ -20,7 +20,7 @@ use crate::{
     host_defaults::HostDefaults,
     launch::TrialRequest,
     limits::{Level, SpecError, one_of},
-    table::{At, Entry, FieldError, Table},
+    toml_table::{At, Entry, FieldError, Table},
 };
 
 /// Ways of handing over that `--handoff` takes.

@@ -15,7 +15,7 @@ use super::{Factor, Kind, LoadWords, Protocol, Setting, Value, is_closed, start:
 use crate::{
     launch::TrialRequest,
     limits::{Level, SpecError, instead, level, one_of},
-    table::{At, Entry, FieldError, Table},
+    toml_table::{At, Entry, FieldError, Table},
 };
 
 /// Smallest and largest part of the data file that is used.
