@@ -272,7 +272,7 @@ fn two_maps_of_a_study_share_no_key_and_no_title() {
     let ratios = rows.into_iter().flatten().filter_map(|row| row.per_cpu_second_ratio.as_mut());
     ratios.for_each(|ratio| ratio.reversed.iter_mut().for_each(idle));
     result.overviews.push(second);
-    result.grids = vec![grid(&result, Metric::ServerCpuPerMessage); 2];
+    result.grids = vec![grid(&result, (0, ""), Metric::ServerCpuPerMessage); 2];
     let [first, second] = result.grids.as_mut_slice() else { unreachable!("there are two") };
     first.cells.truncate(4);
     (second.map, second.cells) = (1, second.cells.split_off(4));
