@@ -346,9 +346,9 @@ impl Uring {
         is_promised
     }
 
-    /// Takes what no handler has asked for yet out of the buffers of a size, of which there cannot be more: handlers that
-    /// wait for slow peers, or for anything else, must not keep all other connections from being read. Those whose bytes
-    /// are moved are not read on before their handlers have asked.
+    /// Takes what no handler has asked for yet out of the buffers of a size, of which there cannot be more: handlers
+    /// that wait for slow peers, or for anything else, must not keep all other connections from being read. Those whose
+    /// bytes are moved are not read on before their handlers have asked.
     fn release_inbound(&mut self, class: u8) {
         for id in self.sockets.ids() {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
@@ -369,7 +369,8 @@ impl Socket {
     ///
     /// Where there is more than a burst when the receive begins, the kernel goes on when it polls the socket. If that
     /// finds data and the end, it takes them for one event: it receives the data, and waits for ever. (Only where two
-    /// events were counted does its fix of the spring of 2026 look once more.) A receive that begins anew finds the end.
+    /// events were counted does its fix of the spring of 2026 look once more.) A receive that begins anew finds the
+    /// end.
     #[inline]
     fn may_miss_end(&mut self, counters: &Counters) -> bool {
         if self.nonempty {

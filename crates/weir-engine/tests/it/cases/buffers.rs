@@ -128,8 +128,8 @@ pub fn starvation(rig: &mut Rig) {
     assert!(is_sim || turns <= 3, "{turns} turns after the buffers came back");
 }
 
-/// Case 7b: more connections than there are buffers have sent what their handlers do not ask for; another one is served,
-/// and those get every byte once their handlers go on.
+/// Case 7b: more connections than there are buffers have sent what their handlers do not ask for; another one is
+/// served, and those get every byte once their handlers go on.
 pub fn requests_that_wait(rig: &mut Rig) {
     const BUFFERS: usize = 4;
     const BUSY: usize = 3 * BUFFERS;
