@@ -2,6 +2,7 @@
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
+    finding::Finding,
     overview::Figure,
 };
 
@@ -75,12 +76,36 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let title = view.language.choose(["Mostly idle connections", "대부분 유휴인 연결", "多数空闲的连接"]);
     let bound = costs.idle.iter().filter(|it| it.is_bound);
     let limited = limited(view, distinct(bound.flat_map(|it| [&it.cell_id, &it.cell_id_base])));
-    let why = costs.idle.iter().filter(|it| it.ratio.is_none()).filter_map(|it| {
-        let cells = vec![it.cell_id.clone(), it.cell_id_base.clone()];
-        Some(Told { text: view.finding(it.reasons.first()?), cells })
-    });
-    let told = limited.into_iter().chain(why).collect();
+    let without = costs.idle.iter().filter(|it| it.ratio.is_none());
+    let without = without.map(|it| (&it.arm, it.reasons.first(), [&it.cell_id, &it.cell_id_base].to_vec()));
+    let told = limited.into_iter().chain(missing(view, without)).collect();
     Table::with_head(head, 3, costs.idle.iter().map(row).collect()).titled(title, told)
+}
+
+/// Why figures are missing: what several arms share is told once, with the cells of all of them. Arms are named where
+/// there are several reasons.
+fn missing<'c>(
+    view: &View<'_>,
+    without: impl Iterator<Item = (&'c String, Option<&'c Finding>, Vec<&'c String>)>,
+) -> Vec<Told> {
+    let mut told: Vec<(String, Vec<&String>, Vec<&String>)> = Vec::new();
+    for (arm, reason, own) in without {
+        let Some(text) = reason.map(|reason| view.finding(reason)) else { continue };
+        match told.iter_mut().find(|(same, ..)| *same == text) {
+            Some((_, arms, cells)) => {
+                arms.push(arm);
+                cells.extend(own);
+            }
+            None => told.push((text, vec![arm], own)),
+        }
+    }
+    let is_one = told.len() == 1;
+    let line = |(text, arms, cells): (String, Vec<&String>, Vec<&String>)| {
+        let arms = distinct(arms).join(view.language.list());
+        let text = if is_one { text } else { format!("{arms}{}{text}", view.language.colon()) };
+        Told { text, cells: distinct(cells) }
+    };
+    told.into_iter().map(line).collect()
 }
 
 /// What the mark at a ratio means, where some cells have it.
@@ -175,16 +200,15 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         "연결하고, 메시지 하나를 주고받고, 끊습니다. 이때 ‘{name}’는 연결 하나와 그 메시지의 비용입니다.",
         "建立连接、收发一条消息、关闭。此时“{name}”即一个连接连同其消息的代价。",
     );
-    let cells = |it: &ChurnCost| -> Vec<String> {
-        [&it.cell_id].into_iter().chain(&it.cell_id_base).cloned().collect()
-    };
     let bound = costs.churn.iter().filter(|it| it.is_bound || it.is_base_bound);
-    let limited = limited(view, distinct(&bound.flat_map(cells).collect::<Vec<_>>()));
-    let why = costs
-        .churn
-        .iter()
-        .filter(|it| it.cpu_us.is_none())
-        .filter_map(|it| Some(Told { text: view.finding(it.reasons.first()?), cells: cells(it) }));
-    let told = std::iter::once(text.into()).chain(limited).chain(why).collect();
+    let limited = limited(view, distinct(bound.flat_map(cells_of)));
+    let without = costs.churn.iter().filter(|it| it.cpu_us.is_none());
+    let without = without.map(|it| (&it.arm, it.reasons.first(), cells_of(it)));
+    let told = std::iter::once(text.into()).chain(limited).chain(missing(view, without)).collect();
     Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, told)
+}
+
+/// The cell, and that on whose connections messages follow each other.
+fn cells_of(it: &ChurnCost) -> Vec<&String> {
+    [&it.cell_id].into_iter().chain(&it.cell_id_base).collect()
 }

@@ -154,6 +154,29 @@ fn an_arm_without_latency_has_a_hollow_mark_and_no_line_to_it_and_so_has_an_uppe
 }
 
 #[test]
+fn a_reason_that_arms_share_is_told_once_and_arms_are_named_where_there_are_several() {
+    let mut result = result();
+    let churn = &mut result.connection_costs.as_mut().expect("they are known").churn;
+    for it in churn.iter_mut() {
+        (it.cpu_us, it.reasons) = (None, vec![Finding::NoUnitLeft]);
+    }
+    let told = "\n\ntoo few trials are left that can be compared; the notes say why\n\n";
+    assert_eq!(markdown(&result, Language::English).matches(told).count(), 1);
+    let page = html(&result, Language::English);
+    assert_eq!(page.matches("<p>too few trials are left that can be compared").count(), 1, "with its cells");
+    let churn = &mut result.connection_costs.as_mut().expect("they are known").churn;
+    churn[1].reasons = vec![Finding::NoPairLeft];
+    for (language, told) in [
+        (Language::English, ["epoll: too few trials are left", "uring: no pair is left"]),
+        (Language::Korean, ["epoll: 비교할 수 있는 시행이 너무 적게", "uring: "]),
+        (Language::Chinese, ["epoll：可比较的试验所剩过少", "uring："]),
+    ] {
+        let text = markdown(&result, language);
+        assert!(told.iter().all(|told| text.contains(&format!("\n\n{told}"))), "{language:?}: {text}");
+    }
+}
+
+#[test]
 fn every_figure_is_in_the_csv() {
     let text = csv(&result());
     let rows = [
