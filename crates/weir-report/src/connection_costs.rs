@@ -33,7 +33,11 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     let Some(costs) = &view.result.connection_costs else { return Content::Absent };
     let tables = [idle(view, costs), memory(view, costs), kernel(view, costs), churn(view, costs)];
     Content::Shown(Box::new(Section {
-        tables: tables.into_iter().filter(|table| !table.rows.is_empty()).collect(),
+        tables: tables
+            .into_iter()
+            .filter(|table| !table.rows.is_empty())
+            .map(|table| overview::with_open_intervals(view, table))
+            .collect(),
         ..Section::new(TITLE, HELP)
     }))
 }
@@ -128,7 +132,7 @@ fn memory(view: &View<'_>, costs: &ConnectionCosts) -> Table {
             ["with its share of what is shared (PSS)", "공유분 포함(PSS)", "含共享部分（PSS）"],
         ],
     );
-    let bytes = |figure: Option<Figure>| overview::figure(figure, byte_count);
+    let bytes = |figure: Option<Figure>| overview::with_ends(figure, byte_count);
     let row = |it: &IdleCost| {
         let connections = format::count(u64::from(it.connections));
         let [own, shared] = [it.private_bytes, it.proportional_bytes].map(bytes);
@@ -152,7 +156,7 @@ fn kernel(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     ];
     let row = |it: &KernelCost| {
         let connections = format::count(u64::from(it.connections));
-        vec![view.cell_label(&it.cell_id), connections, overview::figure(Some(it.bytes), byte_count)]
+        vec![view.cell_label(&it.cell_id), connections, overview::with_ends(Some(it.bytes), byte_count)]
     };
     let title =
         view.language.choose(["Kernel memory for a connection", "연결당 커널 메모리", "每连接内核内存"]);

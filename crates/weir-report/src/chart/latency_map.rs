@@ -66,10 +66,13 @@ const HELP: Caption = Caption::Own([
 /// The section: two plots for each shape of cells with several rates.
 pub(crate) fn latency_map(view: &View<'_>) -> Content {
     let ladders = &view.result.latency_ladders;
-    Content::unless(ladders.is_empty(), || Section {
-        told: ladders.iter().flat_map(|ladder| told(view, ladder)).collect(),
-        plots: ladders.iter().flat_map(|ladder| plots(view, ladder)).collect(),
-        ..Section::new(TITLE, HELP)
+    Content::unless(ladders.is_empty(), || {
+        let mut told: Vec<Told> = ladders.iter().flat_map(|ladder| told(view, ladder)).collect();
+        let plots: Vec<Plot> = ladders.iter().flat_map(|ladder| plots(view, ladder)).collect();
+        let figures = plots.iter().flat_map(|plot| plot.numbers.rows.iter().flatten());
+        let open = overview::open_intervals(view, told.iter().map(|it| &it.text).chain(figures));
+        told.extend(open);
+        Section { told, plots, ..Section::new(TITLE, HELP) }
     })
 }
 

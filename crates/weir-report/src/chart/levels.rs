@@ -115,9 +115,9 @@ const BOUND: [&str; 3] = [
 ];
 
 const GOES_ON: [&str; 3] = [
-    "An arrow: the interval goes on beyond the chart; the table has its ends.",
-    "화살표: 구간이 차트 밖까지 이어집니다. 양 끝은 표에 있습니다.",
-    "箭头：区间超出图表范围，两端的值见表。",
+    "An arrow: the interval goes on beyond the chart; the table has its ends, where they say something.",
+    "화살표: 구간이 차트 밖까지 이어집니다. 양 끝은 의미가 있으면 표에 있습니다.",
+    "箭头：区间超出图表范围，两端的值若有意义则见表。",
 ];
 
 fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {

@@ -89,6 +89,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
         TableName::SystemCalls | TableName::Aggregate => Vec::new(),
     };
     tables.retain(|table| !(table.rows.is_empty() && table.told.is_empty()));
+    let mut tables: Vec<Table> = tables.into_iter().map(|table| with_open_intervals(view, table)).collect();
     if let Some(apart) = maps::apart(view, map.map) {
         let titles = tables.iter_mut().filter_map(|table| table.title.as_mut());
         titles.for_each(|title| title.push_str(&format!(" · {apart}")));
@@ -163,8 +164,52 @@ fn published_cells(view: &View<'_>, table: Option<&PublishedTable>, key: &str, a
     [number, format::ratio(table.and_then(|it| it.ratio(key, arm, baseline)))]
 }
 
-/// `195,432 [190,001, 201,113]`.
+/// What stands for the ends of an interval that are too far apart to say anything.
+const OPEN_INTERVAL: &str = "[–]";
+
+/// How many times the lower end of an interval its upper one may be.
+const ENDS_APART_MAX: f64 = 1_000.0;
+
+/// `195,432 [190,001, 201,113]`: a figure whose interval is one of factors; `45,392 [–]` where that says nothing.
 pub(crate) fn figure(figure: Option<Figure>, number: impl Fn(f64) -> String) -> String {
+    match figure {
+        Some(Figure { value, interval: Some(ends) }) if says_nothing(ends) => {
+            format!("{} {OPEN_INTERVAL}", number(value))
+        }
+        _ => with_ends(figure, number),
+    }
+}
+
+/// Very few rounds give such an interval, and its digits would look as if they said something.
+fn says_nothing((low, high): (f64, f64)) -> bool {
+    high.is_infinite() || (low > 0.0 && high > ENDS_APART_MAX * low)
+}
+
+/// The table, with what the mark at a figure means where one has it.
+pub(crate) fn with_open_intervals(view: &View<'_>, mut table: Table) -> Table {
+    let note = open_intervals(view, table.rows.iter().flatten());
+    table.told.extend(note);
+    table
+}
+
+/// What the mark at a figure means, where one of the texts has it.
+pub(crate) fn open_intervals<'t>(
+    view: &View<'_>,
+    texts: impl IntoIterator<Item = &'t String>,
+) -> Option<Told> {
+    let is_met = texts.into_iter().any(|text| text.contains(OPEN_INTERVAL));
+    let apart = format::grouped(ENDS_APART_MAX);
+    let text = told!(
+        view.language,
+        "{OPEN_INTERVAL}: the rounds are too few for an interval; its ends are more than {apart} times apart.",
+        "{OPEN_INTERVAL}: 라운드가 너무 적어 구간이 의미가 없습니다. 양 끝이 {apart}배 넘게 벌어져 있습니다.",
+        "{OPEN_INTERVAL}：轮次太少，区间没有意义：两端相差超过 {apart} 倍。",
+    );
+    is_met.then(|| text.into())
+}
+
+/// The same with the ends of its interval, whatever they are: that of a difference may come close to zero.
+pub(crate) fn with_ends(figure: Option<Figure>, number: impl Fn(f64) -> String) -> String {
     match figure {
         None => ABSENT.to_owned(),
         Some(Figure { value, interval: Some((low, high)) }) => {

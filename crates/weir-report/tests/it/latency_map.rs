@@ -177,6 +177,23 @@ fn a_reason_that_arms_share_is_told_once_and_arms_are_named_where_there_are_seve
 }
 
 #[test]
+fn an_interval_that_says_nothing_has_no_ends_and_that_of_a_difference_has_them() {
+    let mut result = result();
+    let costs = result.connection_costs.as_mut().expect("they are known");
+    costs.churn[0].cpu_us = Some(Figure { value: 31.0, interval: Some((0.5, 1_900.0)) });
+    costs.idle[0].private_bytes = Some(Figure { value: 901.0, interval: Some((1.0, 1_801.0)) });
+    result.latency_ladders[0].rungs[0].arms[0].p50_ns =
+        Some(Figure { value: 42e3, interval: Some((1.0, 42e6)) });
+    let text = markdown(&result, Language::English);
+    for told in ["| 31.0 µs [–] |", "| 901 B [1 B, 1,801 B] |", "| 42.0 µs [–] |"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    let note = "[–]: the rounds are too few for an interval; its ends are more than 1,000 times apart.";
+    assert_eq!(text.matches(note).count(), 2, "one in each section");
+    assert!(!markdown(&self::result(), Language::English).contains("[–]"));
+}
+
+#[test]
 fn every_figure_is_in_the_csv() {
     let text = csv(&result());
     let rows = [

@@ -251,6 +251,25 @@ fn the_export_has_every_figure_of_the_tables() {
 }
 
 #[test]
+fn an_interval_that_says_nothing_has_no_ends_but_in_the_export() {
+    let mut result = mapped();
+    let wide = Figure { value: 45_392.0, interval: Some((1.0, 2_554_684_068.0)) };
+    (result.overviews[0].overall[0].throughput, result.overviews[0].overall[0].cells_bound) = (Some(wide), 0);
+    for (language, note) in [
+        (Language::English, "[–]: the rounds are too few for an interval"),
+        (Language::Korean, "[–]: 라운드가 너무 적어"),
+        (Language::Chinese, "[–]：轮次太少"),
+    ] {
+        let text = markdown(&result, language);
+        assert!(text.contains("| 45,392 [–] |") && !text.contains("2,554,684,068"), "{language:?}: {text}");
+        assert_eq!(text.matches(note).count(), 1, "{language:?}: at the table that has one");
+        assert!(html(&result, language).contains(note), "{language:?}");
+        assert!(!markdown(&mapped(), language).contains("[–]"), "{language:?}");
+    }
+    assert!(csv(&result).contains(",all-interval-high,2554684068,"));
+}
+
+#[test]
 fn two_maps_of_a_study_share_no_key_and_no_title() {
     let mut result = mapped();
     let cells = result.spec.cells.clone();
