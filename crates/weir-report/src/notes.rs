@@ -28,7 +28,7 @@ struct Note<'a> {
     text: String,
     /// It is English in a page that is not.
     is_foreign: bool,
-    /// Ratios with the pairs that were kept out, a metric each.
+    /// Ratios with the pairs that were kept out, a metric each, where these would change the figure.
     ratios_all_pairs: Vec<(Metric, f64)>,
 }
 
@@ -52,7 +52,8 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
                 None => told.push(vec![note]),
             }
         }
-        let line = |same: &Vec<&Note<'_>>| (subject(view, same), same[0].text.clone(), same[0].is_foreign);
+        let text = |same: &[&Note<'_>]| format!("{}{}", same[0].text, ratios_all_pairs(view, same));
+        let line = |same: &Vec<&Note<'_>>| (subject(view, same), text(same), same[0].is_foreign);
         let notes: Vec<_> = told.iter().map(line).collect();
         (!notes.is_empty()).then(|| CellNotes {
             cell_id: (*cell).to_owned(),
@@ -89,11 +90,10 @@ fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
             let is_foreign =
                 comparison.pairs_excluded.iter().any(|it| findings::is_foreign(view.language, it));
             let text = format!("{kept_out}{}{}", view.language.colon(), reasons.join(view.language.list()));
-            add_note(&mut notes, comparison, (text, is_foreign), comparison.ratio_all_pairs);
+            add_note(&mut notes, comparison, (text, is_foreign), changed_by_all_pairs(comparison));
         }
     }
     for note in &mut notes {
-        note.text.push_str(&ratios_all_pairs(view, note));
         let is_same = |it: &&Comparison| {
             it.cell_id == note.cell_id && it.arm == note.arm && it.baseline == note.baseline
         };
@@ -146,19 +146,34 @@ fn add_note<'a>(
     }
 }
 
-fn ratios_all_pairs(view: &View<'_>, note: &Note<'_>) -> String {
-    let with_all = view.word(Word::WithAllPairs);
-    let number = |ratio: f64| format::ratio(Some(ratio));
-    match note.ratios_all_pairs.as_slice() {
-        [] => String::new(),
-        [(_, ratio)] => format!("{}{with_all} {}", view.language.semicolon(), number(*ratio)),
-        several => {
-            let name = |metric: Metric| metrics::short(view, metric);
-            let ratios =
-                several.iter().map(|(metric, ratio)| format!("{} {}", name(*metric), number(*ratio)));
-            let colon = view.language.colon();
-            format!("{}{with_all}{colon}{}", view.language.semicolon(), ratios.collect::<Vec<_>>().join(", "))
+/// The ratio with the pairs that were kept out, where it is beyond the interval of those that are left. Inside it adds
+/// nothing; with none left it is of pairs that may not be compared.
+fn changed_by_all_pairs(comparison: &Comparison) -> Option<f64> {
+    let (low, high) = comparison.interval?;
+    comparison.ratio_all_pairs.filter(|ratio| ratio.is_finite() && !(low..=high).contains(ratio))
+}
+
+/// `; ratio with all pairs: CPU/msg 0.900, throughput 0.920`, arm by arm where several share the note.
+fn ratios_all_pairs(view: &View<'_>, notes: &[&Note<'_>]) -> String {
+    let ratio = |note: &Note<'_>, metric: Metric, ratio: f64| {
+        let number = format::ratio(Some(ratio));
+        // The note names its metric where it is of one.
+        if note.metrics.len() == 1 { number } else { format!("{} {number}", metrics::short(view, metric)) }
+    };
+    let of_note = |note: &&Note<'_>| {
+        let ratios = note.ratios_all_pairs.iter().map(|(metric, value)| ratio(note, *metric, *value));
+        let ratios = ratios.collect::<Vec<_>>().join(view.language.list());
+        match (ratios.is_empty(), notes.len()) {
+            (true, _) => None,
+            (false, 1) => Some(ratios),
+            (false, _) => Some(format!("{} {ratios}", view.compared(note.arm, note.baseline))),
         }
+    };
+    let (between, colon) = (view.language.semicolon(), view.language.colon());
+    let told: Vec<String> = notes.iter().filter_map(of_note).collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("{between}{}{colon}{}", view.word(Word::WithAllPairs), told.join(between)),
     }
 }
 

@@ -779,6 +779,16 @@ fn command(command: &str) -> Finding {
     Finding::RunCommand { command: command.to_owned() }
 }
 
+/// A third arm, compared as the second is.
+pub fn with_third_arm() -> StudyResult {
+    let mut result = quick();
+    result.spec.arms.push(arm("poll"));
+    let same = |it: &Comparison| Comparison { arm: "poll".to_owned(), ..it.clone() };
+    let of_third: Vec<Comparison> = result.comparisons.iter().map(same).collect();
+    result.comparisons.extend(of_third);
+    result
+}
+
 /// Every study, with a name for failure messages.
 pub fn all() -> Vec<(&'static str, StudyResult)> {
     vec![

@@ -6,7 +6,7 @@ use weir_record::{
     finding::{ExclusionKind, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
     goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
     study::StudyResult,
-    verdict::{DifferenceEffect, Metric, Verdict},
+    verdict::{Comparison, DifferenceEffect, Metric, Verdict},
 };
 use weir_report::{Language, csv, markdown, sentence, terminal};
 
@@ -284,12 +284,45 @@ fn a_note_of_several_metrics_is_said_once() {
     result.comparisons[0].notes = vec![bound.clone()];
     result.comparisons[1].notes = vec![bound];
     let text = terminal(&result, Language::English, 120, false);
-    let notes: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("- ")).take(3).collect();
+    let notes: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("- ")).take(2).collect();
     insta::assert_snapshot!(notes.join("\n"), @r"
     - uring · CPU/msg, machine CPU: too few messages to know the generator's lag against uring
-    - uring: pairs kept out: other processes busy (2); ratio with all pairs: CPU/msg 0.900, machine CPU 0.910, throughput
-      0.920
+    - uring: pairs kept out: other processes busy (2); ratio with all pairs: CPU/msg 0.900, throughput 0.920
     ");
+}
+
+#[test]
+fn pairs_that_several_arms_lack_are_told_once_with_the_ratios_that_they_would_change() {
+    let mut result = fixture::with_third_arm();
+    for comparison in &mut result.comparisons {
+        comparison.reasons.clear();
+        comparison.notes.clear();
+        comparison.pairs_excluded.clear();
+        comparison.by_state.clear();
+        if comparison.cell_id == "c100-d1-m64-closed" {
+            comparison.pairs_excluded =
+                vec![Finding::Excluded { reason: ExclusionKind::ForeignCpu, count: 2 }];
+            comparison.ratio_all_pairs = comparison.ratio;
+        }
+    }
+    let noted = |result: &StudyResult| -> Vec<String> {
+        let text = terminal(result, Language::English, 120, false);
+        let notes = text.lines().filter(|line| line.contains("pairs kept out"));
+        notes.map(str::to_owned).collect()
+    };
+    let told = "- uring, poll: pairs kept out: other processes busy (2)";
+    assert_eq!(noted(&result), [told], "the ratios are those of the pairs that are left");
+    let of_third = |it: &&mut Comparison| {
+        it.arm == "poll" && it.cell_id == "c100-d1-m64-closed" && it.metric == Metric::ServerCpuPerMessage
+    };
+    let changed = result.comparisons.iter_mut().find(of_third).expect("it is compared");
+    changed.ratio_all_pairs = Some(0.5);
+    assert_eq!(noted(&result), [format!("{told}; ratio with all pairs: poll CPU/msg 0.500")]);
+    result.verdict = Verdict::NotComparable;
+    for comparison in &mut result.comparisons {
+        (comparison.ratio, comparison.interval, comparison.verdict) = (None, None, Verdict::NotComparable);
+    }
+    assert_eq!(noted(&result), [told], "no pair is left that they could change");
 }
 
 #[test]
