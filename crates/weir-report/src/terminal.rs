@@ -35,7 +35,8 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
     let layout = Layout::fitting(view, rows.iter().flat_map(|(_, rows)| rows), width);
     for (cell, rows) in &rows {
         let frontier = frontier::narrow_table(view, cell);
-        if rows.is_empty() && frontier.rows.is_empty() {
+        let not_compared = not_compared(view, cell);
+        if rows.is_empty() && frontier.rows.is_empty() && not_compared.is_none() {
             continue;
         }
         out.blank();
@@ -46,6 +47,9 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
         }
         for row in rows {
             out.line(&layout.line(row, color));
+        }
+        if let Some(line) = not_compared {
+            out.wrapped(&line, "  ");
         }
         columns_of(&frontier, &mut out);
     }
@@ -136,15 +140,22 @@ struct Row {
     floor: String,
 }
 
+/// What stands in one line below the arms where no comparison of the cell has a figure.
+fn not_compared(view: &View<'_>, cell: &str) -> Option<String> {
+    let of_cell = view.result.comparisons.iter().filter(|it| it.cell_id == cell && !view.is_simulated(cell));
+    view.not_compared(&of_cell.collect::<Vec<_>>())
+}
+
 fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     if view.is_simulated(cell) {
         return rows;
     }
+    let is_void = not_compared(view, cell).is_some();
     for arm in &view.arms {
         let summary = view.summary(cell, arm);
-        let compared: Vec<_> =
-            METRICS.iter().filter_map(|row| view.comparison(cell, arm, row.metric)).collect();
+        let own = |row: &MetricRow| view.comparison(cell, arm, row.metric).filter(|_| !is_void);
+        let compared: Vec<_> = METRICS.iter().filter_map(own).collect();
         if summary.is_none() && compared.is_empty() {
             continue;
         }

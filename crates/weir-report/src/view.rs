@@ -149,6 +149,23 @@ impl<'a> View<'a> {
         }
     }
 
+    /// `not comparable: uring, poll`: what all comparisons of a cell come to where several arms were compared there and
+    /// none has a figure.
+    pub(crate) fn not_compared(&self, of_cell: &[&Comparison]) -> Option<String> {
+        let is_void = |it: &&Comparison| {
+            it.verdict == Verdict::NotComparable && it.ratio.is_none() && it.difference.is_none()
+        };
+        let mut arms: Vec<String> = Vec::new();
+        for arm in of_cell.iter().map(|it| self.compared(&it.arm, &it.baseline)) {
+            if !arms.contains(&arm) {
+                arms.push(arm);
+            }
+        }
+        let (word, colon) = (self.word(Word::NotComparable), self.language.colon());
+        let told = || format!("{word}{colon}{}", arms.join(self.language.list()));
+        (arms.len() > 1 && of_cell.iter().all(is_void)).then(told)
+    }
+
     /// Position of an arm; decides colour and marker everywhere.
     pub(crate) fn arm_index(&self, arm: &str) -> usize {
         self.arms.iter().position(|name| *name == arm).unwrap_or(0)

@@ -70,8 +70,9 @@ fn plot(view: &View<'_>, metric: Metric) -> Plot {
     let (claimed, exploratory): (Vec<&Comparison>, Vec<&Comparison>) =
         compared.into_iter().take(ROWS_MAX).partition(|row| !view.is_exploratory(&row.cell_id));
     let scale = scale(view, metric);
-    let drawn: Vec<Row> =
-        claimed.into_iter().chain(exploratory).map(|row| self::row(view, &scale, row)).collect();
+    let shown: Vec<&Comparison> = claimed.into_iter().chain(exploratory).collect();
+    let of_cells = shown.chunk_by(|one, next| one.cell_id == next.cell_id);
+    let drawn: Vec<Row> = of_cells.flat_map(|of_cell| rows_of_cell(view, &scale, of_cell)).collect();
     Plot {
         id: format!("comparison-{}", metric.row().key),
         title: metrics::name(view, metric),
@@ -158,6 +159,21 @@ impl<'a> Effect<'a> {
             },
         }
     }
+}
+
+/// The rows of a cell: one in which none of its arms has a figure says so once.
+fn rows_of_cell(view: &View<'_>, scale: &Scale, of_cell: &[&Comparison]) -> Vec<Row> {
+    let Some(text) = view.not_compared(of_cell) else {
+        return of_cell.iter().map(|it| row(view, scale, it)).collect();
+    };
+    vec![Row {
+        group: of_cell.first().map_or_else(String::new, |it| view.cell_label(&it.cell_id)),
+        subject: Subject { arm: None, text },
+        plot: None,
+        number: String::new(),
+        verdict: String::new(),
+        is_void: true,
+    }]
 }
 
 fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {

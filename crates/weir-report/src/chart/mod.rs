@@ -104,7 +104,8 @@ fn rows(view: &View<'_>, rows: &[Row], axis: &Markup) -> Markup {
             @for (index, row) in rows.iter().enumerate() {
                 @let above = index.checked_sub(1).map_or("", |above| rows[above].group.as_str());
                 @if row.group != above { p.group { (row.group) } }
-                div.row .void[row.is_void] .bare[row.plot.is_none()] {
+                @let is_alone = row.number.is_empty() && row.verdict.is_empty();
+                div.row .void[row.is_void] .bare[row.plot.is_none()] .alone[is_alone] {
                     span.subject {
                         @if let Some(arm) = &row.subject.arm { (swatch(view.arm_index(arm))) " " (row.subject.text) }
                         @else { (row.subject.text) }

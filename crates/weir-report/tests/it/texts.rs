@@ -326,6 +326,34 @@ fn pairs_that_several_arms_lack_are_told_once_with_the_ratios_that_they_would_ch
 }
 
 #[test]
+fn a_cell_without_a_figure_says_so_in_one_line_for_all_arms() {
+    let mut result = fixture::with_third_arm();
+    let cell = result.spec.cells[0].id.clone();
+    let mut metrics = 0;
+    for comparison in result.comparisons.iter_mut().filter(|it| it.cell_id == cell) {
+        (comparison.ratio, comparison.interval, comparison.verdict) = (None, None, Verdict::NotComparable);
+        metrics += usize::from(comparison.arm == "poll");
+    }
+    for (language, told) in [
+        (Language::English, "not comparable: uring, poll"),
+        (Language::Korean, "비교 불가: uring, poll"),
+        (Language::Chinese, "不可比较：uring、poll"),
+    ] {
+        let page = weir_report::html(&result, language);
+        assert_eq!(page.matches(told).count(), metrics, "{language:?}: a line in each plot");
+        let text = terminal(&result, language, 120, false);
+        assert_eq!(text.matches(told).count(), 1, "{language:?}: {text}");
+    }
+    // The table behind the plots has every row.
+    let text = markdown(&result, Language::English);
+    let rows = text.lines().filter(|line| line.contains("/ epoll | not comparable | – |"));
+    assert_eq!(rows.count(), 2 * metrics, "{text}");
+    let text = terminal(&result, Language::English, 120, false);
+    let of_cell = text.split("\n\n").find(|part| part.contains("not comparable: uring, poll"));
+    assert!(of_cell.is_some_and(|it| !it.contains("machine CPU") && it.contains("uring")), "{text}");
+}
+
+#[test]
 fn what_else_differs_is_told_where_the_judge_noted_it() {
     let mut result = fixture::quick();
     let told = |result: &StudyResult| markdown(result, Language::English);
