@@ -9,11 +9,14 @@
 //! A traced process is slower, by a cost a call that was measured beside, and by what the programs take at events
 //! within its calls and outside of them, which they measure themselves. It is taken out: of the calls for I/O the least
 //! that was measured, of the whole process the median. So the share without tracing is not larger than the one that is
-//! told, as far as that cost is known. Softirqs are in the calls they interrupt, unless they are in no process's CPU.
+//! told, as far as that cost is known. Softirqs are in the calls they interrupt, unless they are in no process's CPU;
+//! what the programs took within them is known by kind of softirq only, and taken out of calls in proportion.
+//!
+//! Where calls and softirqs add up to more than the process had, their times are wrong, and no bound follows.
 
 use weir_record::{
     guidance::ObservedProcess,
-    observation::{Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals},
+    observation::{Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals, Trace},
 };
 
 /// Below this share of a CPU a process is idle.
@@ -28,17 +31,18 @@ const BATCH: f64 = 4.0;
 /// The bound of a process that was traced.
 pub fn bound(observation: &Observation) -> Option<Bound> {
     let trace = observation.trace.as_ref()?;
-    // Without the scheduler's part, time asleep would pass for work.
-    if !trace.is_split {
+    // Without the scheduler's part, or with one that missed switches, time asleep would pass for work.
+    if !trace.is_split || observation.are_times_wrong() {
         return None;
     }
     // As if watching a call cost the least that was measured.
     let cost = ProbeCost { untraced_ns: trace.cost.traced_ns - trace.cost.added_ns.0.max(0.0), ..trace.cost };
-    let are_apart = trace.softirqs_are_apart == Some(true);
+    let softirqs_left = softirqs_left(trace);
     let of_call = |call: &CallFigures| {
-        let softirq_ns = if are_apart { call.softirq_ns } else { 0 };
+        let own_ns = call.on_cpu_ns.saturating_sub(call.softirq_ns) as f64;
         let taken = (call.probe_ns as f64, call.probe_runs as f64);
-        cost.without(call.on_cpu_ns.saturating_sub(softirq_ns) as f64, call.count as f64, taken).max(0.0)
+        let on_cpu_ns = own_ns + softirqs_left * call.softirq_ns as f64;
+        cost.without(on_cpu_ns, call.count as f64, taken).max(0.0)
     };
     let concerned: Vec<&CallFigures> =
         trace.calls.iter().filter(|call| call.purpose != Purpose::Other).collect();
@@ -64,8 +68,22 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
     Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns), ..bound })
 }
 
-/// What guidance says of an observed process; nothing of one that was not traced, whose calls nobody counted.
+/// Of the time of softirqs, the share that is in the process's CPU and is not the programs that looked.
+fn softirqs_left(trace: &Trace) -> f64 {
+    if trace.softirqs_are_apart == Some(true) {
+        return 0.0;
+    }
+    let whole_ns: u64 = trace.softirqs.iter().map(|softirq| softirq.ns).sum();
+    if whole_ns == 0 { 1.0 } else { trace.softirqs_ns() / whole_ns as f64 }
+}
+
+/// What guidance says of an observed process; nothing of one that was not traced, whose calls nobody counted, and of
+/// one whose times are wrong.
 pub fn observed(observation: &Observation) -> Option<ObservedProcess> {
+    // A record of before that was found out has a bound.
+    if observation.are_times_wrong() {
+        return None;
+    }
     let bound = observation.bound.or_else(|| bound(observation))?;
     Some(ObservedProcess {
         pid: observation.pid,
@@ -129,7 +147,7 @@ mod tests {
     use weir_record::{
         SCHEMA_VERSION,
         machine::Fingerprint,
-        observation::{Ending, Rung, ThreadFigures, Trace},
+        observation::{Ending, Rung, SoftirqFigures, ThreadFigures},
     };
 
     use super::*;
@@ -202,6 +220,42 @@ mod tests {
     }
 
     #[test]
+    fn what_the_programs_took_in_softirqs_is_taken_out_of_the_calls_they_interrupted() {
+        let mut sends = call("sendto", Purpose::Transfer, 100_000, 100_000_000);
+        sends.softirq_ns = 40_000_000;
+        let mut observation = observed(900_000_000, vec![sends]);
+        let softirqs = SoftirqFigures {
+            ns: 80_000_000,
+            probe_ns: 15_000_000,
+            probe_runs: 500_000,
+            ..Default::default()
+        };
+        let trace = observation.trace.as_mut().expect("it was traced");
+        (trace.cost.run_ns, trace.softirqs) = (10.0, vec![softirqs]);
+        // A quarter of them was the programs, and half of them came within these calls.
+        let found = bound(&observation).expect("it was traced");
+        assert_eq!(found.io_ns, 60e6 + 40e6 * 0.75 + 10e6);
+        assert_eq!(observation.unwatched_cpu_ns(), 900e6 - 25e6 - 20e6);
+    }
+
+    #[test]
+    fn where_the_parts_exceed_the_whole_no_bound_follows() {
+        let waits = |ns| vec![call("epoll_wait", Purpose::Readiness, 1_000, ns)];
+        // A sleep of 300 ms that passed for work.
+        let mut wrong = observed(100_000_000, waits(380_000_000));
+        assert!(wrong.are_times_wrong());
+        assert_eq!(bound(&wrong), None);
+        wrong.bound = Some(Bound { share_max: 1.0, ..Bound::default() });
+        assert_eq!(super::observed(&wrong), None, "not by an older record either");
+        assert!(bound(&observed(100_000_000, waits(105_000_000))).is_some(), "within a tenth");
+        assert!(bound(&observed(1_000_000, waits(1_500_000))).is_some(), "the windows have edges");
+        let mut in_softirqs = observed(100_000_000, waits(60_000_000));
+        let softirqs = SoftirqFigures { ns: 60_000_000, ..Default::default() };
+        in_softirqs.trace.as_mut().expect("it was traced").softirqs = vec![softirqs];
+        assert_eq!(bound(&in_softirqs), None);
+    }
+
+    #[test]
     fn what_batching_cannot_help_is_said() {
         let calls = |ns| vec![call("recvfrom", Purpose::Transfer, 1_000, ns)];
         let conclusion = |cpu_ns, calls| bound(&observed(cpu_ns, calls)).expect("it was traced").conclusion;
@@ -217,7 +271,7 @@ mod tests {
         let mut spread = observed(300_000_000, calls(200_000_000));
         spread.totals.run_delay_ns = 1_300_000_000;
         assert_eq!(bound(&spread).expect("it was traced").conclusion, Conclusion::AtMost);
-        let futexes = vec![call("futex", Purpose::Other, 1_000_000, 800_000_000)];
+        let futexes = vec![call("futex", Purpose::Other, 100_000, 800_000_000)];
         assert_eq!(conclusion(900_000_000, futexes), Conclusion::NotIo);
     }
 
@@ -235,7 +289,7 @@ mod tests {
 
     #[test]
     fn no_share_is_above_one_and_without_a_trace_there_is_none() {
-        let calls = vec![call("recvfrom", Purpose::Transfer, 1_000_000, 900_000_000)];
+        let calls = vec![call("recvfrom", Purpose::Transfer, 100_000, 890_000_000)];
         let mut observation = observed(900_000_000, calls);
         assert_eq!(bound(&observation).expect("it was traced").share_max, 1.0);
         observation.trace.as_mut().expect("it was traced").is_split = false;
@@ -243,7 +297,7 @@ mod tests {
         observation.trace = None;
         assert_eq!(bound(&observation), None);
         assert_eq!(bound(&observed(0, Vec::new())).expect("it was traced").share_max, 0.0);
-        let many = vec![call("futex", Purpose::Other, 1_000_000_000, 1)];
+        let many = vec![call("futex", Purpose::Other, 10_000, 1)];
         let share = bound(&observed(1_000, many)).expect("it was traced").share_max;
         assert_eq!(share, 0.0, "more was added than there was");
     }

@@ -14,6 +14,11 @@ pub const THREAD_ROWS_MAX: usize = 4096;
 /// Most pairs of who woke whom in a record, the most frequent.
 pub const WAKE_ROWS_MAX: usize = 256;
 
+/// Parts of a process's CPU that exceed the whole by more than this share of it are wrong.
+const EXCESS_SHARE: f64 = 0.10;
+/// Less is told by the edges of the two windows, which are read one after the other.
+const EXCESS_NS_MIN: f64 = 1e6;
+
 /// A rung of the ladder of evidence, lowest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -170,6 +175,21 @@ impl Observation {
     pub fn unwatched_cpu_ns(&self) -> f64 {
         let added_ns = self.trace.as_ref().map_or(0.0, Trace::added_ns);
         (self.totals.cpu_ns as f64 - added_ns).max(0.0)
+    }
+
+    /// Time on a CPU in calls and softirqs, without what watching added; nothing where the programs could not tell it
+    /// from time asleep.
+    pub fn parts_ns(&self) -> f64 {
+        let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_split) else { return 0.0 };
+        let calls_ns: f64 = trace.calls.iter().map(|call| call.cpu_ns(&trace.cost)).sum();
+        calls_ns + trace.softirqs_ns()
+    }
+
+    /// Whether the parts are more than the process had by the kernel's own account. Kernels exist that do not announce
+    /// every switch between threads, and then a sleep passes for work.
+    pub fn are_times_wrong(&self) -> bool {
+        let excess_ns = self.parts_ns() - self.unwatched_cpu_ns();
+        excess_ns > EXCESS_SHARE * self.unwatched_cpu_ns() && excess_ns > EXCESS_NS_MIN
     }
 }
 

@@ -43,6 +43,21 @@ pub(crate) fn rate(per_second: f64) -> String {
     finite(per_second, |value| format!("{}/s", grouped(value)))
 }
 
+/// A rate of what may be rare: `25,000/s`, `0.3/s`.
+pub(crate) fn rare_rate(per_second: f64) -> String {
+    finite(per_second, |value| format!("{}/s", rare(value)))
+}
+
+/// The same without its unit. What happened at all is never told as nothing.
+pub(crate) fn rare(per_second: f64) -> String {
+    finite(per_second, |value| match value.abs() {
+        0.0 => "0".to_owned(),
+        magnitude if magnitude < 0.05 => "<0.1".to_owned(),
+        magnitude if magnitude < 9.95 => format!("{value:.1}"),
+        _ => grouped(value),
+    })
+}
+
 /// Microseconds with three significant digits: `5.10 µs`.
 pub(crate) fn micros(us: f64) -> String {
     finite(us, |value| format!("{} µs", significant(value)))
@@ -213,6 +228,11 @@ mod tests {
         assert_eq!(grouped(-1_234.0), "-1,234");
         assert_eq!(grouped(-0.2), "0");
         assert_eq!(rate(999.6), "1,000/s");
+        assert_eq!(
+            [0.0, 0.04, 0.27, 9.9, 9.96, 25_000.4].map(rare_rate),
+            ["0/s", "<0.1/s", "0.3/s", "9.9/s", "10/s", "25,000/s"]
+        );
+        assert_eq!(rare(0.3), "0.3");
         assert_eq!(micros(5.1), "5.10 µs");
         assert_eq!(micros(9.999), "10.0 µs");
         assert_eq!(nanos(1_200_000.0), "1.20 ms");

@@ -3,7 +3,7 @@
 use maud::Markup;
 use weir_record::observation::{Observation, Rung, StraceTable, Trace};
 
-use super::{compared, picture::picture, tables, told};
+use super::{compared, conclusion, picture::picture, tables, told};
 use crate::{
     display::printable,
     format,
@@ -61,7 +61,7 @@ pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
     if let Some(trace) = &observation.trace {
         blocks.push(wakes(observation, trace, language));
         blocks.push(softirqs(trace, language));
-        blocks.push(uring(trace, language));
+        blocks.push(uring(observation, trace, language));
     }
     if let Some(strace) = &observation.strace {
         blocks.push(under_strace(observation, strace, language));
@@ -70,7 +70,7 @@ pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
     blocks.retain(|block| !block.lines.is_empty() || block.table.is_some());
     Blocks {
         title: title(observation, language),
-        conclusion: told::conclusion(observation, language),
+        conclusion: conclusion::lines(observation, language),
         blocks,
     }
 }
@@ -112,12 +112,12 @@ pub(super) struct Window(pub u64);
 
 impl Window {
     pub(super) fn rate(&self, count: u64) -> String {
-        format::rate(count as f64 * 1e9 / self.0 as f64)
+        format::rare_rate(count as f64 * 1e9 / self.0 as f64)
     }
 
     /// The same without its unit.
     pub(super) fn per_second(&self, count: u64) -> String {
-        format::grouped(count as f64 * 1e9 / self.0 as f64)
+        format::rare(count as f64 * 1e9 / self.0 as f64)
     }
 
     pub(super) fn share(&self, ns: u64) -> String {
@@ -190,17 +190,17 @@ fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block 
     let help = language.choose([
         "Counted by the kernel, none sampled. Share: of the process's CPU. Each: CPU a call, with the way into the \
          kernel and out of it, without softirqs; what tracing added is taken out of share, each and on CPU. Asleep: all \
-         calls together. Queued: runnable without a CPU. Empty: found nothing to do (EAGAIN). \
+         calls together. Queued: runnable without a CPU. Empty: the share of them that found nothing to do (EAGAIN). \
          Answer: bytes of a transfer, events of a wait, operations of a submission. The curve shows calls by wall \
          time as it was while traced, each step twice the one before.",
         "커널이 모두 세었으며 표본 추출이 아닙니다. 비중: 프로세스 CPU 중 몫. 1회: 호출당 CPU 시간(커널 진입·복귀 포함, softirq 제외). 비중·1회·CPU에서는 \
-         추적이 더한 몫을 뺐습니다. 대기: 모든 호출이 잠든 시간의 합. CPU 대기: 실행 가능하지만 CPU를 기다린 시간. 빈손: 할 일이 없던 호출(EAGAIN). 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 추적 중의 실제 경과 시간별 호출 수이며 한 \
+         추적이 더한 몫을 뺐습니다. 대기: 모든 호출이 잠든 시간의 합. CPU 대기: 실행 가능하지만 CPU를 기다린 시간. 빈손: 그중 할 일이 없던 호출(EAGAIN)의 비율. 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 추적 중의 실제 경과 시간별 호출 수이며 한 \
          칸은 앞 칸의 두 배입니다.",
-        "由内核逐一计数，并非抽样。占比：占该进程 CPU。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU 均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：可运行但在等 CPU。空手：无事可做（EAGAIN）。\
+        "由内核逐一计数，并非抽样。占比：占该进程 CPU。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU 均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：可运行但在等 CPU。空手：其中无事可做（EAGAIN）的比例。\
          返回：传输为字节，等待为事件，提交为操作数。曲线为按跟踪期间实际耗时分布的调用次数，每格是前一格的两倍。",
     ]);
     let mut lines = told::about_calls(trace, language);
-    lines.extend(told::losses(trace, language));
+    lines.extend(told::losses(observation, trace, language));
     Block {
         title: title.to_owned(),
         help: help.to_owned(),
@@ -214,7 +214,10 @@ fn threads(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["Threads", "스레드", "线程"]);
     Block {
         title: title.to_owned(),
-        lines: told::threads_left_out(observation, language).into_iter().collect(),
+        lines: [told::threads_at_rest, told::threads_left_out]
+            .iter()
+            .filter_map(|line| line(observation, language))
+            .collect(),
         table: tables::threads(observation, language),
         ..Block::default()
     }
@@ -261,9 +264,9 @@ fn softirqs(trace: &Trace, language: Language) -> Block {
     Block { title: title.to_owned(), help: help.to_owned(), table, ..Block::default() }
 }
 
-fn uring(trace: &Trace, language: Language) -> Block {
+fn uring(observation: &Observation, trace: &Trace, language: Language) -> Block {
     let title = language.choose(["io_uring", "io_uring", "io_uring"]);
-    let table = tables::uring(trace, language);
+    let table = tables::uring(observation, trace, language);
     Block { title: title.to_owned(), table, ..Block::default() }
 }
 
@@ -283,7 +286,7 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
         let traced = rate(trace.calls.iter().map(|call| call.count).sum(), trace.window_ns);
         let slowed = rate(strace.rows.iter().map(|row| row.calls).sum(), strace.window_ns);
         let (traced, slowed, kept) =
-            (format::rate(traced), format::rate(slowed), format::percent(slowed / traced));
+            (format::rare_rate(traced), format::rare_rate(slowed), format::percent(slowed / traced));
         lines.push(told!(
             language,
             "Under strace the process made {slowed} system calls, under the kernel's programs {traced}: {kept} of them.",
@@ -306,6 +309,10 @@ pub(super) fn evidence(observation: &Observation, language: Language) -> Block {
     let mut lines: Vec<String> = observation.notes.iter().map(|note| told::note(note, language)).collect();
     if let Some(trace) = &observation.trace {
         lines.push(told::cost(trace, language));
+    }
+    // Of two processes it stands in the table beside their CPU.
+    if observation.beside.is_none() {
+        lines.extend(told::share_of_tracing(observation, language));
     }
     lines.extend(told::observer(observation, language));
     let next =

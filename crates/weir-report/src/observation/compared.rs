@@ -6,7 +6,8 @@ use weir_record::observation::{CallFigures, Observation, Trace};
 
 use super::{
     blocks::{Block, Blocks, Columns, Window, evidence},
-    tables::{answer, columns, count_or_absent, time_or_absent},
+    conclusion,
+    tables::{answer, columns, part_or_absent, time_or_absent},
     told,
 };
 use crate::{
@@ -27,8 +28,8 @@ pub(super) fn all(one: &Observation, other: &Observation, language: Language) ->
     blocks.push(known(pair, language));
     blocks.retain(|block| !block.lines.is_empty() || block.table.is_some());
     let conclusion = pair.into_iter().flat_map(|observation| {
-        let said = told::conclusion(observation, language);
-        said.into_iter().take(1).map(|line| of(observation, &line, language))
+        let said = conclusion::headlines(observation, language);
+        said.into_iter().map(|line| of(observation, &line, language))
     });
     let mut conclusion: Vec<String> = conclusion.collect();
     conclusion.push(not_judged(language).to_owned());
@@ -113,10 +114,13 @@ fn processes(pair: Pair<'_>, language: Language) -> Block {
 /// A figure's name in each language, and how it is written.
 type Row = ([&'static str; 3], fn(&Observation) -> String);
 
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 18] = [
     (["CPU", "CPU", "CPU"], |it| Window(it.window_ns).share(it.totals.cpu_ns)),
     (["of it in the kernel", "그중 커널", "其中在内核"], |it| {
         or_absent(it.totals.system_ns, |ns| format::percent(ns as f64 / it.totals.cpu_ns as f64))
+    }),
+    (["of it tracing", "그중 추적", "其中跟踪"], |it| {
+        or_absent(told::tracing(it), std::convert::identity)
     }),
     (["runnable without a CPU", "CPU를 기다린 시간", "可运行但在等 CPU"], |it| {
         Window(it.window_ns).share(it.totals.run_delay_ns)
@@ -156,7 +160,7 @@ const ROWS: [Row; 17] = [
     }),
     (
         ["CPU batching could remove, at most", "묶어서 줄일 수 있는 CPU의 상한", "批量化最多可去掉的 CPU"],
-        |it| or_absent(it.bound, |bound| format::percent(bound.share_max)),
+        |it| or_absent(conclusion::bound(it), |bound| format::percent(bound.share_max)),
     ),
 ];
 
@@ -228,7 +232,7 @@ fn cells_of_call(observation: &Observation, call: Option<&CallFigures>) -> [Stri
         Window(trace.window_ns).rate(call.count),
         format::percent(cpu_ns / observation.unwatched_cpu_ns()),
         format::nanos(cpu_ns / call.count as f64),
-        count_or_absent(call.again),
+        part_or_absent(call.again, call.count),
         answer(call),
         time_or_absent(call.blocked_ns),
     ]

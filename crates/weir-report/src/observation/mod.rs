@@ -2,6 +2,7 @@
 
 mod blocks;
 mod compared;
+mod conclusion;
 mod page;
 mod picture;
 mod tables;
@@ -271,6 +272,54 @@ mod tests {
         for word in ["sendto", "epoll_wait", "nginx", "wrk", "q or Ctrl-C"] {
             assert!(text.contains(word), "{word}\n{text}");
         }
+    }
+
+    #[test]
+    fn threads_that_did_nothing_are_told_together() {
+        let mut pool = observed(None);
+        let idle = ThreadFigures { tid: 7_001, name: "GC Thread".to_owned(), ..ThreadFigures::default() };
+        pool.threads.push(idle.clone());
+        let told = |observation: &Observation| terminal(observation, Language::English, 120, false);
+        assert!(told(&pool).contains("7001  GC Thread"), "one has its row");
+        pool.threads.push(ThreadFigures { tid: 7_002, ..idle.clone() });
+        let timer = ThreadFigures { tid: 7_003, context_switches_voluntary: 40, ..idle };
+        pool.threads.push(timer);
+        let text = told(&pool);
+        assert!(text.contains("2 threads with hardly any CPU: GC Thread."), "{text}");
+        assert!(!text.contains("7001"), "{text}");
+        assert!(text.contains("7003"), "one that wakes has something to show: {text}");
+        pool.threads.remove(0);
+        pool.threads.pop();
+        assert!(told(&pool).contains("7001"), "where none did anything, all have rows");
+    }
+
+    #[test]
+    fn rings_and_softirqs_of_others_have_no_rows() {
+        let mut seen = observed(Some(trace()));
+        let told = |observation: &Observation| terminal(observation, Language::English, 120, false);
+        let trace = seen.trace.as_mut().expect("it was traced");
+        let elsewhere =
+            SoftirqFigures { kind: "TASKLET".to_owned(), elsewhere_count: 9, ..Default::default() };
+        trace.softirqs.push(elsewhere);
+        let added = UringFigures { event: "task_add".to_owned(), count: 900, elsewhere_count: 5 };
+        trace.uring = vec![added];
+        let text = told(&seen);
+        assert!(!text.contains("task_add") && !text.contains("TASKLET"), "{text}");
+        seen.descriptors = Some(Descriptors { rings: 1, ..Descriptors::default() });
+        assert!(told(&seen).contains("task_add"), "it has a ring");
+        seen.descriptors = None;
+        let submitted = UringFigures { event: "submit_req".to_owned(), count: 1, elsewhere_count: 0 };
+        seen.trace.as_mut().expect("it was traced").uring.push(submitted);
+        assert!(told(&seen).contains("task_add"), "it used one");
+    }
+
+    #[test]
+    fn a_range_whose_ends_are_equal_is_told_once() {
+        let mut traced = observed(Some(trace()));
+        traced.trace.as_mut().expect("it was traced").cost.added_ns = (412.2, 412.4);
+        let text = terminal(&traced, Language::English, 120, false);
+        assert!(text.contains("(412 ns more)"), "{text}");
+        assert!(text.contains("In this window tracing was 7.2 % of its CPU."), "{text}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The tables of an observation.
 
-use weir_record::observation::{CallFigures, Observation, Purpose, StraceTable, Trace};
+use weir_record::observation::{CallFigures, Observation, Purpose, StraceTable, ThreadFigures, Trace};
 
 use super::blocks::{Columns, Window};
 use crate::{
@@ -15,6 +15,9 @@ const ROWS_MAX: usize = 24;
 
 /// Columns of the table of calls.
 const HEAD_OF_CALLS: usize = 11;
+/// Among them the time that threads were runnable without a CPU. It and time asleep go last: without them nobody sees
+/// why a call takes long.
+const QUEUED: usize = 6;
 
 /// A table, unless it has no rows.
 pub(super) fn columns(
@@ -66,8 +69,8 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
             time_or_absent(*cpu_ns as u64),
             time_or_absent(call.blocked_ns),
             time_or_absent(call.queued_ns),
-            count_or_absent(call.again),
-            count_or_absent(call.errors),
+            part_or_absent(call.again, call.count),
+            part_or_absent(call.errors, call.count),
             answer(call),
             curve(&call.buckets),
         ]
@@ -75,7 +78,7 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
     let mut calls: Vec<(&CallFigures, f64)> =
         trace.calls.iter().map(|call| (call, call.cpu_ns(&trace.cost))).collect();
     calls.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let mut found = columns(owned(&head), 1, calls.iter().map(row).collect(), &[6, 8, 4, 7, 10, 5, 9])?;
+    let mut found = columns(owned(&head), 1, calls.iter().map(row).collect(), &[8, 4, 10, 7, 9, QUEUED, 5])?;
     let sum_ns: f64 = calls.iter().map(|(_, cpu_ns)| cpu_ns).sum();
     found.table.rows.extend(beside_calls(trace, sum_ns, whole_ns, language));
     Some(found)
@@ -105,7 +108,9 @@ fn beside_calls(trace: &Trace, calls_ns: f64, whole_ns: f64, language: Language)
     let softirqs =
         (softirqs_ns > 0.0).then(|| row(["softirqs", "softirq", "软中断"], Some(count), softirqs_ns));
     let outside_ns = (whole_ns - calls_ns - softirqs_ns).max(0.0);
-    let outside = row(["outside of calls", "시스템 콜 밖", "系统调用之外"], None, outside_ns);
+    let mut outside = row(["outside of calls", "시스템 콜 밖", "系统调用之外"], None, outside_ns);
+    let in_calls_ns: u64 = trace.calls.iter().map(|call| call.queued_ns).sum();
+    outside[QUEUED] = time_or_absent(trace.queued_ns.saturating_sub(in_calls_ns));
     softirqs.into_iter().chain([outside]).collect()
 }
 
@@ -113,8 +118,14 @@ pub(super) fn time_or_absent(ns: u64) -> String {
     if ns == 0 { ABSENT.to_owned() } else { format::nanos(ns as f64) }
 }
 
-pub(super) fn count_or_absent(count: u64) -> String {
-    if count == 0 { ABSENT.to_owned() } else { format::count(count) }
+/// A share of the calls of a kind; what happened at all is never told as nothing.
+pub(super) fn part_or_absent(part: u64, calls: u64) -> String {
+    let share = part as f64 / calls as f64;
+    match part {
+        0 => ABSENT.to_owned(),
+        _ if share < 0.000_5 => "<0.1 %".to_owned(),
+        _ => format::percent(share),
+    }
 }
 
 /// What a call answers on the mean, where that is an amount.
@@ -155,7 +166,9 @@ pub(super) fn threads(observation: &Observation, language: Language) -> Option<C
         Language::Chinese => ["TID", "名称", "CPU", "排队", "cswch/s", "nvcswch/s", "系统调用"],
     };
     let window = Window(observation.window_ns);
-    let rows = observation.threads.iter().map(|thread| {
+    let are_folded = !threads_at_rest(observation).is_empty();
+    let shown = |thread: &&ThreadFigures| !(are_folded && is_at_rest(thread, observation.window_ns));
+    let rows = observation.threads.iter().filter(shown).map(|thread| {
         vec![
             thread.tid.to_string(),
             printable(&thread.name),
@@ -167,6 +180,21 @@ pub(super) fn threads(observation: &Observation, language: Language) -> Option<C
         ]
     });
     columns(owned(&head), 2, rows.collect(), &[3])
+}
+
+/// Threads whose rows would show nothing, to be told together; none where that would leave no row, or saves none.
+pub(super) fn threads_at_rest(observation: &Observation) -> Vec<&ThreadFigures> {
+    let threads = &observation.threads;
+    let at_rest: Vec<_> = threads.iter().filter(|thread| is_at_rest(thread, observation.window_ns)).collect();
+    if (2..threads.len()).contains(&at_rest.len()) { at_rest } else { Vec::new() }
+}
+
+/// Whether its shares round to nothing, and it was switched less than once a second.
+fn is_at_rest(thread: &ThreadFigures, window_ns: u64) -> bool {
+    let least_ns = window_ns / 2_000;
+    let switches = thread.context_switches_voluntary + thread.context_switches_involuntary;
+    let is_switched = switches as f64 * 1e9 >= window_ns as f64;
+    thread.cpu_ns < least_ns && thread.run_delay_ns < least_ns && !is_switched
 }
 
 pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
@@ -231,7 +259,7 @@ pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {
         Language::Chinese => ["种类", "在其线程中", "时间", "别处", "时间"],
     };
     let window = Window(trace.window_ns);
-    let rows = trace.softirqs.iter().map(|it| {
+    let rows = trace.softirqs.iter().filter(|it| it.count > 0).map(|it| {
         vec![
             printable(&it.kind),
             window.rate(it.count),
@@ -243,23 +271,60 @@ pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {
     columns(owned(&head), 1, rows.collect(), &[])
 }
 
-pub(super) fn uring(trace: &Trace, language: Language) -> Option<Columns> {
+/// Only of who has a ring, or used one: others' rings have events in whatever thread a softirq interrupts.
+pub(super) fn uring(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
+    let is_open = observation.descriptors.is_some_and(|open| open.rings > 0);
+    let is_used =
+        trace.uring.iter().any(|it| it.count > 0 && matches!(it.event.as_str(), "submit_req" | "complete"));
+    if !is_open && !is_used {
+        return None;
+    }
     let head = match language {
-        Language::English => ["event", "in its threads", "elsewhere on the machine"],
-        Language::Korean => ["이벤트", "관찰한 스레드에서", "머신의 다른 곳에서"],
-        Language::Chinese => ["事件", "在其线程中", "本机别处"],
+        Language::English => ["event", "in its threads"],
+        Language::Korean => ["이벤트", "관찰한 스레드에서"],
+        Language::Chinese => ["事件", "在其线程中"],
     };
     let window = Window(trace.window_ns);
-    let rows = trace
-        .uring
-        .iter()
-        .map(|it| vec![printable(&it.event), window.rate(it.count), window.rate(it.elsewhere_count)]);
+    let own = trace.uring.iter().filter(|it| it.count > 0);
+    let rows = own.map(|it| vec![printable(&it.event), window.rate(it.count)]);
     columns(owned(&head), 1, rows.collect(), &[])
 }
 
 #[cfg(test)]
 mod tests {
+    use weir_record::observation::Totals;
+
     use super::*;
+
+    #[test]
+    fn parts_of_calls_are_shares_and_what_happened_is_never_nothing() {
+        let told = [(0, 9), (9, 9), (1, 2), (2, 200_000)].map(|(part, calls)| part_or_absent(part, calls));
+        assert_eq!(told, [ABSENT, "100 %", "50 %", "<0.1 %"]);
+    }
+
+    #[test]
+    fn where_room_is_short_what_a_call_waited_for_goes_last() {
+        let call = CallFigures {
+            name: "sched_yield".to_owned(),
+            count: 10,
+            on_cpu_ns: 9_000,
+            queued_ns: 5_000,
+            ..CallFigures::default()
+        };
+        let trace = Trace {
+            window_ns: 100_000,
+            calls: vec![call],
+            queued_ns: 8_000,
+            is_split: true,
+            ..Trace::default()
+        };
+        let totals = Totals { cpu_ns: 50_000, ..Totals::default() };
+        let observation = Observation { totals, trace: Some(trace.clone()), ..Observation::default() };
+        let found = calls(&observation, &trace, Language::English).expect("there is a call");
+        assert_eq!(found.optional, [8, 4, 10, 7, 9, QUEUED, 5]);
+        let queued: Vec<&str> = found.table.rows.iter().map(|row| row[QUEUED].as_str()).collect();
+        assert_eq!(queued, ["5.00 µs", "3.00 µs"], "in the call, and outside of calls");
+    }
 
     #[test]
     fn a_curve_begins_at_its_first_call_and_shows_rare_ones() {

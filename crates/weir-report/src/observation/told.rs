@@ -1,8 +1,10 @@
 //! The sentences of an observation.
 
-use weir_record::observation::{Bound, Conclusion, Ending, Note, Observation, Purpose, RungState, Trace};
+use std::collections::BTreeSet;
 
-use super::blocks::Window;
+use weir_record::observation::{Ending, Note, Observation, Purpose, RungState, Trace};
+
+use super::{blocks::Window, tables};
 use crate::{
     display::printable,
     format::{self, count, percent},
@@ -19,115 +21,6 @@ pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
         }
         Ending::TargetEnded => language.choose([" (until it ended)", " (종료할 때까지)", "（直至其结束）"]),
     }
-}
-
-/// What batching could bring at most, and on which grounds.
-pub(super) fn conclusion(observation: &Observation, language: Language) -> Vec<String> {
-    let Some(bound) = &observation.bound else {
-        return of_proc(observation, language).into_iter().collect();
-    };
-    let share = percent(bound.share_max);
-    let busy = percent(bound.busiest_share);
-    let sentence = match bound.conclusion {
-        Conclusion::Idle => told!(
-            language,
-            "It hardly used a CPU in this time: there is nothing to gain.",
-            "이 시간 동안 CPU를 거의 쓰지 않아 얻을 것이 없습니다.",
-            "这段时间几乎没有使用 CPU，没有可省的。",
-        ),
-        Conclusion::NotIo => told!(
-            language,
-            "Not your bottleneck: system calls for I/O are at most {share} of its CPU.",
-            "병목이 아닙니다. I/O 시스템 콜은 CPU의 최대 {share}입니다.",
-            "不是瓶颈：I/O 系统调用最多占其 CPU 的 {share}。",
-        ),
-        Conclusion::NotBusy => told!(
-            language,
-            "It wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
-             save at most {share} of that CPU, not raise the throughput.",
-            "시간의 {busy}만 CPU를 필요로 했으므로 CPU가 한계가 아니었습니다. 시스템 콜을 묶으면 그 CPU의 최대 {share}를 아낄 수 있지만 처리량은 \
-             늘지 않습니다.",
-            "它只有 {busy} 的时间需要 CPU，因此 CPU 并非限制：批量化系统调用最多省下其中 {share} 的 CPU，不会提高吞吐量。",
-        ),
-        Conclusion::AlreadyBatched => told!(
-            language,
-            "It submits in batches already; the rest of its system calls' time ({share} of its CPU) is work.",
-            "이미 묶어서 제출합니다. 시스템 콜 시간의 나머지(CPU의 {share})는 실제 작업입니다.",
-            "它已经批量提交；系统调用的其余时间（占 CPU 的 {share}）是实际工作。",
-        ),
-        Conclusion::AtMost => {
-            let speedup = times(bound.share_max);
-            told!(
-                language,
-                "Batching system calls (io_uring) could remove at most {share} of its CPU, {speedup}× the throughput \
-                 at the very most.",
-                "시스템 콜을 묶으면(io_uring) CPU의 최대 {share}를 없앨 수 있고, 처리량은 많아야 {speedup}배입니다.",
-                "批量化系统调用（io_uring）最多去掉其 {share} 的 CPU，吞吐量至多 {speedup} 倍。",
-            )
-        }
-    };
-    let mut lines = vec![sentence];
-    if matches!(bound.conclusion, Conclusion::AtMost | Conclusion::NotBusy) {
-        lines.extend(what_goes_first(bound, language));
-    }
-    if bound.conclusion != Conclusion::Idle {
-        let calls = count(bound.calls);
-        lines.push(told!(
-            language,
-            "An upper bound: the whole time of {calls} calls for I/O on a CPU, with the way into the kernel and out of \
-             it, over the process's CPU without what tracing added. TCP and copying stay, so expect less.",
-            "상한입니다. I/O 호출 {calls}회의 CPU 시간 전체와 커널 진입·복귀 비용을, 추적이 더한 몫을 뺀 프로세스 CPU로 나눈 값입니다. TCP와 복사는 남으므로 실제 \
-             이득은 더 작습니다.",
-            "这是上限：{calls} 次 I/O 调用的全部 CPU 时间及进出内核的开销，除以扣除跟踪开销后的进程 CPU。TCP 与复制仍在，实际收益更小。",
-        ));
-    }
-    lines
-}
-
-/// What part of the bound batching removes before all else, with what that would bring a process that CPU limits.
-fn what_goes_first(bound: &Bound, language: Language) -> Option<String> {
-    let whole_ns = bound.io_ns / bound.share_max;
-    let first = (bound.asking_ns + bound.entering_ns) / whole_ns;
-    let [asking, entering] = [bound.asking_ns, bound.entering_ns].map(|ns| percent(ns / whole_ns));
-    let speedup = times(first);
-    let is_known = bound.entering_ns > 0.0 && first.is_finite();
-    is_known.then(|| match bound.conclusion {
-        Conclusion::AtMost => told!(
-            language,
-            "What goes first is less: {asking} of its CPU is asking what is ready and tries that found nothing, \
-             {entering} is entering the kernel once for each transfer. Without both it is {speedup}× the throughput; the \
-             rest of the bound is the transfers' own work in the kernel.",
-            "먼저 없어지는 몫은 그보다 작습니다. 준비 여부를 묻거나 빈손으로 돌아온 호출이 CPU의 {asking}, 전송마다 커널에 진입하는 비용이 {entering}입니다. 둘 다 없애면 \
-             처리량은 {speedup}배이고, 상한의 나머지는 전송 자체가 커널에서 하는 일입니다.",
-            "最先省下的部分更小：询问就绪和空手而归的调用占其 CPU 的 {asking}，每次传输进入内核的开销占 {entering}。两者都去掉时吞吐量为 {speedup} 倍；\
-             上限的其余部分是传输本身在内核中的工作。",
-        ),
-        _ => told!(
-            language,
-            "What goes first: asking what is ready and tries that found nothing, {asking} of its CPU, and entering the \
-             kernel once for each transfer, {entering}.",
-            "먼저 없어지는 몫: 준비 여부를 묻거나 빈손으로 돌아온 호출이 CPU의 {asking}, 전송마다 커널에 진입하는 비용이 {entering}입니다.",
-            "最先省下的部分：询问就绪和空手而归的调用占其 CPU 的 {asking}，每次传输进入内核的开销占 {entering}。",
-        ),
-    })
-}
-
-/// How often the work of before fits into the CPU when this share of it is gone.
-fn times(share: f64) -> String {
-    format!("{:.2}", 1.0 / (1.0 - share).max(0.01))
-}
-
-/// What /proc alone allows to say.
-fn of_proc(observation: &Observation, language: Language) -> Option<String> {
-    let system_ns = observation.totals.system_ns?;
-    let share = percent(system_ns as f64 / observation.totals.cpu_ns.max(1) as f64);
-    Some(told!(
-        language,
-        "{share} of its CPU was in the kernel, so its system calls cost that at most. Which ones they are, and how much \
-         of it is I/O, is shown with --trace.",
-        "CPU의 {share}가 커널에서 쓰였으므로 시스템 콜의 비용은 많아야 그만큼입니다. 어떤 호출인지, I/O가 얼마인지는 --trace로 볼 수 있습니다.",
-        "其 CPU 的 {share} 用在内核中，系统调用的开销至多如此。具体是哪些调用、其中 I/O 占多少，可用 --trace 查看。",
-    ))
 }
 
 /// Waits for readiness, and what each gave on the mean; nothing where they hardly ever happen, which says nothing of
@@ -157,9 +50,35 @@ pub(super) fn threads_left_out(observation: &Observation, language: Language) ->
     (count > 0).then(line)
 }
 
+/// Those that have no row of their own because it would show nothing.
+pub(super) fn threads_at_rest(observation: &Observation, language: Language) -> Option<String> {
+    let threads = tables::threads_at_rest(observation);
+    let count = threads.len();
+    let mut seen = BTreeSet::new();
+    let names = threads.into_iter().map(|thread| printable(&thread.name));
+    let names = format::few(names.filter(|name| seen.insert(name.clone())).collect());
+    let line = || {
+        told!(
+            language,
+            "{count} threads with hardly any CPU: {names}.",
+            "CPU를 거의 쓰지 않은 스레드 {count}개: {names}.",
+            "几乎未用 CPU 的线程 {count} 个：{names}。",
+        )
+    };
+    (count > 0).then(line)
+}
+
 /// What watching cost on this machine, beside what it costs the process itself.
 pub(super) fn observer(observation: &Observation, language: Language) -> Option<String> {
     let share = Window(observation.window_ns).share(observation.observer_cpu_ns?);
+    if observation.trace.is_none() {
+        return Some(told!(
+            language,
+            "weir itself used {share} of a CPU.",
+            "weir 자체가 코어 하나의 {share}를 썼습니다.",
+            "weir 自身占用一个核的 {share}。",
+        ));
+    }
     Some(told!(
         language,
         "weir itself used {share} of a CPU; what the programs cost others is not in that.",
@@ -214,7 +133,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
 }
 
 /// What is missing in the sums.
-pub(super) fn losses(trace: &Trace, language: Language) -> Vec<String> {
+pub(super) fn losses(observation: &Observation, trace: &Trace, language: Language) -> Vec<String> {
     let mut lines = Vec::new();
     if trace.calls_cut > 0 {
         let cut = count(trace.calls_cut);
@@ -234,7 +153,7 @@ pub(super) fn losses(trace: &Trace, language: Language) -> Vec<String> {
             "유실: 표가 차서 따라가지 못한 스레드 {threads}회, 깨우기 {wakes}회, 프로그램 실행 중에 온 이벤트 {misses}건.",
             "丢失：内核表已满而未跟踪的线程 {threads} 次、唤醒 {wakes} 次，程序运行期间到来的事件 {misses} 个。",
         ));
-    } else {
+    } else if !observation.are_times_wrong() {
         lines.push(told!(language, "Nothing was lost.", "유실 없음.", "没有丢失。"));
     }
     if !trace.is_split {
@@ -253,17 +172,40 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
     let ns = |value: f64| format::nanos(value);
     let (without, with) = (ns(trace.cost.untraced_ns), ns(trace.cost.traced_ns));
     let (least, most) = (ns(trace.cost.added_ns.0), ns(trace.cost.added_ns.1));
+    let more = if least == most {
+        least
+    } else {
+        told!(language, "{least} to {most}", "{least}~{most}", "{least} 至 {most}")
+    };
     told!(
         language,
-        "While it was traced, a system call that does nothing took {with} instead of {without} ({least} to {most} more), \
+        "While it was traced, a system call that does nothing took {with} instead of {without} ({more} more), \
          as tried right before on calls of our own; every process of the machine paid most of that. It is taken out of the \
          CPU of calls, and so is what the programs measured of themselves; out of totals, threads and the table of softirqs it is \
          not.",
-        "추적하는 동안 아무 일도 하지 않는 시스템 콜이 {without} 대신 {with} 걸렸습니다({least}~{most} 증가). 직전에 자체 호출로 잰 값이며, 이 머신의 모든 프로세스가 \
+        "추적하는 동안 아무 일도 하지 않는 시스템 콜이 {without} 대신 {with} 걸렸습니다({more} 증가). 직전에 자체 호출로 잰 값이며, 이 머신의 모든 프로세스가 \
          그 대부분을 치렀습니다. 호출별 CPU에서는 이 값과 프로그램이 스스로 잰 몫을 뺐고, 합계·스레드·softirq 표에서는 빼지 않았습니다.",
-        "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {least} 至 {most}）；此值在开始前用自身调用测得，本机所有进程都承担了其中大部分。\
+        "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {more}）；此值在开始前用自身调用测得，本机所有进程都承担了其中大部分。\
          各调用的 CPU 已扣除此值以及程序自行测得的部分；合计、线程和软中断表未扣除。",
     )
+}
+
+/// The same of the process itself, which is what matters to it.
+pub(super) fn share_of_tracing(observation: &Observation, language: Language) -> Option<String> {
+    let share = tracing(observation)?;
+    Some(told!(
+        language,
+        "In this window tracing was {share} of its CPU.",
+        "이 구간에서 추적은 이 프로세스 CPU의 {share}였습니다.",
+        "在此时段内，跟踪占该进程 CPU 的 {share}。",
+    ))
+}
+
+/// The share alone.
+pub(super) fn tracing(observation: &Observation) -> Option<String> {
+    let added_ns = observation.trace.as_ref()?.added_ns();
+    let cpu_ns = observation.totals.cpu_ns;
+    (cpu_ns > 0).then(|| percent((added_ns / cpu_ns as f64).min(1.0)))
 }
 
 /// What would show more.

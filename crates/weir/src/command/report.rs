@@ -53,8 +53,8 @@ pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     let record = recorded::read(file)?;
     bound::observed(&record).ok_or_else(|| {
         let text = format!(
-            "--observed: in {} no system calls were counted with their times; record it with `weir observe -p PID \
-             --trace --record FILE`",
+            "--observed: {} has no system calls with times that can be right; record it with `weir observe -p PID \
+             --trace --record FILE`, and again where the report says that times are wrong",
             file.display()
         );
         UsageError(text).into()

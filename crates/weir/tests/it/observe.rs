@@ -214,6 +214,9 @@ fn a_command_is_traced_from_its_first_call_to_its_last() {
     assert!(engine >= 2_000 && (engine..=engine + BESIDE_MAX).contains(&sends), "{engine} {sends}");
     assert!(trace.calls.iter().any(|call| call.name == "execve"), "it began before the program did");
     assert_eq!((trace.threads_lost, trace.misses), (0, 0));
-    let bound = observation.bound.expect("it was traced");
-    assert!(bound.share_max > 0.0 && bound.share_max <= 1.0, "{bound:?}");
+    match observation.bound {
+        Some(bound) => assert!(bound.share_max > 0.0 && bound.share_max <= 1.0, "{bound:?}"),
+        // A kernel that does not announce every switch; it is told, and no bound follows.
+        None => assert!(observation.are_times_wrong(), "{:?}", observation.totals),
+    }
 }

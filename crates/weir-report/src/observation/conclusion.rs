@@ -1,0 +1,343 @@
+//! What follows for who thinks of another I/O model, and what stands before that: times that cannot be right, a CPU
+//! that others had, files that are opened again and again.
+
+use weir_record::observation::{Bound, Conclusion, Observation, Trace};
+
+use super::blocks::Window;
+use crate::{
+    format::{count, percent},
+    language::{Language, told},
+};
+
+/// A process waits for CPUs when it does so for more than this share of the time that it has one.
+const QUEUED_PER_CPU: f64 = 0.25;
+/// Less waiting than this share of the window hinders nobody.
+const QUEUED_SHARE_MIN: f64 = 0.05;
+/// From this share of the CPU on, opening and closing files is worth a sentence.
+const FILES_SHARE_MIN: f64 = 0.10;
+
+/// What follows, and on which grounds; the most important first.
+pub(super) fn lines(observation: &Observation, language: Language) -> Vec<String> {
+    let mut lines = headlines(observation, language);
+    let Some(bound) = bound(observation).filter(|bound| bound.conclusion != Conclusion::Idle) else {
+        return lines;
+    };
+    if bound.conclusion == Conclusion::NotBusy {
+        lines.extend(what_goes_first(bound, language));
+    }
+    lines.extend(files(observation, language));
+    lines.push(grounds(bound, language));
+    lines
+}
+
+/// The same without grounds.
+pub(super) fn headlines(observation: &Observation, language: Language) -> Vec<String> {
+    let waited = is_short_of_cpu(observation).then(|| waited_for_cpu(observation, language));
+    let headline = match bound(observation) {
+        Some(bound) => Some(of_bound(observation, bound, language)),
+        None if observation.are_times_wrong() => Some(times_are_wrong(observation, language)),
+        None => of_proc(observation, language),
+    };
+    waited.into_iter().chain(headline).collect()
+}
+
+/// The bound; none where times are wrong, whatever an older record has.
+pub(super) fn bound(observation: &Observation) -> Option<&Bound> {
+    observation.bound.as_ref().filter(|_| !observation.are_times_wrong())
+}
+
+fn is_short_of_cpu(observation: &Observation) -> bool {
+    let totals = &observation.totals;
+    let queued_ns = totals.run_delay_ns as f64;
+    queued_ns > QUEUED_PER_CPU * totals.cpu_ns as f64
+        && queued_ns > QUEUED_SHARE_MIN * observation.window_ns as f64
+}
+
+/// Before all else: whoever is kept off the CPU finds nothing in its own calls.
+fn waited_for_cpu(observation: &Observation, language: Language) -> String {
+    let window = Window(observation.window_ns);
+    let cpu = window.share(observation.totals.cpu_ns);
+    let delay = window.share(observation.totals.run_delay_ns);
+    told!(
+        language,
+        "It waited for a CPU: it had {cpu} of one and was runnable without one {delay} of the time, while other \
+         programs or other threads of its own ran. Look there first.",
+        "CPU를 기다렸습니다. 코어 하나의 {cpu}를 썼고, 다른 프로그램이나 자신의 다른 스레드가 실행되는 동안 시간의 {delay}를 실행 가능한 채로 CPU를 \
+         기다렸습니다. 여기부터 확인하십시오.",
+        "它在等 CPU：用了一个核的 {cpu}，另有 {delay} 的时间可运行却在等 CPU，其间运行的是其他程序或它自己的其他线程。请先查这里。",
+    )
+}
+
+fn times_are_wrong(observation: &Observation, language: Language) -> String {
+    let window = Window(observation.window_ns);
+    let sum = window.share(observation.parts_ns() as u64);
+    let cpu = window.share(observation.unwatched_cpu_ns() as u64);
+    told!(
+        language,
+        "Times on a CPU are wrong in this window, counts are not: calls and softirqs add up to {sum} of a CPU, and the \
+         process had {cpu} of one. No bound follows from them.",
+        "이 구간의 CPU 시간은 틀렸습니다. 횟수는 맞습니다. 호출과 softirq를 더하면 코어 하나의 {sum}인데 프로세스가 쓴 CPU는 {cpu}입니다. 그래서 상한을 \
+         구하지 않습니다.",
+        "此时段的 CPU 时间有误，次数无误：调用与软中断合计为一个核的 {sum}，而该进程只用了 {cpu}。因此不给出上限。",
+    )
+}
+
+fn of_bound(observation: &Observation, bound: &Bound, language: Language) -> String {
+    let share = percent(bound.share_max);
+    match bound.conclusion {
+        Conclusion::Idle => told!(
+            language,
+            "It hardly used a CPU in this time: there is nothing to gain.",
+            "이 시간 동안 CPU를 거의 쓰지 않아 얻을 것이 없습니다.",
+            "这段时间几乎没有使用 CPU，没有可省的。",
+        ),
+        Conclusion::NotIo => told!(
+            language,
+            "Not your bottleneck: system calls for I/O are at most {share} of its CPU.",
+            "병목이 아닙니다. I/O 시스템 콜은 CPU의 최대 {share}입니다.",
+            "不是瓶颈：I/O 系统调用最多占其 CPU 的 {share}。",
+        ),
+        Conclusion::NotBusy => not_busy(observation, bound, language),
+        Conclusion::AlreadyBatched => told!(
+            language,
+            "It submits in batches already; the rest of its system calls' time ({share} of its CPU) is work.",
+            "이미 묶어서 제출합니다. 시스템 콜 시간의 나머지(CPU의 {share})는 실제 작업입니다.",
+            "它已经批量提交；系统调用的其余时间（占 CPU 的 {share}）是实际工作。",
+        ),
+        Conclusion::AtMost => to_be_expected(bound, language),
+    }
+}
+
+fn not_busy(observation: &Observation, bound: &Bound, language: Language) -> String {
+    let [share, busy] = [bound.share_max, bound.busiest_share].map(percent);
+    if is_short_of_cpu(observation) {
+        return told!(
+            language,
+            "Batching system calls could save at most {share} of its CPU.",
+            "시스템 콜을 묶으면 CPU의 최대 {share}를 아낄 수 있습니다.",
+            "批量化系统调用最多省下其 {share} 的 CPU。",
+        );
+    }
+    told!(
+        language,
+        "It wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
+         save at most {share} of that CPU, not raise the throughput.",
+        "시간의 {busy}만 CPU를 필요로 했으므로 CPU가 한계가 아니었습니다. 시스템 콜을 묶으면 그 CPU의 최대 {share}를 아낄 수 있지만 처리량은 \
+         늘지 않습니다.",
+        "它只有 {busy} 的时间需要 CPU，因此 CPU 并非限制：批量化系统调用最多省下其中 {share} 的 CPU，不会提高吞吐量。",
+    )
+}
+
+/// What batching can be expected to bring a process that CPU limits. The bound has no multiplier: nobody will get it.
+fn to_be_expected(bound: &Bound, language: Language) -> String {
+    let Some(first) = goes_first(bound) else {
+        let share = percent(bound.share_max);
+        return told!(
+            language,
+            "Batching its system calls (io_uring) can remove at most {share} of its CPU.",
+            "시스템 콜을 묶으면(io_uring) CPU의 최대 {share}를 없앨 수 있습니다.",
+            "批量化其系统调用（io_uring）最多去掉其 {share} 的 CPU。",
+        );
+    };
+    let speedup = times(first.iter().sum());
+    let [asking, entering] = first.map(percent);
+    told!(
+        language,
+        "Batching its system calls (io_uring) can be expected to bring up to about {speedup}× the throughput: {asking} of \
+         its CPU is asking what is ready and tries that found nothing, {entering} is entering the kernel once for each \
+         other call for I/O.",
+        "시스템 콜을 묶으면(io_uring) 처리량은 많아야 약 {speedup}배가 될 것으로 예상됩니다. 준비 여부를 묻거나 빈손으로 돌아온 호출이 CPU의 {asking}, 나머지 I/O \
+         호출마다 커널에 진입하는 비용이 {entering}입니다.",
+        "批量化其系统调用（io_uring）预计最多使吞吐量达到约 {speedup} 倍：询问就绪和空手而归的调用占其 CPU 的 {asking}，其余 I/O 调用每次进入内核的开销占 \
+         {entering}。",
+    )
+}
+
+/// Of its CPU, what batching removes before all else: asking, and entering the kernel. Older records do not know.
+fn goes_first(bound: &Bound) -> Option<[f64; 2]> {
+    let whole_ns = bound.io_ns / bound.share_max;
+    let shares = [bound.asking_ns, bound.entering_ns].map(|ns| ns / whole_ns);
+    (bound.entering_ns > 0.0 && shares.iter().sum::<f64>().is_finite()).then_some(shares)
+}
+
+/// How often the work of before fits into the CPU when this share of it is gone.
+fn times(share: f64) -> String {
+    format!("{:.2}", 1.0 / (1.0 - share).max(0.01))
+}
+
+fn what_goes_first(bound: &Bound, language: Language) -> Option<String> {
+    let [asking, entering] = goes_first(bound)?.map(percent);
+    Some(told!(
+        language,
+        "What goes first: asking what is ready and tries that found nothing, {asking} of its CPU, and entering the \
+         kernel once for each other call for I/O, {entering}.",
+        "먼저 없어지는 몫: 준비 여부를 묻거나 빈손으로 돌아온 호출이 CPU의 {asking}, 나머지 I/O 호출마다 커널에 진입하는 비용이 {entering}입니다.",
+        "最先省下的部分：询问就绪和空手而归的调用占其 CPU 的 {asking}，其余 I/O 调用每次进入内核的开销占 {entering}。",
+    ))
+}
+
+/// What /proc alone allows to say.
+fn of_proc(observation: &Observation, language: Language) -> Option<String> {
+    let system_ns = observation.totals.system_ns?;
+    let share = percent(system_ns as f64 / observation.totals.cpu_ns.max(1) as f64);
+    Some(told!(
+        language,
+        "{share} of its CPU was in the kernel, so its system calls cost that at most. Which ones they are, and how much \
+         of it is I/O, is shown with --trace.",
+        "CPU의 {share}가 커널에서 쓰였으므로 시스템 콜의 비용은 많아야 그만큼입니다. 어떤 호출인지, I/O가 얼마인지는 --trace로 볼 수 있습니다.",
+        "其 CPU 的 {share} 用在内核中，系统调用的开销至多如此。具体是哪些调用、其中 I/O 占多少，可用 --trace 查看。",
+    ))
+}
+
+/// What can be had without another I/O model stands beside what that would bring.
+fn files(observation: &Observation, language: Language) -> Option<String> {
+    let share = files_ns(observation.trace.as_ref()?) / observation.unwatched_cpu_ns();
+    let is_much = share.is_finite() && share > FILES_SHARE_MIN;
+    let share = percent(share);
+    is_much.then(|| {
+        told!(
+            language,
+            "{share} of its CPU opens, looks up and closes files: keeping descriptors open (nginx: open_file_cache) \
+             saves that without another I/O model.",
+            "CPU의 {share}가 파일을 열고 조회하고 닫는 데 쓰입니다. 디스크립터를 열어 둔 채 다시 쓰면(nginx: open_file_cache) I/O 모델을 바꾸지 않고도 \
+             줄일 수 있습니다.",
+            "其 CPU 的 {share} 用于打开、查询和关闭文件：保留已打开的描述符（nginx：open_file_cache）即可省下，无需更换 I/O 模型。",
+        )
+    })
+}
+
+/// CPU of calls that open, look up and close files. Of the closes as many as there were opens: the others were
+/// sockets.
+fn files_ns(trace: &Trace) -> f64 {
+    let opens = trace.calls.iter().filter(|call| matches!(call.name.as_str(), "open" | "openat" | "openat2"));
+    let opened = opens.map(|call| call.count).sum::<u64>() as f64;
+    let of_files = trace.calls.iter().map(|call| {
+        let cpu_ns = call.cpu_ns(&trace.cost);
+        match call.name.as_str() {
+            "open" | "openat" | "openat2" | "stat" | "lstat" | "fstat" | "newfstatat" | "statx"
+            | "access" | "faccessat" | "faccessat2" | "readlink" | "readlinkat" => cpu_ns,
+            "close" => cpu_ns * (opened / call.count.max(1) as f64).min(1.0),
+            _ => 0.0,
+        }
+    });
+    of_files.sum()
+}
+
+fn grounds(bound: &Bound, language: Language) -> String {
+    let calls = count(bound.calls);
+    if bound.conclusion != Conclusion::AtMost {
+        return told!(
+            language,
+            "An upper bound: the whole time of {calls} calls for I/O on a CPU, with the way into the kernel and out of \
+             it, over the process's CPU without what tracing added. TCP and copying stay, so expect less.",
+            "상한입니다. I/O 호출 {calls}회의 CPU 시간 전체와 커널 진입·복귀 비용을, 추적이 더한 몫을 뺀 프로세스 CPU로 나눈 값입니다. TCP와 복사는 남으므로 실제 \
+             이득은 더 작습니다.",
+            "这是上限：{calls} 次 I/O 调用的全部 CPU 时间及进出内核的开销，除以扣除跟踪开销后的进程 CPU。TCP 与复制仍在，实际收益更小。",
+        );
+    }
+    let share = percent(bound.share_max);
+    told!(
+        language,
+        "No batching can remove more than {share} of its CPU: the whole time of {calls} calls for I/O on a CPU, with the \
+         way into the kernel and out of it, over the process's CPU without what tracing added. Work that stays is in \
+         that: TCP, files, copying.",
+        "어떻게 묶어도 CPU의 {share}보다 많이 없앨 수는 없습니다. I/O 호출 {calls}회의 CPU 시간 전체와 커널 진입·복귀 비용을, 추적이 더한 몫을 뺀 프로세스 CPU로 나눈 \
+         값입니다. TCP, 파일, 복사처럼 없어지지 않는 일도 들어 있습니다.",
+        "无论怎样批量化，最多去掉其 {share} 的 CPU：{calls} 次 I/O 调用的全部 CPU 时间及进出内核的开销，除以扣除跟踪开销后的进程 CPU。其中也有省不掉的工作：TCP、文件、复制。",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::observation::{CallFigures, Totals};
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn call(name: &str, count: u64, on_cpu_ns: u64) -> CallFigures {
+        CallFigures { name: name.to_owned(), count, on_cpu_ns, ..CallFigures::default() }
+    }
+
+    /// A process that had a CPU for so long in a window of a second, and waited for one.
+    fn observed(cpu_ns: u64, run_delay_ns: u64, calls: Vec<CallFigures>) -> Observation {
+        let bound = Bound {
+            io_ns: 0.6 * cpu_ns as f64,
+            asking_ns: 0.1 * cpu_ns as f64,
+            entering_ns: 0.1 * cpu_ns as f64,
+            share_max: 0.6,
+            busiest_share: 0.4,
+            conclusion: Conclusion::NotBusy,
+            ..Bound::default()
+        };
+        Observation {
+            window_ns: SECOND_NS,
+            totals: Totals { cpu_ns, run_delay_ns, ..Totals::default() },
+            trace: Some(Trace { window_ns: SECOND_NS, is_split: true, calls, ..Trace::default() }),
+            bound: Some(bound),
+            ..Observation::default()
+        }
+    }
+
+    fn told(observation: &Observation) -> String {
+        lines(observation, Language::English).join("\n")
+    }
+
+    #[test]
+    fn who_waited_for_a_cpu_is_told_that_first_and_never_that_cpu_did_not_limit_it() {
+        let text = told(&observed(300_000_000, 0, Vec::new()));
+        assert!(text.starts_with("It wanted a CPU 40 % of the time, so CPU did not limit it"), "{text}");
+        let mut starved = observed(300_000_000, 330_000_000, Vec::new());
+        let text = told(&starved);
+        assert!(text.starts_with("It waited for a CPU: it had 30 % of one and was"), "{text}");
+        assert!(text.contains("33 % of the time") && !text.contains("did not limit"), "{text}");
+        starved.trace = None;
+        starved.bound = None;
+        assert!(told(&starved).starts_with("It waited for a CPU"), "/proc alone tells it too");
+        for (cpu_ns, run_delay_ns) in [(300_000_000, 70_000_000), (1_000, 40_000_000)] {
+            let text = told(&observed(cpu_ns, run_delay_ns, Vec::new()));
+            assert!(!text.contains("waited for a CPU"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_expected_comes_first_and_the_bound_has_no_multiplier() {
+        let mut busy = observed(900_000_000, 0, Vec::new());
+        let bound = busy.bound.as_mut().expect("it was traced");
+        bound.conclusion = Conclusion::AtMost;
+        let text = told(&busy);
+        assert!(text.contains("up to about 1.25× the throughput: 10 % of its CPU is asking"), "{text}");
+        assert!(text.contains("\nNo batching can remove more than 60 % of its CPU"), "{text}");
+        assert_eq!(text.matches('×').count(), 1, "{text}");
+        busy.bound.as_mut().expect("it was traced").entering_ns = 0.0;
+        assert!(told(&busy).starts_with("Batching its system calls (io_uring) can remove at most 60 %"));
+    }
+
+    #[test]
+    fn where_times_are_wrong_counts_are_said_to_be_right_and_no_bound_is_given() {
+        // A record of before that was found out has a bound.
+        let wrong = observed(100_000_000, 0, vec![call("futex", 10, 1_600_000_000)]);
+        let text = told(&wrong);
+        assert!(text.starts_with("Times on a CPU are wrong in this window, counts are not"), "{text}");
+        assert!(text.contains("160 % of a CPU, and the process had 10 % of one"), "{text}");
+        for language in Language::ALL {
+            assert_eq!(lines(&wrong, language).len(), 1, "{language:?}");
+        }
+    }
+
+    #[test]
+    fn calls_for_files_are_told_where_they_are_much_and_closed_sockets_are_none() {
+        let of_files = |closes| {
+            vec![
+                call("openat", 100, 40_000_000),
+                call("newfstatat", 200, 30_000_000),
+                call("close", closes, 40_000_000),
+            ]
+        };
+        let text = told(&observed(900_000_000, 0, of_files(100)));
+        assert!(text.contains("12.2 % of its CPU opens, looks up and closes files"), "{text}");
+        // Three in four closes were of sockets.
+        let text = told(&observed(900_000_000, 0, of_files(400)));
+        assert!(!text.contains("closes files"), "{text}");
+    }
+}
