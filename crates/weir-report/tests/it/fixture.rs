@@ -31,7 +31,7 @@ impl Jitter {
     }
 }
 
-fn arm(name: &str) -> ArmSpec {
+pub fn arm(name: &str) -> ArmSpec {
     let subject = Subject::Weir { driver: name.to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
     let (name, load_options) = (name.to_owned(), BTreeMap::new());
     ArmSpec { name, subject, load_options, baseline: None, is_placebo: false, warmup_ns: 0 }
@@ -777,16 +777,6 @@ pub fn survey() -> StudyResult {
 
 fn command(command: &str) -> Finding {
     Finding::RunCommand { command: command.to_owned() }
-}
-
-/// A third arm, compared as the second is.
-pub fn with_third_arm() -> StudyResult {
-    let mut result = quick();
-    result.spec.arms.push(arm("poll"));
-    let same = |it: &Comparison| Comparison { arm: "poll".to_owned(), ..it.clone() };
-    let of_third: Vec<Comparison> = result.comparisons.iter().map(same).collect();
-    result.comparisons.extend(of_third);
-    result
 }
 
 /// Every study, with a name for failure messages.
