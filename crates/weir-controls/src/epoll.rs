@@ -7,8 +7,8 @@
 //! receives nothing, so that a slow reader costs one buffer and no more.
 //!
 //! The compiler puts all of it into one function, system calls included, which no runtime and no wrapper of a library
-//! can be. On processors whose kernel guards its returns (Linux's "Safe RET"), that alone makes the kernel's own work
-//! cheaper: [`Calls::InFunctions`] differs in nothing but one return behind each call, and shows by how much.
+//! can be. On some machines that alone makes the kernel's own work cheaper: [`Calls::InFunctions`] differs in nothing
+//! but one return behind each call, and shows by how much.
 
 use std::convert::Infallible;
 use std::io;
