@@ -266,9 +266,8 @@ fn not_comparable_names_every_cause() {
     );
 }
 
-#[test]
-fn a_note_of_several_metrics_is_said_once() {
-    let mut result = fixture::quick();
+/// Comparisons of one cell lack two pairs, and nothing else is to be said of any. `ratio_all_pairs` by place.
+fn lacking_pairs(result: &mut StudyResult, ratio_all_pairs: impl Fn(usize, &Comparison) -> Option<f64>) {
     for (index, comparison) in result.comparisons.iter_mut().enumerate() {
         comparison.reasons.clear();
         comparison.notes.clear();
@@ -277,9 +276,15 @@ fn a_note_of_several_metrics_is_said_once() {
         if comparison.cell_id == "c100-d1-m64-closed" {
             comparison.pairs_excluded =
                 vec![Finding::Excluded { reason: ExclusionKind::ForeignCpu, count: 2 }];
-            comparison.ratio_all_pairs = Some(0.9 + index as f64 / 100.0);
+            comparison.ratio_all_pairs = ratio_all_pairs(index, comparison);
         }
     }
+}
+
+#[test]
+fn a_note_of_several_metrics_is_said_once() {
+    let mut result = fixture::quick();
+    lacking_pairs(&mut result, |index, _| Some(0.9 + index as f64 / 100.0));
     let bound = Finding::LagUnknown { arm: "uring".to_owned(), kind: MessageKind::Message };
     result.comparisons[0].notes = vec![bound.clone()];
     result.comparisons[1].notes = vec![bound];
@@ -304,17 +309,7 @@ fn with_third_arm() -> StudyResult {
 #[test]
 fn pairs_that_several_arms_lack_are_told_once_with_the_ratios_that_they_would_change() {
     let mut result = with_third_arm();
-    for comparison in &mut result.comparisons {
-        comparison.reasons.clear();
-        comparison.notes.clear();
-        comparison.pairs_excluded.clear();
-        comparison.by_state.clear();
-        if comparison.cell_id == "c100-d1-m64-closed" {
-            comparison.pairs_excluded =
-                vec![Finding::Excluded { reason: ExclusionKind::ForeignCpu, count: 2 }];
-            comparison.ratio_all_pairs = comparison.ratio;
-        }
-    }
+    lacking_pairs(&mut result, |_, comparison| comparison.ratio);
     let noted = |result: &StudyResult| -> Vec<String> {
         let text = terminal(result, Language::English, 120, false);
         let notes = text.lines().filter(|line| line.contains("pairs kept out"));
