@@ -7,6 +7,7 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec},
     io::{Errno, fcntl_dupfd_cloexec},
     net::{SendAncillaryBuffer, SendFlags, Shutdown, sockopt::set_tcp_congestion},
     process::{Resource, getrlimit},
@@ -196,6 +197,18 @@ pub(crate) fn pass_bytes(
     let offered = slices.iter().map(|slice| slice.len()).sum::<usize>().min(CALL_BYTES_MAX);
     // The head of a file leaves with its first bytes.
     Ok(Sent { bytes: send_slices(slices, gathered.more_follows)?, offered })
+}
+
+/// Whether a socket has one of `events` now, or has failed or been hung up; nothing is taken from it.
+pub(crate) fn has_event(
+    socket: BorrowedFd<'_>,
+    events: PollFlags,
+    counters: &Counters,
+) -> Result<bool, Errno> {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut asked = [PollFd::from_borrowed_fd(socket, events)];
+    counters.poll_calls.increment();
+    counters.clock.call(|| rustix::event::poll(&mut asked, Some(&now))).map(|count| count > 0)
 }
 
 /// The error a socket has stored, as `SO_ERROR` gives it.

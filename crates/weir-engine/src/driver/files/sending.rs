@@ -8,14 +8,14 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec},
+    event::PollFlags,
     io::{Errno, ReadWriteFlags},
 };
 
 use super::read;
 use crate::{
     counters::Counters,
-    driver::error::FILE_ENDED,
+    driver::{error::FILE_ENDED, socket::has_event},
     send_queue::{FileRange, Front, SendQueue},
 };
 
@@ -117,11 +117,8 @@ pub(crate) fn send_share(
 
 /// Whether a socket has room for a good part. One that has not tells when it has: the question sees to that.
 pub(crate) fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::OUT)];
-    counters.poll_calls.increment();
     // What cannot be asked is found out by trying.
-    !matches!(counters.clock.call(|| rustix::event::poll(&mut asked, Some(&now))), Ok(0))
+    has_event(socket, PollFlags::OUT, counters).unwrap_or(true)
 }
 
 /// Reads the next bytes of the file at the front of a queue and puts them in its place.

@@ -155,13 +155,11 @@ struct Socket {
     lent: Option<SlotId>,
     /// The kernel has refused a zero-copy send on it.
     copies: bool,
-    /// The send in flight, or the next one that says nothing else, waits for room.
-    waits: bool,
     /// The send in flight does not wait, and makes a completion only if it did not go through.
     tried: bool,
     /// Number of the last tried send, to tell it from earlier ones.
     tries: u32,
-    /// The last try did not go through: the next send waits.
+    /// The last try did not go through: the next send, or the one in flight, waits.
     stalled: bool,
     send_header: Option<Box<SendHeader>>,
     address: Option<Box<SockAddr>>,
@@ -199,7 +197,6 @@ impl Socket {
             awaits_room: false,
             lent: None,
             copies: false,
-            waits: true,
             tried: false,
             tries: 0,
             stalled: false,

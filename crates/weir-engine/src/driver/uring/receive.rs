@@ -1,12 +1,9 @@
 //! Receives: armed, filled by the kernel, handed to their connection, armed again.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use io_uring::{opcode, squeue::Flags};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec},
-    io::Errno,
-};
+use rustix::{event::PollFlags, io::Errno};
 
 #[cfg(test)]
 use super::disorder::{self, Plant};
@@ -14,7 +11,7 @@ use super::{
     Arm, BUNDLE, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, Socket, SocketKind, Target,
     Uring, ring::Completion,
 };
-use crate::{counters::Counters, pool::CLASS_BYTES, slab::SlotId};
+use crate::{counters::Counters, driver::socket::has_event, pool::CLASS_BYTES, slab::SlotId};
 
 /// Up to this much memory for one size, buffers are added as soon as the kernel has found none. Beyond it only when
 /// they are still in use after what was received has been handled: one look at the sockets fills as many buffers as
@@ -30,14 +27,6 @@ const HELD_TURNS: u8 = 16;
 
 /// Buffers that the kernel fills before a receive that stays armed lets others go first (`MULTISHOT_MAX_RETRY`).
 const KERNEL_BURST: u8 = 32;
-
-/// Whether a socket's peer has ended, or the connection has failed. It is left to a receive to take that.
-fn is_hung_up(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
-    counters.poll_calls.increment();
-    matches!(counters.clock.call(|| rustix::event::poll(&mut asked, Some(&now))), Ok(1..))
-}
 
 impl Uring {
     /// Starts a receive, unless one is in flight or nothing may arrive any more.
@@ -377,6 +366,8 @@ impl Socket {
             self.burst = self.burst.saturating_add(1);
             return false;
         }
-        std::mem::take(&mut self.burst) >= KERNEL_BURST && is_hung_up(self.descriptor.as_fd(), counters)
+        // It is left to the receive that begins anew to take the end, or the error.
+        std::mem::take(&mut self.burst) >= KERNEL_BURST
+            && has_event(self.descriptor.as_fd(), PollFlags::RDHUP, counters) == Ok(true)
     }
 }

@@ -114,7 +114,6 @@ impl Uring {
                 opcode::SendMsg::new(fd, gathered.header).flags(flags as u32).build()
             }
         };
-        socket.waits = waits;
         socket.tried = tries_first && !waits;
         socket.operations += 1;
         let entry = entry.flags(named).user_data(Kind::Send.token(id));
@@ -293,7 +292,8 @@ impl Socket {
     ) -> Next {
         self.operations -= 1;
         let asked = std::mem::take(&mut self.sending);
-        let waited = std::mem::replace(&mut self.waits, true);
+        // One without a copy waits too.
+        let waited = self.stalled || self.lent.take().is_some();
         self.tried = false;
         // A peer that takes less than is offered is sent to with waiting until it has caught up.
         self.stalled = !waited && result < asked as i32;

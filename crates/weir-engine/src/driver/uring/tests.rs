@@ -2,7 +2,7 @@
 
 use std::{
     io::{ErrorKind, Read, Write},
-    os::unix::net::UnixStream,
+    os::{fd::AsFd, unix::net::UnixStream},
     rc::Rc,
     sync::Arc,
     task::{Poll, Waker},
@@ -18,7 +18,7 @@ use crate::{
     config::{Config, Driver, KernelMask, ReceiveMode},
     counters::Counters,
     doorbell::Doorbell,
-    driver::{DriverOps, DriverParts, Wait},
+    driver::{DriverOps, DriverParts, Wait, socket::reset_on_close},
     driver_choice::resolved,
     net::Stream,
     slab::SlotId,
@@ -335,6 +335,23 @@ fn a_buffer_that_was_promised_and_not_taken_is_promised_to_the_next_without_an_e
     assert!(driver.starved_receivers.is_empty());
 }
 
+/// Receives from a connection whose peer has sent this much and gone, both before the receive begins: how much came,
+/// and how it ended, or `None` when it does not.
+fn received_of(driver: &mut Uring, id: SlotId) -> (usize, Option<Result<(), ErrorKind>>) {
+    let mut received = 0;
+    for _ in 0..TURNS {
+        while let Poll::Ready(next) = driver.poll_receive(id, Waker::noop()) {
+            match next {
+                Ok(Some(lease)) => received += lease.len(),
+                Ok(None) => return (received, Some(Ok(()))),
+                Err(error) => return (received, Some(Err(error.kind()))),
+            }
+        }
+        look(driver);
+    }
+    (received, None)
+}
+
 #[test]
 fn an_end_behind_more_buffers_than_the_kernel_fills_at_a_time_is_told() {
     const BYTES: usize = 100 * 64;
@@ -344,21 +361,20 @@ fn an_end_behind_more_buffers_than_the_kernel_fills_at_a_time_is_told() {
         config.uring.receive = receive;
         let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
         let (id, mut peer) = connect(&mut driver);
-        // Both are there when the receive begins.
         peer.write_all(&[b'.'; BYTES]).expect("it fits");
         drop(peer);
-        let mut received = 0;
-        let has_ended = (0..TURNS).any(|_| {
-            while let Poll::Ready(next) = driver.poll_receive(id, Waker::noop()) {
-                match next.expect("no reset") {
-                    Some(lease) => received += lease.len(),
-                    None => return true,
-                }
-            }
-            look(&mut driver);
-            false
-        });
-        assert_eq!((received, has_ended), (BYTES, true), "{receive:?}");
+        assert_eq!(received_of(&mut driver, id), (BYTES, Some(Ok(()))), "{receive:?}");
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let mut peer = std::net::TcpStream::connect(address).expect("it listens");
+        let id =
+            driver.adopt_stream(listener.accept().expect("a connection").0.into()).expect("there is room");
+        peer.write_all(&[b'.'; BYTES]).expect("it fits");
+        reset_on_close(peer.as_fd(), &Counters::default());
+        drop(peer);
+        let reset = Some(Err(ErrorKind::ConnectionReset));
+        assert_eq!(received_of(&mut driver, id), (BYTES, reset), "{receive:?}");
     }
 }
 

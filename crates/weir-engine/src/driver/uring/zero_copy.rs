@@ -187,7 +187,6 @@ impl Uring {
         let Some(lent) = self.zero_copy.sends.get_mut(number) else { return };
         let id = lent.socket;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.lent = None;
         let queue = &mut socket.send.queue;
         let sent = usize::try_from(result).unwrap_or(0).min(lent.bytes);
         match lent.chunk.take() {
