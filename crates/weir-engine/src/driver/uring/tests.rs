@@ -134,6 +134,28 @@ fn what_is_queued_behind_a_send_that_waits_holds_no_buffer() {
 }
 
 #[test]
+fn a_send_that_waits_holds_no_buffer_on_any_kernel() {
+    for rung in KernelMask::LADDER {
+        let masked = KernelMask::as_on(rung);
+        let config = Config { masked, ..Config::with_driver(Driver::Uring) };
+        let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
+        let (slow, _peer, _) = connect_full(&mut driver);
+        let pool = Rc::clone(&driver.parts.receive_pool);
+        let lease = pool.take(0).expect("a buffer is free").lease(6);
+        // A ring takes what is free.
+        let free = |driver: &Uring| pool.free(0) + driver.buffers.available(0);
+        let before = free(&driver);
+        DriverOps::push(&mut driver, slow, lease.into()).expect("it is open");
+        driver.flush();
+        let is_released = (0..TURNS).any(|_| {
+            look(&mut driver);
+            free(&driver) > before
+        });
+        assert!(is_released && queued(&driver, slow) == 6, "like {rung}: the peer may never read");
+    }
+}
+
+#[test]
 fn a_failure_behind_a_full_completion_queue_is_no_success() {
     let counters = Arc::new(Counters::default());
     let Some(mut driver) = small_driver(&counters) else { return };
