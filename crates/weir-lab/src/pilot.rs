@@ -16,8 +16,9 @@ use weir_stats::order::median;
 
 use crate::protocol;
 
-/// Rounds of a pilot whose arms take turns, at most: one for each rate that rests on it.
-const ROUNDS_MAX: u32 = 3;
+/// Rounds of a pilot whose arms take turns: with three, none decides alone. (A single one, the first of its study, had
+/// one arm of six at half its rate, and all of the study's equal rates with it.)
+const ROUNDS: u32 = 3;
 
 /// Further rounds or blocks, where nothing came back in one.
 const FURTHER: u32 = 1;
@@ -46,11 +47,7 @@ impl Pilot {
         if protocol::of(cell).has_capacity_of_baseline() {
             pilot.arms = vec![spec.arms[0].name.clone()];
         }
-        let rates = spec.cells.iter().filter(|other| is_alike(other, cell)).count();
-        let rounds = match cell.alternation {
-            Some(_) => u32::try_from(rates).unwrap_or(u32::MAX).clamp(1, ROUNDS_MAX),
-            None => 1,
-        };
+        let rounds = if cell.alternation.is_some() { ROUNDS } else { 1 };
         Self { cell: pilot, planned: PlannedBlock { cell: first, block: 0 }, rounds }
     }
 
@@ -162,7 +159,7 @@ mod tests {
         let pilots: Vec<String> = (1..4).map(|index| Pilot::of(&spec, index).cell.id).collect();
         assert_eq!(pilots, ["open-0-pilot", "open-0-pilot", "open-2-pilot"]);
         let rounds: Vec<u32> = spec.cells.iter().map(|cell| rounds_of(&spec, cell)).collect();
-        assert_eq!(rounds, [0, 2, 0, 1]);
+        assert_eq!(rounds, [0, 3, 0, 3]);
         // How often a round returns to each arm is no other load.
         let turns = spec.cells[2].alternation.as_mut().expect("arms take turns");
         turns.permutations += 2;
@@ -171,16 +168,6 @@ mod tests {
         spec.cells[1].load = LoadMode::Open { rate_per_second: 50_000.0, poisson: true, share: None };
         assert_eq!(Pilot::of(&spec, 2).cell.id, "open-0-pilot");
         assert_eq!(Pilot::of(&spec, 2).planned, PlannedBlock { cell: 1, block: 0 });
-    }
-
-    #[test]
-    fn a_pilot_has_a_round_for_each_rate_and_three_at_most() {
-        let rounds = |shares: &[f64]| {
-            let mut spec = spec(shares);
-            alternation::apply(&mut spec);
-            Pilot::of(&spec, 1).rounds
-        };
-        assert_eq!([rounds(&[0.6]), rounds(&[0.5, 0.7, 0.9]), rounds(&[0.1, 0.2, 0.3, 0.4])], [1, 3, 3]);
     }
 
     #[test]
