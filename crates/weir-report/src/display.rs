@@ -82,20 +82,20 @@ fn spaced(line: &str) -> String {
     line.trim_end().replace('\u{a0}', " ")
 }
 
-/// Spaces that must not break, inside brackets and before a unit sign, as no-break spaces.
+/// Spaces that must not break, inside the innermost brackets (an interval) and before a unit sign, as no-break spaces.
 pub(crate) fn keep_together(text: &str) -> String {
-    let mut depth = 0_usize;
+    let mut is_interval = false;
     let mut kept = String::with_capacity(text.len());
     for (index, character) in text.char_indices() {
+        let rest = &text[index + character.len_utf8()..];
         match character {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
+            '[' => is_interval = rest.find(['[', ']']).is_some_and(|end| rest[end..].starts_with(']')),
+            ']' => is_interval = false,
             _ => {}
         }
-        let rest = &text[index + character.len_utf8()..];
         let before_unit = UNITS.iter().any(|unit| rest.starts_with(unit));
         let after_sign = text[..index].ends_with('≥');
-        let binds = character == ' ' && (depth > 0 || before_unit || after_sign);
+        let binds = character == ' ' && (is_interval || before_unit || after_sign);
         kept.push(if binds { '\u{a0}' } else { character });
     }
     kept
@@ -163,6 +163,11 @@ mod tests {
     #[test]
     fn an_interval_stays_on_one_line() {
         assert_eq!(wrap("needs 0.78× [0.77, 0.79] of 3 %", 22), ["needs 0.78×", "[0.77, 0.79] of 3 %"]);
+        // Brackets around intervals hold a sentence, which breaks between its words.
+        let lines = wrap("[rate measured: 1.28 [1.24, 1.33] no claim; CPU: 0.76 [0.74, 0.78] less CPU].", 24);
+        let expected =
+            ["[rate measured: 1.28", "[1.24, 1.33] no claim;", "CPU: 0.76 [0.74, 0.78]", "less CPU]."];
+        assert_eq!(lines, expected);
     }
 
     #[test]
