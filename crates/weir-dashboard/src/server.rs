@@ -226,6 +226,14 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// Reads what the first page shows before anybody asks for it: a store takes a millisecond or two to open.
+    fn read_ahead(&self) {
+        if let Ok(found) = listing(self) {
+            let shown: Vec<&Found> = found.studies.iter().take(PAGE_STUDIES).collect();
+            self.shelf.rows(&found.studies, &shown, &self.counters);
+        }
+    }
+
     /// Whether there is something to observe, for anybody.
     fn has_observations(&self) -> bool {
         self.settings.records.is_some() || self.top.is_some() || self.control.is_some()
@@ -237,6 +245,8 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
     let guests = Arc::new(Guests::default());
     let router = router(&app);
     tokio::spawn(Arc::clone(&app.live).run());
+    let ahead = Arc::clone(&app);
+    tokio::task::spawn_blocking(move || ahead.read_ahead());
     let ended = stopped.clone();
     loop {
         let accepted = async {
