@@ -9,7 +9,7 @@ use std::{io, os::fd::OwnedFd, os::unix::net::UnixStream, rc::Rc, time::Duration
 
 use super::super::disorder::{self, Done, Plant};
 use crate::{
-    BufferOptions, Config, Driver, KernelMask, Limits, ReceiveMode, Runtime,
+    BufferOptions, Config, Driver, KernelMask, Limits, ReceiveMode, Runtime, UringOptions,
     driver::sim::random::Random,
     net::{Address, ListenOptions, Listener, Stream},
     spawn,
@@ -49,6 +49,18 @@ fn one_of<T: Copy>(random: &mut Random, values: &[T]) -> T {
     values[random.below(values.len())]
 }
 
+/// What a ring does only if it is told to, on a kernel as it is; one that lacks it refuses the program.
+fn ask_for_more(options: &mut UringOptions, random: &mut Random) {
+    match random.below(10) {
+        0 => options.zero_copy_bytes_min = Some(1),
+        1 => options.receive = ReceiveMode::Bundle,
+        2 => options.fixed_files = true,
+        3 => options.minimum_wait = Duration::from_micros(50),
+        4 => options.poll_idle_ms = Some(1),
+        _ => {}
+    }
+}
+
 impl Plan {
     fn new(seed: u64) -> Self {
         // Not the stream that the disorder draws from.
@@ -62,6 +74,8 @@ impl Plan {
         let older = one_of(random, &[None, None, Some("6.0"), Some("5.18"), Some("5.15"), Some("5.11")]);
         if let Some(version) = older {
             config.masked = KernelMask::as_on(version.parse().expect("a version"));
+        } else {
+            ask_for_more(&mut config.uring, random);
         }
         let high = one_of(random, &[1, 4000, 256 << 10]);
         config.limits = Limits {
