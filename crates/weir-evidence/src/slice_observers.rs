@@ -14,7 +14,7 @@ use weir_record::{
     engine::EngineStats,
     evidence::Reading,
     machine::NetworkCounters,
-    observation::{ProbeCost, Rung, StraceRow, Trace},
+    observation::{ProbeCost, Rung, StraceRow, TIMER, Trace},
 };
 
 use crate::{
@@ -485,6 +485,7 @@ fn trace_rows(trace: &Trace) -> Vec<Reading> {
         "trace",
         &[
             ("calls-cut", trace.calls_cut),
+            ("switches-missed", trace.switches_missed),
             ("threads-lost", trace.threads_lost),
             ("wakes-lost", trace.wakes_lost),
             ("wakes-left-out", trace.wakes_left_out),
@@ -500,8 +501,11 @@ fn trace_rows(trace: &Trace) -> Vec<Reading> {
 fn wakers(trace: &Trace) -> BTreeMap<String, (u64, u64)> {
     let mut wakers: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for wake in &trace.wakes {
-        let name =
-            wake.softirq.as_ref().map_or_else(|| wake.waker_name.clone(), |kind| format!("softirq {kind}"));
+        let name = match wake.context.as_deref() {
+            None => wake.waker_name.clone(),
+            Some(TIMER) => TIMER.to_owned(),
+            Some(kind) => format!("softirq {kind}"),
+        };
         let full = wakers.len() >= THREAD_NAMES_MAX && !wakers.contains_key(&name);
         let sums = wakers.entry(if full { "others".to_owned() } else { name }).or_default();
         sums.0 += wake.count;

@@ -7,6 +7,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     io::{Read, Write},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -27,6 +28,10 @@ use weir_evidence::{
     },
     process::{ProcessTree, family_of},
 };
+use weir_sys::{
+    blocks::{Operation, OperationKind},
+    raw_ring::{BlockRing, RingOptions, SetupError, TaskRun},
+};
 
 /// How often the child makes the call of each kind: all different. None asks for the session or the process group,
 /// which are 0 where the first program of the machine made none, and which rustix takes for impossible.
@@ -43,6 +48,26 @@ const TIMES: [(libc::c_long, u64); 10] = [
     // One for each byte, and the last one finds none.
     (libc::SYS_recvfrom, 24),
 ];
+
+/// What the child submits to a ring of its own, and sends to itself.
+const RING_OPERATIONS: u64 = 37;
+const DATAGRAMS: u64 = 200;
+const BLOCK_BYTES: u32 = 4096;
+/// `NET_RX` among softirqs (`include/linux/interrupt.h`).
+const NET_RX: u32 = 3;
+
+/// A ring on an endless file.
+fn ring() -> Result<BlockRing, SetupError> {
+    let options = RingOptions {
+        submission_thread: false,
+        polled: false,
+        polled_hybrid: false,
+        fixed_buffers: false,
+        fixed_file: false,
+        task_run: TaskRun::Interrupting,
+    };
+    BlockRing::new(File::open("/dev/zero").expect("every Linux has it"), 1, BLOCK_BYTES, options)
+}
 
 fn times(number: libc::c_long) -> u64 {
     TIMES.iter().find(|(known, _)| *known == number).expect("a kind of the list").1
@@ -97,6 +122,25 @@ fn child_that_is_observed() {
                 let mut grandchild = Observed::around(status.expect("this program starts"));
                 grandchild.go_on();
                 grandchild.end();
+            }
+            "ring" => {
+                let mut ring = ring().expect("there was one a moment ago");
+                let mut completed = Vec::new();
+                for _ in 0..RING_OPERATIONS {
+                    let read =
+                        Operation { slot: 0, kind: OperationKind::Read, offset_bytes: 0, bytes: BLOCK_BYTES };
+                    assert_eq!(ring.submit_and_wait(&[read], &mut completed).expect("it completes"), 1);
+                }
+                assert_eq!(completed.len() as u64, RING_OPERATIONS);
+            }
+            "loopback" => {
+                let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+                let address = receiver.local_addr().expect("it is bound");
+                let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+                for _ in 0..DATAGRAMS {
+                    sender.send_to(&[7], address).expect("it is sent");
+                    receiver.recv(&mut [0]).expect("it comes");
+                }
             }
             "wait" => {}
             "hold" => {
@@ -202,6 +246,48 @@ fn ten_kinds_of_calls_are_counted_exactly() {
     let counts = tracer.finish().expect("tables can be read");
     assert_exact(&counts.since(&first), 1);
     assert_exact(&counts.since(&before), 2);
+    child.end();
+}
+
+#[test]
+fn operations_of_a_ring_are_counted_exactly() {
+    if let Err(error) = ring() {
+        println!("skipped: no io_uring here: {error}");
+        return;
+    }
+    let mut child = Observed::start("ring");
+    let Some(tracer) = tracer(&[child.pid()]) else { return child.end() };
+    if let Some(left_out) = tracer.left_out().iter().find(|it| it.group == Group::Uring) {
+        println!("skipped: {left_out:?}");
+        return child.end();
+    }
+    let before = tracer.read().expect("tables can be read");
+    child.go_on();
+    let counts = tracer.finish().expect("tables can be read").since(&before);
+    let own = |event| counts.uring.get(event).map_or(0, |(own, _)| *own);
+    let entered = counts.calls[&(libc::SYS_io_uring_enter as u32)];
+    assert_eq!((own("io_uring_submit_req"), own("io_uring_complete")), (RING_OPERATIONS, RING_OPERATIONS));
+    assert_eq!((entered.count, entered.returned), (RING_OPERATIONS, RING_OPERATIONS));
+    child.end();
+}
+
+#[test]
+fn what_loopback_delivers_within_a_send_is_softirq_time_of_that_call() {
+    let mut child = Observed::start("loopback");
+    let Some(tracer) = tracer(&[child.pid()]) else { return child.end() };
+    if let Some(left_out) = tracer.left_out().iter().find(|it| it.group == Group::Softirqs) {
+        println!("skipped: {left_out:?}");
+        return child.end();
+    }
+    let before = tracer.read().expect("tables can be read");
+    child.go_on();
+    let counts = tracer.finish().expect("tables can be read").since(&before);
+    let [own, _] = counts.softirqs.get(&NET_RX).copied().unwrap_or_default();
+    let sent = counts.calls[&(libc::SYS_sendto as u32)];
+    // A burst may be left to the thread that the kernel has for it.
+    assert!(own.count > DATAGRAMS / 2 && own.ns > 0, "{:?}", counts.softirqs);
+    assert_eq!(sent.count, DATAGRAMS);
+    assert!(sent.softirq_ns > 0 && sent.softirq_ns < sent.on_cpu_ns, "{sent:?}");
     child.end();
 }
 

@@ -1,23 +1,16 @@
 //! What the folder of a run is called. The moment is an argument.
 
+use weir_record::calendar::utc;
+
 /// `NAME-YYYYMMDD-HHMMSS`, in UTC, of seconds since 1970.
 pub fn name(study: &str, seconds: u64) -> String {
     format!("{study}-{}", utc_stamp(seconds))
 }
 
-/// Calendar time of seconds since 1970, by the civil-from-days algorithm of Howard Hinnant's chrono paper.
+/// `YYYYMMDD-HHMMSS`, in UTC, of seconds since 1970.
 pub fn utc_stamp(seconds: u64) -> String {
-    let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", rest / 3_600, rest / 60 % 60, rest % 60)
+    let [year, month, day, hour, minute, second] = utc(seconds);
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
 }
 
 #[cfg(test)]
@@ -25,10 +18,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calendar_times_are_right_at_the_edges() {
-        assert_eq!(utc_stamp(0), "19700101-000000");
-        assert_eq!(utc_stamp(951_827_696), "20000229-123456");
-        assert_eq!(utc_stamp(4_102_444_799), "20991231-235959");
+    fn a_folder_is_named_after_its_study_and_the_second_it_began() {
+        assert_eq!(name("tps", 951_827_696), "tps-20000229-123456");
         assert_eq!(name("quick", 0), "quick-19700101-000000");
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod account;
 pub mod added_cost;
+pub mod calendar;
 pub mod cause;
 pub mod connection_costs;
 pub mod contrast;

@@ -382,6 +382,10 @@ pub struct Trace {
     pub softirqs: Vec<SoftirqFigures>,
     /// Events of io_uring.
     pub uring: Vec<UringFigures>,
+    /// Switches between threads that the kernel did not announce, as far as later events betrayed them. What their
+    /// threads did meanwhile counts as time without a CPU.
+    #[serde(default)]
+    pub switches_missed: u64,
     /// Threads that found no room in the kernel's table; their calls are missing.
     pub threads_lost: u64,
     /// Wakes that found none.
@@ -503,19 +507,23 @@ pub enum Purpose {
     Other,
 }
 
+/// [`WakeFigures::context`] of a timer of high resolution, which interrupts whatever thread runs.
+pub const TIMER: &str = "timer";
+
 /// Who woke a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WakeFigures {
     /// The thread that slept.
     pub sleeper_tid: u32,
-    /// Process of the thread that ran; 0 when the CPU was idle.
+    /// Process of the thread that ran; 0 when the CPU was idle, and of a timer.
     pub waker_pid: u32,
     /// Its number.
     pub waker_tid: u32,
     /// Its name.
     pub waker_name: String,
-    /// The softirq in which it happened; that thread only happened to run, or caused it by sending.
-    pub softirq: Option<String>,
+    /// The softirq in which it happened: that thread only happened to run, or caused it by sending. Or [`TIMER`].
+    #[serde(alias = "softirq")]
+    pub context: Option<String>,
     /// How often.
     pub count: u64,
     /// Sum of the sleeps it ended.

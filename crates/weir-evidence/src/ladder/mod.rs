@@ -12,6 +12,8 @@ pub mod trace;
 pub mod tracer;
 
 mod assembler;
+#[cfg(test)]
+mod interpreter;
 mod programs;
 
 pub use programs::Group;

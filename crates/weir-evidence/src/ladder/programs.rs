@@ -25,6 +25,7 @@ macro_rules! of_thread {
     };
 }
 
+mod scheduling;
 mod softirqs;
 
 use std::mem::offset_of;
@@ -38,6 +39,7 @@ use super::{
 };
 use Register::{Frame, R0, R1, R2, R3, R4, R6, R7, R8, R9};
 use Width::{Eight, Four};
+use scheduling::Moment;
 
 /// Places on the stack, from its end.
 const TASK: i16 = -8;
@@ -97,7 +99,13 @@ impl Group {
     pub(super) fn programs(self) -> Vec<(&'static str, Assembled)> {
         match self {
             Self::Calls => vec![("sys_exit", sys_exit()), ("sys_enter", sys_enter())],
-            Self::Scheduling => vec![("sched_switch", sched_switch()), ("sched_waking", sched_waking())],
+            // Of a timer whose begin was seen the end is seen as well.
+            Self::Scheduling => vec![
+                ("sched_switch", scheduling::switch()),
+                ("hrtimer_expire_exit", scheduling::timer_ends()),
+                ("hrtimer_expire_entry", scheduling::timer_begins()),
+                ("sched_waking", scheduling::waking()),
+            ],
             Self::Uring => {
                 let each = URING_EVENTS.iter().enumerate();
                 each.map(|(index, name)| (*name, uring_event(index))).collect()
@@ -110,7 +118,7 @@ impl Group {
 
 /// The program every group needs, which finds the children of observed threads.
 pub(super) fn family() -> (&'static str, Assembled) {
-    ("sched_process_fork", sched_process_fork())
+    ("sched_process_fork", scheduling::fork())
 }
 
 /// A program that does nothing.
@@ -291,6 +299,7 @@ fn current_thread(it: &mut Assembler, not_ours: Label) {
     it.store(Eight, Frame, FRESH + of_thread!(ids), R8);
     it.call(Helper::MonotonicNs);
     it.store(Eight, Frame, FRESH + of_thread!(resumed_ns), R0);
+    it.store(Eight, Frame, FRESH + of_thread!(seen_ns), R0);
     update(it, Table::Threads, TASK, FRESH, NEW_ONLY);
     it.jump_if(Condition::Equal, R0, 0, fits);
     count(it, Counter::ThreadsLost as u32);
@@ -307,6 +316,7 @@ fn sys_enter() -> Assembled {
     let mut it = begin();
     let leave = it.label();
     current_thread(&mut it, leave);
+    scheduling::has_cpu(&mut it, Moment::Now);
     // Numbers change when a thread that is not the first one calls exec.
     it.call(Helper::CurrentIds);
     it.store(Eight, R9, of_thread!(ids), R0);
@@ -326,6 +336,7 @@ fn sys_enter() -> Assembled {
     it.add_number_to(R9, of_thread!(calls), 1, R1);
     it.call(Helper::MonotonicNs);
     it.store(Eight, R9, of_thread!(entered_ns), R0);
+    it.store(Eight, R9, of_thread!(seen_ns), R0);
     it.bind(leave);
     it.exit();
     it.finish()
@@ -353,6 +364,9 @@ fn sys_exit() -> Assembled {
     let mut it = begin_timed();
     let (leave, cut, was_seen) = (it.label(), it.label(), it.label());
     current_thread(&mut it, leave);
+    scheduling::has_cpu(&mut it, Moment::Began);
+    it.load(Eight, R0, Frame, BEGAN);
+    it.store(Eight, R9, of_thread!(seen_ns), R0);
     it.load(Eight, R1, R9, of_thread!(entered_ns));
     it.jump_if(Condition::NotEqual, R1, 0, was_seen);
     // A new thread comes back from the call that made it, which another thread entered.
@@ -481,174 +495,6 @@ fn add_bucket(it: &mut Assembler) {
     it.add_number_to(R8, of_call!(buckets), 1, R1);
 }
 
-/// Arguments: whether it was preempted, the thread that stops, the one that goes on, why the first one stops.
-fn sched_switch() -> Assembled {
-    let mut it = begin_timed();
-    let (next, preempted, leave, woken) = (it.label(), it.label(), it.label(), it.label());
-    current_thread(&mut it, next);
-    it.load(Eight, R0, Frame, BEGAN);
-    it.store(Eight, R9, of_thread!(parked_ns), R0);
-    add_run(&mut it);
-    it.store_number(Eight, R9, of_thread!(woken_ns), 0);
-    argument(&mut it, R1, 0);
-    it.jump_if(Condition::NotEqual, R1, 0, preempted);
-    argument(&mut it, R1, 3);
-    it.jump_if(Condition::Equal, R1, 0, preempted);
-    it.add_number_to(R9, of_thread!(sleeps), 1, R2);
-    it.with_number(Operation::And, R1, TASK_DEAD);
-    it.jump_if(Condition::Equal, R1, 0, next);
-    end_of_thread(&mut it);
-    it.jump(next);
-    it.bind(preempted);
-    it.add_number_to(R9, of_thread!(preemptions), 1, R2);
-    // It could go on at once: all that follows is waiting for a CPU.
-    it.store(Eight, R9, of_thread!(woken_ns), R0);
-
-    it.bind(next);
-    argument(&mut it, R1, 2);
-    it.store(Eight, Frame, TASK, R1);
-    it.lookup(Table::Threads, TASK);
-    it.jump_if(Condition::Equal, R0, 0, leave);
-    it.copy(R9, R0);
-    it.call(Helper::MonotonicNs);
-    it.store(Eight, R9, of_thread!(resumed_ns), R0);
-    it.copy(R2, R0);
-    it.load(Eight, R1, Frame, BEGAN);
-    it.with(Operation::Subtract, R2, R1);
-    it.add_to(R9, of_thread!(switch_probe_ns), R2, R1);
-    it.load(Eight, R8, R9, of_thread!(parked_ns));
-    it.jump_if(Condition::Equal, R8, 0, leave);
-    it.store_number(Eight, R9, of_thread!(parked_ns), 0);
-    it.load(Eight, R2, R9, of_thread!(woken_ns));
-    it.jump_if(Condition::NotEqual, R2, 0, woken);
-    it.copy(R2, R0);
-    it.bind(woken);
-    // Slept until R2, waited from then on.
-    it.with(Operation::Subtract, R0, R2);
-    it.add_to(R9, of_thread!(queued_ns), R0, R1);
-    it.with(Operation::Subtract, R2, R8);
-    it.add_to(R9, of_thread!(blocked_ns), R2, R1);
-    // The way to this program was the one thread's time, and the way back is the other's.
-    it.add_number_to(R9, of_thread!(probe_runs), 1, R1);
-    it.bind(leave);
-    it.exit();
-    it.finish()
-}
-
-/// Adds what the thread in `R9` had its CPU for, until `R0`.
-fn add_run(it: &mut Assembler) {
-    let is_added = it.label();
-    it.load(Eight, R1, R9, of_thread!(resumed_ns));
-    it.store_number(Eight, R9, of_thread!(resumed_ns), 0);
-    it.jump_if(Condition::Equal, R1, 0, is_added);
-    it.copy(R2, R0);
-    it.with(Operation::Subtract, R2, R1);
-    // This very run of the program may have seen it first.
-    it.jump_if(Condition::Less, R2, 0, is_added);
-    it.add_to(R9, of_thread!(ran_ns), R2, R1);
-    it.bind(is_added);
-}
-
-/// The thread in `R9`, whose address is at [`TASK`], runs no more.
-fn end_of_thread(it: &mut Assembler) {
-    let (is_over, has_others) = (it.label(), it.label());
-    it.load(Eight, R1, R9, of_thread!(entered_ns));
-    it.jump_if(Condition::Equal, R1, 0, is_over);
-    call_of_thread(it, is_over);
-    it.add_number_to(R8, of_call!(unreturned), 1, R1);
-    it.bind(is_over);
-    count_of_side(it, Counter::ThreadsEnded as u32, None);
-    it.load(Eight, R8, R9, of_thread!(blocked_ns));
-    count_of_side(it, Counter::EndedBlockedNs as u32, Some(R8));
-    it.load(Eight, R8, R9, of_thread!(queued_ns));
-    count_of_side(it, Counter::EndedQueuedNs as u32, Some(R8));
-    it.load(Eight, R8, R9, of_thread!(ids));
-    it.table(R1, Table::Threads);
-    it.address(R2, TASK);
-    it.call(Helper::MapDelete);
-    // The number of a process is free for another one when its first thread is gone.
-    it.copy(R1, R8);
-    it.with_number(Operation::ShiftRight, R1, 32);
-    it.copy(R2, R8);
-    it.with_number(Operation::ShiftLeft, R2, 32);
-    it.with_number(Operation::ShiftRight, R2, 32);
-    it.with(Operation::Subtract, R1, R2);
-    it.jump_if(Condition::NotEqual, R1, 0, has_others);
-    unmark_member(it);
-    it.bind(has_others);
-}
-
-/// Argument: the thread that is woken. Runs on whoever wakes it.
-fn sched_waking() -> Assembled {
-    let mut it = begin_timed();
-    let (leave, known, lost) = (it.label(), it.label(), it.label());
-    argument(&mut it, R1, 0);
-    it.store(Eight, Frame, TASK, R1);
-    it.lookup(Table::Threads, TASK);
-    it.jump_if(Condition::Equal, R0, 0, leave);
-    it.copy(R9, R0);
-    it.load(Eight, R8, R9, of_thread!(parked_ns));
-    it.jump_if(Condition::Equal, R8, 0, leave);
-    it.load(Eight, R1, R9, of_thread!(woken_ns));
-    it.jump_if(Condition::NotEqual, R1, 0, leave);
-    it.call(Helper::MonotonicNs);
-    it.store(Eight, R9, of_thread!(woken_ns), R0);
-    // R7: how long it slept.
-    it.copy(R7, R0);
-    it.with(Operation::Subtract, R7, R8);
-
-    it.load(Four, R1, R9, of_thread!(ids));
-    it.store(Four, Frame, WAKE_KEY + field(offset_of!(WakeKey, sleeper)), R1);
-    it.load(Eight, R1, R9, of_thread!(side));
-    it.store(Eight, Frame, WAKE_KEY + field(offset_of!(WakeKey, side)), R1);
-    it.call(Helper::CurrentIds);
-    it.store(Eight, Frame, WAKE_KEY + field(offset_of!(WakeKey, waker)), R0);
-    element(&mut it, Table::Cpu, 0, leave);
-    it.load(Eight, R1, R0, of_cpu!(softirq));
-    it.store(Four, Frame, WAKE_KEY + field(offset_of!(WakeKey, softirq)), R1);
-    it.lookup(Table::Wakes, WAKE_KEY);
-    it.jump_if(Condition::NotEqual, R0, 0, known);
-    zero(&mut it, FRESH, size_of::<WakeState>());
-    it.address(R1, FRESH + field(offset_of!(WakeState, waker_name)));
-    it.set(R2, 16);
-    it.call(Helper::CurrentName);
-    // Another CPU may have been faster: then it is there, and that is as good.
-    update(&mut it, Table::Wakes, WAKE_KEY, FRESH, NEW_ONLY);
-    it.lookup(Table::Wakes, WAKE_KEY);
-    it.jump_if(Condition::Equal, R0, 0, lost);
-    it.bind(known);
-    it.set(R1, 1);
-    it.atomically(Atomic::Add, R0, field(offset_of!(WakeState, count)), R1);
-    it.atomically(Atomic::Add, R0, field(offset_of!(WakeState, blocked_ns)), R7);
-    it.jump(leave);
-    it.bind(lost);
-    count(&mut it, Counter::WakesLost as u32);
-    it.bind(leave);
-    charge(&mut it);
-    it.exit();
-    it.finish()
-}
-
-/// Arguments: the thread that runs, the one it made.
-fn sched_process_fork() -> Assembled {
-    let mut it = begin();
-    let (leave, fits) = (it.label(), it.label());
-    current_thread(&mut it, leave);
-    argument(&mut it, R1, 1);
-    it.store(Eight, Frame, TASK, R1);
-    zero(&mut it, FRESH, size_of::<ThreadState>());
-    it.store_number(Four, Frame, FRESH + of_thread!(is_newborn), 1);
-    it.load(Eight, R1, R9, of_thread!(side));
-    it.store(Eight, Frame, FRESH + of_thread!(side), R1);
-    update(&mut it, Table::Threads, TASK, FRESH, REPLACE);
-    it.jump_if(Condition::Equal, R0, 0, fits);
-    count(&mut it, Counter::ThreadsLost as u32);
-    it.bind(fits);
-    it.bind(leave);
-    it.exit();
-    it.finish()
-}
-
 /// Counts an event by whether the thread that runs is observed.
 fn uring_event(index: usize) -> Assembled {
     let mut it = begin_timed();
@@ -666,18 +512,4 @@ fn uring_event(index: usize) -> Assembled {
 }
 
 #[cfg(test)]
-mod tests {
-    use weir_sys::bpf::INSTRUCTIONS_MAX;
-
-    use super::*;
-
-    #[test]
-    fn every_program_is_short_and_ends() {
-        let groups = Group::ALL.into_iter().flat_map(Group::programs).chain([family()]);
-        for (name, program) in groups {
-            let words = program.linked(|_| 1);
-            assert!(words.len() < INSTRUCTIONS_MAX / 8, "{name}: {}", words.len());
-            assert_eq!(words.last().map(|word| word & 0xff), Some(0x95), "{name}");
-        }
-    }
-}
+mod tests;

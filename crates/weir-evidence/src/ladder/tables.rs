@@ -16,6 +16,8 @@ pub const CALLS_MAX: u32 = 512;
 pub const BUCKETS: usize = 40;
 /// Kinds of softirqs the kernel has, with room.
 pub(super) const SOFTIRQS_MAX: u32 = 16;
+/// [`WakeKey::context`] of a timer: beyond those of softirqs.
+pub(super) const IN_TIMER: u32 = SOFTIRQS_MAX + 1;
 /// Process numbers end here (`PID_MAX_LIMIT`).
 pub(super) const PID_LIMIT: u32 = 1 << 22;
 /// Processes in a word of the table of members.
@@ -111,6 +113,8 @@ pub(super) struct ThreadState {
     pub(super) woken_ns: u64,
     /// When it got the CPU that it has, or was first seen there; 0 while it has none.
     pub(super) resumed_ns: u64,
+    /// When it was last seen to have one: it got it then, or entered or left a call.
+    pub(super) seen_ns: u64,
     /// Sum of the times it had one.
     pub(super) ran_ns: u64,
     /// What our own program took on the way to it, before it ran.
@@ -171,6 +175,8 @@ pub(super) struct CpuState {
     pub(super) softirq_entered_ns: u64,
     /// Kind of the softirq that runs, plus one; 0 outside.
     pub(super) softirq: u64,
+    /// 1 while a timer of high resolution is at work, in an interrupt; 0 outside.
+    pub(super) timer: u64,
     /// What our own programs have taken of it so far.
     pub(super) probe_ns: u64,
     pub(super) probe_runs: u64,
@@ -179,10 +185,11 @@ pub(super) struct CpuState {
 /// Who woke whom.
 #[repr(C)]
 pub(super) struct WakeKey {
+    /// 0 for a timer, whatever thread it interrupted.
     pub(super) waker: u64,
     pub(super) sleeper: u32,
-    /// As [`CpuState::softirq`].
-    pub(super) softirq: u32,
+    /// As [`CpuState::softirq`], or [`IN_TIMER`].
+    pub(super) context: u32,
     /// The sleeper's.
     pub(super) side: u64,
 }
@@ -216,8 +223,10 @@ pub(super) enum Counter {
     /// Their times.
     EndedBlockedNs = 4,
     EndedQueuedNs = 6,
+    /// Switches that the kernel did not announce, as far as later events betray them.
+    SwitchesMissed = 8,
     /// Times a thread could not be followed because the table was full.
-    ThreadsLost = 8,
+    ThreadsLost = 10,
     /// Wakes that found no room.
     WakesLost,
     /// First of the io_uring events: three for each, in other contexts and in observed threads of each side.
@@ -386,19 +395,28 @@ impl Default for TracedCall {
     }
 }
 
+/// What a CPU does for a thread that is not the one it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WakeContext {
+    /// A softirq of this kind: the thread only happened to run, or caused it by sending.
+    Softirq(u32),
+    /// A timer of high resolution, in an interrupt: the thread only happened to run, and is not told.
+    Timer,
+}
+
 /// Who woke whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracedWake {
-    /// Process of the thread that ran when the wake came; 0 when the CPU was idle.
+    /// Process of the thread that ran when the wake came; 0 when the CPU was idle, and of a timer.
     pub waker_pid: u32,
-    /// Its number; 0 when the CPU was idle.
+    /// Its number; 0 likewise.
     pub waker_tid: u32,
     /// Its name.
     pub waker_name: String,
     /// The thread that slept.
     pub sleeper_tid: u32,
-    /// The softirq in which it happened, whatever thread it interrupted.
-    pub softirq: Option<u32>,
+    /// What interrupted the waker and did it.
+    pub context: Option<WakeContext>,
     /// The sleeper's side.
     pub side: Side,
     /// How often.
@@ -511,7 +529,11 @@ impl TracedCall {
 impl TracedWake {
     pub(super) fn decode(key: &[u8], value: &[u8]) -> Self {
         let waker = word(key, offset_of!(WakeKey, waker));
-        let softirq = half(key, offset_of!(WakeKey, softirq));
+        let context = match half(key, offset_of!(WakeKey, context)) {
+            0 => None,
+            IN_TIMER => Some(WakeContext::Timer),
+            kind => Some(WakeContext::Softirq(kind - 1)),
+        };
         let name = value.get(offset_of!(WakeState, waker_name)..).unwrap_or_default();
         let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         Self {
@@ -519,7 +541,7 @@ impl TracedWake {
             waker_tid: waker as u32,
             waker_name: String::from_utf8_lossy(&name[..length]).into_owned(),
             sleeper_tid: half(key, offset_of!(WakeKey, sleeper)),
-            softirq: softirq.checked_sub(1),
+            context,
             side: side(word(key, offset_of!(WakeKey, side))),
             count: word(value, offset_of!(WakeState, count)),
             blocked_ns: word(value, offset_of!(WakeState, blocked_ns)),

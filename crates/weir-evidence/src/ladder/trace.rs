@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use weir_record::observation::{
-    CallFigures, ProbeCost, Purpose, SoftirqFigures, Trace, UringFigures, WAKE_ROWS_MAX, WakeFigures,
+    CallFigures, ProbeCost, Purpose, SoftirqFigures, TIMER, Trace, UringFigures, WAKE_ROWS_MAX, WakeFigures,
 };
 use weir_sys::syscalls;
 
 use super::{
-    tables::{TracedCall, TracedSoftirq, TracedWake},
+    tables::{TracedCall, TracedSoftirq, TracedWake, WakeContext},
     tracer::KernelCounts,
 };
 
@@ -32,6 +32,7 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
         queued_ns: counts.threads.iter().map(|it| it.queued_ns).sum::<u64>() + counts.ended_queued_ns,
         softirqs: softirqs(counts),
         uring: counts.uring.iter().map(|(name, (own, elsewhere))| event(name, *own, *elsewhere)).collect(),
+        switches_missed: counts.switches_missed,
         threads_lost: counts.threads_lost,
         wakes_lost: counts.wakes_lost,
         misses: counts.misses,
@@ -115,7 +116,10 @@ fn wake(wake: &TracedWake) -> WakeFigures {
         waker_pid: wake.waker_pid,
         waker_tid: wake.waker_tid,
         waker_name: wake.waker_name.clone(),
-        softirq: wake.softirq.map(named),
+        context: wake.context.map(|context| match context {
+            WakeContext::Softirq(kind) => named(kind),
+            WakeContext::Timer => TIMER.to_owned(),
+        }),
         count: wake.count,
         blocked_ns: wake.blocked_ns,
     }

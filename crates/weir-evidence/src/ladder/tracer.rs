@@ -111,6 +111,9 @@ pub struct KernelCounts {
     pub ended_blocked_ns: u64,
     /// Time they had waited for a CPU.
     pub ended_queued_ns: u64,
+    /// Switches that the kernel did not announce, as far as later events betrayed them. What their threads did between
+    /// counts as time without a CPU.
+    pub switches_missed: u64,
     /// Who woke whom.
     pub wakes: Vec<TracedWake>,
     /// By kind: while an observed thread had the CPU, and elsewhere.
@@ -410,7 +413,7 @@ impl Tracer {
             }
         }
         counts.wakes.retain(|wake| wake.side == side);
-        counts.wakes.sort_by_key(|wake| (wake.sleeper_tid, wake.waker_tid, wake.softirq));
+        counts.wakes.sort_by_key(|wake| (wake.sleeper_tid, wake.waker_tid, wake.context));
         Ok(())
     }
 
@@ -420,6 +423,7 @@ impl Tracer {
         counts.threads_ended = own(Counter::ThreadsEnded)?;
         counts.ended_blocked_ns = own(Counter::EndedBlockedNs)?;
         counts.ended_queued_ns = own(Counter::EndedQueuedNs)?;
+        counts.switches_missed = own(Counter::SwitchesMissed)?;
         counts.threads_lost = self.counter(Counter::ThreadsLost as u32)?;
         counts.wakes_lost = self.counter(Counter::WakesLost as u32)?;
         for (index, name) in (0..).zip(URING_EVENTS) {
@@ -484,7 +488,7 @@ impl KernelCounts {
                 thread.preemptions = thread.preemptions.saturating_sub(before.preemptions);
             }
         }
-        let key = |wake: &TracedWake| (wake.waker_pid, wake.waker_tid, wake.sleeper_tid, wake.softirq);
+        let key = |wake: &TracedWake| (wake.waker_pid, wake.waker_tid, wake.sleeper_tid, wake.context);
         let wakes: HashMap<_, _> = earlier.wakes.iter().map(|it| (key(it), it)).collect();
         for wake in &mut later.wakes {
             if let Some(before) = wakes.get(&key(wake)) {
@@ -513,6 +517,7 @@ impl KernelCounts {
             (&mut self.threads_ended, earlier.threads_ended),
             (&mut self.ended_blocked_ns, earlier.ended_blocked_ns),
             (&mut self.ended_queued_ns, earlier.ended_queued_ns),
+            (&mut self.switches_missed, earlier.switches_missed),
             (&mut self.threads_lost, earlier.threads_lost),
             (&mut self.wakes_lost, earlier.wakes_lost),
             (&mut self.misses, earlier.misses),

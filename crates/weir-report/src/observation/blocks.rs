@@ -306,7 +306,8 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
 /// How it is known, and what would show more.
 pub(super) fn evidence(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["How this is known", "근거", "依据"]);
-    let mut lines: Vec<String> = observation.notes.iter().map(|note| told::note(note, language)).collect();
+    let mut lines = vec![told::when_and_where(observation, language)];
+    lines.extend(observation.notes.iter().map(|note| told::note(note, language)));
     if let Some(trace) = &observation.trace {
         lines.push(told::cost(trace, language));
     }

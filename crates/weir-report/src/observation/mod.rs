@@ -83,7 +83,7 @@ mod tests {
                 waker_pid: 77,
                 waker_tid: 78,
                 waker_name: "wrk".to_owned(),
-                softirq: Some("NET_RX".to_owned()),
+                context: Some("NET_RX".to_owned()),
                 count: 30_000,
                 blocked_ns: 1_400_000_000,
             }],
@@ -98,6 +98,7 @@ mod tests {
                 ..SoftirqFigures::default()
             }],
             uring: vec![UringFigures { event: "submit_req".to_owned(), count: 12, elsewhere_count: 0 }],
+            switches_missed: 3,
             threads_lost: 0,
             wakes_lost: 4,
             misses: 0,
@@ -134,7 +135,12 @@ mod tests {
         };
         Observation {
             schema_version: SCHEMA_VERSION,
-            fingerprint: Fingerprint { kernel_release: "6.18.0".to_owned(), ..Fingerprint::default() },
+            fingerprint: Fingerprint {
+                host: "desk".to_owned(),
+                kernel_release: "6.18.0".to_owned(),
+                cpus_online: 2,
+                ..Fingerprint::default()
+            },
             began_unix_s: 1_790_000_000,
             pid: 4242,
             command: "nginx: worker process\u{1b}[2J".to_owned(),

@@ -1,6 +1,6 @@
 //! The tables of an observation.
 
-use weir_record::observation::{CallFigures, Observation, Purpose, StraceTable, ThreadFigures, Trace};
+use weir_record::observation::{CallFigures, Observation, Purpose, StraceTable, TIMER, ThreadFigures, Trace};
 
 use super::blocks::{Columns, Window};
 use crate::{
@@ -205,17 +205,20 @@ pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language
     };
     let window = Window(trace.window_ns);
     let idle = language.choose(["an idle CPU", "쉬던 CPU", "空闲 CPU"]);
+    let timer = language.choose(["a timer", "타이머", "定时器"]);
     let rows = trace.wakes.iter().map(|wake| {
+        let context = wake.context.as_deref().filter(|context| *context != TIMER);
         let sleeper = observation.threads.iter().find(|thread| thread.tid == wake.sleeper_tid);
         let name = sleeper.map_or_else(String::new, |thread| format!(" {}", printable(&thread.name)));
         let waker = match wake.waker_tid {
+            0 if context != wake.context.as_deref() => timer.to_owned(),
             0 => idle.to_owned(),
             tid => format!("{tid} {}", printable(&wake.waker_name)),
         };
         vec![
             format!("{}{name}", wake.sleeper_tid),
             waker,
-            wake.softirq.as_deref().map_or_else(|| ABSENT.to_owned(), printable),
+            context.map_or_else(|| ABSENT.to_owned(), printable),
             window.rate(wake.count),
             format::nanos(wake.blocked_ns as f64 / wake.count as f64),
         ]

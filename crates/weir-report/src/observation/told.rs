@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use weir_record::observation::{Ending, Note, Observation, Purpose, RungState, Trace};
+use weir_record::{
+    calendar::utc,
+    observation::{Ending, Note, Observation, Purpose, RungState, Trace},
+};
 
 use super::{blocks::Window, tables};
 use crate::{
@@ -132,6 +135,21 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
     lines
 }
 
+/// When and on which machine it was observed.
+pub(super) fn when_and_where(observation: &Observation, language: Language) -> String {
+    let [year, month, day, hour, minute, second] = utc(observation.began_unix_s);
+    let began = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC");
+    let machine = &observation.fingerprint;
+    let (host, cpus) = (printable(&machine.host), machine.cpus_online);
+    let kernel = printable(&machine.kernel_release);
+    told!(
+        language,
+        "Begun {began} on {host}, Linux {kernel}, CPUs: {cpus}.",
+        "시작 {began}, 호스트 {host}, Linux {kernel}, CPU {cpus}개.",
+        "开始于 {began}，主机 {host}，Linux {kernel}，CPU {cpus} 个。",
+    )
+}
+
 /// What is missing in the sums.
 pub(super) fn losses(observation: &Observation, trace: &Trace, language: Language) -> Vec<String> {
     let mut lines = Vec::new();
@@ -155,6 +173,16 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
         ));
     } else if !observation.are_times_wrong() {
         lines.push(told!(language, "Nothing was lost.", "유실 없음.", "没有丢失。"));
+    }
+    if trace.switches_missed > 0 {
+        let missed = count(trace.switches_missed);
+        lines.push(told!(
+            language,
+            "Switches between threads that the kernel did not announce: {missed}. What their threads did meanwhile \
+             counts as time without a CPU.",
+            "커널이 알리지 않은 스레드 전환: {missed}회. 그동안 해당 스레드가 한 일은 CPU 없이 보낸 시간으로 셉니다.",
+            "内核未通告的线程切换：{missed} 次。其间相关线程的活动计为没有 CPU 的时间。",
+        ));
     }
     if !trace.is_split {
         lines.push(told!(

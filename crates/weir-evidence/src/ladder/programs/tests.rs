@@ -1,0 +1,177 @@
+//! The programs on an interpreter, with events as the kernel announces them and as some kernels do not.
+
+use weir_sys::bpf::INSTRUCTIONS_MAX;
+
+use super::*;
+use crate::ladder::{
+    interpreter::Interpreter,
+    tables::{self, TracedThread},
+};
+
+#[test]
+fn every_program_is_short_and_ends() {
+    let groups = Group::ALL.into_iter().flat_map(Group::programs).chain([family()]);
+    for (name, program) in groups {
+        let words = program.linked(|_| 1);
+        assert!(words.len() < INSTRUCTIONS_MAX / 8, "{name}: {}", words.len());
+        assert_eq!(words.last().map(|word| word & 0xff), Some(0x95), "{name}");
+    }
+}
+
+/// The observed thread, the one that wakes it, and the call it makes.
+const OWN: u64 = 0x7000;
+const OTHER: u64 = 0x8000;
+const IDS: u64 = 7 << 32 | 7;
+const CALL: u32 = 202;
+/// Why a thread stops: it sleeps (`TASK_INTERRUPTIBLE`).
+const SLEEPS: u64 = 1;
+
+/// A CPU on which one thread of process 7 is observed.
+struct Scene(Interpreter);
+
+impl Scene {
+    fn new() -> Self {
+        let mut cpu = Interpreter::new();
+        let word = cpu.value(Table::Members, &0_u32.to_ne_bytes()).expect("an array");
+        word.copy_from_slice(&(1_u64 << 14).to_ne_bytes());
+        Self(cpu)
+    }
+
+    fn event(&mut self, at_ns: u64, task: u64, program: Assembled, arguments: &[u64]) -> &mut Self {
+        self.0.now_ns = at_ns;
+        self.0.task = task;
+        self.0.ids = if task == OWN { IDS } else { 9 << 32 | 9 };
+        self.0.run(&program, arguments);
+        self
+    }
+
+    fn enters(&mut self, at_ns: u64) -> &mut Self {
+        self.event(at_ns, OWN, sys_enter(), &[0, CALL.into()])
+    }
+
+    fn leaves(&mut self, at_ns: u64) -> &mut Self {
+        self.event(at_ns, OWN, sys_exit(), &[0, 0])
+    }
+
+    fn sleeps(&mut self, at_ns: u64) -> &mut Self {
+        self.event(at_ns, OWN, scheduling::switch(), &[0, OWN, OTHER, SLEEPS])
+    }
+
+    fn is_preempted(&mut self, at_ns: u64) -> &mut Self {
+        self.event(at_ns, OWN, scheduling::switch(), &[1, OWN, OTHER, 0])
+    }
+
+    fn is_woken(&mut self, at_ns: u64) -> &mut Self {
+        self.event(at_ns, OTHER, scheduling::waking(), &[OWN])
+    }
+
+    fn goes_on(&mut self, at_ns: u64) -> &mut Self {
+        self.event(at_ns, OTHER, scheduling::switch(), &[0, OTHER, OWN, SLEEPS])
+    }
+
+    fn thread(&mut self) -> TracedThread {
+        TracedThread::decode(self.0.value(Table::Threads, &OWN.to_ne_bytes()).expect("it is followed"))
+    }
+
+    /// On a CPU, asleep, waiting for a CPU in calls that returned; switches that were missed.
+    fn times(&mut self) -> ([u64; 3], u64) {
+        let call = self.0.value(Table::Calls, &CALL.to_ne_bytes()).expect("an array");
+        let call = tables::TracedCall::decode(call);
+        let missed = (Counter::SwitchesMissed as u32).to_ne_bytes();
+        let missed = tables::decode_counter(self.0.value(Table::Counters, &missed).expect("an array"));
+        ([call.on_cpu_ns, call.blocked_ns, call.queued_ns], missed)
+    }
+}
+
+#[test]
+fn a_call_is_split_into_work_sleep_and_waiting() {
+    let mut scene = Scene::new();
+    scene.enters(100).sleeps(110).is_woken(1_110).goes_on(1_115).leaves(1_135);
+    assert_eq!(scene.times(), ([30, 1_000, 5], 0));
+    scene.enters(2_000).is_preempted(2_010).goes_on(2_510).leaves(2_520);
+    assert_eq!(scene.times(), ([50, 1_000, 505], 0));
+    let thread = scene.thread();
+    assert_eq!((thread.blocked_ns, thread.queued_ns, thread.sleeps, thread.preemptions), (1_000, 505, 1, 1));
+    scene.sleeps(2_600);
+    assert_eq!(scene.thread().ran_ns, 10 + (2_010 - 1_115) + (2_600 - 2_510));
+}
+
+#[test]
+fn a_thread_that_leaves_a_call_has_a_cpu_although_no_switch_to_it_was_announced() {
+    let mut scene = Scene::new();
+    scene.enters(100).sleeps(110).is_woken(1_110).leaves(1_135);
+    assert_eq!(scene.times(), ([10, 1_000, 25], 1));
+    // Unseen, the next sleep would begin while the last one lasts, and be taken for work.
+    scene.enters(2_000).sleeps(2_010).is_woken(9_010).goes_on(9_010).leaves(9_020);
+    assert_eq!(scene.times(), ([30, 8_000, 25], 1));
+}
+
+#[test]
+fn a_thread_that_is_switched_from_had_a_cpu_although_no_switch_to_it_was_announced() {
+    let mut scene = Scene::new();
+    scene.enters(100).sleeps(110).is_woken(510).sleeps(1_110).is_woken(2_110).goes_on(2_110).leaves(2_120);
+    assert_eq!(scene.times(), ([20, 1_400, 600], 1));
+}
+
+#[test]
+fn a_thread_that_enters_a_call_has_a_cpu_although_no_switch_to_it_was_announced() {
+    let mut scene = Scene::new();
+    scene.enters(100).leaves(110).is_preempted(200).enters(1_200).sleeps(1_210).goes_on(5_210).leaves(5_215);
+    assert_eq!(scene.times(), ([25, 4_000, 0], 1));
+    assert_eq!(scene.thread().queued_ns, 1_000);
+}
+
+#[test]
+fn a_thread_that_is_switched_to_had_lost_its_cpu_although_that_was_not_announced() {
+    let mut scene = Scene::new();
+    scene.enters(100).is_woken(900).goes_on(1_100).leaves(1_120);
+    assert_eq!(scene.times(), ([20, 1_000, 0], 1));
+    scene.sleeps(1_200);
+    assert_eq!(scene.thread().ran_ns, 1_200 - 1_100);
+}
+
+#[test]
+fn a_wake_by_a_timer_is_nobodys_although_a_thread_runs() {
+    let mut scene = Scene::new();
+    scene.enters(100).sleeps(110).is_woken(200).goes_on(210).sleeps(300);
+    scene.event(500, OTHER, scheduling::timer_begins(), &[0]).is_woken(500);
+    scene.event(501, OTHER, scheduling::timer_ends(), &[0]).goes_on(510);
+    let wakes = scene.0.values_of(Table::Wakes);
+    let mut wakes: Vec<_> = wakes.map(|(key, value)| tables::TracedWake::decode(key, value)).collect();
+    wakes.sort_by_key(|wake| wake.waker_tid);
+    let told = |wake: &tables::TracedWake| (wake.waker_tid, wake.context, wake.count, wake.blocked_ns);
+    let by_timer = (0, Some(tables::WakeContext::Timer), 1, 200);
+    assert_eq!(wakes.iter().map(told).collect::<Vec<_>>(), [by_timer, (9, None, 1, 90)]);
+}
+
+#[test]
+fn no_order_of_events_makes_parts_larger_than_their_call() {
+    for seed in 0..20_000_u64 {
+        let mut scene = Scene::new();
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut wall_ns = 0;
+        let (mut at_ns, mut entered_ns) = (1_000, None);
+        for _ in 0..12 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            at_ns += (random >> 40) % 50;
+            match (random >> 33) % 7 {
+                0 if entered_ns.is_none() => {
+                    entered_ns = Some(at_ns);
+                    scene.enters(at_ns)
+                }
+                1 => {
+                    wall_ns += entered_ns.take().map_or(0, |began_ns| at_ns - began_ns);
+                    scene.leaves(at_ns)
+                }
+                2 => scene.sleeps(at_ns),
+                3 => scene.is_preempted(at_ns),
+                4 => scene.is_woken(at_ns),
+                _ => scene.goes_on(at_ns),
+            };
+        }
+        let ([on_cpu_ns, blocked_ns, queued_ns], _) = scene.times();
+        let parts = [on_cpu_ns, blocked_ns, queued_ns];
+        assert!(parts.iter().all(|part| *part <= wall_ns), "seed {seed}: {parts:?} of {wall_ns}");
+        assert_eq!(parts.iter().sum::<u64>(), wall_ns, "seed {seed}: {parts:?}");
+    }
+}
