@@ -52,10 +52,15 @@ const NO_GUIDANCE: [&str; 3] = [
 pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     let record = recorded::read(file)?;
     bound::observed(&record).ok_or_else(|| {
-        let text = format!(
-            "--observed: {} has no system calls with times that can be right; record it with `weir observe -p PID \
-             --trace --record FILE`, and again where the report says that times are wrong",
-            file.display()
+        let file = file.display();
+        let text = told!(
+            command_line::language(),
+            "--observed: {file} has no system calls with times that can be right; record it with `weir observe -p \
+             PID --trace --record FILE`, and again where the report says that times are wrong",
+            "--observed: {file}에는 시간을 믿을 수 있는 시스템 콜이 없습니다. `weir observe -p PID --trace --record \
+             FILE`로 기록하고, 보고서가 시간이 틀렸다고 하면 다시 기록하십시오",
+            "--observed：{file} 中没有时间可信的系统调用；请用 `weir observe -p PID --trace --record FILE` 记录，\
+             报告指出时间有误时请重新记录",
         );
         UsageError(text).into()
     })
