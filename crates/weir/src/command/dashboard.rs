@@ -97,7 +97,7 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
                 command_line::language(),
                 "--records {folder}: name a folder of recorded observations",
                 "--records {folder}: 관찰 기록이 있는 폴더를 지정하십시오",
-                "--records {folder}：请指定存放观察记录的文件夹",
+                "--records {folder}：请指定存放观测记录的文件夹",
             )))
         }
         records => Ok(records.clone()),

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
             let text = language.choose([
                 "--observed: it belongs to a study, and this is the record of an observation; name the study's folder",
                 "--observed: 연구에 쓰는 옵션인데 이것은 관찰 기록입니다. 연구 폴더를 지정하십시오",
-                "--observed：此选项用于研究，而这是一份观察记录；请指定研究的文件夹",
+                "--observed：此选项用于研究，而这是一份观测记录；请指定研究的文件夹",
             ]);
             return Err(UsageError(text.to_owned()).into());
         }
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
 /// Why an observed process says nothing of a study.
 const NO_GUIDANCE: [&str; 3] = [
     "this study has no map that says what to use where, such as `weir study tps` has",
-    "이 연구에는 `weir study tps`처럼 어디에 무엇을 쓸지 알려 주는 맵이 없습니다",
+    "이 연구에는 `weir study tps`처럼 어디에 무엇을 쓸지 알려 주는 히트맵이 없습니다",
     "本研究没有像 `weir study tps` 那样说明何处该用什么的分布图",
 ];
 
