@@ -154,7 +154,7 @@ fn watch_live(watch: &mut Watch, length: Duration, language: Language, stop: &At
             }
             match watch.step(Some(length)) {
                 Step::Over(ending) => return Ok(ending),
-                Step::Looked => break,
+                Step::Read => break,
                 Step::Waited => {}
             }
         }
