@@ -37,7 +37,8 @@ use crate::{
 /// How long a process is observed unless it is said otherwise.
 const LENGTH: Duration = Duration::from_secs(10);
 /// How long a command may take to end when it is asked to.
-const FAREWELL: Duration = Duration::from_secs(2);
+const COMMAND_END_MAX: Duration = Duration::from_secs(2);
+
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let language = language(arguments.lang.as_deref())?;
     let length = arguments.duration.as_deref().map(|text| engine::time("--duration", text)).transpose()?;
@@ -227,7 +228,7 @@ fn end(child: &mut Child) -> io::Result<ExitStatus> {
         let _ = kill_process(pid, Signal::TERM);
     }
     let begun = Instant::now();
-    while begun.elapsed() < FAREWELL {
+    while begun.elapsed() < COMMAND_END_MAX {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
