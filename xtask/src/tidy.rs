@@ -70,6 +70,7 @@ fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
     // A file that is not text has a name to check and nothing else.
     let Some(text) = file.text.as_deref() else { return findings };
     findings.extend(prose::check_machine_paths(path, text));
+    findings.extend(prose::check_one_word(path, text));
     findings.extend(lengths::check_file_length(path, text));
     match extension(path) {
         "rs" => {
@@ -135,7 +136,9 @@ mod tests {
             SourceFile::text("crates/weir-stats/src/util.rs", &source),
             SourceFile::text("crates/weir-stats/src/purity.rs", "//! H\nfn f() { Instant::now(); }\n"),
             SourceFile::text("crates/weir-stats/Cargo.toml", manifest),
+            SourceFile::text("crates/weir-stats/src/student.rs", "//! H\nuse crate::decide;\n"),
             SourceFile::text("docs/page.md", "[gone](missing.md)"),
+            SourceFile::text("docs/page.ko.md", concat!("대표", " 비교\n")),
             SourceFile::text("peers/a/Cargo.lock", "source = \"registry+https://mirror/\"\n"),
             SourceFile::text("ARCHITECTURE.md", "## Code map\n"),
         ];
@@ -154,7 +157,9 @@ mod tests {
             "links",
             "lints",
             "machine-path",
+            "modules",
             "name",
+            "one-word",
             "purity",
             "registry",
             "test-sleep",

@@ -60,7 +60,7 @@ impl Observer {
             match own.watch.step(None) {
                 // What was seen of it until then, and why there is no more.
                 Step::Over(ending) => return Ok(Some(own.watch.end(ending))),
-                Step::Looked => (own.looked, own.seen) = (now, Some(own.watch.glimpse())),
+                Step::Read => (own.looked, own.seen) = (now, Some(own.watch.glimpse())),
                 Step::Waited => {}
             }
         }

@@ -211,9 +211,9 @@ pub(crate) const NO_SERVERS: Told = [
     "지금 이 대시보드를 실행한 사용자의 `weir serve` 서버가 없습니다.",
     "目前没有由仪表板用户运行的 `weir serve`。",
 ];
-pub(crate) const OBSERVE: Told = ["Observe", "관측하기", "观测"];
-pub(crate) const OBSERVATIONS: Told = ["Observations", "관측", "观测"];
-pub(crate) const OBSERVE_LIVE: Told = ["Observe a process now", "지금 프로세스 관측하기", "实时观测进程"];
+pub(crate) const OBSERVE: Told = ["Observe", "관찰하기", "观测"];
+pub(crate) const OBSERVATIONS: Told = ["Observations", "관찰", "观测"];
+pub(crate) const OBSERVE_LIVE: Told = ["Observe a process now", "지금 프로세스 관찰하기", "实时观测进程"];
 pub(crate) const OBSERVE_HELP: Told = [
     "What /proc tells of it and of its children since somebody looked last, as weir observe shows it. The page loads itself \
      again every two seconds.",
@@ -222,18 +222,18 @@ pub(crate) const OBSERVE_HELP: Told = [
 ];
 pub(crate) const OBSERVING_BEGINS: Told = [
     "It is observed from now on; figures come in a moment.",
-    "이제부터 관측합니다. 잠시 후 수치가 표시됩니다.",
+    "이제부터 관찰합니다. 잠시 후 수치가 표시됩니다.",
     "已开始观测，数据稍后显示。",
 ];
 pub(crate) const PROCESS: Told = ["Process number", "프로세스 번호", "进程号"];
 pub(crate) const ANY_PROCESS: Told = [
     "Whoever has logged in observes any other process, by its number.",
-    "로그인하면 번호를 입력해 다른 프로세스도 관측할 수 있습니다.",
+    "로그인하면 번호를 입력해 다른 프로세스도 관찰할 수 있습니다.",
     "登录后可按进程号观测任何其他进程。",
 ];
 pub(crate) const NOT_OBSERVED: Told = [
     "Only servers that --stats names are observed for everybody; other processes for whoever has the token.",
-    "누구나 관측할 수 있는 것은 --stats로 지정한 서버뿐이며, 다른 프로세스는 토큰이 있어야 관측할 수 있습니다.",
+    "누구나 관찰할 수 있는 것은 --stats로 지정한 서버뿐이며, 다른 프로세스는 토큰이 있어야 관찰할 수 있습니다.",
     "所有人都可观测的只有 --stats 所指定的服务器；其他进程需持有令牌。",
 ];
 pub(crate) const NO_SUCH_PROCESS: Told = [
@@ -241,15 +241,15 @@ pub(crate) const NO_SUCH_PROCESS: Told = [
     "그런 프로세스가 없거나 대시보드를 실행한 사용자에게 읽을 권한이 없습니다.",
     "没有这个进程，或运行仪表板的用户无权读取。",
 ];
-pub(crate) const RECORDED: Told = ["Recorded", "기록된 관측", "已记录的观测"];
+pub(crate) const RECORDED: Told = ["Recorded", "기록된 관찰", "已记录的观测"];
 pub(crate) const NO_RECORDS: Told = [
     "No record is in the folder given with --records. `weir observe --record FILE.json` writes one.",
-    "--records로 지정한 폴더에 관측 기록이 없습니다. `weir observe --record FILE.json`으로 기록하십시오.",
+    "--records로 지정한 폴더에 관찰 기록이 없습니다. `weir observe --record FILE.json`으로 기록하십시오.",
     "--records 所指定的文件夹中没有观测记录。可用 `weir observe --record FILE.json` 生成。",
 ];
 pub(crate) const NO_SUCH_RECORD: Told = [
     "No record of this name is listed here.",
-    "목록에 이런 이름의 관측 기록이 없습니다.",
+    "목록에 이런 이름의 관찰 기록이 없습니다.",
     "列表中没有这个名称的观测记录。",
 ];
 pub(crate) const NO_RECORD: Told = [

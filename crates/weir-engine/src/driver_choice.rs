@@ -83,10 +83,13 @@ impl Refusal {
     pub fn remedy(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoRing => {
-                "run on Linux 5.19 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile"
+                "run on Linux 5.11 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile, as \
+                 packaging/seccomp.json does"
             }
             Self::RingDisabled { .. } => "run: sudo sysctl -w kernel.io_uring_disabled=0",
-            Self::RingForbidden => "run the container with --security-opt seccomp=unconfined",
+            Self::RingForbidden => {
+                "run the container with --security-opt seccomp=packaging/seccomp.json, which allows io_uring"
+            }
             Self::RingMemory => "raise the locked-memory limit: ulimit -l unlimited",
             Self::OptionLacks(_) => "leave the option out",
             Self::RingTooOld | Self::KernelOlder { .. } | Self::Other(_) => return None,
@@ -200,6 +203,15 @@ fn smoke_test_here(config: &Config) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernel_that_is_asked_for_is_the_oldest_that_the_driver_runs_on() {
+        let refused = Refusal::RingTooOld.to_string();
+        let (_, rest) = refused.split_once("before ").expect("it names a kernel");
+        let oldest = rest.split(' ').next().expect("a version stands there");
+        let remedy = Refusal::NoRing.remedy().expect("there is one");
+        assert!(remedy.contains(&format!("Linux {oldest} or later")), "{remedy}");
+    }
 
     #[test]
     fn a_kernel_that_is_newer_than_this_one_is_refused_by_name() {

@@ -56,7 +56,7 @@ pub enum Step {
     /// Nothing; a tenth of a second passed at most.
     Waited,
     /// /proc was read, as it is once a second.
-    Looked,
+    Read,
     /// The time is over, or a process ended.
     Over(Ending),
 }
@@ -161,7 +161,7 @@ impl Watch {
         if self.has_one_ended(patience.min(STOP_NOTICED)) {
             return Step::Over(Ending::TargetEnded);
         }
-        if is_due { Step::Looked } else { Step::Waited }
+        if is_due { Step::Read } else { Step::Waited }
     }
 
     /// Waits; true when a process ended meanwhile.

@@ -4,7 +4,7 @@
 //! full disk leaves all finished blocks; the next one continues the same schedule.
 
 mod longer_slices;
-mod way_on;
+mod resume_hint;
 
 use std::{
     fs::File,

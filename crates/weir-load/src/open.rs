@@ -115,7 +115,7 @@ impl<W: Workload> OpenLoop<W> {
 
     /// Takes starts back, to be made again at once. Their intended times stay what they were. They are in the budget
     /// again already: the dispatcher may have used it up and wait for them.
-    pub(crate) fn give_back(&self, pending: &VecDeque<PendingMessage>) {
+    pub(crate) fn return_starts(&self, pending: &VecDeque<PendingMessage>) {
         self.returned.borrow_mut().extend(pending.iter().map(|pending| pending.intended_ns));
         self.wake_dispatcher();
     }
@@ -368,7 +368,7 @@ mod tests {
             open.made();
         }
         let pending = |intended_ns| PendingMessage { intended_ns, started_ns: intended_ns + 7 };
-        open.give_back(&VecDeque::from([pending(3_000_000), pending(4_000_000)]));
+        open.return_starts(&VecDeque::from([pending(3_000_000), pending(4_000_000)]));
         assert_eq!(open.next_ns(), 3_000_000);
         open.made();
         assert_eq!(open.next_ns(), 4_000_000);
@@ -387,7 +387,7 @@ mod tests {
             let (began, again) = (now(), Rc::clone(&open));
             weir_engine::spawn(async move {
                 sleep_until(began + Duration::from_secs(1)).await;
-                again.give_back(&VecDeque::from([PendingMessage { intended_ns: 1, started_ns: 2 }]));
+                again.return_starts(&VecDeque::from([PendingMessage { intended_ns: 1, started_ns: 2 }]));
             });
             open.sleep_until(next_ns, open.next_ns()).await;
             now().since(began)

@@ -530,7 +530,7 @@ fn withdraw<W: Workload>(shared: &WorkerState<W>, trigger: &Trigger<W>, connecti
     shared.budget.set(shared.budget.get().saturating_add(messages));
     match trigger {
         Trigger::Closed { quota, .. } => quota.set(quota.get().saturating_add(messages)),
-        Trigger::Open { open, .. } => open.give_back(&pending),
+        Trigger::Open { open, .. } => open.return_starts(&pending),
     }
 }
 

@@ -68,8 +68,8 @@ fn run(asked: &Role) -> Result<std::convert::Infallible, Failure> {
         }
         Role::Idle { server, connections, addresses } => idle::stay(*server, *addresses, *connections, ready),
         Role::Replayer { server, account, messages, scratch, bytes_per_second } => {
-            let seat = replayer::Seat { address: *server, account };
-            replayer::replay_again(seat, *messages, scratch, *bytes_per_second, ready)
+            let login = replayer::Login { address: *server, account };
+            replayer::replay_again(login, *messages, scratch, *bytes_per_second, ready)
         }
         Role::Dashboard { program, results, watchers } => {
             dashboard::look_on(program, results, *watchers, ready)

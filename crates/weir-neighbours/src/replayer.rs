@@ -38,9 +38,9 @@ const HEARTBEAT: Duration = Duration::from_millis(900);
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Longest wait for a seat whose last user the gateway has not seen leave.
-const SEAT_MAX: Duration = Duration::from_secs(5);
-const SEAT_LOOK: Duration = Duration::from_millis(20);
+/// Longest wait for an account whose last connection the gateway has not seen end, and the time between two tries.
+const LOGIN_MAX: Duration = Duration::from_secs(5);
+const LOGIN_AGAIN: Duration = Duration::from_millis(20);
 
 /// A server that has nothing else to say sends a heartbeat after at most a second and a half. Half a second more for a
 /// client that shares its CPU.
@@ -48,7 +48,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// Where the client logs in, as whom.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat<'a> {
+pub(crate) struct Login<'a> {
     /// The gateway.
     pub(crate) address: SocketAddr,
     /// Its account.
@@ -68,31 +68,31 @@ struct Connection {
 
 impl Connection {
     /// Logs in and asks for everything from the first message on.
-    fn log_in(seat: Seat<'_>) -> Result<Self, String> {
-        let until = Instant::now() + SEAT_MAX;
+    fn log_in(login: Login<'_>) -> Result<Self, String> {
+        let until = Instant::now() + LOGIN_MAX;
         loop {
-            match Self::try_log_in(seat).map_err(|error| format!("{}: {error}", seat.account))? {
+            match Self::try_log_in(login).map_err(|error| format!("{}: {error}", login.account))? {
                 Ok(connection) => return Ok(connection),
-                Err(LoginReject::SessionNotAvailable) if Instant::now() < until => thread::sleep(SEAT_LOOK),
-                Err(reject) => return Err(format!("the login of {} was refused: {reject}", seat.account)),
+                Err(LoginReject::SessionNotAvailable) if Instant::now() < until => thread::sleep(LOGIN_AGAIN),
+                Err(reject) => return Err(format!("the login of {} was refused: {reject}", login.account)),
             }
         }
     }
 
-    fn try_log_in(seat: Seat<'_>) -> io::Result<Result<Self, LoginReject>> {
+    fn try_log_in(login: Login<'_>) -> io::Result<Result<Self, LoginReject>> {
         let wrong = |what: &str| io::Error::new(ErrorKind::InvalidData, what.to_owned());
-        let login = LoginRequest {
-            username: seat.account.parse().map_err(|_| wrong("it is no account"))?,
+        let request = LoginRequest {
+            username: login.account.parse().map_err(|_| wrong("it is no account"))?,
             password: "DEMO".parse().map_err(|_| wrong("it is no password"))?,
             session: Name::BLANK,
             sequence: 1,
             heartbeat_timeout_ms: None,
         };
-        let mut stream = TcpStream::connect(seat.address)?;
+        let mut stream = TcpStream::connect(login.address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut frame = Vec::new();
-        login.encode(&mut frame);
+        request.encode(&mut frame);
         stream.write_all(&frame)?;
         let mut start = [0; HEADER_BYTES];
         stream.read_exact(&mut start)?;
@@ -162,8 +162,8 @@ impl Connection {
 }
 
 /// Places so many orders and writes the messages they are answered with into a file, as they came.
-fn place_orders(seat: Seat<'_>, orders: u32, live: &Path) -> Result<(), String> {
-    let mut connection = Connection::log_in(seat)?;
+fn place_orders(login: Login<'_>, orders: u32, live: &Path) -> Result<(), String> {
+    let mut connection = Connection::log_in(login)?;
     let failed = |error: io::Error| format!("{}: {error}", live.display());
     let mut file = BufWriter::new(File::create(live).map_err(failed)?);
     let (mut sent, mut answered) = (0, 0);
@@ -217,28 +217,28 @@ fn order(number: u32, out: &mut Vec<u8>) {
 /// Places so many orders, and asks for what they were answered with for ever: as fast as it comes, or at most so many
 /// bytes a second.
 pub(crate) fn replay_again(
-    seat: Seat<'_>,
+    login: Login<'_>,
     orders: u32,
     scratch: &Path,
     bytes_per_second: Option<u32>,
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<String, String> {
     let live = scratch.join("live");
-    place_orders(seat, orders, &live)?;
+    place_orders(login, orders, &live)?;
     ready().map_err(|error| format!("nobody listens: {error}"))?;
     loop {
-        replay(seat, orders, &live, bytes_per_second)?;
+        replay(login, orders, &live, bytes_per_second)?;
     }
 }
 
 /// Asks for all messages once.
-fn replay(seat: Seat<'_>, messages: u32, live: &Path, bytes_per_second: Option<u32>) -> Result<(), String> {
+fn replay(login: Login<'_>, messages: u32, live: &Path, bytes_per_second: Option<u32>) -> Result<(), String> {
     let file = File::open(live).map_err(|error| format!("{}: {error}", live.display()))?;
     let mut again = Again::of(BufReader::with_capacity(READ_BYTES_MAX, file));
-    let mut connection = Connection::log_in(seat)?;
+    let mut connection = Connection::log_in(login)?;
     // Short waits, so that the client's own heartbeats go on.
     let waits = connection.stream.set_read_timeout(Some(HEARTBEAT / 2));
-    waits.map_err(|error| format!("the connection of {}: {error}", seat.account))?;
+    waits.map_err(|error| format!("the connection of {}: {error}", login.account))?;
     let sip_bytes = bytes_per_second.map(|bytes| (bytes as usize / 10).max(1));
     let mut next = Instant::now();
     while again.messages < messages {

@@ -155,7 +155,7 @@ fn unfinished(view: &View<'_>) -> &'static str {
 fn nothing(view: &View<'_>) -> &'static str {
     view.language.choose([
         "This study has nothing to draw here: its cells do not differ in this, or nobody observed it.",
-        "이 연구에는 여기에 그릴 내용이 없습니다. 해당 조건만 다른 셀이 없거나 관측하지 않았습니다.",
+        "이 연구에는 여기에 그릴 내용이 없습니다. 해당 조건만 다른 셀이 없거나 관찰하지 않았습니다.",
         "本研究在此没有可绘制的内容：没有在这一条件上不同的单元，或未作观测。",
     ])
 }
@@ -163,7 +163,7 @@ fn nothing(view: &View<'_>) -> &'static str {
 fn reading(view: &View<'_>) -> &'static str {
     view.language.choose([
         "Geometric means with their intervals.",
-        "기하평균과 그 구간입니다.",
+        "기하 평균과 그 구간입니다.",
         "几何平均及其区间。",
     ])
 }

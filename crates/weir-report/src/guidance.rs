@@ -186,7 +186,7 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
             "Process {pid} ({command}) hardly used a CPU in the {length} in which it was observed: that says nothing of its \
              own load.",
             "프로세스 {pid}({command})는 관찰한 {length} 동안 CPU를 거의 쓰지 않았습니다. 평소 부하에 대해서는 알 수 없습니다.",
-            "进程 {pid}（{command}）在观察的 {length} 内几乎没有使用 CPU：这说明不了它承受自身负载时的情形。",
+            "进程 {pid}（{command}）在观测的 {length} 内几乎没有使用 CPU：这说明不了它承受自身负载时的情形。",
         );
     }
     told!(
@@ -195,7 +195,7 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
          its system calls for I/O cost. The rest of its CPU no I/O model changes.",
         "프로세스 {pid}({command})를 {length} 동안 관찰한 결과, 이 선택이 영향을 줄 수 있는 것은 그 CPU의 최대 {share}(I/O 시스템 콜 비용)입니다. 나머지는 \
          I/O 모델과 무관합니다.",
-        "按 {length} 的观察，此选择最多影响进程 {pid}（{command}）的 {share} CPU，即其 I/O 系统调用的开销。其余部分不随 I/O 模型改变。",
+        "按 {length} 的观测，此选择最多影响进程 {pid}（{command}）的 {share} CPU，即其 I/O 系统调用的开销。其余部分不随 I/O 模型改变。",
     )
 }
 

@@ -35,7 +35,7 @@ const GUIDES: [Guide; 8] = [
         ],
         weakness: [
             "a thread, its stack and a context switch for every connection that waits",
-            "기다리는 연결마다 스레드와 스택, 문맥 교환이 하나씩 필요함",
+            "기다리는 연결마다 스레드와 스택, 컨텍스트 스위치가 하나씩 필요함",
             "每个等待的连接都需要一个线程、它的栈和一次上下文切换",
         ],
     },
@@ -87,7 +87,7 @@ const GUIDES: [Guide; 8] = [
         ],
         weakness: [
             "on Linux threads of the library that block: more context switches than blocking oneself",
-            "리눅스에서는 라이브러리의 스레드가 대신 기다리므로 직접 기다릴 때보다 문맥 교환이 많음",
+            "리눅스에서는 라이브러리의 스레드가 대신 기다리므로 직접 기다릴 때보다 컨텍스트 스위치가 많음",
             "在 Linux 上由库的线程代为阻塞：上下文切换比自己阻塞更多",
         ],
     },

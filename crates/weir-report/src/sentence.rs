@@ -190,10 +190,10 @@ fn no_primary(view: &View<'_>) -> String {
             "There is no primary comparison: no pair of trials was finished.".to_owned()
         }
         (Language::English, false) => format!("There is no primary comparison: {missing} could not run."),
-        (Language::Korean, true) => "대표 비교가 없습니다. 끝까지 실행된 시행 쌍이 없습니다.".to_owned(),
-        (Language::Korean, false) => format!("대표 비교가 없습니다. 실행하지 못한 대상: {missing}."),
-        (Language::Chinese, true) => "没有主结论：没有一对试验完成。".to_owned(),
-        (Language::Chinese, false) => format!("没有主结论：{missing} 未能运行。"),
+        (Language::Korean, true) => "주 비교가 없습니다. 끝까지 실행된 시행 쌍이 없습니다.".to_owned(),
+        (Language::Korean, false) => format!("주 비교가 없습니다. 실행하지 못한 대상: {missing}."),
+        (Language::Chinese, true) => "没有主要比较：没有一对试验完成。".to_owned(),
+        (Language::Chinese, false) => format!("没有主要比较：{missing} 未能运行。"),
     }
 }
 

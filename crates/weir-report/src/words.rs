@@ -56,8 +56,8 @@ words! {
     PublishedRunsTitle: "Published runs beside measured" | "발표된 실행: 발표 수치와 측정 수치" | "已发表的各次运行与实测对照";
     PublishedRunsHelp: "Runs that others published, each beside the arm that does the same here. Measured figures are \
         geometric means of the blocks that the ratios are of; counts are arithmetic ones."
-        | "다른 곳에서 발표한 실행을 여기서 같은 일을 하는 비교 대상과 나란히 놓았습니다. 측정 수치는 비율을 구한 블록들의 기하평균이고, 횟수는 \
-        산술평균입니다."
+        | "다른 곳에서 발표한 실행을 여기서 같은 일을 하는 비교 대상과 나란히 놓았습니다. 측정 수치는 비율을 구한 블록들의 기하 평균이고, 횟수는 \
+        산술 평균입니다."
         | "他人发表的各次运行，与此处做同样工作的方案对照。实测数值为计算比值所用各区组的几何平均，次数则取算术平均。";
     PublishedRun: "run" | "실행" | "运行";
     AddedCostTitle: "What arms add to the baseline's cost" | "기준에 더해지는 비용" | "在基线之上增加的代价";
@@ -193,7 +193,7 @@ words! {
         rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
-        | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 잡음과 구별되지 않음, ? 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않음, \
+        | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 노이즈와 구별되지 않음, ? 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않음, \
         † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가, … 일정이 끝나기 전이라 판정하지 않음. ▼나 ▲로 표시한 셀 중 \
         틀린 것은 많아야 5%로 기대됩니다(지표의 모든 셀에 대한 거짓 발견율). 평균은 이 셀들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
         이어 구했고 구간은 99%입니다. * 바쁜 스레드가 CPU보다 많음."
@@ -373,7 +373,7 @@ words! {
         | "流量（连接数）增加时的系统调用开销";
     CallOverheadHelp: "From the same slices of evidence, for each completed one: how many system calls, and their time on a CPU \
         with its part of the server CPU. Both axes of a chart are logarithmic. What observing adds is in these times."
-        | "같은 관찰 구간에서 얻은 건당 값입니다. 시스템 콜 횟수, 그리고 CPU에서 쓴 시간과 서버 CPU 중 비율입니다. 그래프의 두 축은 로그입니다. 관찰로 늘어난 시간도 들어 있습니다."
+        | "같은 관찰 구간에서 얻은 건당 값입니다. 시스템 콜 횟수, 그리고 CPU에서 쓴 시간과 서버 CPU 중 비율입니다. 차트의 두 축은 로그입니다. 관찰로 늘어난 시간도 들어 있습니다."
         | "取自同样的观测时间片，按每次完成计：系统调用次数，以及占用 CPU 的时间及其在服务器 CPU 中的比例。图的两个坐标轴均为对数。其中包含观测增加的时间。";
     StraceTitle: "System calls under strace" | "strace로 본 시스템 콜" | "strace 下的系统调用";
     StraceHelp: "One slice of each arm under strace -c -f -w, to show what such a table says and what it does not. strace sums the \
@@ -489,8 +489,8 @@ words! {
         single rounds or blocks: geometric means of what is compared as a ratio, arithmetic ones of what is compared as a \
         difference. An arm's figure in a round is the baseline's with the round's effect. The baseline's are those beside \
         the first arm compared with it."
-        | "막대는 효과를 구한 라운드나 블록의 평균, 수염은 최소–최대, 점은 개별 라운드나 블록입니다. 비율로 비교하는 값은 기하평균, 차이로 \
-        비교하는 값은 산술평균입니다. 라운드에서 대상의 값은 기준의 값에 그 라운드의 효과를 적용한 것입니다. 기준의 값은 가장 먼저 비교한 대상과 함께 \
+        | "막대는 효과를 구한 라운드나 블록의 평균, 수염은 최소–최대, 점은 개별 라운드나 블록입니다. 비율로 비교하는 값은 기하 평균, 차이로 \
+        비교하는 값은 산술 평균입니다. 라운드에서 대상의 값은 기준의 값에 그 라운드의 효과를 적용한 것입니다. 기준의 값은 가장 먼저 비교한 대상과 함께 \
         잰 것입니다."
         | "条形为计算效应所用各轮或各区组的均值，须线为最小值到最大值，圆点为单轮或单个区组；按比值比较的取几何平均，按差值比较的取算术平均。\
         某轮中方案的数值由基线的数值与该轮的效应得出。基线的数值取自与它首先比较的方案同在的轮次或区组。";

@@ -56,7 +56,8 @@ pub fn is_member_manifest(path: &str) -> bool {
     path == "xtask/Cargo.toml" || member_folder(path).is_some()
 }
 
-fn member_folder(path: &str) -> Option<&str> {
+/// The folder below `crates/` whose manifest this is.
+pub fn member_folder(path: &str) -> Option<&str> {
     let folder = path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
     (!folder.contains('/')).then_some(folder)
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    Finding,
+    Finding, layers,
     lexer::{Source, is_name_char, matching_close, words},
     tree::SourceFile,
 };
@@ -53,6 +53,71 @@ const ORDERS: &[(&str, &[&str])] = &[
             "guide",
         ],
     ),
+    (
+        "weir-sys",
+        &[
+            "region",
+            "blocks",
+            "ring",
+            "raw_ring",
+            "aio",
+            "posix_aio",
+            "affinity",
+            "bpf",
+            "child",
+            "clock",
+            "output",
+            "placement",
+            "readiness",
+            "syscalls",
+            "timer",
+            "usage",
+        ],
+    ),
+    (
+        "weir-stats",
+        &[
+            "student",
+            "random",
+            "order",
+            "holm",
+            "fisher",
+            "false_discovery",
+            "decide",
+            "quotient",
+            "proportion",
+            "states",
+        ],
+    ),
+    ("weir-engine-types", &["kernel", "counters", "handoff"]),
+    (
+        "weir-evidence",
+        &[
+            "parse",
+            "files",
+            "foreign",
+            "crosscore",
+            "placement",
+            "limits",
+            "process",
+            "system",
+            "edge",
+            "softirq_time",
+            "fingerprint",
+            "ladder",
+            "doctor",
+            "memory",
+            "network",
+            "stats",
+            "slice_observers",
+            "recorded",
+            "watch",
+        ],
+    ),
+    ("weir-store", &["error", "row", "schema", "store"]),
+    ("weir-monitor", &["target", "snapshot", "frame", "lines", "screen", "live"]),
+    ("weir-controls", &["buffer_ring", "epoll", "uring"]),
+    ("weir-neighbours", &["abusive", "idle", "replayer", "dashboard"]),
     ("weir-proto", &["padded", "content", "exposition", "http1", "ouch", "soup"]),
     (
         "weir-trading",
@@ -244,10 +309,42 @@ const ORDERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Modules that use a later one, and modules without a place.
+/// Crates without an order, and why.
+const WITHOUT_ORDER: &[(&str, &str)] = &[
+    (
+        "weir",
+        "a circle: arguments hold those of the protocols, and protocols are commands, which read arguments",
+    ),
+    ("weir-dashboard", "a circle: the server routes requests to modules that read the server's state"),
+    (
+        "weir-record",
+        "a circle: metrics know cells, specifications have cells and goals, and goals are on metrics",
+    ),
+];
+
+/// Modules that use a later one, modules without a place, and crates without an order.
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let of_crate = |(name, order): &(&str, &[&str])| check_crate(files, name, order);
-    ORDERS.iter().flat_map(of_crate).collect()
+    let mut findings: Vec<Finding> = ORDERS.iter().flat_map(of_crate).collect();
+    findings.extend(check_stated(files));
+    findings
+}
+
+/// A crate has an order, or stands among those without one.
+fn check_stated(files: &[SourceFile]) -> Vec<Finding> {
+    let ordered = ORDERS.iter().map(|(name, _)| *name);
+    let stated: BTreeSet<&str> = ordered.chain(WITHOUT_ORDER.iter().map(|(name, _)| *name)).collect();
+    let members = files.iter().filter_map(|file| Some((file, layers::member_folder(&file.path)?)));
+    let unstated = members.filter(|(_, name)| !stated.contains(name));
+    unstated
+        .map(|(file, name)| {
+            let message = format!(
+                "the modules of `{name}` have no order; add it to ORDERS in xtask/src/tidy/modules.rs, or to \
+                 WITHOUT_ORDER with the reason"
+            );
+            Finding::new(&file.path, 1, "modules", message)
+        })
+        .collect()
 }
 
 fn check_crate(files: &[SourceFile], name: &str, order: &[&str]) -> Vec<Finding> {
@@ -519,6 +616,18 @@ mod tests {
             ("low/part/deep.rs", "use super::super::high::Thing;\n"),
         ] {
             assert_eq!(messages(path, text), Vec::<String>::new(), "{path}: it is the folder's own");
+        }
+    }
+
+    #[test]
+    fn a_crate_has_an_order_or_a_reason_for_none_and_never_both() {
+        let manifest = |name: &str| SourceFile::text(&format!("crates/{name}/Cargo.toml"), "");
+        let found = check_stated(&[manifest("weir-new"), SourceFile::text("peers/x/Cargo.toml", "")]);
+        assert!(found.len() == 1 && found[0].message.contains("`weir-new` have no order"), "{found:?}");
+        assert!(check_stated(&[manifest(ORDERS[0].0), manifest(WITHOUT_ORDER[0].0)]).is_empty());
+        for (name, reason) in WITHOUT_ORDER {
+            assert!(ORDERS.iter().all(|(ordered, _)| ordered != name), "{name} has an order");
+            assert!(!reason.is_empty(), "{name} has no reason");
         }
     }
 

@@ -30,6 +30,22 @@ const REGISTRY_SETTINGS: &[&str] = &[
     concat!("GOFLAGS=-insec", "ure"),
 ];
 
+/// Words for a thing that the tree calls by another, in Korean and Chinese, with that other. Spelled in two parts: this
+/// file is checked too.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    (concat!("관측", "하"), "관찰하"),
+    (concat!("관측", " 기록"), "관찰 기록"),
+    (concat!("观察", "进程"), "观测进程"),
+    (concat!("观察", "记录"), "观测记录"),
+    (concat!("被观察", "线程"), "被观测线程"),
+    (concat!("대표", " 비교"), "주 비교"),
+    (concat!("측정", " 파일"), "연구 파일"),
+    (concat!("测量", "文件"), "研究文件"),
+    (concat!("문맥", " 교환"), "컨텍스트 스위치"),
+    (concat!("기하", "평균"), "기하 평균"),
+    (concat!("交", "接"), "移交"),
+];
+
 /// A file or folder name says what is inside.
 pub fn check_name(path: &str) -> Vec<Finding> {
     let stems = path.split('/').map(|part| part.split_once('.').map_or(part, |(stem, _)| stem));
@@ -48,6 +64,17 @@ pub fn check_leftovers(path: &str, text: &str) -> Vec<Finding> {
 /// The finding for one mark.
 pub fn leftover(path: &str, line: usize, word: &str) -> Finding {
     Finding::new(path, line, "leftover", format!("`{word}`: finish it or take it out"))
+}
+
+/// One thing has one word, in texts that are read in Korean and Chinese too.
+pub fn check_one_word(path: &str, text: &str) -> Vec<Finding> {
+    let found = OTHER_WORDS.iter().flat_map(|(other, word)| {
+        text.match_indices(other).map(move |(offset, _)| {
+            let message = format!("`{other}` is `{word}` elsewhere in the tree; write that");
+            Finding::new(path, line_at(text, offset), "one-word", message)
+        })
+    });
+    found.collect()
 }
 
 /// Paths and package sources that exist on one machine only.
@@ -150,6 +177,14 @@ mod tests {
         for folder in HIDDEN_FOLDERS {
             assert_eq!(check_machine_paths("a.sh", &format!("ls ../.{folder}/x")).len(), 1);
             assert!(check_machine_paths("a.rs", &format!("shelf.{folder}.len()")).is_empty());
+        }
+    }
+
+    #[test]
+    fn another_word_for_a_thing_is_found_and_the_trees_own_is_not() {
+        for (other, word) in OTHER_WORDS {
+            assert_eq!(check_one_word("a.ko.md", &format!("{word}\n{other}\n")).len(), 1, "{other}");
+            assert!(check_one_word("a.ko.md", word).is_empty(), "{word}");
         }
     }
 

@@ -48,6 +48,9 @@ const NO_EVIDENCE: &str = "it asks for more slices of evidence, and there are no
 
 const NO_FEWER_CPUS: &str = "the server's side has one CPU here, and fewer there are not; add \"all\", or write the cells with fewer as a [[cell]]";
 
+/// The way out for a study of too many cells.
+const FEWER_CELLS: &str = "cut a factor with --levels FACTOR=LEVEL,LEVEL, or leave levels out of the file";
+
 const ROLES: [(&str, CellRole); 3] = [
     ("primary", CellRole::Primary),
     ("confirmatory", CellRole::Confirmatory),
@@ -394,7 +397,9 @@ pub(super) fn read(
         return Err(FieldError::new(at, key, NO_EVIDENCE.to_owned()));
     }
     if cells.len() > CELLS_MAX {
-        let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", cells.len());
+        let count = cells.len();
+        let message =
+            format!("the study has {count} cells; it must have from 1 to {CELLS_MAX}; {FEWER_CELLS}");
         return Err(FieldError::new(0, "factors", message));
     }
     Ok(Drafts { cells, blocks_at, rounds_at, left_out: levels.left_out })
@@ -521,12 +526,14 @@ fn combinations(levels: &[Shape]) -> Vec<Shape> {
     shapes
 }
 
+/// Before the combinations are made: there may be more of them than memory has room for.
 fn check_count(levels: &[Shape], at: usize) -> Result<(), FieldError> {
     let cells = levels.iter().fold(1_usize, |cells, own| cells.saturating_mul(own.len()));
     if cells <= CELLS_MAX {
         return Ok(());
     }
-    Err(FieldError::new(at, "factors", format!("the factors make more than {CELLS_MAX} cells")))
+    let message = format!("the factors make more than {CELLS_MAX} cells; {FEWER_CELLS}");
+    Err(FieldError::new(at, "factors", message))
 }
 
 /// The cells of `[factors]`.

@@ -147,9 +147,10 @@ fn no_block_starts_after_the_time_cap_and_a_resumed_session_goes_on() {
     assert!(outcome.trials.iter().all(|trial| trial.started_ns < 15_000_000_000));
     let done = outcome.trials.len() / 3;
     let words = format!("{done} of 12 blocks are done");
-    let way_on = outcome.way_on(std::path::Path::new("run"), Language::English).expect("it was cut short");
+    let resume_hint =
+        outcome.resume_hint(std::path::Path::new("run"), Language::English).expect("it was cut short");
     let cut = "cut by the time cap of 10 s";
-    assert_eq!(way_on, format!("{cut}: {words}; go on with: weir study --resume run"));
+    assert_eq!(resume_hint, format!("{cut}: {words}; go on with: weir study --resume run"));
     let check = outcome.result.checks.iter().find(|check| check.name == "schedule").expect("it is checked");
     assert!(!check.passed, "{check:?}");
     let Finding::Schedule { blocks_done, stopped: Some(Stopped::CutShort { .. }), .. } = check.detail else {
@@ -167,7 +168,7 @@ fn a_time_cap_that_leaves_spoilt_blocks_unrepeated_leaves_the_study_incomplete()
     let states = FakeStates::Switching { near: Duration::from_secs(30), far: Duration::from_secs(15) };
     let whole = start("uncut", &spec, &mut launcher(3, states, 0.8)).expect("it runs");
     assert_eq!((whole.ended, whole.result.complete), (Ended::Complete, true));
-    assert_eq!(whole.way_on(std::path::Path::new("run"), Language::English), None);
+    assert_eq!(whole.resume_hint(std::path::Path::new("run"), Language::English), None);
     assert!(whole.trials.iter().any(|trial| trial.attempt > 0), "no block was spoilt");
     let first_attempts = whole.trials.iter().filter(|trial| trial.attempt == 0);
     // Reached by the last planned block, so that no spoilt one is run again.
@@ -218,7 +219,7 @@ fn a_near_state_that_does_not_come_back_is_waited_for_once_and_not_long() {
     let last = outcome.trials.iter().map(|trial| trial.started_ns + trial.elapsed_ns).max().expect("trials");
     let waited_s = (outcome.result.elapsed_ns - last) / 1_000_000_000;
     assert!((100..=120).contains(&waited_s), "{waited_s} s");
-    insta::assert_snapshot!(outcome.way_on(std::path::Path::new("run"), Language::English).expect("blocks are left"), @"the machine's near state did not come back in 120 s: 12 of 12 blocks are done, 10 of these lack a clean pair in the near state and may be run again; go on with: weir study --resume run");
+    insta::assert_snapshot!(outcome.resume_hint(std::path::Path::new("run"), Language::English).expect("blocks are left"), @"the machine's near state did not come back in 120 s: 12 of 12 blocks are done, 10 of these lack a clean pair in the near state and may be run again; go on with: weir study --resume run");
     assert_eq!(
         (outcome.result.verdict, ExitCode::of_session(outcome.ended, &outcome.result).code()),
         (Verdict::Better, 0)

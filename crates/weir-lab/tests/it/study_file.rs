@@ -70,6 +70,27 @@ fn mistakes_are_named_with_file_line_and_key() {
     insta::assert_snapshot!(mistake("window = \"1s\"", "window ="), @"a.toml:3: string values must be quoted, expected literal string");
 }
 
+/// The example with so many numbers of connections and depths.
+fn with_levels(connections: usize, depths: usize) -> Result<StudySpec, String> {
+    let list = |count: usize| (1..=count).map(|level| level.to_string()).collect::<Vec<_>>().join(", ");
+    let text = EXAMPLE
+        .replacen("connections = [100]", &format!("connections = [{}]", list(connections)), 1)
+        .replacen("depth = [1, 16]", &format!("depth = [{}]", list(depths)), 1)
+        .replacen("primary = { depth = 16 }", "primary = { connections = 1, depth = 1 }", 1);
+    read(&text)
+}
+
+#[test]
+fn a_study_of_too_many_cells_is_told_how_to_have_fewer() {
+    // Before one of the ten thousand is made.
+    insta::assert_snapshot!(with_levels(100, 100).expect_err("they are too many"), @"a.toml:7: factors: the factors make more than 200 cells; cut a factor with --levels FACTOR=LEVEL,LEVEL, or leave levels out of the file");
+    insta::assert_snapshot!(with_levels(67, 3).expect_err("they are too many"), @"a.toml:7: factors: the factors make more than 200 cells; cut a factor with --levels FACTOR=LEVEL,LEVEL, or leave levels out of the file");
+    // As many as there may be, and the cell at an equal rate beside them.
+    let error = with_levels(100, 2).expect_err("they are too many");
+    assert!(error.contains("201 cells") && error.contains("--levels FACTOR=LEVEL,LEVEL"), "{error}");
+    assert_eq!(with_levels(199, 1).expect("they are few enough").cells.len(), 200);
+}
+
 /// The example as a study of HTTP.
 fn http(factors: &str) -> String {
     EXAMPLE

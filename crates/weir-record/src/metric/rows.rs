@@ -519,14 +519,14 @@ pub static METRICS: &[MetricRow] = &[
             name: [
                 "Wakes by system call per hand-off",
                 "전달당 시스템 콜 깨우기",
-                "每次交接经系统调用的唤醒",
+                "每次移交经系统调用的唤醒",
             ],
             prose: [
                 "number of wakes by system call per hand-off",
                 "전달당 시스템 콜 깨우기 발생량",
-                "每次交接经系统调用的唤醒次数",
+                "每次移交经系统调用的唤醒次数",
             ],
-            short: ["wakes a hand-off", "전달당 깨우기", "每次交接的唤醒"],
+            short: ["wakes a hand-off", "전달당 깨우기", "每次移交的唤醒"],
         },
         read: |trial| of_handoff(trial, |it, _| (it.wakes_sent, it.pushed)),
         read_slice: None,

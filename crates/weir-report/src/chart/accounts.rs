@@ -14,7 +14,7 @@ use crate::{
 /// Most places with a part of their own; the others are one.
 const PARTS_MAX: usize = 8;
 
-const TITLE: [&str; 3] = ["Server CPU by place, drawn", "서버 CPU가 쓰인 곳, 그래프", "服务器 CPU 去向图"];
+const TITLE: [&str; 3] = ["Server CPU by place, drawn", "서버 CPU가 쓰인 곳, 차트", "服务器 CPU 去向图"];
 const HELP: [&str; 3] = [
     "The same accounts: one bar for each arm, its parts in the order of the legend. The line is the server CPU of slices that \
      nobody watched: where the bar ends beyond it, the parts explain more than there is.",

@@ -54,7 +54,7 @@ const HELP: Caption = Caption::Own([
      at the upper edge stands for it. Other hollow marks, and ≤ in the table, are upper bounds: the generator itself was late by more than a \
      tenth of the median, so that its lag is in the times, and the arms are not compared.",
     "모든 대상에 같은 부하율을 줍니다. 부하율이 가장 느린 대상의 처리 능력에 대한 비율로 주어진 경우에는 첫 라운드 전에 폐쇄형 예비 실행으로 정하고, \
-     실제로 몇 %였는지는 같은 실험의 폐쇄형 결과로 다시 확인합니다. 시간은 메시지를 보내기로 한 시각부터 잽니다. 점은 라운드들의 기하평균이며 \
+     실제로 몇 %였는지는 같은 실험의 폐쇄형 결과로 다시 확인합니다. 시간은 메시지를 보내기로 한 시각부터 잽니다. 점은 라운드들의 기하 평균이며 \
      99 % 구간을 함께 표시합니다. 부하율이 지켜지지 않은 지점은 대기열이 계속 길어지므로 응답시간이 없고, 위쪽 가장자리에 빈 \
      표식으로 표시합니다. 그 밖의 빈 표식과 표의 ≤는 상한입니다. 부하 생성기가 중앙값의 10분의 1보다 더 늦게 보내 그 지연이 \
      응답시간에 포함되어 있으므로 대상끼리 비교하지 않습니다.",

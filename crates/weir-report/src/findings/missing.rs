@@ -191,14 +191,17 @@ fn of_remedies(language: Language, finding: &Finding) -> Option<String> {
             return Some(told!(language, "run {command}", "{command} 실행", "执行 {command}"));
         }
         Finding::AllowIoUring => [
-            "run on Linux 5.19 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile",
-            "CONFIG_IO_URING이 켜진 Linux 5.19 이상에서 실행하거나 seccomp 프로필에서 io_uring을 허용",
-            "在启用 CONFIG_IO_URING 的 Linux 5.19 或更高版本上运行，或在 seccomp 配置中允许 io_uring",
+            "run on Linux 5.11 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile, as \
+             packaging/seccomp.json does",
+            "CONFIG_IO_URING이 켜진 Linux 5.11 이상에서 실행하거나, packaging/seccomp.json처럼 seccomp 프로필에서 \
+             io_uring을 허용",
+            "在启用 CONFIG_IO_URING 的 Linux 5.11 或更高版本上运行，或像 packaging/seccomp.json 那样在 seccomp 配置中允许 \
+             io_uring",
         ],
         Finding::OpenSandbox => [
-            "run the container with --security-opt seccomp=unconfined",
-            "컨테이너를 --security-opt seccomp=unconfined로 실행",
-            "以 --security-opt seccomp=unconfined 运行容器",
+            "run the container with --security-opt seccomp=packaging/seccomp.json, which allows io_uring",
+            "컨테이너를 io_uring을 허용하는 --security-opt seccomp=packaging/seccomp.json으로 실행",
+            "以 --security-opt seccomp=packaging/seccomp.json（允许 io_uring）运行容器",
         ],
         Finding::InstallProgram => [
             "install it, or write its path in the study file",

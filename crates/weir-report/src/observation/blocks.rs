@@ -257,7 +257,7 @@ fn softirqs(trace: &Trace, language: Language) -> Block {
         _ => language.choose([
             "Those that ran while an observed thread had the CPU are within that thread's time.",
             "관찰한 스레드가 CPU에 있을 때 실행된 것은 그 스레드의 시간에 들어 있습니다.",
-            "在被观察线程占有 CPU 时运行的，已计入该线程的时间。",
+            "在被观测线程占有 CPU 时运行的，已计入该线程的时间。",
         ]),
     };
     let table = tables::softirqs(trace, language);

@@ -66,7 +66,7 @@ fn not_judged(language: Language) -> &'static str {
         "Both in the same window. It does not say which is faster: whether they did the same work is not known here. \
          A study (weir study) knows, and judges.",
         "두 프로세스를 같은 구간에서 관찰했습니다. 어느 쪽이 빠른지는 말하지 않습니다. 같은 일을 했는지 여기서는 알 수 없기 때문입니다. 판정은 weir study로 하십시오.",
-        "两个进程在同一时段内观察。这里不判断谁更快：无法知道它们是否做了同样的工作。请用 weir study 来判定。",
+        "两个进程在同一时段内观测。这里不判断谁更快：无法知道它们是否做了同样的工作。请用 weir study 来判定。",
     ])
 }
 

@@ -159,7 +159,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
             language,
             "At the edges of the window, begun unseen and not counted: {cut} calls.",
             "관찰 구간의 경계에서 시작을 보지 못해 세지 않은 호출: {cut}건.",
-            "处于观察窗口边缘、未看到开始因而未计数的调用：{cut} 个。",
+            "处于观测窗口边缘、未看到开始因而未计数的调用：{cut} 个。",
         ));
     }
     let (threads, wakes, misses) = (trace.threads_lost, trace.wakes_lost, trace.misses);

@@ -176,7 +176,7 @@ fn candidate(view: &View<'_>, it: &ScalingCandidate) -> String {
         ],
         ScalingCause::BaseNoisier => [
             "the cell with fewest workers noisier",
-            "워커가 가장 적은 셀의 잡음이 더 큼",
+            "워커가 가장 적은 셀의 노이즈가 더 큼",
             "线程最少的单元噪声更大",
         ],
     });

@@ -323,8 +323,8 @@ fn of_the_machine() -> Vec<Example> {
         (Finding::BlockRead, vec![]),
         (Finding::TwoBuffers, vec![]),
         (Finding::RunCommand { command: arm() }, vec!["my arm"]),
-        (Finding::AllowIoUring, vec!["5.19"]),
-        (Finding::OpenSandbox, vec!["seccomp=unconfined"]),
+        (Finding::AllowIoUring, vec!["5.11", "packaging/seccomp.json"]),
+        (Finding::OpenSandbox, vec!["seccomp=packaging/seccomp.json"]),
         (Finding::InstallProgram, vec![]),
     ]
 }

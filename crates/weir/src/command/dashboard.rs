@@ -1,10 +1,10 @@
 //! `weir dashboard`: stored studies in a browser.
 
-use std::{env, path::PathBuf};
+use std::{env, net::SocketAddr, path::PathBuf};
 
 use anyhow::{Context, Result};
 use weir_dashboard::{ControlSettings, Origin, Settings, Token};
-use weir_report::told;
+use weir_report::{Language, told};
 
 use super::{report, study, top};
 use crate::{
@@ -52,16 +52,40 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
     let dashboard = weir_dashboard::Dashboard::bind(settings)?;
     let (address, stop) = (dashboard.address(), dashboard.stop());
     signals::on_stop(move |_| stop.stop())?;
-    output::print(&format!("http://{address}/ shows the studies in {shown}"))?;
+    output::print(&listens(address, &shown, language))?;
     if !address.ip().is_loopback() {
-        let acting = match can_act {
-            true => "who has the token can start and stop studies",
-            false => "nobody can change anything",
-        };
-        output::tell(&format!("whoever reaches {address} can read them; {acting}"));
+        output::tell(&reachable(address, can_act, language));
     }
     dashboard.run();
     Ok(Exit::Ok)
+}
+
+/// Where it listens and what it shows. The address stands in front in every language, where programs look for it.
+fn listens(address: SocketAddr, folder: &str, language: Language) -> String {
+    told!(
+        language,
+        "http://{address}/ shows the studies in {folder}",
+        "http://{address}/ 에서 {folder} 폴더의 연구를 볼 수 있습니다",
+        "http://{address}/ 可查看 {folder} 中的研究",
+    )
+}
+
+/// Who can read and who can act, where others than this machine reach it.
+fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
+    let acting = language.choose(match can_act {
+        true => [
+            "who has the token can start and stop studies",
+            "토큰이 있는 사람은 연구를 시작하고 중지할 수 있습니다",
+            "持有令牌的人可以启动和停止研究",
+        ],
+        false => ["nobody can change anything", "변경은 아무도 할 수 없습니다", "任何人都无法更改任何内容"],
+    });
+    told!(
+        language,
+        "whoever reaches {address} can read them; {acting}",
+        "{address}에 접속할 수 있는 사람은 누구나 연구를 볼 수 있습니다. {acting}",
+        "凡能访问 {address} 的人都可以查看这些研究；{acting}",
+    )
 }
 
 /// The folder of recorded observations, which must be there.
@@ -73,7 +97,7 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
                 command_line::language(),
                 "--records {folder}: name a folder of recorded observations",
                 "--records {folder}: 관찰 기록이 있는 폴더를 지정하십시오",
-                "--records {folder}：请指定存放观察记录的文件夹",
+                "--records {folder}：请指定存放观测记录的文件夹",
             )))
         }
         records => Ok(records.clone()),
@@ -108,4 +132,30 @@ fn control(arguments: &Dashboard) -> Result<Option<ControlSettings>> {
         studies: arguments.studies.clone(),
         origins: origins.collect::<Result<_, _>>()?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_it_listens_stands_in_front_in_every_language() {
+        let address: SocketAddr = "127.0.0.1:3000".parse().expect("an address");
+        for language in Language::ALL {
+            let said = listens(address, "results", language);
+            assert!(said.starts_with("http://127.0.0.1:3000/ ") && said.contains("results"), "{said}");
+            assert_eq!(said.contains("shows"), language == Language::English, "{said}");
+        }
+    }
+
+    #[test]
+    fn whoever_opens_it_to_others_is_told_in_every_language_who_can_do_what() {
+        let address: SocketAddr = "192.0.2.1:3000".parse().expect("an address");
+        for language in Language::ALL {
+            let [reads, acts] = [false, true].map(|can_act| reachable(address, can_act, language));
+            assert!(reads.contains("192.0.2.1:3000") && acts.contains("192.0.2.1:3000"), "{reads}\n{acts}");
+            assert_ne!(reads, acts);
+            assert_eq!(acts.contains("token"), language == Language::English, "{acts}");
+        }
+    }
 }

@@ -104,3 +104,16 @@ pub(super) fn remedy(refusal: &Refusal) -> Option<Finding> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_doctor_says_of_a_sandbox_what_the_engine_says() {
+        for refusal in [Refusal::NoRing, Refusal::RingForbidden] {
+            let told = remedy(&refusal).map(|remedy| weir_report::remedy(&remedy, Language::English));
+            assert_eq!(told.as_deref(), refusal.remedy());
+        }
+    }
+}

@@ -37,7 +37,8 @@ use crate::{
 /// How long a process is observed unless it is said otherwise.
 const LENGTH: Duration = Duration::from_secs(10);
 /// How long a command may take to end when it is asked to.
-const FAREWELL: Duration = Duration::from_secs(2);
+const COMMAND_END_MAX: Duration = Duration::from_secs(2);
+
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let language = language(arguments.lang.as_deref())?;
     let length = arguments.duration.as_deref().map(|text| engine::time("--duration", text)).transpose()?;
@@ -97,7 +98,7 @@ fn of_process(
     };
     let mut observation = watch.end(ending);
     if arguments.strace && ending == Ending::Time {
-        match under_strace(pid, length, stop) {
+        match under_strace(pid, length, language, stop) {
             Ok(table) => observation.strace = Some(table),
             Err(error) => observation.notes.push(Note::NoStrace { error: error.to_string() }),
         }
@@ -106,8 +107,17 @@ fn of_process(
 }
 
 /// The process under strace, for as long.
-fn under_strace(pid: u32, length: Duration, stop: &AtomicBool) -> io::Result<StraceTable> {
-    output::tell("strace: the process is stopped twice in each system call until this ends");
+fn under_strace(
+    pid: u32,
+    length: Duration,
+    language: Language,
+    stop: &AtomicBool,
+) -> io::Result<StraceTable> {
+    output::tell(language.choose([
+        "strace: the process is stopped twice in each system call until this ends",
+        "strace: 끝날 때까지 프로세스가 시스템 콜마다 두 번씩 멈춥니다",
+        "strace：结束之前，进程在每次系统调用中都会暂停两次",
+    ]));
     let strace = Strace::attach(pid)?;
     let begun = Instant::now();
     while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
@@ -145,7 +155,7 @@ fn watch_live(watch: &mut Watch, length: Duration, language: Language, stop: &At
             }
             match watch.step(Some(length)) {
                 Step::Over(ending) => return Ok(ending),
-                Step::Looked => break,
+                Step::Read => break,
                 Step::Waited => {}
             }
         }
@@ -218,7 +228,7 @@ fn end(child: &mut Child) -> io::Result<ExitStatus> {
         let _ = kill_process(pid, Signal::TERM);
     }
     let begun = Instant::now();
-    while begun.elapsed() < FAREWELL {
+    while begun.elapsed() < COMMAND_END_MAX {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
@@ -241,7 +251,8 @@ fn show(arguments: &Observe, observation: &Observation, language: Language) -> R
     let printed = if arguments.json { output::print(&record) } else { print(observation, language) };
     if let Some(path) = &arguments.record {
         output::write_whole_or(path, &(record + "\n"), "choose another file with --record")?;
-        output::tell(&format!("record: {}", path.display()));
+        let path = path.display();
+        output::tell(&told!(language, "record: {path}", "기록: {path}", "记录：{path}"));
     }
     if let Some(path) = &arguments.html {
         let page = weir_report::observation::html(observation, language);

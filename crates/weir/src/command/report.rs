@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
             let text = language.choose([
                 "--observed: it belongs to a study, and this is the record of an observation; name the study's folder",
                 "--observed: 연구에 쓰는 옵션인데 이것은 관찰 기록입니다. 연구 폴더를 지정하십시오",
-                "--observed：此选项用于研究，而这是一份观察记录；请指定研究的文件夹",
+                "--observed：此选项用于研究，而这是一份观测记录；请指定研究的文件夹",
             ]);
             return Err(UsageError(text.to_owned()).into());
         }
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
 /// Why an observed process says nothing of a study.
 const NO_GUIDANCE: [&str; 3] = [
     "this study has no map that says what to use where, such as `weir study tps` has",
-    "이 연구에는 `weir study tps`처럼 어디에 무엇을 쓸지 알려 주는 맵이 없습니다",
+    "이 연구에는 `weir study tps`처럼 어디에 무엇을 쓸지 알려 주는 히트맵이 없습니다",
     "本研究没有像 `weir study tps` 那样说明何处该用什么的分布图",
 ];
 
@@ -52,10 +52,15 @@ const NO_GUIDANCE: [&str; 3] = [
 pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     let record = recorded::read(file)?;
     bound::observed(&record).ok_or_else(|| {
-        let text = format!(
-            "--observed: {} has no system calls with times that can be right; record it with `weir observe -p PID \
-             --trace --record FILE`, and again where the report says that times are wrong",
-            file.display()
+        let file = file.display();
+        let text = told!(
+            command_line::language(),
+            "--observed: {file} has no system calls with times that can be right; record it with `weir observe -p \
+             PID --trace --record FILE`, and again where the report says that times are wrong",
+            "--observed: {file}에는 시간을 믿을 수 있는 시스템 콜이 없습니다. `weir observe -p PID --trace --record \
+             FILE`로 기록하고, 보고서가 시간이 틀렸다고 하면 다시 기록하십시오",
+            "--observed：{file} 中没有时间可信的系统调用；请用 `weir observe -p PID --trace --record FILE` 记录，\
+             报告指出时间有误时请重新记录",
         );
         UsageError(text).into()
     })

@@ -93,8 +93,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if outcome.ended != Ended::Interrupted || outcome.progress.blocks_done > 0 {
         report::write(&outcome.result, language, &folder)?;
     }
-    if let Some(way_on) = outcome.way_on(&folder, language) {
-        output::tell(&way_on);
+    if let Some(resume_hint) = outcome.resume_hint(&folder, language) {
+        output::tell(&resume_hint);
     }
     let code = ExitCode::of_session(outcome.ended, &outcome.result);
     let is_tolerant = arguments.inconclusive_passes;

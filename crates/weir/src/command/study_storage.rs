@@ -14,6 +14,7 @@ use weir_record::{
     spec::{StorageCell, StudySpec, Subject},
     storage::StorageEngine,
 };
+use weir_report::{Language, told};
 use weir_storage::{
     engine::{probe, target::length_bytes},
     job::units::shown_bytes,
@@ -21,7 +22,7 @@ use weir_storage::{
 };
 
 use super::study_launcher::check_wait;
-use crate::{exit::UsageError, output};
+use crate::{command_line, exit::UsageError, output};
 
 /// The smallest data file of a study.
 const FILE_BYTES_MIN: u64 = *storage::FILE_BYTES_RANGE.start();
@@ -65,7 +66,12 @@ pub(super) fn prepare_what_can_be(
 ) -> Result<Ready> {
     prepare(spec, folder, interrupt).or_else(|error| match error.downcast_ref::<RunError>() {
         Some(RunError::Environment(reason)) if storage::leave_out_disk(spec, reason) => {
-            output::tell(&format!("the disk is left out: {reason}"));
+            output::tell(&told!(
+                command_line::language(),
+                "the disk is left out: {reason}",
+                "디스크는 제외합니다: {reason}",
+                "不测量磁盘：{reason}",
+            ));
             Ok(Ready::Yes)
         }
         _ => Err(error),
@@ -139,15 +145,18 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         let text = format!("{path_shown} is a block device, and the study writes; name a file instead");
         return Err(UsageError(text).into());
     }
-    output::tell(&overwrites(path, used));
+    output::tell(&overwrites(path, used, command_line::language()));
     Ok(())
 }
 
-fn overwrites(path: &Path, used: u64) -> String {
-    format!(
-        "warning: {} is used as it is, not laid out, and this study writes: what its first {} hold is overwritten",
-        path.display(),
-        shown_bytes(used)
+fn overwrites(path: &Path, used: u64, language: Language) -> String {
+    let (path, used) = (path.display(), shown_bytes(used));
+    told!(
+        language,
+        "warning: {path} is used as it is, not laid out, and this study writes: what its first {used} hold is \
+         overwritten",
+        "경고: {path} 파일을 새로 만들지 않고 그대로 씁니다. 이 연구는 쓰기를 하므로 앞부분 {used}의 내용을 덮어씁니다",
+        "警告：{path} 将按原样使用，不会重新生成；本研究会写入，其前 {used} 的内容将被覆盖",
     )
 }
 
@@ -166,7 +175,13 @@ fn lay_out(path: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Ready> {
     let progress = |done: u64, all: u64| {
         let tenths = done.saturating_mul(10) / all.max(1);
         if tenths > told_tenths.replace(tenths) {
-            output::tell(&format!("laying out {}: {} of {} MiB", path.display(), done >> 20, all >> 20));
+            let (path, done_mib, all_mib) = (path.display(), done >> 20, all >> 20);
+            output::tell(&told!(
+                command_line::language(),
+                "laying out {path}: {done_mib} of {all_mib} MiB",
+                "{path} 만드는 중: {all_mib} MiB 중 {done_mib} MiB",
+                "正在生成 {path}：{done_mib} / {all_mib} MiB",
+            ));
         }
     };
     let seed = layout::data_seed(path, storage::FILE_SEED);
@@ -224,9 +239,13 @@ mod tests {
 
     #[test]
     fn whoever_names_a_file_is_told_what_becomes_of_it() {
-        let told = overwrites(Path::new("precious"), 64 << 20);
+        let told = overwrites(Path::new("precious"), 64 << 20, Language::English);
         assert!(told.starts_with("warning: precious is used as it is, not laid out"), "{told}");
         assert!(told.ends_with("what its first 64m hold is overwritten"), "{told}");
+        for language in [Language::Korean, Language::Chinese] {
+            let told = overwrites(Path::new("precious"), 64 << 20, language);
+            assert!(told.contains("precious") && told.contains("64m") && !told.contains("warning"), "{told}");
+        }
         let holes = no_device(Path::new("sparse"), "it has holes", true).to_string();
         assert!(holes.contains("not laid out") && holes.contains("leave --file out"), "{holes}");
         let memory = no_device(Path::new("shm"), "it is in memory", false).to_string();

@@ -1,11 +1,18 @@
 //! A kernel that refuses io_uring, as containers do: played by a small C program with a seccomp filter, because the
 //! filter needs calls that no safe wrapper has. A C compiler is there, or this program could not have been built.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use super::harness::{
     Folder, PATIENCE, Running, Said, WEIR, expect_refusal, folder, shown, study_file, study_head,
 };
+
+/// What a container is started with so that io_uring is there, and nothing else that containers do without.
+const OPENED: &str = "seccomp=packaging/seccomp.json";
 
 /// Builds the wrapper in the test's folder.
 fn wrapper(test: &str) -> (Folder, PathBuf) {
@@ -35,10 +42,14 @@ fn a_refused_driver_is_named_with_its_reason_and_a_remedy() {
         &["serve", "echo", "--driver", "uring", "--listen", "127.0.0.1:0"][..],
         &["load", "echo", "--driver", "uring", "--target", "127.0.0.1:1"],
     ] {
-        expect_refusal(&weir(&wrapper, words), 13, &["uring", "EPERM", "seccomp=unconfined"]);
+        expect_refusal(&weir(&wrapper, words), 13, &["uring", "EPERM", OPENED]);
     }
     let doctor = weir(&wrapper, &["doctor"]);
-    assert!(doctor.stdout.contains("uring") && doctor.stdout.contains("unlock: run the container with"));
+    let unlock = format!("unlock: run the container with --security-opt {OPENED}");
+    assert!(doctor.stdout.contains("uring") && doctor.stdout.contains(&unlock), "{}", doctor.stdout);
+    let (_, profile) = OPENED.split_once('=').expect("a flag and what it is given");
+    let profile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(profile);
+    assert!(profile.is_file(), "{} is named to users", profile.display());
 
     let automatic = ["serve", "echo", "--listen", "127.0.0.1:0"];
     let mut server = Running::start(Command::new(&wrapper).arg(WEIR).args(automatic));

@@ -9,7 +9,7 @@ use crate::outline;
 
 impl Outcome {
     /// What cut the study short, how far it came and how it goes on; `None` when nothing is left that could.
-    pub fn way_on(&self, folder: &Path, language: Language) -> Option<String> {
+    pub fn resume_hint(&self, folder: &Path, language: Language) -> Option<String> {
         let cause = match self.ended {
             Ended::TimeCap => {
                 let cap = outline::shown_ns(self.result.spec.time_cap_ns, language);
