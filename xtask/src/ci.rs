@@ -1,18 +1,22 @@
 //! The steps of continuous integration, in the order in which a failure is cheapest to see.
 //!
-//! The first step that fails ends the run. A step whose tool is not installed is skipped and named again in
-//! the last line; it is never counted as passed.
+//! The first step that fails ends the run. A step whose tool is not installed is skipped and named again at the end, as
+//! is what tests skipped, with the reasons; it is never counted as passed.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
 use std::{
     env,
+    io::{self, BufRead, BufReader},
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::Instant,
 };
 
-use crate::tidy;
+use crate::{
+    skips::{SHOW_OUTPUT, Skips},
+    tidy,
+};
 
 /// One cargo invocation.
 struct Step {
@@ -81,12 +85,16 @@ pub fn run(root: &Path) -> bool {
     if !run_tidy(root) {
         return fail("tidy");
     }
-    for step in LIBRARY.iter().chain([&TESTS]) {
+    for step in &LIBRARY {
         if run_step(root, step) == Outcome::Failed {
             return fail(step.name);
         }
     }
-    println!("{}", closing_line(started.elapsed().as_secs(), &skipped));
+    let mut in_tests = Skips::default();
+    if run_tests(root, &mut in_tests) == Outcome::Failed {
+        return fail(TESTS.name);
+    }
+    println!("{}", closing_lines(started.elapsed().as_secs(), &skipped, &in_tests));
     true
 }
 
@@ -116,7 +124,32 @@ fn run_step(root: &Path, step: &Step) -> Outcome {
         println!("skipped: {} (cargo {component} is not installed)", step.name);
         return Outcome::Skipped;
     }
-    let status = cargo(root).args(step.arguments).stdin(Stdio::null()).status();
+    outcome(cargo(root).args(step.arguments).stdin(Stdio::null()).status())
+}
+
+/// The tests, and what they skip.
+fn run_tests(root: &Path, skips: &mut Skips) -> Outcome {
+    println!("== {}: cargo {}", TESTS.name, TESTS.arguments.join(" "));
+    let mut command = cargo(root);
+    command.args(TESTS.arguments).args(SHOW_OUTPUT).stdin(Stdio::null()).stdout(Stdio::piped());
+    outcome(command.spawn().and_then(|child| watched(child, skips)))
+}
+
+/// Shows what is printed as it comes, but for what passing tests said.
+fn watched(mut child: Child, skips: &mut Skips) -> io::Result<ExitStatus> {
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let bytes = line?;
+            let line = String::from_utf8_lossy(&bytes);
+            if skips.take(&line) {
+                println!("{line}");
+            }
+        }
+    }
+    child.wait()
+}
+
+fn outcome(status: io::Result<ExitStatus>) -> Outcome {
     match status {
         Ok(status) if status.success() => Outcome::Passed,
         Ok(_) => Outcome::Failed,
@@ -150,12 +183,18 @@ fn fail(step: &str) -> bool {
     false
 }
 
-fn closing_line(elapsed_seconds: u64, skipped: &[&str]) -> String {
+fn closing_lines(elapsed_seconds: u64, steps: &[&str], in_tests: &Skips) -> String {
+    let tests = match in_tests.tests() {
+        0 => None,
+        1 => Some("all or a part of 1 test".to_owned()),
+        number => Some(format!("all or a part of {number} tests")),
+    };
+    let skipped: Vec<String> = steps.iter().map(|step| (*step).to_owned()).chain(tests).collect();
     if skipped.is_empty() {
-        format!("ci: every step passed in {elapsed_seconds} s")
-    } else {
-        format!("ci: passed in {elapsed_seconds} s; skipped: {}", skipped.join(", "))
+        return format!("ci: every step passed in {elapsed_seconds} s");
     }
+    let first = format!("ci: passed in {elapsed_seconds} s; skipped: {}", skipped.join(", "));
+    [vec![first], in_tests.lines()].concat().join("\n")
 }
 
 #[cfg(test)]
@@ -163,9 +202,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skipped_step_is_named_in_the_last_line() {
-        assert_eq!(closing_line(7, &[]), "ci: every step passed in 7 s");
-        assert_eq!(closing_line(7, &["lints"]), "ci: passed in 7 s; skipped: lints");
+    fn what_was_skipped_is_named_at_the_end() {
+        let mut in_tests = Skips::default();
+        assert_eq!(closing_lines(7, &[], &in_tests), "ci: every step passed in 7 s");
+        assert_eq!(closing_lines(7, &["lints"], &in_tests), "ci: passed in 7 s; skipped: lints");
+        for line in ["successes:", "---- pages::one stdout ----", "skipped: no browser"] {
+            in_tests.take(line);
+        }
+        assert_eq!(
+            closing_lines(7, &["lints"], &in_tests),
+            "ci: passed in 7 s; skipped: lints, all or a part of 1 test\n  no browser: pages::one"
+        );
     }
 
     #[test]

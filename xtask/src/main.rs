@@ -8,6 +8,7 @@
 mod ci;
 mod hog;
 mod interop;
+mod skips;
 mod tidy;
 
 use std::{

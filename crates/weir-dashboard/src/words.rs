@@ -43,9 +43,10 @@ pub(crate) const NO_ESTIMATE: Told = [
     "已存储的轮次或区组尚不足以估计主要比较。",
 ];
 pub(crate) const IN_PART: Told = [
-    "More is stored than this page follows: progress and estimate stand where they stood. The report has everything.",
-    "이 페이지가 따라갈 수 있는 것보다 많이 저장되어 진행 상황과 추정값이 더는 갱신되지 않습니다. 보고서에는 모두 있습니다.",
-    "已存储的数据超出此页面可跟踪的范围，进度与估计值不再更新；报告包含全部数据。",
+    "More is stored than this page reads: progress and time left go on, the estimate stands where it stood. The report has \
+     everything.",
+    "이 페이지가 읽을 수 있는 것보다 많이 저장되어 추정값은 더는 갱신되지 않습니다. 진행 상황과 남은 시간은 계속 갱신되며, 보고서에는 모두 있습니다.",
+    "已存储的数据超出此页面读取的范围：进度与剩余时间继续更新，估计值不再更新；报告包含全部数据。",
 ];
 pub(crate) const NOT_FOLLOWING: Told = [
     "This page does not follow the study at the moment. Load it again if that lasts.",

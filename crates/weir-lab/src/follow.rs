@@ -1,8 +1,12 @@
 //! A study that a session works on, as far as it is stored: what `weir study` shows while it runs, for others to see.
 //! It reads blocks that are new since it last looked, and has the judge say what they come to so far. Of a study of
-//! days it keeps the first [`FOLLOWED_TRIALS_MAX`] trials, and of most of these only what tells how far it is.
+//! days it keeps the first [`FOLLOWED_TRIALS_MAX`] trials, and of most of these only what tells how far it is; of what is
+//! stored after them it counts the blocks.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use weir_judge::{
     judge::{RunningEstimate, so_far},
@@ -18,7 +22,7 @@ use weir_record::{
 };
 use weir_store::{Store, StoreError, StoredBlock};
 
-/// Most trials of a study that are kept; a study that has more is followed no further, and its report has all of them.
+/// Most trials of a study that are kept. The estimate of a study that has more stands still; its report has all of them.
 pub const FOLLOWED_TRIALS_MAX: usize = 20_000;
 
 /// Blocks that are read at a time: a trial is many times as long in its store as it is here.
@@ -32,7 +36,6 @@ pub struct Follower {
     /// Without what only reports show of them.
     trials: Vec<TrialRecord>,
     last_block: i64,
-    last_cell: String,
     /// There are more.
     is_full: bool,
 }
@@ -54,7 +57,8 @@ pub struct Followed {
     pub estimate: Option<RunningEstimate>,
     /// Time of all sessions when that block was stored.
     pub elapsed_ns: u64,
-    /// More is stored than was read: everything but the time is of the first [`FOLLOWED_TRIALS_MAX`] trials at most.
+    /// More is stored than was read: the estimate, the blocks to repeat and the pace are of the first
+    /// [`FOLLOWED_TRIALS_MAX`] trials at most.
     pub is_in_part: bool,
     /// What the blocks take that are left.
     pub left_ns: u64,
@@ -76,11 +80,14 @@ impl Follower {
         known.extend(self.left_out(&header.spec, &known));
         let missing = missing_arms(&header.spec, &known, self.trials.iter());
         let trials: Vec<&TrialRecord> = self.trials.iter().collect();
+        let unread = self.unread(&store, &header.spec)?;
+        let mut progress = Progress::of(&header.spec, &trials, &missing);
+        progress.blocks_done = (progress.blocks_done + unread.values().sum::<u32>()).min(progress.blocks);
         Ok(Followed {
-            progress: Progress::of(&header.spec, &trials, &missing),
+            progress,
             estimate: so_far(&header.spec, &trials),
-            left_ns: time_left::left_ns(&header.spec, &trials, &missing),
-            last_cell: self.last_cell.clone(),
+            left_ns: time_left::left_beyond_ns(&header.spec, &trials, &missing, &unread),
+            last_cell: store.last_cell()?.unwrap_or_default(),
             kind: MessageKind::of_study(&header.spec),
             name: header.spec.name,
             title: header.spec.title,
@@ -103,7 +110,23 @@ impl Follower {
             false => self.trials.extend(trials.map(counted)),
         }
         self.last_block = number;
-        self.last_cell = block.key.cell_id;
+    }
+
+    /// Planned blocks that are stored and for which there was no room, by cell; a further attempt is none.
+    fn unread(&self, store: &Store, spec: &StudySpec) -> Result<BTreeMap<String, u32>, StoreError> {
+        if !self.is_full {
+            return Ok(BTreeMap::new());
+        }
+        let mut read: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        for trial in &self.trials {
+            read.entry(&trial.cell_id).or_default().insert(trial.block);
+        }
+        let stored = store.brief()?.blocks;
+        let of_cell = |id: &String| {
+            let read = read.get(id.as_str()).map_or(0, |blocks| blocks.len() as u32);
+            Some((id.clone(), stored.get(id)?.saturating_sub(read)))
+        };
+        Ok(spec.cells.iter().filter_map(|cell| of_cell(&cell.id)).collect())
     }
 
     /// Arms that the session goes on without: the last block of a cell that has them holds no trial of theirs. Why it

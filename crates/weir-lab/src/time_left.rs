@@ -21,6 +21,17 @@ const PAUSE_NS: u64 = 60_000_000_000;
 /// Time that the blocks take which have not run. Blocks that noise has run again are in the pace of those that ran, and
 /// in no plan.
 pub fn left_ns(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> u64 {
+    left_beyond_ns(spec, trials, missing, &BTreeMap::new())
+}
+
+/// The same where of some cells more blocks ran than there are trials of: so many, the next ones in the order of their
+/// plan. The pace is that of the trials.
+pub fn left_beyond_ns(
+    spec: &StudySpec,
+    trials: &[&TrialRecord],
+    missing: &[MissingArm],
+    beyond: &BTreeMap<String, u32>,
+) -> u64 {
     let is_there = |arm: &ArmSpec| missing.iter().all(|gone| gone.name != arm.name);
     let spec =
         &StudySpec { arms: spec.arms.iter().filter(|arm| is_there(arm)).cloned().collect(), ..spec.clone() };
@@ -33,7 +44,8 @@ pub fn left_ns(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]
         let own = ran.get(cell.id.as_str());
         let done: BTreeSet<u32> = own.into_iter().flat_map(|it| it.keys().map(|(block, _)| *block)).collect();
         if own.is_none() || !is_over(spec, cell, trials) {
-            let to_run = (0..cell.blocks).filter(|block| !done.contains(block));
+            let beyond = beyond.get(&cell.id).copied().unwrap_or(0) as usize;
+            let to_run = (0..cell.blocks).filter(|block| !done.contains(block)).skip(beyond);
             left += to_run.map(|block| outline::block_ns(spec, cell, block) as f64).sum::<f64>();
         }
         left += outline::pilots_ns(spec, cell) as f64;
@@ -122,6 +134,24 @@ mod tests {
         let few = ran(&spec, 1, 10);
         let told = left_ns(&spec, &few.iter().collect::<Vec<_>>(), &[]) as f64 / (2.0 * half);
         assert!(told < 3.0, "one slow block does not decide: {told}");
+    }
+
+    #[test]
+    fn blocks_that_are_only_counted_are_not_left() {
+        let spec = spec();
+        let half = ran(&spec, BLOCKS / 2, 2);
+        let trials: Vec<&TrialRecord> = half.iter().collect();
+        let left = |beyond: u32| {
+            let beyond = BTreeMap::from([(spec.cells[0].id.clone(), beyond)]);
+            left_beyond_ns(&spec, &trials, &[], &beyond) as f64 / left_ns(&spec, &trials, &[]) as f64
+        };
+        assert!(
+            (left(0) - 1.0).abs() < 1e-6 && (left(BLOCKS / 4) - 0.5).abs() < 1e-6,
+            "{}",
+            left(BLOCKS / 4)
+        );
+        assert_eq!(left(BLOCKS / 2), 0.0);
+        assert_eq!(left(BLOCKS), 0.0, "more than are planned");
     }
 
     #[test]

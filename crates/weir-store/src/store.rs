@@ -228,6 +228,14 @@ impl Store {
         })
     }
 
+    /// The cell of the block that was stored last; `None` before the first.
+    pub fn last_cell(&self) -> Result<Option<String>, StoreError> {
+        self.connection
+            .query_row("SELECT cell_id FROM block ORDER BY id DESC LIMIT 1", [], |row| row.get(0))
+            .optional()
+            .map_err(|source| self.sqlite(source))
+    }
+
     /// All blocks, pilots included, in the order they were stored.
     pub fn blocks(&self) -> Result<Vec<StoredBlock>, StoreError> {
         Ok(self.blocks_after(0, u32::MAX)?.into_iter().map(|(_, block)| block).collect())

@@ -51,7 +51,7 @@ fn configurations() -> Vec<(&'static str, Config)> {
 fn everywhere(test: &str, body: impl Fn(&Config, Strategy, &str)) {
     for (name, config) in configurations() {
         if let Err(error @ StartError::Refused { .. }) = Runtime::new(&config) {
-            note(&format!("{test}: {name} skipped: {error}"));
+            note(&format!("{test}: skipped: {name}: {error}"));
             continue;
         }
         for strategy in STRATEGIES {

@@ -1,6 +1,6 @@
 //! A study that runs, as others see it from its store.
 
-use weir_judge::sample::study;
+use weir_judge::{progress::Progress, sample::study};
 use weir_lab::{
     fake::{FakeStates, NEVER},
     follow::{FOLLOWED_TRIALS_MAX, Followed, Follower},
@@ -41,8 +41,9 @@ fn blocks_are_not_to_be_repeated_for_an_arm_that_the_session_does_without() {
 const LARGE: usize = 500;
 
 #[test]
-fn a_study_of_days_is_followed_as_far_as_is_stated_and_then_it_is_said() {
-    let spec = study(&["epoll", "uring"], 12, 1);
+fn of_a_study_of_days_the_estimate_stops_where_it_is_stated_and_progress_goes_on() {
+    let most = FOLLOWED_TRIALS_MAX / LARGE;
+    let spec = study(&["epoll", "uring"], most as u32 + 4, 1);
     let cell_id = spec.cells[0].id.clone();
     let block = |block: u32| {
         let trial = |position: usize| TrialRecord {
@@ -62,14 +63,21 @@ fn a_study_of_days_is_followed_as_far_as_is_stated_and_then_it_is_said() {
     let mut store_block = |number: usize, elapsed_ns: u64| {
         store.append_block(session, &block(number as u32), elapsed_ns).expect("a block is stored");
     };
-    let most = FOLLOWED_TRIALS_MAX / LARGE;
     (0..most).for_each(|number| store_block(number, 1));
     let all = follower.look(&running).expect("it can be read");
-    assert!(!all.is_in_part && all.progress.blocks_done == 12);
-    store_block(most, 2);
-    for _ in 0..2 {
+    assert!(!all.is_in_part && all.progress.blocks_done == most as u32, "{all:?}");
+    let mut left_ns = all.left_ns;
+    for number in most..most + 4 {
+        store_block(number, 2);
         let part = follower.look(&running).expect("it can be read");
         assert!(part.is_in_part && part.elapsed_ns == 2, "{part:?}");
-        assert_eq!(part.progress, all.progress, "of what was read before");
+        let expected = Progress { blocks_done: number as u32 + 1, ..all.progress };
+        assert_eq!((part.progress, &part.estimate), (expected, &all.estimate));
+        assert!(part.left_ns < left_ns && part.last_cell == cell_id, "{part:?}");
+        left_ns = part.left_ns;
     }
+    assert_eq!(left_ns, 0);
+    // Who looks for the first time sees the same.
+    let late = Follower::default().look(&running).expect("it can be read");
+    assert_eq!((late.progress.blocks_done, late.left_ns), (most as u32 + 4, 0));
 }

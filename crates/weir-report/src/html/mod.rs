@@ -3,6 +3,8 @@
 
 mod cells;
 mod columns;
+#[cfg(test)]
+mod contrast;
 mod sections;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

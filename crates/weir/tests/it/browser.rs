@@ -11,17 +11,24 @@ use super::{
     harness::{PATIENCE, Running, TWO_ARMS, folder, shown, study_head, until},
 };
 
-const TOKEN: &str = "correct-horse-battery-staple";
+pub const TOKEN: &str = "correct-horse-battery-staple";
 
-/// A dashboard over an empty results folder, with two study files and a token.
-fn start(root: &Path) -> (Running, String) {
+/// A study file that is refused when it is started.
+pub const WRONG: &str = "wrong.toml";
+
+/// A dashboard over an empty results folder, with a token and study files: a short study, a long one and a wrong one.
+pub fn start(root: &Path) -> (Running, String) {
     let (results, studies, token) = (root.join("results"), root.join("studies"), root.join("token"));
     for folder in [&results, &studies] {
         fs::create_dir(folder).expect("a folder can be made");
     }
-    for (name, text) in [("tiny", study_head(12, "2min")), ("long", study_head(400, "1h"))] {
-        let text = text + TWO_ARMS;
-        fs::write(studies.join(format!("{name}.toml")), text).expect("a file can be written");
+    let files = [
+        ("tiny.toml", study_head(12, "2min")),
+        ("long.toml", study_head(400, "1h")),
+        (WRONG, study_head(12, "soon")),
+    ];
+    for (name, head) in files {
+        fs::write(studies.join(name), head + TWO_ARMS).expect("a file can be written");
     }
     fs::write(&token, TOKEN).expect("a file can be written");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("its mode can be set");
@@ -33,16 +40,35 @@ fn start(root: &Path) -> (Running, String) {
     (dashboard, address)
 }
 
-/// Starts a study from the list, which leads to the live view, and waits until it has stored something.
-fn start_study(browser: &mut Browser, address: &str, name: &str) {
+/// Gives a token on the list, which leads back to it where it is the right one.
+pub fn give_token(browser: &mut Browser, address: &str, language: &str, token: &str) {
+    browser.go(&format!("{address}/?lang={language}"));
+    browser.fill("input[name=token]", token);
+    browser.click("form[action^='/login'] button");
+}
+
+/// Starts a study from the list, which leads to the live view.
+pub fn begin_study(browser: &mut Browser, address: &str, name: &str) {
     browser.go(&format!("{address}/?lang=en"));
     browser.choose("select[name=study]", name);
     browser.click("form[action^='/start'] button");
+}
+
+/// Starts a study and waits until it has stored something.
+pub fn start_study(browser: &mut Browser, address: &str, name: &str) {
+    begin_study(browser, address, name);
     browser.until("blocks are done");
 }
 
+/// Stops the study that runs.
+pub fn stop_study(browser: &mut Browser, address: &str) {
+    browser.go(&format!("{address}/?lang=en"));
+    browser.click("form[action^='/stop'] button");
+    list_until(browser, address, "it was stopped");
+}
+
 /// Loads the list until it says this.
-fn list_until(browser: &mut Browser, address: &str, words: &str) {
+pub fn list_until(browser: &mut Browser, address: &str, words: &str) {
     until(words, || {
         browser.go(&format!("{address}/?lang=en"));
         browser.text().contains(words)
@@ -57,8 +83,7 @@ fn a_study_is_started_watched_compared_kept_and_stopped_in_a_browser() {
 
     browser.go(&format!("{address}/?lang=en"));
     assert!(!browser.text().contains("Log out"));
-    browser.fill("input[name=token]", TOKEN);
-    browser.click("form[action^='/login'] button");
+    give_token(&mut browser, &address, "en", TOKEN);
     assert!(browser.text().contains("Log out"), "{}", browser.text());
     // A page of another site cannot act, although its reader is logged in here.
     let hostile =
@@ -83,9 +108,7 @@ fn a_study_is_started_watched_compared_kept_and_stopped_in_a_browser() {
     assert!(browser.fetch("a[href$='/study.json']").contains("\"schema_version\""));
 
     start_study(&mut browser, &address, "long.toml");
-    browser.go(&format!("{address}/?lang=en"));
-    browser.click("form[action^='/stop'] button");
-    list_until(&mut browser, &address, "it was stopped");
+    stop_study(&mut browser, &address);
     browser.click("form[action^='/logout'] button");
     assert!(!browser.text().contains("Log out"));
     dashboard.signal(Signal::INT);

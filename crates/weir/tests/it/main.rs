@@ -40,6 +40,7 @@ mod storage_simulate;
 mod study_baseline;
 mod study_compare;
 mod study_defects;
+mod study_earlier;
 mod study_evidence;
 mod study_files;
 mod study_gateway;

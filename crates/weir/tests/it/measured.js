@@ -24,7 +24,12 @@
     }
     return "rgb(255, 255, 255)";
   };
-  let faintest = { contrast: 21, text: "" };
+  // Text that may be read with less contrast.
+  const isLarge = (style) => {
+    const size = parseFloat(style.fontSize);
+    return size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+  };
+  const faintest = { normal: { contrast: 21, text: "" }, large: { contrast: 21, text: "" } };
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const element = texts.currentNode.parentElement;
@@ -34,7 +39,8 @@
     const style = getComputedStyle(element);
     const color = element instanceof SVGElement ? style.fill : style.color;
     const found = contrast(color, behind(element));
-    if (found < faintest.contrast) faintest = { contrast: found, text };
+    const kind = isLarge(style) ? "large" : "normal";
+    if (found < faintest[kind].contrast) faintest[kind] = { contrast: found, text };
   }
   const figure = document.querySelector("figure");
   return {

@@ -126,7 +126,7 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
 }
 
 #[test]
-fn the_archive_packs_files_that_there_are() {
+fn the_archive_packs_files_that_there_are_and_the_first_page_in_every_language() {
     let script = packaging("release").replace("\\\n", " ");
     let line = script.lines().find_map(|line| line.strip_prefix("cp ")).expect("it copies files");
     let files: Vec<&str> = line.split_whitespace().filter(|word| !word.starts_with('"')).collect();
@@ -134,4 +134,10 @@ fn the_archive_packs_files_that_there_are() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let missing: Vec<_> = files.iter().filter(|file| !root.join(file).is_file()).collect();
     assert!(missing.is_empty(), "{missing:?}");
+    // Who unpacks it reads the first page in their own language.
+    let there = fs::read_dir(&root).expect("the tree can be read").flatten();
+    let names = there.filter_map(|entry| entry.file_name().into_string().ok());
+    let pages: Vec<String> = names.filter(|name| name.starts_with("README")).collect();
+    let left_out: Vec<_> = pages.iter().filter(|page| !files.contains(&page.as_str())).collect();
+    assert!(left_out.is_empty() && pages.len() == 3, "{left_out:?} of {pages:?}");
 }

@@ -9,11 +9,11 @@ use std::{
     time::Instant,
 };
 
-use weir_record::{finding::Finding, trial::TrialRecord};
+use weir_record::{finding::Finding, trial::TrialRecord, verdict::Comparison};
 use weir_store::Store;
 
 use super::harness::{
-    TWO_ARMS, descriptors_asked_for, expect_refusal, folder, shell, shown, study_file, study_head, weir,
+    TWO_ARMS, WEIR, descriptors_asked_for, expect_refusal, folder, shell, shown, study_file, study_head, weir,
 };
 
 #[test]
@@ -99,6 +99,35 @@ fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
     ] {
         let said = weir(&[&["study", "tps", "--dry-run"], words].concat());
         expect_refusal(&said, 2, refused);
+    }
+}
+
+#[test]
+fn servers_whose_commands_are_given_are_measured_in_place_of_the_arms_of_the_file() {
+    let folder = folder("study-commands");
+    let (file, out) = study_file(&folder, &(study_head(8, "20s") + TWO_ARMS));
+    let arm = |driver: &str| {
+        let words = format!("serve echo --driver {driver} --listen {{address}} --workers {{workers}}");
+        format!("own-{driver}='{WEIR}' {words}")
+    };
+    let (first, second) = (arm("poll"), arm("epoll"));
+    let arms = ["--only-arms", "--arm", &first, "--arm", &second];
+    let said = weir(&[&["study", &file, "--out", shown(&out)], &arms[..]].concat());
+    assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
+    let store = Store::open_read_only(&out).expect("a store");
+    let result = store.result().expect("it can be read").expect("it was judged");
+    let names: Vec<&str> = result.spec.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(names, ["own-poll", "own-epoll"], "the first is the baseline");
+    assert!(result.missing_arms.is_empty(), "{:?}", result.missing_arms);
+    let is_held = |it: &Comparison| (it.arm.as_str(), it.baseline.as_str()) == ("own-epoll", "own-poll");
+    assert!(result.comparisons.iter().any(is_held), "{:?}", result.comparisons);
+    let trials: Vec<TrialRecord> =
+        store.blocks().expect("blocks").into_iter().flat_map(|block| block.trials).collect();
+    for arm in names {
+        let own: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.arm == arm).collect();
+        assert!(own.len() >= 8, "{arm}: {}", own.len());
+        let answered = |trial: &&TrialRecord| trial.load.as_ref().is_some_and(|load| load.messages > 0);
+        assert!(own.iter().all(answered), "{arm}: {own:?}");
     }
 }
 
