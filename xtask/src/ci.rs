@@ -10,13 +10,18 @@ use std::{
     io::{self, BufRead, BufReader},
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
-    time::Instant,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::{Duration, Instant},
 };
 
 use crate::{
     skips::{SHOW_OUTPUT, Skips},
     tidy,
 };
+
+/// Nothing printed for so long: a look at whether the tests have ended.
+const LULL: Duration = Duration::from_millis(200);
 
 /// One cargo invocation.
 struct Step {
@@ -135,18 +140,32 @@ fn run_tests(root: &Path, skips: &mut Skips) -> Outcome {
     outcome(command.spawn().and_then(|child| watched(child, skips)))
 }
 
-/// Shows what is printed as it comes, but for what passing tests said.
+/// Shows what is printed as it comes, but for what passing tests said. A process that a test left behind may hold the
+/// pipe open for ever: the end of the tests is the end.
 fn watched(mut child: Child, skips: &mut Skips) -> io::Result<ExitStatus> {
+    let (sender, lines) = mpsc::channel();
     if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).split(b'\n') {
-            let bytes = line?;
-            let line = String::from_utf8_lossy(&bytes);
-            if skips.take(&line) {
-                println!("{line}");
+        thread::spawn(move || {
+            let read = BufReader::new(output).split(b'\n').map_while(Result::ok);
+            read.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+        });
+    }
+    loop {
+        match lines.recv_timeout(LULL) {
+            Ok(bytes) => {
+                let line = String::from_utf8_lossy(&bytes);
+                if skips.take(&line) {
+                    println!("{line}");
+                }
             }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(status) = child.try_wait()? {
+                    return Ok(status);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return child.wait(),
         }
     }
-    child.wait()
 }
 
 fn outcome(status: io::Result<ExitStatus>) -> Outcome {
