@@ -71,6 +71,7 @@ fn closed_loops(study: &str, host_defaults: &HostDefaults, rounds_max: u32) -> S
     let built_in = BuiltIn::named(study).unwrap_or_else(|| panic!("{study} is built in"));
     let mut spec = built_in.study(host_defaults).unwrap_or_else(|error| panic!("{error}")).spec;
     spec.cells.retain(|cell| cell.load == LoadMode::Closed);
+    spec.contrasts.clear();
     spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(rounds_max));
     spec
 }
