@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 
 use maud::Markup;
-use weir_record::{evidence::ArmEvidence, overview::Figure as Value, spec::CellSpec};
+use weir_record::{
+    evidence::ArmEvidence,
+    overview::{Figure as Value, TableName},
+    spec::CellSpec,
+};
 
 use super::levels::{Axis, Levels, Point, levels};
 use crate::{
@@ -82,7 +86,7 @@ pub(crate) fn call_overhead(view: &View<'_>) -> Content {
     })
 }
 
-/// Why some marks have no interval, and some figures no ends of theirs.
+/// What was published of it, why some marks have no interval, and some figures no ends of theirs.
 fn told(view: &View<'_>, lines: &BTreeMap<String, Line<'_>>, plots: &[Plot]) -> Vec<Told> {
     let is_bare = |arm: &ArmEvidence| Figure::ALL.iter().any(|it| it.of(arm).interval.is_none());
     let has_bare =
@@ -90,7 +94,9 @@ fn told(view: &View<'_>, lines: &BTreeMap<String, Line<'_>>, plots: &[Plot]) -> 
     let is_any_bare = lines.values().flatten().any(|cell| has_bare(cell));
     let bare = is_any_bare.then(|| Told::from(view.language.choose(BARE).to_owned()));
     let texts = plots.iter().flat_map(|plot| plot.numbers.rows.iter().flatten());
-    bare.into_iter().chain(overview::open_intervals(view, texts)).collect()
+    let theirs = overview::published(view, TableName::SystemCallOverhead);
+    let as_text = theirs.map(|it| Told::from(overview::published_as_text(view, it)));
+    as_text.into_iter().chain(bare).chain(overview::open_intervals(view, texts)).collect()
 }
 
 const BARE: [&str; 3] = [

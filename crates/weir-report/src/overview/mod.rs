@@ -86,7 +86,10 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
             [] => per_core(view, Word::MapWorkers, &map.by_workers),
             rows => per_core(view, Word::MapServerCpus, rows),
         }],
-        TableName::SystemCalls | TableName::Aggregate => Vec::new(),
+        TableName::SystemCalls
+        | TableName::SystemCallShares
+        | TableName::SystemCallOverhead
+        | TableName::Aggregate => Vec::new(),
     };
     tables.retain(|table| !(table.rows.is_empty() && table.told.is_empty()));
     let mut tables: Vec<Table> = tables.into_iter().map(|table| with_open_intervals(view, table)).collect();
@@ -130,6 +133,16 @@ pub(crate) fn name(view: &View<'_>, table: TableName) -> &'static str {
         ],
         TableName::PerCore => ["TPS per core", "코어당 TPS", "每核 TPS"],
         TableName::SystemCalls => ["System calls as published", "시스템 콜(발표 수치)", "系统调用（已发表）"],
+        TableName::SystemCallShares => [
+            "Shares of system calls as published, and here",
+            "시스템 콜별 비중(발표 수치와 측정값)",
+            "各系统调用所占比例（已发表与实测）",
+        ],
+        TableName::SystemCallOverhead => [
+            "System call overhead as traffic grows",
+            "트래픽 증가에 따른 시스템 콜 오버헤드",
+            "流量增加时的系统调用开销",
+        ],
         TableName::Aggregate => ["Aggregate report", "집계 보고서", "聚合报告"],
     })
 }
@@ -148,6 +161,18 @@ pub(crate) fn explained(view: &View<'_>, table: &PublishedTable) -> String {
         "Published beside it ({source}): {why}",
         "나란히 둔 발표 수치({source}): {why}",
         "并列的已发表数值（{source}）：{why}",
+    )
+}
+
+/// The same where a sentence was published and nothing that it rests on.
+pub(crate) fn published_as_text(view: &View<'_>, table: &PublishedTable) -> String {
+    let (source, why) =
+        (titles::told(&table.source, view.language), titles::told(&table.explanation, view.language));
+    told!(
+        view.language,
+        "{source}: published as text only, without data. {why}",
+        "{source}: 데이터 없이 글로만 발표되었습니다. {why}",
+        "{source}：仅以文字发表，没有数据。{why}",
     )
 }
 
@@ -287,6 +312,8 @@ fn level_head(view: &View<'_>, table: TableName) -> Option<String> {
         | TableName::Best
         | TableName::PerCore
         | TableName::SystemCalls
+        | TableName::SystemCallShares
+        | TableName::SystemCallOverhead
         | TableName::Aggregate => return None,
     };
     Some(view.word(word).to_owned())

@@ -8,14 +8,14 @@ use weir_record::{
     },
     machine::NetworkCounters,
     observation::{Rung, StraceRow},
-    overview::Figure,
+    overview::{Figure, TableName},
     spec::{Alternation, EvidencePlan},
     study::{PairedRatio, StudyResult},
     verdict::Verdict,
 };
 use weir_report::{ChartPage, Language, chart_page, csv, html, markdown};
 
-use crate::fixture;
+use crate::{fixture, overview::published};
 
 fn call(name: &str, count: f64, on_cpu_ns: f64, returned: f64) -> CallEvidence {
     CallEvidence { name: name.to_owned(), count, on_cpu_ns, returned, ..CallEvidence::default() }
@@ -205,6 +205,26 @@ fn strace_stands_beside_the_kernel_and_its_ratio_dissolves() {
 }
 
 #[test]
+fn shares_of_calls_stand_beside_those_that_were_published() {
+    let mut result = under_strace();
+    let rows = [("clock_nanosleep", [9.76, 20.75]), ("epoll_wait", [89.43, 0.0]), ("fcntl", [0.35, 58.56])];
+    result.spec.published_tables = vec![published(TableName::SystemCallShares, &rows)];
+    let text = markdown(&result, Language::English);
+    let told = section(&text, "System calls under strace");
+    let lines = [
+        "| epoll | epoll_wait | 89.43 % | 95.3 % |",
+        "| epoll | clock_nanosleep | 9.76 % | – |",
+        "| epoll | fcntl | 0.35 % | – |",
+        "| epoll | sendto | – | 4.7 % |",
+        "| uring | fcntl | 58.56 % | – |",
+        "| uring | clock_nanosleep | 20.75 % | – |",
+        "| uring | io_uring_enter | – | 100 % |",
+    ];
+    assert!(told.contains(&lines.join("\n")), "{told}");
+    assert!(told.contains("Published beside it (Document 000): Arithmetic means"), "{told}");
+}
+
+#[test]
 fn strace_that_held_nothing_says_so_and_one_that_was_not_asked_for_says_nothing() {
     let mut result = under_strace();
     result.strace.clear();
@@ -262,6 +282,9 @@ fn calls_against_connections_have_intervals_where_rounds_have_them_and_say_where
     for line in ["system-calls,mean-interval-low,1.98,count", "system-calls-on-cpu,mean,6700,ns"] {
         assert!(csv(&result).contains(line), "{line}");
     }
+    result.spec.published_tables = vec![published(TableName::SystemCallOverhead, &[])];
+    let as_text = "Document 000: published as text only, without data. Arithmetic means";
+    assert!(!drawn.contains(as_text) && page(&result).contains(as_text));
     result.evidence[0].all_calls = kept(None, None);
     assert!(page(&result).contains(bare[0]) && page(&result).contains("class=\"whisker\""));
 }
