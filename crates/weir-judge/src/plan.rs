@@ -196,8 +196,9 @@ mod tests {
         }
     }
 
-    /// Whether block b of n of each cell starts in the b-th n-th of the order. Where in it is drawn, so that of
-    /// each other cell a block more or less than on average may be before it: so many places it may lie beside.
+    /// Whether block b of n of each cell starts in the b-th n-th of the order. Where in it is drawn, so that
+    /// of each other cell a block more or less than on average may be before it: so many places it may lie
+    /// beside.
     fn are_cells_spread(order: &[PlannedBlock], blocks: &[u32]) -> bool {
         let (all, others) = (order.len() as u64, blocks.len() as u64 - 1);
         order.iter().zip(0_u64..).all(|(planned, place)| {

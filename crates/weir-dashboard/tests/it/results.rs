@@ -48,8 +48,8 @@ pub fn run_study(results: &Path, (folder, study): (&str, &str), plan: &str, roun
     run_spec(&results.join(folder), study, spec)
 }
 
-/// A small map on a machine with two server CPUs: several numbers of connections, of threads and of CPUs, and evidence
-/// of its calls, so that each of the eight charts has something to draw.
+/// A small map on a machine with two server CPUs: several numbers of connections, of threads and of CPUs, and
+/// evidence of its calls, so that each of the eight charts has something to draw.
 pub fn charted_study(path: &Path) {
     let host_defaults = HostDefaults {
         seed: 3,

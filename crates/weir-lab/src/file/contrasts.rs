@@ -104,8 +104,8 @@ fn cells<'k>(
     Ok((known.cells(of), known.cells(to)))
 }
 
-/// Cells with the levels of each side, of the combinations of all other levels that both have whole: those at this
-/// share of the smallest capacity, or else those in closed loop.
+/// Cells with the levels of each side, of the combinations of all other levels that both have whole: those at
+/// this share of the smallest capacity, or else those in closed loop.
 fn sides<'k>(
     known: &'k Known<'_>,
     (of, to): (&Chosen, &Chosen),

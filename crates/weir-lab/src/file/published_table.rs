@@ -91,8 +91,8 @@ fn rows(entry: Entry<'_>, names: RowNames, columns: usize) -> Result<Vec<Publish
     Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Where a row stands: by its level, or by its name among those there are. Calls are put in order where they are
-/// shown: by their share.
+/// Where a row stands: by its level, or by its name among those there are. Calls are put in order where they
+/// are shown: by their share.
 fn place(entry: &Entry<'_>, key: &str, names: RowNames) -> Result<u64, FieldError> {
     let wrong = |message: &str| entry.wrong(message.to_owned());
     match names {

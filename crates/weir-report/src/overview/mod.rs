@@ -407,8 +407,8 @@ fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     ))
 }
 
-/// A study has one number of server CPUs: there are no figures of ours by it, and the reader is told so before
-/// those that were published.
+/// A study has one number of server CPUs: there are no figures of ours by it, and the reader is told so
+/// before those that were published.
 fn no_cores(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Cores);
     let cpus = view.result.spec.server_cpus.len();
