@@ -7,11 +7,13 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     evidence::{
-        ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, EvidenceSlice, GroupTax, WAKERS_MAX, Waker,
+        AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, EvidenceSlice, GroupTax,
+        OverRounds, WAKERS_MAX, Waker,
     },
     finding::{CallsApart, Finding},
     machine::NetworkCounters,
     observation::Rung,
+    overview::Figure,
     spec::{CellSpec, StudySpec},
     study::{Check, PairedRatio},
     trial::{SliceRecord, TrialRecord},
@@ -25,6 +27,9 @@ use crate::{
 
 /// With fewer rounds what observing costs has no interval that says anything.
 const TAX_ROUNDS_MIN: usize = 4;
+
+/// With fewer rounds the interval of a figure of calls would be a guess of two values.
+const CALLS_ROUNDS_MIN: usize = 3;
 
 const ENTERS: [&str; 1] = ["io_uring_enter"];
 
@@ -100,6 +105,7 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
         generator_cpu_ns: Some(of_lowest_rung(&all, |slice| slice.generator_cpu_ns)),
         network: network(&Sums::of(&all)),
         calls: calls(&sums),
+        all_calls: all_calls(&own, rung),
         coverage: coverage(&sums),
         needed: needed::of_sums(cell, &sums),
         tax: tax(&own, watched, unwatched),
@@ -198,6 +204,28 @@ fn calls(sums: &Sums<'_>) -> Vec<CallEvidence> {
     let mut calls: Vec<CallEvidence> = sums.calls().map(of_name).collect();
     calls.sort_by(|one, other| other.on_cpu_ns.total_cmp(&one.on_cpu_ns));
     calls
+}
+
+/// All calls of each round, in the slices on this rung: a round is a value, as in every comparison.
+fn all_calls(trials: &[&TrialRecord], rung: Rung) -> Option<AllCalls> {
+    let of_round = |trial: &&TrialRecord| {
+        let slices: Vec<&EvidenceSlice> = right(trial).filter(|slice| slice.rung == rung).collect();
+        let sums = Sums::of(&slices);
+        let of_all =
+            |key: &str| sums.calls().map(|name| sums.each(&format!("call {name}"), key)).sum::<f64>();
+        (sums.messages > 0).then(|| (of_all("count"), of_all("on-cpu-ns")))
+    };
+    let (count, on_cpu_ns): (Vec<f64>, Vec<f64>) = trials.iter().filter_map(of_round).unzip();
+    Some(AllCalls { count: over_rounds(count)?, on_cpu_ns: over_rounds(on_cpu_ns)? })
+}
+
+/// The rule of every comparison, over logarithms. `None` of no round, and where one has nothing of it.
+fn over_rounds(rounds: Vec<f64>) -> Option<OverRounds> {
+    let logs: Vec<f64> = rounds.iter().map(|value| value.ln()).collect();
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    let found = estimate(&logs).filter(|_| logs.len() >= CALLS_ROUNDS_MIN);
+    let interval = found.map(|found| (found.low.exp(), found.high.exp()));
+    mean.is_finite().then(|| OverRounds { rounds, mean: Figure { value: mean.exp(), interval } })
 }
 
 /// `None` unless both counted.
@@ -348,6 +376,28 @@ mod tests {
         let send = &epoll.calls[0];
         assert_eq!((send.count, send.on_cpu_ns, send.returned), (1.0, 3_000.0, 64.0));
         assert_eq!(epoll.context_switches, (0.01, 0.0));
+    }
+
+    #[test]
+    fn all_calls_have_an_interval_over_rounds_when_there_are_three() {
+        let mut trials = trials(1_000.0);
+        for (trial, getpids) in trials.iter_mut().zip([0.0, 20.0, 40.0, 0.0, 20.0, 40.0]) {
+            trial.evidence[1].readings.push(row("call gettid", "count", getpids));
+        }
+        let of = |trials: &[TrialRecord]| found(trials)[0].all_calls.clone().expect("calls were seen");
+        let all = of(&trials);
+        let pooled = found(&trials)[0].calls.iter().map(|call| call.count).sum::<f64>();
+        let (low, high) = all.count.mean.interval.expect("there are six rounds");
+        assert!((all.count.mean.value / pooled - 1.0).abs() < 0.001, "{all:?}");
+        assert!(low < pooled && pooled < high && high / low < 1.1, "{all:?}");
+        assert_eq!((all.count.rounds.len(), all.on_cpu_ns.rounds.len()), (6, 6));
+        let apart = all.count.rounds[2] - all.count.rounds[0];
+        assert!((apart - 0.04).abs() < 1e-9, "a round is a value: {all:?}");
+        assert!(of(&trials[..3]).count.mean.interval.is_some());
+        let of_two = of(&trials[..2]);
+        assert_eq!((of_two.count.rounds.len(), of_two.count.mean.interval), (2, None));
+        trials.iter_mut().for_each(|trial| trial.evidence.truncate(1));
+        assert_eq!(found(&trials)[0].all_calls, None, "nobody saw calls");
     }
 
     #[test]

@@ -183,6 +183,27 @@ mod tests {
                 let numbers: Vec<u32> = own.map(|block| block.block).collect();
                 prop_assert_eq!(numbers, (0..blocks).collect::<Vec<_>>());
             }
+            prop_assert!(are_cells_spread(&schedule, &[first, second]), "{:?}", schedule);
         }
+    }
+
+    #[test]
+    fn cells_that_run_one_after_the_other_are_not_spread() {
+        let of_cell = |cell: usize, blocks: u32| (0..blocks).map(move |block| PlannedBlock { cell, block });
+        for blocks in [[2, 3], [6, 6], [19, 4]] {
+            let order: Vec<PlannedBlock> = of_cell(0, blocks[0]).chain(of_cell(1, blocks[1])).collect();
+            assert!(!are_cells_spread(&order, &blocks), "{order:?}");
+        }
+    }
+
+    /// Whether block b of n of each cell starts in the b-th n-th of the order. Where in it is drawn, so that
+    /// of each other cell a block more or less than on average may be before it: so many places it may lie
+    /// beside.
+    fn are_cells_spread(order: &[PlannedBlock], blocks: &[u32]) -> bool {
+        let (all, others) = (order.len() as u64, blocks.len() as u64 - 1);
+        order.iter().zip(0_u64..).all(|(planned, place)| {
+            let (own, block) = (u64::from(blocks[planned.cell]), u64::from(planned.block));
+            (place + others) * own >= block * all && (place + 1) * own <= (block + 1) * all + others * own
+        })
     }
 }

@@ -97,6 +97,9 @@ pub const FAR_NS: f64 = 400.0;
 /// Start-up, teardown and readings of a fake trial.
 const OVERHEAD: Duration = Duration::from_millis(150);
 
+/// What part of a server's CPU time is in its calls.
+const CALLS_SHARE: f64 = 0.6;
+
 /// Longest session the virtual machine has states for.
 const SESSION_MAX: Duration = Duration::from_secs(24 * 3600);
 
@@ -137,9 +140,13 @@ impl FakeLauncher {
         let from = self.now;
         self.now += Duration::from_nanos(slice_ns);
         let slice = slice(&self.report(&trial_request(request, arm), from, self.now), slice_ns, 0, 0);
-        let calls =
-            Reading { source: "call read".to_owned(), key: "count".to_owned(), value: slice.messages as f64 };
-        vec![EvidenceSlice { rung: Rung::Process, slice, readings: vec![calls] }]
+        let of_calls =
+            |key: &str, value| Reading { source: "call read".to_owned(), key: key.to_owned(), value };
+        let readings = vec![
+            of_calls("count", slice.messages as f64),
+            of_calls("on-cpu-ns", CALLS_SHARE * slice.server_cpu_ns as f64),
+        ];
+        vec![EvidenceSlice { rung: Rung::Process, slice, readings }]
     }
 
     /// A machine with these servers, 1 % noise and a generator that is never the limit.

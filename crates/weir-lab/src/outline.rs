@@ -408,6 +408,17 @@ mod tests {
     }
 
     #[test]
+    fn the_quick_map_takes_less_than_ten_minutes_and_the_standard_one_less_than_an_hour() {
+        for (plan, minutes_max) in [("quick", 10), ("standard", 60)] {
+            let host_defaults = HostDefaults { plan: Some(plan.to_owned()), ..HostDefaults::default() };
+            let tps = builtin::BuiltIn::named("tps").expect("it is built in");
+            let Study { spec, .. } = tps.study(&host_defaults).unwrap_or_else(|error| panic!("{error}"));
+            let takes_s = study_ns(&spec) / 1_000_000_000;
+            assert!(takes_s < minutes_max * 60, "{plan}: {takes_s} s");
+        }
+    }
+
+    #[test]
     fn every_study_file_of_the_documentation_fits_its_time() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");
         let paths = std::fs::read_dir(folder).expect("the folder is there");

@@ -10,6 +10,7 @@ use crate::{
     account::CpuAccount,
     machine::NetworkCounters,
     observation::{Rung, StraceRow},
+    overview::Figure,
     study::PairedRatio,
     trial::SliceRecord,
 };
@@ -77,6 +78,9 @@ pub struct ArmEvidence {
     pub network: Option<NetworkCounters>,
     /// System calls by kind, those with most time on a CPU first; empty where the kernel's programs could not run.
     pub calls: Vec<CallEvidence>,
+    /// All of them together by round; absent where no call was seen, and in older evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_calls: Option<AllCalls>,
     /// Whether engine and kernel counted the same calls; of servers of Weir's that the programs saw.
     pub coverage: Option<Coverage>,
     /// What its calls moved against what its messages need; of any server that the programs saw.
@@ -156,6 +160,24 @@ pub struct CallEvidence {
     pub queued_ns: f64,
     /// What one call returned on average: bytes, events, or submissions.
     pub returned: f64,
+}
+
+/// System calls of all kinds together, for each message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AllCalls {
+    /// Calls that returned.
+    pub count: OverRounds,
+    /// Their time on a CPU, in nanoseconds.
+    pub on_cpu_ns: OverRounds,
+}
+
+/// What each round's slices of evidence say of one figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OverRounds {
+    /// One for each round that has such slices.
+    pub rounds: Vec<f64>,
+    /// Their geometric mean, with its 99 % interval where the rounds are three or more.
+    pub mean: Figure,
 }
 
 /// System calls of one arm in one cell as `strace -c -f -w` tells them, beside the kernel's programs. Amounts that are

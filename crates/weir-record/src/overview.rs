@@ -269,7 +269,7 @@ impl PublishedTable {
 /// A row of a published table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRow {
-    /// A level, or one of the names that [`TableName::keys`] gives.
+    /// A level, or a name of those that [`TableName::rows`] tells of.
     pub key: String,
     /// A figure for each arm, in the unit of the source.
     pub figures: Vec<f64>,
@@ -297,13 +297,17 @@ pub enum TableName {
     PerCore,
     /// System calls as strace sums them.
     SystemCalls,
+    /// What part of that time each call has, in percent.
+    SystemCallShares,
+    /// System calls against traffic, which was published as text alone.
+    SystemCallOverhead,
     /// The rows of a load tester, times in milliseconds and errors in percent.
     Aggregate,
 }
 
 impl TableName {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Overall,
         Self::Connections,
         Self::Threads,
@@ -313,6 +317,8 @@ impl TableName {
         Self::Efficiency,
         Self::PerCore,
         Self::SystemCalls,
+        Self::SystemCallShares,
+        Self::SystemCallOverhead,
         Self::Aggregate,
     ];
 
@@ -328,25 +334,42 @@ impl TableName {
             Self::Efficiency => "efficiency",
             Self::PerCore => "per-core",
             Self::SystemCalls => "system-calls",
+            Self::SystemCallShares => "system-call-shares",
+            Self::SystemCallOverhead => "system-call-overhead",
             Self::Aggregate => "aggregate",
         }
     }
 
-    /// Keys of its rows; absent where they are levels.
-    pub fn keys(self) -> Option<&'static [&'static str]> {
+    /// What its rows are called.
+    pub fn rows(self) -> RowNames {
         match self {
-            Self::Overall => Some(&["all"]),
-            Self::Best => Some(&["throughput", "connections", "threads", "success"]),
-            Self::SystemCalls => Some(&["seconds", "calls", "microseconds-each"]),
-            Self::Aggregate => Some(&Statistic::KEYS),
+            Self::Overall => RowNames::Of(&["all"]),
+            Self::Best => RowNames::Of(&["throughput", "connections", "threads", "success"]),
+            Self::SystemCalls => RowNames::Of(&["seconds", "calls", "microseconds-each"]),
+            Self::SystemCallShares => RowNames::Calls,
+            Self::SystemCallOverhead => RowNames::Nothing,
+            Self::Aggregate => RowNames::Of(&Statistic::KEYS),
             Self::Connections
             | Self::Threads
             | Self::Success
             | Self::Cores
             | Self::Efficiency
-            | Self::PerCore => None,
+            | Self::PerCore => RowNames::Levels,
         }
     }
+}
+
+/// What the rows of a published table are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowNames {
+    /// Levels of a factor.
+    Levels,
+    /// These names.
+    Of(&'static [&'static str]),
+    /// System calls.
+    Calls,
+    /// It has no rows: a sentence was published, and no figure.
+    Nothing,
 }
 
 /// A row of a load tester's aggregate report.

@@ -89,6 +89,13 @@ fn evidence(rows: &mut Rows, arm: &ArmEvidence) {
     if let Some(needed) = &arm.needed {
         rows.number(subject, "seen-of-needed", "share", needed.share(), "ratio");
     }
+    if let Some(all) = &arm.all_calls {
+        let figures = [("system-calls", &all.count, "count"), ("system-calls-on-cpu", &all.on_cpu_ns, "ns")];
+        for (metric, it, unit) in figures {
+            rows.figure(subject, metric, "mean", Some(it.mean), unit);
+            rows.number(subject, metric, "rounds", it.rounds.len() as f64, "count");
+        }
+    }
     let Some(account) = &arm.account else { return };
     cpu_parts(rows, subject, &account.parts, account.server_cpu);
     if let Some(explained) = &account.explained {

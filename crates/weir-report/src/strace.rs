@@ -1,5 +1,7 @@
 //! System calls as strace sums them, beside what becomes of the sum when strace itself and waiting are taken out.
 
+use std::cmp::Ordering;
+
 use weir_record::{
     evidence::{CallEvidence, KernelTime, Needed, SeenOfNeeded, UnderStrace},
     observation::StraceRow,
@@ -11,7 +13,7 @@ use crate::{
     format::{self, ABSENT},
     language::told,
     overview,
-    section::{Content, Section, Told},
+    section::{Content, Section, Told, distinct},
     table::Table,
     view::View,
     words::Word,
@@ -44,6 +46,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
         tables: if found.is_empty() { Vec::new() } else { vec![sums(view), calls(view)] }
             .into_iter()
             .chain(overview::published(view, TableName::SystemCalls).map(|it| published(view, it)))
+            .chain(overview::published(view, TableName::SystemCallShares).map(|it| shares(view, it)))
             .collect(),
         ..Section::new(Word::StraceTitle, Word::StraceHelp)
     })
@@ -64,6 +67,58 @@ fn published(view: &View<'_>, theirs: &PublishedTable) -> Table {
     let table = Table::new(view, &[Word::Arm], &numbers, theirs.arms.iter().map(row).collect());
     let told = vec![overview::explained(view, theirs).into()];
     table.titled(overview::name(view, TableName::SystemCalls), told)
+}
+
+/// What part of strace's sum each call has: as published, and in each cell here.
+fn shares(view: &View<'_>, theirs: &PublishedTable) -> Table {
+    let cells = distinct(in_order(view).map(|it| &it.cell_id));
+    let row = |arm: &str, call: &str| {
+        let here = cells.iter().map(|cell| {
+            let own = view.result.strace.iter().find(|it| it.arm == arm && it.cell_id == *cell);
+            format::percent_or_absent(own.and_then(|own| share(own, call)))
+        });
+        let published = published_share(theirs, call, arm);
+        let published = published.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.2} %"));
+        [arm.to_owned(), call.to_owned(), published].into_iter().chain(here).collect::<Vec<String>>()
+    };
+    let of_arm = |arm: &String| -> Vec<Vec<String>> {
+        calls_of(view, theirs, arm).into_iter().map(|call| row(arm, call)).collect()
+    };
+    let [published, _] = overview::published_heads(view);
+    let mut head = [Word::Arm, Word::SystemCall].map(|word| view.word(word).to_owned()).to_vec();
+    head.push(published);
+    head.extend(cells.iter().map(|cell| format!("strace · {}", view.cell_label(cell))));
+    let table = Table::with_head(head, 2, theirs.arms.iter().flat_map(of_arm).collect());
+    let told = vec![overview::explained(view, theirs).into()];
+    table.titled(overview::name(view, TableName::SystemCallShares), told)
+}
+
+/// Calls of an arm: those that were published, the largest first, and then those that strace sees here.
+fn calls_of<'v>(view: &View<'v>, theirs: &'v PublishedTable, arm: &str) -> Vec<&'v str> {
+    let published = |call: &str| published_share(theirs, call, arm);
+    let mut calls: Vec<&str> = theirs.rows.iter().map(|row| row.key.as_str()).collect();
+    calls.retain(|call| published(call).is_some());
+    calls.sort_by(|one, other| published(other).partial_cmp(&published(one)).unwrap_or(Ordering::Equal));
+    for own in view.result.strace.iter().filter(|it| it.arm == arm) {
+        for row in own.rows.iter().take(CALLS_SHOWN) {
+            if !calls.contains(&row.name.as_str()) {
+                calls.push(&row.name);
+            }
+        }
+    }
+    calls
+}
+
+/// In percent; nothing is a call that the source does not have of this arm.
+fn published_share(theirs: &PublishedTable, call: &str, arm: &str) -> Option<f64> {
+    theirs.figure(call, arm).filter(|percent| *percent > 0.0)
+}
+
+/// What part of the time in all calls a call has; absent where strace did not see it.
+fn share(of: &UnderStrace, call: &str) -> Option<f64> {
+    let all_ns: u64 = of.rows.iter().map(|row| row.time_ns).sum();
+    let row = of.rows.iter().find(|row| row.name == call)?;
+    Some(row.time_ns as f64 / all_ns.max(1) as f64)
 }
 
 fn not_held(view: &View<'_>) -> String {
@@ -191,7 +246,6 @@ fn per_second(ns: f64) -> String {
 /// Document 000's columns, and what the kernel's programs say of one call of the same kind.
 fn calls(view: &View<'_>) -> Table {
     let rows = in_order(view).flat_map(|it| {
-        let all_ns: u64 = it.rows.iter().map(|row| row.time_ns).sum();
         let evidence = view.result.evidence.iter().find(|own| own.cell_id == it.cell_id && own.arm == it.arm);
         let row = |row: &StraceRow| {
             let kernel = evidence.and_then(|own| own.calls.iter().find(|call| call.name == row.name));
@@ -206,7 +260,7 @@ fn calls(view: &View<'_>) -> Table {
                 format::count(row.calls),
                 format::nanos(row.time_ns as f64),
                 format::nanos(row.time_ns as f64 / row.calls.max(1) as f64),
-                format::percent(row.time_ns as f64 / all_ns.max(1) as f64),
+                format::percent_or_absent(share(it, &row.name)),
                 each(|call| call.on_cpu_ns),
                 each(|call| call.blocked_ns),
             ]

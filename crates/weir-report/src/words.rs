@@ -372,9 +372,10 @@ words! {
     CallOverheadTitle: "System call overhead as traffic (connections) grows" | "트래픽(연결 수) 증가에 따른 시스템 콜 오버헤드"
         | "流量（连接数）增加时的系统调用开销";
     CallOverheadHelp: "From the same slices of evidence, for each completed one: how many system calls, and their time on a CPU \
-        with its part of the server CPU. Both axes of a chart are logarithmic. What observing adds is in these times."
-        | "같은 관찰 구간에서 얻은 건당 값입니다. 시스템 콜 횟수, 그리고 CPU에서 쓴 시간과 서버 CPU 중 비율입니다. 차트의 두 축은 로그입니다. 관찰로 늘어난 시간도 들어 있습니다."
-        | "取自同样的观测时间片，按每次完成计：系统调用次数，以及占用 CPU 的时间及其在服务器 CPU 中的比例。图的两个坐标轴均为对数。其中包含观测增加的时间。";
+        with its part of the server CPU; geometric means over the rounds that were observed, with 99 % intervals. Both axes of a \
+        chart are logarithmic. What observing adds is in these times."
+        | "같은 관찰 구간에서 얻은 건당 값입니다. 시스템 콜 횟수, 그리고 CPU에서 쓴 시간과 서버 CPU 중 비율입니다. 관찰한 라운드의 기하 평균과 99 % 구간입니다. 차트의 두 축은 로그입니다. 관찰로 늘어난 시간도 들어 있습니다."
+        | "取自同样的观测时间片，按每次完成计：系统调用次数，以及占用 CPU 的时间及其在服务器 CPU 中的比例；为所观测各轮的几何平均及其 99 % 区间。图的两个坐标轴均为对数。其中包含观测增加的时间。";
     StraceTitle: "System calls under strace" | "strace로 본 시스템 콜" | "strace 下的系统调用";
     StraceHelp: "One slice of each arm under strace -c -f -w, to show what such a table says and what it does not. strace sums the \
         time between begin and end of every call: waiting for work counts as work, one time for each thread that waits, and each \

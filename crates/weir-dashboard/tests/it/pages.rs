@@ -7,7 +7,7 @@ use weir_report::ChartPage;
 
 use crate::{
     client::Running,
-    results::{folder, make_old, sql, study},
+    results::{charted_study, folder, make_old, sql, study},
 };
 
 /// The text of a page without its style.
@@ -88,13 +88,27 @@ fn charts_are_of_the_study_that_is_named_or_of_the_newest_that_is_whole_and_may_
         assert!(named.body.contains(page.title(weir_report::Language::Korean)));
     }
     let drawn = dashboard.get("/connection-chart").body;
-    assert!(drawn.contains("<svg") && drawn.contains("whisker") && drawn.contains("<table"), "{drawn}");
+    assert!(drawn.contains("<svg") && drawn.contains(WHISKER) && drawn.contains("<table"), "{drawn}");
     assert_eq!(dashboard.get("/connection-chart?study=nothing").status, 404);
     let all = dashboard.get("/charts?study=map-1");
     let element =
         format!("src=&quot;http://{}/thread-chart?study=map-1&amp;amp;lang=en&quot;", dashboard.address);
     assert!(all.body.contains(&element), "{}", told(&all.body));
     assert!(all.header("content-security-policy").contains("frame-ancestors 'none'"));
+}
+
+/// An interval that is drawn, and not the style of one.
+const WHISKER: &str = "class=\"whisker\"";
+
+#[test]
+fn each_of_the_eight_charts_draws_its_intervals() {
+    let results = folder("intervals");
+    charted_study(&results.join("map"));
+    let dashboard = Running::over(&results);
+    for page in ChartPage::ALL {
+        let chart = dashboard.get(&format!("/{}?study=map", page.path())).body;
+        assert!(chart.contains(WHISKER), "{}: {chart}", page.path());
+    }
 }
 
 #[test]

@@ -13,7 +13,10 @@ use weir_lab::{
     host_defaults::HostDefaults,
     run::{self, Callbacks, Event},
 };
-use weir_record::{machine::Fingerprint, spec::LoadMode};
+use weir_record::{
+    machine::Fingerprint,
+    spec::{LoadMode, StudySpec},
+};
 use weir_store::NewStudy;
 
 /// Rounds of a cell that are enough for figures with intervals.
@@ -40,20 +43,47 @@ pub fn study(results: &Path, study: (&str, &str), age_s: u64) -> PathBuf {
 
 /// The same at the levels of this plan of a map, with at most so many rounds of a cell.
 pub fn run_study(results: &Path, (folder, study): (&str, &str), plan: &str, rounds_max: u32) -> PathBuf {
-    let host_defaults =
-        HostDefaults { seed: 3, plan: (study == "tps").then(|| plan.to_owned()), ..HostDefaults::default() };
+    let plan = (study == "tps").then(|| plan.to_owned());
+    let spec = closed_loops(study, &HostDefaults { seed: 3, plan, ..HostDefaults::default() }, rounds_max);
+    run_spec(&results.join(folder), study, spec)
+}
+
+/// A small map on a machine with two server CPUs: several numbers of connections, of threads and of CPUs, and
+/// evidence of its calls, so that each of the eight charts has something to draw.
+pub fn charted_study(path: &Path) {
+    let host_defaults = HostDefaults {
+        seed: 3,
+        server_cpus: vec![0, 1],
+        load_cpus: vec![2, 3],
+        plan: Some("standard".to_owned()),
+        ..HostDefaults::default()
+    };
+    let mut spec = closed_loops("tps", &host_defaults, ROUNDS);
+    spec.cells.retain(|cell| {
+        let is_level = [100, 1000].contains(&cell.connections) && [1, 16].contains(&cell.workers);
+        is_level && cell.idle_connections == 0 && cell.alternation.is_some()
+    });
+    run_spec(path, "tps", spec);
+}
+
+/// What a built-in study has in a closed loop, with at most so many rounds of a cell.
+fn closed_loops(study: &str, host_defaults: &HostDefaults, rounds_max: u32) -> StudySpec {
     let built_in = BuiltIn::named(study).unwrap_or_else(|| panic!("{study} is built in"));
-    let mut spec = built_in.study(&host_defaults).unwrap_or_else(|error| panic!("{error}")).spec;
+    let mut spec = built_in.study(host_defaults).unwrap_or_else(|error| panic!("{error}")).spec;
     spec.cells.retain(|cell| cell.load == LoadMode::Closed);
+    spec.contrasts.clear();
     spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(rounds_max));
+    spec
+}
+
+fn run_spec(path: &Path, study: &str, spec: StudySpec) -> PathBuf {
     let reproduce = format!("weir study {study} --seed 3");
     let asked = NewStudy { spec, fingerprint: Fingerprint::default(), missing_arms: Vec::new(), reproduce };
     let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(4.0))];
     let mut launcher = FakeLauncher::new(3, FakeStates::Near, &arms);
-    let path = results.join(folder);
     let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_: &Event| {} };
-    run::start(&path, &asked, callbacks).unwrap_or_else(|error| panic!("{error}"));
-    path
+    run::start(path, &asked, callbacks).unwrap_or_else(|error| panic!("{error}"));
+    path.to_owned()
 }
 
 /// Changes a store behind everybody's back.

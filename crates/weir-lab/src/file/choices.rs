@@ -433,6 +433,25 @@ mod tests {
     }
 
     #[test]
+    fn the_contrasts_of_the_map_are_between_equal_rates_and_can_be_decided_in_every_plan() {
+        let contrasts = |plan: Option<&str>, few: Vec<(String, Vec<String>)>| {
+            let plan = plan.map(str::to_owned);
+            let spec = tps(&Choices { plan, levels: few, ..Choices::default() }).spec;
+            let ids = spec.contrasts.iter().flat_map(|it| it.of.iter().chain(&it.to)).cloned();
+            ids.collect::<Vec<String>>()
+        };
+        for (plan, share) in [(None, 60), (Some("quick"), 60), (Some("full"), 70)] {
+            let cells = ["c1000-d1-m64", "c10-d1-m64", "c1000-d1-m64", "c100-d1-m64"];
+            let cells = cells.map(|cell| format!("{cell}-open{share}pct"));
+            assert_eq!(contrasts(plan, Vec::new()), cells, "{plan:?}");
+        }
+        assert_eq!(contrasts(None, vec![levels("connections", &["10", "1000"])]).len(), 2);
+        for (factor, few) in [("workers", ["2", "4"]), ("connections", ["1", "10"])] {
+            assert!(contrasts(None, vec![levels(factor, &few)]).is_empty(), "{factor}");
+        }
+    }
+
+    #[test]
     fn levels_are_numbers_flags_and_words() {
         let text = BuiltIn::named("peers-http").expect("it is built in").text;
         let chosen_levels = vec![
@@ -465,7 +484,7 @@ mod tests {
         assert_eq!(names(&alone), ["uring", "own"]);
         assert_eq!(tps(&alone).spec.title.en, "Which of these needs least CPU: uring, own?");
         let tables = |choices: &Choices| tps(choices).spec.published_tables.len();
-        assert_eq!((tables(&beside), tables(&alone)), (9, 0), "a table is about arms that are there");
+        assert_eq!((tables(&beside), tables(&alone)), (11, 0), "a table is about arms that are there");
     }
 
     fn command(words: &str) -> Vec<String> {

@@ -13,7 +13,7 @@ use super::{
     fraction,
 };
 use crate::{
-    limits::{CONTRASTS_MAX, EQUIVALENCE_MARGIN},
+    limits::{CONTRASTS_MAX, EQUIVALENCE_MARGIN, SHARE},
     protocol,
     toml_table::{FieldError, Table},
 };
@@ -40,8 +40,17 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<ContrastSpec>, Fie
     let (metric_at, metric) = given.unwrap_or((table.at(), Metric::ServerCpuPerMessage));
     let equivalence_margin =
         table.read("equivalence_margin", |entry| fraction(entry, &EQUIVALENCE_MARGIN))?;
+    let share = table.read("share", |entry| Ok((entry.at, fraction(entry, &SHARE)?)))?;
+    let share_key = table.key("share");
     table.finish(|_| None)?;
     let is_of_cells = of.cell.is_some() && to.cell.is_some();
+    if let Some((at, _)) = share.filter(|_| is_of_cells) {
+        return Err(FieldError::new(
+            at,
+            &share_key,
+            "a cell's identifier has its load; give either".to_owned(),
+        ));
+    }
     if !is_of_cells && (of.levels.is_empty() || to.levels.is_empty()) {
         let message =
             "both sides name levels: of = { workers = 2 }, to = { workers = 1 }; or each names a cell";
@@ -50,7 +59,8 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<ContrastSpec>, Fie
     if !to.arms.is_empty() {
         return Err(to.wrong("the arm is named in `of`; both sides are about its ratio".to_owned()));
     }
-    let (above, below) = if is_of_cells { cells(known, &of, &to)? } else { sides(known, &of, &to)? };
+    let share = share.map(|(_, share)| share);
+    let (above, below) = if is_of_cells { cells(known, &of, &to)? } else { sides(known, (&of, &to), share)? };
     let is_compared = |cell: &&CellSpec| (metric.row().part)(cell) == Part::Claim;
     if metric.row().scale != Scale::Ratio || !above.iter().chain(&below).all(is_compared) {
         let message = format!("{} is no claim that is a ratio in these cells", metric.row().key);
@@ -94,11 +104,12 @@ fn cells<'k>(
     Ok((known.cells(of), known.cells(to)))
 }
 
-/// Cells in closed loop with the levels of each side, of the combinations of all other levels that both have whole.
+/// Cells with the levels of each side, of the combinations of all other levels that both have whole: those at
+/// this share of the smallest capacity, or else those in closed loop.
 fn sides<'k>(
     known: &'k Known<'_>,
-    of: &Chosen,
-    to: &Chosen,
+    (of, to): (&Chosen, &Chosen),
+    share: Option<f64>,
 ) -> Result<(Vec<&'k CellSpec>, Vec<&'k CellSpec>), FieldError> {
     let named = || of.levels.iter().chain(&to.levels);
     // What a cell would be called if it had one level of each factor that is named.
@@ -112,9 +123,14 @@ fn sides<'k>(
         bare.load = cell.load;
         protocol::cell_id(&bare)
     };
+    let is_loaded_so = |cell: &&CellSpec| match (share, cell.load) {
+        (None, LoadMode::Closed) => true,
+        (Some(asked), LoadMode::OpenShare { share, .. }) => share.total_cmp(&asked).is_eq(),
+        _ => false,
+    };
     let by_rest = |side: &Chosen| {
         let mut groups: BTreeMap<String, Vec<&'k CellSpec>> = BTreeMap::new();
-        for cell in known.cells(side).into_iter().filter(|cell| cell.load == LoadMode::Closed) {
+        for cell in known.cells(side).into_iter().filter(is_loaded_so) {
             groups.entry(rest(cell)).or_default().push(cell);
         }
         let whole = groups.values().map(Vec::len).max().unwrap_or(0);

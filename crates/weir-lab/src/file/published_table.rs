@@ -1,12 +1,15 @@
 //! Whole tables that somebody published, as a study file sets them beside the report's own of the same name.
 
-use weir_record::overview::{PublishedRow, PublishedTable, TableName};
+use weir_record::overview::{PublishedRow, PublishedTable, RowNames, TableName};
 
 use super::{comparisons::Known, one_of, published::text};
 use crate::{
     limits::{PUBLISHED_TABLE_ROWS_MAX, PUBLISHED_TABLES_MAX, instead},
     toml_table::{Entry, FieldError, Table},
 };
+
+/// Longest name of a system call; the kernel's have up to 23 letters.
+const CALL_LENGTH_MAX: usize = 40;
 
 /// Reads the tables of a file. One whose cell this machine lacks has no place.
 pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<PublishedTable>, FieldError> {
@@ -42,7 +45,10 @@ fn read_one(mut table: Table<'_>, known: &Known<'_>) -> Result<PublishedTable, F
         _ => None,
     };
     let arms = table.required("arms", |entry| known.arms(entry))?;
-    let rows = table.required("rows", |entry| rows(entry, name, arms.len()))?;
+    let rows = match name.rows() {
+        RowNames::Nothing => Vec::new(),
+        names => table.required("rows", |entry| rows(entry, names, arms.len()))?,
+    };
     let found = PublishedTable {
         table: name,
         cell_id,
@@ -52,8 +58,12 @@ fn read_one(mut table: Table<'_>, known: &Known<'_>) -> Result<PublishedTable, F
         explanation: table.required("explanation", text)?,
     };
     table.finish(|key| {
-        (key == "cell")
-            .then(|| "it belongs to table = \"aggregate\"; the others are of the whole map".to_owned())
+        let why = match key {
+            "cell" => "it belongs to table = \"aggregate\"; the others are of the whole map",
+            "rows" => "of this table there are no figures; what was published is a sentence",
+            _ => return None,
+        };
+        Some(why.to_owned())
     })?;
     Ok(found)
 }
@@ -65,7 +75,7 @@ fn name(entry: Entry<'_>) -> Result<TableName, FieldError> {
 }
 
 /// Rows by level or by name: `{ 1 = [11_399, 11_494] }`, in rising or in the table's order.
-fn rows(entry: Entry<'_>, name: TableName, columns: usize) -> Result<Vec<PublishedRow>, FieldError> {
+fn rows(entry: Entry<'_>, names: RowNames, columns: usize) -> Result<Vec<PublishedRow>, FieldError> {
     let mut table = entry.table()?;
     let keys = table.keys();
     if keys.len() > PUBLISHED_TABLE_ROWS_MAX {
@@ -74,24 +84,34 @@ fn rows(entry: Entry<'_>, name: TableName, columns: usize) -> Result<Vec<Publish
     let mut found = Vec::new();
     for key in keys {
         let Some(entry) = table.take_any(&key) else { continue };
-        let place = place(&entry, &key, name)?;
+        let place = place(&entry, &key, names)?;
         found.push((place, PublishedRow { key, figures: figures(entry, columns)? }));
     }
     found.sort_by_key(|(place, _)| *place);
     Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Where a row stands: by its level, or by its name among those there are.
-fn place(entry: &Entry<'_>, key: &str, name: TableName) -> Result<u64, FieldError> {
-    let Some(keys) = name.keys() else {
-        let level = key
-            .parse()
-            .map_err(|_| entry.wrong("the rows of this table are levels: 1, 10, 100".to_owned()))?;
-        return Ok(level);
-    };
-    let found = keys.iter().position(|own| *own == key);
-    let wrong = || entry.wrong(format!("there is no row {key:?}; {}", instead(key, keys)));
-    found.map(|place| place as u64).ok_or_else(wrong)
+/// Where a row stands: by its level, or by its name among those there are. Calls are put in order where they
+/// are shown: by their share.
+fn place(entry: &Entry<'_>, key: &str, names: RowNames) -> Result<u64, FieldError> {
+    let wrong = |message: &str| entry.wrong(message.to_owned());
+    match names {
+        RowNames::Levels => key.parse().map_err(|_| wrong("the rows of this table are levels: 1, 10, 100")),
+        RowNames::Of(names) => {
+            let found = names.iter().position(|own| *own == key);
+            let wrong = || entry.wrong(format!("there is no row {key:?}; {}", instead(key, names)));
+            found.map(|place| place as u64).ok_or_else(wrong)
+        }
+        RowNames::Calls if is_call(key) => Ok(0),
+        RowNames::Calls | RowNames::Nothing => {
+            Err(wrong("the rows of this table are system calls, as strace names them: epoll_wait"))
+        }
+    }
+}
+
+fn is_call(name: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+    (1..=CALL_LENGTH_MAX).contains(&name.len()) && name.chars().all(is_part)
 }
 
 /// A figure for each arm.

@@ -128,6 +128,8 @@ fn the_tables_of_the_documents_stand_beside_the_studies_that_repeat_them() {
         "efficiency",
         "per-core",
         "system-calls",
+        "system-call-shares",
+        "system-call-overhead",
     ];
     assert_eq!(names("tps"), own);
     assert_eq!((names("http"), names("survey")), (vec!["aggregate"; 2], vec!["aggregate"; 2]));

@@ -44,6 +44,25 @@ fn a_contrast_is_between_cells_that_differ_in_the_named_levels_alone() {
 }
 
 #[test]
+fn a_contrast_may_be_between_cells_at_one_share() {
+    let cells = "\n[[cell]]\ndepth = [1, 16]\nshare = 0.5\n";
+    let declared = |contrast: &str| read(&format!("{EXAMPLE}{cells}\n[[contrast]]\n{contrast}\n"));
+    let levels = "of = { depth = 16 }\nto = { depth = 1 }\n";
+    let spec = declared(&format!("{levels}share = 0.5")).expect("it is right");
+    let [one] = &spec.contrasts[..] else { panic!("one arm beside the baseline: {:?}", spec.contrasts) };
+    assert_eq!(one.of, ["c100-d16-m64-open50pct"]);
+    assert_eq!(one.to, ["c100-d1-m64-open50pct"]);
+    let closed = declared(levels).expect("it is right").contrasts;
+    assert_eq!(closed[0].of, ["c100-d16-m64-closed"], "those at a rate are meant by their share alone");
+    let wrong = |contrast: &str| declared(contrast).expect_err("it is a mistake").to_string();
+    let of_no_cell = wrong(&format!("{levels}share = 0.4"));
+    assert!(of_no_cell.contains("contrast.of: no arm beside the baseline runs in cells"), "{of_no_cell}");
+    let two = "of = { cell = \"c100-d16-m64-closed\" }\nto = { cell = \"c100-d1-m64-closed\" }";
+    let twice = wrong(&format!("{two}\nshare = 0.5"));
+    assert!(twice.contains("contrast.share: a cell's identifier has its load; give either"), "{twice}");
+}
+
+#[test]
 fn cells_of_a_congestion_control_that_is_not_here_are_named_with_it() {
     let text = include_str!("../../../../docs/studies/slice-length.toml");
     let on = |available: &[&str]| {

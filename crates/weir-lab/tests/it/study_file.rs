@@ -672,6 +672,24 @@ fn a_published_table_has_a_known_name_its_rows_and_a_figure_for_each_arm() {
 }
 
 #[test]
+fn a_published_table_of_calls_has_their_names_and_one_of_a_sentence_has_no_rows() {
+    let rows = "rows = { epoll_wait = [89.43, 0], fcntl = [0.35, 58.56] }\n";
+    let table = format!(
+        "[[published_table]]\ntable = \"system-call-shares\"\nsource = \"x\"\n\
+         arms = [\"epoll\", \"uring-16k\"]\n{rows}explanation = \"w\"\n"
+    );
+    let found = with(&table).expect("it is right").published_tables;
+    assert_eq!(found[0].figure("fcntl", "uring-16k"), Some(58.56));
+    let wrong = with(&table.replace("fcntl", "FCNTL")).expect_err("no call is called so");
+    assert!(wrong.contains("system calls, as strace names them"), "{wrong}");
+    let sentence = table.replace("system-call-shares", "system-call-overhead");
+    let wrong = with(&sentence).expect_err("it has rows");
+    assert!(wrong.contains("published_table.rows: of this table there are no figures"), "{wrong}");
+    let found = with(&sentence.replace(rows, "")).expect("it is right").published_tables;
+    assert!(found[0].rows.is_empty());
+}
+
+#[test]
 fn a_cause_is_one_switch_of_an_arm_that_is_not_the_first() {
     let with = |text: &str| {
         let arms = "[[arm]]\nname = \"uring\"\ndriver = \"uring\"\noptions = { spin-us = 5 }\n\

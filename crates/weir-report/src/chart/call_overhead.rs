@@ -4,12 +4,17 @@
 use std::collections::BTreeMap;
 
 use maud::Markup;
-use weir_record::{evidence::ArmEvidence, overview, spec::CellSpec};
+use weir_record::{
+    evidence::ArmEvidence,
+    overview::{Figure as Value, TableName},
+    spec::CellSpec,
+};
 
 use super::levels::{Axis, Levels, Point, levels};
 use crate::{
     format::{self, ABSENT},
-    section::{Content, Plot, Section},
+    overview,
+    section::{Content, Plot, Section, Told},
     table::Table,
     view::View,
     words::Word,
@@ -23,7 +28,18 @@ enum Figure {
 }
 
 impl Figure {
-    fn of(self, arm: &ArmEvidence) -> f64 {
+    const ALL: [Self; 2] = [Self::Calls, Self::OnCpu];
+
+    /// Over rounds; of evidence that does not have them by itself, over all slices together.
+    fn of(self, arm: &ArmEvidence) -> Value {
+        let over_rounds = arm.all_calls.as_ref().map(|all| match self {
+            Self::Calls => all.count.mean,
+            Self::OnCpu => all.on_cpu_ns.mean,
+        });
+        over_rounds.unwrap_or_else(|| Value { value: self.of_all_slices(arm), interval: None })
+    }
+
+    fn of_all_slices(self, arm: &ArmEvidence) -> f64 {
         match self {
             Self::Calls => arm.calls.iter().map(|call| call.count).sum(),
             Self::OnCpu => arm.calls.iter().map(|call| call.on_cpu_ns).sum(),
@@ -59,11 +75,36 @@ type Line<'v> = Vec<&'v CellSpec>;
 pub(crate) fn call_overhead(view: &View<'_>) -> Content {
     let lines = lines(view);
     let is_alone = lines.len() == 1;
-    Content::unless(lines.is_empty(), || Section {
-        plots: lines.iter().flat_map(|(rest, cells)| plots(view, rest, cells, is_alone)).collect(),
-        ..Section::new(Word::CallOverheadTitle, Word::CallOverheadHelp)
+    Content::unless(lines.is_empty(), || {
+        let plots: Vec<Plot> =
+            lines.iter().flat_map(|(rest, cells)| plots(view, rest, cells, is_alone)).collect();
+        Section {
+            told: told(view, &lines, &plots),
+            plots,
+            ..Section::new(Word::CallOverheadTitle, Word::CallOverheadHelp)
+        }
     })
 }
+
+/// What was published of it, why some marks have no interval, and some figures no ends of theirs.
+fn told(view: &View<'_>, lines: &BTreeMap<String, Line<'_>>, plots: &[Plot]) -> Vec<Told> {
+    let is_bare = |arm: &ArmEvidence| Figure::ALL.iter().any(|it| it.of(arm).interval.is_none());
+    let has_bare =
+        |cell: &CellSpec| arms(view).into_iter().filter_map(|arm| seen(view, cell, arm)).any(is_bare);
+    let is_any_bare = lines.values().flatten().any(|cell| has_bare(cell));
+    let bare = is_any_bare.then(|| Told::from(view.language.choose(BARE).to_owned()));
+    let texts = plots.iter().flat_map(|plot| plot.numbers.rows.iter().flatten());
+    let theirs = overview::published(view, TableName::SystemCallOverhead);
+    let as_text = theirs.map(|it| Told::from(overview::published_as_text(view, it)));
+    as_text.into_iter().chain(bare).chain(overview::open_intervals(view, texts)).collect()
+}
+
+const BARE: [&str; 3] = [
+    "A mark without an interval is of fewer than three rounds that the kernel's programs saw, or of a record that \
+     does not have them one by one.",
+    "구간이 없는 점은 커널 프로그램이 관찰한 라운드가 세 번이 안 되거나, 라운드별 값이 없는 기록입니다.",
+    "没有区间的点：内核程序观测到的轮次不足三轮，或记录中没有各轮的数值。",
+];
 
 /// Two beside each other.
 fn plots(view: &View<'_>, rest: &str, cells: &Line<'_>, is_alone: bool) -> [Plot; 2] {
@@ -119,8 +160,7 @@ fn draw(view: &View<'_>, cells: &Line<'_>, figure: Figure) -> Markup {
     let of_cell = |cell: &&CellSpec| -> Vec<Point> {
         let level = u64::from(cell.connections);
         let of_arm = |arm: &&str| {
-            let value = figure.of(seen(view, cell, arm)?);
-            let figure = overview::Figure { value, interval: None };
+            let figure = figure.of(seen(view, cell, arm)?);
             Some(Point { arm: (*arm).to_owned(), level, figure, is_bound: false })
         };
         arms(view).iter().filter_map(of_arm).collect()
@@ -145,10 +185,11 @@ fn table(view: &View<'_>, cells: &Line<'_>, figure: Figure) -> Table {
     let row = |cell: &&CellSpec| {
         let of_arm = |name: &&str| {
             let Some(arm) = seen(view, cell, name) else { return ABSENT.to_owned() };
-            let (value, text) = (figure.of(arm), figure.text());
+            let found = figure.of(arm);
+            let text = overview::figure(Some(found), figure.text());
             match figure {
-                Figure::Calls => text(value),
-                Figure::OnCpu => format!("{} ({})", text(value), format::percent(arm.share(value))),
+                Figure::Calls => text,
+                Figure::OnCpu => format!("{text} ({})", format::percent(arm.share(found.value))),
             }
         };
         std::iter::once(view.cell_label(&cell.id)).chain(arms.iter().map(of_arm)).collect()

@@ -78,7 +78,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
         TableName::Success => vec![success::by_class(view, map)],
         TableName::Cores => match (&map.by_server_cpus[..], &map.by_workers[..]) {
             ([], []) => Vec::new(),
-            ([], _) => vec![no_cores(view)],
+            ([], _) => vec![no_cores(view, map)],
             (rows, _) => vec![means(view, map, table, rows)],
         },
         TableName::Efficiency => scaling::tables(view, map),
@@ -86,7 +86,10 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
             [] => per_core(view, Word::MapWorkers, &map.by_workers),
             rows => per_core(view, Word::MapServerCpus, rows),
         }],
-        TableName::SystemCalls | TableName::Aggregate => Vec::new(),
+        TableName::SystemCalls
+        | TableName::SystemCallShares
+        | TableName::SystemCallOverhead
+        | TableName::Aggregate => Vec::new(),
     };
     tables.retain(|table| !(table.rows.is_empty() && table.told.is_empty()));
     let mut tables: Vec<Table> = tables.into_iter().map(|table| with_open_intervals(view, table)).collect();
@@ -130,6 +133,16 @@ pub(crate) fn name(view: &View<'_>, table: TableName) -> &'static str {
         ],
         TableName::PerCore => ["TPS per core", "코어당 TPS", "每核 TPS"],
         TableName::SystemCalls => ["System calls as published", "시스템 콜(발표 수치)", "系统调用（已发表）"],
+        TableName::SystemCallShares => [
+            "Shares of system calls as published, and here",
+            "시스템 콜별 비중(발표 수치와 측정값)",
+            "各系统调用所占比例（已发表与实测）",
+        ],
+        TableName::SystemCallOverhead => [
+            "System call overhead as traffic grows",
+            "트래픽 증가에 따른 시스템 콜 오버헤드",
+            "流量增加时的系统调用开销",
+        ],
         TableName::Aggregate => ["Aggregate report", "집계 보고서", "聚合报告"],
     })
 }
@@ -148,6 +161,18 @@ pub(crate) fn explained(view: &View<'_>, table: &PublishedTable) -> String {
         "Published beside it ({source}): {why}",
         "나란히 둔 발표 수치({source}): {why}",
         "并列的已发表数值（{source}）：{why}",
+    )
+}
+
+/// The same where a sentence was published and nothing that it rests on.
+pub(crate) fn published_as_text(view: &View<'_>, table: &PublishedTable) -> String {
+    let (source, why) =
+        (titles::told(&table.source, view.language), titles::told(&table.explanation, view.language));
+    told!(
+        view.language,
+        "{source}: published as text only, without data. {why}",
+        "{source}: 데이터 없이 글로만 발표되었습니다. {why}",
+        "{source}：仅以文字发表，没有数据。{why}",
     )
 }
 
@@ -287,6 +312,8 @@ fn level_head(view: &View<'_>, table: TableName) -> Option<String> {
         | TableName::Best
         | TableName::PerCore
         | TableName::SystemCalls
+        | TableName::SystemCallShares
+        | TableName::SystemCallOverhead
         | TableName::Aggregate => return None,
     };
     Some(view.word(word).to_owned())
@@ -294,7 +321,16 @@ fn level_head(view: &View<'_>, table: TableName) -> Option<String> {
 
 /// Means by level, or over all cells, with ratios to the baseline and what was published.
 fn means(view: &View<'_>, map: &Overview, table: TableName, rows: &[MeanRow]) -> Table {
-    let theirs = published(view, table).filter(|_| !rows.is_empty());
+    means_beside(view, map, rows, (table, published(view, table).filter(|_| !rows.is_empty())))
+}
+
+/// The same beside what was published, also where nothing was measured.
+fn means_beside(
+    view: &View<'_>,
+    map: &Overview,
+    rows: &[MeanRow],
+    (table, theirs): (TableName, Option<&PublishedTable>),
+) -> Table {
     let mut head: Vec<String> = level_head(view, table).into_iter().collect();
     head.push(view.word(Word::Arm).to_owned());
     let text_columns = head.len();
@@ -371,28 +407,30 @@ fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     ))
 }
 
-/// A study has one number of server CPUs: there is no table by it, and the reader is told so.
-fn no_cores(view: &View<'_>) -> Table {
+/// A study has one number of server CPUs: there are no figures of ours by it, and the reader is told so
+/// before those that were published.
+fn no_cores(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Cores);
     let cpus = view.result.spec.server_cpus.len();
     let own = match cpus {
         0 => told!(
             view.language,
-            "The server's side was not pinned to CPUs, so that there is no table by cores. Threads are no cores: they are in \
-             the table by threads.",
-            "서버를 CPU에 고정하지 않았으므로 코어 수별 표가 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
-            "服务器一侧没有绑定 CPU，因此没有按核数的表。线程不是核，见按线程数的表。",
+            "The server's side was not pinned to CPUs, so that nothing was measured by cores. Threads are no \
+             cores: they are in the table by threads.",
+            "서버를 CPU에 고정하지 않았으므로 코어 수별 측정값이 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
+            "服务器一侧没有绑定 CPU，因此没有按核数的测量值。线程不是核，见按线程数的表。",
         ),
         _ => told!(
             view.language,
-            "Every cell ran with the same number of CPUs for the server's side ({cpus}), so that there is no table by cores. \
-             Threads are no cores: they are in the table by threads.",
-            "모든 셀에서 서버의 CPU 수가 {cpus}개로 같으므로 코어 수별 표가 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
-            "所有单元中服务器一侧的 CPU 数相同（{cpus} 个），因此没有按核数的表。线程不是核，见按线程数的表。",
+            "Every cell ran with the same number of CPUs for the server's side ({cpus}), so that nothing was \
+             measured by cores. Threads are no cores: they are in the table by threads.",
+            "모든 셀에서 서버의 CPU 수가 {cpus}개로 같으므로 코어 수별 측정값이 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
+            "所有单元中服务器一侧的 CPU 数相同（{cpus} 个），因此没有按核数的测量值。线程不是核，见按线程数的表。",
         ),
     };
-    let told = of_no_cell(std::iter::once(own).chain(theirs.map(|it| explained(view, it))));
-    Table::with_head(Vec::new(), 0, Vec::new()).titled(name(view, TableName::Cores), told)
+    let mut table = means_beside(view, map, &[], (TableName::Cores, theirs));
+    table.told.insert(0, own.into());
+    table
 }
 
 /// Throughput over the CPUs the server has, and over the CPU time it used, by CPUs, or by workers where these are of

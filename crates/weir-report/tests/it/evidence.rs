@@ -3,18 +3,19 @@
 use weir_record::{
     cause::{CauseShare, CauseSpec},
     evidence::{
-        ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, KernelTime, Needed,
-        SeenOfNeeded, UnderStrace, Waker,
+        AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, KernelTime, Needed,
+        OverRounds, SeenOfNeeded, UnderStrace, Waker,
     },
     machine::NetworkCounters,
     observation::{Rung, StraceRow},
+    overview::{Figure, TableName},
     spec::{Alternation, EvidencePlan},
     study::{PairedRatio, StudyResult},
     verdict::Verdict,
 };
-use weir_report::{Language, html, markdown};
+use weir_report::{ChartPage, Language, chart_page, csv, html, markdown};
 
-use crate::fixture;
+use crate::{fixture, overview::published};
 
 fn call(name: &str, count: f64, on_cpu_ns: f64, returned: f64) -> CallEvidence {
     CallEvidence { name: name.to_owned(), count, on_cpu_ns, returned, ..CallEvidence::default() }
@@ -60,6 +61,7 @@ pub fn observed() -> StudyResult {
             CallEvidence { blocked_ns: 7_800.0, ..call("epoll_wait", 0.04, 300.0, 25.3) },
             call("getpid", 0.000_1, 0.02, 0.0),
         ],
+        all_calls: None,
         coverage: Some(coverage(244_800, 244_801)),
         needed: Some(Needed {
             received_bytes: Some(seen(7_680_000, 7_680_000)),
@@ -203,6 +205,26 @@ fn strace_stands_beside_the_kernel_and_its_ratio_dissolves() {
 }
 
 #[test]
+fn shares_of_calls_stand_beside_those_that_were_published() {
+    let mut result = under_strace();
+    let rows = [("clock_nanosleep", [9.76, 20.75]), ("epoll_wait", [89.43, 0.0]), ("fcntl", [0.35, 58.56])];
+    result.spec.published_tables = vec![published(TableName::SystemCallShares, &rows)];
+    let text = markdown(&result, Language::English);
+    let told = section(&text, "System calls under strace");
+    let lines = [
+        "| epoll | epoll_wait | 89.43 % | 95.3 % |",
+        "| epoll | clock_nanosleep | 9.76 % | – |",
+        "| epoll | fcntl | 0.35 % | – |",
+        "| epoll | sendto | – | 4.7 % |",
+        "| uring | fcntl | 58.56 % | – |",
+        "| uring | clock_nanosleep | 20.75 % | – |",
+        "| uring | io_uring_enter | – | 100 % |",
+    ];
+    assert!(told.contains(&lines.join("\n")), "{told}");
+    assert!(told.contains("Published beside it (Document 000): Arithmetic means"), "{told}");
+}
+
+#[test]
 fn strace_that_held_nothing_says_so_and_one_that_was_not_asked_for_says_nothing() {
     let mut result = under_strace();
     result.strace.clear();
@@ -228,6 +250,43 @@ fn calls_are_set_against_connections_where_there_are_several() {
         "evidence-connections",
         section(&text, "System call overhead as traffic (connections) grows")
     );
+}
+
+#[test]
+fn calls_against_connections_have_intervals_where_rounds_have_them_and_say_where_not() {
+    let mut result = observed();
+    let few = &result.spec.cells[0];
+    let other =
+        result.spec.cells.iter().find(|cell| cell.connections != few.connections).expect("there is one");
+    result.evidence.push(ArmEvidence { cell_id: other.id.clone(), ..result.evidence[0].clone() });
+    let of = |value: f64, interval| OverRounds { rounds: vec![value], mean: Figure { value, interval } };
+    let kept = |calls, time| Some(AllCalls { count: of(2.04, calls), on_cpu_ns: of(6_700.0, time) });
+    let whiskers = |page: &str| page.matches("class=\"whisker\"").count();
+    let bare = ["A mark without an interval is of fewer than three", "구간이 없는 점은", "没有区间的点"];
+    let page = |result: &StudyResult| {
+        let (page, language) = (ChartPage::SystemCalls, Language::English);
+        chart_page(result, page, language, "/study/one")
+    };
+    assert_eq!(whiskers(&page(&result)), 0);
+    for (language, bare) in Language::ALL.into_iter().zip(bare) {
+        assert!(html(&result, language).contains(bare), "{language:?}");
+    }
+    for arm in result.evidence.iter_mut().filter(|arm| !arm.calls.is_empty()) {
+        arm.all_calls = kept(Some((1.98, 2.1)), Some((6_500.0, 6_900.0)));
+    }
+    let drawn = page(&result);
+    assert!(whiskers(&drawn) > 0 && !drawn.contains(bare[0]), "{drawn}");
+    assert!(drawn.contains("2.04 [1.98, 2.10]"), "{drawn}");
+    let text = markdown(&result, Language::English);
+    assert!(text.contains("| 6.70 µs [6.50 µs, 6.90 µs] (8"), "{text}");
+    for line in ["system-calls,mean-interval-low,1.98,count", "system-calls-on-cpu,mean,6700,ns"] {
+        assert!(csv(&result).contains(line), "{line}");
+    }
+    result.spec.published_tables = vec![published(TableName::SystemCallOverhead, &[])];
+    let as_text = "Document 000: published as text only, without data. Arithmetic means";
+    assert!(!drawn.contains(as_text) && page(&result).contains(as_text));
+    result.evidence[0].all_calls = kept(None, None);
+    assert!(page(&result).contains(bare[0]) && page(&result).contains("class=\"whisker\""));
 }
 
 /// The primary difference with two switches tried: one that makes half of it, and one that may do nothing.

@@ -26,7 +26,7 @@ fn figure(value: f64) -> Figure {
     Figure { value, interval: Some((value * 0.98, value * 1.02)) }
 }
 
-fn published(table: TableName, rows: &[(&str, [f64; 2])]) -> PublishedTable {
+pub fn published(table: TableName, rows: &[(&str, [f64; 2])]) -> PublishedTable {
     PublishedTable {
         table,
         cell_id: None,
