@@ -83,6 +83,8 @@ fn answers_that_are_stuck_arrive_although_no_task_is_free() {
                 assert_eq!(accepted.user_ref_num, number);
             }
         }
+        let handoff = gateway.control().node_stats().handoff.expect("orders are handed off");
+        assert!(handoff.overflowed > 0, "nothing was stuck: {handoff:?}");
         drop((traders, idle));
         end_gateway(gateway);
         end_exchange(venue);

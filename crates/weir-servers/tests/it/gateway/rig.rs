@@ -27,6 +27,7 @@ use weir_servers::{
     exchange::{self, Mode},
     gateway::{GatewayConfig, GatewayServer, VenueCancels},
     journal::Level,
+    metrics::Source,
     orders::{AccountConfig, OrdersConfig, OrdersServer, demo_accounts},
 };
 use weir_trading::WhenFull;
@@ -120,6 +121,13 @@ pub fn end_exchange(exchange: OrdersServer) {
 /// What a kill switch has come to at one venue.
 pub fn cancels(venue: &str, orders: u64, sent: u64, confirmed: u64) -> Vec<VenueCancels> {
     vec![VenueCancels { venue: venue.into(), orders, sent, confirmed, expired: 0 }]
+}
+
+/// What one of the gateway's counters stands at.
+pub fn counted(gateway: &GatewayServer, name: &str) -> u64 {
+    let text = gateway.control().metrics();
+    let count = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    count.unwrap_or_else(|| panic!("{name} is not in\n{text}"))
 }
 
 /// Waits until something holds.
@@ -278,11 +286,16 @@ impl Trader {
 
     /// The next message of the stream.
     pub fn next(&mut self) -> Outbound {
+        Outbound::decode(&self.next_raw()).expect("a message").0
+    }
+
+    /// The same, as it came.
+    pub fn next_raw(&mut self) -> Vec<u8> {
         loop {
             let (kind, payload) = self.wire.frame().expect("the gateway goes on");
             if kind == SEQUENCED {
                 self.expected += 1;
-                return Outbound::decode(&payload).expect("a message").0;
+                return payload;
             }
         }
     }
