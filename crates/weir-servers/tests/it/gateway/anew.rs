@@ -425,7 +425,8 @@ fn an_exchange_that_is_started_without_its_journal_has_begun_another_session() {
     }
 }
 
-fn executed(user_ref_num: u32, quantity: u32, match_number: u64) -> Outbound {
+/// What an exchange says when so many shares of an order are executed.
+pub fn executed(user_ref_num: u32, quantity: u32, match_number: u64) -> Outbound {
     let (timestamp_ns, price, liquidity) = (1, 10_000, b'A');
     Outbound::Executed(Executed { timestamp_ns, user_ref_num, quantity, price, liquidity, match_number })
 }

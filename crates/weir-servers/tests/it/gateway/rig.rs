@@ -179,6 +179,7 @@ struct Wire {
 impl Wire {
     fn new(socket: TcpStream) -> Self {
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket.set_write_timeout(Some(PATIENCE)).expect("a socket");
         socket.set_nodelay(true).expect("a socket");
         Self { socket, deframer: Deframer::new(4096), frames: VecDeque::new() }
     }
@@ -458,6 +459,17 @@ impl Scripted {
         let mut frame = Vec::new();
         encode_frame(SEQUENCED, payload, &mut frame);
         self.wire.write(&frame);
+    }
+
+    /// Says all of this at once.
+    pub fn say_all(&mut self, messages: &[Outbound]) {
+        let (mut frames, mut payload) = (Vec::new(), Vec::new());
+        for message in messages {
+            payload.clear();
+            message.encode(&mut payload);
+            encode_frame(SEQUENCED, &payload, &mut frames);
+        }
+        self.wire.write(&frames);
     }
 
     /// Says that it has nothing to say.
