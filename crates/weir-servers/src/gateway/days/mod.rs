@@ -31,6 +31,7 @@ use super::{
     GatewayConfig, OutstandingLimits, VenueConfig,
     application::{Gateway, RECORD_CONTROL},
     commands::Change,
+    outstanding::OutstandingOrders,
     recovery::Moment,
     server::{GatewayState, Prepared},
 };
@@ -191,6 +192,23 @@ struct World {
     is_whole: bool,
 }
 
+impl World {
+    fn any_outstanding(&self, holds: impl Fn(&OutstandingOrders) -> bool) -> bool {
+        let mut upstreams = self.gateways.iter().flat_map(|gateway| &gateway.upstreams);
+        upstreams.any(|upstream| holds(&upstream.outstanding.borrow()))
+    }
+
+    /// Whether anything without an answer was not sent again.
+    fn has_stale(&self) -> bool {
+        self.any_outstanding(OutstandingOrders::has_stale)
+    }
+
+    /// Whether an account has open orders, as far as the gateway knows.
+    fn has_open(&self, account: AccountId) -> bool {
+        self.any_outstanding(|outstanding| outstanding.has_open(Some(account), u32::MAX))
+    }
+}
+
 impl Day {
     fn new(seed: u64) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -269,11 +287,7 @@ impl Day {
                 }
                 self.listen(&world);
                 if !world.has_failed && self.random.chance(40) {
-                    self.note("drain");
-                    self.happened.drains += 1;
-                    for local in &world.locals {
-                        local.drain().await;
-                    }
+                    self.drain(&world).await?;
                 }
             }
             self.count(&world);
@@ -547,6 +561,25 @@ impl Day {
         }
         let payload = serde_json::to_vec(&change).expect("it is text");
         world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);
+    }
+
+    /// As SIGTERM. Where every venue can be reached nothing is left of who wants no order to outlive its connection.
+    async fn drain(&mut self, world: &World) -> Result<(), String> {
+        self.note("drain");
+        self.happened.drains += 1;
+        let is_open = world.shared.upstreams().iter().all(|upstream| upstream.is_open);
+        let is_whole = world.lines.iter().all(Line::is_sound) && !self.has_lost_records;
+        let is_reached = is_open && is_whole && !world.has_stale();
+        for local in &world.locals {
+            local.drain().await;
+        }
+        // What was not sent again is decided with the next heartbeat of its venue, which is not waited for.
+        match self.place_of(ACCOUNTS - 1) {
+            Some(account) if is_reached && !world.has_stale() && world.has_open(account) => {
+                Err("a drain has left orders of who wants none to outlive its connection".into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Waits until every session with a venue is there, or not.
