@@ -320,6 +320,8 @@ fn a_session_with_answers_for_which_there_is_no_room_is_ended_by_name_and_says_t
             trader.send(&numbers.iter().map(|number| replace(1, *number, 50)).collect::<Vec<_>>());
             numbers.iter().for_each(|_| assert_eq!(session.next()[0], b'U'));
         }
+        // Then its worker has nothing more to write.
+        expect_nothing_more(&mut trader);
         OF_NUMBERS.begin();
         trader.send(&[Inbound::AccountQuery]);
         OF_NUMBERS.wait();
