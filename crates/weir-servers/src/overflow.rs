@@ -10,7 +10,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
 };
 
 use weir_engine::handoff::Priority;
@@ -67,14 +67,24 @@ pub(crate) struct Overflow<T> {
     bounds: Bounds,
     lanes: [RefCell<VecDeque<T>>; 2],
     messages: Cell<usize>,
-    /// Accounts whose last request in here cancels everything. A client that comes and goes would fill the list with
-    /// them.
-    cancelling: RefCell<HashSet<u32>>,
+    /// Requests that were kept, and how many of them have left.
+    kept: Cell<u64>,
+    left: Cell<u64>,
+    /// Accounts whose last request in here cancels everything, and how many requests were kept before it. A client that
+    /// comes and goes would fill the list with them.
+    cancelling: RefCell<HashMap<u32, u64>>,
 }
 
 impl<T: Handed> Overflow<T> {
     pub(crate) fn new(bounds: Bounds) -> Self {
-        Self { bounds, lanes: Default::default(), messages: Cell::new(0), cancelling: RefCell::default() }
+        Self {
+            bounds,
+            lanes: Default::default(),
+            messages: Cell::new(0),
+            kept: Cell::new(0),
+            left: Cell::new(0),
+            cancelling: RefCell::default(),
+        }
     }
 
     /// Whether one more message of a client may be stuck.
@@ -94,13 +104,20 @@ impl<T: Handed> Overflow<T> {
     /// Keeps what the port did not take.
     pub(crate) fn add(&self, handed: T) {
         let role = handed.role();
+        let before = self.kept.get();
         match role {
-            Role::CancelAll(account) if !self.cancelling.borrow_mut().insert(account) => return,
+            Role::CancelAll(account) => match self.cancelling.borrow_mut().entry(account) {
+                Entry::Occupied(_) => return,
+                Entry::Vacant(place) => _ = place.insert(before),
+            },
             Role::Message(account) => {
                 self.cancelling.borrow_mut().remove(&account);
                 self.messages.set(self.messages.get() + 1);
             }
-            Role::CancelAll(_) | Role::Request | Role::Response => {}
+            Role::Request | Role::Response => {}
+        }
+        if role.lane() == Priority::Request {
+            self.kept.set(before + 1);
         }
         let (mut queue, most) = (self.of(role.lane()).borrow_mut(), self.bounds.of(role.lane()));
         assert!(queue.len() < most, "more than {most} messages ({:?}) wait for a worker", role.lane());
@@ -116,12 +133,27 @@ impl<T: Handed> Overflow<T> {
                     break;
                 }
                 queue.pop_front();
-                match handed.role() {
-                    Role::Message(_) => self.messages.set(self.messages.get() - 1),
-                    Role::CancelAll(account) => _ = self.cancelling.borrow_mut().remove(&account),
-                    Role::Request | Role::Response => {}
+                if lane == Priority::Request {
+                    self.let_go(handed.role());
                 }
             }
+        }
+    }
+
+    /// A request has left.
+    fn let_go(&self, role: Role) {
+        let before = self.left.replace(self.left.get() + 1);
+        match role {
+            Role::Message(_) => self.messages.set(self.messages.get() - 1),
+            Role::CancelAll(account) => {
+                // A later one of this account may be in here still, and then no other is added.
+                if let Entry::Occupied(last) = self.cancelling.borrow_mut().entry(account)
+                    && *last.get() == before
+                {
+                    last.remove();
+                }
+            }
+            Role::Request | Role::Response => {}
         }
     }
 
@@ -173,6 +205,8 @@ mod tests {
         let expected = [both(1), both(2), both(1)].concat();
         assert_eq!(take(&waiting, 4), expected[..4]);
         assert!(waiting.takes_message(), "two of three have left");
+        // Of the first account another one is in here.
+        waiting.add(Role::CancelAll(1));
         waiting.add(Role::CancelAll(2));
         assert_eq!(
             take(&waiting, 9),
@@ -180,6 +214,20 @@ mod tests {
             "the one before has left"
         );
         assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn a_client_that_comes_and_goes_with_each_that_leaves_adds_no_more_than_is_stated() {
+        let waiting = overflow(1, 0);
+        for _ in 0..1000 {
+            waiting.add(Role::CancelAll(1));
+            if waiting.takes_message() {
+                waiting.add(Role::Message(1));
+                waiting.add(Role::CancelAll(1));
+            }
+            assert!(waiting.count(Priority::Request) <= 3);
+            assert_eq!(take(&waiting, 1).len(), 1);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use weir_trading::Origin;
 
 use super::application::Gateway;
 
-/// So many are told before it is asked whether the journal and the other workers have room.
+/// So many are told when the journal and the other workers have room.
 pub(super) const SHARE_MAX: usize = 256;
 
 /// An order that has ended here.
@@ -62,15 +62,14 @@ impl Expiry {
 pub(super) type Untold = RefCell<VecDeque<(u64, Expiry)>>;
 
 impl Gateway {
-    /// Tells all of them, a share at a time.
+    /// Tells all of them, a share at a time. Several tasks may do so at once, as many as there are clients that go
+    /// away: each waits for room before its first share too, so that they bring no more than one does.
     pub(super) async fn expire(&self, untold: &Untold) {
-        let mut told = 0_usize;
-        loop {
-            let Some((upstream_sequence, expiry)) = untold.borrow_mut().pop_front() else { return };
-            self.tell_expiry(&expiry, upstream_sequence);
-            told += 1;
-            if told.is_multiple_of(SHARE_MAX) {
-                self.all_room().await;
+        while !untold.borrow().is_empty() {
+            self.all_room().await;
+            for _ in 0..SHARE_MAX {
+                let Some((upstream_sequence, expiry)) = untold.borrow_mut().pop_front() else { return };
+                self.tell_expiry(&expiry, upstream_sequence);
             }
         }
     }

@@ -96,7 +96,7 @@ pub(super) struct OutstandingOrders {
     /// By number of an order. Of orders that are open, and of some that were forgotten.
     passed: HashMap<u32, About>,
     passed_count: u64,
-    /// Replaces that nobody will answer, not asked for yet.
+    /// Replaces that nobody will answer, not asked for yet. No more than may be open.
     ignored: Vec<Origin>,
     /// Orders that ended here alone. No more than may be open.
     given_up: Vec<u32>,
@@ -657,7 +657,15 @@ impl OutstandingOrders {
         let mut numbers: Vec<u32> = orphans.iter().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
         self.forget(&numbers);
-        self.ignored.extend(orphans.into_iter().map(|(_, origin)| origin));
+        self.ignore(orphans.into_iter().map(|(_, origin)| origin));
+    }
+
+    /// Nobody will answer these replaces. Of an account that has more of them the last number alone can be given back,
+    /// so that the first ones are let go where they are too many: an exchange may say nothing for long.
+    fn ignore(&mut self, replaces: impl IntoIterator<Item = Origin>) {
+        self.ignored.extend(replaces);
+        let surplus = self.ignored.len().saturating_sub(self.limits.open_max);
+        self.ignored.drain(..surplus);
     }
 
     /// Forgets what was kept of the messages with these numbers, which rise.
@@ -729,7 +737,8 @@ impl OutstandingOrders {
             if is_skipped {
                 self.skipped.extend(front.map(|front| (handled, front)));
             } else if handled != number && is_replace {
-                self.ignored.extend(self.order_ids.origin_of(handled));
+                let origin = self.order_ids.origin_of(handled);
+                self.ignore(origin);
                 self.order_ids.finish(handled);
             }
         }

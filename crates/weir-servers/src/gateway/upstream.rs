@@ -693,15 +693,16 @@ pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
         if was_up {
             backoff.reset();
         }
-        // What the end of the connection has left.
-        gateway.expire(&upstream.untold).await;
         if matches!(ended, Ended::NotAvailable) {
             let mut joining = upstream.joining.get();
             joining.refused();
             upstream.joining.set(joining);
         }
         gateway.tell_trouble(&upstream, &ended, was_up);
-        time::sleep(backoff.next()).await;
+        let until = time::now() + backoff.next();
+        // What the end of the connection has left. What finds no room meanwhile is told on the next one.
+        let _ = time::timeout_at(until, gateway.expire(&upstream.untold)).await;
+        time::sleep_until(until).await;
     }
 }
 

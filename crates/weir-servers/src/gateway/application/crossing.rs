@@ -101,3 +101,72 @@ pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
         gateway.waiters.notify();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use weir_engine::{
+        Config, Driver, Runtime, spawn,
+        time::{self, yield_now},
+    };
+    use weir_trading::{AccountId, Origin, Route};
+
+    use super::*;
+    use crate::{
+        gateway::{
+            GatewayConfig,
+            expiry::{Expiry, SHARE_MAX, Untold},
+            recovery::Moment,
+            server::Prepared,
+        },
+        orders::LocalOrders,
+    };
+
+    /// Two workers in one runtime, of whom each sends for the other one's clients, and no exchange.
+    async fn both() -> (Vec<Rc<Gateway>>, Vec<LocalOrders>) {
+        let nobody = "127.0.0.1:1".parse().expect("an address");
+        let config = GatewayConfig { route: Route::Other, ..GatewayConfig::demo(2, nobody) };
+        let now_ns = time::now().as_nanos();
+        let now = Moment { wall_ns: now_ns, engine_ns: now_ns };
+        let prepared = Prepared::new(2, config, now).expect("there is no journal");
+        let orders = prepared.orders_config();
+        let (recovery, make) = prepared.into_parts();
+        let gateways = RefCell::new(Vec::new());
+        let keep = |store| {
+            let gateway = make(store)?;
+            gateways.borrow_mut().push(Rc::clone(&gateway));
+            Ok(gateway as _)
+        };
+        let locals = LocalOrders::start_workers(orders, recovery, keep, 2).await.expect("they start");
+        (gateways.into_inner(), locals)
+    }
+
+    #[test]
+    fn expiries_that_many_tell_at_once_are_stuck_no_more_than_those_of_one() {
+        const EXPIRIES: u32 = 20_000;
+        const TELLERS: u32 = 100;
+        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        runtime.block_on(async {
+            let (gateways, _locals) = both().await;
+            let [home, sender] = gateways.as_slice() else { panic!("there are two") };
+            let expiry = |user_ref_num| {
+                let origin = Origin { account: AccountId(0), user_ref_num, home: 0, received_ns: 0 };
+                (0, Expiry::new(origin, Some(1), None))
+            };
+            let untold = Rc::new(Untold::new((1..=EXPIRIES).map(expiry).collect()));
+            for _ in 0..TELLERS {
+                let (sender, untold) = (Rc::clone(sender), Rc::clone(&untold));
+                spawn(async move { sender.expire(&untold).await });
+            }
+            let (mut most, mut turns) = (0, 0);
+            while home.counters.passed.get() < u64::from(EXPIRIES) {
+                most = most.max(sender.overflow[0].count(Priority::Response));
+                turns += 1;
+                assert!(turns < 10 * EXPIRIES, "{} have arrived", home.counters.passed.get());
+                yield_now().await;
+            }
+            assert!(most <= SHARE_MAX, "{most} were stuck");
+        });
+    }
+}

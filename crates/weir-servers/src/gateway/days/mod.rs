@@ -31,6 +31,7 @@ use super::{
     GatewayConfig, OutstandingLimits, VenueConfig,
     application::{Gateway, RECORD_CONTROL},
     commands::Change,
+    outstanding::OutstandingOrders,
     recovery::Moment,
     server::{GatewayState, Prepared},
 };
@@ -41,7 +42,7 @@ use crate::{
     },
     orders::{AccountConfig, LocalOrders, accounts_named},
 };
-use model::{Bounds, Truth, check};
+use model::{Bounds, Truth, check, late_fills};
 use parties::{Client, Line, Venue, open};
 
 /// Days of every run.
@@ -101,6 +102,55 @@ impl Random {
     }
 }
 
+/// What has come about: days without it would be right for nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Happened {
+    fills: u64,
+    late_fills: u64,
+    expiries: u64,
+    resends: u64,
+    sessions_begun_anew: u64,
+    drains: u64,
+    failed_disks: u64,
+}
+
+/// So much of each on [`DAYS`] days.
+const AT_LEAST: Happened = Happened {
+    fills: 1_000,
+    late_fills: 1,
+    expiries: 50,
+    resends: 20,
+    sessions_begun_anew: 100,
+    drains: 50,
+    failed_disks: 50,
+};
+
+impl Happened {
+    /// Of each what it is, how much there was of it, and how much there has to be.
+    fn beside(&self, least: &Self) -> [(&'static str, u64, u64); 7] {
+        [
+            ("fills", self.fills, least.fills),
+            ("late fills", self.late_fills, least.late_fills),
+            ("expiries", self.expiries, least.expiries),
+            ("resends", self.resends, least.resends),
+            ("sessions begun anew", self.sessions_begun_anew, least.sessions_begun_anew),
+            ("drains", self.drains, least.drains),
+            ("failed disks", self.failed_disks, least.failed_disks),
+        ]
+    }
+
+    /// Adds another day's.
+    fn add(&mut self, other: &Self) {
+        self.fills += other.fills;
+        self.late_fills += other.late_fills;
+        self.expiries += other.expiries;
+        self.resends += other.resends;
+        self.sessions_begun_anew += other.sessions_begun_anew;
+        self.drains += other.drains;
+        self.failed_disks += other.failed_disks;
+    }
+}
+
 /// What goes on from one phase to the next.
 struct Day {
     random: Random,
@@ -121,6 +171,7 @@ struct Day {
     has_just_lost_records: bool,
     phase: u64,
     seed: u64,
+    happened: Happened,
     log: Vec<String>,
 }
 
@@ -139,6 +190,23 @@ struct World {
     lines: Vec<Line>,
     has_failed: bool,
     is_whole: bool,
+}
+
+impl World {
+    fn any_outstanding(&self, holds: impl Fn(&OutstandingOrders) -> bool) -> bool {
+        let mut upstreams = self.gateways.iter().flat_map(|gateway| &gateway.upstreams);
+        upstreams.any(|upstream| holds(&upstream.outstanding.borrow()))
+    }
+
+    /// Whether anything without an answer was not sent again.
+    fn has_stale(&self) -> bool {
+        self.any_outstanding(OutstandingOrders::has_stale)
+    }
+
+    /// Whether an account has open orders, as far as the gateway knows.
+    fn has_open(&self, account: AccountId) -> bool {
+        self.any_outstanding(|outstanding| outstanding.has_open(Some(account), u32::MAX))
+    }
 }
 
 impl Day {
@@ -161,6 +229,7 @@ impl Day {
             has_just_lost_records: false,
             phase: 0,
             seed,
+            happened: Happened::default(),
             log: Vec::new(),
             folder,
         }
@@ -171,8 +240,8 @@ impl Day {
         self.log.push(format!("{at_ms} ms: {}", what.into()));
     }
 
-    /// What is wrong in the end, if anything is.
-    fn run(mut self) -> Result<(), String> {
+    /// What has come about, or what is wrong in the end.
+    fn run(mut self) -> Result<Happened, String> {
         let phases = 2 + self.random.below(3);
         for phase in 0..=phases {
             let outcome = self.on_sim(phase == phases);
@@ -180,7 +249,19 @@ impl Day {
             outcome.map_err(|wrong| format!("{wrong}\n{}", self.log.join("\n")))?;
         }
         let wrong = |wrong| format!("{wrong}\n{}", self.log.join("\n"));
-        check(&self.truth, &self.clients, BOUNDS).map_err(wrong)
+        check(&self.truth, &self.clients, BOUNDS).map_err(wrong)?;
+        self.happened.fills = self.truth.fills();
+        self.happened.late_fills = late_fills(&self.clients);
+        Ok(self.happened)
+    }
+
+    /// Before the phase is over.
+    fn count(&mut self, world: &World) {
+        for counters in world.gateways.iter().map(|gateway| &gateway.counters) {
+            self.happened.expiries += counters.expired.get();
+            self.happened.resends += counters.resent.get();
+            self.happened.sessions_begun_anew += counters.begun_anew.get();
+        }
     }
 
     fn on_sim(&mut self, is_last: bool) -> Result<(), String> {
@@ -206,12 +287,10 @@ impl Day {
                 }
                 self.listen(&world);
                 if !world.has_failed && self.random.chance(40) {
-                    self.note("drain");
-                    for local in &world.locals {
-                        local.drain().await;
-                    }
+                    self.drain(&world).await?;
                 }
             }
+            self.count(&world);
             self.until = time::now() + Duration::from_millis(1);
             self.forget_answers(&world);
             Ok::<bool, String>(world.has_failed && world.is_whole)
@@ -413,6 +492,7 @@ impl Day {
     /// A disk fails, or all do. What was sent before can be cancelled all the same.
     async fn fail(&mut self, world: &mut World) {
         self.note("disks fail");
+        self.happened.failed_disks += 1;
         self.settle(world, Duration::from_secs(10)).await;
         self.listen(world);
         let error = if self.random.chance(50) { EIO } else { ENOSPC };
@@ -483,6 +563,25 @@ impl Day {
         world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);
     }
 
+    /// As SIGTERM. Where every venue can be reached nothing is left of who wants no order to outlive its connection.
+    async fn drain(&mut self, world: &World) -> Result<(), String> {
+        self.note("drain");
+        self.happened.drains += 1;
+        let is_open = world.shared.upstreams().iter().all(|upstream| upstream.is_open);
+        let is_whole = world.lines.iter().all(Line::is_sound) && !self.has_lost_records;
+        let is_reached = is_open && is_whole && !world.has_stale();
+        for local in &world.locals {
+            local.drain().await;
+        }
+        // What was not sent again is decided with the next heartbeat of its venue, which is not waited for.
+        match self.place_of(ACCOUNTS - 1) {
+            Some(account) if is_reached && !world.has_stale() && world.has_open(account) => {
+                Err("a drain has left orders of who wants none to outlive its connection".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Waits until every session with a venue is there, or not.
     async fn settle(&self, world: &World, limit: Duration) -> bool {
         let until = time::now() + limit;
@@ -523,12 +622,14 @@ fn variable(name: &str) -> Option<u64> {
 #[test]
 fn nothing_is_lost_and_nothing_is_executed_twice_on_any_day() {
     if let Some(seed) = variable("WEIR_TEST_SEED") {
-        return Day::new(seed).run().unwrap_or_else(|wrong| panic!("day {seed}: {wrong}"));
+        Day::new(seed).run().unwrap_or_else(|wrong| panic!("day {seed}: {wrong}"));
+        return;
     }
     let days = variable("WEIR_TEST_DAYS").unwrap_or(DAYS);
     let first = variable("WEIR_TEST_FIRST").unwrap_or(0);
     let next = AtomicU64::new(first);
     let wrong = Mutex::new(Vec::new());
+    let happened = Mutex::new(Happened::default());
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -537,8 +638,9 @@ fn nothing_is_lost_and_nothing_is_executed_twice_on_any_day() {
                     if seed - first >= days {
                         return;
                     }
-                    if let Err(what) = Day::new(seed).run() {
-                        wrong.lock().expect("no panic").push((seed, what));
+                    match Day::new(seed).run() {
+                        Ok(day) => happened.lock().expect("no panic").add(&day),
+                        Err(what) => wrong.lock().expect("no panic").push((seed, what)),
                     }
                 }
             });
@@ -551,6 +653,10 @@ fn nothing_is_lost_and_nothing_is_executed_twice_on_any_day() {
             "{} of {days} days are wrong: {seeds:?}; WEIR_TEST_SEED={seed} repeats this one: {what}",
             wrong.len()
         );
+    }
+    let happened = happened.into_inner().expect("no panic");
+    for (what, count, least) in happened.beside(&AT_LEAST) {
+        assert!(days < DAYS || count >= least, "{count} {what} are too few: {happened:?}");
     }
 }
 

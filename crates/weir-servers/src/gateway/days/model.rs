@@ -171,6 +171,11 @@ impl Truth {
         open
     }
 
+    /// Trades' sides that venues have told.
+    pub(super) fn fills(&self) -> u64 {
+        self.said.iter().filter(|said| matches!(said.event, Event::Filled(..))).count() as u64
+    }
+
     /// An order that is open in a session that goes on.
     pub(super) fn live(&self) -> Option<String> {
         self.open().first_key_value().map(|(order, shares)| format!("{order:?} with {shares} shares"))
@@ -240,6 +245,12 @@ fn heard(client: &Client) -> Result<BTreeMap<u32, Heard>, String> {
         }
     }
     Ok(orders)
+}
+
+/// Trades that clients have heard of when the gateway had ended the order by itself.
+pub(super) fn late_fills(clients: &[Client]) -> u64 {
+    let orders = clients.iter().filter_map(|client| heard(client).ok()).flat_map(BTreeMap::into_values);
+    orders.map(|order| order.late.len() as u64).sum()
 }
 
 /// What is wrong, if anything is.

@@ -714,3 +714,19 @@ fn a_replacement_that_is_given_up_with_its_original_is_told_before_it_wherever_a
         assert_eq!(told(&outstanding.give_up([1, 2, 3].map(of))), left);
     }
 }
+
+#[test]
+fn numbers_that_are_to_be_given_back_are_no_more_than_may_be_open_however_long_an_exchange_is_silent() {
+    let forgetful = OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS };
+    let mut outstanding = OutstandingOrders::new(1, forgetful);
+    let mut out = Vec::new();
+    for first in (1..=81).step_by(4) {
+        // It takes the place of an order before, with which its replacements end.
+        outstanding.number(origin(0, first), &enter(first, 100), &mut out);
+        for number in first + 1..first + 4 {
+            outstanding.number(origin(0, number), &replace(first, number, 50), &mut out);
+        }
+    }
+    let ignored: Vec<u32> = outstanding.take_ignored().iter().map(|origin| origin.user_ref_num).collect();
+    assert_eq!(ignored, [76, 78, 79, 80], "the last ones");
+}

@@ -17,8 +17,8 @@ use weir_servers::{
 use weir_trading::Route;
 
 use super::rig::{
-    Folder, Script, Scripted, Trader, beside_each_other, drivers, end_exchange, end_gateway, eventually,
-    exchange_in, gateway, line_with, loopback, order, server, strict,
+    Folder, Script, Scripted, Trader, beside_each_other, counted, drivers, end_exchange, end_gateway,
+    eventually, exchange_in, gateway, line_with, loopback, order, server, strict,
 };
 
 /// The client is told that what was left of its order has expired.
@@ -425,7 +425,8 @@ fn an_exchange_that_is_started_without_its_journal_has_begun_another_session() {
     }
 }
 
-fn executed(user_ref_num: u32, quantity: u32, match_number: u64) -> Outbound {
+/// What an exchange says when so many shares of an order are executed.
+pub fn executed(user_ref_num: u32, quantity: u32, match_number: u64) -> Outbound {
     let (timestamp_ns, price, liquidity) = (1, 10_000, b'A');
     Outbound::Executed(Executed { timestamp_ns, user_ref_num, quantity, price, liquidity, match_number })
 }
@@ -467,6 +468,7 @@ fn what_an_exchange_says_about_a_trade_of_an_order_that_is_over_is_not_lost() {
         }
         assert_eq!([0; 3].map(|_| next_trade(&mut trader, 1)), [('E', 7), ('E', 8), ('B', 7)]);
         line_with(&notices, "more shares of an order than were left");
+        assert_eq!(counted(&first, "weir_overfills_total"), 1, "only the second execution has too many");
         let expected = trader.expected;
         drop(trader);
         end_gateway(first);
@@ -516,6 +518,7 @@ fn an_execution_of_more_shares_than_were_left_is_passed_on_and_told() {
         session.say(&executed(1, 150, 1));
         assert!(matches!(trader.next(), Outbound::Executed(executed) if executed.quantity == 150));
         line_with(&notices, "more shares of an order than were left");
+        assert_eq!(counted(&gateway, "weir_overfills_total"), 1);
         end_gateway(gateway);
     });
 }

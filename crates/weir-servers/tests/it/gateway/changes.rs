@@ -15,7 +15,7 @@ use std::{
 use weir_engine::Driver;
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
-    gateway::{ControlResponse, ControlSocket, GatewayConfig, GatewayServer, Limits},
+    gateway::{ControlResponse, ControlSocket, GatewayConfig, GatewayServer, Limits, ProtocolErrors},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -24,8 +24,8 @@ use weir_servers::{
 };
 
 use super::rig::{
-    Folder, Trader, cancels, drivers, end_exchange, end_gateway, eventually, exchange, gateway, loopback,
-    order, replace, strict, symbol,
+    Folder, Trader, beside_each_other, cancels, drivers, end_exchange, end_gateway, eventually, exchange,
+    gateway, loopback, order, replace, strict, symbol,
 };
 
 pub fn ask(path: &Path, line: &str) -> ControlResponse {
@@ -135,6 +135,75 @@ fn a_limit_that_is_set_while_a_gateway_runs_counts_what_was_open_before() {
         assert_eq!(rejected(&mut trader), (5, reject_reason::RISK_AGGREGATE_EXPOSURE));
         drop(trader);
         end_gateway(second);
+        end_exchange(venue);
+    }
+}
+
+/// Limits that mean something each by itself, with the value they have in a round.
+fn eight_limits(round: u32) -> [(&'static str, serde_json::Value); 8] {
+    let units = f64::from(100 * round);
+    [
+        ("orders_per_second", (1000 + round).into()),
+        ("symbol_orders_per_second", (2000 + round).into()),
+        ("duplicates_max", (3000 + round).into()),
+        ("fat_finger_percent", units.into()),
+        ("shares_max", (4000 + round).into()),
+        ("notional_max", units.into()),
+        ("exposure_max", units.into()),
+        ("restricted", vec![format!("S{round}")].into()),
+    ]
+}
+
+#[test]
+fn limits_of_one_account_that_eight_callers_change_at_one_time_all_hold() {
+    const ROUNDS: u32 = 20;
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let path = &folder.0.join("control.sock");
+        let gateway = gateway(driver, 2, strict(2, venue.address().clone(), &folder));
+        let open = ControlSocket::bind(path).expect("the path is free").answer(gateway.control());
+        for round in 1..=ROUNDS {
+            let limits = eight_limits(round);
+            beside_each_other(&limits, |(key, value)| {
+                let set = serde_json::json!({ (*key): value });
+                let change = serde_json::json!({ "command": "limits", "account": "C00001", "set": set });
+                let answer = ask(path, &change.to_string());
+                assert!(answer.ok, "{key}: {answer:?}");
+            });
+            let shown = ask(path, r#"{"command":"limits","account":"C00001"}"#).limits;
+            let shown = serde_json::to_value(shown.expect("they are shown")).expect("they are data");
+            for (key, value) in &limits {
+                assert_eq!(&shown[*key], value, "{key} in round {round}");
+            }
+        }
+        assert_eq!(gateway.control().limits(Some("C00002")), Ok(Limits::default()), "it has none");
+        drop(open);
+        end_gateway(gateway);
+        end_exchange(venue);
+    }
+}
+
+#[test]
+fn who_has_sent_what_is_no_message_is_listed_with_the_sessions() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let path = folder.0.join("control.sock");
+        let gateway = gateway(driver, 2, GatewayConfig::demo(2, venue.address().clone()));
+        let open = ControlSocket::bind(&path).expect("the path is free").answer(gateway.control());
+        let listed = || ask(&path, r#"{"command":"sessions"}"#).protocol_errors.expect("they are listed");
+        assert!(listed().is_empty());
+        let neighbour = Trader::login(&gateway, "C00001", 1);
+        for count in 1..=2 {
+            let mut trader = Trader::login(&gateway, "C00002", 0);
+            trader.send_raw(b"?");
+            assert_eq!(trader.rest().len(), 1, "it is told why, and cut off");
+            let (account, kind) = ("C00002".to_owned(), "ouch_unknown_type".to_owned());
+            assert_eq!(listed(), [ProtocolErrors { account, kind, count }]);
+        }
+        drop((neighbour, open));
+        end_gateway(gateway);
         end_exchange(venue);
     }
 }

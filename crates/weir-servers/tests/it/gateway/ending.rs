@@ -11,16 +11,33 @@ use weir_trading::Route;
 use super::{
     anew::{expect_accepted, expect_nothing_more},
     changes::ask,
-    rig::{Folder, Script, Scripted, Trader, drivers, end_gateway, gateway, order, strict},
+    rig::{
+        Folder, Script, Scripted, Trader, beside_each_other, counted, drivers, end_gateway, eventually,
+        gateway, order, strict,
+    },
 };
 
 fn start(driver: Driver, venue: &Script, folder: &Folder) -> (GatewayServer, Scripted) {
-    let config = strict(2, venue.address(), folder);
-    let starting = std::thread::spawn(move || gateway(driver, 1, config));
-    let mut session = venue.accept();
-    session.let_in("DAY", session.login.sequence.max(1));
-    session.answer_query(1);
-    (starting.join().expect("it starts"), session)
+    let (gateway, mut sessions) = start_with(driver, 1, venue, strict(2, venue.address(), folder), 1);
+    (gateway, sessions.remove(0))
+}
+
+/// So many workers, and their sessions with the exchange in their order, which says which number comes next.
+fn start_with(
+    driver: Driver,
+    workers: usize,
+    venue: &Script,
+    config: GatewayConfig,
+    next_number: u32,
+) -> (GatewayServer, Vec<Scripted>) {
+    let starting = std::thread::spawn(move || gateway(driver, workers, config));
+    let mut sessions: Vec<Scripted> = (0..workers).map(|_| venue.accept()).collect();
+    sessions.sort_by_key(|session| session.login.username.to_string());
+    for session in &mut sessions {
+        session.let_in("DAY", session.login.sequence.max(1));
+        session.answer_query(next_number);
+    }
+    (starting.join().expect("it starts"), sessions)
 }
 
 #[test]
@@ -92,6 +109,26 @@ fn a_session_is_ended_by_its_name_and_clients_are_told_and_begin_the_next_one() 
     }
 }
 
+/// What an exchange says when an order of a hundred shares is cancelled as was asked for.
+fn canceled(user_ref_num: u32) -> Outbound {
+    Outbound::Canceled(Canceled { timestamp_ns: 1, user_ref_num, quantity: 100, reason: cancel_reason::USER })
+}
+
+/// The client is told that its order was cancelled because it is not connected.
+fn expect_canceled(trader: &mut Trader, number: u32) {
+    let next = trader.next();
+    let Outbound::Canceled(canceled) = next else { panic!("{next:?} instead of {number} being cancelled") };
+    assert_eq!((canceled.user_ref_num, canceled.reason), (number, cancel_reason::SYSTEM));
+}
+
+/// The session is asked to cancel these two orders.
+fn expect_cancels(session: &mut Scripted) {
+    for number in 1..=2 {
+        let raw = session.next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'X', Some(number)));
+    }
+}
+
 /// Has two orders of each client accepted.
 fn accept_all(session: &mut Scripted, traders: &mut [Trader; 2]) {
     for trader in traders {
@@ -122,15 +159,10 @@ fn a_drain_cancels_the_orders_of_clients_that_want_that_and_tells_them_before_th
         let session = &mut sessions[usize::from(route == Route::Other)];
         accept_all(session, &mut traders);
         gateway.drain();
+        expect_cancels(session);
         for number in 1..=2 {
-            let raw = session.next();
-            assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'X', Some(number)));
-        }
-        for user_ref_num in 1..=2 {
-            let canceled = Canceled { timestamp_ns: 1, user_ref_num, quantity: 100, reason: b'U' };
-            session.say(&Outbound::Canceled(canceled));
-            let Outbound::Canceled(canceled) = traders[0].next() else { panic!("it is cancelled") };
-            assert_eq!((canceled.user_ref_num, canceled.reason), (user_ref_num, cancel_reason::SYSTEM));
+            session.say(&canceled(number));
+            expect_canceled(&mut traders[0], number);
         }
         for trader in &mut traders {
             assert_eq!(trader.rest(), [(END_OF_SESSION, Vec::new())]);
@@ -163,4 +195,92 @@ fn a_drain_does_not_wait_for_ever_for_cancels_that_nobody_confirms() {
         drop((trader, session));
         gateway.join();
     }
+}
+
+#[test]
+fn what_a_drain_has_cancelled_is_over_after_the_next_start_and_can_be_had_again() {
+    let all =
+        drivers().into_iter().flat_map(|driver| [Route::Own, Route::Other].map(|route| (driver, route)));
+    beside_each_other(all, |(driver, route)| {
+        println!("{driver}, {route}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = || {
+            let mut config = GatewayConfig { route, ..strict(3, venue.address(), &folder) };
+            config.accounts[0].cancel_on_disconnect = true;
+            config
+        };
+        let place = usize::from(route == Route::Other);
+        let (first, mut sessions) = start_with(driver, 2, &venue, config(), 1);
+        // Both live on the first worker; their orders leave by one session.
+        let mut traders = ["C00001", "C00003"].map(|client| Trader::login(&first, client, 1));
+        accept_all(&mut sessions[place], &mut traders);
+        first.drain();
+        expect_cancels(&mut sessions[place]);
+        for number in 1..=2 {
+            sessions[place].say(&canceled(number));
+            expect_canceled(&mut traders[0], number);
+        }
+        assert!(traders.iter_mut().all(|trader| trader.rest().is_empty()), "their session goes on");
+        assert!(sessions[place].is_left(), "nothing else is cancelled, and nothing twice");
+        drop((traders, sessions));
+        first.join();
+
+        let (second, mut sessions) = start_with(driver, 2, &venue, config(), 5);
+        assert_eq!(sessions[place].login.sequence, 8, "nothing is asked for twice");
+        let mut traders = ["C00001", "C00003"].map(|client| {
+            let mut trader = Trader::try_login_to(&second, "WEIRGW0001", client, 1)
+                .unwrap_or_else(|reason| panic!("{client} is refused with {}", char::from(reason)));
+            expect_accepted(&mut trader, 1);
+            expect_accepted(&mut trader, 2);
+            trader
+        });
+        (1..=2).for_each(|number| expect_canceled(&mut traders[0], number));
+        traders.iter_mut().for_each(expect_nothing_more);
+        // The first that the exchange gets: no cancel is sent at the start.
+        traders[1].send(&[order(3, 100)]);
+        let raw = sessions[place].next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(5)));
+        sessions[place].accept_order(&raw);
+        expect_accepted(&mut traders[1], 3);
+        eventually("the other client's orders alone are open", || counted(&second, "weir_orders_open") == 3);
+        drop(traders);
+        end_gateway(second);
+        assert!(sessions[place].is_left(), "nor is one sent at the end");
+    });
+}
+
+#[test]
+fn cancels_of_a_drain_that_nobody_has_confirmed_are_sent_after_the_next_start() {
+    beside_each_other(drivers(), |driver| {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = || {
+            let mut config = strict(1, venue.address(), &folder);
+            config.accounts[0].cancel_on_disconnect = true;
+            config
+        };
+        let (first, mut sessions) = start_with(driver, 1, &venue, config(), 1);
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let raw = sessions[0].next();
+        sessions[0].accept_order(&raw);
+        expect_accepted(&mut trader, 1);
+        first.drain();
+        assert_eq!(sessions[0].next()[0], b'X');
+        assert!(trader.rest().is_empty(), "its session goes on");
+        assert!(sessions[0].is_left());
+        drop((trader, sessions));
+        first.join();
+
+        let (second, mut sessions) = start_with(driver, 1, &venue, config(), 2);
+        let raw = sessions[0].next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'X', Some(1)));
+        sessions[0].say(&canceled(1));
+        let mut trader = Trader::login(&second, "C00001", 2);
+        expect_canceled(&mut trader, 1);
+        expect_nothing_more(&mut trader);
+        drop(trader);
+        end_gateway(second);
+        assert!(sessions[0].is_left(), "it is over, and not cancelled twice");
+    });
 }

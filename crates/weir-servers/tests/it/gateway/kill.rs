@@ -4,6 +4,7 @@
 use std::{
     io,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    time::{Duration, Instant},
 };
 
 use weir_proto::{
@@ -11,7 +12,7 @@ use weir_proto::{
     soup::LoginReject,
 };
 use weir_servers::{
-    gateway::{ControlSocket, GatewayConfig, OutstandingLimits},
+    gateway::{ControlSocket, GatewayConfig, OutstandingLimits, VenueCancels, VenueConfig},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -23,7 +24,7 @@ use super::{
     changes::{ask, rejected},
     rig::{
         Folder, Script, Scripted, Trader, beside_each_other, cancel, cancels, drivers, end_exchange,
-        end_gateway, eventually, exchange, gateway, line_with, loopback, order, strict,
+        end_gateway, eventually, exchange, gateway, line_with, loopback, order, order_for, strict, symbol,
     },
 };
 
@@ -665,4 +666,60 @@ fn a_record_that_found_no_room_is_not_waited_for() {
         end_gateway(gateway);
         end_exchange(venue);
     }
+}
+
+/// What has become of one order at a venue.
+fn told(venue: &str, sent: u64, confirmed: u64) -> VenueCancels {
+    VenueCancels { venue: venue.into(), orders: 1, sent, confirmed, expired: 0 }
+}
+
+#[test]
+fn whoever_turns_a_switch_on_hears_of_each_venue_in_time_whatever_the_others_do() {
+    /// A second for exchanges to confirm, and what a busy machine takes.
+    const AT_MOST: Duration = Duration::from_secs(4);
+    const VENUES: [&str; 3] = ["CONFIRMS", "MUTE", "DOWN"];
+    beside_each_other(drivers(), |driver| {
+        println!("{driver}");
+        let folder = Folder::new();
+        let venues: Vec<Script> = VENUES.iter().map(|_| Script::new()).collect();
+        let mut config = GatewayConfig::demo(1, venues[0].address());
+        let demo = config.venues.remove(0);
+        let of = |(name, venue): (&&str, &Script)| VenueConfig {
+            name: (*name).into(),
+            address: venue.address(),
+            ..demo.clone()
+        };
+        config.venues = VENUES.iter().zip(&venues).map(of).collect();
+        config.symbols = VENUES.iter().zip(0..).map(|(name, venue)| (symbol(name), venue)).collect();
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut sessions: Vec<Scripted> =
+            venues.iter().map(|venue| venue.accept_session("DAY", 1, 1)).collect();
+        let gateway = starting.join().expect("it starts");
+        let path = folder.0.join("control.sock");
+        let _open = ControlSocket::bind(&path).expect("the path is free").answer(gateway.control());
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        for ((name, session), number) in VENUES.iter().zip(&mut sessions).zip(1..) {
+            trader.send(&[order_for(number, 100, name)]);
+            let raw = session.next();
+            session.accept_order(&raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        }
+        // Nobody answers its next login.
+        drop(sessions.pop());
+        eventually("the last one is down", || !gateway.control().upstreams()[2].is_open);
+        let begun = Instant::now();
+        let answer = std::thread::scope(|scope| {
+            let killing = scope.spawn(|| ask(&path, r#"{"command":"kill","account":null,"on":true}"#));
+            assert_eq!(next_cancel(&mut sessions[0]), 1);
+            confirm(&mut sessions[0], 1);
+            killing.join().expect("it ends")
+        });
+        let took = begun.elapsed();
+        let expected = vec![told("CONFIRMS", 1, 1), told("MUTE", 1, 0), told("DOWN", 0, 0)];
+        assert_eq!((answer.ok, answer.cancels), (true, Some(expected)), "{:?}", answer.error);
+        assert!(took < AT_MOST, "{took:?}");
+        assert_eq!(next_cancel(&mut sessions[1]), 1, "it has been asked to");
+        drop(trader);
+        end_gateway(gateway);
+    });
 }

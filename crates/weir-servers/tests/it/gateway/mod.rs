@@ -7,6 +7,7 @@ mod ending;
 mod faults;
 mod kill;
 mod lines;
+mod moved;
 mod notices;
 mod orders;
 mod overflow;

@@ -6,7 +6,7 @@ use weir_engine::{
     Driver,
     handoff::{Options, Strategy},
 };
-use weir_proto::ouch::{Appendage, Enter, Inbound, Outbound, codes::side, reject_reason};
+use weir_proto::ouch::{Appendage, Enter, Inbound, Outbound, codes::side, encode_tag, reject_reason};
 use weir_servers::{
     exchange::Mode,
     gateway::{GatewayConfig, OutstandingLimits},
@@ -14,8 +14,8 @@ use weir_servers::{
 use weir_trading::Route;
 
 use super::rig::{
-    Script, Scripted, Trader, cancel, drivers, end_exchange, end_gateway, eventually, exchange, exchange_in,
-    gateway, loopback, order, replace,
+    Script, Scripted, Trader, accepted, beside_each_other, cancel, counted, drivers, end_exchange,
+    end_gateway, eventually, exchange, exchange_in, gateway, loopback, order, replace,
 };
 
 const ACCOUNTS: u32 = 4;
@@ -225,6 +225,7 @@ fn cancels_and_replaces_find_their_orders() {
             });
             trader.send(&[order(40, 10)]);
             assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 40));
+            assert_eq!(counted(&gateway, "weir_orders_unknown_total"), 2, "the cancel and the replace");
             end_gateway(gateway);
             end_exchange(venue);
         }
@@ -253,9 +254,59 @@ fn an_order_with_too_long_an_appendage_is_refused_and_counted() {
         trader.send_raw(&with_tag(2, 48));
         let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
         assert_eq!((rejected.user_ref_num, rejected.reason), (2, reject_reason::PROCESSING_ERROR));
+        assert_eq!(counted(&gateway, "weir_orders_too_long_total"), 1, "the first one fits");
+        drop(trader);
         end_gateway(gateway);
         end_exchange(venue);
     }
+}
+
+/// The answer to an order, with an appendage of so many bytes.
+fn accepted_with(raw: &[u8], bytes: usize) -> Vec<u8> {
+    let (mut tags, mut answer) = (Vec::new(), Vec::new());
+    encode_tag(1, &vec![7; bytes - 2], &mut tags);
+    accepted(raw).encode_with(Appendage::parse(&tags).expect("a tag"), &mut answer);
+    answer
+}
+
+#[test]
+fn an_answer_with_too_long_an_appendage_arrives_without_it() {
+    let all =
+        drivers().into_iter().flat_map(|driver| [Route::Own, Route::Other].map(|route| (driver, route)));
+    beside_each_other(all, |(driver, route)| {
+        println!("{driver}, {route}");
+        let venue = Script::new();
+        let config = GatewayConfig { route, ..GatewayConfig::demo(2, venue.address()) };
+        let starting = std::thread::spawn(move || gateway(driver, 2, config));
+        let mut sessions = [venue.accept_session("X", 1, 1), venue.accept_session("X", 1, 1)].map(Some);
+        let gateway = starting.join().expect("it starts");
+        let user = if route == Route::Own { "G00001" } else { "G00002" };
+        let mut session = take_session(&mut sessions, user);
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        // What fits, to the byte, comes as it is.
+        for (number, bytes) in [(1, 32), (2, 33), (3, 60)] {
+            trader.send(&[order(number, 100)]);
+            let raw = session.next();
+            session.say_raw(&accepted_with(&raw, bytes));
+            let answer = trader.next_raw();
+            let expected = if bytes == 32 { accepted_with(&raw, bytes) } else { plain(&accepted(&raw)) };
+            assert_eq!(answer, expected, "{bytes} bytes");
+        }
+        // The session goes on behind that.
+        trader.send(&[order(4, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 4));
+        drop((trader, session, sessions));
+        end_gateway(gateway);
+    });
+}
+
+/// A message without an appendage.
+fn plain(message: &Outbound) -> Vec<u8> {
+    let mut raw = Vec::new();
+    message.encode(&mut raw);
+    raw
 }
 
 #[test]

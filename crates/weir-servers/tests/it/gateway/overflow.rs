@@ -13,21 +13,24 @@ use weir_engine::{
     net::Address,
     serve::{AcceptMode, ServerConfig},
 };
-use weir_proto::ouch::{Enter, Inbound, Outbound};
+use weir_proto::ouch::{Canceled, Enter, Inbound, Outbound, codes::cancel_reason, inbound_user_ref_num};
 use weir_servers::{
     exchange::{self, Mode},
-    gateway::{GatewayConfig, GatewayServer},
+    gateway::{GatewayConfig, GatewayServer, OutstandingLimits},
     journal::{
         Level,
         faults::{Operation, Verdict},
     },
     orders::{OrdersConfig, demo_accounts},
 };
-use weir_trading::Route;
+use weir_trading::{Route, WhenFull};
 
-use super::rig::{
-    Folder, PATIENCE, Script, Trader, drivers, end_exchange, end_gateway, eventually, exchange as echoing,
-    loopback, order, order_for, server, symbol,
+use super::{
+    anew::{executed, expect_accepted, expect_nothing_more},
+    rig::{
+        Folder, PATIENCE, Script, Scripted, Trader, counted, drivers, end_exchange, end_gateway, eventually,
+        exchange as echoing, gateway, line_with, loopback, order, order_for, replace, server, symbol,
+    },
 };
 
 /// Queues that are full at once.
@@ -83,24 +86,55 @@ fn answers_that_are_stuck_arrive_although_no_task_is_free() {
                 assert_eq!(accepted.user_ref_num, number);
             }
         }
+        let handoff = gateway.control().node_stats().handoff.expect("orders are handed off");
+        assert!(handoff.overflowed > 0, "nothing was stuck: {handoff:?}");
         drop((traders, idle));
         end_gateway(gateway);
         end_exchange(venue);
     }
 }
 
-static IS_HELD: AtomicBool = AtomicBool::new(false);
-static IS_HOLDING: AtomicBool = AtomicBool::new(false);
+/// Holds the second worker at its journal. Each test has its own.
+struct Hold {
+    is_wanted: AtomicBool,
+    is_held: AtomicBool,
+}
 
-/// Holds the second worker at its journal.
-fn hold(worker: u16, operation: &Operation) -> Verdict {
-    if worker == 1 && matches!(operation, Operation::Write { .. }) {
-        while IS_HELD.load(SeqCst) {
-            IS_HOLDING.store(true, SeqCst);
-            std::thread::yield_now();
-        }
+impl Hold {
+    const fn new() -> Self {
+        Self { is_wanted: AtomicBool::new(false), is_held: AtomicBool::new(false) }
     }
-    Verdict::Pass
+
+    /// Judges a disk.
+    fn judge(&self, worker: u16, operation: &Operation) -> Verdict {
+        if worker == 1 && matches!(operation, Operation::Write { .. }) {
+            while self.is_wanted.load(SeqCst) {
+                self.is_held.store(true, SeqCst);
+                std::thread::yield_now();
+            }
+        }
+        Verdict::Pass
+    }
+
+    /// From now on the next write is not let go.
+    fn begin(&self) {
+        self.is_held.store(false, SeqCst);
+        self.is_wanted.store(true, SeqCst);
+    }
+
+    fn wait(&self) {
+        eventually("the second worker takes nothing any more", || self.is_held.load(SeqCst));
+    }
+
+    fn let_go(&self) {
+        self.is_wanted.store(false, SeqCst);
+    }
+}
+
+static OF_SENDER: Hold = Hold::new();
+
+fn hold_sender(worker: u16, operation: &Operation) -> Verdict {
+    OF_SENDER.judge(worker, operation)
 }
 
 /// What the gateway sent: the kind, and of an order its client's name for it.
@@ -115,13 +149,11 @@ fn sent(raw: &[u8]) -> (u8, String) {
 fn an_order_of_a_client_that_came_back_does_not_overtake_the_cancel_of_those_before() {
     for driver in drivers() {
         println!("{driver}");
-        IS_HELD.store(false, SeqCst);
-        IS_HOLDING.store(false, SeqCst);
         let (venue, folder) = (Script::new(), Folder::new());
         let mut config = GatewayConfig {
             journal: Some((folder.0.clone(), Level::Os)),
             journal_segment_bytes: 64 << 10,
-            journal_faults: Some(hold),
+            journal_faults: Some(hold_sender),
             route: Route::Other,
             handoff: narrow(),
             ..GatewayConfig::demo(3, venue.address())
@@ -148,16 +180,16 @@ fn an_order_of_a_client_that_came_back_does_not_overtake_the_cancel_of_those_bef
         let raw = session.next();
         session.accept_order(&raw);
         assert!(matches!(first.next(), Outbound::Accepted(_)));
-        IS_HELD.store(true, SeqCst);
+        OF_SENDER.begin();
         neighbour.send(&[order(101, 100)]);
-        eventually("the second worker takes nothing any more", || IS_HOLDING.load(SeqCst));
+        OF_SENDER.wait();
         neighbour.send(&(102..=120).map(|number| order(number, 100)).collect::<Vec<_>>());
         let handoff = || gateway.control().node_stats().handoff.expect("orders are handed off");
         eventually("the queue is full", || handoff().overflowed > 0);
         // The one before it is cut off, and its order is to be cancelled.
         let mut second = Trader::login(&gateway, "C00001", 2);
         second.send(&[order(2, 100)]);
-        IS_HELD.store(false, SeqCst);
+        OF_SENDER.let_go();
         let mut of_client = Vec::new();
         for _ in 0..22 {
             let (kind, name) = sent(&session.next());
@@ -172,18 +204,157 @@ fn an_order_of_a_client_that_came_back_does_not_overtake_the_cancel_of_those_bef
     }
 }
 
-static IS_HELD_THERE: AtomicBool = AtomicBool::new(false);
-static IS_HOLDING_THERE: AtomicBool = AtomicBool::new(false);
+/// The gateway's workers and their sessions, in their order.
+fn start(driver: Driver, venue: &Script, config: GatewayConfig) -> (GatewayServer, [Scripted; 2]) {
+    let starting = std::thread::spawn(move || gateway(driver, 2, config));
+    let mut sessions = [0; 2].map(|_| venue.accept_session("DAY", 1, 1));
+    sessions.sort_by_key(|session| session.login.username.to_string());
+    (starting.join().expect("it starts"), sessions)
+}
 
-/// As [`hold`], below an exchange.
-fn hold_there(worker: u16, operation: &Operation) -> Verdict {
-    if worker == 1 && matches!(operation, Operation::Write { .. }) {
-        while IS_HELD_THERE.load(SeqCst) {
-            IS_HOLDING_THERE.store(true, SeqCst);
-            std::thread::yield_now();
-        }
+/// The second client lives on the worker that is held, and its orders leave by the first one.
+fn with_home(venue: &Script, folder: &Folder, hold: fn(u16, &Operation) -> Verdict) -> GatewayConfig {
+    GatewayConfig {
+        journal: Some((folder.0.clone(), Level::Os)),
+        journal_segment_bytes: 1 << 20,
+        journal_faults: Some(hold),
+        route: Route::Other,
+        handoff: narrow(),
+        ..GatewayConfig::demo(2, venue.address())
     }
-    Verdict::Pass
+}
+
+/// Answers of one exchange that may be stuck.
+const ANSWERS_MAX: u32 = 16_384;
+
+static OF_EXECUTIONS: Hold = Hold::new();
+
+fn hold_executions(worker: u16, operation: &Operation) -> Verdict {
+    OF_EXECUTIONS.judge(worker, operation)
+}
+
+#[test]
+fn executions_for_a_worker_that_takes_nothing_are_not_read_and_arrive_once_and_in_order() {
+    const EXECUTIONS: u32 = ANSWERS_MAX + 4000;
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = with_home(&venue, &folder, hold_executions);
+        let (gateway, [mut session, other]) = start(driver, &venue, config);
+        let mut trader = Trader::login(&gateway, "C00002", 1);
+        trader.send(&[order(1, EXECUTIONS)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 1);
+        OF_EXECUTIONS.begin();
+        trader.send(&[Inbound::AccountQuery]);
+        OF_EXECUTIONS.wait();
+        let stats = || gateway.control().node_stats();
+        let overflowed = || stats().handoff.expect("answers are handed over").overflowed;
+        let (received_before, overflowed_before) = (stats().received, overflowed());
+        let executions: Vec<_> = (1..=EXECUTIONS).map(|number| executed(1, 1, number.into())).collect();
+        std::thread::scope(|scope| {
+            // What the gateway does not read waits in the kernel, and here.
+            scope.spawn(|| session.say_all(&executions));
+            eventually("answers are stuck", || overflowed() > overflowed_before);
+            let received = stats().received - received_before;
+            assert!(received <= u64::from(ANSWERS_MAX), "{received}: no more is read");
+            OF_EXECUTIONS.let_go();
+            assert!(matches!(trader.next(), Outbound::AccountQueryResponse { .. }));
+            for number in 1..=EXECUTIONS {
+                let next = trader.next();
+                let Outbound::Executed(executed) = next else { panic!("{next:?} is no execution") };
+                assert_eq!((executed.user_ref_num, executed.match_number), (1, u64::from(number)));
+            }
+        });
+        assert_eq!(counted(&gateway, "weir_upstreams_lost_total"), 0, "nothing was said again");
+        trader.send(&[order(2, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 2);
+        expect_nothing_more(&mut trader);
+        drop((trader, session, other));
+        end_gateway(gateway);
+    }
+}
+
+static OF_NUMBERS: Hold = Hold::new();
+
+fn hold_numbers(worker: u16, operation: &Operation) -> Verdict {
+    OF_NUMBERS.judge(worker, operation)
+}
+
+fn canceled(user_ref_num: u32) -> Outbound {
+    Outbound::Canceled(Canceled { timestamp_ns: 1, user_ref_num, quantity: 100, reason: cancel_reason::USER })
+}
+
+fn expect_canceled(trader: &mut Trader, number: u32) {
+    let next = trader.next();
+    assert!(matches!(next, Outbound::Canceled(canceled) if canceled.user_ref_num == number), "{next:?}");
+}
+
+#[test]
+fn a_session_with_answers_for_which_there_is_no_room_is_ended_by_name_and_says_them_again() {
+    const REPLACES: u32 = ANSWERS_MAX + 600;
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let mut config = with_home(&venue, &folder, hold_numbers);
+        config.follows_orders = false;
+        config.venues[0].limits = OutstandingLimits {
+            unanswered_max: 1 << 16,
+            when_full: WhenFull::Refuse,
+            ..OutstandingLimits::default()
+        };
+        let (gateway, [mut session, other]) = start(driver, &venue, config);
+        let notices = gateway.control().notices().expect("nobody has them");
+        let mut trader = Trader::login(&gateway, "C00002", 1);
+        trader.send(&[order(1, 100), order(2, 100)]);
+        for number in [1, 2] {
+            let raw = session.next();
+            session.accept_order(&raw);
+            expect_accepted(&mut trader, number);
+        }
+        let last = 2 + REPLACES;
+        for numbers in (3..=last).collect::<Vec<_>>().chunks(500) {
+            trader.send(&numbers.iter().map(|number| replace(1, *number, 50)).collect::<Vec<_>>());
+            numbers.iter().for_each(|_| assert_eq!(session.next()[0], b'U'));
+        }
+        // Then its worker has nothing more to write.
+        expect_nothing_more(&mut trader);
+        OF_NUMBERS.begin();
+        trader.send(&[Inbound::AccountQuery]);
+        OF_NUMBERS.wait();
+        // With the first order all that was to replace it ends, and each number is given back at once.
+        session.say_all(&[canceled(1), canceled(2)]);
+        line_with(&notices, "the session is lost: another worker does not take the answers");
+        let mut session = venue.accept();
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 5), "behind the first");
+        session.let_in("DAY", 5);
+        assert_eq!(session.next(), [b'Q']);
+        OF_NUMBERS.let_go();
+        let numbers = Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num: last + 1 };
+        session.say_all(&[canceled(2), numbers]);
+        assert!(matches!(trader.next(), Outbound::AccountQueryResponse { .. }));
+        expect_canceled(&mut trader, 1);
+        expect_canceled(&mut trader, 2);
+        expect_nothing_more(&mut trader);
+        assert_eq!(counted(&gateway, "weir_upstreams_lost_total"), 1);
+        eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+        trader.send(&[order(last + 1, 100)]);
+        let raw = session.next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(last + 1)), "nothing is sent again");
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, last + 1);
+        drop((trader, session, other));
+        end_gateway(gateway);
+    }
+}
+
+static OF_MARKET: Hold = Hold::new();
+
+fn hold_market(worker: u16, operation: &Operation) -> Verdict {
+    OF_MARKET.judge(worker, operation)
 }
 
 /// A symbol that an exchange of so many workers trades on the first one: by FNV-1a of its bytes.
@@ -203,12 +374,10 @@ fn a_worker_that_takes_nothing_holds_up_no_answers_for_others() {
     const ORDERS: u32 = 6000;
     for driver in drivers() {
         println!("{driver}");
-        IS_HELD_THERE.store(false, SeqCst);
-        IS_HOLDING_THERE.store(false, SeqCst);
         let folder = Folder::new();
         let config = OrdersConfig {
             journal: Some((folder.0.clone(), Level::Os)),
-            journal_faults: Some(hold_there),
+            journal_faults: Some(hold_market),
             ..OrdersConfig::new(demo_accounts(3))
         };
         let exchange = exchange::start(server(driver, 3), config, Mode::Match).expect("the driver runs here");
@@ -228,15 +397,15 @@ fn a_worker_that_takes_nothing_holds_up_no_answers_for_others() {
         for _ in 0..ORDERS {
             assert!(matches!(seller.next(), Outbound::Accepted(_)));
         }
-        IS_HELD_THERE.store(true, SeqCst);
+        OF_MARKET.begin();
         seller.send(&[sale(ORDERS + 1)]);
-        eventually("the second worker is held", || IS_HOLDING_THERE.load(SeqCst));
+        OF_MARKET.wait();
         buyer.send(&[order_for(1, ORDERS, &traded)]);
         assert!(matches!(buyer.next(), Outbound::Accepted(_)));
         for _ in 0..ORDERS {
             assert!(matches!(buyer.next(), Outbound::Executed(_)));
         }
-        IS_HELD_THERE.store(false, SeqCst);
+        OF_MARKET.let_go();
         assert!(matches!(seller.next(), Outbound::Accepted(_)));
         for number in 1..=ORDERS {
             let Outbound::Executed(executed) = seller.next() else { panic!("an execution") };

@@ -130,7 +130,7 @@ fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
 
         let config = two("BRIDGE");
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
-        let other = second.accept_session("Y", 1, 100);
+        let mut other = second.accept_session("Y", 1, 100);
         let mut session = first.accept();
         // No client has had an answer of it; what was said before the order concerns nobody.
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("X", 2));
@@ -138,8 +138,9 @@ fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
         session.answer_query(2);
         assert_eq!(session.next(), unanswered);
         let gateway_of_two = starting.join().expect("it starts");
-        drop((session, other));
+        drop(session);
         end_gateway(gateway_of_two);
+        assert!(other.is_left(), "but for the account query nothing arrives at the other venue");
     });
 }
 

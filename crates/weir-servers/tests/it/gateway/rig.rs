@@ -27,6 +27,7 @@ use weir_servers::{
     exchange::{self, Mode},
     gateway::{GatewayConfig, GatewayServer, VenueCancels},
     journal::Level,
+    metrics::Source,
     orders::{AccountConfig, OrdersConfig, OrdersServer, demo_accounts},
 };
 use weir_trading::WhenFull;
@@ -122,6 +123,13 @@ pub fn cancels(venue: &str, orders: u64, sent: u64, confirmed: u64) -> Vec<Venue
     vec![VenueCancels { venue: venue.into(), orders, sent, confirmed, expired: 0 }]
 }
 
+/// What one of the gateway's counters stands at.
+pub fn counted(gateway: &GatewayServer, name: &str) -> u64 {
+    let text = gateway.control().metrics();
+    let count = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    count.unwrap_or_else(|| panic!("{name} is not in\n{text}"))
+}
+
 /// Waits until something holds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -171,6 +179,7 @@ struct Wire {
 impl Wire {
     fn new(socket: TcpStream) -> Self {
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket.set_write_timeout(Some(PATIENCE)).expect("a socket");
         socket.set_nodelay(true).expect("a socket");
         Self { socket, deframer: Deframer::new(4096), frames: VecDeque::new() }
     }
@@ -278,11 +287,16 @@ impl Trader {
 
     /// The next message of the stream.
     pub fn next(&mut self) -> Outbound {
+        Outbound::decode(&self.next_raw()).expect("a message").0
+    }
+
+    /// The same, as it came.
+    pub fn next_raw(&mut self) -> Vec<u8> {
         loop {
             let (kind, payload) = self.wire.frame().expect("the gateway goes on");
             if kind == SEQUENCED {
                 self.expected += 1;
-                return Outbound::decode(&payload).expect("a message").0;
+                return payload;
             }
         }
     }
@@ -445,6 +459,17 @@ impl Scripted {
         let mut frame = Vec::new();
         encode_frame(SEQUENCED, payload, &mut frame);
         self.wire.write(&frame);
+    }
+
+    /// Says all of this at once.
+    pub fn say_all(&mut self, messages: &[Outbound]) {
+        let (mut frames, mut payload) = (Vec::new(), Vec::new());
+        for message in messages {
+            payload.clear();
+            message.encode(&mut payload);
+            encode_frame(SEQUENCED, &payload, &mut frames);
+        }
+        self.wire.write(&frames);
     }
 
     /// Says that it has nothing to say.

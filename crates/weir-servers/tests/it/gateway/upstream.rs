@@ -10,8 +10,8 @@ use weir_proto::{
 use weir_servers::gateway::{GatewayConfig, GatewayServer, OutstandingLimits};
 
 use super::rig::{
-    PATIENCE, Script, Scripted, Trader, cancel, cancels, drivers, end_exchange, end_gateway, eventually,
-    exchange, gateway, loopback, order, order_for, replace, server,
+    PATIENCE, Script, Scripted, Trader, beside_each_other, cancel, cancels, drivers, end_exchange,
+    end_gateway, eventually, exchange, gateway, loopback, order, order_for, replace, server,
 };
 
 #[test]
@@ -227,17 +227,22 @@ fn with_two_venues(
     driver: Driver,
     change: impl FnOnce(&mut GatewayConfig),
 ) -> (GatewayServer, [Scripted; 2]) {
-    let (first, second) = (Script::new(), Script::new());
+    let venues = [Script::new(), Script::new()];
+    let mut config = of_two_venues(&venues);
+    change(&mut config);
+    let starting = std::thread::spawn(move || gateway(driver, 1, config));
+    let sessions = [venues[0].accept_session("X", 1, 1), venues[1].accept_session("Y", 1, 100)];
+    (starting.join().expect("it starts"), sessions)
+}
+
+fn of_two_venues([first, second]: &[Script; 2]) -> GatewayConfig {
     let mut config = GatewayConfig::demo(1, first.address());
     let mut other = config.venues[0].clone();
     other.name = "OTHER".into();
     other.address = second.address();
     config.venues.push(other);
     config.symbols = vec![(super::rig::symbol("BRIDGE"), 1)];
-    change(&mut config);
-    let starting = std::thread::spawn(move || gateway(driver, 1, config));
-    let sessions = [first.accept_session("X", 1, 1), second.accept_session("Y", 1, 100)];
-    (starting.join().expect("it starts"), sessions)
+    config
 }
 
 #[test]
@@ -269,6 +274,37 @@ fn a_venue_that_stands_still_refuses_its_own_orders_and_delays_nothing_elsewhere
         drop((trader, still, quick));
         end_gateway(gateway);
     }
+}
+
+#[test]
+fn a_venue_that_does_not_answer_its_query_holds_up_neither_the_start_nor_orders_for_others() {
+    beside_each_other(drivers(), |driver| {
+        println!("{driver}");
+        let venues = [Script::new(), Script::new()];
+        let config = of_two_venues(&venues);
+        let gateway = GatewayServer::start(server(driver, 1), config).expect("the driver runs here");
+        let mut mute = venues[1].accept();
+        mute.let_in("Y", 1);
+        assert_eq!(mute.next(), [b'Q']);
+        let mut quick = venues[0].accept_session("X", 1, 1);
+        let is_open = |venue: usize| gateway.control().upstreams()[venue].is_open;
+        eventually("the other one is there", || is_open(0));
+        assert_eq!(gateway.control().health(), Ok(()));
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order_for(1, 10, "BRIDGE"), order_for(2, 10, "WEIR")]);
+        let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
+        assert_eq!((rejected.user_ref_num, rejected.reason), (1, reject_reason::DESTINATION_CLOSED));
+        let raw = quick.next();
+        quick.accept_order(&raw);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));
+        // With its answer orders go there too.
+        mute.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num: 100 });
+        eventually("both are there", || is_open(1));
+        trader.send(&[order_for(3, 10, "BRIDGE")]);
+        assert_eq!(inbound_user_ref_num(&mute.next()), Some(100));
+        drop((trader, quick, mute));
+        end_gateway(gateway);
+    });
 }
 
 #[test]

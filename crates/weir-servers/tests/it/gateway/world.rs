@@ -57,7 +57,7 @@ pub fn on_sim(
 }
 
 /// Listens, and serves whoever comes.
-fn open<F: Future<Output = ()> + 'static>(serve: impl Fn(Stream) -> F + 'static) -> Address {
+pub fn open<F: Future<Output = ()> + 'static>(serve: impl Fn(Stream) -> F + 'static) -> Address {
     let any = "127.0.0.1:0".parse().expect("an address");
     let listener = Listener::bind(&any, Default::default()).expect("a simulated port");
     let address = listener.local_address().expect("it has one");
