@@ -1,7 +1,7 @@
 //! A study that a session works on, as far as it is stored: what `weir study` shows while it runs, for others to see.
 //! It reads blocks that are new since it last looked, and has the judge say what they come to so far. Of a study of
-//! days it keeps the first [`FOLLOWED_TRIALS_MAX`] trials, and of most of these only what tells how far it is; of what is
-//! stored after them it counts the blocks.
+//! days it keeps the first [`FOLLOWED_TRIALS_MAX`] trials, and of most of these only what tells how far it is; of what
+//! is stored after them it counts the blocks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use weir_record::{
 };
 use weir_store::{Store, StoreError, StoredBlock};
 
-/// Most trials of a study that are kept. The estimate of a study that has more stands still; its report has all of them.
+/// Most trials of a study that are kept. The estimate of one that has more stands still; its report has all of them.
 pub const FOLLOWED_TRIALS_MAX: usize = 20_000;
 
 /// Blocks that are read at a time: a trial is many times as long in its store as it is here.

@@ -1,7 +1,7 @@
 //! Calendar time in UTC. The moment is an argument.
 
-/// Year, month, day, hour, minute and second of seconds since 1970, by the civil-from-days algorithm of Howard Hinnant's
-/// chrono paper.
+/// Year, month, day, hour, minute and second of seconds since 1970, by the civil-from-days algorithm of Howard
+/// Hinnant's chrono paper.
 pub fn utc(seconds: u64) -> [i64; 6] {
     let (days, rest) = ((seconds / 86_400) as i64, (seconds % 86_400) as i64);
     let shifted = days + 719_468;

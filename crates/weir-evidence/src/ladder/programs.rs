@@ -25,6 +25,12 @@ macro_rules! of_thread {
     };
 }
 
+macro_rules! of_call {
+    ($name:ident) => {
+        field(offset_of!(CallState, $name))
+    };
+}
+
 mod scheduling;
 mod softirqs;
 
@@ -392,12 +398,6 @@ fn sys_exit() -> Assembled {
     it.bind(leave);
     it.exit();
     it.finish()
-}
-
-macro_rules! of_call {
-    ($name:ident) => {
-        field(offset_of!(CallState, $name))
-    };
 }
 
 /// `R2 =` what a total of the thread in `R9` grew by since its call began, added to a sum of the call in `R8` and to

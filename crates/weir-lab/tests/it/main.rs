@@ -8,6 +8,7 @@ mod follow;
 mod http;
 mod judging;
 mod latency;
+mod published;
 mod sessions;
 mod storage;
 mod study_file;

@@ -1,8 +1,8 @@
 //! How much may be stuck on the way from one worker of a gateway to another. One message more would end the process,
 //! so that nothing a peer does may bring it.
 //!
-//! Requests are bounded where they are kept (`overflow`). Responses begin to be stuck when nothing is, and until nothing
-//! is any more there are these:
+//! Requests are bounded where they are kept (`overflow`). Responses begin to be stuck when nothing is, and until
+//! nothing is any more there are these:
 //!
 //! * Answers of exchanges. After each receive a session waits until nothing is stuck (`Gateway::after_receive`), and a
 //!   receive has half of [`ANSWERS_MAX`] at most. Should there be as many all the same, because of what else is stuck,

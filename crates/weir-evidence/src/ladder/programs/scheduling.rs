@@ -13,10 +13,10 @@ use super::{
 use crate::ladder::{
     assembler::{
         Assembled, Assembler, Atomic, Condition, Helper, Label, Operation,
-        Register::{Frame, R0, R1, R2, R3, R6, R7, R8, R9},
+        Register::{Frame, R0, R1, R2, R3, R7, R8, R9},
         Width::{Eight, Four},
     },
-    tables::{Counter, CpuState, IN_TIMER, Table, ThreadState, WakeKey, WakeState},
+    tables::{CallState, Counter, CpuState, IN_TIMER, Table, ThreadState, WakeKey, WakeState},
 };
 
 /// Arguments: whether it was preempted, the thread that stops, the one that goes on, why the first one stops.
