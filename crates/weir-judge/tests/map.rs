@@ -214,10 +214,10 @@ fn the_map_with_the_rounds_that_are_shipped_calls_few_cells_wrongly_and_finds_wh
         f64::from(sum[0]) / f64::from(sum[1])
     };
     assert!(false_shares.iter().all(|share| *share <= 0.05), "{false_shares:?}");
-    // The floors are to be set from the shares that are printed, somewhat below them. Many short slices find
-    // what the map is meant to find; few long ones, and twelve rounds, find 10 % and only some of what is 5 %.
+    // Found here: of 5 %, 32 of 40 cells in closed loop and 13 of 32 at one rate; of 10 %, all 40 and 30 of 32. So a
+    // map that is shipped finds what is 5 % in closed loop as often as is wanted of it, and at one rate does not.
     for (map, few, floor_of_5, floor_of_10) in
-        [(0, &[8][..], 0.8, 0.95), (0, &[1, 2][..], 0.4, 0.8), (1, &[2][..], 0.15, 0.6)]
+        [(0, &[8][..], 0.6, 0.95), (0, &[1, 2][..], 0.6, 0.9), (1, &[2][..], 0.25, 0.8)]
     {
         let (of_5, of_10) = (share(map, few, 5), share(map, few, 10));
         assert!(of_5 >= floor_of_5 && of_10 >= floor_of_10, "map {map}, {few:?}: {of_5} and {of_10}");

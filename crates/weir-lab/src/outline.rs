@@ -41,11 +41,7 @@ pub(crate) fn block_ns(spec: &StudySpec, cell: &CellSpec, block: u32) -> u64 {
 
 /// The pilots that find its rate; none where it is fixed.
 pub(crate) fn pilots_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
-    let pilot_ns = match cell.alternation {
-        None if protocol::of(cell).has_capacity_of_baseline() => 2 * trial_ns(cell),
-        _ => unit_ns(spec, cell),
-    };
-    u64::from(pilot::rounds_of(spec, cell)) * pilot_ns
+    pilot::added(spec, cell).map_or(0, |pilot| u64::from(pilot.rounds) * unit_ns(spec, &pilot.cell))
 }
 
 /// Arms of a cell, and the baseline again.

@@ -16,8 +16,8 @@ use weir_stats::order::median;
 
 use crate::protocol;
 
-/// Rounds of a pilot whose arms take turns: with three, none decides alone. (A single one, the first of its study, had
-/// one arm of six at half its rate, and all of the study's equal rates with it.)
+/// Rounds of a pilot whose arms take turns, half as long as those of its cell: with three, none decides alone. (A single
+/// one, the first of its study, had one arm of six at half its rate, and all of the study's equal rates with it.)
 const ROUNDS: u32 = 3;
 
 /// Further rounds or blocks, where nothing came back in one.
@@ -47,6 +47,9 @@ impl Pilot {
         if protocol::of(cell).has_capacity_of_baseline() {
             pilot.arms = vec![spec.arms[0].name.clone()];
         }
+        if let Some(turns) = &mut pilot.alternation {
+            turns.permutations = turns.permutations.div_ceil(2);
+        }
         let rounds = if cell.alternation.is_some() { ROUNDS } else { 1 };
         Self { cell: pilot, planned: PlannedBlock { cell: first, block: 0 }, rounds }
     }
@@ -57,14 +60,14 @@ impl Pilot {
     }
 }
 
-/// Rounds or blocks of pilots that the cell adds to its study: none where an earlier cell has the same pilot.
-pub(crate) fn rounds_of(spec: &StudySpec, cell: &CellSpec) -> u32 {
+/// The pilot that a cell adds to its study: none where its rate is no share, or an earlier cell has the same pilot.
+pub(crate) fn added(spec: &StudySpec, cell: &CellSpec) -> Option<Pilot> {
     let is_share = |cell: &CellSpec| matches!(cell.load, LoadMode::OpenShare { .. });
-    let Some(index) = spec.cells.iter().position(|own| own.id == cell.id) else { return 0 };
+    let index = spec.cells.iter().position(|own| own.id == cell.id).filter(|_| is_share(cell))?;
     let pilot = Pilot::of(spec, index);
     let has_it =
         |other: usize| is_share(&spec.cells[other]) && Pilot::of(spec, other).cell.id == pilot.cell.id;
-    if is_share(cell) && !(0..index).any(has_it) { pilot.rounds } else { 0 }
+    (!(0..index).any(has_it)).then_some(pilot)
 }
 
 /// The first cell that has the same pilot.
@@ -158,7 +161,8 @@ mod tests {
         alternation::apply(&mut spec);
         let pilots: Vec<String> = (1..4).map(|index| Pilot::of(&spec, index).cell.id).collect();
         assert_eq!(pilots, ["open-0-pilot", "open-0-pilot", "open-2-pilot"]);
-        let rounds: Vec<u32> = spec.cells.iter().map(|cell| rounds_of(&spec, cell)).collect();
+        let rounds = spec.cells.iter().map(|cell| added(&spec, cell).map_or(0, |pilot| pilot.rounds));
+        let rounds: Vec<u32> = rounds.collect();
         assert_eq!(rounds, [0, 3, 0, 3]);
         // How often a round returns to each arm is no other load.
         let turns = spec.cells[2].alternation.as_mut().expect("arms take turns");

@@ -384,8 +384,8 @@ pub(super) fn read(
     for draft in cells.iter().filter(|draft| claims_closed(draft)) {
         for rate in &rates {
             let own = equal_rate(draft, *rate, &file);
-            // Cells that differ in their slices alone share it.
-            if equal.iter().all(|other| other.spec.id != own.spec.id) {
+            // Cells that differ in their slices alone share it, and one that is written out is as good.
+            if cells.iter().chain(&equal).all(|other| other.spec.id != own.spec.id) {
                 equal.push(own);
             }
         }
