@@ -16,8 +16,8 @@ use weir_stats::order::median;
 
 use crate::protocol;
 
-/// Rounds of a pilot whose arms take turns, half as long as those of its cell: with three, none decides alone. (A single
-/// one, the first of its study, had one arm of six at half its rate, and all of the study's equal rates with it.)
+/// Rounds of a pilot whose arms take turns, half as long as those of its cell: with three, none decides alone. One, the
+/// first of its study, had an arm of six at half its rate, and all of the study's equal rates with it.
 const ROUNDS: u32 = 3;
 
 /// Further rounds or blocks, where nothing came back in one.
