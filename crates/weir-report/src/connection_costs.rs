@@ -51,8 +51,11 @@ fn micros(figure: Option<Figure>) -> String {
     overview::figure(figure, format::micros)
 }
 
-fn ratio(figure: Option<Figure>) -> String {
-    figure.map_or_else(|| ABSENT.to_owned(), |it| format::ratio_and_interval(Some(it.value), it.interval))
+/// Marked where the generator was the limit.
+fn ratio(figure: Option<Figure>, is_bound: bool) -> String {
+    let mark = if is_bound { " †" } else { "" };
+    let marked = |it: Figure| format!("{}{mark}", format::ratio_and_interval(Some(it.value), it.interval));
+    figure.map_or_else(|| ABSENT.to_owned(), marked)
 }
 
 /// CPU for a message with silent connections and without.
@@ -67,14 +70,13 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         ],
     );
     let row = |it: &IdleCost| {
-        let bound = if it.is_bound { " †" } else { "" };
         vec![
             it.arm.clone(),
             view.cell_label(&it.cell_id),
             view.cell_label(&it.cell_id_base),
             micros(it.cpu_us),
             micros(it.cpu_us_base),
-            format!("{}{bound}", ratio(it.ratio)),
+            ratio(it.ratio, it.is_bound),
         ]
     };
     let title = view.language.choose(["Mostly idle connections", "대부분 유휴인 연결", "多数空闲的连接"]);
@@ -185,14 +187,13 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     );
     let row = |it: &ChurnCost| {
         let bound = if it.is_bound { "≥ " } else { "" };
-        let limited = if it.is_bound || it.is_base_bound { " †" } else { "" };
         vec![
             it.arm.clone(),
             view.cell_label(&it.cell_id),
             format!("{bound}{}", overview::figure(it.per_second, format::grouped)),
             micros(it.cpu_us),
             micros(it.cpu_us_base),
-            format!("{}{limited}", ratio(it.ratio)),
+            ratio(it.ratio, it.is_bound || it.is_base_bound),
         ]
     };
     let title =
@@ -215,4 +216,16 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
 /// The cell, and that on whose connections messages follow each other.
 fn cells_of(it: &ChurnCost) -> Vec<&String> {
     [&it.cell_id].into_iter().chain(&it.cell_id_base).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_that_is_not_there_has_no_mark() {
+        let figure = Figure { value: 4.0, interval: Some((3.5, 4.5)) };
+        assert_eq!(ratio(Some(figure), true), "4.000 [3.500, 4.500] †");
+        assert_eq!(ratio(None, true), ABSENT);
+    }
 }

@@ -46,11 +46,11 @@ fn in_apostrophes(text: &str) -> String {
     escaped
 }
 
-/// Numbers stand at the right, and each cell of a narrow page, where the head is not shown, begins with its title.
+/// Numbers stand at the right, in a line whose title need not be one, and each cell of a narrow page, where the head is not shown, begins with its title.
 pub(super) fn rules() -> String {
     let number = |text: usize| {
-        let cells = format!(".text-{text} :is(th,td):nth-child(n+{})", text + 1);
-        format!("{cells}{{text-align:right;white-space:nowrap}}")
+        let of = |cells: &str| format!(".text-{text} {cells}:nth-child(n+{})", text + 1);
+        format!("{}{{text-align:right}}{}{{white-space:nowrap}}", of(":is(th,td)"), of("td"))
     };
     let title =
         |column: usize| format!(".columns td:nth-child({column})::before{{content:var(--h{column})}}");
@@ -71,6 +71,9 @@ mod tests {
         let drawn = columns(&table, |place| html! { " " (place) }).into_string();
         let style = r#"style="--h1:'cell';--h2:'arm\'s \\ &quot;ratio&quot; &lt;/table&gt;'""#;
         assert!(drawn.contains(&format!(r#"<table class="columns text-1" {style}>"#)), "{drawn}");
+        let rules = rules();
+        assert!(rules.contains(".text-2 td:nth-child(n+3){white-space:nowrap}"), "a number is not broken");
+        assert!(!rules.contains("th,td):nth-child(n+3){text-align:right;white-space"), "a title may be");
         assert!(drawn.contains("<tr><td>one 0</td><td>0.8</td></tr><tr><td>other 1</td>"), "{drawn}");
     }
 }
