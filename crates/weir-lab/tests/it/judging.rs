@@ -473,7 +473,7 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
         primary.pairs >= 22 && primary.detectable_effect.is_some_and(|effect| effect < 0.02),
         "{primary:?}"
     );
-    assert_eq!(primary.pairs + excluded(primary), 50);
+    assert_eq!(primary.pairs + excluded(primary), 48);
     let exploratory = comparison(&outcome, "c10-d1-m64-closed", Metric::ServerCpuPerMessage);
     let judged = (exploratory.verdict, exploratory.ratio.is_some(), exploratory.p_value_holm);
     assert_eq!(judged, (Verdict::NoClaim, true, None));

@@ -46,7 +46,8 @@ fn in_apostrophes(text: &str) -> String {
     escaped
 }
 
-/// Numbers stand at the right, in a line whose title need not be one, and each cell of a narrow page, where the head is not shown, begins with its title.
+/// Numbers stand at the right, in a line whose title need not be one, and each cell of a narrow page, where the head is
+/// not shown, begins with its title.
 pub(super) fn rules() -> String {
     let number = |text: usize| {
         let of = |cells: &str| format!(".text-{text} {cells}:nth-child(n+{})", text + 1);
