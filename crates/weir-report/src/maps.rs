@@ -54,7 +54,7 @@ fn load(view: &View<'_>, cells: &BTreeSet<&str>) -> Option<String> {
 }
 
 /// The parts of their labels that all cells have.
-fn in_all(view: &View<'_>, cells: &BTreeSet<&str>) -> Vec<String> {
+pub(crate) fn in_all(view: &View<'_>, cells: &BTreeSet<&str>) -> Vec<String> {
     let parts = |cell: &&str| view.cell_label(cell).split(" · ").map(str::to_owned).collect::<Vec<_>>();
     let shared = |one: Vec<String>, other: Vec<String>| {
         one.into_iter().filter(|part| other.contains(part)).collect::<Vec<_>>()

@@ -13,7 +13,7 @@ use weir_record::{
 use super::levels::{Axis, Levels, Point, levels};
 use crate::{
     format::{self, ABSENT},
-    overview,
+    maps, overview,
     section::{Content, Plot, Section, Told},
     table::Table,
     view::View,
@@ -110,7 +110,7 @@ const BARE: [&str; 3] = [
 fn plots(view: &View<'_>, rest: &str, cells: &Line<'_>, is_alone: bool) -> [Plot; 2] {
     let title = |figure: Figure| match view.word(figure.title()) {
         name if is_alone => name.to_owned(),
-        name => format!("{name} · {}", rest.trim_start_matches('-')),
+        name => format!("{name} · {}", in_common(view, cells)),
     };
     [(Figure::Calls, "calls"), (Figure::OnCpu, "time")].map(|(figure, key)| Plot {
         id: format!("call-overhead-{key}{rest}"),
@@ -121,6 +121,11 @@ fn plots(view: &View<'_>, rest: &str, cells: &Line<'_>, is_alone: bool) -> [Plot
         is_half: true,
         is_folded: false,
     })
+}
+
+/// What the labels of all these cells say.
+fn in_common(view: &View<'_>, cells: &Line<'_>) -> String {
+    maps::in_all(view, &cells.iter().map(|cell| cell.id.as_str()).collect()).join(" · ")
 }
 
 /// Of each set of cells that differ in connections alone those in which some arm's calls were seen, if they are

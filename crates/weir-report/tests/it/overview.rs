@@ -357,6 +357,10 @@ fn system_calls_against_traffic_stand_beside_the_tables_of_a_map_with_evidence()
     assert!(
         markdown(&result, Language::Korean).contains("## 트래픽(연결 수) 증가에 따른 시스템 콜 오버헤드")
     );
+    let of_two_workers = ["c100-w2", "c4000-w2"].map(|cell| evidence(cell, "epoll", 2.0));
+    result.evidence.extend(of_two_workers);
+    let text = markdown(&result, Language::English);
+    assert!(text.contains("calls · 64 B · 2 workers"), "charts are named by what their cells share: {text}");
 }
 
 /// An HTTP study whose closed cell has the rows of a load tester.
