@@ -122,7 +122,7 @@ impl Interpreter {
         } else if is(Helper::CurrentIds) {
             self.ids
         } else if is(Helper::CurrentName) {
-            (0..second).for_each(|at| self.write(first + at, 1, 0));
+            (0..second).for_each(|at| self.write(first + at, 1, if at == 0 { u64::from(b'x') } else { 0 }));
             0
         } else {
             let table = Table::ALL[first as usize];

@@ -534,7 +534,11 @@ impl TracedWake {
             IN_TIMER => Some(WakeContext::Timer),
             kind => Some(WakeContext::Softirq(kind - 1)),
         };
-        let name = value.get(offset_of!(WakeState, waker_name)..).unwrap_or_default();
+        let name = match context {
+            // That of the thread it interrupted.
+            Some(WakeContext::Timer) => &[][..],
+            _ => value.get(offset_of!(WakeState, waker_name)..).unwrap_or_default(),
+        };
         let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         Self {
             waker_pid: (waker >> 32) as u32,
