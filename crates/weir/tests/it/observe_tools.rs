@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Whether all of these can be started; says what is skipped where one cannot.
-fn have(programs: &[&str]) -> bool {
+pub fn have(programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let required = std::env::var("WEIR_REQUIRE_TOOLS").unwrap_or_default();
     let is_there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
