@@ -285,8 +285,9 @@ words! {
     EvidenceCompleted: "completed" | "처리 건수" | "完成数";
     EvidenceCpu: "server CPU, observed" | "서버 CPU(관찰 중)" | "服务器 CPU（观测中）";
     EvidenceTax: "cost of observing" | "관찰 비용" | "观测开销";
-    GroupTaxOver: "programs at" | "프로그램 위치" | "程序所在";
+    GroupTaxOver: "observed at" | "관찰 위치" | "观测位置";
     GroupTaxCompared: "compared with" | "비교 대상" | "对比";
+    GroupProc: "/proc, ten times a second" | "/proc, 초당 10회" | "/proc，每秒 10 次";
     GroupCalls: "system calls" | "시스템 콜" | "系统调用";
     GroupScheduling: "switches and wake-ups" | "전환과 깨움" | "切换与唤醒";
     GroupUring: "io_uring events" | "io_uring 이벤트" | "io_uring 事件";
