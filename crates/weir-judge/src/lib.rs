@@ -45,6 +45,7 @@ mod listening;
 mod needed;
 mod obstacle;
 mod overview;
+mod planted;
 mod scaling;
 mod segments;
 mod slice_order;

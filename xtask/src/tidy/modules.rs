@@ -249,6 +249,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "needed",
             "account",
             "evidence",
+            "planted",
             "strace",
             "summary",
             "attribution",
