@@ -249,11 +249,11 @@ fn a_study_says_itself_whether_what_its_arguments_plant_leads_with_its_size() {
         let mut trials = sound(&spec);
         add_evidence(&mut trials, 0.0, further);
         let result = judged(&spec, &trials);
-        let check = result.checks.iter().find(|check| check.name == "planted-leads").cloned();
+        let check = result.checks.iter().find(|check| check.name == "planted-leads");
         let Some(Check { passed, detail: Finding::PlantedLeads { differences, apart }, .. }) = check else {
             panic!("{check:?}")
         };
-        (passed, differences, apart.len())
+        (*passed, *differences, apart.len())
     };
     let cells = spec.cells.len();
     assert_eq!(checked(Some(("getppid", 90.0))), (true, cells as u64, 0));
