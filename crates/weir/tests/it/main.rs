@@ -23,6 +23,7 @@ mod metrics;
 mod mistakes;
 mod observe;
 mod observe_ends;
+mod observe_runtimes;
 mod observe_tools;
 mod order_cycles;
 mod order_kill;
