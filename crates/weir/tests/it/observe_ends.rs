@@ -48,14 +48,24 @@ fn echo_once(stream: &mut TcpStream) {
     stream.write_all(&message).and_then(|()| stream.read_exact(&mut message)).expect("it echoes");
 }
 
-/// Whether a thread of the process has a tracer.
-fn is_held(pid: &str) -> bool {
-    let has_tracer = |status: String| {
+/// How many threads of the process have a tracer, and how many have none.
+fn held_and_free(pid: &str) -> (usize, usize) {
+    let has_tracer = |thread: &fs::DirEntry| {
+        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
         let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim);
         tracer.is_some_and(|tracer| tracer != "0")
     };
-    let mut threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten();
-    threads.any(|thread| fs::read_to_string(thread.path().join("status")).is_ok_and(has_tracer))
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten();
+    let (held, free): (Vec<fs::DirEntry>, Vec<fs::DirEntry>) = threads.partition(has_tracer);
+    (held.len(), free.len())
+}
+
+fn is_held(pid: &str) -> bool {
+    matches!(held_and_free(pid), (1.., 0))
+}
+
+fn is_free(pid: &str) -> bool {
+    matches!(held_and_free(pid), (0, 1..))
 }
 
 /// Whether strace is here and may look at a process of this user.
@@ -89,7 +99,7 @@ fn what_strace_makes_of_a_process_stands_beside_and_the_process_goes_on_without_
     let said = weir(&[&observe[..], &["--record", shown(&file), "--html", shown(&page)]].concat());
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     assert!(said.stderr.contains("stopped twice in each system call"), "it says so: {}", said.stderr);
-    assert!(!is_held(&pid), "the tracer is gone");
+    assert!(is_free(&pid), "the tracer is gone");
     let observation = record(&file);
     let strace = observation.strace.as_ref().unwrap_or_else(|| panic!("{:?}", observation.notes));
     let calls = |name: &str| strace.rows.iter().find(|row| row.name == name).map_or(0, |row| row.calls);
@@ -118,7 +128,29 @@ fn strace_goes_with_an_observer_that_is_killed_and_the_process_goes_on() {
     until("strace", || is_held(&pid));
     observer.signal(Signal::KILL);
     assert_eq!(observer.wait(PATIENCE), -9);
-    until("the end of strace", || !is_held(&pid));
+    until("the end of strace", || is_free(&pid));
+    echo_once(&mut server.connect());
+    assert_eq!(server.terminate(), 0);
+}
+
+#[test]
+fn a_stop_while_strace_looks_keeps_what_was_seen_until_then_and_lets_the_process_go() {
+    let server = Server::start(&["--driver", "epoll", "--workers", "1"]);
+    if !may_strace(&server.process) {
+        return;
+    }
+    let pid = number(&server.process);
+    let mut observer = Running::weir(&["observe", "-p", &pid, "-d", "3s", "--strace", "--json"]);
+    until("strace", || is_held(&pid));
+    echo_once(&mut server.connect());
+    observer.signal(Signal::INT);
+    assert_eq!(observer.wait(PATIENCE), 130);
+    assert!(is_free(&pid), "the tracer is gone");
+    let text: String = std::iter::from_fn(|| observer.next_line()).collect();
+    let observation: Observation = serde_json::from_str(&text).expect("a record");
+    let strace = observation.strace.as_ref().unwrap_or_else(|| panic!("{:?}", observation.notes));
+    assert!(strace.rows.iter().any(|row| row.name == "sendto" && row.calls == 1), "{:?}", strace.rows);
+    assert_eq!(observation.ending, Ending::Time, "before strace it had its time");
     echo_once(&mut server.connect());
     assert_eq!(server.terminate(), 0);
 }

@@ -1,5 +1,5 @@
-//! `weir observe` of servers whose runtimes bring threads of their own: of Go and of Java. Each echo is received once
-//! and sent once, whichever thread does it.
+//! `weir observe` of servers whose runtimes bring threads of their own: of Go and of Java. Each echo is
+//! received once and sent once, whichever thread does it.
 //!
 //! What is not installed is skipped by name; `WEIR_REQUIRE_TOOLS=go,java` makes that a failure.
 
