@@ -294,7 +294,7 @@ fn what_loopback_delivers_within_a_send_is_softirq_time_of_that_call() {
 #[test]
 fn strace_counts_the_same_calls() {
     let mut child = Observed::start("calls");
-    let strace = match Strace::attach(child.pid()) {
+    let strace = match Strace::attach(child.pid(), &[]) {
         Ok(strace) => strace,
         Err(error) => {
             println!("skipped: {error}");

@@ -7,8 +7,11 @@
 //! supervisor to SIGKILL is out of reach.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{self, Read, stdin},
+    iter,
+    path::Path,
     process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
@@ -61,6 +64,12 @@ pub fn arguments(cpus: &[usize]) -> Vec<String> {
     }
     arguments.push("--".to_owned());
     arguments
+}
+
+/// The program and its arguments, up to a command that may run on any CPU.
+pub fn words(weir: &Path) -> Vec<OsString> {
+    let arguments = arguments(&[]).into_iter().map(OsString::from);
+    iter::once(weir.as_os_str().to_owned()).chain(arguments).collect()
 }
 
 /// Runs the command until it and all its descendants have ended, or standard input closes. Gives the command's exit

@@ -44,7 +44,7 @@ use super::{
 };
 use crate::{
     launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
-    protocol,
+    protocol, supervise,
 };
 
 /// From the last answer of a slice until its server sleeps.
@@ -80,7 +80,8 @@ pub(super) struct Round<'a> {
 enum By<'a> {
     Clocks,
     Programs(&'a [ladder::Group], &'a LoadedPrograms),
-    Strace,
+    /// With the program that runs it as a supervisor.
+    Strace(&'a Path),
 }
 
 /// Groups whose cost can be told from slices without them: calls alone, and with one further group each.
@@ -260,7 +261,8 @@ impl Round<'_> {
             }
             let mut looks = self.looks(target, pair);
             // Last, because nobody knows what it leaves behind.
-            looks.extend((self.request.evidence_strace && pair + 1 == pairs).then_some(By::Strace));
+            let is_under_strace = self.request.evidence_strace && pair + 1 == pairs;
+            looks.extend(is_under_strace.then_some(By::Strace(self.weir)));
             for (place, by) in (0_u32..).zip(looks) {
                 self.observed(generator, (arm, target), (by, (pair, place)), length_ns)?;
                 if arm.failure.is_some() {
@@ -533,7 +535,10 @@ impl Arm {
             By::Programs(groups, loaded) => {
                 observers.push(Box::new(Programs::new(self.pid, groups, loaded)));
             }
-            By::Strace => observers.push(Box::new(UnderStrace::new(self.pid))),
+            By::Strace(weir) => {
+                let supervisor = supervise::words(weir);
+                observers.push(Box::new(UnderStrace::new(self.pid, supervisor)));
+            }
         }
         observers
     }

@@ -1,6 +1,7 @@
 //! `weir observe`: any process over a stretch of time, from /proc alone or with programs in the kernel.
 
 use std::{
+    env,
     io::{self, IsTerminal},
     os::fd::AsFd,
     path::Path,
@@ -18,6 +19,7 @@ use weir_evidence::{
     watch::{Plan, Step, Watch, WatchError},
 };
 use weir_judge::bound::bound;
+use weir_lab::supervise;
 use weir_monitor::live::Page;
 use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
 use weir_report::{Language, told};
@@ -118,7 +120,7 @@ fn under_strace(
         "strace: 끝날 때까지 프로세스가 시스템 콜마다 두 번씩 멈춥니다",
         "strace：结束之前，进程在每次系统调用中都会暂停两次",
     ]));
-    let strace = Strace::attach(pid)?;
+    let strace = Strace::attach(pid, &supervise::words(&env::current_exe()?))?;
     let begun = Instant::now();
     while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
         thread::park_timeout(length.saturating_sub(begun.elapsed()).min(Duration::from_millis(100)));
