@@ -15,7 +15,8 @@ use rustix::{
 use weir_lab::held::Held;
 
 use super::harness::{
-    PATIENCE, Running, Server, TWO_ARMS, WEIR, expect_refusal, folder, shell, shown, study_head, until, weir,
+    PATIENCE, Running, Server, TWO_ARMS, WEIR, every_server, expect_refusal, folder, shell, shown,
+    study_head, until, weir,
 };
 
 /// The page at `/` of a dashboard.
@@ -168,6 +169,7 @@ fn running_servers_and_recorded_observations_are_pages_where_it_was_told_of_them
 
 #[test]
 fn every_server_of_this_user_is_shown_where_that_was_asked_for_and_observed_while_somebody_looks() {
+    let _every_server = every_server();
     let root = folder("dashboard-auto");
     let token = token_file(&root, 0o600);
     let words = ["dashboard", shown(&root), "--listen", "127.0.0.1:0", "--lang", "en", "--stats", "auto"];
