@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     evidence::ArmEvidence,
+    failure::FailureCounts,
     finding::{Finding, MessageKind, Stopped, UnitKind},
-    load::{FailureCounts, LoadReport},
+    load::LoadReport,
     protocol::Proof,
     spec::{LoadMode, StudySpec},
     study::{Check, MissingArm},

@@ -3,8 +3,9 @@
 //! Machine states need the whole study: `gate`.
 
 use weir_record::{
+    failure::FailureCounts,
     finding::{ExclusionKind, FailedTrial, FailureClass, FailureCount},
-    load::{FailureCounts, LoadReport},
+    load::LoadReport,
     machine::{NetworkCounters, NoiseWindow},
     orders::OrdersLoadReport,
     protocol::{Proof, ProtocolRow},

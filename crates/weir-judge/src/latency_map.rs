@@ -152,7 +152,7 @@ fn answered(trials: &[&TrialRecord]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::load::{LatencySummary, LoadReport};
+    use weir_record::{latency::LatencySummary, load::LoadReport};
 
     use super::*;
     use crate::{judge, sample};

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
+    failure::FailureCounts,
     grid::{Difference, Grid, GridFactor},
-    load::FailureCounts,
     metric::Metric,
     overview::{BestCell, Figure, MeanRatio, MeanRow, Overview, Quantity, SuccessRow},
     spec::CellSpec,

@@ -11,9 +11,9 @@ use weir_judge::judge::judged;
 use weir_record::{
     account::CpuPart,
     evidence::{EvidenceSlice, Reading},
+    failure::FailureCounts,
     finding::Finding,
     grid::Difference,
-    load::FailureCounts,
     observation::Rung,
     overview::ScalingCause,
     spec::{CellSpec, StudySpec},

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     SCHEMA_VERSION,
-    load::{FailureCounts, FailureSample, GENERATOR_BUSY_MAX, LatencySummary, LoadReport},
+    failure::{FailureCounts, FailureSample},
+    latency::LatencySummary,
+    load::{GENERATOR_BUSY_MAX, LoadReport},
     trial::ObservedWindow,
 };
 

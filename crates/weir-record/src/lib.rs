@@ -15,6 +15,7 @@ pub mod contrast;
 mod encoding;
 pub mod engine;
 pub mod evidence;
+pub mod failure;
 pub mod finding;
 pub mod frontier;
 pub mod gateway;

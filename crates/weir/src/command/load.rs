@@ -269,7 +269,7 @@ fn line(progress: &Progress, unit: Unit, language: Language) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::load::{FailureCounts, FailureSample};
+    use weir_record::failure::{FailureCounts, FailureSample};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The report of `weir storage run` as people read it.
 
 use weir_record::{
-    load::LatencySummary,
+    latency::LatencySummary,
     storage::{
         DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, WaitingReport,
     },

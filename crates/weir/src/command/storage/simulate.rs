@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Result;
 use serde_json::json;
-use weir_record::{SCHEMA_VERSION, load::LatencySummary};
+use weir_record::{SCHEMA_VERSION, latency::LatencySummary};
 use weir_report::{Language, columns, pad_end, pad_start, told};
 use weir_storage::{
     predict,

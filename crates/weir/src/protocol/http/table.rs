@@ -309,10 +309,7 @@ const KEPT_OPEN: [&str; 3] = [
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        http::StatusCount,
-        load::{FailureSample, SecondRow},
-    };
+    use weir_record::{failure::FailureSample, http::StatusCount, load::SecondRow};
 
     use super::*;
 
