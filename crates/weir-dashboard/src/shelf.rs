@@ -8,7 +8,7 @@ use std::{
 };
 
 use weir_lab::stored::StoredRun;
-use weir_record::{spec::Text, study::StudyResult};
+use weir_record::{study::StudyResult, text::Text};
 use weir_report::Language;
 use weir_store::{Store, StoreError, StudyBrief};
 

@@ -12,9 +12,9 @@ use std::{
 
 use weir_record::{
     engine::EngineStats,
-    evidence::Reading,
     machine::NetworkCounters,
     observation::{ProbeCost, Rung, StraceRow, TIMER, Trace},
+    trial::Reading,
 };
 
 use crate::{

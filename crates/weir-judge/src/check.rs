@@ -7,11 +7,12 @@ use weir_record::{
     failure::FailureCounts,
     finding::{Finding, MessageKind, Stopped, UnitKind},
     load::LoadReport,
+    metric::Metric,
     protocol::Proof,
     spec::{LoadMode, StudySpec},
     study::{Check, MissingArm},
     trial::{Exclusion, TrialRecord},
-    verdict::{Comparison, Metric},
+    verdict::Comparison,
 };
 use weir_stats::{decide::estimate, order::median};
 

@@ -187,7 +187,7 @@ pub fn is_noise(exclusion: &Exclusion) -> bool {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, protocol::row, trial::ObservedWindow,
+        engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, protocol::row, window::ObservedWindow,
     };
 
     use super::*;

@@ -8,11 +8,11 @@
 //! round; what share of the capacity any rate is, the closed loop of the same study tells.
 
 use weir_record::{
+    figure::Figure,
     finding::Finding,
     latency_map::{Capacity, LatencyLadder, LatencyPoint, LatencyRung},
     load::GENERATOR_BUSY_MAX,
     metric::Metric,
-    overview::Figure,
     spec::{CellSpec, LoadMode, StudySpec},
     study::ArmSummary,
     trial::TrialRecord,

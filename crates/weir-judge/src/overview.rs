@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
     failure::FailureCounts,
+    figure::Figure,
     grid::{Difference, Grid, GridFactor},
     metric::Metric,
-    overview::{BestCell, Figure, MeanRatio, MeanRow, Overview, Quantity, SuccessRow},
+    overview::{BestCell, MeanRatio, MeanRow, Overview, Quantity, SuccessRow},
     spec::CellSpec,
     trial::TrialRecord,
     verdict::Comparison,

@@ -10,7 +10,6 @@ use replayed::rounds;
 use weir_judge::judge::judged;
 use weir_record::{
     account::CpuPart,
-    evidence::{EvidenceSlice, Reading},
     failure::FailureCounts,
     finding::Finding,
     grid::Difference,
@@ -19,7 +18,7 @@ use weir_record::{
     spec::{CellSpec, StudySpec},
     stable_name,
     study::StudyResult,
-    trial::{Exclusion, SliceRecord, TrialRecord},
+    trial::{EvidenceSlice, Exclusion, Reading, SliceRecord, TrialRecord},
 };
 
 const ROUNDS: u32 = 40;

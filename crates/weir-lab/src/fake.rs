@@ -14,7 +14,6 @@ use std::{
 use weir_record::{
     SCHEMA_VERSION,
     engine::EngineStats,
-    evidence::{EvidenceSlice, Reading},
     gateway::ChainTotals,
     latency::LatencySummary,
     load::{LittlesLaw, LoadReport},
@@ -22,7 +21,8 @@ use weir_record::{
     observation::Rung,
     spec::{LoadMode, StudySpec, Subject},
     storage_trial::StorageTrial,
-    trial::{ObservedWindow, SliceRecord},
+    trial::{EvidenceSlice, Reading, SliceRecord},
+    window::ObservedWindow,
 };
 use weir_stats::random::{Random, derived_seed};
 

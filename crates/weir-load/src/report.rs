@@ -7,7 +7,7 @@ use weir_record::{
     failure::{FailureCounts, FailureSample},
     latency::LatencySummary,
     load::{GENERATOR_BUSY_MAX, LoadReport},
-    trial::ObservedWindow,
+    window::ObservedWindow,
 };
 
 use crate::{

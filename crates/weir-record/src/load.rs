@@ -11,7 +11,7 @@ use crate::{
     latency::LatencySummary,
     orders::OrdersLoadReport,
     storage_trial::StorageTrial,
-    trial::ObservedWindow,
+    window::ObservedWindow,
 };
 
 /// Result of `weir load`, printed by `--json`. Documented in `docs/formats/load-report.md`.

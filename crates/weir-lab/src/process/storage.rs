@@ -27,7 +27,7 @@ use weir_record::{
     spec::{CellSpec, StorageCell, Subject},
     storage::{AccessPattern, StorageEngine, WaitingInterval, WaitingReport},
     storage_trial::StorageTrial,
-    trial::ObservedWindow,
+    window::ObservedWindow,
 };
 
 use super::{

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde::Serialize;
 use weir_engine::{Config, DriverReport, Refusal};
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{Diagnosis, FindingState},
 };
 use weir_report::Language;
 

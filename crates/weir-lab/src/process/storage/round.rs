@@ -15,7 +15,8 @@ use weir_record::{
     latency::LatencySummary,
     load::LoadReport,
     spec::{ArmSpec, StorageCell},
-    trial::{ObservedWindow, SliceRecord},
+    trial::SliceRecord,
+    window::ObservedWindow,
 };
 
 use super::{

@@ -229,7 +229,7 @@ fn node(report: &LoadReport, language: Language) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_record::{orders::HandoffStats, trial::ObservedWindow};
+    use weir_record::{orders::HandoffStats, window::ObservedWindow};
 
     use super::*;
 
