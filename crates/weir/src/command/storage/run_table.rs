@@ -9,7 +9,7 @@ use weir_record::{
 use weir_report::{Language, pad_start, told};
 use weir_storage::job::units::shown_bytes;
 
-use crate::command::load_text::{latency, row};
+use crate::load_text::{latency, row};
 
 /// Intervals that are shown; `--csv` has all of them.
 const INTERVALS_SHOWN: usize = 20;

@@ -6,7 +6,7 @@ use weir_record::{
 };
 use weir_report::{Language, pad_start, told};
 
-use crate::command::load_text::{
+use crate::load_text::{
     Unit, byte_rate, failure_rows, fit, fit_sentences, generator, histogram, latency, none, paced, row,
     scaled, server, target, time, unreached,
 };
