@@ -1,5 +1,5 @@
-//! The addresses at which studies are started and stopped, and browsers log in and out. Who asks is checked before it is
-//! looked at what.
+//! The addresses at which studies are started and stopped, and browsers log in and out. Who asks is checked
+//! before it is looked at what.
 
 use std::{
     sync::Arc,

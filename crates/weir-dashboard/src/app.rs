@@ -1,5 +1,5 @@
-//! What every answer is made from, and what answers have in common: who asks, threads that read stores, and why there
-//! is no page.
+//! What every answer is made from, and what answers have in common: who asks, threads that read stores, and
+//! why there is no page.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 

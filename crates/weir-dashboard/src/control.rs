@@ -1,8 +1,9 @@
-//! Who may act, and what runs: studies are started and stopped from a page or a program, for whoever gives the token. A
-//! dashboard without one has no address that does any of this ([`crate::actions`]).
+//! Who may act, and what runs: studies are started and stopped from a page or a program, for whoever gives
+//! the token. A dashboard without one has no address that does any of this ([`crate::actions`]).
 //!
-//! A browser gives the token once, in a form, and comes back with a cookie that no script can read and no other site
-//! sends. A program gives it with every request. Both only after it is known that no foreign page sent the request.
+//! A browser gives the token once, in a form, and comes back with a cookie that no script can read and no
+//! other site sends. A program gives it with every request. Both only after it is known that no foreign page
+//! sent the request.
 
 use std::{
     io,

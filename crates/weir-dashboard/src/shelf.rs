@@ -54,8 +54,8 @@ impl Problem {
         match self {
             Self::Newer { found, known } => told!(
                 language,
-                "A later version of Weir wrote this store (version {found}; this program knows {known}). Open it with \
-                 that version.",
+                "A later version of Weir wrote this store (version {found}; this program knows {known}). \
+                 Open it with that version.",
                 "더 새로운 버전의 Weir가 쓴 저장 파일입니다(버전 {found}, 이 프로그램은 {known}까지 지원). 해당 버전으로 여십시오.",
                 "此存储文件由更新版本的 Weir 写入（版本 {found}，本程序支持到 {known}）。请用该版本打开。"
             ),

@@ -1,5 +1,5 @@
-//! Running servers as `weir top` sees them. They are looked at when somebody asks, and no more than once a second,
-//! whoever asks.
+//! Running servers as `weir top` sees them. They are looked at when somebody asks, and no more than once a
+//! second, whoever asks.
 
 use std::{
     sync::{Mutex, PoisonError},

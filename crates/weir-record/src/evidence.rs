@@ -1,7 +1,7 @@
 //! What the kernel and the engines say of an arm beside its figures: rows, each with who says it.
 //!
-//! Evidence is read in slices of its own ([`crate::trial::EvidenceSlice`]). They are in no figure, so that nothing that
-//! is compared was ever observed by more than its clocks.
+//! Evidence is read in slices of its own ([`crate::trial::EvidenceSlice`]). They are in no figure, so that
+//! nothing that is compared was ever observed by more than its clocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

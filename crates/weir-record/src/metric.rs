@@ -1,5 +1,5 @@
-//! What is compared: the names of the metrics, and what may be said of one without a record of it. How a trial has its
-//! figure, and what it is called, is in its row ([`crate::metric_rows`]).
+//! What is compared: the names of the metrics, and what may be said of one without a record of it. How a
+//! trial has its figure, and what it is called, is in its row ([`crate::metric_rows`]).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

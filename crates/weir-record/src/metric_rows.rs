@@ -1,6 +1,6 @@
-//! What is compared, one row each: how a trial and a slice have the figure, on which scale it is compared, in which
-//! cells, and what it is called. Judge, tables, charts and exports go through [`METRICS`]; a further metric is a
-//! variant of [`Metric`] and a row in `table.rs`.
+//! What is compared, one row each: how a trial and a slice have the figure, on which scale it is compared, in
+//! which cells, and what it is called. Judge, tables, charts and exports go through [`METRICS`]; a further
+//! metric is a variant of [`Metric`] and a row in `table.rs`.
 
 mod table;
 

@@ -1,4 +1,5 @@
-//! Flags that servers and loads of all protocols have, and values that are refused in words that say what to write.
+//! Flags that servers and loads of all protocols have, and values that are refused in words that say what to
+//! write.
 
 use std::str::FromStr;
 

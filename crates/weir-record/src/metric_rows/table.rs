@@ -1,5 +1,5 @@
-//! The row of each metric, all in one place: what is added here is judged, stored, exported, drawn and may be named in
-//! study files.
+//! The row of each metric, all in one place: what is added here is judged, stored, exported, drawn and may be
+//! named in study files.
 
 use super::{MetricRow, Part, Words};
 use crate::{

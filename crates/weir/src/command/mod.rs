@@ -1,5 +1,5 @@
-//! One file for each command: arguments to specification, then run. `weir serve` and `weir load` are commands of the
-//! protocols ([`crate::protocol`]).
+//! One file for each command: arguments to specification, then run. `weir serve` and `weir load` are commands
+//! of the protocols ([`crate::protocol`]).
 
 pub(crate) mod ctl;
 pub(crate) mod dashboard;
