@@ -8,8 +8,8 @@ use weir_report::{Language, told};
 
 use crate::{
     folder::Found,
-    pages::Reader,
     query::encoded,
+    reader::Reader,
     runner::{Ending, Started},
     words,
 };

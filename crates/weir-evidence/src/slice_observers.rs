@@ -13,9 +13,9 @@ use std::{
 
 use weir_record::{
     engine::EngineStats,
-    evidence::Reading,
     machine::NetworkCounters,
     observation::{ProbeCost, Rung, StraceRow, TIMER, Trace},
+    trial::Reading,
 };
 
 use crate::{

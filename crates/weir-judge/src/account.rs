@@ -26,11 +26,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
     account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
-    evidence::EvidenceSlice,
     goal::{Goal, Outcome},
     observation::{ProbeCost, Rung},
     spec::StudySpec,
-    trial::TrialRecord,
+    trial::{EvidenceSlice, TrialRecord},
 };
 use weir_stats::decide::estimate;
 

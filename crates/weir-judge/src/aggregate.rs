@@ -124,8 +124,9 @@ fn of_loads(statistic: Statistic, loads: &[&LoadReport]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        latency::empty_histogram,
-        load::{FailureCounts, LatencySummary, SecondRow},
+        failure::FailureCounts,
+        latency::{LatencySummary, empty_histogram},
+        load::SecondRow,
         spec::HttpCell,
         trial::{Exclusion, SliceRecord},
     };

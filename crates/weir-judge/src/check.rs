@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     evidence::ArmEvidence,
+    failure::FailureCounts,
     finding::{Finding, MessageKind, Stopped, UnitKind},
-    load::{FailureCounts, LoadReport},
+    load::LoadReport,
+    metric::Metric,
     protocol::Proof,
     spec::{LoadMode, StudySpec},
     study::{Check, MissingArm},
     trial::{Exclusion, TrialRecord},
-    verdict::{Comparison, Metric},
+    verdict::Comparison,
 };
 use weir_stats::{decide::estimate, order::median};
 

@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     evidence::{
-        AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, EvidenceSlice, GroupTax,
-        OverRounds, WAKERS_MAX, Waker,
+        AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, OverRounds,
+        WAKERS_MAX, Waker,
     },
+    figure::{Figure, PairedRatio},
     finding::{CallsApart, Finding},
     machine::NetworkCounters,
     observation::Rung,
-    overview::Figure,
     spec::{CellSpec, StudySpec},
-    study::{Check, PairedRatio},
-    trial::{SliceRecord, TrialRecord},
+    study::Check,
+    trial::{EvidenceSlice, SliceRecord, TrialRecord},
 };
 use weir_stats::decide::estimate;
 
@@ -312,7 +312,7 @@ fn slices_of<'a>(trial: &'a TrialRecord, group: &str) -> Slices<'a> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::evidence::Reading;
+    use weir_record::trial::Reading;
 
     use super::*;
     use crate::sample::study;

@@ -3,8 +3,9 @@
 //! Machine states need the whole study: `gate`.
 
 use weir_record::{
+    failure::FailureCounts,
     finding::{ExclusionKind, FailedTrial, FailureClass, FailureCount},
-    load::{FailureCounts, LoadReport},
+    load::LoadReport,
     machine::{NetworkCounters, NoiseWindow},
     orders::OrdersLoadReport,
     protocol::{Proof, ProtocolRow},
@@ -186,7 +187,7 @@ pub fn is_noise(exclusion: &Exclusion) -> bool {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, protocol::row, trial::ObservedWindow,
+        engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, protocol::row, window::ObservedWindow,
     };
 
     use super::*;

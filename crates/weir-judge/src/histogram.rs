@@ -43,7 +43,7 @@ pub(crate) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> Option<u
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{latency::empty_histogram, load::LatencySummary};
+    use weir_record::latency::{LatencySummary, empty_histogram};
 
     use super::*;
 

@@ -32,7 +32,8 @@ use weir_record::{
     finding::{Finding, MessageKind, UnitKind},
     goal::Side,
     machine::Fingerprint,
-    metric::{self, Family, Metric, MetricRow, Part, Scale},
+    metric::{Family, Metric, Scale},
+    metric_rows::{self, MetricRow, Part},
     spec::{CellRole, CellSpec, StudySpec},
     study::{ArmSummary, MissingArm, OversubscribedCell, StudyResult, TimelineEntry},
     trial::TrialRecord,
@@ -215,7 +216,7 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     }
     let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {
         let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
-        for row in metric::compared(cell.spec).filter(|_| has_run(arm) && has_run(baseline)) {
+        for row in metric_rows::compared(cell.spec).filter(|_| has_run(arm) && has_run(baseline)) {
             drafts.push(draft(spec, gate, (index, cell), (arm, baseline), row));
         }
     };

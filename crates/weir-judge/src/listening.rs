@@ -8,7 +8,8 @@
 use hdrhistogram::Histogram;
 use weir_record::{
     http::HttpLoadReport,
-    load::{LatencySummary, LoadReport},
+    latency::LatencySummary,
+    load::LoadReport,
     machine::NetworkCounters,
     spec::{ArmSpec, CellSpec, StudySpec, Subject},
     study::{ListenSummary, TimesSummary},

@@ -94,10 +94,9 @@ impl Messages {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        evidence::{EvidenceSlice, Reading},
         observation::Rung,
         spec::HttpCell,
-        trial::SliceRecord,
+        trial::{EvidenceSlice, Reading, SliceRecord},
     };
 
     use super::*;

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    overview::{EFFICIENCY_MAX, Figure, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
+    figure::Figure,
+    overview::{EFFICIENCY_MAX, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
     spec::{CellSpec, StudySpec},
     trial::TrialRecord,
 };
@@ -248,7 +249,7 @@ fn deviation(logs: &crate::across_cells::ByRound) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{load::LoadReport, trial::ObservedWindow};
+    use weir_record::{load::LoadReport, window::ObservedWindow};
 
     use super::*;
     use crate::{cell_trials, sample};

@@ -74,7 +74,7 @@ fn of_rounds(rounds: &[(f64, f64)]) -> Option<(bool, SegmentsOfArm)> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{evidence::EvidenceSlice, spec::Alternation};
+    use weir_record::{spec::Alternation, trial::EvidenceSlice};
 
     use super::*;
     use crate::sample;

@@ -5,10 +5,10 @@
 //! them.
 
 use weir_record::{
-    evidence::{EvidenceSlice, KernelTime, UnderStrace},
+    evidence::{KernelTime, UnderStrace},
     observation::{Rung, StraceRow},
     spec::{CellSpec, StudySpec},
-    trial::TrialRecord,
+    trial::{EvidenceSlice, TrialRecord},
 };
 
 use crate::{needed, sums::right};
@@ -84,8 +84,8 @@ fn kernel(slices: &[&EvidenceSlice]) -> Option<KernelTime> {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        evidence::{Reading, SeenOfNeeded},
-        trial::SliceRecord,
+        evidence::SeenOfNeeded,
+        trial::{Reading, SliceRecord},
     };
 
     use super::*;

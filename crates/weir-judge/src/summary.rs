@@ -3,7 +3,7 @@
 use weir_record::{
     engine::EngineStats,
     load::LoadReport,
-    metric::{self, MetricRow},
+    metric_rows::{self, MetricRow},
     spec::CellSpec,
     study::{ArmSummary, MetricFigures},
     trial::TrialRecord,
@@ -33,7 +33,9 @@ pub(crate) fn summarize(
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
-        figures: metric::shown(cell).filter_map(|row| MetricFigures::of(row.metric, figures(row))).collect(),
+        figures: metric_rows::shown(cell)
+            .filter_map(|row| MetricFigures::of(row.metric, figures(row)))
+            .collect(),
         generator_bound: 2 * bound > loads.len(),
         syscalls_per_message: syscalls_per_message(&loads),
         engine_per_message: engine_per_message(&loads),
@@ -112,7 +114,7 @@ fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{SCHEMA_VERSION, metric::Metric, trial::ObservedWindow};
+    use weir_record::{SCHEMA_VERSION, metric::Metric, window::ObservedWindow};
 
     use super::*;
     use crate::sample;

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
+    figure::Spread,
     observation::{Rung, ThreadFigures},
     spec::StudySpec,
-    study::Spread,
     threads::ThreadUse,
     trial::TrialRecord,
 };
@@ -155,10 +155,10 @@ fn of_name(name: &Name, windows: &[Window]) -> ThreadUse {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        evidence::{EvidenceSlice, Reading},
         load::LoadReport,
         threads::{ProcessThreads, ThreadWindow},
-        trial::{Exclusion, ObservedWindow, SliceRecord},
+        trial::{EvidenceSlice, Exclusion, Reading, SliceRecord},
+        window::ObservedWindow,
     };
 
     use super::*;

@@ -9,9 +9,10 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    figure::PairedRatio,
     finding::ExclusionKind,
-    metric::{MetricRow, Scale},
-    study::PairedRatio,
+    metric::Scale,
+    metric_rows::MetricRow,
     trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::{decide::estimate, order::median};
@@ -284,10 +285,7 @@ fn figure_of(trial: &TrialRecord, row: &MetricRow) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        load::LoadReport,
-        metric::Metric,
-        spec::Alternation,
-        trial::{Exclusion, ObservedWindow},
+        load::LoadReport, metric::Metric, spec::Alternation, trial::Exclusion, window::ObservedWindow,
     };
 
     use super::*;

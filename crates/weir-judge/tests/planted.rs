@@ -10,16 +10,15 @@ use replayed::rounds;
 use weir_judge::judge::judged;
 use weir_record::{
     account::CpuPart,
-    evidence::{EvidenceSlice, Reading},
+    failure::FailureCounts,
     finding::Finding,
     grid::Difference,
-    load::FailureCounts,
     observation::Rung,
     overview::ScalingCause,
     spec::{CellSpec, StudySpec},
     stable_name,
     study::StudyResult,
-    trial::{Exclusion, SliceRecord, TrialRecord},
+    trial::{EvidenceSlice, Exclusion, Reading, SliceRecord, TrialRecord},
 };
 
 const ROUNDS: u32 = 40;

@@ -18,7 +18,7 @@ use std::{
 };
 
 use hdrhistogram::Histogram;
-use weir_record::{latency::empty_histogram, load::FailureCounts};
+use weir_record::{failure::FailureCounts, latency::empty_histogram};
 
 use crate::{
     connection_notes::ConnectionNotes,

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::finding::Finding;
-
 /// Name in [`Fingerprint::limits`] of the sysctl that says how often a SYN is sent again at equal distances.
 pub const SYN_LINEAR_TIMEOUTS: &str = "tcp_syn_linear_timeouts";
 
@@ -189,33 +187,6 @@ impl NetworkCounters {
         self.tcp_retransmits += other.tcp_retransmits;
         self.syn_retransmits += other.syn_retransmits;
     }
-}
-
-/// One line of `weir doctor`: a part of the machine, and how well it is set up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Diagnosis {
-    /// Section (`drivers`, `cpus`, `limits`, `noise`, `evidence`).
-    pub section: String,
-    /// What was looked at.
-    pub name: String,
-    /// Verdict on it.
-    pub state: FindingState,
-    /// What was found.
-    pub found: Finding,
-    /// What would unlock or mend it.
-    pub unlock: Option<Finding>,
-}
-
-/// How a finding stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FindingState {
-    /// Available, or good.
-    Yes,
-    /// Available with a limit that matters.
-    Limited,
-    /// Not available.
-    No,
 }
 
 #[cfg(test)]

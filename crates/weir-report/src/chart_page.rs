@@ -3,7 +3,9 @@
 
 use maud::html;
 use weir_record::{
-    overview::{BestCell, Figure, MeanRow, Overview, Quantity, ScalingMean, SuccessRow, TableName},
+    figure::Figure,
+    overview::{BestCell, MeanRow, Overview, Quantity, ScalingMean, SuccessRow},
+    published::TableName,
     study::StudyResult,
 };
 

@@ -2,8 +2,8 @@
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
+    figure::Figure,
     finding::Finding,
-    overview::Figure,
 };
 
 use crate::{

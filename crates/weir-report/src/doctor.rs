@@ -1,8 +1,8 @@
 //! What `weir doctor` found, as a table for a terminal.
 
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{Diagnosis, FindingState},
 };
 
 use crate::{

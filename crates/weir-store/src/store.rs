@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, named_params};
 use serde::de::DeserializeOwned;
-use weir_record::{metric::METRICS, spec::StudySpec, study::StudyResult, trial::TrialRecord};
+use weir_record::{metric_rows::METRICS, spec::StudySpec, study::StudyResult, trial::TrialRecord};
 
 use crate::{
     error::StoreError,

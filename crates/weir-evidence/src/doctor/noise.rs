@@ -3,8 +3,9 @@
 use std::{io, thread, time::Duration};
 
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{CrossCoreReading, Diagnosis, FindingState, Fingerprint, NoiseWindow},
+    machine::{CrossCoreReading, Fingerprint, NoiseWindow},
 };
 
 use super::{finding, yes_or_limited};

@@ -1,6 +1,6 @@
 //! Accounts of servers whose parts are known, and differences of such accounts.
 
-use weir_record::{evidence::Reading, trial::SliceRecord};
+use weir_record::trial::{Reading, SliceRecord};
 
 use super::*;
 use crate::sample::study;

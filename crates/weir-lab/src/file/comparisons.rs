@@ -5,7 +5,8 @@
 
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
-    metric::{Better, METRICS, Metric, Scale},
+    metric::{Better, Metric, Scale},
+    metric_rows::METRICS,
     spec::{CellSpec, LoadMode, StudySpec},
 };
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     contrast::ContrastSpec,
-    metric::{Metric, Part, Scale},
+    metric::{Metric, Scale},
+    metric_rows::Part,
     spec::{CellSpec, LoadMode},
 };
 

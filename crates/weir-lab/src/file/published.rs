@@ -1,8 +1,11 @@
 //! Figures that somebody published, as a study file sets them beside its own.
 
 use weir_record::{
-    metric::{METRICS, Metric},
-    spec::{Cause, PublishedClaim, PublishedRun, StudySpec, Text},
+    metric::Metric,
+    metric_rows::METRICS,
+    published::{Cause, PublishedClaim, PublishedRun},
+    spec::StudySpec,
+    text::Text,
 };
 
 use super::{comparisons, one_of};

@@ -1,6 +1,6 @@
 //! Whole tables that somebody published, as a study file sets them beside the report's own of the same name.
 
-use weir_record::overview::{PublishedRow, PublishedTable, RowNames, TableName};
+use weir_record::published::{PublishedRow, PublishedTable, RowNames, TableName};
 
 use super::{comparisons::Known, one_of, published::text};
 use crate::{

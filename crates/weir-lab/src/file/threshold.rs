@@ -5,7 +5,8 @@
 
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
-    metric::{METRICS, MetricRow, MetricUnit, Part, Scale},
+    metric::{MetricUnit, Scale},
+    metric_rows::{METRICS, MetricRow, Part},
     spec::{CellRole, CellSpec, StudySpec},
 };
 

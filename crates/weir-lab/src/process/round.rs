@@ -26,11 +26,11 @@ use weir_evidence::{
 };
 use weir_record::{
     engine::EngineStats,
-    evidence::EvidenceSlice,
     load::LoadReport,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
     spec::CellSpec,
-    trial::{ObservedWindow, SliceRecord, WAITING_SHARE_MAX},
+    trial::{EvidenceSlice, SliceRecord, WAITING_SHARE_MAX},
+    window::ObservedWindow,
 };
 use weir_stats::random::{Random, derived_seed};
 

@@ -13,11 +13,7 @@ use weir_lab::{
     host_defaults::HostDefaults,
     run::{self, Callbacks, Event, Outcome, RunError},
 };
-use weir_record::{
-    machine::Fingerprint,
-    spec::StudySpec,
-    verdict::{Comparison, Metric},
-};
+use weir_record::{machine::Fingerprint, metric::Metric, spec::StudySpec, verdict::Comparison};
 use weir_store::NewStudy;
 
 /// The folder of this name, of this run of the tests alone.

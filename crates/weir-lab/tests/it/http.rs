@@ -8,8 +8,9 @@ use weir_lab::{
 };
 use weir_record::{
     finding::{Finding, MessageKind},
+    metric::Metric,
     spec::StudySpec,
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Verdict},
 };
 use weir_report::Language;
 use weir_store::NewStudy;

@@ -15,11 +15,11 @@ use weir_lab::{
 use weir_record::{
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
     goal::{ComparisonSpec, Goal, Side},
-    metric::Scale,
+    metric::{Metric, Scale},
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::StudyResult,
     trial::TrialRecord,
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Verdict},
 };
 
 use weir_store::NewStudy;

@@ -11,8 +11,9 @@ use weir_lab::{
 };
 use weir_record::{
     finding::Finding,
+    metric::Metric,
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
-    verdict::{Metric, Verdict},
+    verdict::Verdict,
 };
 use weir_report::Language;
 

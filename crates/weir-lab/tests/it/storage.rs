@@ -5,10 +5,7 @@ use weir_lab::{
     file,
     host_defaults::HostDefaults,
 };
-use weir_record::{
-    spec::StudySpec,
-    verdict::{Metric, Verdict},
-};
+use weir_record::{metric::Metric, spec::StudySpec, verdict::Verdict};
 
 use crate::fixture::{comparison, start};
 

@@ -14,7 +14,8 @@ use weir_engine::{Config, Driver, probe};
 use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
 use weir_record::{
     engine::{EngineStats, ServerStats},
-    load::{FailureCounts, LoadReport},
+    failure::FailureCounts,
+    load::LoadReport,
 };
 
 use crate::servers::{echo, echo_stream, report, run, serve, spec};

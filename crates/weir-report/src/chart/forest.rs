@@ -3,7 +3,8 @@
 
 use maud::Markup;
 use weir_record::{
-    metric::{Family, METRICS, Metric, Scale as Compared},
+    metric::{Family, Metric, Scale as Compared},
+    metric_rows::METRICS,
     verdict::{Comparison, Verdict},
 };
 

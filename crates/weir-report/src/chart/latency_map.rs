@@ -4,10 +4,10 @@
 
 use maud::{Markup, html};
 use weir_record::{
+    figure::Figure,
     finding::Finding,
     latency_map::{Capacity, LatencyLadder, LatencyPoint, LatencyRung},
     metric::Metric,
-    overview::Figure,
     spec::CellSpec,
     verdict::{Comparison, Verdict},
 };

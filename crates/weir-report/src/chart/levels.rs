@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-use weir_record::overview::Figure;
+use weir_record::figure::Figure;
 
 use super::{
     canvas::{Anchor, Canvas, Heading, arm_class, swatch},

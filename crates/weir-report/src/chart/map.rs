@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use weir_record::{
+    figure::Figure,
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Interaction, Marginal},
     metric::{Better, Family, Metric},
-    overview::Figure,
 };
 
 use super::levels::{Axis, Levels, Point, Raw, legend, levels as by_level, without_legend};

@@ -4,7 +4,11 @@ mod scaling;
 mod success;
 
 pub(crate) use success::share;
-use weir_record::overview::{Figure, MeanRatio, MeanRow, Overview, PublishedTable, Quantity, TableName};
+use weir_record::{
+    figure::Figure,
+    overview::{MeanRatio, MeanRow, Overview, Quantity},
+    published::{PublishedTable, TableName},
+};
 
 use crate::{
     chart_page::{self, ChartPage},

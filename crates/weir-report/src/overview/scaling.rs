@@ -1,7 +1,8 @@
 //! Scaling by workers: what is reached of the ideal, and what scales too well to be believed.
 
-use weir_record::overview::{
-    EFFICIENCY_MAX, Overview, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean, TableName,
+use weir_record::{
+    overview::{EFFICIENCY_MAX, Overview, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
+    published::TableName,
 };
 
 use super::{explained, figure, name, published, quantity};

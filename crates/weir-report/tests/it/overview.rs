@@ -4,17 +4,19 @@
 use weir_record::{
     account::CpuDifference,
     evidence::{ArmEvidence, CallEvidence},
+    figure::Figure,
     finding::{FailureClass, FailureCount},
     goal::Outcome,
     grid::{Difference, Grid, GridCell, GridFactor},
     metric::Metric,
     overview::{
-        Aggregate, AggregateRow, BestCell, Figure, MeanRatio, MeanRow, Overview, PublishedRow,
-        PublishedTable, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean, Statistic,
-        SuccessRow, TableName,
+        Aggregate, AggregateRow, BestCell, MeanRatio, MeanRow, Overview, Quantity, Scaling, ScalingCandidate,
+        ScalingCause, ScalingMean, Statistic, SuccessRow,
     },
-    spec::{CellSpec, HttpCell, Text},
+    published::{PublishedRow, PublishedTable, TableName},
+    spec::{CellSpec, HttpCell},
     study::{ArmSummary, StudyResult, TimelineEntry},
+    text::Text,
     threads::ThreadUse,
     verdict::Comparison,
 };

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use weir_record::{
-    latency::{HISTOGRAM_NS_MAX, empty_histogram},
-    load::LatencySummary,
+    latency::{HISTOGRAM_NS_MAX, LatencySummary, empty_histogram},
     orders::HopStats,
 };
 

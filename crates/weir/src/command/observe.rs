@@ -25,15 +25,12 @@ use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
 use weir_report::{Language, told};
 use weir_sys::child;
 
-use super::{
-    engine,
-    report::{language, tell_page},
-};
+use super::report::tell_page;
 use crate::{
     args::Observe,
-    command_line,
+    engine,
     exit::{Exit, UsageError},
-    output, signals,
+    language, output, signals,
 };
 
 /// How long a process is observed unless it is said otherwise.
@@ -42,7 +39,7 @@ const LENGTH: Duration = Duration::from_secs(10);
 const COMMAND_END_MAX: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
-    let language = language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let length = arguments.duration.as_deref().map(|text| engine::time("--duration", text)).transpose()?;
     if length.is_some_and(|length| length.is_zero()) {
         let text = language.choose([
@@ -173,7 +170,7 @@ fn of_command(
     stop: &AtomicBool,
 ) -> Result<(Observation, Exit)> {
     let [program, words @ ..] = &arguments.command[..] else {
-        let text = command_line::language().choose([
+        let text = language::of_command_line().choose([
             "name a process with --pid, or a command after --",
             "--pid로 프로세스를 지정하거나 -- 뒤에 명령을 쓰십시오",
             "请用 --pid 指定进程，或在 -- 之后写命令",
@@ -202,7 +199,7 @@ fn of_command(
     });
     let mut child = started.map_err(|error| {
         UsageError(told!(
-            command_line::language(),
+            language::of_command_line(),
             "cannot start {program}: {error}",
             "{program} 프로그램을 시작할 수 없습니다: {error}",
             "无法启动 {program}：{error}",

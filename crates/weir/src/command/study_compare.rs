@@ -12,11 +12,11 @@ use super::{report, study};
 use crate::{
     args::{PairFormat, StudyCompare},
     exit::{Exit, NoBaseline, UsageError},
-    output,
+    language, output,
 };
 
 pub(crate) fn run(arguments: &StudyCompare) -> Result<Exit> {
-    let language = report::language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let one = baseline(&arguments.one)?;
     let other = read(&arguments.other)?;
     let thresholds = thresholds(&other.result.spec, &arguments.fail_if)?;

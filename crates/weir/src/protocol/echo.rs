@@ -8,12 +8,10 @@ use weir_load::{EchoSpec, LoadSpec};
 use weir_servers::echo;
 
 use crate::{
-    args::{LoadShared, ServeShared},
-    command::{
-        load::{self, LoadCommand},
-        serve,
-    },
     exit::Exit,
+    flags::{LoadShared, ServeShared},
+    load::{self, LoadCommand},
+    serve,
 };
 
 #[derive(Debug, Args)]

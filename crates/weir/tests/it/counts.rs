@@ -10,10 +10,7 @@ use weir_evidence::{
     ladder::Group,
     slice_observers::{LoadedPrograms, Observer, Programs},
 };
-use weir_record::{
-    engine::EngineStats,
-    evidence::{Coverage, Reading},
-};
+use weir_record::{engine::EngineStats, evidence::Coverage, trial::Reading};
 
 use super::{
     harness::{PATIENCE, Running, StatsReader, every_server, folder, shown, until},

@@ -12,9 +12,11 @@ use weir_evidence::{
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
 };
 use weir_record::{
-    load::{LatencySummary, LoadReport},
+    latency::LatencySummary,
+    load::LoadReport,
     spec::{ArmSpec, StorageCell},
-    trial::{ObservedWindow, SliceRecord},
+    trial::SliceRecord,
+    window::ObservedWindow,
 };
 
 use super::{

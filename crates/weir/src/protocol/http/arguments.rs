@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use weir_servers::http::CONNECTIONS_MAX;
 
-use crate::args::{LoadShared, ServeShared, number};
+use crate::flags::{LoadShared, ServeShared, number};
 
 /// How the content of files reaches the sockets.
 #[derive(Clone, Copy, Debug, ValueEnum)]

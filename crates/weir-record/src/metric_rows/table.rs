@@ -1,74 +1,15 @@
-//! The metrics, each with its row, in one place: what is added here is judged, stored, exported, drawn and may be named
-//! in study files.
+//! The row of each metric, all in one place: what is added here is judged, stored, exported, drawn and may be
+//! named in study files.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Better, Family, MetricRow, MetricUnit, Part, Scale, Words};
+use super::{MetricRow, Part, Words};
 use crate::{
+    metric::{Better, Family, Metric, MetricUnit, Scale},
     orders::HandoffStats,
     spec::{CellSpec, LoadMode},
     storage::WaitingReport,
-    trial::{ObservedWindow, SliceRecord, TrialRecord},
+    trial::{SliceRecord, TrialRecord},
+    window::ObservedWindow,
 };
-
-/// A figure of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// CPU time of the server's processes per message. The primary metric.
-    ServerCpuPerMessage,
-    /// Non-idle CPU of the whole machine per message.
-    MachineCpuPerMessage,
-    /// CPU time of the server's processes per message, with what they use in as long a wait.
-    ServerCpuWithWaiting,
-    /// Voluntary context switches of the server's threads per message.
-    SwitchesPerMessage,
-    /// Verified messages per second.
-    Throughput,
-    /// Median response time at equal offered rate.
-    LatencyP50,
-    /// 99th percentile of response time at equal offered rate.
-    LatencyP99,
-    /// Median time from sending a request to the first byte of its response.
-    FirstByteP50,
-    /// The same to the last byte.
-    LastByteP50,
-    /// CPU time of the generator per message.
-    GeneratorCpuPerMessage,
-    /// Involuntary context switches of the server's threads per message.
-    InvoluntarySwitchesPerMessage,
-    /// Connections of the worker that has most, over their mean: how unevenly they are spread.
-    ConnectionsMaxOverMean,
-    /// Operations that were complete when their sleep ended, of all.
-    MissRate,
-    /// Misses that were noticed later than an interrupt would have told, of all operations.
-    HarmfulMissRate,
-    /// CPU time of the thread that waits, over time.
-    WaitingCpuShare,
-    /// Mean time from the completion at the device to its notice.
-    AddedLatency,
-    /// Mean sleep that was asked for, operations without one included.
-    EffectiveSleep,
-    /// Operations that were left to the interrupt, of all.
-    InterruptedRate,
-    /// Memory of the server's own, that no file backs.
-    ServerMemory,
-    /// Orders for each commit of the gateway's journal; at level `disk` a commit is one `fdatasync`.
-    OrdersPerCommit,
-    /// Wakes of another worker that cost a system call, per order.
-    WakesPerOrder,
-    /// The same for each message handed over.
-    WakesPerHandoff,
-    /// Messages found each time a worker emptied its queues.
-    HandoffsPerDrain,
-    /// Orders that were handed to another worker, of all.
-    HandedOffShare,
-    /// Resident memory of the server of all kinds, its share of what it has in common with others.
-    ServerPss,
-    /// Memory of the kernel for the connections of a server, both ends of them.
-    KernelMemory,
-}
 
 /// All metrics, in the order in which they are shown, which is that of the enum.
 pub static METRICS: &[MetricRow] = &[

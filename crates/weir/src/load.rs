@@ -1,4 +1,4 @@
-//! `weir load`.
+//! `weir load`: what all loads have in common, from the flags to the exit code.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -9,14 +9,12 @@ use weir_load::{LoadError, LoadSpec, Phase, Progress, Protocol};
 use weir_record::load::LoadReport;
 use weir_report::{Language, columns as width, pad_end, told};
 
-use super::{
-    engine,
-    load_text::{self, Unit, columns, failures, scaled},
-    report,
-};
 use crate::{
-    args::{Arrivals, LoadShared, MaxErrors, Settings},
+    engine,
     exit::{Exit, UsageError},
+    flags::{Arrivals, LoadShared, MaxErrors, Settings},
+    language,
+    load_text::{self, Unit, columns, failures, scaled},
     output, signals,
 };
 
@@ -58,7 +56,7 @@ pub(crate) type Sink = Box<dyn FnOnce(&LoadReport) -> Result<()>>;
 
 pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
     let shared = load.shared();
-    let language = report::language(shared.lang.as_deref())?;
+    let language = language::chosen(shared.lang.as_deref())?;
     let mut spec = load.spec()?;
     check(&mut spec, shared)?;
     let sink = load.open()?;
@@ -269,7 +267,7 @@ fn line(progress: &Progress, unit: Unit, language: Language) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::load::{FailureCounts, FailureSample};
+    use weir_record::failure::{FailureCounts, FailureSample};
 
     use super::*;
 

@@ -20,10 +20,10 @@ use weir_servers::{
     stats::{NodeSource, StatsSocket},
 };
 
-use super::engine;
 use crate::{
-    args::{Accept, ServeShared},
+    engine,
     exit::UsageError,
+    flags::{Accept, ServeShared},
     output, signals,
 };
 

@@ -7,14 +7,14 @@ use weir_engine::{Config, Driver, DriverChoice, Runtime, net::Address};
 use weir_record::kernel::{AS_ON_KERNEL, FEATURES, KernelVersion, lacking};
 use weir_report::told;
 
-use crate::{command_line::language, exit::UsageError};
+use crate::{exit::UsageError, language};
 
 /// A configuration from a driver name and `name=value` options.
 pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
     let choice = match driver.parse::<DriverChoice>() {
         Ok(DriverChoice::Named(Driver::Sim)) | Err(_) => {
             return Err(UsageError(told!(
-                language(),
+                language::of_command_line(),
                 "--driver {driver:?} is not known; use auto, uring, epoll, poll, select or blocking",
                 "--driver {driver:?}: 알 수 없는 값입니다. auto, uring, epoll, poll, select, blocking 중에서 쓰십시오",
                 "--driver {driver:?}：未知的值；可用 auto、uring、epoll、poll、select 或 blocking",
@@ -27,7 +27,7 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
     for option in options {
         let Some((name, value)) = option.split_once('=') else {
             return Err(UsageError(told!(
-                language(),
+                language::of_command_line(),
                 "--option {option:?} has no value; write it as name=value",
                 "--option {option:?}: 값이 없습니다. name=value 형식으로 쓰십시오",
                 "--option {option:?}：没有值；请写成 name=value",
@@ -35,7 +35,7 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
             .into());
         };
         config.set_option(name, value).map_err(|error| {
-            let (language, expected) = (language(), error.expected);
+            let (language, expected) = (language::of_command_line(), error.expected);
             UsageError(if error.name == name {
                 told!(
                     language,
@@ -65,7 +65,7 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
         let name = option.split('=').next().unwrap_or_default();
         if !Config::option_applies(name, driver) {
             return Err(UsageError(told!(
-                language(),
+                language::of_command_line(),
                 "--option {option}: the {driver} driver has no option {name:?}; leave it out",
                 "--option {option}: {driver} 드라이버에 없는 옵션 {name:?}. 빼십시오",
                 "--option {option}：{driver} 驱动没有选项 {name:?}；请去掉",
@@ -79,7 +79,7 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
             let newest = FEATURES.iter().find(|row| row.driver == driver.name()).map(|row| row.since);
             let newest = newest.map_or_else(String::new, |since| since.to_string());
             return Err(UsageError(told!(
-                language(),
+                language::of_command_line(),
                 "--option {option}: the {driver} driver uses nothing that came after {newest}; name an older kernel, or \
                  leave it out",
                 "--option {option}: {driver} 드라이버는 {newest} 뒤에 생긴 기능을 쓰지 않습니다. 더 오래된 커널을 지정하거나 빼십시오",
@@ -127,7 +127,7 @@ pub(crate) fn check_cpus(cpus: &[usize]) -> Result<(), String> {
             let list: Vec<String> = allowed.iter().map(usize::to_string).collect();
             let list = list.join(",");
             Err(told!(
-                language(),
+                language::of_command_line(),
                 "CPU {cpu} is not there or not allowed; use some of {list}",
                 "CPU {cpu}: 없거나 허용되지 않은 CPU입니다. {list} 중에서 쓰십시오",
                 "CPU {cpu} 不存在或不允许使用；请从 {list} 中选择",
@@ -141,7 +141,7 @@ pub(crate) fn check_cpus(cpus: &[usize]) -> Result<(), String> {
 pub(crate) fn seconds(flag: &str, value: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(value).map_err(|_| {
         UsageError(told!(
-            language(),
+            language::of_command_line(),
             "{flag} {value} is not a time in seconds; use 0 or more",
             "{flag} {value}: 초 단위 시간이 아닙니다. 0 이상을 쓰십시오",
             "{flag} {value}：不是以秒计的时间；请写 0 或更大的值",
@@ -164,7 +164,7 @@ pub(crate) fn time(flag: &str, text: &str) -> Result<Duration> {
     let seconds = digits.parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
         UsageError(told!(
-            language(),
+            language::of_command_line(),
             "{flag} {text:?} is not a time; write 1.5s, 500ms, 20us, 2min or 1h",
             "{flag} {text:?}: 시간이 아닙니다. 1.5s, 500ms, 20us, 2min, 1h처럼 쓰십시오",
             "{flag} {text:?}：不是时间；请写成 1.5s、500ms、20us、2min 或 1h",
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_option_of_the_engine_is_in_the_guide_and_nothing_else() {
-        let guide = include_str!("../../../../docs/guide/io-models.md");
+        let guide = include_str!("../../../docs/guide/io-models.md");
         let (_, section) = guide.split_once("\n## Options of Weir's drivers\n").expect("it is there");
         let (section, _) = section.split_once("\n## ").expect("another one follows");
         let names = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());

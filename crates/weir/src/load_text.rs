@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use weir_record::load::{LatencySummary, LoadReport};
+use weir_record::{latency::LatencySummary, load::LoadReport};
 use weir_report::{Language, pad_end, pad_start, told};
 
 /// Where the text of a row begins, behind its name.
@@ -404,7 +404,7 @@ pub(crate) fn table(report: &LoadReport, columns: usize, language: Language) -> 
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{latency::empty_histogram, load::FailureCounts};
+    use weir_record::{failure::FailureCounts, latency::empty_histogram};
 
     use super::*;
 
