@@ -1,7 +1,7 @@
 //! One worker of the gateway: an order comes from a client's session and leaves by the upstream session of its route,
 //! an answer comes back the same way. Everything here runs on one thread and waits for nothing.
 
-mod crossing;
+mod handoff;
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,15 +27,15 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
-    checks::Checks,
     counters::{GatewayCounters, total},
     elsewhere::OrdersElsewhere,
-    hops::{Hop, Hops},
+    hop_latency::{Hop, Hops},
     notices::{Begun, Notices},
+    pre_trade_checks::Checks,
     recovery::symbol_of,
     stamp,
-    task::{Kind, MESSAGE_BYTES_MAX, Reject, Task, session_record},
     upstream::{self, Upstream},
+    worker_message::{Kind, MESSAGE_BYTES_MAX, Reject, Task, session_record},
 };
 use crate::{
     journal::Lsn,
@@ -44,7 +44,7 @@ use crate::{
     overflow::{Bounds, Overflow},
 };
 
-use crossing::drain_overflow;
+use handoff::drain_overflow;
 
 /// Journal record: an upstream session was joined.
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;

@@ -8,7 +8,7 @@ use super::Gateway;
 use crate::{
     gateway::{
         bounds::ANSWERS_MAX,
-        task::{Kind, Task},
+        worker_message::{Kind, Task},
     },
     overflow::{Handed, Overflow},
 };
@@ -116,9 +116,9 @@ mod tests {
     use crate::{
         gateway::{
             GatewayConfig,
-            expiry::{Expiry, SHARE_MAX, Untold},
             recovery::Moment,
             server::Prepared,
+            unsolicited_cancels::{Expiry, SHARE_MAX, Untold},
         },
         orders::LocalOrders,
     };
