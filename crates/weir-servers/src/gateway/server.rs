@@ -46,7 +46,7 @@ use super::{
     unsolicited_cancels::{Expiry, Untold},
     upstream::{Login, Resume, Upstream, UpstreamId},
     worker::{Common, Gateway, Parts, Symbols},
-    worker_message::{Reject, Task},
+    worker_message::{Reject, WorkerMessage},
 };
 use crate::{
     counter::Counter,
@@ -135,7 +135,7 @@ impl GatewayState {
 
 /// What a worker takes when it begins.
 struct WorkerInit {
-    port: Port<Task>,
+    port: Port<WorkerMessage>,
     sessions: Vec<(OutstandingOrders, Resume)>,
     asked: MailboxReceiver<Asked>,
     unsent: Vec<(AccountId, Reject)>,
@@ -173,7 +173,7 @@ impl Prepared {
         }
         let of_session = (&recovered, recovery.generation());
         let risk = restored_risk(workers, &config, &common.references, of_session);
-        let ports = handoff::group::<Task>(workers, &config.handoff);
+        let ports = handoff::group::<WorkerMessage>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
         let venues = config.venues.len();
