@@ -148,8 +148,19 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-servers",
         &[
-            "callers", "counter", "deadline", "notify", "overflow", "echo", "journal", "orders", "exchange",
-            "stats", "metrics", "gateway", "http",
+            "thread_per_connection",
+            "counter",
+            "deadline",
+            "notify",
+            "overflow",
+            "echo",
+            "journal",
+            "orders",
+            "exchange",
+            "stats",
+            "metrics",
+            "gateway",
+            "http",
         ],
     ),
     (
