@@ -24,7 +24,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 use weir_lab::held::is_locked;
 
 use crate::{
-    access::{Access, FAILURES_WINDOW, Refused, SESSION_AGE_MAX},
+    auth::{Access, FAILURES_WINDOW, Refused, SESSION_AGE_MAX},
     folder::{Found, Listing},
     forms::{Last, Panel},
     offered::Offered,
