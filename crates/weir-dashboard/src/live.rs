@@ -22,7 +22,7 @@ use tokio::{
 };
 use weir_lab::{
     follow::{Followed, Follower},
-    held::Held,
+    run_locks::Held,
 };
 use weir_report::Language;
 

@@ -168,7 +168,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         &[
             "limits",
             "run_folder",
-            "held",
+            "run_locks",
             "stored",
             "host_defaults",
             "toml_table",
@@ -178,7 +178,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "alternation",
             "pilot",
             "validate",
-            "file",
+            "study_file",
             "builtin",
             "outline",
             "time_left",
