@@ -15,7 +15,7 @@ use axum::{
     routing::post,
 };
 use tokio::{task::spawn_blocking, time::timeout};
-use weir_lab::held::is_locked;
+use weir_lab::run_locks::is_locked;
 
 use crate::{
     access::{FAILURES_WINDOW, Refused, SESSION_AGE_MAX},

@@ -15,7 +15,7 @@ use std::{
 use axum::http::{HeaderMap, StatusCode, header};
 
 use crate::{
-    access::{Access, Refused},
+    auth::{Access, Refused},
     folder::Listing,
     forms::{Last, Panel},
     offered::Offered,

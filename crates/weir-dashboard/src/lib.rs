@@ -15,9 +15,9 @@
 //! [`SESSIONS_MAX`], [`FAILURES_MAX`], [`FAILURES_ALL_MAX`], [`FORM_BYTES_MAX`], [`OFFERED_MAX`], [`RECORDS_MAX`],
 //! [`OBSERVED_MAX`], [`SAID_BYTES_MAX`], and the length of a request's head. One study runs at a time.
 
-mod access;
 mod actions;
 mod app;
+mod auth;
 mod control;
 mod counters;
 mod errors;
@@ -41,9 +41,9 @@ mod top;
 mod top_page;
 mod words;
 
-pub use access::{FAILURES_ALL_MAX, FAILURES_MAX, SESSIONS_MAX};
 pub use actions::FORM_BYTES_MAX;
 pub use app::Settings;
+pub use auth::{FAILURES_ALL_MAX, FAILURES_MAX, SESSIONS_MAX};
 pub use control::ControlSettings;
 pub use errors::DashboardError;
 pub use folder::{FOLDERS_MAX, LISTED_MAX, NAMES_MAX};

@@ -19,7 +19,7 @@ use tokio::{
     task::spawn_blocking,
     time::sleep,
 };
-use weir_lab::{follow::Follower, held::Held};
+use weir_lab::{follow::Follower, run_locks::Held};
 use weir_report::Language;
 
 use crate::{

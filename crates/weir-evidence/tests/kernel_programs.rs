@@ -29,8 +29,8 @@ use weir_evidence::{
     process::{ProcessTree, family_of},
 };
 use weir_sys::{
+    block_ring::{BlockRing, RingOptions, SetupError, TaskRun},
     blocks::{Operation, OperationKind},
-    raw_ring::{BlockRing, RingOptions, SetupError, TaskRun},
 };
 
 /// How often the child makes the call of each kind: all different. None asks for the session or the process group,

@@ -17,13 +17,13 @@ use weir_record::{
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
-    components, drift, evidence,
+    drift, evidence,
     exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
     exclusion_balance,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     progress::{self, Progress},
-    segments, slice_length, slice_order, warm,
+    slice_length, slice_order, tcp_segments, variance_components, warm,
 };
 
 /// Smallest share of the messages an open-loop trial started that must come back inside its window.
@@ -59,10 +59,10 @@ pub(crate) fn all(
     ]);
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
-    checks.extend(segments::check(spec, gate, trials));
+    checks.extend(tcp_segments::check(spec, gate, trials));
     checks.extend(slice_length::check(spec, gate, trials));
     checks.extend(warm::check(spec, gate, trials));
-    checks.extend(components::check(spec, gate, trials));
+    checks.extend(variance_components::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));
     checks.extend(evidence::calls_agree(observed));

@@ -21,8 +21,9 @@ use weir_record::{
 use weir_stats::decide::estimate;
 
 use crate::{
-    account, needed,
+    cpu_account,
     sums::{ENGINE_KINDS, GROUP_OF_CALLS, Kind, Sums, WAITS, by_group, right, softirqs_are_apart},
+    syscall_coverage,
 };
 
 /// With fewer rounds what observing costs has no interval that says anything.
@@ -107,10 +108,10 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
         calls: calls(&sums),
         all_calls: all_calls(&own, rung),
         coverage: coverage(&sums),
-        needed: needed::of_sums(cell, &sums),
+        needed: syscall_coverage::of_sums(cell, &sums),
         tax: tax(&own, watched, unwatched),
         tax_by_group: tax_by_group(&own),
-        account: account::of_arm(&account::rounds(&cell.id, arm, trials)),
+        account: cpu_account::of_arm(&cpu_account::rounds(&cell.id, arm, trials)),
     })
 }
 

@@ -46,19 +46,20 @@ use weir_stats::{
 };
 
 use crate::{
-    account, added_cost, aggregate, answers, attribution, cause,
+    accept_queue, added_cost, aggregate, answers, attribution, cause,
     cell_trials::{self, CellTrials},
     check, connection_costs,
     contrast::{self, CellEffect},
+    cpu_account,
     equal_rate::{AtRate, Claim, Witnesses, equal_rate_of, is_same_shape},
     evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
-    grid, guidance, latency_map, listening, obstacle, overview,
+    grid, guidance, latency_map, obstacle, oversubscription, overview,
     progress::Progress,
     scaling::Scope,
     strace, summary,
     syn_ladder::syn_ladder_s,
-    thread_use, threads,
+    thread_use,
     units::{self, Compared, Units},
 };
 
@@ -106,7 +107,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
     let grids = grid::all(spec, &comparisons, is_finished);
     let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
-    let listening = listening::all(spec, &planned, &syn_ladder_s);
+    let listening = accept_queue::all(spec, &planned, &syn_ladder_s);
     StudyResult {
         schema_version: SCHEMA_VERSION,
         spec: spec.clone(),
@@ -145,7 +146,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         evidence: observed,
         strace: strace::all(spec, &planned),
         threads: thread_use::all(spec, &gate, &cells),
-        cpu_differences: account::differences(spec, &planned),
+        cpu_differences: cpu_account::differences(spec, &planned),
         frontier,
         frontier_answers,
     }
@@ -710,7 +711,7 @@ fn oversubscribed(
     cpus_allowed: usize,
     comparisons: &mut [Comparison],
 ) -> Vec<OversubscribedCell> {
-    let cells = threads::oversubscribed_cells(spec, cpus_allowed);
+    let cells = oversubscription::oversubscribed_cells(spec, cpus_allowed);
     for OversubscribedCell { cell_id, threads, cpus } in &cells {
         for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
             comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });

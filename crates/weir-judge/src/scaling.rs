@@ -19,7 +19,7 @@ use crate::{
     across_cells::{Measured, Terms, difference, figure_of, weighted},
     cell_trials::CellTrials,
     gate::{Gate, TrialState},
-    threads,
+    oversubscription,
 };
 
 /// A generator's busiest thread with so much to do may have been the limit in part of the time.
@@ -199,7 +199,7 @@ impl<'a> Pair<'a> {
         let candidate = |cause, holds: Option<bool>, figures| ScalingCandidate { cause, holds, figures };
         let generator = both(generator_busy);
         let at_limit = |(few, _): (f64, f64)| base.is_bound || few >= GENERATOR_BUSY_NEAR;
-        let crowding = |cell: &CellSpec| threads::for_each_cpu(scope.spec, cell, scope.cpus_allowed);
+        let crowding = |cell: &CellSpec| oversubscription::for_each_cpu(scope.spec, cell, scope.cpus_allowed);
         let crowding = crowding(self.base.0).zip(crowding(self.many.0));
         let workers = (f64::from(self.base.0.workers), f64::from(self.many.0.workers));
         let busy = both(server_cpus).map(|(few, more)| (few / workers.0, more / workers.1));

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::{
-    file::{self, FileError, Study},
     host_defaults::HostDefaults,
+    study_file::{self, FileError, Study},
 };
 
 /// A study that can be named without a file.
@@ -46,6 +46,6 @@ impl BuiltIn {
 
     /// What it asks of this machine.
     pub fn study(&self, host_defaults: &HostDefaults) -> Result<Study, FileError> {
-        file::parse(Path::new(&format!("{}.toml", self.name)), self.text, host_defaults)
+        study_file::parse(Path::new(&format!("{}.toml", self.name)), self.text, host_defaults)
     }
 }

@@ -1,6 +1,7 @@
 //! Thin safe wrappers over the kernel interfaces Weir uses.
 pub mod affinity;
 pub mod aio;
+pub mod block_ring;
 pub mod blocks;
 pub mod bpf;
 pub mod child;
@@ -8,7 +9,6 @@ pub mod clock;
 pub mod output;
 pub mod placement;
 pub mod posix_aio;
-pub mod raw_ring;
 pub mod readiness;
 pub mod region;
 pub mod ring;

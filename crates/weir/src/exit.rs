@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use weir_dashboard::{DashboardError, TokenError};
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
 use weir_evidence::recorded::RecordError;
-use weir_lab::{file::FileError, run::RunError};
+use weir_lab::{run::RunError, study_file::FileError};
 use weir_load::LoadError;
 use weir_storage::job::{JobError, JobFileError};
 use weir_store::StoreError;

@@ -50,7 +50,7 @@ use crate::{
 
 /// Longest a receive blocks before the thread looks whether another one wants something of it, and from then on waits
 /// for both. Who counts the calls of a slice waits longer than this before it (`SETTLE_BLOCKING` in the laboratory's
-/// `process/round.rs`): silent threads go over from one call to the other meanwhile.
+/// `process/server_round.rs`): silent threads go over from one call to the other meanwhile.
 const RECEIVE_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// The same for a send and a connect.

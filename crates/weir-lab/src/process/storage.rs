@@ -8,8 +8,8 @@
 //! latencies come from the tool, which alone knows them.
 
 mod fio;
+pub(super) mod job_round;
 mod own;
-pub(super) mod round;
 
 use std::{
     fs,

@@ -2,9 +2,9 @@
 
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
-    file::Study,
     host_defaults::{DriverFound, HostDefaults},
     run::{self, Callbacks, Ended},
+    study_file::Study,
 };
 use weir_record::{
     finding::{Finding, MessageKind},

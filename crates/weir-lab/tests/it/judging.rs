@@ -8,9 +8,9 @@ use weir_lab::{
     exit::ExitCode,
     export,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
-    file::Study,
     host_defaults::{DriverFound, HostDefaults},
     run::{self, Callbacks, Ended, Event},
+    study_file::Study,
 };
 use weir_record::{
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},

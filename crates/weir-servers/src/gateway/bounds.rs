@@ -30,5 +30,5 @@ pub(super) fn of(config: &GatewayConfig, workers: usize) -> Bounds {
     let queue = 2 * config.handoff.ring_slots.next_power_of_two() + config.handoff.overflow_max;
     // Once more as many: who sends sees a moment later that it has to stop.
     let on_their_way = 2 * workers * (queue + accounts);
-    Bounds { accounts, responses: answers + given_back + on_their_way + expiry::SHARE_MAX + 1 }
+    Bounds { accounts, responses: answers + given_back + on_their_way + unsolicited_cancels::SHARE_MAX + 1 }
 }

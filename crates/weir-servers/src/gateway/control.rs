@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use weir_record::orders::SessionStats;
 
 use super::{GatewayControl, limits::Limits};
-use crate::callers::{Seat, talk_to_each};
+use crate::thread_per_connection::{Seat, talk_to_each};
 
 /// Callers at a time. One more takes the place of the one that has asked nothing for longest.
 const CALLERS_MAX: usize = 16;

@@ -14,8 +14,8 @@ use weir_engine::time;
 use weir_proto::{ouch::Outbound, soup::Name};
 
 use super::{
-    application::Gateway,
     upstream::{Ended, Upstream},
+    worker::Gateway,
 };
 use crate::orders::{Budget, Lines};
 

@@ -13,15 +13,15 @@ use weir_proto::http1::{
 };
 
 use super::{
-    access::ConnectionLog,
+    access_log_line::ConnectionLog,
     admission::Admitted,
     config::{Body, Timeouts},
     counters::Refusal,
-    files::{Asked, FileError, FileReply, FileResponse, Unopened},
+    file_body::FileSlice,
+    file_lookup::{Asked, FileError, FileReply, FileResponse, Unopened},
     input::Input,
-    replies::{COPIED_BYTES_MAX, Form, Head, Replies, write_head, write_refusal},
-    served::FileSlice,
-    stored::Stored,
+    response_encoder::{COPIED_BYTES_MAX, Form, Head, Replies, write_head, write_refusal},
+    static_body::Stored,
     worker::Worker,
 };
 use crate::deadline::Deadline;

@@ -18,7 +18,7 @@ use weir_evidence::{
     recorded,
     watch::{Plan, Step, Watch, WatchError},
 };
-use weir_judge::bound::bound;
+use weir_judge::batching_bound::bound;
 use weir_lab::supervise;
 use weir_monitor::live::Page;
 use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use weir_evidence::recorded;
-use weir_judge::bound;
+use weir_judge::batching_bound;
 use weir_lab::stored;
 use weir_record::{guidance::ObservedProcess, study::StudyResult, trial::TrialRecord};
 use weir_report::{Language, told};
@@ -50,7 +50,7 @@ const NO_GUIDANCE: [&str; 3] = [
 /// What a record says of how much of its process's CPU an I/O model can touch.
 pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     let record = recorded::read(file)?;
-    bound::observed(&record).ok_or_else(|| {
+    batching_bound::observed(&record).ok_or_else(|| {
         let file = file.display();
         let text = told!(
             language::of_command_line(),

@@ -8,10 +8,10 @@ use std::{
 use anyhow::{Context, Result};
 use weir_lab::{
     exit::ExitCode,
-    file, outline,
+    outline,
     process::{self, Deadlines, ProcessLauncher},
     run::{self, Callbacks, Ended, Event, RunError},
-    run_folder,
+    run_folder, study_file,
 };
 use weir_record::{
     goal::{Answer, Outcome},
@@ -195,7 +195,7 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
     check_thresholds(arguments, &study.spec)?;
     let earlier = arguments.earlier.as_deref();
     let expected = study_power::lines(&study.spec, &study.fingerprint, earlier, language)?;
-    let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
+    let study = study_file::Study { spec: study.spec, missing_arms: study.missing_arms };
     output::print(&format!("{}{}\n", outline::text(&study, language), expected.join("\n")))?;
     Ok(Exit::Ok)
 }

@@ -13,7 +13,6 @@ use weir_engine::{Config, DriverReport, Runtime, StartError};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::BuiltIn,
-    file::{self, Choices},
     host_defaults::{DriverFound, HostDefaults, OrderCpus},
 };
 use weir_record::{
@@ -109,7 +108,8 @@ fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str
     if (Choices { plan: None, ..choices.clone() }) == Choices::default() {
         return Ok(Written { name, path, text, plan });
     }
-    let text = file::chosen(&text, &choices).map_err(|error| UsageError(error.to_string()))?.into_owned();
+    let text =
+        study_file::chosen(&text, &choices).map_err(|error| UsageError(error.to_string()))?.into_owned();
     // Lines of errors are of the text that --print shows.
     let path = PathBuf::from(format!("{} with what the command line adds", path.display()));
     Ok(Written { name, path, text: Cow::Owned(text), plan: None })
@@ -182,7 +182,8 @@ impl Written {
     /// The study, complete, for this machine.
     pub(super) fn study(&self, arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
         let host_defaults = host_defaults(arguments, self.plan.clone(), &fingerprint);
-        let file::Study { mut spec, mut missing_arms } = file::parse(&self.path, &self.text, &host_defaults)?;
+        let study_file::Study { mut spec, mut missing_arms } =
+            study_file::parse(&self.path, &self.text, &host_defaults)?;
         check_options(&self.path, &self.text, &spec)?;
         missing_arms.extend(refused_as_older(&spec, &missing_arms)?);
         if let Some(seed) = arguments.seed {

@@ -214,7 +214,7 @@ pub(super) fn engines() -> Vec<DriverFound> {
 
 #[cfg(test)]
 mod tests {
-    use weir_lab::{file, host_defaults::HostDefaults};
+    use weir_lab::{host_defaults::HostDefaults, study_file};
 
     use super::*;
 
@@ -226,7 +226,7 @@ mod tests {
             )
         });
         let text = format!("name = \"waits\"\nprotocol = \"storage\"\n{}", arms.concat());
-        file::parse(Path::new("waits.toml"), &text, &HostDefaults::default()).expect("it is right").spec
+        study_file::parse(Path::new("waits.toml"), &text, &HostDefaults::default()).expect("it is right").spec
     }
 
     #[test]

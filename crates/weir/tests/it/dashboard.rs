@@ -12,7 +12,7 @@ use rustix::{
     fs::{FlockOperation, flock},
     process::Signal,
 };
-use weir_lab::held::Held;
+use weir_lab::run_locks::Held;
 
 use super::harness::{
     PATIENCE, Running, Server, TWO_ARMS, WEIR, every_server, expect_refusal, folder, shell, shown,

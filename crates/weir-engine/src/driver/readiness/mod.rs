@@ -42,11 +42,11 @@ mod close;
 #[cfg(test)]
 mod consistency;
 mod endpoint;
-mod kernel;
 #[cfg(test)]
-pub(crate) mod plants;
+pub(crate) mod planted_bugs;
 mod receive;
 mod send;
+mod syscalls;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -54,7 +54,7 @@ mod watch;
 
 pub(crate) use backend::{Backend, Interest, Ready};
 use endpoint::{Kind, Socket};
-pub(crate) use kernel::{Files, Kernel, Linux};
+pub(crate) use syscalls::{Files, Kernel, Linux};
 use watch::{telling, unwatch};
 
 /// Token of the wake-up descriptor.

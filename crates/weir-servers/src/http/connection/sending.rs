@@ -8,9 +8,9 @@ use super::{Behind, CONTENT_WINDOW_BYTES, Connection, Form, Pause};
 use crate::http::{
     config::Body,
     counters::Refusal,
-    files::{FileError, FileIo, Unopened},
-    replies::Replies,
-    served::FileSlice,
+    file_body::FileSlice,
+    file_lookup::{FileError, FileIo, Unopened},
+    response_encoder::Replies,
 };
 
 /// What is read of a file at a time: the largest of the engine's buffers, which are warm and need no zeroing.

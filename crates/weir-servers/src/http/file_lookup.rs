@@ -24,10 +24,10 @@ use weir_proto::http1::{
 
 use super::{
     config::HttpConfig,
+    file_body::{Content, FileSlice, Served, StoredForm},
     file_cache::WorkerFileCache,
     headers::ReplyHeaders,
-    replies::{Head, write_head},
-    served::{Content, FileSlice, Served, StoredForm},
+    response_encoder::{Head, write_head},
 };
 
 /// What a folder is answered with.

@@ -8,18 +8,18 @@
 use std::collections::VecDeque;
 
 #[derive(Debug)]
-pub(crate) struct ShortQueue<T> {
+pub(crate) struct InlineQueue<T> {
     first: Option<T>,
     rest: VecDeque<T>,
 }
 
-impl<T> Default for ShortQueue<T> {
+impl<T> Default for InlineQueue<T> {
     fn default() -> Self {
         Self { first: None, rest: VecDeque::new() }
     }
 }
 
-impl<T> ShortQueue<T> {
+impl<T> InlineQueue<T> {
     #[inline]
     pub(crate) fn push_back(&mut self, element: T) {
         if self.first.is_none() {
@@ -96,7 +96,7 @@ mod tests {
             clear_at in 0usize..80,
             ahead_at in 0usize..80,
         ) {
-            let (mut queue, mut model) = (ShortQueue::default(), VecDeque::new());
+            let (mut queue, mut model) = (InlineQueue::default(), VecDeque::new());
             for (number, step) in steps.into_iter().enumerate() {
                 match step {
                     Some(element) => {

@@ -8,26 +8,26 @@ use super::Gateway;
 use crate::{
     gateway::{
         bounds::ANSWERS_MAX,
-        task::{Kind, Task},
+        worker_message::{Kind, WorkerMessage},
     },
     overflow::{Handed, Overflow},
 };
 
 impl Gateway {
     /// Answers go first, and nothing is lost: what finds no room waits here.
-    pub(super) fn push(&self, worker: usize, task: Task) {
-        let (overflow, lane) = (&self.overflow[worker], task.role().lane());
-        let task = if overflow.count(lane) == 0 {
-            let Err(task) = self.port.push(worker, lane, task) else { return };
-            task
+    pub(super) fn push(&self, worker: usize, worker_message: WorkerMessage) {
+        let (overflow, lane) = (&self.overflow[worker], worker_message.role().lane());
+        let worker_message = if overflow.count(lane) == 0 {
+            let Err(worker_message) = self.port.push(worker, lane, worker_message) else { return };
+            worker_message
         } else {
-            task
+            worker_message
         };
         if !self.common.hands_off {
             // An answer to an order of an earlier start with another route: nobody would ever take it.
             return;
         }
-        overflow.add(task);
+        overflow.add(worker_message);
         self.overflowed[worker].raise();
         if lane == Priority::Response {
             self.fall_behind();
@@ -54,7 +54,7 @@ impl Gateway {
     fn tell_room(&self) {
         self.waiters.notify();
         for worker in self.others() {
-            self.push(worker, Task::bare(Kind::Room, 0));
+            self.push(worker, WorkerMessage::bare(Kind::Room, 0));
         }
     }
 
@@ -88,9 +88,9 @@ pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
         gateway.overflowed[worker].raised().await;
         while !overflow.is_empty() {
             match gateway.port.room(worker).await {
-                Ok(()) => {
-                    overflow.hand_over(|task| gateway.port.push(worker, task.role().lane(), task).is_ok())
-                }
+                Ok(()) => overflow.hand_over(|worker_message| {
+                    gateway.port.push(worker, worker_message.role().lane(), worker_message).is_ok()
+                }),
                 // A worker that has ended needs to be told nothing.
                 Err(_) => overflow.clear(),
             }
@@ -116,9 +116,9 @@ mod tests {
     use crate::{
         gateway::{
             GatewayConfig,
-            expiry::{Expiry, SHARE_MAX, Untold},
             recovery::Moment,
             server::Prepared,
+            unsolicited_cancels::{Expiry, SHARE_MAX, Untold},
         },
         orders::LocalOrders,
     };

@@ -12,7 +12,7 @@ use weir_proto::ouch::{Canceled, codes::cancel_reason, reject_reason};
 use weir_trading::AccountId;
 
 use super::{Upstream, sender::Waiting};
-use crate::gateway::{application::Gateway, commands::Cancels, outstanding::OutstandingOrders};
+use crate::gateway::{commands::Cancels, outstanding::OutstandingOrders, worker::Gateway};
 
 /// Cancels of the orders of an account, or of all.
 #[derive(Debug)]
@@ -75,8 +75,9 @@ impl Upstream {
         let mut owed = PendingMassCancel { through, reason, orders, expired: 0, queued, sent };
         if self.is_up.get() {
             #[cfg(test)]
-            let is_behind =
-                crate::gateway::days::is_planted(crate::gateway::days::Plant::CancelBehindJournal);
+            let is_behind = crate::gateway::simulated_days::is_planted(
+                crate::gateway::simulated_days::Plant::CancelBehindJournal,
+            );
             #[cfg(not(test))]
             let is_behind = false;
             let at_once = if is_behind { &self.waiting } else { &self.urgent };

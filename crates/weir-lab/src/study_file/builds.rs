@@ -147,8 +147,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        file::{self, Choices, chosen},
         host_defaults::{DriverFound, HostDefaults},
+        study_file::{self, Choices, chosen},
     };
 
     const STUDY: &str = r#"name = "two"
@@ -182,9 +182,9 @@ command = ["other", "{port}"]
         Choices { builds: Some(builds), ..Choices::default() }
     }
 
-    fn study(text: &str, choices: &Choices) -> file::Study {
+    fn study(text: &str, choices: &Choices) -> study_file::Study {
         let text = chosen(text, choices).expect("they fit");
-        let parsed = file::parse(Path::new("two.toml"), &text, &HostDefaults::default());
+        let parsed = study_file::parse(Path::new("two.toml"), &text, &HostDefaults::default());
         parsed.unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
@@ -239,7 +239,7 @@ command = ["other", "{port}"]
         let written = format!("{STUDY}{instead}");
         let text = chosen(&written, &builds(None)).expect("it fits");
         let host_defaults = HostDefaults { tried: vec![gone], ..HostDefaults::default() };
-        let study = file::parse(Path::new("two.toml"), &text, &host_defaults).expect("it can be read");
+        let study = study_file::parse(Path::new("two.toml"), &text, &host_defaults).expect("it can be read");
         let missing: Vec<&str> = study.missing_arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(missing, ["old-uring", "uring"]);
     }
@@ -311,7 +311,7 @@ where = { workers = 2 }
     fn what_an_arm_is_held_against_must_be_there_and_run_where_it_does() {
         let refused = |from: &str, to: &str| {
             let text = STUDY.replacen(from, to, 1);
-            let parsed = file::parse(Path::new("two.toml"), &text, &HostDefaults::default());
+            let parsed = study_file::parse(Path::new("two.toml"), &text, &HostDefaults::default());
             parsed.expect_err("it is wrong").to_string()
         };
         let of = |key: &str| format!("driver = \"uring\"\n{key}");
@@ -323,7 +323,7 @@ where = { workers = 2 }
         assert!(first.contains("epoll is the first arm, which is the baseline itself"), "{first}");
         let apart = STUDY.replace("arms = [\"epoll\"]", "arms = [\"epoll\", \"uring\"]");
         let apart = apart.replace("driver = \"uring\"", &of("baseline = \"other\""));
-        let parsed = file::parse(Path::new("two.toml"), &apart, &HostDefaults::default());
+        let parsed = study_file::parse(Path::new("two.toml"), &apart, &HostDefaults::default());
         let apart = parsed.expect_err("other is not in that cell").to_string();
         assert!(apart.contains("uring runs in c20-d1-m64-closed without other"), "{apart}");
     }

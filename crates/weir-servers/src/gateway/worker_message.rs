@@ -6,10 +6,10 @@ use weir_proto::{ouch::ClientOrderId, soup::Name};
 use super::config::{VENUES_MAX, WORKERS_MAX};
 use crate::overflow::{Handed, Role};
 
-/// Longest message a task carries, appendage included.
+/// Longest message that one carries, appendage included.
 pub(super) const MESSAGE_BYTES_MAX: usize = 96;
 
-/// What a task asks for.
+/// What a worker asks another for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Room,
 }
 
-impl Handed for Task {
+impl Handed for WorkerMessage {
     /// A cancel of everything comes behind the orders it is about.
     fn role(&self) -> Role {
         match self.kind {
@@ -41,7 +41,7 @@ impl Handed for Task {
 /// One piece of work for another worker.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct Task {
+pub(super) struct WorkerMessage {
     /// When it was handed over, or received just before.
     pub(super) handed_ns: u64,
     /// When the message arrived: an order from its client, a reply from upstream.
@@ -56,13 +56,13 @@ pub(super) struct Task {
     message: [u8; MESSAGE_BYTES_MAX],
 }
 
-const _: () = assert!(size_of::<Task>() == 128, "a task is two cache lines");
+const _: () = assert!(size_of::<WorkerMessage>() == 128, "a message of a worker is two cache lines");
 const _: () = assert!(MESSAGE_BYTES_MAX <= u8::MAX as usize);
 
-impl Task {
-    /// A task around a message; `None` when the message is too long for one.
+impl WorkerMessage {
+    /// A worker's message around a client's or an exchange's; `None` when the message is too long for one.
     pub(super) fn new(kind: Kind, account: u32, message: &[u8]) -> Option<Self> {
-        let mut task = Self {
+        let mut worker_message = Self {
             handed_ns: 0,
             received_ns: 0,
             upstream_sequence: 0,
@@ -72,11 +72,11 @@ impl Task {
             spare: [0; 2],
             message: [0; MESSAGE_BYTES_MAX],
         };
-        task.message.get_mut(..message.len())?.copy_from_slice(message);
-        Some(task)
+        worker_message.message.get_mut(..message.len())?.copy_from_slice(message);
+        Some(worker_message)
     }
 
-    /// A task without a message.
+    /// One without such a message.
     pub(super) fn bare(kind: Kind, account: u32) -> Self {
         Self {
             handed_ns: 0,
@@ -232,10 +232,10 @@ mod tests {
     #[test]
     fn a_message_that_fits_exactly_is_carried_and_a_longer_one_is_not() {
         let longest = [7; MESSAGE_BYTES_MAX];
-        let task = Task::new(Kind::Order, 3, &longest).expect("it fits");
-        assert_eq!(task.message(), longest);
-        assert!(Task::new(Kind::Order, 3, &[7; MESSAGE_BYTES_MAX + 1]).is_none());
-        assert_eq!(Task::bare(Kind::Room, 0).message(), b"");
+        let worker_message = WorkerMessage::new(Kind::Order, 3, &longest).expect("it fits");
+        assert_eq!(worker_message.message(), longest);
+        assert!(WorkerMessage::new(Kind::Order, 3, &[7; MESSAGE_BYTES_MAX + 1]).is_none());
+        assert_eq!(WorkerMessage::bare(Kind::Room, 0).message(), b"");
     }
 
     #[test]

@@ -389,7 +389,7 @@ mod tests {
     use weir_proto::ouch::{Canceled, Executed};
 
     use super::*;
-    use crate::gateway::sample;
+    use crate::gateway::test_messages;
 
     const PLACE: Place = (0, 0);
     const BOUNDS: Bounds = Bounds { exposure_max: 1_500.0, notional_max: 1_000.0 };
@@ -421,7 +421,7 @@ mod tests {
             client.hear(raw);
         };
         let (timestamp_ns, user_ref_num) = (1, 1);
-        hear(&Outbound::decode(&sample::accepted(user_ref_num, b'L')).expect("a message").0);
+        hear(&Outbound::decode(&test_messages::accepted(user_ref_num, b'L')).expect("a message").0);
         for (quantity, match_number) in fills.iter().copied() {
             left -= quantity;
             let (price, liquidity) = (100_000, b'A');

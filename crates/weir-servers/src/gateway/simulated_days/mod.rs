@@ -29,11 +29,11 @@ use weir_trading::{AccountId, Route, WhenFull};
 
 use super::{
     GatewayConfig, OutstandingLimits, VenueConfig,
-    application::{Gateway, RECORD_CONTROL},
     commands::Change,
     outstanding::OutstandingOrders,
     recovery::Moment,
     server::{GatewayState, Prepared},
+    worker::{Gateway, RECORD_CONTROL},
 };
 use crate::{
     journal::{

@@ -14,7 +14,7 @@ use weir_proto::http1::{
     media_type,
 };
 
-use super::{files::FileResponse, headers::ReplyHeaders};
+use super::{file_lookup::FileResponse, headers::ReplyHeaders};
 
 /// Files up to this size are kept as bytes, longer ones open: from here on sending pages is cheaper than copying.
 pub(super) const MEMORY_BYTES_MAX: u64 = 32 << 10;

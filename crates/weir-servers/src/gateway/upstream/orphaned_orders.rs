@@ -3,13 +3,13 @@
 
 use weir_proto::soup::Name;
 
-use super::{Ended, Upstream, cancels::PendingMassCancel};
+use super::{Ended, Upstream, mass_cancel::PendingMassCancel};
 use crate::gateway::{
-    application::Gateway,
-    expiry::Expiry,
     notices::NoticeKind,
     outstanding::OutstandingOrders,
-    task::{next_epoch, pack_sequence},
+    unsolicited_cancels::Expiry,
+    worker::Gateway,
+    worker_message::{next_epoch, pack_sequence},
 };
 
 impl Upstream {

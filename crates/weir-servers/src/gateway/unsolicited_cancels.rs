@@ -13,7 +13,7 @@ use weir_proto::ouch::{
 };
 use weir_trading::Origin;
 
-use super::application::Gateway;
+use super::worker::Gateway;
 
 /// So many are told when the journal and the other workers have room.
 pub(super) const SHARE_MAX: usize = 256;

@@ -6,7 +6,7 @@ use weir_proto::http1::{
     encode::{AfterMessage, EncodeError, Framing, HeadWriter, reason},
 };
 
-use super::{headers::ReplyHeaders, stored::Stored};
+use super::{headers::ReplyHeaders, static_body::Stored};
 
 /// Content up to this size is copied behind its head; larger content is sent from where it lies.
 pub(super) const COPIED_BYTES_MAX: usize = 8 << 10;

@@ -7,7 +7,7 @@ use weir_engine::spawn;
 use weir_proto::ouch::codes::cancel_reason;
 use weir_trading::AccountId;
 
-use super::{application::Gateway, commands::Cancels};
+use super::{commands::Cancels, worker::Gateway};
 
 impl Gateway {
     /// Cancels what an account has open at this worker's sessions, or what all have, because of a kill switch.

@@ -7,7 +7,7 @@
 
 use std::{io, os::fd::OwnedFd, os::unix::net::UnixStream, rc::Rc, time::Duration};
 
-use super::super::disorder::{self, Done, Plant};
+use super::super::fault_injection::{self, Done, Plant};
 use crate::{
     BufferOptions, Config, Driver, KernelMask, Limits, ReceiveMode, Runtime, UringOptions,
     driver::sim::random::Random,
@@ -218,9 +218,9 @@ async fn work(scripts: Vec<Script>) -> Result<(), String> {
 /// Runs a program: whether it could, or what is wrong, in words.
 fn run(seed: u64, hangs_after: Duration) -> Result<bool, String> {
     let Plan { config, scripts } = Plan::new(seed);
-    disorder::install(Some(seed));
+    fault_injection::install(Some(seed));
     let runtime = Runtime::new(&config);
-    disorder::install(None);
+    fault_injection::install(None);
     let Ok(runtime) = runtime else { return Ok(false) };
     let open = || runtime.counters().snapshot().connections_open;
     let outcome = runtime.block_on(async {
@@ -257,7 +257,7 @@ fn programs_get_every_byte_whatever_order_completions_come_in() {
         ran += u64::from(
             run(seed, HANGS_AFTER).unwrap_or_else(|wrong| panic!("WEIR_TEST_SEED={seed}: {wrong}")),
         );
-        let done = disorder::take_done();
+        let done = fault_injection::take_done();
         seen.late += done.late;
         seen.swapped += done.swapped;
         seen.refused += done.refused;
@@ -279,10 +279,10 @@ fn programs_find_faults_that_are_planted_in_the_driver() {
         return;
     }
     for fault in [Plant::RestFromWrongPlace, Plant::EndedReceiveStaysArmed, Plant::RefusedSendIsLost] {
-        disorder::plant(Some(fault));
+        fault_injection::plant(Some(fault));
         let found =
             (0..PROGRAMS).find_map(|seed| run(seed, Duration::from_secs(2)).err().map(|wrong| (seed, wrong)));
-        disorder::plant(None);
+        fault_injection::plant(None);
         let Some((seed, wrong)) = found else { panic!("{fault:?} stays hidden in {PROGRAMS} programs") };
         assert!(
             run(seed, HANGS_AFTER).is_ok(),

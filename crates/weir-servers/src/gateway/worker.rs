@@ -1,7 +1,7 @@
 //! One worker of the gateway: an order comes from a client's session and leaves by the upstream session of its route,
 //! an answer comes back the same way. Everything here runs on one thread and waits for nothing.
 
-mod crossing;
+mod handoff;
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,15 +27,15 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
-    checks::Checks,
     counters::{GatewayCounters, total},
     elsewhere::OrdersElsewhere,
-    hops::{Hop, Hops},
+    hop_latency::{Hop, Hops},
     notices::{Begun, Notices},
+    pre_trade_checks::Checks,
     recovery::symbol_of,
     stamp,
-    task::{Kind, MESSAGE_BYTES_MAX, Reject, Task, session_record},
     upstream::{self, Upstream},
+    worker_message::{Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
 };
 use crate::{
     journal::Lsn,
@@ -44,7 +44,7 @@ use crate::{
     overflow::{Bounds, Overflow},
 };
 
-use crossing::drain_overflow;
+use handoff::drain_overflow;
 
 /// Journal record: an upstream session was joined.
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
@@ -59,7 +59,7 @@ pub(super) const RECORD_STRAY: u8 = RECORD_KIND_APPLICATION + 3;
 /// Journal record: a session has answers for clients of a worker from here on.
 pub(super) const RECORD_HOME: u8 = RECORD_KIND_APPLICATION + 4;
 
-/// Tasks taken before others of the worker get their turn.
+/// Messages of other workers taken before the worker's other tasks get their turn.
 const TAKES_MAX: usize = 512;
 
 /// How long a drain waits for answers and for cancels to be confirmed.
@@ -140,11 +140,11 @@ pub(super) struct Gateway {
     pub(super) common: Arc<Common>,
     pub(super) worker: usize,
     pub(super) upstreams: Vec<Rc<Upstream>>,
-    port: Port<Task>,
+    port: Port<WorkerMessage>,
     /// By worker: what the port did not take. While some is there no more is received of the exchanges
     /// ([`Gateway::after_receive`]), of the clients whose orders go to that worker ([`Gateway::is_congested`]), and,
     /// when answers are among it, of those whose orders are sent here ([`Gateway::fall_behind`]).
-    overflow: Vec<Overflow<Task>>,
+    overflow: Vec<Overflow<WorkerMessage>>,
     /// By worker: there is something of that.
     overflowed: Vec<Signal>,
     /// Answers are among that.
@@ -165,7 +165,7 @@ pub(super) struct Parts {
     pub(super) counters: Arc<GatewayCounters>,
     pub(super) hops: Arc<Hops>,
     pub(super) upstreams: Vec<Upstream>,
-    pub(super) port: Port<Task>,
+    pub(super) port: Port<WorkerMessage>,
     /// Of what the port does not take.
     pub(super) bounds: Bounds,
     pub(super) checks: Checks,
@@ -206,7 +206,7 @@ impl Gateway {
             tasks.push(spawn_last(upstream::send(Rc::clone(self), Rc::clone(upstream))));
         }
         if self.common.hands_off {
-            tasks.push(spawn(take_tasks(Rc::clone(self))));
+            tasks.push(spawn(take_messages(Rc::clone(self))));
         }
         for worker in self.others() {
             // Now and not when something is stuck: then no task may be free, and nothing would ever leave again.
@@ -294,10 +294,10 @@ impl Gateway {
 
     /// Hands an order to the worker that sends it.
     fn hand_over(&self, worker: usize, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
-        let mut task =
-            Task::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
-        task.received_ns = origin.received_ns;
-        task.handed_ns = origin.received_ns;
+        let mut worker_message =
+            WorkerMessage::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
+        worker_message.received_ns = origin.received_ns;
+        worker_message.handed_ns = origin.received_ns;
         if !self.overflow[worker].takes_message() {
             return Err(reject_reason::PROCESSING_ERROR);
         }
@@ -310,7 +310,7 @@ impl Gateway {
             return Err(reject_reason::PROCESSING_ERROR);
         }
         // Not past what is stuck: a cancel of everything from an earlier connection is not meant for this order.
-        self.push(worker, task);
+        self.push(worker, worker_message);
         self.counters.handed_off.add(1);
         Ok(())
     }
@@ -348,8 +348,10 @@ impl Gateway {
         let number = origin.user_ref_num;
         if usize::from(origin.home) == self.worker {
             self.release_number_here(origin.account, number);
-        } else if let Some(task) = Task::new(Kind::ReleaseNumber, origin.account.0, &number.to_be_bytes()) {
-            self.push(origin.home.into(), task);
+        } else if let Some(worker_message) =
+            WorkerMessage::new(Kind::ReleaseNumber, origin.account.0, &number.to_be_bytes())
+        {
+            self.push(origin.home.into(), worker_message);
         }
     }
 
@@ -459,8 +461,10 @@ impl Gateway {
         };
         if usize::from(origin.home) == self.worker {
             self.tell(origin.account, reject);
-        } else if let Some(task) = Task::new(Kind::Reject, origin.account.0, &reject.to_bytes()) {
-            self.push(origin.home.into(), task);
+        } else if let Some(worker_message) =
+            WorkerMessage::new(Kind::Reject, origin.account.0, &reject.to_bytes())
+        {
+            self.push(origin.home.into(), worker_message);
         }
     }
 
@@ -499,11 +503,11 @@ impl Gateway {
         if usize::from(origin.home) == self.worker {
             return self.emit(origin.account, raw, upstream_sequence);
         }
-        let Some(mut task) = Task::new(Kind::Reply, origin.account.0, raw) else { return };
-        task.received_ns = now.as_nanos();
-        task.handed_ns = now.as_nanos();
-        task.upstream_sequence = upstream_sequence;
-        self.push(origin.home.into(), task);
+        let Some(mut worker_message) = WorkerMessage::new(Kind::Reply, origin.account.0, raw) else { return };
+        worker_message.received_ns = now.as_nanos();
+        worker_message.handed_ns = now.as_nanos();
+        worker_message.upstream_sequence = upstream_sequence;
+        self.push(origin.home.into(), worker_message);
     }
 
     /// Appends an answer to its client's stream.
@@ -583,15 +587,15 @@ impl Gateway {
 
     /// Deals with what another worker handed over.
     #[inline]
-    fn take(&self, from: usize, task: &Task, now: Instant) {
-        let account = AccountId(task.account);
-        self.record(Hop::Handoff, now.as_nanos().saturating_sub(task.handed_ns));
-        match task.kind {
+    fn take(&self, from: usize, worker_message: &WorkerMessage, now: Instant) {
+        let account = AccountId(worker_message.account);
+        self.record(Hop::Handoff, now.as_nanos().saturating_sub(worker_message.handed_ns));
+        match worker_message.kind {
             Kind::Order => {
-                let raw = task.message();
+                let raw = worker_message.message();
                 let user_ref_num = weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0);
                 let home = from as u16;
-                let origin = Origin { account, user_ref_num, home, received_ns: task.received_ns };
+                let origin = Origin { account, user_ref_num, home, received_ns: worker_message.received_ns };
                 if let Err(reason) = self.allow(account, raw).and_then(|()| self.send_up(&origin, raw)) {
                     // Orders behind this one may be sent: without a record of its own it would pass for sent too.
                     self.store.log_refused(account, raw, reason);
@@ -599,16 +603,16 @@ impl Gateway {
                 }
             }
             Kind::Reply => {
-                self.emit(account, task.message(), task.upstream_sequence);
-                self.record(Hop::GatewayBack, now.as_nanos().saturating_sub(task.received_ns));
+                self.emit(account, worker_message.message(), worker_message.upstream_sequence);
+                self.record(Hop::GatewayBack, now.as_nanos().saturating_sub(worker_message.received_ns));
             }
             Kind::Reject => {
-                if let Some(reject) = Reject::from_bytes(task.message()) {
+                if let Some(reject) = Reject::from_bytes(worker_message.message()) {
                     self.tell(account, reject);
                 }
             }
             Kind::ReleaseNumber => {
-                if let Some(number) = task.message().first_chunk() {
+                if let Some(number) = worker_message.message().first_chunk() {
                     self.release_number_here(account, u32::from_be_bytes(*number));
                 }
             }
@@ -705,7 +709,7 @@ impl Application for Gateway {
             if sender == self.worker {
                 self.cancel_of_disconnected(account);
             } else {
-                self.push(sender, Task::bare(Kind::CancelAll, account.0));
+                self.push(sender, WorkerMessage::bare(Kind::CancelAll, account.0));
             }
         }
     }
@@ -747,15 +751,15 @@ impl Application for Gateway {
 }
 
 /// Takes what other workers hand over, for as long as the worker runs.
-async fn take_tasks(gateway: Rc<Gateway>) {
+async fn take_messages(gateway: Rc<Gateway>) {
     loop {
         gateway.port.ready().await;
         let now = gateway.store.tick();
         let mut taken = 0;
         while taken < TAKES_MAX
-            && let Some((from, task)) = gateway.port.take()
+            && let Some((from, worker_message)) = gateway.port.take()
         {
-            gateway.take(from, &task, now);
+            gateway.take(from, &worker_message, now);
             taken += 1;
         }
         // Nothing here waits for another worker: two that did would wait for each other.

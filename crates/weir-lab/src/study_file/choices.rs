@@ -370,14 +370,14 @@ mod tests {
     use weir_record::spec::{CellRole, LoadMode};
 
     use super::*;
-    use crate::{builtin::BuiltIn, file, host_defaults::HostDefaults, outline};
+    use crate::{builtin::BuiltIn, host_defaults::HostDefaults, outline, study_file};
 
-    fn tps(choices: &Choices) -> file::Study {
+    fn tps(choices: &Choices) -> study_file::Study {
         let text = BuiltIn::named("tps").expect("it is built in").text;
         let text = chosen(text, choices).expect("they fit");
         let host_defaults =
             HostDefaults { server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() };
-        file::parse(std::path::Path::new("tps.toml"), &text, &host_defaults).expect("it is a study")
+        study_file::parse(std::path::Path::new("tps.toml"), &text, &host_defaults).expect("it is a study")
     }
 
     fn levels(factor: &str, levels: &[&str]) -> (String, Vec<String>) {
@@ -498,7 +498,7 @@ mod tests {
             let plan = Some("quick".to_owned());
             tps(&Choices { plan, arms, only_arms, ..Choices::default() })
         };
-        let workers_of = |study: &file::Study, arm: &str| -> Vec<u32> {
+        let workers_of = |study: &study_file::Study, arm: &str| -> Vec<u32> {
             let own =
                 study.spec.cells.iter().filter(|cell| cell.has_arm(arm) && cell.load == LoadMode::Closed);
             own.map(|cell| cell.workers).collect()
@@ -522,7 +522,7 @@ mod tests {
                 "name = \"own\"\n[factors]\nworkers = [1, 2, 4]\n[primary]\nworkers = {primary}\n[[arm]]\nname = \
                  \"epoll\"\ndriver = \"epoll\"\n[[arm]]\nname = \"go\"\ncommand = [\"./go\", \"{{port}}\"]\n{further}"
             );
-            file::parse(std::path::Path::new("own.toml"), &text, &HostDefaults::default())
+            study_file::parse(std::path::Path::new("own.toml"), &text, &HostDefaults::default())
         };
         let workers = |further: &str| -> Vec<u32> {
             let spec = study(further, 1).expect("it is a study").spec;

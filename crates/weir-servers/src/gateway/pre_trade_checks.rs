@@ -78,7 +78,7 @@ mod tests {
     use weir_proto::ouch::reject_reason;
 
     use super::*;
-    use crate::gateway::sample::enter;
+    use crate::gateway::test_messages::enter;
 
     #[test]
     fn a_killed_account_is_refused_before_its_limits_are_asked() {
