@@ -21,6 +21,7 @@
 use std::{
     collections::VecDeque,
     io,
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     task::{Poll, Waker},
     time::Duration,
@@ -555,8 +556,8 @@ impl DriverOps for Blocking {
         self.wait_for(listener, BlockedOn::Accept, waker)
     }
 
-    fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, &self.parts)?;
+    fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
+        let descriptor = socket::for_connect(address, local, &self.parts)?;
         self.insert(descriptor, false, Some(address.clone()))
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IoSlice},
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     time::Duration,
 };
@@ -124,8 +125,12 @@ fn until_free<T>(mut attempt: impl FnMut() -> io::Result<T>, mut pause: impl FnM
     attempt()
 }
 
-/// A socket for connecting to `address`.
-pub(crate) fn for_connect(address: &Address, parts: &DriverParts) -> io::Result<OwnedFd> {
+/// A socket for connecting to `address`, from a local one of TCP's if there is one.
+pub(crate) fn for_connect(
+    address: &Address,
+    local: Option<SocketAddr>,
+    parts: &DriverParts,
+) -> io::Result<OwnedFd> {
     let counters = &parts.counters;
     counters.setup_calls.increment();
     let socket = open(address)?;
@@ -137,7 +142,21 @@ pub(crate) fn for_connect(address: &Address, parts: &DriverParts) -> io::Result<
             slow_down_by(&socket, name)?;
         }
     }
+    if let Some(local) = local {
+        bind_client(&socket, local, counters)?;
+    }
     Ok(socket.into())
+}
+
+/// Gives a socket its local address. A port that is asked for by number is to be had again right after a connection of
+/// it has ended: the kernel keeps the pair of addresses for a minute, and the port is free.
+fn bind_client(socket: &Socket, local: SocketAddr, counters: &Counters) -> io::Result<()> {
+    if local.port() != 0 {
+        counters.setup_calls.increment();
+        socket.set_reuse_address(true)?;
+    }
+    counters.setup_calls.increment();
+    socket.bind(&local.into())
 }
 
 /// Makes a socket wait in its calls, or not.

@@ -1,6 +1,6 @@
 //! A connected stream.
 
-use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
+use std::{future::poll_fn, io, net::SocketAddr, os::fd::OwnedFd, rc::Rc};
 
 use super::Address;
 use crate::{
@@ -44,8 +44,29 @@ impl Stream {
     /// # Errors
     /// Those of `connect(2)`; being outside a runtime.
     pub async fn connect(address: &Address) -> io::Result<Self> {
+        Self::open(address, None).await
+    }
+
+    /// As [`Self::connect`], from a local address: for a machine with several, and for a peer that lets in who comes
+    /// from a known one. Port 0 is any that is free. A port by number is for one connection to each address at a time.
+    ///
+    /// # Errors
+    /// As [`Self::connect`], and those of `bind(2)` (`AddrInUse`, `AddrNotAvailable`). `InvalidInput` unless both
+    /// addresses are TCP's and of one family.
+    pub async fn connect_from(address: &Address, local: SocketAddr) -> io::Result<Self> {
+        let is_of_family = matches!(address, Address::Tcp(target) if target.is_ipv4() == local.is_ipv4());
+        if !is_of_family {
+            let why = format!(
+                "{address} cannot be connected to from {local}: it takes TCP addresses of one family"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Self::open(address, Some(local)).await
+    }
+
+    async fn open(address: &Address, local: Option<SocketAddr>) -> io::Result<Self> {
         let core = executor::current()?;
-        let slot = core.with_driver(|driver| driver.connect(address))?;
+        let slot = core.with_driver(|driver| driver.connect(address, local))?;
         let stream = Self::new(core, slot);
         poll_fn(|context| {
             dispatch!(&mut *stream.core.driver.borrow_mut(), driver => {
