@@ -33,6 +33,22 @@ const TAKEN_TRIES_MAX: u32 = 101;
 const TAKEN_PAUSE: Duration = Duration::from_millis(10);
 
 /// How a listener is opened.
+///
+/// ```
+/// use weir_engine::{Config, Driver, Runtime, net::{ListenOptions, Listener}};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runtime = Runtime::new(&Config::with_driver(Driver::Sim))?;
+/// runtime.block_on(async {
+///     let options = ListenOptions { share_port: true, ..ListenOptions::default() };
+///     let first = Listener::bind(&"127.0.0.1:0".parse()?, options)?;
+///     // In a program, of another runtime.
+///     let second = Listener::bind(&first.local_address()?, options)?;
+///     assert_eq!(second.local_address()?, first.local_address()?);
+///     Ok(())
+/// })
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
     /// Connections the kernel may hold ready for us; it caps this at `net.core.somaxconn`.

@@ -18,6 +18,29 @@ use crate::{
 /// [`Limits::linger`](crate::Limits)) and then closes.
 ///
 /// One task receives and one task sends at a time; they may be different tasks of one runtime.
+///
+/// ```
+/// use weir_engine::{Config, Driver, Runtime, net::{Listener, Stream}};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runtime = Runtime::new(&Config::with_driver(Driver::Sim))?;
+/// runtime.block_on(async {
+///     let listener = Listener::bind(&"127.0.0.1:0".parse()?, Default::default())?;
+///     let client = Stream::connect(&listener.local_address()?).await?;
+///     let server = listener.accept().await?;
+///     client.send_slice(b"a question").await?;
+///     // The end of our direction; the answer still comes.
+///     client.shutdown().await?;
+///     let mut question = Vec::new();
+///     // What arrives is a part of a message, or several.
+///     while let Some(bytes) = server.recv().await? {
+///         question.extend_from_slice(&bytes);
+///     }
+///     assert_eq!(question, b"a question");
+///     Ok(())
+/// })
+/// # }
+/// ```
 pub struct Stream {
     core: Rc<Core>,
     slot: SlotId,
@@ -49,6 +72,23 @@ impl Stream {
 
     /// As [`Self::connect`], from a local address: for a machine with several, and for a peer that lets in who comes
     /// from a known one. Port 0 is any that is free. A port by number is for one connection to each address at a time.
+    ///
+    /// ```
+    /// use std::net::SocketAddr;
+    ///
+    /// use weir_engine::{Config, Driver, Runtime, net::{Listener, Stream}};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let runtime = Runtime::new(&Config::with_driver(Driver::Sim))?;
+    /// runtime.block_on(async {
+    ///     let listener = Listener::bind(&"127.0.0.1:0".parse()?, Default::default())?;
+    ///     let local: SocketAddr = "127.0.0.2:0".parse()?;
+    ///     let client = Stream::connect_from(&listener.local_address()?, local).await?;
+    ///     assert!(client.local_address()?.to_string().starts_with("127.0.0.2:"));
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Self::connect`], and those of `bind(2)` (`AddrInUse`, `AddrNotAvailable`). `InvalidInput` unless both
