@@ -1,5 +1,5 @@
-//! What one worker could not hand to another: one list for each lane, in order, with a stated maximum. The gateway and
-//! the exchange have one for each worker that they hand something to.
+//! What one worker could not hand to another: one queue for each priority, in order, with a stated maximum. The gateway
+//! and the exchange have one for each worker that they hand something to.
 //!
 //! Requests have a maximum because their sources stop: a client whose requests go to a worker for which something is
 //! stuck is not read any more, so that each account has one message here at most. Behind it may be a cancel of
@@ -32,7 +32,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// Answers overtake requests, so that what is under way comes to an end.
-    pub(crate) fn lane(self) -> Priority {
+    pub(crate) fn priority(self) -> Priority {
         match self {
             Role::Message(_) | Role::CancelAll(_) | Role::Request => Priority::Request,
             Role::Response => Priority::Response,
@@ -54,8 +54,8 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    fn of(&self, lane: Priority) -> usize {
-        match lane {
+    fn of(&self, priority: Priority) -> usize {
+        match priority {
             Priority::Request => 3 * self.accounts + OTHERS_MAX,
             Priority::Response => self.responses,
         }
@@ -65,7 +65,7 @@ impl Bounds {
 /// What the port to another worker did not take.
 pub(crate) struct Overflow<T> {
     bounds: Bounds,
-    lanes: [RefCell<VecDeque<T>>; 2],
+    queues: [RefCell<VecDeque<T>>; 2],
     messages: Cell<usize>,
     /// Requests that were kept, and how many of them have left.
     kept: Cell<u64>,
@@ -79,7 +79,7 @@ impl<T: Handed> Overflow<T> {
     pub(crate) fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
-            lanes: Default::default(),
+            queues: Default::default(),
             messages: Cell::new(0),
             kept: Cell::new(0),
             left: Cell::new(0),
@@ -93,12 +93,12 @@ impl<T: Handed> Overflow<T> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        Priority::BOTH.into_iter().all(|lane| self.count(lane) == 0)
+        Priority::BOTH.into_iter().all(|priority| self.count(priority) == 0)
     }
 
-    /// How much is stuck in a lane. What comes later waits behind it.
-    pub(crate) fn count(&self, lane: Priority) -> usize {
-        self.of(lane).borrow().len()
+    /// How much of a priority is stuck. What comes later waits behind it.
+    pub(crate) fn count(&self, priority: Priority) -> usize {
+        self.of(priority).borrow().len()
     }
 
     /// Keeps what the port did not take.
@@ -116,24 +116,24 @@ impl<T: Handed> Overflow<T> {
             }
             Role::Request | Role::Response => {}
         }
-        if role.lane() == Priority::Request {
+        if role.priority() == Priority::Request {
             self.kept.set(before + 1);
         }
-        let (mut queue, most) = (self.of(role.lane()).borrow_mut(), self.bounds.of(role.lane()));
-        assert!(queue.len() < most, "more than {most} messages ({:?}) wait for a worker", role.lane());
+        let (mut queue, most) = (self.of(role.priority()).borrow_mut(), self.bounds.of(role.priority()));
+        assert!(queue.len() < most, "more than {most} messages ({:?}) wait for a worker", role.priority());
         queue.push_back(handed);
     }
 
-    /// Hands over, responses first, until one of each lane is not taken.
+    /// Hands over, responses first, until one of each priority is not taken.
     pub(crate) fn hand_over(&self, mut takes: impl FnMut(T) -> bool) {
-        for lane in Priority::BOTH {
-            let mut queue = self.of(lane).borrow_mut();
+        for priority in Priority::BOTH {
+            let mut queue = self.of(priority).borrow_mut();
             while let Some(handed) = queue.front().copied() {
                 if !takes(handed) {
                     break;
                 }
                 queue.pop_front();
-                if lane == Priority::Request {
+                if priority == Priority::Request {
                     self.let_go(handed.role());
                 }
             }
@@ -162,8 +162,8 @@ impl<T: Handed> Overflow<T> {
         self.hand_over(|_| true);
     }
 
-    fn of(&self, lane: Priority) -> &RefCell<VecDeque<T>> {
-        &self.lanes[usize::from(lane == Priority::Response)]
+    fn of(&self, priority: Priority) -> &RefCell<VecDeque<T>> {
+        &self.queues[usize::from(priority == Priority::Response)]
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_leave_first_and_one_lane_does_not_hold_the_other_up() {
+    fn responses_leave_first_and_one_priority_does_not_hold_the_other_up() {
         let waiting = overflow(1, 2);
         for role in [Role::Message(1), Role::Response, Role::Request, Role::Response] {
             waiting.add(role);
@@ -239,7 +239,7 @@ mod tests {
         let mut offered = Vec::new();
         waiting.hand_over(|role| {
             offered.push(role);
-            role.lane() == Priority::Request
+            role.priority() == Priority::Request
         });
         assert_eq!(offered, [Role::Response, Role::Message(1), Role::Request]);
         assert_eq!((waiting.count(Priority::Request), waiting.count(Priority::Response)), (0, 2));

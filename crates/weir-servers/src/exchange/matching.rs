@@ -475,11 +475,11 @@ impl Market {
         self.store.emit_message(account, message);
     }
 
-    /// Hands something over; what finds no room waits here, and everything of its lane that comes later for the same
-    /// worker waits behind it.
+    /// Hands something over; what finds no room waits here, and everything of its priority that comes later for the
+    /// same worker waits behind it.
     fn send_to(&self, worker: usize, worker_message: WorkerMessage) {
-        let (overflow, lane) = (&self.overflow[worker], worker_message.role().lane());
-        if overflow.count(lane) == 0 && self.port.push(worker, lane, worker_message).is_ok() {
+        let (overflow, priority) = (&self.overflow[worker], worker_message.role().priority());
+        if overflow.count(priority) == 0 && self.port.push(worker, priority, worker_message).is_ok() {
             return;
         }
         overflow.add(worker_message);
@@ -495,7 +495,7 @@ impl Market {
         for (worker, overflow) in self.overflow.iter().enumerate() {
             overflow.hand_over(|worker_message| {
                 // A worker that has ended needs to be told nothing.
-                self.port.push(worker, worker_message.role().lane(), worker_message).is_ok()
+                self.port.push(worker, worker_message.role().priority(), worker_message).is_ok()
                     || self.port.has_ended(worker)
             });
         }

@@ -16,9 +16,9 @@ use crate::{
 impl Gateway {
     /// Answers go first, and nothing is lost: what finds no room waits here.
     pub(super) fn push(&self, worker: usize, task: Task) {
-        let (overflow, lane) = (&self.overflow[worker], task.role().lane());
-        let task = if overflow.count(lane) == 0 {
-            let Err(task) = self.port.push(worker, lane, task) else { return };
+        let (overflow, priority) = (&self.overflow[worker], task.role().priority());
+        let task = if overflow.count(priority) == 0 {
+            let Err(task) = self.port.push(worker, priority, task) else { return };
             task
         } else {
             task
@@ -29,7 +29,7 @@ impl Gateway {
         }
         overflow.add(task);
         self.overflowed[worker].raise();
-        if lane == Priority::Response {
+        if priority == Priority::Response {
             self.fall_behind();
         }
     }
@@ -89,7 +89,7 @@ pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
         while !overflow.is_empty() {
             match gateway.port.room(worker).await {
                 Ok(()) => {
-                    overflow.hand_over(|task| gateway.port.push(worker, task.role().lane(), task).is_ok())
+                    overflow.hand_over(|task| gateway.port.push(worker, task.role().priority(), task).is_ok())
                 }
                 // A worker that has ended needs to be told nothing.
                 Err(_) => overflow.clear(),
