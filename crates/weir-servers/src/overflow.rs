@@ -2,7 +2,7 @@
 //! and the exchange have one for each worker that they hand something to.
 //!
 //! Requests have a maximum because their sources stop: a client whose requests go to a worker for which something is
-//! stuck is not read any more, so that each account has one message here at most. Behind it may be a cancel of
+//! undelivered is not read any more, so that each account has one message here at most. Behind it may be a cancel of
 //! everything, and one more for each account; another one behind that would find nothing more, and is left out.
 //! Responses may not be lost and are as many as what was under way may set off. Whoever makes an [`Overflow`] says how
 //! many that are, and sees to it that it takes in no more; one too many is a mistake of ours and ends the process,
@@ -45,7 +45,7 @@ pub(crate) trait Handed: Copy {
     fn role(&self) -> Role;
 }
 
-/// Most that may be stuck on the way to one worker.
+/// Most that may be undelivered on the way to one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     /// Accounts: of each one message and two cancels of everything.
@@ -87,7 +87,7 @@ impl<T: Handed> Overflow<T> {
         }
     }
 
-    /// Whether one more message of a client may be stuck.
+    /// Whether one more message of a client may be undelivered.
     pub(crate) fn takes_message(&self) -> bool {
         self.messages.get() < self.bounds.accounts
     }
@@ -96,7 +96,7 @@ impl<T: Handed> Overflow<T> {
         Priority::BOTH.into_iter().all(|priority| self.count(priority) == 0)
     }
 
-    /// How much of a priority is stuck. What comes later waits behind it.
+    /// How much of a priority is undelivered. What comes later waits behind it.
     pub(crate) fn count(&self, priority: Priority) -> usize {
         self.of(priority).borrow().len()
     }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stuck_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
+    fn what_is_undelivered_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
         let waiting = overflow(3, 0);
         for account in [1, 2, 1] {
             assert!(waiting.takes_message());

@@ -97,10 +97,10 @@ impl Handed for WorkerMessage {
     }
 }
 
-/// How much may be stuck on the way from one of so many workers to another. A client is read when nothing is, but for
-/// its message that is held back, so that each account has one under way at most. Answers are what one message may
-/// cause, and those that were held back: each trade ends an order that was live or the one that came, and is told to
-/// two; an order that is cancelled is told once, and so is what becomes of the message itself.
+/// How much may be undelivered on the way from one of so many workers to another. A client is read when nothing is,
+/// but for its message that is held back, so that each account has one under way at most. Answers are what one
+/// message may cause, and those that were held back: each trade ends an order that was live or the one that came,
+/// and is told to two; an order that is cancelled is told once, and so is what becomes of the message itself.
 fn bounds(accounts: usize, workers: usize) -> Bounds {
     let live = workers * LIVE_MAX;
     Bounds { accounts, responses: 3 * live + 8 * (accounts + 1) }
@@ -152,7 +152,7 @@ struct Market {
     landed: Notify,
     /// By worker: what its port did not take. It goes before anything new.
     overflow: Vec<Overflow<WorkerMessage>>,
-    /// Something is stuck on the way to another worker, or nothing any more.
+    /// Something is undelivered on the way to another worker, or nothing any more.
     overflow_changed: Notify,
     pongs: Cell<usize>,
     stage: Arc<Stage>,
@@ -508,12 +508,12 @@ impl Market {
         self.overflow.iter().all(Overflow::is_empty)
     }
 
-    /// Whether no answer is stuck.
+    /// Whether no answer is undelivered.
     fn has_answered(&self) -> bool {
         self.overflow.iter().all(|overflow| overflow.count(Priority::Response) == 0)
     }
 
-    /// The workers on the way to which something is stuck.
+    /// The workers on the way to which something is undelivered.
     fn overflowing(&self) -> impl Iterator<Item = usize> {
         (0..self.overflow.len()).filter(|worker| !self.overflow[*worker].is_empty())
     }

@@ -34,15 +34,15 @@ impl Gateway {
         }
     }
 
-    /// Answers are stuck: nobody sends here until they are on their way, or there would be more and more of them. What
-    /// was sent before is taken all the same, because two workers that did not would wait for each other.
+    /// Answers are undelivered: nobody sends here until they are on their way, or there would be more and more of
+    /// them. What was sent before is taken all the same, because two workers that did not would wait for each other.
     fn fall_behind(&self) {
         if !self.is_behind.replace(true) {
             self.common.behind[self.worker].store(true, Ordering::Relaxed);
         }
     }
 
-    /// Nothing is stuck any more.
+    /// Nothing is undelivered any more.
     fn catch_up(&self) {
         if self.is_behind.replace(false) {
             self.common.behind[self.worker].store(false, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Gateway {
         }
     }
 
-    /// Whether so many answers are stuck that no exchange may say anything more.
+    /// Whether so many answers are undelivered that no exchange may say anything more.
     #[inline]
     pub(in crate::gateway) fn is_full(&self) -> bool {
         let most = ANSWERS_MAX * self.upstreams.len();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn expiries_that_many_tell_at_once_are_stuck_no_more_than_those_of_one() {
+    fn expiries_that_many_tell_at_once_are_undelivered_no_more_than_those_of_one() {
         const EXPIRIES: u32 = 20_000;
         const TELLERS: u32 = 100;
         let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
@@ -166,7 +166,7 @@ mod tests {
                 assert!(turns < 10 * EXPIRIES, "{} have arrived", home.counters.passed.get());
                 yield_now().await;
             }
-            assert!(most <= SHARE_MAX, "{most} were stuck");
+            assert!(most <= SHARE_MAX, "{most} were undelivered");
         });
     }
 }
