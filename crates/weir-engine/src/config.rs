@@ -71,11 +71,13 @@ impl FromStr for DriverChoice {
     }
 }
 
-/// Why receive buffers are not filled arrival by arrival (`IOU_PBUF_RING_INC`). A completion names the buffer, not the
-/// place in it, so that its bytes are found by the order of all completions of the buffer. That is promised for those
-/// of one request alone; 6.13.11 to 6.14.8 did not keep it (liburing's issues 1409 and 1423).
-const NOT_INCREMENTAL: &str = "auto, multishot, bundle or single: the kernel does not say where in a shared buffer an \
-     arrival begins, and one connection could be given the bytes of another (docs/guide/io-models.md)";
+/// Why receive buffers are not filled arrival by arrival (`IOU_PBUF_RING_INC`). A completion names the
+/// buffer, not the place in it, so that its bytes are found by the order of all completions of the buffer.
+/// That is promised for those of one request alone; 6.13.11 to 6.14.8 did not keep it (liburing's issues 1409
+/// and 1423).
+const NOT_INCREMENTAL: &str = "auto, multishot, bundle or single: the kernel does not say where in a \
+     shared buffer an arrival begins, and one connection could be given the bytes of another \
+     (docs/guide/io-models.md)";
 
 /// An option that does not exist or has a value out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

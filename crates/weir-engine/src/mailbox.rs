@@ -17,12 +17,13 @@
 //! `notify`. The lock on the waker is taken by a sender only when `notify` says that a receive sleeps, and what
 //! it finds there was left before that sleep, or belongs to a later poll, for which a wake is merely superfluous.
 //!
-//! Why there is code of our own: the queue is crossbeam's; what is added is one cell for a waker and a few loads and
-//! stores around it. The channels of others bring more than that: tokio's its crate, `async-channel` a list of listeners
-//! behind a lock, for any number of receivers. The crate `atomic-waker` could take the place of flag and cell. But the
-//! flag is here anyway, for the inbox of a runtime and for the hand-off, and one protocol is less to prove than two; and
-//! the model checker goes through every interleaving of the whole, for which its primitives take the place of the real
-//! ones. In somebody else's crate they cannot.
+//! Why there is code of our own: the queue is crossbeam's; what is added is one cell for a waker and a few
+//! loads and stores around it. The channels of others bring more than that: tokio's its crate,
+//! `async-channel` a list of listeners behind a lock, for any number of receivers. The crate `atomic-waker`
+//! could take the place of flag and cell. But the flag is here anyway, for the inbox of a runtime and for the
+//! hand-off, and one protocol is less to prove than two; and the model checker goes through every
+//! interleaving of the whole, for which its primitives take the place of the real ones. In somebody else's
+//! crate they cannot.
 
 use std::fmt;
 use std::future::Future;

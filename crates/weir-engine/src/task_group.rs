@@ -1,5 +1,5 @@
-//! Tasks that belong together: they are waited for with a time limit, and none outlives its group. It runs nothing
-//! itself, the executor does; and it has no results, a task leaves its own where it likes.
+//! Tasks that belong together: they are waited for with a time limit, and none outlives its group. It runs
+//! nothing itself, the executor does; and it has no results, a task leaves its own where it likes.
 
 use std::{future::Future, io, time::Duration};
 
@@ -11,9 +11,9 @@ use crate::{
 /// So many tasks are kept before those that are done are looked for.
 const TIDY_MIN: usize = 64;
 
-/// Tasks of the current runtime that end together: [`Self::finish`] waits for them and then ends what is left,
-/// and dropping the group ends them at once. For a server that answers what it has begun before it goes, and for
-/// a handler whose helpers must not outlive it.
+/// Tasks of the current runtime that end together: [`Self::finish`] waits for them and then ends what is
+/// left, and dropping the group ends them at once. For a server that answers what it has begun before it
+/// goes, and for a handler whose helpers must not outlive it.
 ///
 /// Of a whole runtime, [`Runtime::drain`](crate::Runtime::drain) does that.
 ///
@@ -45,7 +45,8 @@ impl TaskGroup {
     /// Runs a future as a task of the current runtime and of this group.
     ///
     /// # Panics
-    /// Outside a runtime, and when the runtime has as many tasks as its limit allows; [`Self::try_spawn`] does not.
+    /// Outside a runtime, and when the runtime has as many tasks as its limit allows; [`Self::try_spawn`]
+    /// does not.
     #[track_caller]
     pub fn spawn(&mut self, future: impl Future<Output = ()> + 'static) {
         if let Err(error) = self.try_spawn(future) {
@@ -53,8 +54,8 @@ impl TaskGroup {
         }
     }
 
-    /// As [`Self::spawn`]; an error outside a runtime, at the limit of tasks, or on the blocking driver, which runs
-    /// one handler a thread.
+    /// As [`Self::spawn`]; an error outside a runtime, at the limit of tasks, or on the blocking driver,
+    /// which runs one handler a thread.
     pub fn try_spawn(&mut self, future: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let task = try_spawn(future)?;
         if self.tasks.len() >= self.tidy_at {
@@ -66,8 +67,8 @@ impl TaskGroup {
         Ok(())
     }
 
-    /// Waits until every task is done, at most for `limit`; then ends those that are left, each at its next await,
-    /// and says how many they were. Dropping the future ends them at once.
+    /// Waits until every task is done, at most for `limit`; then ends those that are left, each at its next
+    /// await, and says how many they were. Dropping the future ends them at once.
     ///
     /// # Panics
     /// When polled outside a runtime.

@@ -1,12 +1,12 @@
-//! What one worker could not hand to another: one queue for each priority, in order, with a stated maximum. The gateway
-//! and the exchange have one for each worker that they hand something to.
+//! What one worker could not hand to another: one queue for each priority, in order, with a stated maximum.
+//! The gateway and the exchange have one for each worker that they hand something to.
 //!
-//! Requests have a maximum because their sources stop: a client whose requests go to a worker for which something is
-//! undelivered is not read any more, so that each account has one message here at most. Behind it may be a cancel of
-//! everything, and one more for each account; another one behind that would find nothing more, and is left out.
-//! Responses may not be lost and are as many as what was under way may set off. Whoever makes an [`Overflow`] says how
-//! many that are, and sees to it that it takes in no more; one too many is a mistake of ours and ends the process,
-//! instead of its memory.
+//! Requests have a maximum because their sources stop: a client whose requests go to a worker for which
+//! something is undelivered is not read any more, so that each account has one message here at most. Behind
+//! it may be a cancel of everything, and one more for each account; another one behind that would find
+//! nothing more, and is left out. Responses may not be lost and are as many as what was under way may set
+//! off. Whoever makes an [`Overflow`] says how many that are, and sees to it that it takes in no more; one
+//! too many is a mistake of ours and ends the process, instead of its memory.
 
 use std::{
     cell::{Cell, RefCell},

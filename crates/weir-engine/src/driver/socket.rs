@@ -164,8 +164,8 @@ pub(crate) fn for_connect(
     Ok(socket.into())
 }
 
-/// Gives a socket its local address. A port that is asked for by number is to be had again right after a connection of
-/// it has ended: the kernel keeps the pair of addresses for a minute, and the port is free.
+/// Gives a socket its local address. A port that is asked for by number is to be had again right after a
+/// connection of it has ended: the kernel keeps the pair of addresses for a minute, and the port is free.
 fn bind_client(socket: &Socket, local: SocketAddr, counters: &Counters) -> io::Result<()> {
     if local.port() != 0 {
         counters.setup_calls.increment();

@@ -70,8 +70,9 @@ impl Stream {
         Self::open(address, None).await
     }
 
-    /// As [`Self::connect`], from a local address: for a machine with several, and for a peer that lets in who comes
-    /// from a known one. Port 0 is any that is free. A port by number is for one connection to each address at a time.
+    /// As [`Self::connect`], from a local address: for a machine with several, and for a peer that lets in
+    /// who comes from a known one. Port 0 is any that is free. A port by number is for one connection to each
+    /// address at a time.
     ///
     /// ```
     /// use std::net::SocketAddr;
@@ -91,8 +92,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::connect`], and those of `bind(2)` (`AddrInUse`, `AddrNotAvailable`). `InvalidInput` unless both
-    /// addresses are TCP's and of one family.
+    /// As [`Self::connect`], and those of `bind(2)` (`AddrInUse`, `AddrNotAvailable`). `InvalidInput` unless
+    /// both addresses are TCP's and of one family.
     pub async fn connect_from(address: &Address, local: SocketAddr) -> io::Result<Self> {
         let is_of_family = matches!(address, Address::Tcp(target) if target.is_ipv4() == local.is_ipv4());
         if !is_of_family {

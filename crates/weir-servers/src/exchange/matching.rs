@@ -97,10 +97,11 @@ impl Handed for WorkerMessage {
     }
 }
 
-/// How much may be undelivered on the way from one of so many workers to another. A client is read when nothing is,
-/// but for its message that is held back, so that each account has one under way at most. Answers are what one
-/// message may cause, and those that were held back: each trade ends an order that was live or the one that came,
-/// and is told to two; an order that is cancelled is told once, and so is what becomes of the message itself.
+/// How much may be undelivered on the way from one of so many workers to another. A client is read when
+/// nothing is, but for its message that is held back, so that each account has one under way at most. Answers
+/// are what one message may cause, and those that were held back: each trade ends an order that was live or
+/// the one that came, and is told to two; an order that is cancelled is told once, and so is what becomes of
+/// the message itself.
 fn bounds(accounts: usize, workers: usize) -> Bounds {
     let live = workers * LIVE_MAX;
     Bounds { accounts, responses: 3 * live + 8 * (accounts + 1) }
@@ -475,8 +476,8 @@ impl Market {
         self.store.emit_message(account, message);
     }
 
-    /// Hands something over; what finds no room waits here, and everything of its priority that comes later for the
-    /// same worker waits behind it.
+    /// Hands something over; what finds no room waits here, and everything of its priority that comes later
+    /// for the same worker waits behind it.
     fn send_to(&self, worker: usize, worker_message: WorkerMessage) {
         let (overflow, priority) = (&self.overflow[worker], worker_message.role().priority());
         if overflow.count(priority) == 0 && self.port.push(worker, priority, worker_message).is_ok() {

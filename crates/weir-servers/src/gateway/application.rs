@@ -209,7 +209,8 @@ impl Gateway {
             tasks.push(spawn(take_tasks(Rc::clone(self))));
         }
         for worker in self.others() {
-            // Now and not when something is undelivered: then no task may be free, and nothing would ever leave again.
+            // Now and not when something is undelivered: then no task may be free, and nothing would ever
+            // leave again.
             tasks.push(spawn(drain_overflow(Rc::clone(self), worker)));
         }
     }
@@ -309,7 +310,8 @@ impl Gateway {
         if self.port.has_ended(worker) {
             return Err(reject_reason::PROCESSING_ERROR);
         }
-        // Not past what is undelivered: a cancel of everything from an earlier connection is not meant for this order.
+        // Not past what is undelivered: a cancel of everything from an earlier connection is not meant for
+        // this order.
         self.push(worker, task);
         self.counters.handed_off.add(1);
         Ok(())

@@ -1,13 +1,13 @@
-//! How much may be undelivered on the way from one worker of a gateway to another. One message more would end the
-//! process, so that nothing a peer does may bring it.
+//! How much may be undelivered on the way from one worker of a gateway to another. One message more would end
+//! the process, so that nothing a peer does may bring it.
 //!
-//! Requests are bounded where they are kept (`overflow`). Responses begin to pile up when nothing is undelivered,
-//! and until nothing is any more there are these:
+//! Requests are bounded where they are kept (`overflow`). Responses begin to pile up when nothing is
+//! undelivered, and until nothing is any more there are these:
 //!
 //! * Answers of exchanges. After each receive a session waits until nothing is undelivered
-//!   (`Gateway::after_receive`), and a receive has half of [`ANSWERS_MAX`] at most. Should there be as many all the
-//!   same, because of what else is undelivered, the session is ended by name before its next message is taken in
-//!   (`Gateway::is_full`), and has to say it again.
+//!   (`Gateway::after_receive`), and a receive has half of [`ANSWERS_MAX`] at most. Should there be as many
+//!   all the same, because of what else is undelivered, the session is ended by name before its next message
+//!   is taken in (`Gateway::is_full`), and has to say it again.
 //! * Expiries: of a session that begins anew, of a kill switch, of clients that are gone. However many tell them, each
 //!   share of them waits until nothing is undelivered (`Gateway::expire`).
 //! * Numbers of replaces that came to nothing. They are given back before the answer that shows it, all at once: no

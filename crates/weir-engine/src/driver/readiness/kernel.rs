@@ -76,8 +76,8 @@ pub(crate) trait Kernel {
     /// The descriptor of a socket that is given away.
     fn leave(&self, socket: Self::Socket) -> io::Result<OwnedFd>;
 
-    /// A socket whose connection has been started, from a local address of TCP's if one is given. True: it stands
-    /// already.
+    /// A socket whose connection has been started, from a local address of TCP's if one is given. True: it
+    /// stands already.
     fn connect(
         &self,
         address: &Address,

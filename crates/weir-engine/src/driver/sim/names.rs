@@ -79,8 +79,8 @@ impl Names {
         Err(Errno::ADDRINUSE)
     }
 
-    /// The address a connecting socket gets: the one it asks for, with what that leaves open. Unix sockets have no name
-    /// on that side.
+    /// The address a connecting socket gets: the one it asks for, with what that leaves open. Unix sockets
+    /// have no name on that side.
     pub(super) fn for_client(
         &mut self,
         target: &Address,

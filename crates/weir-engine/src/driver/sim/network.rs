@@ -313,8 +313,8 @@ impl Network {
         }
     }
 
-    /// Starts a connection, from this address if there is one; the client's end is touched when it stands or has
-    /// failed.
+    /// Starts a connection, from this address if there is one; the client's end is touched when it stands or
+    /// has failed.
     pub(super) fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> Result<End, Errno> {
         let target = names::target(address);
         let own = self.names.for_client(&target, local)?;

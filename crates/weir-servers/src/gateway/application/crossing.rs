@@ -34,8 +34,9 @@ impl Gateway {
         }
     }
 
-    /// Answers are undelivered: nobody sends here until they are on their way, or there would be more and more of
-    /// them. What was sent before is taken all the same, because two workers that did not would wait for each other.
+    /// Answers are undelivered: nobody sends here until they are on their way, or there would be more and
+    /// more of them. What was sent before is taken all the same, because two workers that did not would wait
+    /// for each other.
     fn fall_behind(&self) {
         if !self.is_behind.replace(true) {
             self.common.behind[self.worker].store(true, Ordering::Relaxed);

@@ -6,8 +6,9 @@
 //! workers fail, clients come and go, accounts are stopped, and from one phase to the next routes change, accounts move
 //! to other workers, and one may be missing. The seed is the whole day.
 //!
-//! Some days have a kernel besides whose calls move only a part, fail for a reason that passes, and lose connections
-//! that nobody has accepted yet. None loses a connection that stands: lines do that, and the model is told of it.
+//! Some days have a kernel besides whose calls move only a part, fail for a reason that passes, and lose
+//! connections that nobody has accepted yet. None loses a connection that stands: lines do that, and the
+//! model is told of it.
 //!
 //! `WEIR_TEST_DAYS=10000` tries more days, `WEIR_TEST_FIRST=n` begins with that one, `WEIR_TEST_SEED=n` replays one.
 
@@ -649,7 +650,8 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Tries as many days as are wanted, and says what has come about on all of them; `None` where one was replayed.
+/// Tries as many days as are wanted, and says what has come about on all of them; `None` where one was
+/// replayed.
 fn try_days(days: u64, make: fn(u64) -> Day) -> Option<Happened> {
     if let Some(seed) = variable("WEIR_TEST_SEED") {
         make(seed).run().unwrap_or_else(|wrong| panic!("day {seed}: {wrong}"));

@@ -31,7 +31,8 @@ use crate::{
 const PRICE: u64 = 100_000;
 /// Who has lost a line of a gateway has seen that by then.
 const NOTICED: Duration = Duration::from_secs(5);
-/// How often a connection that is lost before it is accepted is made again, and how long its login is waited for.
+/// How often a connection that is lost before it is accepted is made again, and how long its login is waited
+/// for.
 const CONNECTS_MAX: u32 = 20;
 const LOGIN_WAIT_MS: u32 = 2_000;
 
