@@ -18,8 +18,8 @@ use tokio::{task::spawn_blocking, time::timeout};
 use weir_lab::run_locks::is_locked;
 
 use crate::{
-    access::{FAILURES_WINDOW, Refused, SESSION_AGE_MAX},
     app::{App, page, reader},
+    auth::{FAILURES_WINDOW, Refused, SESSION_AGE_MAX},
     control::{Control, Denied, Peer},
     folder::{Found, Listing},
     offered::Offered,

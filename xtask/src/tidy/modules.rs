@@ -40,6 +40,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "driver",
             "executor",
             "time",
+            "task_group",
             "fs",
             "net",
             "remote",

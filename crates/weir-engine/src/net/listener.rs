@@ -10,6 +10,22 @@ use crate::{
 };
 
 /// Accepts connections on an address. Dropping it closes the address; a Unix path it made is removed.
+///
+/// ```
+/// use weir_engine::{Config, Driver, Runtime, net::{Listener, Stream}};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runtime = Runtime::new(&Config::with_driver(Driver::Sim))?;
+/// runtime.block_on(async {
+///     let listener = Listener::bind(&"127.0.0.1:0".parse()?, Default::default())?;
+///     // The port is the one that the kernel chose.
+///     let client = Stream::connect(&listener.local_address()?).await?;
+///     let server = listener.accept().await?;
+///     assert_eq!(server.peer_address()?, client.local_address()?);
+///     Ok(())
+/// })
+/// # }
+/// ```
 pub struct Listener {
     core: Rc<Core>,
     slot: SlotId,

@@ -124,7 +124,7 @@ pub(super) enum Ended {
     )]
     Uncounted,
     #[error("another worker does not take the answers, and they are asked for again")]
-    Behind,
+    Backpressure,
     #[error("the exchange did not answer the login")]
     NoLogin,
     #[error("the exchange does not give what comes next of its session, or somebody was logged in")]
@@ -524,7 +524,7 @@ impl Upstream {
         now: Instant,
     ) -> Result<(), Ended> {
         if gateway.is_full() {
-            return Err(Ended::Behind);
+            return Err(Ended::Backpressure);
         }
         let counters = &gateway.counters;
         counters.upstream_received.add(1);

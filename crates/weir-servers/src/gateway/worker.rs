@@ -98,7 +98,7 @@ pub(super) struct Common {
     /// Whether any of them is another than the account's home, or was when an order was sent that is open.
     pub(super) hands_off: bool,
     pub(super) hop_times: bool,
-    /// By worker: answers are stuck there, and nobody may send by way of it.
+    /// By worker: answers are undelivered there, and nobody may send by way of it.
     pub(super) behind: Vec<AtomicBool>,
     /// By worker: in a drain, nothing is under way there.
     pub(super) settled: Vec<AtomicBool>,
@@ -209,7 +209,8 @@ impl Gateway {
             tasks.push(spawn(take_messages(Rc::clone(self))));
         }
         for worker in self.others() {
-            // Now and not when something is stuck: then no task may be free, and nothing would ever leave again.
+            // Now and not when something is undelivered: then no task may be free, and nothing would ever
+            // leave again.
             tasks.push(spawn(drain_overflow(Rc::clone(self), worker)));
         }
     }
@@ -309,7 +310,7 @@ impl Gateway {
         if self.port.has_ended(worker) {
             return Err(reject_reason::PROCESSING_ERROR);
         }
-        // Not past what is stuck: a cancel of everything from an earlier connection is not meant for this order.
+        // Not past what is undelivered: a cancel of everything from an earlier connection is not meant for this order.
         self.push(worker, worker_message);
         self.counters.handed_off.add(1);
         Ok(())

@@ -12,6 +12,7 @@
 use std::{
     collections::VecDeque,
     io,
+    net::SocketAddr,
     os::fd::{AsFd, OwnedFd},
     sync::Arc,
     task::{Poll, Waker},
@@ -259,8 +260,8 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         self.accept_next(listener, waker)
     }
 
-    fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let (descriptor, stands) = self.kernel.connect(address, &self.parts)?;
+    fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
+        let (descriptor, stands) = self.kernel.connect(address, local, &self.parts)?;
         let id = self.insert(descriptor, Kind::Connecting)?;
         if let Some(socket) = self.sockets.get_mut(id) {
             socket.writable = stands;

@@ -6,6 +6,7 @@
 use std::{
     fmt,
     io::{self, IoSlice},
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     task::{Poll, Waker},
 };
@@ -75,8 +76,14 @@ pub(crate) trait Kernel {
     /// The descriptor of a socket that is given away.
     fn leave(&self, socket: Self::Socket) -> io::Result<OwnedFd>;
 
-    /// A socket whose connection has been started. True: it stands already.
-    fn connect(&self, address: &Address, parts: &DriverParts) -> io::Result<(Self::Socket, bool)>;
+    /// A socket whose connection has been started, from a local address of TCP's if one is given. True: it
+    /// stands already.
+    fn connect(
+        &self,
+        address: &Address,
+        local: Option<SocketAddr>,
+        parts: &DriverParts,
+    ) -> io::Result<(Self::Socket, bool)>;
 
     /// The next connection that waits. Its calls wait as `waits` says.
     fn accept(&self, listener: &Self::Socket, waits: bool) -> Result<Self::Socket, Errno>;
@@ -181,8 +188,13 @@ impl Kernel for Linux {
         Ok(socket)
     }
 
-    fn connect(&self, address: &Address, parts: &DriverParts) -> io::Result<(OwnedFd, bool)> {
-        let descriptor = socket::for_connect(address, parts)?;
+    fn connect(
+        &self,
+        address: &Address,
+        local: Option<SocketAddr>,
+        parts: &DriverParts,
+    ) -> io::Result<(OwnedFd, bool)> {
+        let descriptor = socket::for_connect(address, local, parts)?;
         let counters = &parts.counters;
         socket::set_nonblocking(&descriptor, true, counters)?;
         let name = address.to_socket_address()?;

@@ -20,6 +20,7 @@
 use std::{
     collections::VecDeque,
     io,
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     sync::Arc,
     task::{Poll, Waker},
@@ -539,8 +540,8 @@ impl DriverOps for Uring {
         Poll::Pending
     }
 
-    fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, &self.parts)?;
+    fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
+        let descriptor = socket::for_connect(address, local, &self.parts)?;
         let name = Box::new(address.to_socket_address()?);
         let id = self.insert(descriptor, SocketKind::Connecting)?;
         let socket = self.sockets.get_mut(id).ok_or_else(error::gone)?;

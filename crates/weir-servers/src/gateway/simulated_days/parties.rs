@@ -31,6 +31,10 @@ use crate::{
 const PRICE: u64 = 100_000;
 /// Who has lost a line of a gateway has seen that by then.
 const NOTICED: Duration = Duration::from_secs(5);
+/// How often a connection that is lost before it is accepted is made again, and how long its login is waited
+/// for.
+const CONNECTS_MAX: u32 = 20;
+const LOGIN_WAIT_MS: u32 = 2_000;
 
 /// Listens, and serves whoever comes.
 pub(super) fn open<F: Future<Output = ()> + 'static>(serve: impl Fn(Stream) -> F + 'static) -> Address {
@@ -243,6 +247,8 @@ async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>) {
 #[derive(Default)]
 struct Got {
     messages: RefCell<Vec<Vec<u8>>>,
+    /// The login was accepted or rejected.
+    is_answered: Cell<bool>,
     is_over: Cell<bool>,
     trouble: RefCell<Option<String>>,
 }
@@ -256,12 +262,22 @@ pub(super) struct Client {
     /// What it has got on all its connections, in order.
     stream: Vec<Vec<u8>>,
     connection: Option<(Rc<Stream>, Rc<Got>)>,
+    /// A connection may be lost before it is accepted: then it is made again, as a client would.
+    pub(super) loses_some: bool,
     trouble: Option<String>,
 }
 
 impl Client {
     pub(super) fn new(account: u32) -> Self {
-        Self { account, address: None, sent: Vec::new(), stream: Vec::new(), connection: None, trouble: None }
+        Self {
+            account,
+            address: None,
+            sent: Vec::new(),
+            stream: Vec::new(),
+            connection: None,
+            loses_some: false,
+            trouble: None,
+        }
     }
 
     /// Gets a message.
@@ -300,6 +316,27 @@ impl Client {
     }
 
     async fn connect(&mut self, sequence: u64) {
+        for _ in 0..CONNECTS_MAX {
+            self.connect_once(sequence).await;
+            if !self.loses_some || self.address.is_none() || self.is_answered().await {
+                return;
+            }
+        }
+    }
+
+    /// Whether the gateway has the connection. One that stands and says nothing counts as such.
+    async fn is_answered(&self) -> bool {
+        let Some((_, got)) = &self.connection else { return false };
+        for _ in 0..LOGIN_WAIT_MS {
+            if got.is_answered.get() || got.is_over.get() {
+                break;
+            }
+            time::sleep(Duration::from_millis(1)).await;
+        }
+        got.is_answered.get() || !got.is_over.get()
+    }
+
+    async fn connect_once(&mut self, sequence: u64) {
         let Some(address) = &self.address else { return };
         let Ok(stream) = Stream::connect(address).await else { return };
         let (stream, got) = (Rc::new(stream), Rc::new(Got::default()));
@@ -445,11 +482,17 @@ async fn receive(stream: Rc<Stream>, got: Rc<Got>, sequence: u64) {
         while let Ok(Some(frame)) = deframer.next(&mut input) {
             match ServerPacket::parse(frame) {
                 Ok(ServerPacket::Sequenced(message)) => got.messages.borrow_mut().push(message.to_vec()),
-                Ok(ServerPacket::LoginAccepted(accepted)) if accepted.next_sequence != sequence => {
-                    *got.trouble.borrow_mut() =
-                        Some(format!("{} comes next, and not {sequence}", accepted.next_sequence));
+                Ok(ServerPacket::LoginAccepted(accepted)) => {
+                    got.is_answered.set(true);
+                    if accepted.next_sequence != sequence {
+                        *got.trouble.borrow_mut() =
+                            Some(format!("{} comes next, and not {sequence}", accepted.next_sequence));
+                    }
                 }
-                Ok(ServerPacket::LoginRejected(_)) => got.is_over.set(true),
+                Ok(ServerPacket::LoginRejected(_)) => {
+                    got.is_answered.set(true);
+                    got.is_over.set(true);
+                }
                 _ => {}
             }
         }

@@ -67,12 +67,12 @@ impl Upstream {
         }
         let (first, queued, sent) = match earlier {
             // Those before are on their way, and not said twice.
-            Some(owed) if owed.sent.get() < owed.queued => {
-                (owed.through.saturating_add(1), owed.queued, owed.sent)
+            Some(pending) if pending.sent.get() < pending.queued => {
+                (pending.through.saturating_add(1), pending.queued, pending.sent)
             }
             _ => (0, 0, Rc::default()),
         };
-        let mut owed = PendingMassCancel { through, reason, orders, expired: 0, queued, sent };
+        let mut pending = PendingMassCancel { through, reason, orders, expired: 0, queued, sent };
         if self.is_up.get() {
             #[cfg(test)]
             let is_behind = crate::gateway::simulated_days::is_planted(
@@ -81,10 +81,10 @@ impl Upstream {
             #[cfg(not(test))]
             let is_behind = false;
             let at_once = if is_behind { &self.waiting } else { &self.urgent };
-            self.queue_cancels(account, first..=through.min(handed), at_once, &mut owed);
+            self.queue_cancels(account, first..=through.min(handed), at_once, &mut pending);
             self.flush.raise();
         }
-        all.insert(account, owed);
+        all.insert(account, pending);
         drop(all);
         if !has_failed {
             self.take_back(account, refusal_of(reason));
@@ -113,9 +113,9 @@ impl Upstream {
 
     /// Why an order is not sent again but refused, should the exchange not have it; `None`: it is sent again.
     pub(super) fn withheld(&self, number: u32, account: AccountId) -> Option<u16> {
-        let owed = self.mass_cancels.borrow();
-        let mut of_it = [Some(account), None].into_iter().filter_map(|key| owed.get(&key));
-        of_it.find(|owed| number <= owed.through).map(|owed| refusal_of(owed.reason))
+        let pending = self.mass_cancels.borrow();
+        let mut of_it = [Some(account), None].into_iter().filter_map(|key| pending.get(&key));
+        of_it.find(|pending| number <= pending.through).map(|pending| refusal_of(pending.reason))
     }
 
     fn queue_cancels(
@@ -123,37 +123,38 @@ impl Upstream {
         account: Option<AccountId>,
         numbers: RangeInclusive<u32>,
         to: &RefCell<Waiting>,
-        owed: &mut PendingMassCancel,
+        pending: &mut PendingMassCancel,
     ) {
         let to = &mut *to.borrow_mut();
         let count = self.outstanding.borrow().cancel_all(account, numbers, &mut to.bytes);
         if count > 0 {
             to.messages += count;
-            to.cancels.push((Rc::clone(&owed.sent), count));
-            owed.queued += count;
+            to.cancels.push((Rc::clone(&pending.sent), count));
+            pending.queued += count;
         }
     }
 
     /// What has become of the last cancels of an account's orders, or of all orders.
     pub(in crate::gateway) fn cancels_of(&self, account: Option<AccountId>) -> Cancels {
         let all = self.mass_cancels.borrow();
-        let Some(owed) = all.get(&account) else { return Cancels::default() };
-        let PendingMassCancel { orders, expired, .. } = *owed;
-        let open = self.outstanding.borrow().count_open(account, owed.through).min(orders);
-        Cancels { orders, sent: owed.sent.get().min(orders), open, expired: expired.min(orders - open) }
+        let Some(pending) = all.get(&account) else { return Cancels::default() };
+        let PendingMassCancel { orders, expired, .. } = *pending;
+        let open = self.outstanding.borrow().count_open(account, pending.through).min(orders);
+        Cancels { orders, sent: pending.sent.get().min(orders), open, expired: expired.min(orders - open) }
     }
 
     /// Orders end here: of those that we have cancelled it is counted, because no exchange has confirmed it.
     pub(super) fn end_here<T>(&self, work: impl FnOnce(&mut OutstandingOrders) -> T) -> T {
         let (mut all, mut outstanding) = (self.mass_cancels.borrow_mut(), self.outstanding.borrow_mut());
         let count =
-            |outstanding: &OutstandingOrders, account: Option<AccountId>, owed: &PendingMassCancel| {
-                outstanding.count_open(account, owed.through).min(owed.orders)
+            |outstanding: &OutstandingOrders, account: Option<AccountId>, pending: &PendingMassCancel| {
+                outstanding.count_open(account, pending.through).min(pending.orders)
             };
-        let open: Vec<u64> = all.iter().map(|(account, owed)| count(&outstanding, *account, owed)).collect();
+        let open: Vec<u64> =
+            all.iter().map(|(account, pending)| count(&outstanding, *account, pending)).collect();
         let outcome = work(&mut outstanding);
-        for ((account, owed), before) in all.iter_mut().zip(open) {
-            owed.expired += before.saturating_sub(count(&outstanding, *account, owed));
+        for ((account, pending), before) in all.iter_mut().zip(open) {
+            pending.expired += before.saturating_sub(count(&outstanding, *account, pending));
         }
         outcome
     }
@@ -161,7 +162,10 @@ impl Upstream {
     /// Whether an order is open that we have cancelled.
     pub(in crate::gateway) fn has_cancels_open(&self) -> bool {
         let outstanding = self.outstanding.borrow();
-        self.mass_cancels.borrow().iter().any(|(account, owed)| outstanding.has_open(*account, owed.through))
+        self.mass_cancels
+            .borrow()
+            .iter()
+            .any(|(account, pending)| outstanding.has_open(*account, pending.through))
     }
 
     /// On a new connection: behind what is sent again, and at once too where that has to wait, with what clients have
@@ -173,22 +177,22 @@ impl Upstream {
             let mut urgent = self.urgent.borrow_mut();
             urgent.messages += self.outstanding.borrow().resend_cancels(handed, &mut urgent.bytes);
         }
-        for (account, owed) in self.mass_cancels.borrow_mut().iter_mut() {
-            (owed.queued, owed.sent) = (0, Rc::default());
+        for (account, pending) in self.mass_cancels.borrow_mut().iter_mut() {
+            (pending.queued, pending.sent) = (0, Rc::default());
             if must_wait {
-                self.queue_cancels(*account, 0..=owed.through.min(handed), &self.urgent, owed);
+                self.queue_cancels(*account, 0..=pending.through.min(handed), &self.urgent, pending);
             }
-            self.queue_cancels(*account, 0..=owed.through, &self.waiting, owed);
+            self.queue_cancels(*account, 0..=pending.through, &self.waiting, pending);
         }
     }
 
     /// Why an order was cancelled that the exchange says its user cancelled, if that was us.
     pub(super) fn reason_of(&self, canceled: &Canceled, account: AccountId) -> Option<u8> {
-        let owed = self.mass_cancels.borrow();
-        if canceled.reason != cancel_reason::USER || owed.is_empty() {
+        let pending = self.mass_cancels.borrow();
+        if canceled.reason != cancel_reason::USER || pending.is_empty() {
             return None;
         }
-        let mut of_it = [Some(account), None].into_iter().filter_map(|key| owed.get(&key));
-        of_it.find(|owed| canceled.user_ref_num <= owed.through).map(|owed| owed.reason)
+        let mut of_it = [Some(account), None].into_iter().filter_map(|key| pending.get(&key));
+        of_it.find(|pending| canceled.user_ref_num <= pending.through).map(|pending| pending.reason)
     }
 }

@@ -45,7 +45,7 @@ impl Upstream {
         let what = format_args!(
             "the exchange has begun session {session} after {before}; {expired} orders expired{rest}"
         );
-        gateway.notice(self, NoticeKind::Anew, what);
+        gateway.notice(self, NoticeKind::NewSession, what);
         Ok(())
     }
 

@@ -16,9 +16,9 @@ use crate::{
 impl Gateway {
     /// Answers go first, and nothing is lost: what finds no room waits here.
     pub(super) fn push(&self, worker: usize, worker_message: WorkerMessage) {
-        let (overflow, lane) = (&self.overflow[worker], worker_message.role().lane());
-        let worker_message = if overflow.count(lane) == 0 {
-            let Err(worker_message) = self.port.push(worker, lane, worker_message) else { return };
+        let (overflow, priority) = (&self.overflow[worker], worker_message.role().priority());
+        let worker_message = if overflow.count(priority) == 0 {
+            let Err(worker_message) = self.port.push(worker, priority, worker_message) else { return };
             worker_message
         } else {
             worker_message
@@ -29,20 +29,21 @@ impl Gateway {
         }
         overflow.add(worker_message);
         self.overflowed[worker].raise();
-        if lane == Priority::Response {
+        if priority == Priority::Response {
             self.fall_behind();
         }
     }
 
-    /// Answers are stuck: nobody sends here until they are on their way, or there would be more and more of them. What
-    /// was sent before is taken all the same, because two workers that did not would wait for each other.
+    /// Answers are undelivered: nobody sends here until they are on their way, or there would be more and
+    /// more of them. What was sent before is taken all the same, because two workers that did not would wait
+    /// for each other.
     fn fall_behind(&self) {
         if !self.is_behind.replace(true) {
             self.common.behind[self.worker].store(true, Ordering::Relaxed);
         }
     }
 
-    /// Nothing is stuck any more.
+    /// Nothing is undelivered any more.
     fn catch_up(&self) {
         if self.is_behind.replace(false) {
             self.common.behind[self.worker].store(false, Ordering::Relaxed);
@@ -58,7 +59,7 @@ impl Gateway {
         }
     }
 
-    /// Whether so many answers are stuck that no exchange may say anything more.
+    /// Whether so many answers are undelivered that no exchange may say anything more.
     #[inline]
     pub(in crate::gateway) fn is_full(&self) -> bool {
         let most = ANSWERS_MAX * self.upstreams.len();
@@ -89,7 +90,7 @@ pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
         while !overflow.is_empty() {
             match gateway.port.room(worker).await {
                 Ok(()) => overflow.hand_over(|worker_message| {
-                    gateway.port.push(worker, worker_message.role().lane(), worker_message).is_ok()
+                    gateway.port.push(worker, worker_message.role().priority(), worker_message).is_ok()
                 }),
                 // A worker that has ended needs to be told nothing.
                 Err(_) => overflow.clear(),
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn expiries_that_many_tell_at_once_are_stuck_no_more_than_those_of_one() {
+    fn expiries_that_many_tell_at_once_are_undelivered_no_more_than_those_of_one() {
         const EXPIRIES: u32 = 20_000;
         const TELLERS: u32 = 100;
         let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
@@ -166,7 +167,7 @@ mod tests {
                 assert!(turns < 10 * EXPIRIES, "{} have arrived", home.counters.passed.get());
                 yield_now().await;
             }
-            assert!(most <= SHARE_MAX, "{most} were stuck");
+            assert!(most <= SHARE_MAX, "{most} were undelivered");
         });
     }
 }
