@@ -14,4 +14,5 @@ pub mod region;
 pub mod ring;
 pub mod syscalls;
 pub mod timer;
+pub mod unix_path;
 pub mod usage;

@@ -71,6 +71,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "readiness",
             "syscalls",
             "timer",
+            "unix_path",
             "usage",
         ],
     ),
