@@ -24,11 +24,11 @@ use weir_lab::{
     follow::{Followed, Follower},
     held::Held,
 };
+use weir_proto::client::counted_as;
 use weir_report::Language;
 
 use crate::{
     folder::{Found, Listing, Stamp, stamp},
-    guests::counted_as,
     pages,
     shelf::Problem,
 };
