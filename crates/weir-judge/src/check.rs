@@ -6,6 +6,7 @@ use weir_record::{
     evidence::ArmEvidence,
     finding::{Finding, MessageKind, Stopped, UnitKind},
     load::{FailureCounts, LoadReport},
+    machine::STEAL_SHARE_MAX,
     protocol::Proof,
     spec::{LoadMode, StudySpec},
     study::{Check, MissingArm},
@@ -16,7 +17,7 @@ use weir_stats::{decide::estimate, order::median};
 
 use crate::{
     components, drift, evidence,
-    exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
+    exclusion::{self, LITTLES_LAW_ERROR_MAX},
     exclusion_balance,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},

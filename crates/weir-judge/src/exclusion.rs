@@ -5,17 +5,11 @@
 use weir_record::{
     finding::{ExclusionKind, FailedTrial, FailureClass, FailureCount},
     load::{FailureCounts, LoadReport},
-    machine::{NetworkCounters, NoiseWindow},
+    machine::{FOREIGN_CPUS_MAX, NetworkCounters, NoiseWindow, STEAL_SHARE_MAX},
     orders::OrdersLoadReport,
     protocol::{Proof, ProtocolRow},
     trial::{Exclusion, TrialRecord},
 };
-
-/// Largest share of CPU time the hypervisor may have stolen.
-pub const STEAL_SHARE_MAX: f64 = 0.01;
-
-/// Most CPU other processes may have used beyond the machine's background, in CPUs, as their own clocks say.
-pub const FOREIGN_CPUS_MAX: f64 = 0.02;
 
 /// Most of the machine's CPU time that other processes may use all the time and still count as background. What is
 /// always there takes as much from every arm, a twentieth of a CPU at this limit; a machine that does more beside is
