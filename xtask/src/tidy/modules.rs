@@ -156,6 +156,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-lab",
         &[
+            "length",
             "limits",
             "run_folder",
             "held",
