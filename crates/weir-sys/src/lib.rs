@@ -5,6 +5,7 @@ pub mod blocks;
 pub mod bpf;
 pub mod child;
 pub mod clock;
+pub mod file_locks;
 pub mod output;
 pub mod placement;
 pub mod posix_aio;

@@ -66,6 +66,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "bpf",
             "child",
             "clock",
+            "file_locks",
             "output",
             "placement",
             "readiness",
