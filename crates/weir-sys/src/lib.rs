@@ -9,6 +9,7 @@ pub mod file_locks;
 pub mod output;
 pub mod placement;
 pub mod posix_aio;
+pub mod process_stat;
 pub mod raw_ring;
 pub mod readiness;
 pub mod region;

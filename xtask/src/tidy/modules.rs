@@ -69,6 +69,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "file_locks",
             "output",
             "placement",
+            "process_stat",
             "readiness",
             "syscalls",
             "timer",
