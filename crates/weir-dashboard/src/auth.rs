@@ -11,6 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use weir_proto::client::counted_as;
+
 use crate::token::{Token, is_same};
 
 /// Most browsers that are logged in; a further one takes the place of the one that came first.
@@ -66,6 +68,7 @@ impl Access {
         if self.token.is(given) {
             return Ok(());
         }
+        let from = counted_as(from);
         let own = failures.iter().filter(|(_, address)| *address == from).count();
         if own >= FAILURES_MAX || failures.len() >= FAILURES_ALL_MAX {
             return Err(Refused::TooMany);
@@ -168,6 +171,17 @@ mod tests {
         assert!(matches!(access.check(b"guess", address(2), now), Err(Refused::WrongToken)));
         let later = now + FAILURES_WINDOW;
         assert!(matches!(access.check(b"guess", address(1), later), Err(Refused::WrongToken)));
+    }
+
+    #[test]
+    fn who_chooses_among_the_addresses_of_a_network_has_to_wait_as_well() {
+        let (access, now) = (access(), Instant::now());
+        let guess = |from: String| access.check(b"guess", from.parse().expect("an address"), now);
+        for host in 0..FAILURES_MAX {
+            assert!(matches!(guess(format!("2001:db8:1:2::{host:x}")), Err(Refused::WrongToken)));
+        }
+        assert!(matches!(guess("2001:db8:1:2:ffff::1".to_owned()), Err(Refused::TooMany)));
+        assert!(matches!(guess("2001:db8:1:3::1".to_owned()), Err(Refused::WrongToken)));
     }
 
     #[test]

@@ -20,11 +20,11 @@ use tokio::{
     time::sleep,
 };
 use weir_lab::{follow::Follower, run_locks::Held};
+use weir_proto::client::counted_as;
 use weir_report::Language;
 
 use crate::{
     folder::{Found, Listing, Stamp, stamp},
-    guests::counted_as,
     scene::Scene,
     shelf::Problem,
 };

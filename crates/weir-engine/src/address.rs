@@ -1,6 +1,11 @@
 //! Where to listen or connect: TCP, a Unix path, or a name in Linux's abstract Unix namespace.
 
-use std::{fmt, io, net::SocketAddr, net::ToSocketAddrs, path::PathBuf, str::FromStr};
+use std::{
+    fmt, io,
+    net::{SocketAddr, ToSocketAddrs},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use socket2::SockAddr;
 
@@ -120,6 +125,14 @@ impl Address {
         let mut addresses = text.to_socket_addrs().map_err(unknown)?;
         let nothing = || unknown(io::Error::new(io::ErrorKind::NotFound, "the resolver has none"));
         addresses.next().map(Address::Tcp).ok_or_else(nothing)
+    }
+
+    /// The path in the file system, of an address that has one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Address::Unix(path) => Some(path),
+            Address::Tcp(_) | Address::Abstract(_) => None,
+        }
     }
 
     pub(crate) fn to_socket_address(&self) -> io::Result<SockAddr> {

@@ -7,6 +7,7 @@ use weir_record::{
     failure::FailureCounts,
     finding::{Finding, MessageKind, Stopped, UnitKind},
     load::LoadReport,
+    machine::STEAL_SHARE_MAX,
     metric::Metric,
     protocol::Proof,
     spec::{LoadMode, StudySpec},
@@ -18,7 +19,7 @@ use weir_stats::{decide::estimate, order::median};
 
 use crate::{
     drift, evidence,
-    exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
+    exclusion::{self, LITTLES_LAW_ERROR_MAX},
     exclusion_balance,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},

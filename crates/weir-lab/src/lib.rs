@@ -19,6 +19,7 @@ pub mod follow;
 pub mod host_defaults;
 pub mod io_models;
 pub mod launch;
+pub mod length;
 pub mod limits;
 pub mod outline;
 pub mod pilot;

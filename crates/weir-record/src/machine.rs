@@ -134,6 +134,13 @@ pub struct CrossCoreReading {
     pub canary_ns: f64,
 }
 
+/// Largest share of CPU time the hypervisor may have stolen of a whole trial.
+pub const STEAL_SHARE_MAX: f64 = 0.01;
+
+/// Most CPU other processes may use beside a whole trial, in CPUs, as their own clocks say: beyond the machine's
+/// background, where that is known.
+pub const FOREIGN_CPUS_MAX: f64 = 0.02;
+
 /// How quiet the machine was during one trial (evidence rung L1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

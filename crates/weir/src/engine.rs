@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use weir_engine::{Config, Driver, DriverChoice, Runtime, net::Address};
+use weir_lab::length::length_ns;
 use weir_record::kernel::{AS_ON_KERNEL, FEATURES, KernelVersion, lacking};
 use weir_report::told;
 
@@ -152,17 +153,9 @@ pub(crate) fn seconds(flag: &str, value: f64) -> Result<Duration> {
 
 /// A time with its unit: `1.5s`, `500ms`, `20us`, `2m`, `2min`, `1h`, or a bare number of seconds.
 pub(crate) fn time(flag: &str, text: &str) -> Result<Duration> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let scale = match &text[digits.len()..] {
-        "" | "s" => Some(1.0),
-        "ms" => Some(1e-3),
-        "us" => Some(1e-6),
-        "m" | "min" => Some(60.0),
-        "h" => Some(3600.0),
-        _ => None,
-    };
-    let seconds = digits.parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
-    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+    let is_bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let ns = if is_bare { length_ns(&format!("{text}s")) } else { length_ns(text) };
+    ns.map(Duration::from_nanos).ok_or_else(|| {
         UsageError(told!(
             language::of_command_line(),
             "{flag} {text:?} is not a time; write 1.5s, 500ms, 20us, 2min or 1h",
@@ -180,11 +173,11 @@ mod tests {
     #[test]
     fn times_carry_their_unit() {
         for (text, milliseconds) in
-            [("1.5s", 1500), ("500ms", 500), ("2m", 120_000), ("2min", 120_000), ("3", 3000)]
+            [("1.5s", 1500), ("500ms", 500), ("2m", 120_000), ("2min", 120_000), ("3", 3000), ("0.5", 500)]
         {
             assert_eq!(time("--duration", text).unwrap(), Duration::from_millis(milliseconds));
         }
-        for text in ["", "s", "-1s", "1d", "inf", "nan"] {
+        for text in ["", ".", "s", "-1s", "1d", "1u", "inf", "nan"] {
             assert!(time("--duration", text).unwrap_err().to_string().contains("--duration"), "{text}");
         }
     }

@@ -67,11 +67,14 @@ const ORDERS: &[(&str, &[&str])] = &[
             "bpf",
             "child",
             "clock",
+            "file_locks",
             "output",
             "placement",
+            "process_stat",
             "readiness",
             "syscalls",
             "timer",
+            "unix_path",
             "usage",
         ],
     ),
@@ -165,7 +168,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     ("weir-monitor", &["target", "snapshot", "frame", "lines", "screen", "live"]),
     ("weir-controls", &["buffer_ring", "epoll", "uring"]),
     ("weir-neighbours", &["abusive", "idle", "replayer", "dashboard"]),
-    ("weir-proto", &["padded", "content", "exposition", "http1", "ouch", "soup"]),
+    ("weir-proto", &["client", "padded", "content", "exposition", "http1", "ouch", "soup"]),
     (
         "weir-trading",
         &[
@@ -213,6 +216,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-lab",
         &[
+            "length",
             "limits",
             "run_folder",
             "run_locks",

@@ -14,8 +14,9 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 use socket2::{Domain, SockRef, Socket, Type};
+use weir_sys::unix_path;
 
-use super::{contract::DriverParts, unix_path};
+use super::contract::DriverParts;
 use crate::{
     address::Address,
     counters::Counters,

@@ -2,9 +2,11 @@
 
 use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 
+use weir_sys::unix_path::BoundPath;
+
 use super::{Address, Stream};
 use crate::{
-    driver::{BoundPath, DriverOps, ListenOptions, dispatch},
+    driver::{DriverOps, ListenOptions, dispatch},
     executor::{self, Core},
     slab::SlotId,
 };
@@ -49,7 +51,7 @@ impl Listener {
         let slot = core.with_driver(|driver| driver.listen(address, &options))?;
         let path = match address {
             // The simulator's paths are not in the file system.
-            address if !core.is_simulated() => BoundPath::of(address),
+            Address::Unix(path) if !core.is_simulated() => BoundPath::of(path),
             _ => None,
         };
         Ok(Self { core, slot, path })

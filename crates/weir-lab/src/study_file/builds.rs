@@ -6,7 +6,7 @@
 use toml::{Table, Value};
 
 use super::choices::ChoiceError;
-use crate::{limits::TIME_CAP_NS, toml_table::length_ns};
+use crate::{length::length_ns, limits::TIME_CAP_NS};
 
 /// What stands before the name of an arm in that of its older build, and of that build's placebo.
 const OLD: &str = "old-";

@@ -12,9 +12,9 @@ use super::{
     builds::{self, Builds},
 };
 use crate::{
+    length::length_ns,
     limits::{WARMUP_NS, instead},
     protocol,
-    toml_table::length_ns,
 };
 
 /// What is changed.

@@ -49,7 +49,7 @@ pub struct OrdersConfig {
     pub stall_replay: Duration,
     /// Connections that have not logged in.
     pub unauthenticated_max: usize,
-    /// … from one address.
+    /// … from one address, as [`counted_as`](weir_proto::client::counted_as) has it.
     pub unauthenticated_per_address_max: usize,
     /// Where the journal is and what durable means; `None`, or level `none`: there is none.
     pub journal: Option<(PathBuf, Level)>,

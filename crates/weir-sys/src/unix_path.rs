@@ -8,7 +8,7 @@
 use std::{
     io,
     os::{
-        fd::OwnedFd,
+        fd::{AsFd, OwnedFd},
         unix::fs::{FileTypeExt, MetadataExt},
     },
     path::{Path, PathBuf},
@@ -19,16 +19,19 @@ use rustix::{
     fs::{FlockOperation, Mode, OFlags},
     io::Errno,
 };
-use socket2::{Domain, SockAddr, Socket, Type};
-
-use crate::address::Address;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 /// How often a folder that somebody has locked is tried again. Another server has it for microseconds.
 const LOCK_TRIES_MAX: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Binds a socket to a path and listens.
-pub(super) fn listen(socket: &Socket, path: &Path, backlog: i32) -> io::Result<()> {
+/// Binds a socket to a path and listens. A socket that nobody listens on any more is replaced.
+///
+/// # Errors
+/// `AddrInUse` where somebody listens, `AlreadyExists` where something that is no socket has the path, `ResourceBusy`
+/// where a dead socket cannot be replaced because its folder cannot be locked, and those of `bind` and `listen`.
+pub fn listen(socket: &impl AsFd, path: &Path, backlog: i32) -> io::Result<()> {
+    let socket = SockRef::from(socket);
     let name = SockAddr::unix(path)?;
     let folder = lock_folder(path);
     if let Err(error) = socket.bind(&name) {
@@ -93,7 +96,7 @@ fn remove(path: &Path) -> io::Result<()> {
 /// A Unix socket's path in the file system, and which file it was when the socket was bound: another server may have
 /// bound the path anew since.
 #[derive(Clone, Debug)]
-pub(crate) struct BoundPath {
+pub struct BoundPath {
     path: PathBuf,
     file: FileId,
 }
@@ -102,14 +105,13 @@ pub(crate) struct BoundPath {
 type FileId = (u64, u64, Option<SystemTime>);
 
 impl BoundPath {
-    /// `None` for addresses without a path, and when the file is gone already.
-    pub(crate) fn of(address: &Address) -> Option<Self> {
-        let Address::Unix(path) = address else { return None };
-        Some(Self { path: path.clone(), file: file_of(path)? })
+    /// Remembers which file a path is now. `None` when it is gone already.
+    pub fn of(path: &Path) -> Option<Self> {
+        Some(Self { path: path.to_path_buf(), file: file_of(path)? })
     }
 
     /// Removes the path, unless it is another file by now.
-    pub(crate) fn remove(&self) {
+    pub fn remove(&self) {
         // Nobody replaces it between the look and the removal.
         let _folder = lock_folder(&self.path);
         if file_of(&self.path) == Some(self.file) {
@@ -229,15 +231,14 @@ mod tests {
     fn a_path_that_was_bound_anew_is_not_removed_with_the_old_one() {
         let folder = Folder::new("anew");
         let path = folder.0.join("server.sock");
-        let address = Address::Unix(path.clone());
         let old = start(&path).expect("the path is free");
-        let bound = BoundPath::of(&address).expect("it is there");
+        let bound = BoundPath::of(&path).expect("it is there");
         drop(old);
         // The file system may give the new file the number of the old one.
         let new = start(&path).expect("a dead path is replaced");
         bound.remove();
         UnixStream::connect(&path).expect("the new one is still there");
-        BoundPath::of(&address).expect("it is there").remove();
+        BoundPath::of(&path).expect("it is there").remove();
         assert!(!path.exists());
         drop(new);
     }
