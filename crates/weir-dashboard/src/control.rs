@@ -115,10 +115,7 @@ impl Control {
         let other = found.studies.iter().find(|study| study.is_running);
         match other {
             Some(other) => Panel::Occupied { folder: other.name.clone() },
-            None => {
-                let offered = Offered::all(self.studies.as_deref());
-                Panel::Ready { offered: offered.into_iter().map(|study| study.name).collect(), last }
-            }
+            None => Panel::Ready { offered: Offered::all(self.studies.as_deref()), last },
         }
     }
 
@@ -268,7 +265,9 @@ async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<
     let app = Arc::clone(app);
     let work = move || -> Result<(), Denied> {
         let control = app.control.as_ref().ok_or(Denied::NoToken)?;
-        let study = Offered::named(control.studies.as_deref(), &name).ok_or(Denied::NoSuchStudy)?;
+        let not_offered =
+            || if Offered::names_plan(&name) { Denied::NoSuchLevels } else { Denied::NoSuchStudy };
+        let study = Offered::named(control.studies.as_deref(), &name).ok_or_else(not_offered)?;
         // A folder that cannot be read is told of by the study, which writes to it.
         let found = Listing::of(&app.settings.folder).unwrap_or_default();
         let is_own = matches!(control.runner.stage(), Stage::Running { .. });
@@ -279,8 +278,9 @@ async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<
         }
         let folder = study.results_folder();
         let out = app.settings.folder.join(&folder);
-        let of = Started { name: study.name.clone(), folder };
-        let started = control.runner.start(Task { of, study: &study.argument, out, language });
+        let of = Started { name: study.shown(), folder };
+        let levels = study.levels.as_deref();
+        let started = control.runner.start(Task { of, study: &study.argument, levels, out, language });
         started.map_err(|failure| match failure {
             StartFailure::Busy => Denied::Busy,
             StartFailure::Ending => Denied::Ending,
@@ -303,6 +303,7 @@ enum Denied {
     TooLong,
     TooSlow,
     NoSuchStudy,
+    NoSuchLevels,
     Busy,
     NothingRuns,
     Ending,
@@ -323,6 +324,7 @@ impl Denied {
             Self::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, words::NO_FORM),
             Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, words::NO_FORM),
             Self::NoSuchStudy => (StatusCode::NOT_FOUND, words::NOT_OFFERED),
+            Self::NoSuchLevels => (StatusCode::NOT_FOUND, words::NO_SUCH_LEVELS),
             Self::Busy => (StatusCode::CONFLICT, words::ANOTHER_RUNS),
             Self::NothingRuns => (StatusCode::CONFLICT, words::NOTHING_TO_STOP),
             Self::Ending => (StatusCode::SERVICE_UNAVAILABLE, words::DASHBOARD_ENDS),
