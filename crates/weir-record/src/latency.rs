@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-pub use crate::encoding::{HistogramError, base64, decode, histogram_v2};
+pub use crate::encoding::{HistogramError, add_decoded, base64, decode, histogram_v2};
 use crate::load::LatencySummary;
 
 /// Smallest and largest time a histogram tells apart, and its digits. Part of the format: only equal ones add up.
