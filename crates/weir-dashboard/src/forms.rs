@@ -185,12 +185,18 @@ fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
         (language, Ending::Code(0 | 10 | 11 | 12)) => language.choose(words::OVER).to_owned(),
         (language, Ending::Code(13)) if *is_stored => language.choose(words::OVER_IN_PART).to_owned(),
         (language, Ending::Code(130)) if *is_stored => language.choose(words::STOPPED).to_owned(),
-        (Language::English, Ending::Code(code)) => format!("It ended with exit code {code}:"),
-        (Language::Korean, Ending::Code(code)) => format!("종료 코드 {code}로 끝났습니다:"),
-        (Language::Chinese, Ending::Code(code)) => format!("以退出码 {code} 结束："),
-        (Language::English, Ending::Signal(signal)) => format!("It was ended by signal {signal}:"),
-        (Language::Korean, Ending::Signal(signal)) => format!("시그널 {signal}에 의해 종료되었습니다:"),
-        (Language::Chinese, Ending::Signal(signal)) => format!("被信号 {signal} 终止："),
+        (language, Ending::Code(code)) => told!(
+            language,
+            "It ended with exit code {code}:",
+            "종료 코드 {code}로 끝났습니다:",
+            "以退出码 {code} 结束："
+        ),
+        (language, Ending::Signal(signal)) => told!(
+            language,
+            "It was ended by signal {signal}:",
+            "시그널 {signal}에 의해 종료되었습니다:",
+            "被信号 {signal} 终止："
+        ),
         (language, Ending::Unknown) => language.choose(words::ENDED_SOMEHOW).to_owned(),
     };
     html! {
