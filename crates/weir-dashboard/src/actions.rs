@@ -157,7 +157,9 @@ async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<
     let app = Arc::clone(app);
     let work = move || -> Result<(), Denied> {
         let control = app.control.as_ref().ok_or(Denied::NoToken)?;
-        let study = Offered::named(control.studies.as_deref(), &name).ok_or(Denied::NoSuchStudy)?;
+        let not_offered =
+            || if Offered::names_plan(&name) { Denied::NoSuchLevels } else { Denied::NoSuchStudy };
+        let study = Offered::named(control.studies.as_deref(), &name).ok_or_else(not_offered)?;
         // A folder that cannot be read is told of by the study, which writes to it.
         let found = Listing::of(&app.settings.folder).unwrap_or_default();
         let is_own = matches!(control.runner.stage(), Stage::Running { .. });
@@ -168,8 +170,9 @@ async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<
         }
         let folder = study.results_folder();
         let out = app.settings.folder.join(&folder);
-        let of = Started { name: study.name.clone(), folder };
-        let started = control.runner.start(Task { of, study: &study.argument, out, language });
+        let of = Started { name: study.shown(), folder };
+        let levels = study.levels.as_deref();
+        let started = control.runner.start(Task { of, study: &study.argument, levels, out, language });
         started.map_err(|failure| match failure {
             StartFailure::Busy => Denied::Busy,
             StartFailure::Ending => Denied::Ending,

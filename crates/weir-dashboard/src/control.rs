@@ -95,10 +95,7 @@ impl Control {
         let other = found.studies.iter().find(|study| study.is_running);
         match other {
             Some(other) => Panel::Occupied { folder: other.name.clone() },
-            None => {
-                let offered = Offered::all(self.studies.as_deref());
-                Panel::Ready { offered: offered.into_iter().map(|study| study.name).collect(), last }
-            }
+            None => Panel::Ready { offered: Offered::all(self.studies.as_deref()), last },
         }
     }
 
@@ -139,6 +136,7 @@ pub(crate) enum Denied {
     TooLong,
     TooSlow,
     NoSuchStudy,
+    NoSuchLevels,
     Busy,
     NothingRuns,
     Ending,
@@ -160,6 +158,7 @@ impl Denied {
             Self::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, words::NO_FORM),
             Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, words::NO_FORM),
             Self::NoSuchStudy => (StatusCode::NOT_FOUND, words::NOT_OFFERED),
+            Self::NoSuchLevels => (StatusCode::NOT_FOUND, words::NO_SUCH_LEVELS),
             Self::Busy => (StatusCode::CONFLICT, words::ANOTHER_RUNS),
             Self::NothingRuns => (StatusCode::CONFLICT, words::NOTHING_TO_STOP),
             Self::Ending => (StatusCode::SERVICE_UNAVAILABLE, words::DASHBOARD_ENDS),

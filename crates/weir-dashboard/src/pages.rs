@@ -287,15 +287,14 @@ fn not_found(language: Language, typed: &str) -> String {
 
 /// A page that says that no study, or more than one, can be meant by what was typed; and where those stand.
 pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
-    let text = match (reader.language, alike) {
-        (language, 0) => not_found(language, typed),
-        (Language::English, _) => {
-            format!("{alike} studies have this in their names; write more of it: {typed}")
-        }
-        (Language::Korean, _) => {
-            format!("이름에 다음이 들어 있는 연구가 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}")
-        }
-        (Language::Chinese, _) => format!("有 {alike} 个研究的名称包含以下内容，请输入更完整的名称：{typed}"),
+    let text = match alike {
+        0 => not_found(reader.language, typed),
+        _ => told!(
+            reader.language,
+            "{alike} studies have this in their names; write more of it: {typed}",
+            "이름에 다음이 들어 있는 연구가 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}",
+            "有 {alike} 个研究的名称包含以下内容，请输入更完整的名称：{typed}"
+        ),
     };
     let find = encoded(typed.as_bytes());
     let query: &[(&str, &str)] = if alike > 0 { &[("find", &find)] } else { &[] };

@@ -217,8 +217,12 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     }
     let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {
         let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
-        for row in metric_rows::compared(cell.spec).filter(|_| has_run(arm) && has_run(baseline)) {
-            drafts.push(draft(spec, gate, (index, cell), (arm, baseline), row));
+        if !has_run(arm) || !has_run(baseline) {
+            return;
+        }
+        let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
+        for row in metric_rows::compared(cell.spec) {
+            drafts.push(draft(spec, gate, (index, cell), (arm, baseline, &pairs), row));
         }
     };
     for cell in cells.iter().enumerate() {
@@ -253,10 +257,9 @@ fn draft(
     spec: &StudySpec,
     gate: &Gate,
     (index, cell): (usize, &CellTrials<'_>),
-    (arm, baseline): (&str, &str),
+    (arm, baseline, pairs): (&str, &str, &Pairs<'_>),
     row: &'static MetricRow,
 ) -> Draft {
-    let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
     let first = &spec.arms[0].name;
     let compared_by = Compared { arm, baseline, first, row };
     let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, compared_by);
@@ -299,8 +302,8 @@ fn draft(
         cell: index,
         effect: estimate(&units.values),
         unit: UnitKind::of_cell(cell.spec),
-        obstacles: obstacles(cell, baseline, arm, row, &pairs),
-        bounds: generator_bounds(&pairs, baseline, arm, cell.spec),
+        obstacles: obstacles(cell, baseline, arm, row, pairs),
+        bounds: generator_bounds(pairs, baseline, arm, cell.spec),
     }
 }
 

@@ -29,6 +29,13 @@ pub(crate) fn summarize(
         curve.retain(|(quantile, _)| is_known(cell, &loads, *quantile));
         curve
     };
+    let response_quantiles = curve(|load| &load.response.histogram_v2_base64);
+    // In a closed loop both are the same distribution, which is read once.
+    let is_one = |load: &&LoadReport| load.response.histogram_v2_base64 == load.service.histogram_v2_base64;
+    let service_quantiles = match loads.iter().all(is_one) {
+        true => response_quantiles.clone(),
+        false => curve(|load| &load.service.histogram_v2_base64),
+    };
     ArmSummary {
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
@@ -39,8 +46,8 @@ pub(crate) fn summarize(
         generator_bound: 2 * bound > loads.len(),
         syscalls_per_message: syscalls_per_message(&loads),
         engine_per_message: engine_per_message(&loads),
-        response_quantiles: curve(|load| &load.response.histogram_v2_base64),
-        service_quantiles: curve(|load| &load.service.histogram_v2_base64),
+        response_quantiles,
+        service_quantiles,
     }
 }
 

@@ -203,7 +203,7 @@ pub(crate) fn by_permutation<'a>(
     compared: Compared<'_>,
 ) -> Vec<(&'a TrialRecord, Vec<f64>)> {
     let Compared { arm, baseline, row, .. } = compared;
-    let of_round = |round: Round<'a>| {
+    let of_round = |round: &Round<'a>| {
         let (arm, one) = (round.run(arm, false)?, round.run(baseline, false)?);
         let other = round.run(baseline, true).unwrap_or(one);
         let is_usable = [arm, one, other].iter().all(|trial| gate.is_usable(trial, cell.state));

@@ -44,6 +44,11 @@ impl BuiltIn {
         ALL.into_iter().find(|study| study.name == name)
     }
 
+    /// Names of the plans that it has beside its usual one, as `--levels` takes them.
+    pub fn plans(&self) -> Vec<String> {
+        file::plans(self.text)
+    }
+
     /// What it asks of this machine.
     pub fn study(&self, host_defaults: &HostDefaults) -> Result<Study, FileError> {
         study_file::parse(Path::new(&format!("{}.toml", self.name)), self.text, host_defaults)

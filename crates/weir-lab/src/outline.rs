@@ -96,8 +96,8 @@ pub fn text(study: &Study, language: Language) -> String {
             let told = told!(
                 language,
                 "(not told {{workers}}, so in the cells with fewest alone: {workers})",
-                "(명령에 {{workers}}가 없어 워커 {workers}개인 셀에서만 실행)",
-                "（命令中没有 {{workers}}，只在 {workers} 个工作线程的单元运行）",
+                "(명령에 {{workers}}가 없어 워커 {workers}개인 조건에서만 실행)",
+                "（命令中没有 {{workers}}，只在工作线程数为 {workers} 的条件下运行）",
             );
             let _ = writeln!(out, "  {}  {told}", pad_end("", width));
         }

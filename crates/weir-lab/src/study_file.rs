@@ -77,12 +77,19 @@ pub fn parse(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<St
     Ok(study)
 }
 
+/// Names of the plans that a file has beside its usual one, in the order of letters.
+pub fn plans(text: &str) -> Vec<String> {
+    variants(text, "plan")
+}
+
+/// What a file has something else to say for, below a key.
+fn variants(text: &str, key: &'static str) -> Vec<String> {
+    let found = || Some(Table::parse(text).ok()?.take(key)?.table().ok()?.keys());
+    found().unwrap_or_default()
+}
+
 /// HostDefaults in which the file has something else to say.
 fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
-    let names = |key: &'static str| {
-        let table = Table::parse(text).ok()?.take(key)?.table().ok()?;
-        Some(table.keys())
-    };
     let planned = |plan: String| HostDefaults { plan: Some(plan), ..host_defaults.clone() };
     let without = |driver: String| {
         let refused = DriverFound {
@@ -93,8 +100,8 @@ fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
         };
         HostDefaults { tried: vec![refused], ..host_defaults.clone() }
     };
-    let plans = names("plan").unwrap_or_default().into_iter().map(planned);
-    plans.chain(names("without").unwrap_or_default().into_iter().map(without)).collect()
+    let plans = plans(text).into_iter().map(planned);
+    plans.chain(variants(text, "without").into_iter().map(without)).collect()
 }
 
 fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {

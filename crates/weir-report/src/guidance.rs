@@ -117,50 +117,50 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         Standing::Less => told!(
             language,
             "{arm} needs less {noun} than {baseline} in {less} of {cells} cells, and more in none.",
-            "{arm}: 셀 {cells}개 중 {less}개에서 {noun}이 {baseline}보다 적고, 더 많은 셀은 없습니다.",
-            "{arm}：{cells} 个单元中有 {less} 个的{noun}低于 {baseline}，没有更高的单元。",
+            "{arm}: 조건 {cells}개 중 {less}개에서 {noun}이 {baseline}보다 적고, 더 많은 조건은 없습니다.",
+            "{arm}：{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，没有更高的条件。",
         ),
         Standing::More => told!(
             language,
             "{arm} needs more {noun} than {baseline} in {more} of {cells} cells, and less in none.",
-            "{arm}: 셀 {cells}개 중 {more}개에서 {noun}이 {baseline}보다 많고, 더 적은 셀은 없습니다.",
-            "{arm}：{cells} 个单元中有 {more} 个的{noun}高于 {baseline}，没有更低的单元。",
+            "{arm}: 조건 {cells}개 중 {more}개에서 {noun}이 {baseline}보다 많고, 더 적은 조건은 없습니다.",
+            "{arm}：{cells} 个条件中有 {more} 个的{noun}高于 {baseline}，没有更低的条件。",
         ),
         Standing::Both => told!(
             language,
             "{arm} needs less {noun} than {baseline} in {less} of {cells} cells and more in {more}: it depends on the \
              load, and no one figure stands for all of them.",
-            "{arm}: 셀 {cells}개 중 {less}개에서는 {noun}이 {baseline}보다 적고 {more}개에서는 많습니다. 부하에 따라 다르며, 하나의 \
+            "{arm}: 조건 {cells}개 중 {less}개에서는 {noun}이 {baseline}보다 적고 {more}개에서는 많습니다. 부하에 따라 다르며, 하나의 \
              수치로 대표할 수 없습니다.",
-            "{arm}：{cells} 个单元中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它：取决于负载，没有一个数值能代表全部。",
+            "{arm}：{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它：取决于负载，没有一个数值能代表全部。",
         ),
         Standing::Undetected => told!(
             language,
             "No difference in {noun} could be detected between {arm} and {baseline}, in {undetected} of {cells} cells: as \
              far as that goes, nothing speaks for either.",
-            "셀 {cells}개 중 {undetected}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 점에서는 어느 \
+            "조건 {cells}개 중 {undetected}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 점에서는 어느 \
              쪽도 더 낫다고 할 수 없습니다.",
-            "{cells} 个单元中比较了 {undetected} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
+            "{cells} 个条件中比较了 {undetected} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
         ),
         Standing::Untold => told!(
             language,
             "The map tells nothing of {arm} against {baseline}: in none of {cells} cells may a difference in {noun} be told.",
-            "히트맵으로는 {arm}, {baseline} 두 대상을 판단할 수 없습니다. 셀 {cells}개 모두 {noun}을 비교할 수 없습니다.",
-            "分布图无法说明 {arm} 与 {baseline} 的关系：{cells} 个单元的{noun}均不可比较。",
+            "히트맵으로는 {arm}, {baseline} 두 대상을 판단할 수 없습니다. 조건 {cells}개 모두 {noun}을 비교할 수 없습니다.",
+            "分布图无法说明 {arm} 与 {baseline} 的关系：{cells} 个条件的{noun}均不可比较。",
         ),
     };
     let limited = told!(
         language,
         " Left out, because the generator was the limit there (†): {generator_limited}.",
-        " 셀 {generator_limited}개(†)는 부하 생성기가 한계여서 판단하지 않았습니다.",
-        "另有 {generator_limited} 个单元（†）受限于负载生成器，不作判断。",
+        " 조건 {generator_limited}개(†)는 부하 생성기가 한계여서 판단하지 않았습니다.",
+        "另有 {generator_limited} 个条件（†）受限于负载生成器，不作判断。",
     );
     let doubted = told!(
         language,
         " Left out, because another figure, such as the CPU of the whole machine, does not bear out the difference that was \
          found (?): {not_borne_out}.",
-        " 셀 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
-        "另有 {not_borne_out} 个单元（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
+        " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
+        "另有 {not_borne_out} 个条件（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
     );
     let same = told!(
         language,
@@ -227,9 +227,9 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
 const DRAWN: [&str; 3] = [
     "Lines go round cells of which the same is known. ▼ the arm needs less server CPU, ▲ more, ≈ no difference detected, ? not \
      borne out, † the generator was the limit, * more busy threads than CPUs.",
-    "테두리는 결과가 같은 셀을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, \
+    "테두리는 결과가 같은 조건을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, \
      * 바쁜 스레드가 CPU보다 많음.",
-    "线框围住结论相同的单元。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
+    "线框围住结论相同的条件。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
 ];
 
 /// How that is found out.

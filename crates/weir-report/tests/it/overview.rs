@@ -43,8 +43,8 @@ pub fn published(table: TableName, rows: &[(&str, [f64; 2])]) -> PublishedTable 
             .map(|(key, figures)| PublishedRow { key: (*key).to_owned(), figures: figures.to_vec() })
             .collect(),
         explanation: Text {
-            ko: Some("서로 다른 셀의 산술 평균입니다.".to_owned()),
-            zh: Some("对互不相同的单元取算术平均。".to_owned()),
+            ko: Some("서로 다른 조건의 산술 평균입니다.".to_owned()),
+            zh: Some("对互不相同的条件取算术平均。".to_owned()),
             ..Text::from("Arithmetic means over unlike cells.")
         },
     }

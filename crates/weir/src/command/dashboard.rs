@@ -106,9 +106,15 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
 /// Statistics sockets that were named, as many as can be watched.
 fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
     let named: Vec<String> = arguments.stats.iter().filter(|name| *name != AUTO).cloned().collect();
-    named.iter().try_for_each(|name| {
-        top::check_socket("--stats", name).map_err(|UsageError(text)| UsageError(format!("{text} or {AUTO}")))
-    })?;
+    let or_auto = |UsageError(text)| {
+        UsageError(told!(
+            command_line::language(),
+            "{text} or {AUTO}",
+            "{text}. {AUTO}도 쓸 수 있습니다",
+            "{text} 或 {AUTO}",
+        ))
+    };
+    named.iter().try_for_each(|name| top::check_socket("--stats", name).map_err(or_auto))?;
     top::check_count(named.len())?;
     Ok(named)
 }

@@ -134,7 +134,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
                     language::of_command_line(),
                     "--levels {written}: one plan at a time",
                     "--levels {written}: 계획은 한 번에 하나만 고를 수 있습니다",
-                    "--levels {written}：一次只能选一个方案",
+                    "--levels {written}：一次只能选一个计划",
                 ))
                 .into());
             }

@@ -262,6 +262,21 @@ fn what_keeps_it_from_acting_safely_keeps_it_from_starting() {
 }
 
 #[test]
+fn what_keeps_it_from_starting_is_told_in_the_language_that_was_given() {
+    let results = folder("dashboard-refused-in");
+    let (shown, open) = (results.display().to_string(), token_file(&results, 0o644));
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("it listens").to_string();
+    for (language, in_use, others) in
+        [("ko", "이미 사용 중인 주소입니다", "다른 사용자도"), ("zh", "已被占用", "对其他用户开放")]
+    {
+        let run = |words: &[&str]| weir(&[&["dashboard", &shown, "--lang", language], words].concat());
+        expect_refusal(&run(&["--listen", &address]), 1, &[in_use, "--listen 127.0.0.1:"]);
+        expect_refusal(&run(&["--token-file", &open]), 2, &["--token-file", others, "644", "chmod 600"]);
+    }
+}
+
+#[test]
 fn what_it_cannot_do_is_told_in_a_sentence() {
     let results = folder("dashboard-refused");
     let shown = results.display().to_string();
