@@ -109,9 +109,9 @@ fn at_rate(cell: &CellSpec) -> CellSpec {
 }
 
 /// Rounds of `weir study tps`, as crates/weir-lab/studies/tps.toml has them for cells that claim nothing, and
-/// permutations of a round: eight short slices of each run, or few long ones where connections are many. The file says
-/// them at one rate; in closed loop the laboratory chooses the permutations, as its plan tells. Written here, for the
-/// judge reads no study files.
+/// permutations of a round: eight short slices of each run, or few long ones where connections are many. The
+/// file says them at one rate; in closed loop the laboratory chooses the permutations, as its plan tells.
+/// Written here, for the judge reads no study files.
 fn shipped_rounds(cell: &CellSpec) -> (u32, u32) {
     match (cell.load, cell.connections) {
         (LoadMode::Closed, ..=100) => (26, 8),
@@ -217,8 +217,8 @@ fn the_map_with_the_rounds_that_are_shipped_calls_few_cells_wrongly_and_finds_wh
         f64::from(sum[0]) / f64::from(sum[1])
     };
     assert!(false_shares.iter().all(|share| *share <= 0.05), "{false_shares:?}");
-    // What is wanted of a map is 0.8 and 0.95. Few cells stand behind each share here, so that what must be found lies
-    // below what is expected; the counts are printed.
+    // What is wanted of a map is 0.8 and 0.95. Few cells stand behind each share here, so that what must be
+    // found lies below what is expected; the counts are printed.
     for (map, few, floor_of_5, floor_of_10) in [
         (0, &[8][..], 0.6, 0.95),
         (0, &[1, 2][..], 0.6, 0.9),

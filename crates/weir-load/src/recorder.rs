@@ -436,13 +436,14 @@ mod tests {
         all_notes.iter().map(|notes| (notes.interval, notes.messages, notes.started)).collect()
     }
 
-    /// Of a user who opens a connection for each message: how long connecting, the answer and the server's close take.
+    /// Of a user who opens a connection for each message: how long connecting, the answer and the server's
+    /// close take.
     const CHURN_NS: [u64; 3] = [3_000_000, 2_000_000, 4_000_000];
     const CHURN_USERS: u64 = 8;
     const CHURN_WINDOW_NS: u64 = 500_000_000;
 
-    /// Both sides of the law for such users, where messages are in flight from the begin of their connections, and
-    /// their times begin so much later.
+    /// Both sides of the law for such users, where messages are in flight from the beginning of their
+    /// connections, and their times begin so much later.
     fn law_of_churn(later_ns: u64) -> LittlesLaw {
         let [connecting_ns, answer_ns, closing_ns] = CHURN_NS;
         let turn_ns = connecting_ns + answer_ns + closing_ns;

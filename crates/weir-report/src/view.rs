@@ -32,8 +32,8 @@ pub(crate) struct View<'a> {
     pub is_storage: bool,
     /// Its messages are orders.
     pub is_orders: bool,
-    /// Cells of the plan by their identifiers. A map has more than a hundred, and each is asked for by most of what
-    /// is drawn.
+    /// Cells of the plan by their identifiers. A map has more than a hundred, and each is asked for by most of
+    /// what is drawn.
     planned: BTreeMap<&'a str, &'a CellSpec>,
     /// Comparisons by cell, as they were found.
     compared: BTreeMap<&'a str, Vec<&'a Comparison>>,

@@ -97,8 +97,8 @@ fn without_waiting(view: &View<'_>) -> String {
     )
 }
 
-/// Axes of ratios. Metrics of a kind share one, so that plots above each other can be compared by eye; response times
-/// have one of their own, because their ratios spread over decades where those of CPU differ by per cent.
+/// Axes of ratios. Metrics of a kind share one, so that plots above each other can be compared by eye; response
+/// times have one of their own, because their ratios spread over decades where those of CPU differ by per cent.
 struct Axes {
     times: Scale,
     others: Scale,
