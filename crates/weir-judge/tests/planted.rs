@@ -101,6 +101,15 @@ fn a_sound_map_says_nothing_of_defects() {
 }
 
 #[test]
+fn of_sound_maps_nothing_is_said_whichever_rounds_they_meet() {
+    let spec = spec();
+    for (seed, effect) in (0..10).flat_map(|seed| [(seed, 0.0), (seed, 0.15), (seed, -0.15)]) {
+        let result = judged(&spec, &trials(&spec, |_| effect, seed));
+        assert_eq!(said(&result), expected([]), "seed {seed}, {effect}");
+    }
+}
+
+#[test]
 fn a_cell_that_the_generator_limited_is_named() {
     let spec = spec();
     let mut trials = sound(&spec);

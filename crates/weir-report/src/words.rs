@@ -242,7 +242,7 @@ words! {
         최고 처리량은 가장 좋은 온전한 1초의 올바른 응답 수, 또는 가장 좋은 슬라이스의 처리율과 그 길이입니다."
         | "每个服务器的负载测试工具各行。时间为正确响应到末字节的时间：开环从请求应发出的时刻算起，闭环从发出时刻算起；百分位由全部请求合并求得，从不对百分位求平均。\
         第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，或最好时间片的速率及其长度。";
-    GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处用何种";
+    GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处该用哪种方案";
     GuidanceHelp: "Regions are neighbouring cells of the map of which the same is known. A mean is geometric, over the ratios of \
         the region's cells, with a 99 % interval for these cells; it is not \
         corrected for their having been chosen by their results. Of the cells that are told to differ at most 5 % are expected \

@@ -141,6 +141,25 @@ fn a_timed_window_obeys_littles_law_and_fills_its_seconds() {
 }
 
 #[test]
+fn a_connection_for_each_message_obeys_littles_law() {
+    let spec = LoadSpec {
+        connections: 8,
+        messages: None,
+        duration: Duration::from_millis(300),
+        warmup_max: Duration::from_millis(50),
+        protocol: EchoSpec { message_bytes: 64, connection_per_message: true }.into(),
+        ..spec(echo())
+    };
+    let report = report(&spec);
+    assert_eq!(report.failures.errors(), 0, "{:?}", report.failures);
+    let law = report.littles_law;
+    // Users wait for the close of a connection with nothing in flight.
+    assert!(law.in_flight_mean > 0.0 && law.in_flight_mean <= 8.01, "{law:?}");
+    let edges = report.service.ns_mean / report.window_ns as f64;
+    assert!((law.throughput_times_latency / law.in_flight_mean - 1.0).abs() < 0.05 + edges, "{law:?}");
+}
+
+#[test]
 fn a_steady_load_ends_the_warm_up_before_its_cap() {
     let spec = LoadSpec {
         messages: None,

@@ -90,8 +90,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
 }
 
 fn found(view: &View<'_>, cell: &str, metric: Metric) -> Markup {
-    let own: Vec<&Comparison> =
-        view.result.comparisons.iter().filter(|it| it.cell_id == cell && it.metric == metric).collect();
+    let own: Vec<&Comparison> = view.compared_in(cell).filter(|it| it.metric == metric).collect();
     let further = own.len().saturating_sub(ARMS_MAX);
     let more = told!(view.language, "{further} more", "외 {further}개", "另 {further} 个");
     // A cell that claims nothing has a ratio and no word for it.

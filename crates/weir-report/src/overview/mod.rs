@@ -394,7 +394,7 @@ fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<Told> {
     let text = told!(
         view.language,
         "{arm}, {what}: the mean over all cells hides cells that go the other way: {cells}.",
-        "{arm}, {what}: 전체 평균과 반대인 조건이 있습니다: {cells}.",
+        "{arm}, {what}: 전체 평균과 방향이 반대인 조건이 있습니다: {cells}.",
         "{arm}，{what}：总体平均掩盖了方向相反的条件：{cells}。",
     );
     Some(Told { text, cells: found.reversed.clone() })

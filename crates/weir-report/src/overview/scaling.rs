@@ -144,10 +144,10 @@ fn alarm(view: &View<'_>, it: &Scaling) -> Told {
     let candidates = candidates.join(view.language.semicolon());
     let text = told!(
         view.language,
-        "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More than {limit} is no merit of more workers: \
-         something else differs between the two cells. Candidates, as far as the records say: {candidates}.",
-        "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 것은 워커를 늘린 덕분이 아니라 두 조건 사이에 다른 차이가 있다는 뜻입니다. 기록으로 확인한 후보: {candidates}.",
-        "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 并非增加线程的功劳，而是两个条件之间还有别的差异。按记录核对的可能原因：{candidates}。",
+        "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More workers alone do not explain more than {limit}: \
+         something else differs between the two cells. What it may be, held against the records: {candidates}.",
+        "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 값은 워커를 늘린 것만으로 설명되지 않으며, 두 조건 사이에 다른 차이가 있다는 뜻입니다. 기록과 대조한 가능한 원인: {candidates}.",
+        "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 无法仅用增加线程来解释，说明两个条件之间还有别的差异。按记录核对的可能原因：{candidates}。",
     );
     Told { text, cells: vec![it.cell_id.clone(), it.cell_id_base.clone()] }
 }
