@@ -10,6 +10,7 @@ mod lexer;
 mod links;
 mod modules;
 mod prose;
+mod told;
 mod tree;
 
 use std::{fmt, io, path::Path};
@@ -82,6 +83,7 @@ fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
             findings.extend(code::check_test_sleeps(path, &source));
             findings.extend(code::check_purity(path, &source));
             findings.extend(lengths::check_rust_lines(path, &source));
+            findings.extend(told::check(path, &source));
             findings.extend(lengths::check_functions(path, &source, lengths::LONG_FUNCTIONS));
         }
         "md" => {
@@ -135,6 +137,10 @@ mod tests {
         let files = [
             SourceFile::text("crates/weir-stats/src/util.rs", &source),
             SourceFile::text("crates/weir-stats/src/purity.rs", "//! H\nfn f() { Instant::now(); }\n"),
+            SourceFile::text(
+                "crates/weir-stats/src/told.rs",
+                "//! H\nconst A: T = [\"{a}\", \"수\", \"数\"];\n",
+            ),
             SourceFile::text("crates/weir-stats/Cargo.toml", manifest),
             SourceFile::text("crates/weir-stats/src/student.rs", "//! H\nuse crate::decide;\n"),
             SourceFile::text("docs/page.md", "[gone](missing.md)"),
@@ -163,6 +169,7 @@ mod tests {
             "purity",
             "registry",
             "test-sleep",
+            "told-alike",
             "unsafe",
         ];
         assert_eq!(rules, expected);

@@ -1,49 +1,29 @@
-//! Starting and stopping studies from a page or a program, for whoever gives the token. A dashboard without one has no
-//! address that does any of this.
+//! Who may act, and what runs: studies are started and stopped from a page or a program, for whoever gives
+//! the token. A dashboard without one has no address that does any of this ([`crate::actions`]).
 //!
-//! A browser gives the token once, in a form, and comes back with a cookie that no script can read and no other site
-//! sends. A program gives it with every request. Both only after it is known that no foreign page sent the request.
+//! A browser gives the token once, in a form, and comes back with a cookie that no script can read and no
+//! other site sends. A program gives it with every request. Both only after it is known that no foreign page
+//! sent the request.
 
 use std::{
     io,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use axum::{
-    Extension, Router,
-    body::{Body, to_bytes},
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-    routing::post,
-};
-use tokio::{task::spawn_blocking, time::timeout};
-use weir_lab::held::is_locked;
+use axum::http::{HeaderMap, StatusCode, header};
 
 use crate::{
-    access::{Access, FAILURES_WINDOW, Refused, SESSION_AGE_MAX},
-    folder::{Found, Listing},
+    auth::{Access, Refused},
+    folder::Listing,
     forms::{Last, Panel},
     offered::Offered,
     origin::{Origin, Own, Sender},
-    pages::{self, Reader},
-    query::value,
-    runner::{Runner, Stage, StartFailure, Started, Task},
-    server::{App, page, reader},
+    runner::{Runner, Stage},
     token::Token,
     words::{self, Told},
 };
-
-/// Longest form.
-pub const FORM_BYTES_MAX: usize = 4 << 10;
-
-/// How long a peer may take for a form.
-const FORM_WAIT_MAX: Duration = Duration::from_secs(10);
-
-const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// What makes a dashboard able to act.
 #[derive(Clone, Debug)]
@@ -60,13 +40,13 @@ pub struct ControlSettings {
 
 /// Who may act, and what runs.
 pub(crate) struct Control {
-    access: Access,
+    pub access: Access,
     pub runner: Runner,
-    studies: Option<PathBuf>,
-    origins: Vec<Origin>,
-    own: Own,
+    pub studies: Option<PathBuf>,
+    pub origins: Vec<Origin>,
+    pub own: Own,
     /// Name of the cookie: browsers do not tell ports apart.
-    cookie: String,
+    pub cookie: String,
 }
 
 /// Where a connection comes from.
@@ -87,7 +67,7 @@ impl Control {
     }
 
     /// What a browser came back with.
-    fn secret<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+    pub(crate) fn secret<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let mut pairs =
             cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -115,10 +95,7 @@ impl Control {
         let other = found.studies.iter().find(|study| study.is_running);
         match other {
             Some(other) => Panel::Occupied { folder: other.name.clone() },
-            None => {
-                let offered = Offered::all(self.studies.as_deref());
-                Panel::Ready { offered: offered.into_iter().map(|study| study.name).collect(), last }
-            }
+            None => Panel::Ready { offered: Offered::all(self.studies.as_deref()), last },
         }
     }
 
@@ -131,7 +108,7 @@ impl Control {
     }
 
     /// Whether a request may act.
-    fn check(&self, headers: &HeaderMap, sender: Sender, peer: Peer) -> Result<(), Denied> {
+    pub(crate) fn check(&self, headers: &HeaderMap, sender: Sender, peer: Peer) -> Result<(), Denied> {
         if let Some(token) = bearer(headers) {
             return self.access.check(token, peer.0, Instant::now()).map_err(Denied::Refused);
         }
@@ -149,153 +126,9 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-/// What can be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    LogIn,
-    LogOut,
-    Start,
-    Stop,
-}
-
-/// The addresses that act.
-pub(crate) fn routes(mut router: Router<Arc<App>>) -> Router<Arc<App>> {
-    for (path, action) in [
-        ("/login", Action::LogIn),
-        ("/logout", Action::LogOut),
-        ("/start", Action::Start),
-        ("/stop", Action::Stop),
-    ] {
-        let answer = move |app: State<Arc<App>>, peer: Extension<Peer>, request: Request| {
-            answer(app, peer, request, action)
-        };
-        router = router.route(path, post(answer));
-    }
-    router
-}
-
-async fn answer(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    request: Request,
-    action: Action,
-) -> Response {
-    let reader = reader(&app, &request);
-    match act(&app, (&reader, peer), request, action).await {
-        Ok(answer) => answer,
-        Err(denied) => {
-            app.counters.denied();
-            denied.page(&reader)
-        }
-    }
-}
-
-async fn act(
-    app: &Arc<App>,
-    (reader, peer): (&Reader, Peer),
-    request: Request,
-    action: Action,
-) -> Result<Response, Denied> {
-    // Without control these addresses are not there.
-    let control = app.control.as_ref().ok_or(Denied::NoToken)?;
-    let (head, body) = request.into_parts();
-    let headers = &head.headers;
-    let sender = Sender::of(headers, &control.origins, control.own);
-    if sender == Sender::Foreign {
-        return Err(Denied::Foreign);
-    }
-    if action == Action::LogIn {
-        let Sender::OwnPage { is_secure } = sender else { return Err(Denied::Foreign) };
-        let form = form(headers, body).await?;
-        let token = value(&form, "token").unwrap_or_default();
-        let secret = control.access.log_in(&token, peer.0, Instant::now()).map_err(Denied::Refused)?;
-        return seen(&reader.href("/", &[]), Some(&cookie(control, &secret, SESSION_AGE_MAX, is_secure)));
-    }
-    control.check(headers, sender, peer)?;
-    match action {
-        Action::LogIn => Err(Denied::NoToken),
-        Action::LogOut => {
-            if let Some(secret) = control.secret(headers) {
-                control.access.log_out(secret);
-            }
-            let is_secure = sender == Sender::OwnPage { is_secure: true };
-            seen(&reader.href("/", &[]), Some(&cookie(control, "", Duration::ZERO, is_secure)))
-        }
-        Action::Start => {
-            let form = form(headers, body).await?;
-            start(app, value(&form, "study").unwrap_or_default(), reader.language.code()).await?;
-            app.counters.study_started();
-            seen(&reader.href("/live", &[]), None)
-        }
-        Action::Stop => match control.runner.stop() {
-            true => seen(&reader.href("/", &[]), None),
-            false => Err(Denied::NothingRuns),
-        },
-    }
-}
-
-/// Sends a browser on to what there is to see now.
-fn seen(href: &str, cookie: Option<&str>) -> Result<Response, Denied> {
-    let mut answer = (StatusCode::SEE_OTHER, [(header::LOCATION, href)]).into_response();
-    if let Some(cookie) = cookie {
-        let value = HeaderValue::from_str(cookie).map_err(|_| Denied::NoToken)?;
-        answer.headers_mut().insert(header::SET_COOKIE, value);
-    }
-    Ok(answer)
-}
-
-fn cookie(control: &Control, secret: &str, age: Duration, is_secure: bool) -> String {
-    let secure = if is_secure { "; Secure" } else { "" };
-    let (name, age_s) = (&control.cookie, age.as_secs());
-    format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age_s}{secure}")
-}
-
-/// The text of a form.
-async fn form(headers: &HeaderMap, body: Body) -> Result<String, Denied> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(FORM_TYPE) {
-        return Err(Denied::NoForm);
-    }
-    let bytes = timeout(FORM_WAIT_MAX, to_bytes(body, FORM_BYTES_MAX)).await;
-    let bytes = bytes.map_err(|_| Denied::TooSlow)?.map_err(|_| Denied::TooLong)?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| Denied::NoForm)
-}
-
-/// Starts the study of this name, unless one runs here or a session of somebody else works in the same folder: two at a
-/// time would disturb each other.
-async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<(), Denied> {
-    let place = Arc::clone(&app.readers).acquire_owned().await;
-    let app = Arc::clone(app);
-    let work = move || -> Result<(), Denied> {
-        let control = app.control.as_ref().ok_or(Denied::NoToken)?;
-        let study = Offered::named(control.studies.as_deref(), &name).ok_or(Denied::NoSuchStudy)?;
-        // A folder that cannot be read is told of by the study, which writes to it.
-        let found = Listing::of(&app.settings.folder).unwrap_or_default();
-        let is_own = matches!(control.runner.stage(), Stage::Running { .. });
-        // Locks of another PID namespace are in no list: here, and here alone, each is tried.
-        let is_taken = |study: &Found| study.is_running || is_locked(&study.path);
-        if is_own || found.studies.iter().any(is_taken) {
-            return Err(Denied::Busy);
-        }
-        let folder = study.results_folder();
-        let out = app.settings.folder.join(&folder);
-        let of = Started { name: study.name.clone(), folder };
-        let started = control.runner.start(Task { of, study: &study.argument, out, language });
-        started.map_err(|failure| match failure {
-            StartFailure::Busy => Denied::Busy,
-            StartFailure::Ending => Denied::Ending,
-            StartFailure::Refused(error) => Denied::NotStarted(error),
-        })?;
-        app.live.expect();
-        drop(place);
-        Ok(())
-    };
-    spawn_blocking(work).await.unwrap_or(Err(Denied::Ending))
-}
-
 /// Why nothing was done.
 #[derive(Debug)]
-enum Denied {
+pub(crate) enum Denied {
     Foreign,
     NoToken,
     Refused(Refused),
@@ -303,6 +136,7 @@ enum Denied {
     TooLong,
     TooSlow,
     NoSuchStudy,
+    NoSuchLevels,
     Busy,
     NothingRuns,
     Ending,
@@ -310,7 +144,8 @@ enum Denied {
 }
 
 impl Denied {
-    fn told(&self) -> (StatusCode, Told) {
+    /// The status of the answer, and what it says.
+    pub(crate) fn told(&self) -> (StatusCode, Told) {
         match self {
             Self::Foreign => (StatusCode::FORBIDDEN, words::FOREIGN_PAGE),
             Self::NoToken => (StatusCode::UNAUTHORIZED, words::NO_TOKEN),
@@ -323,26 +158,10 @@ impl Denied {
             Self::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, words::NO_FORM),
             Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, words::NO_FORM),
             Self::NoSuchStudy => (StatusCode::NOT_FOUND, words::NOT_OFFERED),
+            Self::NoSuchLevels => (StatusCode::NOT_FOUND, words::NO_SUCH_LEVELS),
             Self::Busy => (StatusCode::CONFLICT, words::ANOTHER_RUNS),
             Self::NothingRuns => (StatusCode::CONFLICT, words::NOTHING_TO_STOP),
             Self::Ending => (StatusCode::SERVICE_UNAVAILABLE, words::DASHBOARD_ENDS),
         }
-    }
-
-    fn page(&self, reader: &Reader) -> Response {
-        let (status, text) = self.told();
-        let text = reader.language.choose(text);
-        let text = match self {
-            Self::Refused(Refused::NoSession(error)) | Self::NotStarted(error) => format!("{text} {error}"),
-            _ => text.to_owned(),
-        };
-        let mut answer = page(status, pages::message(reader, &text));
-        if status == StatusCode::UNAUTHORIZED {
-            answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(FAILURES_WINDOW.as_secs()));
-        }
-        answer
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use weir_lab::held::Held;
+use weir_lab::run_locks::Held;
 
 /// Most folders that are looked at: of more the newest, and it is said that there are others.
 pub const FOLDERS_MAX: usize = 10_000;

@@ -4,12 +4,14 @@
 use std::ffi::{OsStr, OsString};
 
 use maud::{Markup, html};
+use weir_lab::outline::shown_ns;
 use weir_report::{Language, told};
 
 use crate::{
     folder::Found,
-    pages::Reader,
+    offered::Offered,
     query::encoded,
+    reader::Reader,
     runner::{Ending, Started},
     words,
 };
@@ -19,7 +21,7 @@ pub(crate) enum Panel {
     /// Give the token.
     LoggedOut,
     /// Start one of these studies.
-    Ready { offered: Vec<String>, last: Option<Last> },
+    Ready { offered: Vec<Offered>, last: Option<Last> },
     /// Stop the one that runs, unless it is ending.
     Running { of: Started, is_ending: bool },
     /// Nothing: a session that was not started here works in the folder.
@@ -129,7 +131,9 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
                     @if let Some(last) = last { (ended(reader, last)) }
                     (form("/start", html! {
                         label { (reader.say(words::STUDY)) select name="study" {
-                            @for name in offered { option value=(name) { (name) } }
+                            @for study in offered {
+                                option value=(study.name) { (offer(reader.language, study)) }
+                            }
                         } }
                         (button(words::START))
                     }))
@@ -149,6 +153,14 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
             @if !matches!(panel, Panel::LoggedOut) { (form("/logout", button(words::LOG_OUT))) }
         }
     }
+}
+
+/// A study as it is chosen, with the time that it takes.
+fn offer(language: Language, study: &Offered) -> String {
+    let name = study.shown();
+    let Some(takes_ns) = study.takes_ns else { return name };
+    let takes = shown_ns(takes_ns, language);
+    told!(language, "{name}, about {takes}", "{name}, 약 {takes}", "{name}，约 {takes}")
 }
 
 fn runs(language: Language, name: &str) -> String {
@@ -173,12 +185,18 @@ fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
         (language, Ending::Code(0 | 10 | 11 | 12)) => language.choose(words::OVER).to_owned(),
         (language, Ending::Code(13)) if *is_stored => language.choose(words::OVER_IN_PART).to_owned(),
         (language, Ending::Code(130)) if *is_stored => language.choose(words::STOPPED).to_owned(),
-        (Language::English, Ending::Code(code)) => format!("It ended with exit code {code}:"),
-        (Language::Korean, Ending::Code(code)) => format!("종료 코드 {code}로 끝났습니다:"),
-        (Language::Chinese, Ending::Code(code)) => format!("以退出码 {code} 结束："),
-        (Language::English, Ending::Signal(signal)) => format!("It was ended by signal {signal}:"),
-        (Language::Korean, Ending::Signal(signal)) => format!("시그널 {signal}에 의해 종료되었습니다:"),
-        (Language::Chinese, Ending::Signal(signal)) => format!("被信号 {signal} 终止："),
+        (language, Ending::Code(code)) => told!(
+            language,
+            "It ended with exit code {code}:",
+            "종료 코드 {code}로 끝났습니다:",
+            "以退出码 {code} 结束："
+        ),
+        (language, Ending::Signal(signal)) => told!(
+            language,
+            "It was ended by signal {signal}:",
+            "시그널 {signal}에 의해 종료되었습니다:",
+            "被信号 {signal} 终止："
+        ),
         (language, Ending::Unknown) => language.choose(words::ENDED_SOMEHOW).to_owned(),
     };
     html! {

@@ -2,20 +2,14 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use weir_proto::client::counted_as;
+
 /// Most connections of one address; a further one is answered that there are too many.
 pub const CONNECTIONS_ADDRESS_MAX: usize = 32;
-
-/// What limits count as one address: of IPv6 the network, in which a machine has as many addresses as it likes.
-pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (!0 << 64))),
-        address @ IpAddr::V4(_) => address,
-    }
-}
 
 /// Connections that are open, by where they come from.
 #[derive(Debug, Default)]
@@ -82,10 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_one_machine_can_choose_among_count_as_one() {
-        assert_eq!(counted_as(address("2001:db8:1:2:3::4")), counted_as(address("2001:db8:1:2:ffff::1")));
-        assert_ne!(counted_as(address("2001:db8:1:2::1")), counted_as(address("2001:db8:1:3::1")));
-        assert_eq!(counted_as(address("::ffff:10.0.0.1")), address("10.0.0.1"));
-        assert_ne!(counted_as(address("10.0.0.1")), counted_as(address("10.0.0.2")));
+    fn addresses_that_one_client_can_choose_among_share_one_maximum() {
+        let guests = Arc::new(Guests::default());
+        let enter = |host: usize| guests.enter(address(&format!("2001:db8:1:2::{host:x}")));
+        let held: Vec<Guest> = (0..CONNECTIONS_ADDRESS_MAX).filter_map(enter).collect();
+        assert_eq!(held.len(), CONNECTIONS_ADDRESS_MAX);
+        assert!(enter(CONNECTIONS_ADDRESS_MAX).is_none());
+        assert!(guests.enter(address("2001:db8:1:3::1")).is_some());
     }
 }

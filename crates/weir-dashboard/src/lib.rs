@@ -15,7 +15,9 @@
 //! [`SESSIONS_MAX`], [`FAILURES_MAX`], [`FAILURES_ALL_MAX`], [`FORM_BYTES_MAX`], [`OFFERED_MAX`], [`RECORDS_MAX`],
 //! [`OBSERVED_MAX`], [`SAID_BYTES_MAX`], and the length of a request's head. One study runs at a time.
 
-mod access;
+mod actions;
+mod app;
+mod auth;
 mod control;
 mod counters;
 mod errors;
@@ -29,15 +31,20 @@ mod offered;
 mod origin;
 mod pages;
 mod query;
+mod reader;
 mod runner;
+mod scene;
 mod server;
 mod shelf;
 mod token;
 mod top;
+mod top_page;
 mod words;
 
-pub use access::{FAILURES_ALL_MAX, FAILURES_MAX, SESSIONS_MAX};
-pub use control::{ControlSettings, FORM_BYTES_MAX};
+pub use actions::FORM_BYTES_MAX;
+pub use app::Settings;
+pub use auth::{FAILURES_ALL_MAX, FAILURES_MAX, SESSIONS_MAX};
+pub use control::ControlSettings;
 pub use errors::DashboardError;
 pub use folder::{FOLDERS_MAX, LISTED_MAX, NAMES_MAX};
 pub use guests::CONNECTIONS_ADDRESS_MAX;
@@ -48,6 +55,6 @@ pub use offered::OFFERED_MAX;
 pub use origin::Origin;
 pub use query::accepted;
 pub use runner::SAID_BYTES_MAX;
-pub use server::{CONNECTIONS_MAX, Dashboard, Settings, Stop};
+pub use server::{CONNECTIONS_MAX, Dashboard, Stop};
 pub use shelf::JUDGED_MAX;
 pub use token::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN, Token, TokenError};

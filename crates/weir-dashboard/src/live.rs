@@ -5,7 +5,6 @@
 
 use std::{
     convert::Infallible,
-    ffi::OsString,
     net::IpAddr,
     path::{Path, PathBuf},
     pin::Pin,
@@ -20,16 +19,13 @@ use tokio::{
     task::spawn_blocking,
     time::sleep,
 };
-use weir_lab::{
-    follow::{Followed, Follower},
-    held::Held,
-};
+use weir_lab::{follow::Follower, run_locks::Held};
+use weir_proto::client::counted_as;
 use weir_report::Language;
 
 use crate::{
     folder::{Found, Listing, Stamp, stamp},
-    guests::counted_as,
-    pages,
+    scene::Scene,
     shelf::Problem,
 };
 
@@ -53,20 +49,6 @@ const BEAT_EVERY: u32 = 15;
 const BEAT: &[u8] = b"event: beat\ndata: .\n\n";
 /// The last that a browser is told whose place another one takes.
 const REPLACED: &[u8] = b"event: replaced\ndata: .\n\n";
-
-/// What is seen of the study that runs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Scene {
-    /// No session works on a study of the folder.
-    #[default]
-    Nothing,
-    /// One does.
-    Running { name: OsString, followed: Box<Followed> },
-    /// Its store cannot be read.
-    Unreadable { name: OsString, problem: Problem },
-    /// The session that was seen has ended.
-    Ended { name: OsString },
-}
 
 /// Looks at the study that runs, and remembers what it read.
 #[derive(Default)]
@@ -235,7 +217,7 @@ impl Live {
             let message = match watcher.told == Some(version) {
                 true if is_beat => Bytes::from_static(BEAT),
                 true => return !watcher.messages.is_closed(),
-                false => message(&pages::scene(watcher.language, scene).into_string()),
+                false => message(&scene.drawn(watcher.language).into_string()),
             };
             watcher.told = Some(version);
             watcher.messages.try_send(message).is_ok()

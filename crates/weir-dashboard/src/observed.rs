@@ -19,11 +19,11 @@ use weir_evidence::recorded::{self, RecordError};
 use weir_report::{document, observation};
 
 use crate::{
+    app::{App, Failure, reader, written},
     control::Peer,
-    forms,
-    pages::{self, Reader},
+    forms, pages,
     query::{encoded, value},
-    server::{App, Failure, reader, written},
+    reader::Reader,
     top::Top,
     words,
 };

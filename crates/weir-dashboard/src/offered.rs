@@ -1,14 +1,23 @@
-//! Studies that may be started from a page: built-in ones, and the files of one folder. A request names one of this
-//! list and never a path.
+//! Studies that may be started from a page: built-in ones, with each of their plans, and the files of one folder. A
+//! request names one of this list and never a path.
 
 use std::{
     ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
+    fs, iter,
+    path::Path,
+    sync::OnceLock,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use weir_lab::{builtin, run_folder};
+use weir_evidence::{
+    fingerprint::fingerprint,
+    placement::{self, Topology},
+};
+use weir_lab::{
+    builtin::{self, BuiltIn},
+    host_defaults::{HostDefaults, OrderCpus},
+    outline, run_folder,
+};
 
 /// Most files of the folder that are offered: the first by name.
 pub const OFFERED_MAX: usize = 200;
@@ -19,21 +28,37 @@ const ENTRIES_MAX: usize = 10_000;
 /// Longest part of a results folder's name that comes from a file's.
 const STEM_BYTES_MAX: usize = 64;
 
+/// Between a built-in study and its plan, as in `tps/quick`. No name of a file has it.
+const PLAN_MARK: char = '/';
+
 /// A study that may be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offered {
-    /// The name of a built-in one, or that of a file.
+    /// The name of a built-in one, perhaps with its plan, or that of a file.
     pub name: String,
     /// What names it on the command line.
     pub argument: OsString,
+    /// Which plan of it, as `--levels` takes it; absent for its usual one.
+    pub levels: Option<String>,
+    /// How long it takes here, about; absent where it was not looked at.
+    pub takes_ns: Option<u64>,
 }
 
 impl Offered {
     /// The built-in studies, then those of the folder. One that cannot be read offers nothing.
     pub(crate) fn all(folder: Option<&Path>) -> Vec<Self> {
-        let built_in = |name: &str| Self { name: name.to_owned(), argument: name.into() };
-        let built_in = builtin::ALL.iter().map(|study| built_in(study.name));
-        built_in.chain(folder.map(files).unwrap_or_default()).collect()
+        built_in().iter().cloned().chain(folder.map(files).unwrap_or_default()).collect()
+    }
+
+    /// Whether a built-in study is named with a plan, be there such a plan or not.
+    pub(crate) fn names_plan(name: &[u8]) -> bool {
+        let name = String::from_utf8_lossy(name);
+        name.split_once(PLAN_MARK).is_some_and(|(study, _)| BuiltIn::named(study).is_some())
+    }
+
+    /// As it is written on a command line.
+    pub(crate) fn shown(&self) -> String {
+        self.name.replace(PLAN_MARK, " --levels ")
     }
 
     /// The one of this name.
@@ -51,6 +76,42 @@ impl Offered {
     }
 }
 
+/// The built-in studies, each with its plans. They are looked at once: the program keeps them, and what they take
+/// follows from them and the CPUs of this machine.
+fn built_in() -> &'static [Offered] {
+    static FOUND: OnceLock<Vec<Offered>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let host_defaults = host_defaults();
+        builtin::ALL.iter().flat_map(|study| with_plans(study, &host_defaults)).collect()
+    })
+}
+
+/// A study as it usually is, then each of its plans, the shortest first.
+fn with_plans(study: &BuiltIn, host_defaults: &HostDefaults) -> Vec<Offered> {
+    let offered = |levels: Option<String>| {
+        let name = match &levels {
+            Some(levels) => format!("{}{PLAN_MARK}{levels}", study.name),
+            None => study.name.to_owned(),
+        };
+        let asked = HostDefaults { plan: levels.clone(), ..host_defaults.clone() };
+        let spec = study.study(&asked).ok().map(|study| study.spec);
+        let takes_ns = spec.map(|spec| outline::study_ns(&spec).min(spec.time_cap_ns));
+        Offered { name, argument: study.name.into(), levels, takes_ns }
+    };
+    let mut plans: Vec<Offered> = study.plans().into_iter().map(|plan| offered(Some(plan))).collect();
+    plans.sort_by_key(|plan| plan.takes_ns);
+    iter::once(offered(None)).chain(plans).collect()
+}
+
+/// What studies find here. No driver is tried for it: one that does not run takes no time, which is then counted.
+fn host_defaults() -> HostDefaults {
+    let topology = Topology::from(&fingerprint());
+    let placement = placement::place(&topology);
+    let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
+    let order_cpus = OrderCpus::of(&placement::cores(&topology));
+    HostDefaults { server_cpus, load_cpus, order_cpus, ..HostDefaults::default() }
+}
+
 /// Study files of a folder: no links, and none whose name is no text or is hidden.
 fn files(folder: &Path) -> Vec<Offered> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
@@ -58,7 +119,8 @@ fn files(folder: &Path) -> Vec<Offered> {
         let name = entry.file_name().into_string().ok()?;
         let is_study = name.ends_with(".toml") && !name.starts_with('.');
         let is_file = is_study && entry.file_type().is_ok_and(|kind| kind.is_file());
-        is_file.then(|| Offered { argument: PathBuf::from(folder).join(&name).into(), name })
+        let argument = folder.join(&name).into();
+        is_file.then_some(Offered { argument, name, levels: None, takes_ns: None })
     };
     let mut found: Vec<Offered> = entries.flatten().take(ENTRIES_MAX).filter_map(file).collect();
     found.sort_by(|one, other| one.name.cmp(&other.name));
@@ -82,8 +144,8 @@ mod tests {
         symlink("/etc/hostname", folder.join("link.toml")).expect("a link can be made");
         let names = |all: &[Offered]| all.iter().map(|study| study.name.clone()).collect::<Vec<_>>();
         let all = Offered::all(Some(&folder));
-        assert_eq!(names(&all[builtin::ALL.len()..]), ["a b&c.toml", "b.toml"]);
-        assert_eq!(names(&Offered::all(None)).len(), builtin::ALL.len());
+        assert_eq!(names(&all[built_in().len()..]), ["a b&c.toml", "b.toml"]);
+        assert_eq!(Offered::all(None), built_in());
         assert!(Offered::all(None).iter().any(|study| study.name == "quick" && study.argument == "quick"));
         let odd = Offered::named(Some(&folder), b"a b&c.toml").expect("it is offered");
         assert_eq!(odd.argument, folder.join("a b&c.toml").as_os_str());
@@ -95,12 +157,27 @@ mod tests {
         for number in 0..OFFERED_MAX {
             fs::write(folder.join(format!("n{number}.toml")), "").expect("a file can be written");
         }
-        assert_eq!(Offered::all(Some(&folder)).len(), builtin::ALL.len() + OFFERED_MAX);
+        assert_eq!(Offered::all(Some(&folder)).len(), built_in().len() + OFFERED_MAX);
         fs::remove_dir_all(&folder).expect("it can be removed");
-        assert_eq!(
-            Offered::all(Some(&folder)).len(),
-            builtin::ALL.len(),
-            "a folder that is gone offers nothing"
-        );
+        assert_eq!(Offered::all(Some(&folder)), built_in(), "a folder that is gone offers nothing");
+    }
+
+    #[test]
+    fn a_built_in_study_is_offered_with_each_of_its_plans_and_what_they_take() {
+        let of_tps: Vec<&Offered> = built_in().iter().filter(|study| study.argument == "tps").collect();
+        let names: Vec<&str> = of_tps.iter().map(|study| study.name.as_str()).collect();
+        assert_eq!(names, ["tps", "tps/quick", "tps/standard", "tps/full"]);
+        assert!(of_tps.iter().all(|study| study.takes_ns.is_some_and(|ns| ns > 0)), "{of_tps:?}");
+        let quick = Offered::named(None, b"tps/quick").expect("it is offered");
+        assert_eq!((quick.levels.as_deref(), quick.shown().as_str()), (Some("quick"), "tps --levels quick"));
+        let results = quick.results_folder().into_string().expect("plain text");
+        assert!(results.starts_with("tps-quick-20"), "{results}");
+        for name in ["tps/huge", "tps/", "tps/quick/", "quick/full", "tps/--help"] {
+            assert_eq!(Offered::named(None, name.as_bytes()), None, "{name}");
+            assert!(Offered::names_plan(name.as_bytes()), "{name}");
+        }
+        for name in ["tps", "../outside.toml", "/etc/passwd", "none/quick"] {
+            assert!(!Offered::names_plan(name.as_bytes()), "{name}");
+        }
     }
 }

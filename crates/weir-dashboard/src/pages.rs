@@ -1,53 +1,21 @@
 //! The dashboard's own pages: the list of studies, the one that runs, the charts of one, what stands above reports, and
 //! what is said when something is not there. Pure text out; reports and charts are drawn by `weir-report`.
 
-use std::ffi::OsStr;
-
 use maud::{Markup, html};
-use weir_judge::judge::RunningEstimate;
-use weir_lab::follow::Followed;
-use weir_record::{finding::MessageKind, metric::Metric};
 use weir_report::{ChartPage, Language, document, told};
 
 use crate::{
     folder::Found,
     forms::{self, Panel},
-    live::Scene,
     query::encoded,
-    shelf::{Card, Problem, Row},
-    words::{self, Told},
+    reader::{Reader, address},
+    scene::Scene,
+    shelf::{Card, Row},
+    words,
 };
 
 /// Studies on one page of the list.
 pub(crate) const PAGE_STUDIES: usize = 100;
-
-/// Who asks, as far as pages depend on it.
-#[derive(Clone, Debug)]
-pub(crate) struct Reader {
-    pub language: Language,
-    /// The language was chosen in the address: links keep it.
-    pub has_chosen: bool,
-    /// There are pages of running servers, and of observations.
-    pub has_servers: bool,
-    pub has_observations: bool,
-}
-
-impl Reader {
-    pub(crate) fn say(&self, text: Told) -> &'static str {
-        self.language.choose(text)
-    }
-
-    /// An address with a query, in the language that was chosen.
-    pub(crate) fn href(&self, path: &str, query: &[(&str, &str)]) -> String {
-        let chosen = self.has_chosen.then(|| ("lang", self.language.code()));
-        address(path, query.iter().copied().chain(chosen))
-    }
-}
-
-fn address<'q>(path: &str, query: impl Iterator<Item = (&'q str, &'q str)>) -> String {
-    let query: Vec<String> = query.map(|(name, value)| format!("{name}={value}")).collect();
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
-}
 
 /// Where a study's report is.
 pub(crate) fn study_href(reader: &Reader, found: &Found) -> String {
@@ -210,7 +178,7 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
             return html! {
                 li {
                     span.name { (folder) } span.badge { (reader.say(words::UNREADABLE)) }
-                    p { (problem_told(reader.language, *problem)) }
+                    p { (problem.told(reader.language)) }
                 }
             };
         }
@@ -252,22 +220,6 @@ fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
     let mut facts = vec![card.name.clone(), format!("{} UTC", card.created_at), length];
     facts.extend(is_open.then_some(progress));
     facts
-}
-
-/// Why a store cannot be shown, and the way out.
-pub(crate) fn problem_told(language: Language, problem: Problem) -> String {
-    match problem {
-        Problem::Newer { found, known } => told!(
-            language,
-            "A later version of Weir wrote this store (version {found}; this program knows {known}). Open it with that \
-                 version.",
-            "더 새로운 버전의 Weir가 쓴 저장 파일입니다(버전 {found}, 이 프로그램은 {known}까지 지원). 해당 버전으로 여십시오.",
-            "此存储文件由更新版本的 Weir 写入（版本 {found}，本程序支持到 {known}）。请用该版本打开。"
-        ),
-        Problem::Damaged => language.choose(words::DAMAGED).to_owned(),
-        Problem::NoAccess => language.choose(words::NO_ACCESS).to_owned(),
-        Problem::Busy => language.choose(words::BUSY).to_owned(),
-    }
 }
 
 /// Every chart of a study, framed, with what frames it elsewhere. `origin` is how the reader reached the dashboard.
@@ -316,97 +268,11 @@ pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
         (above(reader, ("/live", &[]), None))
         main {
             p.hint #lost role="status" hidden { (reader.say(words::NOT_FOLLOWING)) }
-            div #live data-events=(events) aria-live="polite" { (scene(reader.language, of)) }
+            div #live data-events=(events) aria-live="polite" { (of.drawn(reader.language)) }
         }
         script src="/live.js" {}
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::LIVE)), &body)
-}
-
-/// What is seen of the study that runs.
-pub(crate) fn scene(language: Language, scene: &Scene) -> Markup {
-    let report = |name: &OsStr| {
-        let path = format!("/study/{}", encoded(name.as_encoded_bytes()));
-        let href = address(&path, [("lang", language.code())].into_iter());
-        html! { a href=(href) { (name.to_string_lossy()) } }
-    };
-    match scene {
-        Scene::Nothing => html! {
-            p { (language.choose(words::NOTHING_RUNS)) }
-            pre.command { code { "weir study quick" } }
-        },
-        Scene::Running { name, followed } => html! {
-            p.study { (report(name)) }
-            h1 { (told(&followed.title, language)) }
-            (running(language, followed))
-        },
-        Scene::Unreadable { name, problem } => html! {
-            p.study { (name.to_string_lossy()) }
-            p { (problem_told(language, *problem)) }
-        },
-        Scene::Ended { name } => html! { p { (language.choose(words::HAS_ENDED)) " " (report(name)) } },
-    }
-}
-
-fn running(language: Language, of: &Followed) -> Markup {
-    let (done, blocks, repeat) = (of.progress.blocks_done, of.progress.blocks, of.progress.blocks_to_repeat);
-    let progress = told!(
-        language,
-        "{done} of {blocks} blocks are done",
-        "블록 {blocks}개 중 {done}개 완료",
-        "{blocks} 个区组中已完成 {done} 个"
-    );
-    let again = told!(
-        language,
-        "{repeat} may be run again",
-        "{repeat}개는 다시 실행할 수 있음",
-        "{repeat} 个可能重新运行"
-    );
-    let length = language.duration(whole_units(of.left_ns));
-    let left = told!(language, "about {length} left", "약 {length} 남음", "约剩 {length}");
-    html! {
-        p { progress max=(blocks) value=(done) {} }
-        p.facts {
-            span { (progress) }
-            @if repeat > 0 { span { (again) } }
-            span { (language.duration(of.elapsed_ns)) }
-            @if of.left_ns > 0 { span { (left) } }
-            @if !of.last_cell.is_empty() { code { (of.last_cell) } }
-        }
-        @if of.is_in_part { p.hint { (language.choose(words::IN_PART)) } }
-        @match &of.estimate {
-            Some(estimate) => section.card.doubt {
-                h1 { (estimated(language, of.kind, estimate)) }
-                p.sensitivity { (language.choose(words::PROVISIONAL)) }
-            },
-            None => p.hint { (language.choose(words::NO_ESTIMATE)) },
-        }
-    }
-}
-
-/// An estimate pretends to no more than it knows: from two minutes on whole minutes, below whole tens of seconds.
-fn whole_units(length_ns: u64) -> u64 {
-    const SECOND_NS: u64 = 1_000_000_000;
-    let unit_ns = if length_ns >= 120 * SECOND_NS { 60 * SECOND_NS } else { 10 * SECOND_NS };
-    length_ns.div_ceil(unit_ns) * unit_ns
-}
-
-/// `server CPU per message, uring / epoll: 0.81 [0.79, 0.83], of 12 rounds or blocks`.
-fn estimated(language: Language, kind: MessageKind, of: &RunningEstimate) -> String {
-    let RunningEstimate { arm, baseline, ratio, interval: (low, high), units, is_far } = of;
-    let what = weir_report::metric(Metric::ServerCpuPerMessage, kind, language);
-    let state = match is_far {
-        None => "",
-        Some(true) => language.choose([", far state", ", 먼 상태(far)", "，远状态（far）"]),
-        Some(false) => language.choose([", near state", ", 가까운 상태(near)", "，近状态（near）"]),
-    };
-    let figure = format!("{ratio:.2} [{low:.2}, {high:.2}]");
-    told!(
-        language,
-        "{what}, {arm} / {baseline}: {figure}, of {units} rounds or blocks{state}",
-        "{what}, {arm} / {baseline}: {figure}, 라운드·블록 {units}개{state}",
-        "{what}，{arm} / {baseline}：{figure}，{units} 个轮次或区组{state}"
-    )
 }
 
 /// Nothing has this in its name.
@@ -421,15 +287,14 @@ fn not_found(language: Language, typed: &str) -> String {
 
 /// A page that says that no study, or more than one, can be meant by what was typed; and where those stand.
 pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
-    let text = match (reader.language, alike) {
-        (language, 0) => not_found(language, typed),
-        (Language::English, _) => {
-            format!("{alike} studies have this in their names; write more of it: {typed}")
-        }
-        (Language::Korean, _) => {
-            format!("이름에 다음이 들어 있는 연구가 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}")
-        }
-        (Language::Chinese, _) => format!("有 {alike} 个研究的名称包含以下内容，请输入更完整的名称：{typed}"),
+    let text = match alike {
+        0 => not_found(reader.language, typed),
+        _ => told!(
+            reader.language,
+            "{alike} studies have this in their names; write more of it: {typed}",
+            "이름에 다음이 들어 있는 연구가 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}",
+            "有 {alike} 个研究的名称包含以下内容，请输入更完整的名称：{typed}"
+        ),
     };
     let find = encoded(typed.as_bytes());
     let query: &[(&str, &str)] = if alike > 0 { &[("find", &find)] } else { &[] };

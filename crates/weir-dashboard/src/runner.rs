@@ -82,6 +82,8 @@ pub(crate) struct Task<'t> {
     pub of: Started,
     /// What names the study on the command line.
     pub study: &'t OsStr,
+    /// Which plan of it; absent for its usual one.
+    pub levels: Option<&'t str>,
     /// Where its results go.
     pub out: PathBuf,
     /// Code of the language of its report.
@@ -128,9 +130,10 @@ impl Runner {
             (Stage::Running { .. }, _) => return Err(StartFailure::Busy),
             _ => {}
         }
-        let Task { of, study, out, language } = task;
+        let Task { of, study, levels, out, language } = task;
         let mut command = Command::new(&self.program);
-        command.args(["study", "--quiet", "--lang", language, "--out"]).arg(out).arg("--").arg(study);
+        command.args(["study", "--quiet", "--lang", language, "--out"]).arg(out);
+        command.args(levels.map(|levels| format!("--levels={levels}"))).arg("--").arg(study);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let (sender, receiver) = mpsc::sync_channel(1);
         let (shared, own) = (Arc::clone(&self.shared), of.clone());
@@ -306,6 +309,7 @@ mod tests {
         let task = || Task {
             of: Started { name: "quick".to_owned(), folder: OsString::from("quick-1") },
             study: OsStr::new("quick"),
+            levels: None,
             out: PathBuf::from("quick-1"),
             language: "en",
         };

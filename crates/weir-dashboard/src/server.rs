@@ -16,7 +16,7 @@ use axum::{
     Extension, Router,
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -35,10 +35,12 @@ use tokio::{
 };
 use weir_lab::stored::{self, StoredRun};
 use weir_proto::exposition;
-use weir_report::{ChartPage, Language, chart_page, html_below, run_pair};
+use weir_report::{ChartPage, chart_page, html_below, run_pair};
 
 use crate::{
-    control::{self, Control, ControlSettings, Peer},
+    actions,
+    app::{App, Failure, Settings, listing, made, page, reader, text_of, written},
+    control::{Control, ControlSettings, Peer},
     counters::Counters,
     errors::DashboardError,
     folder::{Found, LISTED_MAX, Listing},
@@ -46,11 +48,11 @@ use crate::{
     live::Live,
     observed,
     observer::Observer,
-    pages::{self, List, PAGE_STUDIES, Reader},
-    query::{accepted, decoded, is_own_host, value},
+    pages::{self, List, PAGE_STUDIES},
+    query::{decoded, is_own_host, value},
     shelf::{Problem, Shelf},
-    top::{self, Others, Top},
-    words::{self, Told},
+    top::{Others, Top},
+    top_page, words,
 };
 
 /// Most connections at a time; further ones wait in the kernel's queue.
@@ -81,27 +83,6 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 /// a script of the dashboard's own.
 const POLICY_UNFRAMED: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; script-src 'self'; \
                                connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-
-/// What a dashboard shows, where, and to whom.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The results folder. One that is not there yet holds no studies.
-    pub folder: PathBuf,
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// Names, besides addresses and `localhost`, that requests may be for.
-    pub hosts: Vec<String>,
-    /// For readers whose browser prefers none of ours.
-    pub language: Language,
-    /// Who may start and stop studies; absent where nobody may.
-    pub control: Option<ControlSettings>,
-    /// A folder of recorded observations; absent where none are shown.
-    pub records: Option<PathBuf>,
-    /// Statistics sockets (`@NAME`) of servers that are shown.
-    pub stats: Vec<String>,
-    /// Every server of Weir that this user runs is shown as well.
-    pub finds_servers: bool,
-}
 
 /// A dashboard that listens.
 pub struct Dashboard {
@@ -211,35 +192,6 @@ fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlS
     Ok(ControlSettings { studies, ..control })
 }
 
-/// What every answer is made from.
-pub(crate) struct App {
-    pub settings: Settings,
-    pub shelf: Shelf,
-    pub counters: Counters,
-    pub live: Arc<Live>,
-    pub control: Option<Control>,
-    /// Absent where no server is shown.
-    pub top: Option<Top>,
-    pub observer: Observer,
-    /// Threads that read and write pages: who goes away while it waits for one leaves nothing behind.
-    pub readers: Arc<Semaphore>,
-}
-
-impl App {
-    /// Reads what the first page shows before anybody asks for it: a store takes a millisecond or two to open.
-    fn read_ahead(&self) {
-        if let Ok(found) = listing(self) {
-            let shown: Vec<&Found> = found.studies.iter().take(PAGE_STUDIES).collect();
-            self.shelf.rows(&found.studies, &shown, &self.counters);
-        }
-    }
-
-    /// Whether there is something to observe, for anybody.
-    fn has_observations(&self) -> bool {
-        self.settings.records.is_some() || self.top.is_some() || self.control.is_some()
-    }
-}
-
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<u32>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let guests = Arc::new(Guests::default());
@@ -316,10 +268,10 @@ fn router(app: &Arc<App>) -> Router {
         router = router.route(&format!("/{}", page.path()), get(answer));
     }
     if app.control.is_some() {
-        router = control::routes(router);
+        router = actions::routes(router);
     }
     if app.top.is_some() {
-        router = router.route("/top", get(top::page));
+        router = router.route("/top", get(top_page::page));
     }
     if app.has_observations() {
         router = router.route("/observe", get(observed::page));
@@ -364,86 +316,6 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     answer
 }
 
-/// Why there is no page.
-pub(crate) enum Failure {
-    Missing(Told),
-    /// What was typed for the name of a study is in the names of none, or of several.
-    NotMeant {
-        typed: String,
-        alike: usize,
-    },
-    Unshowable(Told),
-    /// Not for whoever asks.
-    Refused(Told),
-    Unreadable(Problem),
-    FolderGone,
-    /// What was read broke the reader: the store holds what no version writes.
-    Broken,
-}
-
-impl Failure {
-    fn page(&self, reader: &Reader) -> Response {
-        let (status, text) = match self {
-            Self::Missing(text) => (StatusCode::NOT_FOUND, reader.language.choose(*text).to_owned()),
-            Self::NotMeant { typed, alike } => {
-                return page(StatusCode::NOT_FOUND, pages::not_meant(reader, typed, *alike));
-            }
-            Self::Refused(text) => (StatusCode::FORBIDDEN, reader.language.choose(*text).to_owned()),
-            Self::Unshowable(text) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, reader.language.choose(*text).to_owned())
-            }
-            Self::Unreadable(problem) => {
-                let status = match problem {
-                    Problem::Busy => StatusCode::SERVICE_UNAVAILABLE,
-                    _ => StatusCode::INTERNAL_SERVER_ERROR,
-                };
-                (status, pages::problem_told(reader.language, *problem))
-            }
-            Self::FolderGone => {
-                (StatusCode::INTERNAL_SERVER_ERROR, reader.language.choose(words::FOLDER_GONE).to_owned())
-            }
-            Self::Broken => {
-                (StatusCode::INTERNAL_SERVER_ERROR, reader.language.choose(words::BROKEN).to_owned())
-            }
-        };
-        page(status, pages::message(reader, &text))
-    }
-}
-
-/// A page of this status.
-pub(crate) fn page(status: StatusCode, text: String) -> Response {
-    (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
-}
-
-/// Reads stores and makes something of them, on a thread where that may take its time; or a page that says why not.
-async fn made<T: Send + 'static>(
-    app: Arc<App>,
-    reader: Reader,
-    make: impl FnOnce(&App, &Reader) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Response> {
-    let own = reader.clone();
-    // Closed never.
-    let Ok(place) = Arc::clone(&app.readers).acquire_owned().await else {
-        return Err(Failure::Broken.page(&reader));
-    };
-    let work = tokio::task::spawn_blocking(move || {
-        let made = make(&app, &own);
-        drop(place);
-        made
-    });
-    let work = work.await;
-    work.unwrap_or(Err(Failure::Broken)).map_err(|failure| failure.page(&reader))
-}
-
-/// The same where it is a page.
-pub(crate) async fn written(
-    app: Arc<App>,
-    reader: Reader,
-    write: impl FnOnce(&App, &Reader) -> Result<String, Failure> + Send + 'static,
-) -> Response {
-    made(app, reader, write).await.map_or_else(|failure| failure, |text| page(StatusCode::OK, text))
-}
-
 /// A file to keep, under a name with nothing in it that a header or a disk could take amiss.
 fn download(kind: &'static str, name: &OsStr, end: &str, text: String) -> Response {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
@@ -451,27 +323,6 @@ fn download(kind: &'static str, name: &OsStr, end: &str, text: String) -> Respon
     let disposition = format!("attachment; filename=\"{name}{end}\"");
     ([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, disposition.as_str())], text)
         .into_response()
-}
-
-/// The language of whoever asks: chosen in the address, preferred by the browser, or the dashboard's.
-pub(crate) fn reader(app: &App, request: &Request) -> Reader {
-    let chosen = value(request.uri().query().unwrap_or_default(), "lang");
-    let chosen = chosen.and_then(|code| String::from_utf8(code).ok()?.parse().ok());
-    let preferred = || accepted(text_of(request.headers(), header::ACCEPT_LANGUAGE));
-    Reader {
-        language: chosen.or_else(preferred).unwrap_or(app.settings.language),
-        has_chosen: chosen.is_some(),
-        has_servers: app.top.is_some(),
-        has_observations: app.has_observations(),
-    }
-}
-
-fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {
-    headers.get(name).and_then(|text| text.to_str().ok()).unwrap_or_default()
-}
-
-fn listing(app: &App) -> Result<Listing, Failure> {
-    Listing::of(&app.settings.folder).map_err(|_| Failure::FolderGone)
 }
 
 async fn list(State(app): State<Arc<App>>, request: Request) -> Response {

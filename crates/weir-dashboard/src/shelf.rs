@@ -8,13 +8,14 @@ use std::{
 };
 
 use weir_lab::stored::StoredRun;
-use weir_record::{spec::Text, study::StudyResult};
-use weir_report::Language;
+use weir_record::{study::StudyResult, text::Text};
+use weir_report::{Language, told};
 use weir_store::{Store, StoreError, StudyBrief};
 
 use crate::{
     counters::Counters,
     folder::{Found, Stamp},
+    words,
 };
 
 /// Most judged studies that are kept; a map of sixty cells takes a few megabytes.
@@ -46,6 +47,22 @@ impl Problem {
     /// Whether it may be gone a moment later.
     pub(crate) fn is_passing(self) -> bool {
         self == Self::Busy
+    }
+
+    /// Why a store cannot be shown, and the way out.
+    pub(crate) fn told(self, language: Language) -> String {
+        match self {
+            Self::Newer { found, known } => told!(
+                language,
+                "A later version of Weir wrote this store (version {found}; this program knows {known}). \
+                 Open it with that version.",
+                "더 새로운 버전의 Weir가 쓴 저장 파일입니다(버전 {found}, 이 프로그램은 {known}까지 지원). 해당 버전으로 여십시오.",
+                "此存储文件由更新版本的 Weir 写入（版本 {found}，本程序支持到 {known}）。请用该版本打开。"
+            ),
+            Self::Damaged => language.choose(words::DAMAGED).to_owned(),
+            Self::NoAccess => language.choose(words::NO_ACCESS).to_owned(),
+            Self::Busy => language.choose(words::BUSY).to_owned(),
+        }
     }
 }
 

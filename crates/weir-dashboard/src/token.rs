@@ -2,6 +2,7 @@
 //! given, and shown to nobody.
 
 use std::{
+    error::Error,
     fmt,
     fs::{self, File},
     hint::black_box,
@@ -10,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use thiserror::Error;
+use weir_report::{Language, told};
 
 /// Shortest token.
 pub const TOKEN_BYTES_MIN: usize = 16;
@@ -23,12 +24,9 @@ pub const TOKEN_BYTES_MAX: usize = 256;
 pub struct Token(Vec<u8>);
 
 /// Why a file gives no token.
-#[derive(Debug, Error)]
+#[derive(Debug)]
 pub enum TokenError {
     /// It cannot be read.
-    #[error(
-        "--token-file {}: {source}; make one with `(umask 077; head -c 24 /dev/urandom | base64 > FILE)`", path.display()
-    )]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -36,10 +34,8 @@ pub enum TokenError {
         source: io::Error,
     },
     /// It is a folder, a device or a pipe.
-    #[error("--token-file {} is no file; name one that holds the token", .0.display())]
     NoFile(PathBuf),
     /// Others may read or change it.
-    #[error("--token-file {} is open to others (mode {mode:03o}); run `chmod 600` on it", path.display())]
     OpenToOthers {
         /// The file.
         path: PathBuf,
@@ -47,9 +43,6 @@ pub enum TokenError {
         mode: u32,
     },
     /// It is too short to be safe, or too long.
-    #[error(
-        "--token-file {}: the token has {length} characters; write {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX}", path.display()
-    )]
     Length {
         /// The file.
         path: PathBuf,
@@ -57,8 +50,71 @@ pub enum TokenError {
         length: usize,
     },
     /// It has characters that a header cannot carry.
-    #[error("--token-file {}: write one line of letters, digits and signs, without blanks", .0.display())]
     Characters(PathBuf),
+}
+
+impl TokenError {
+    /// What is wrong and the way out. What the system said is quoted as it said it.
+    pub fn told(&self, language: Language) -> String {
+        let path = self.path().display();
+        match self {
+            Self::Unreadable { source, .. } => told!(
+                language,
+                "--token-file {path}: {source}; make one with `(umask 077; head -c 24 /dev/urandom | base64 > FILE)`",
+                "--token-file {path}: {source}. `(umask 077; head -c 24 /dev/urandom | base64 > FILE)`로 만드십시오",
+                "--token-file {path}：{source}；可用 `(umask 077; head -c 24 /dev/urandom | base64 > FILE)` 生成",
+            ),
+            Self::NoFile(_) => told!(
+                language,
+                "--token-file {path} is no file; name one that holds the token",
+                "--token-file {path}: 일반 파일이 아닙니다. 토큰이 들어 있는 파일을 지정하십시오",
+                "--token-file {path} 不是普通文件；请指定存放令牌的文件",
+            ),
+            Self::OpenToOthers { mode, .. } => told!(
+                language,
+                "--token-file {path} is open to others (mode {mode:03o}); run `chmod 600` on it",
+                "--token-file {path}: 다른 사용자도 접근할 수 있습니다(권한 {mode:03o}). `chmod 600`으로 권한을 바꾸십시오",
+                "--token-file {path} 对其他用户开放（权限 {mode:03o}）；请用 `chmod 600` 修改权限",
+            ),
+            Self::Length { length, .. } => told!(
+                language,
+                "--token-file {path}: the token has {length} characters; write {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX}",
+                "--token-file {path}: 토큰이 {length}자입니다. {TOKEN_BYTES_MIN}~{TOKEN_BYTES_MAX}자로 쓰십시오",
+                "--token-file {path}：令牌有 {length} 个字符；请写 {TOKEN_BYTES_MIN} 到 {TOKEN_BYTES_MAX} 个字符",
+            ),
+            Self::Characters(_) => told!(
+                language,
+                "--token-file {path}: write one line of letters, digits and signs, without blanks",
+                "--token-file {path}: 토큰은 영문자, 숫자, 기호로 공백 없이 한 줄에 쓰십시오",
+                "--token-file {path}：令牌请写成一行，只用英文字母、数字和符号，不含空格",
+            ),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Unreadable { path, .. }
+            | Self::NoFile(path)
+            | Self::OpenToOthers { path, .. }
+            | Self::Length { path, .. }
+            | Self::Characters(path) => path,
+        }
+    }
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.told(Language::English))
+    }
+}
+
+impl Error for TokenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unreadable { source, .. } => Some(source),
+            Self::NoFile(_) | Self::OpenToOthers { .. } | Self::Length { .. } | Self::Characters(_) => None,
+        }
+    }
 }
 
 impl Token {
@@ -141,6 +197,30 @@ mod tests {
         assert_eq!(format!("{token:?}"), "Token");
         assert!(read("read-only", &"x".repeat(TOKEN_BYTES_MAX), 0o400).is_ok());
         assert!(read("shortest", &"x".repeat(TOKEN_BYTES_MIN), 0o600).is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told_in_every_language_with_the_same_way_out() {
+        let path = || PathBuf::from("secrets/token");
+        let errors: [(TokenError, &[&str]); 5] = [
+            (
+                TokenError::Unreadable { path: path(), source: io::Error::other("out of luck") },
+                &["out of luck", "umask 077"],
+            ),
+            (TokenError::NoFile(path()), &[]),
+            (TokenError::OpenToOthers { path: path(), mode: 0o40 }, &["040", "`chmod 600`"]),
+            (TokenError::Length { path: path(), length: 15 }, &["15", "16", "256"]),
+            (TokenError::Characters(path()), &[]),
+        ];
+        for (error, words) in errors {
+            let told = Language::ALL.map(|language| error.told(language));
+            assert_eq!(error.to_string(), told[0]);
+            assert!(told[0] != told[1] && told[1] != told[2], "{told:?}");
+            for text in told {
+                assert!(text.starts_with("--token-file secrets/token"), "{text}");
+                assert!(words.iter().all(|word| text.contains(word)), "{text}");
+            }
+        }
     }
 
     #[test]

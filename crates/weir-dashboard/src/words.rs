@@ -184,6 +184,11 @@ pub(crate) const NOT_OFFERED: Told = [
     "그런 연구는 제공되지 않습니다. 기본 제공 연구나 --studies로 지정한 폴더의 파일을 선택하십시오.",
     "此处不提供该研究：请选择内置研究，或 --studies 所指定文件夹中的文件。",
 ];
+pub(crate) const NO_SUCH_LEVELS: Told = [
+    "This study has no plan of that name: choose one that the list of studies offers, such as tps/quick.",
+    "이 연구에는 그런 이름의 계획이 없습니다. tps/quick처럼 연구 목록에 있는 것을 선택하십시오.",
+    "该研究没有这个名称的计划：请选择研究列表页提供的选项，例如 tps/quick。",
+];
 pub(crate) const ANOTHER_RUNS: Told = [
     "Another study runs; two at a time would disturb each other. Stop it, or wait until it has ended.",
     "다른 연구가 실행 중입니다. 동시에 실행하면 서로 방해합니다. 중지하거나 끝날 때까지 기다리십시오.",

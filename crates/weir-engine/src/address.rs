@@ -1,11 +1,25 @@
 //! Where to listen or connect: TCP, a Unix path, or a name in Linux's abstract Unix namespace.
 
-use std::{fmt, io, net::SocketAddr, net::ToSocketAddrs, path::PathBuf, str::FromStr};
+use std::{
+    fmt, io,
+    net::{SocketAddr, ToSocketAddrs},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use socket2::SockAddr;
 
 /// An address. Text forms: `IPV4:PORT`, `[IPV6]:PORT`, `unix:/path`, `@name` (abstract). Parsing looks nothing up;
 /// [`Address::resolve`] takes names of hosts as well.
+///
+/// ```
+/// use weir_engine::net::Address;
+///
+/// for text in ["127.0.0.1:80", "[::1]:80", "unix:/run/weir.sock", "@weir"] {
+///     let address: Address = text.parse().unwrap();
+///     assert_eq!(address.to_string(), text);
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// IPv4 or IPv6.
@@ -17,11 +31,24 @@ pub enum Address {
 }
 
 /// A text that is not an address.
+///
+/// ```
+/// use weir_engine::net::{Address, AddressError};
+///
+/// // A name would have to be looked up, and parsing looks nothing up.
+/// assert_eq!("localhost:80".parse::<Address>(), Err(AddressError("localhost:80".into())));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an address; use IP:PORT, [IPV6]:PORT, unix:/path or @name")]
 pub struct AddressError(pub String);
 
 /// A text that no address was found for.
+///
+/// ```
+/// use weir_engine::net::{Address, ResolveError};
+///
+/// assert!(matches!(Address::resolve("80"), Err(ResolveError::NotAnAddress(_))));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// Neither an address nor a host with a port.
@@ -98,6 +125,14 @@ impl Address {
         let mut addresses = text.to_socket_addrs().map_err(unknown)?;
         let nothing = || unknown(io::Error::new(io::ErrorKind::NotFound, "the resolver has none"));
         addresses.next().map(Address::Tcp).ok_or_else(nothing)
+    }
+
+    /// The path in the file system, of an address that has one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Address::Unix(path) => Some(path),
+            Address::Tcp(_) | Address::Abstract(_) => None,
+        }
     }
 
     pub(crate) fn to_socket_address(&self) -> io::Result<SockAddr> {

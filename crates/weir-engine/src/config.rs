@@ -71,6 +71,14 @@ impl FromStr for DriverChoice {
     }
 }
 
+/// Why receive buffers are not filled arrival by arrival (`IOU_PBUF_RING_INC`). A completion names the
+/// buffer, not the place in it, so that its bytes are found by the order of all completions of the buffer.
+/// That is promised for those of one request alone; 6.13.11 to 6.14.8 did not keep it (liburing's issues 1409
+/// and 1423).
+const NOT_INCREMENTAL: &str = "auto, multishot, bundle or single: the kernel does not say where in a \
+     shared buffer an arrival begins, and one connection could be given the bytes of another \
+     (docs/guide/io-models.md)";
+
 /// An option that does not exist or has a value out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {value:?} is not possible here; expected {expected}")]
@@ -431,6 +439,7 @@ impl Config {
                     "multishot" => ReceiveMode::Multishot,
                     "bundle" => ReceiveMode::Bundle,
                     "single" => ReceiveMode::Single,
+                    "incremental" => return Err(OptionError { expected: NOT_INCREMENTAL.into(), ..wrong() }),
                     _ => return Err(wrong()),
                 };
             }
@@ -494,6 +503,13 @@ mod tests {
         assert!(config.set_option("as-on-kernel", "4.13").is_err());
         assert!(config.masked.hides(KernelFeature::MultishotReceive));
         assert!(!config.masked.hides(KernelFeature::BufferRing));
+    }
+
+    #[test]
+    fn incremental_receive_buffers_are_refused_with_the_reason() {
+        let refused = Config::default().set_option("receive", "incremental");
+        let error = refused.expect_err("a completion does not say where its bytes are").to_string();
+        assert!(error.contains("bundle") && error.contains("the bytes of another"), "{error}");
     }
 
     #[test]

@@ -72,10 +72,13 @@
 //! - [`flush`](crate::net::Stream::flush), [`shutdown`](crate::net::Stream::shutdown): the bytes and the end of the
 //!   stream still leave.
 //! - [`accept`](crate::net::Listener::accept): no connection is lost, the next call gives it.
-//! - [`connect`](crate::net::Stream::connect): the attempt is given up.
+//! - [`connect`](crate::net::Stream::connect), [`connect_from`](crate::net::Stream::connect_from): the
+//!   attempt is given up.
 //! - Reads of a [`File`](crate::fs::File): the answer is given up. Writes and syncs that have been begun go on to their
 //!   end; those that wait for their turn are not begun.
 //! - [`sleep`](crate::time::sleep): the timer is taken out.
+//! - [`TaskGroup::finish`](crate::TaskGroup::finish): the tasks of the group end. A dropped
+//!   [`JoinHandle`](crate::JoinHandle) leaves its task running.
 //!
 //! The kernel never writes into memory that has been given up: a buffer in flight belongs to the engine until the
 //! operation is over, on every driver.

@@ -10,8 +10,8 @@
 use std::{io::IoSlice, os::fd::OwnedFd, rc::Rc, sync::Arc};
 
 use crate::{
+    inline_queue::InlineQueue,
     pool::{Lease, Pool},
-    short::ShortQueue,
 };
 
 /// Bytes handed to a send. Everything that owns its bytes at a stable address can be sent without a copy.
@@ -196,7 +196,7 @@ impl LentChunk {
 /// The queue.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
-    chunks: ShortQueue<Chunk>,
+    chunks: InlineQueue<Chunk>,
     /// Bytes of the front chunk that are already sent.
     sent_of_front: usize,
     /// Bytes in all chunks, less those already sent.

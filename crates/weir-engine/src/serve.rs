@@ -46,11 +46,12 @@ use std::{
 
 use failures::Failures;
 use weir_engine_types::EngineStats;
+use weir_sys::unix_path::BoundPath;
 
 use crate::{
     config::{Config, Driver},
     counters::Counters,
-    driver::{BoundPath, ListenOptions, open_listener},
+    driver::{ListenOptions, open_listener},
     driver_choice::StartError,
     executor,
     net::{Address, Listener, Stream},
@@ -260,7 +261,7 @@ impl Server {
         refuse_impossible(driver, &config)?;
         let listeners = open(&config)?;
         let address = listeners[0].1.clone();
-        let path = BoundPath::of(&address);
+        let path = address.path().and_then(BoundPath::of);
         let mut server = Self { address, path, driver, shared, threads: Vec::new() };
         let started = match driver {
             Driver::Blocking => server.start_blocking(&config, listeners, on_worker, handler),

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{Diagnosis, FindingState},
 };
 
 use crate::{files, fingerprint::fingerprint, parse};

@@ -4,7 +4,7 @@ use std::{collections::HashSet, io};
 
 use weir_record::{
     threads::{ProcessThreads, THREADS_OF_PROCESS_MAX, ThreadWindow},
-    trial::ObservedWindow,
+    window::ObservedWindow,
 };
 use weir_sys::clock::local_time;
 

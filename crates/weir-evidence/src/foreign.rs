@@ -18,7 +18,10 @@ use std::{
     sync::OnceLock,
 };
 
-use weir_sys::clock::process_cpu_ns;
+use weir_sys::{
+    clock::process_cpu_ns,
+    process_stat::{self, ProcessStat},
+};
 
 /// CPU clocks of all processes at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +36,7 @@ impl ProcessClocks {
 
     /// As [`Self::read`], without the kernel's threads.
     pub fn read_of_programs() -> io::Result<Self> {
-        Self::of(|pid| stat(pid).is_none_or(|stat| kernel_thread(&stat).is_none()))
+        Self::of(|pid| process_stat::read(pid).is_none_or(|stat| kernel_thread(&stat).is_none()))
     }
 
     fn of(is_counted: impl Fn(u32) -> bool) -> io::Result<Self> {
@@ -63,23 +66,18 @@ fn softirq_threads() -> &'static HashSet<u32> {
         let Ok(entries) = fs::read_dir("/proc") else { return HashSet::new() };
         let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
         let is_softirq = |pid: &u32| {
-            stat(*pid)
+            process_stat::read(*pid)
                 .is_some_and(|stat| kernel_thread(&stat).is_some_and(|name| name.starts_with("ksoftirqd/")))
         };
         numbers.filter(is_softirq).collect()
     })
 }
 
-fn stat(pid: u32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/stat")).ok()
-}
-
 /// Name of the kernel thread a line of `/proc/PID/stat` is of, if it is one: its parent is `kthreadd`, which is always
 /// process 2 and has no children that are programs (`proc_pid_stat(5)`).
 fn kernel_thread(stat: &str) -> Option<&str> {
-    let (before, after) = stat.rsplit_once(')')?;
-    let parent = after.split_whitespace().nth(1);
-    before.split_once('(').map(|(_, name)| name).filter(|_| parent == Some("2"))
+    let stat = ProcessStat::parse(stat)?;
+    (stat.parent() == Some(2)).then_some(stat.name)
 }
 
 #[cfg(test)]
@@ -113,8 +111,8 @@ mod tests {
         assert!(programs.0.contains_key(&std::process::id()));
         let kernels: Vec<u32> = all.0.keys().copied().filter(|pid| !programs.0.contains_key(pid)).collect();
         // One that is gone by now cannot be looked at any more.
-        let is_kernels = |pid: &u32| stat(*pid).is_none_or(|stat| kernel_thread(&stat).is_some());
-        assert!(kernels.iter().filter(|pid| stat(**pid).is_some()).all(is_kernels), "{kernels:?}");
+        let is_kernels = |pid: &u32| process_stat::read(*pid).is_none_or(|it| kernel_thread(&it).is_some());
+        assert!(kernels.iter().all(is_kernels), "{kernels:?}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The formats of /proc and /sys as pure functions. Text that does not fit gives `None` or less, never a panic.
 
+use weir_sys::process_stat::ProcessStat;
+
 /// Numbers above this are not CPUs on any Linux (`NR_CPUS` ends at 8192); keeps a broken list from filling memory.
 const CPU_NUMBERS_MAX: usize = 8192;
 
@@ -14,25 +16,19 @@ pub(crate) struct StatLine {
     pub(crate) started_ticks: u64,
 }
 
-/// `/proc/PID/stat`. The name in parentheses may itself hold spaces and parentheses, so fields count from the last
-/// `)` on.
+/// `/proc/PID/stat`.
 pub(crate) fn stat_line(text: &str) -> Option<StatLine> {
-    let (_, rest) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
-    // proc(5) numbers the fields from 1, and `rest` starts with field 3.
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let stat = ProcessStat::parse(text)?;
     Some(StatLine {
-        parent: u32::try_from(field(4)?).ok()?,
-        children_ticks: field(16)?.saturating_add(field(17)?),
-        started_ticks: field(22)?,
+        parent: stat.parent()?,
+        children_ticks: stat.number(16)?.saturating_add(stat.number(17)?),
+        started_ticks: stat.number(22)?,
     })
 }
 
 /// Time in the kernel, in clock ticks, of `/proc/PID/stat`: of all threads, without children.
 pub(crate) fn system_ticks(text: &str) -> Option<u64> {
-    let (_, rest) = text.rsplit_once(')')?;
-    // Field 15, and `rest` starts with field 3.
-    rest.split_ascii_whitespace().nth(12)?.parse().ok()
+    ProcessStat::parse(text)?.number(15)
 }
 
 /// `schedstat` of a thread: nanoseconds on a CPU, and nanoseconds runnable but waiting for one.

@@ -21,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weir_record::{observation::ThreadFigures, trial::ObservedWindow};
+use weir_record::{observation::ThreadFigures, window::ObservedWindow};
 
 use crate::{files, parse};
 

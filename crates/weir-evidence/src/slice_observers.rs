@@ -6,6 +6,7 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap},
+    ffi::OsString,
     io,
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     thread::{self, JoinHandle},
@@ -14,9 +15,9 @@ use std::{
 
 use weir_record::{
     engine::EngineStats,
-    evidence::Reading,
     machine::NetworkCounters,
     observation::{ProbeCost, Rung, StraceRow, TIMER, Trace},
+    trial::Reading,
 };
 
 use crate::{
@@ -458,13 +459,14 @@ fn in_calls_rows(counts: &KernelCounts, tree: &ProcessTree) -> Vec<Reading> {
 #[derive(Debug)]
 pub struct UnderStrace {
     pid: u32,
+    supervisor: Vec<OsString>,
     strace: Option<Strace>,
 }
 
 impl UnderStrace {
-    /// Observes a process and everything below it.
-    pub fn new(pid: u32) -> Self {
-        Self { pid, strace: None }
+    /// Observes a process and everything below it. For the supervisor see [`Strace::attach`].
+    pub fn new(pid: u32, supervisor: Vec<OsString>) -> Self {
+        Self { pid, supervisor, strace: None }
     }
 }
 
@@ -474,7 +476,7 @@ impl Observer for UnderStrace {
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        self.strace = Some(Strace::attach(self.pid)?);
+        self.strace = Some(Strace::attach(self.pid, &self.supervisor)?);
         Ok(())
     }
 

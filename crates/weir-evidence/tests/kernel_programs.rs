@@ -30,8 +30,8 @@ use weir_evidence::{
     process::{ProcessTree, family_of},
 };
 use weir_sys::{
+    block_ring::{BlockRing, RingOptions, SetupError, TaskRun},
     blocks::{Operation, OperationKind},
-    raw_ring::{BlockRing, RingOptions, SetupError, TaskRun},
 };
 
 /// How often the child makes the call of each kind: all different. None asks for the session or the process group,
@@ -335,7 +335,7 @@ fn what_loopback_delivers_within_a_send_is_softirq_time_of_that_call() {
 #[test]
 fn strace_counts_the_same_calls() {
     let mut child = Observed::start("calls");
-    let strace = match Strace::attach(child.pid()) {
+    let strace = match Strace::attach(child.pid(), &[]) {
         Ok(strace) => strace,
         Err(error) => {
             println!("skipped: {error}");

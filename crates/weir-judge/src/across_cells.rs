@@ -8,11 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_record::{
-    metric::Metric,
-    overview::{Figure, Quantity},
-    trial::TrialRecord,
-};
+use weir_record::{figure::Figure, metric::Metric, overview::Quantity, trial::TrialRecord};
 use weir_stats::decide::{ALPHA, Estimate, of_sum};
 
 use crate::{

@@ -11,11 +11,11 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost, PairedDifference},
+    added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost},
+    figure::{PairedDifference, PairedRatio},
     goal::{Goal, Outcome},
     metric::Metric,
     spec::StudySpec,
-    study::PairedRatio,
 };
 use weir_stats::{
     decide::{ALPHA, estimate},

@@ -4,6 +4,7 @@
 //! histograms: of the trials that are compared, and of those that were set aside because responses failed, for a table
 //! without the trials that went wrong would show the survivors. Failures are counted over all trials.
 
+use hdrhistogram::Histogram;
 use weir_record::{
     finding::ExclusionKind,
     load::LoadReport,
@@ -39,16 +40,14 @@ fn aggregate(gate: &Gate, cell: &CellTrials<'_>, arm: &str) -> Option<Aggregate>
     let is_rare = |quantile: f64| {
         cell.spec.alternation.is_some() && whole.clone().any(|load| !is_held(load.response.count, quantile))
     };
-    let row = |statistic: Statistic| {
+    let all = figures(&trials);
+    let each: Vec<Vec<Option<f64>>> = trials.iter().map(|trial| figures(&[*trial])).collect();
+    let row = |index: usize, statistic: Statistic| {
         if quantile_of(statistic).is_some_and(is_rare) {
             return None;
         }
-        let of = |trials: &[&TrialRecord]| match statistic {
-            Statistic::Peak => peak(trials),
-            _ => of_loads(statistic, &trials.iter().filter_map(|it| it.load.as_ref()).collect::<Vec<_>>()),
-        };
-        let value = of(&trials)?;
-        let each: Vec<f64> = trials.iter().filter_map(|trial| of(&[*trial])).collect();
+        let value = all[index]?;
+        let each: Vec<f64> = each.iter().filter_map(|figures| figures[index]).collect();
         let is_sum = matches!(statistic, Statistic::Samples | Statistic::Errors);
         let range = (!is_sum && !each.is_empty()).then(|| {
             let least = each.iter().copied().fold(f64::INFINITY, f64::min);
@@ -57,9 +56,9 @@ fn aggregate(gate: &Gate, cell: &CellTrials<'_>, arm: &str) -> Option<Aggregate>
         Some(AggregateRow { statistic, value, range })
     };
     let errors = errors(cell, arm);
-    let rows = Statistic::ALL.into_iter().filter_map(|statistic| match statistic {
+    let rows = Statistic::ALL.into_iter().enumerate().filter_map(|(index, statistic)| match statistic {
         Statistic::Errors => errors.map(|value| AggregateRow { statistic, value, range: None }),
-        _ => row(statistic),
+        _ => row(index, statistic),
     });
     Some(Aggregate {
         cell_id: cell.spec.id.clone(),
@@ -97,13 +96,21 @@ fn peak(trials: &[&TrialRecord]) -> Option<f64> {
     seconds.map(|second| second.messages as f64).chain(of_slices).reduce(f64::max)
 }
 
-/// A figure of several reports as one; `None` where there are too few samples for it.
-fn of_loads(statistic: Statistic, loads: &[&LoadReport]) -> Option<f64> {
-    let histogram = || merged(loads.iter().map(|load| load.response.histogram_v2_base64.as_str())).ok();
-    let quantile = |quantile: f64| Some(quantile_ns(&histogram()?, quantile)? as f64);
-    let known = |of: fn(&hdrhistogram::Histogram<u64>) -> f64| {
-        histogram().filter(|it| !it.is_empty()).map(|it| of(&it))
+/// Every statistic of several trials as one, in their order. The distribution is read once for all of them.
+fn figures(trials: &[&TrialRecord]) -> Vec<Option<f64>> {
+    let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
+    let times = merged(loads.iter().map(|load| load.response.histogram_v2_base64.as_str())).ok();
+    let figure = |statistic: Statistic| match statistic {
+        Statistic::Peak => peak(trials),
+        _ => of_loads(statistic, &loads, times.as_ref()),
     };
+    Statistic::ALL.into_iter().map(figure).collect()
+}
+
+/// A figure of several reports as one; `None` where there are too few samples for it.
+fn of_loads(statistic: Statistic, loads: &[&LoadReport], times: Option<&Histogram<u64>>) -> Option<f64> {
+    let quantile = |quantile: f64| Some(quantile_ns(times?, quantile)? as f64);
+    let known = |of: fn(&Histogram<u64>) -> f64| times.filter(|it| !it.is_empty()).map(of);
     match statistic {
         Statistic::Samples => known(|it| it.len() as f64),
         Statistic::Mean => known(|it| it.mean()),
@@ -124,8 +131,9 @@ fn of_loads(statistic: Statistic, loads: &[&LoadReport]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        latency::empty_histogram,
-        load::{FailureCounts, LatencySummary, SecondRow},
+        failure::FailureCounts,
+        latency::{LatencySummary, empty_histogram},
+        load::SecondRow,
         spec::HttpCell,
         trial::{Exclusion, SliceRecord},
     };

@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 use weir_record::{
     finding::Finding,
     goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
-    metric::{Family, Metric, MetricRow, Scale},
+    metric::{Family, Metric, Scale},
+    metric_rows::MetricRow,
     spec::StudySpec,
     study::MissingArm,
     trial::TrialRecord,

@@ -10,9 +10,11 @@
 //! is told from the server's CPU per message, whose inverse is the work one CPU can do. Nothing here has a verdict.
 
 use weir_record::{
-    spec::{Cause, PublishedClaim, StudySpec},
-    study::{Attribution, PairedRatio},
-    verdict::Metric,
+    figure::PairedRatio,
+    metric::Metric,
+    published::{Cause, PublishedClaim},
+    spec::StudySpec,
+    study::Attribution,
 };
 
 use crate::{
@@ -81,11 +83,7 @@ impl Logs {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        load::LoadReport,
-        spec::Text,
-        trial::{ObservedWindow, TrialRecord},
-    };
+    use weir_record::{load::LoadReport, text::Text, trial::TrialRecord, window::ObservedWindow};
 
     use super::*;
     use crate::sample;

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     cause::{CauseShare, CauseSpec},
+    figure::PairedRatio,
     spec::StudySpec,
-    study::PairedRatio,
 };
 use weir_stats::{
     decide::{ALPHA, UNITS_MIN},

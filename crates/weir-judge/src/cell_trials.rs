@@ -1,6 +1,6 @@
 //! One cell with its trials, and the state of the machine it is compared in. Pure.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use weir_record::{
     spec::{CellRole, CellSpec, StudySpec},
@@ -17,6 +17,8 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) trials: Vec<&'a TrialRecord>,
     /// Absent where no state has enough rounds: then those of every state count.
     pub(crate) state: Option<TrialState>,
+    /// Its rounds, or attempts at its blocks, in order. Every metric asks for them, in each state.
+    rounds: Rc<[Round<'a>]>,
 }
 
 /// The trials that were up together, or followed one another in a block.
@@ -38,16 +40,17 @@ impl<'a> CellTrials<'a> {
         let mut own: Vec<&TrialRecord> =
             trials.iter().copied().filter(|trial| trial.cell_id == spec.id).collect();
         own.sort_by_key(|trial| trial.started_ns);
-        Self { spec, state: gate.cell_state(&own), trials: own }
+        let mut rounds: BTreeMap<(u32, u32), Vec<&'a TrialRecord>> = BTreeMap::new();
+        for trial in &own {
+            rounds.entry((trial.block, trial.attempt)).or_default().push(trial);
+        }
+        let rounds = rounds.into_values().map(|trials| Round { trials }).collect();
+        Self { spec, state: gate.cell_state(&own), trials: own, rounds }
     }
 
     /// Its rounds, or attempts at its blocks, in order.
-    pub(crate) fn rounds(&self) -> impl Iterator<Item = Round<'a>> + use<'a> {
-        let mut rounds: BTreeMap<(u32, u32), Vec<&'a TrialRecord>> = BTreeMap::new();
-        for trial in &self.trials {
-            rounds.entry((trial.block, trial.attempt)).or_default().push(trial);
-        }
-        rounds.into_values().map(|trials| Round { trials })
+    pub(crate) fn rounds(&self) -> impl Iterator<Item = &Round<'a>> {
+        self.rounds.iter()
     }
 
     pub(crate) fn of_arm<'s>(&'s self, arm: &'s str) -> impl Iterator<Item = &'s TrialRecord> + 's {

@@ -5,25 +5,28 @@ use std::collections::BTreeMap;
 use weir_record::{
     account::CpuDifference,
     evidence::ArmEvidence,
+    failure::FailureCounts,
     finding::{Finding, MessageKind, Stopped, UnitKind},
-    load::{FailureCounts, LoadReport},
+    load::LoadReport,
+    machine::STEAL_SHARE_MAX,
+    metric::Metric,
     protocol::Proof,
     spec::{LoadMode, StudySpec},
     study::{Check, MissingArm},
     trial::{Exclusion, TrialRecord},
-    verdict::{Comparison, Metric},
+    verdict::Comparison,
 };
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
-    components, drift, evidence,
-    exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
+    drift, evidence,
+    exclusion::{self, LITTLES_LAW_ERROR_MAX},
     exclusion_balance,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     planted,
     progress::{self, Progress},
-    segments, slice_length, slice_order, warm,
+    slice_length, slice_order, tcp_segments, variance_components, warm,
 };
 
 /// Smallest share of the messages an open-loop trial started that must come back inside its window.
@@ -59,10 +62,10 @@ pub(crate) fn all(
     ]);
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
-    checks.extend(segments::check(spec, gate, trials));
+    checks.extend(tcp_segments::check(spec, gate, trials));
     checks.extend(slice_length::check(spec, gate, trials));
     checks.extend(warm::check(spec, gate, trials));
-    checks.extend(components::check(spec, gate, trials));
+    checks.extend(variance_components::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));
     checks.extend(evidence::calls_agree(observed));

@@ -17,7 +17,8 @@ use weir_record::{
     finding::Finding,
     goal::{Answer, AnswerScale, ComparisonSpec, Outcome},
     machine::{FactDifference, differences, record_differences},
-    metric::{self, Metric, Part, Scale},
+    metric::{Metric, Scale},
+    metric_rows::{self, Part},
     run_pair::{Change, Effect, FigurePair, PairObstacle, Parts, RunFacts, RunPair},
     spec::{ArmSpec, CellRole, CellSpec, StudySpec},
     study::StudyResult,
@@ -163,7 +164,7 @@ fn figures(one: &StudyResult, other: &StudyResult) -> Vec<FigurePair> {
     for after in &other.arms {
         let before = one.arms.iter().find(|it| (&it.cell_id, &it.arm) == (&after.cell_id, &after.arm));
         let (Some(before), Some(cell)) = (before, find(&other.spec, &after.cell_id)) else { continue };
-        for row in metric::compared(cell) {
+        for row in metric_rows::compared(cell) {
             let (Some(one), Some(other)) = (before.mean(row.metric), after.mean(row.metric)) else {
                 continue;
             };

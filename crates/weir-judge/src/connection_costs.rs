@@ -7,10 +7,10 @@
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
+    figure::Figure,
     finding::Finding,
     goal::{Answer, ComparisonSpec, Side},
     metric::Metric,
-    overview::Figure,
     spec::{CellSpec, LoadMode, StudySpec},
     study::MissingArm,
 };
@@ -147,10 +147,7 @@ fn per_connection(answer: &Answer, connections: u32) -> Option<Figure> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        load::LoadReport,
-        trial::{ObservedWindow, TrialRecord},
-    };
+    use weir_record::{load::LoadReport, trial::TrialRecord, window::ObservedWindow};
 
     use super::*;
     use crate::{judge, sample};

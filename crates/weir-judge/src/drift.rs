@@ -93,11 +93,7 @@ fn foreign_cpus(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<(f64, f64)>
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        load::LoadReport,
-        machine::NoiseWindow,
-        trial::{Exclusion, ObservedWindow},
-    };
+    use weir_record::{load::LoadReport, machine::NoiseWindow, trial::Exclusion, window::ObservedWindow};
 
     use super::*;
     use crate::sample;

@@ -7,24 +7,25 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     evidence::{
-        AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, EvidenceSlice, GroupTax,
-        OverRounds, WAKERS_MAX, Waker,
+        AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, OverRounds,
+        WAKERS_MAX, Waker,
     },
+    figure::{Figure, PairedRatio},
     finding::{CallsApart, Finding},
     machine::NetworkCounters,
     observation::Rung,
-    overview::Figure,
     spec::{CellSpec, StudySpec},
-    study::{Check, PairedRatio},
-    trial::{SliceRecord, TrialRecord},
+    study::Check,
+    trial::{EvidenceSlice, SliceRecord, TrialRecord},
 };
 use weir_stats::decide::estimate;
 
 use crate::{
-    account, needed,
+    cpu_account,
     sums::{
         ENGINE_KINDS, GROUP_OF_CALLS, GROUP_OF_PROC, Kind, Sums, WAITS, by_group, right, softirqs_are_apart,
     },
+    syscall_coverage,
 };
 
 /// With fewer rounds what observing costs has no interval that says anything.
@@ -109,10 +110,10 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
         calls: calls(&sums),
         all_calls: all_calls(&own, rung),
         coverage: coverage(&sums),
-        needed: needed::of_sums(cell, &sums),
+        needed: syscall_coverage::of_sums(cell, &sums),
         tax: tax(&own, watched, unwatched),
         tax_by_group: tax_by_group(&own),
-        account: account::of_arm(&account::rounds(&cell.id, arm, trials)),
+        account: cpu_account::of_arm(&cpu_account::rounds(&cell.id, arm, trials)),
     })
 }
 
@@ -318,7 +319,7 @@ fn slices_of<'a>(trial: &'a TrialRecord, group: &str) -> Slices<'a> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::evidence::Reading;
+    use weir_record::trial::Reading;
 
     use super::*;
     use crate::sample::study;

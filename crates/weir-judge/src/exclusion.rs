@@ -1,21 +1,17 @@
 //! Reasons to keep a trial out of the comparison that the trial itself shows. Decided before anything is compared, by
 //! limits that do not know which arm ran: all fixed but that for other processes, which follows the trials before it.
-//! Machine states need the whole study: `gate`.
+//! A whole trial may be excluded for noise ([`of_report`]), an arm of a round never ([`of_slices`]). Machine states
+//! need the whole study: `gate`.
 
 use weir_record::{
+    failure::FailureCounts,
     finding::{ExclusionKind, FailedTrial, FailureClass, FailureCount},
-    load::{FailureCounts, LoadReport},
-    machine::{NetworkCounters, NoiseWindow},
+    load::LoadReport,
+    machine::{FOREIGN_CPUS_MAX, NetworkCounters, NoiseWindow, STEAL_SHARE_MAX},
     orders::OrdersLoadReport,
     protocol::{Proof, ProtocolRow},
     trial::{Exclusion, TrialRecord},
 };
-
-/// Largest share of CPU time the hypervisor may have stolen.
-pub const STEAL_SHARE_MAX: f64 = 0.01;
-
-/// Most CPU other processes may have used beyond the machine's background, in CPUs, as their own clocks say.
-pub const FOREIGN_CPUS_MAX: f64 = 0.02;
 
 /// Most of the machine's CPU time that other processes may use all the time and still count as background. What is
 /// always there takes as much from every arm, a twentieth of a CPU at this limit; a machine that does more beside is
@@ -32,11 +28,8 @@ const BACKGROUND_TRIALS_MIN: usize = 8;
 /// Largest relative difference between the two sides of Little's law that the edges of the window do not explain.
 pub const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
 
-/// What speaks against a trial that gave a report, of messages of a protocol.
-///
-/// `foreign_cpus_max` comes from [`foreign_cpus_max`]. A listener that lost connections made some wait for the SYN
-/// timer, perhaps longer than the window: they are counted in flight and never come back in it. Little's law then says
-/// nothing about the generator, and is not asked.
+/// What speaks against a whole trial that gave a report, of messages of a protocol: noise, and what speaks against
+/// slices. `foreign_cpus_max` comes from [`foreign_cpus_max`].
 pub fn of_report(
     load: &LoadReport,
     protocol: &ProtocolRow,
@@ -51,9 +44,21 @@ pub fn of_report(
         if observed.noise.foreign_cpus > foreign_cpus_max {
             exclusions.push(Exclusion::ForeignCpu);
         }
-        if observed.engine.is_some_and(|engine| engine.completion_overflows > 0) {
-            exclusions.push(Exclusion::CompletionOverflow);
-        }
+    }
+    exclusions.extend(of_slices(load, protocol, network));
+    exclusions
+}
+
+/// What speaks against the slices of an arm that gave a report, of messages of a protocol. Noise does not: it met all
+/// arms of the round within tens of milliseconds.
+///
+/// A listener that lost connections made some wait for the SYN timer, perhaps longer than the window: they are counted
+/// in flight and never come back in it. Little's law then says nothing about the generator, and is not asked.
+pub fn of_slices(load: &LoadReport, protocol: &ProtocolRow, network: &NetworkCounters) -> Vec<Exclusion> {
+    let mut exclusions = Vec::new();
+    let engine = load.observed.as_ref().and_then(|observed| observed.engine.as_ref());
+    if engine.is_some_and(|engine| engine.completion_overflows > 0) {
+        exclusions.push(Exclusion::CompletionOverflow);
     }
     let count = load.failures.errors();
     if count > 0 {
@@ -186,7 +191,7 @@ pub fn is_noise(exclusion: &Exclusion) -> bool {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, protocol::row, trial::ObservedWindow,
+        engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, protocol::row, window::ObservedWindow,
     };
 
     use super::*;
@@ -266,6 +271,21 @@ mod tests {
         let failures = FailureCounts { reset: 2, cut_off_at_end: 9, ..FailureCounts::default() };
         assert_eq!(with(|load| load.failures = failures), [Exclusion::Errors { count: 2 }]);
         assert_eq!(with(|load| load.littles_law.in_flight_mean = 104.0), [Exclusion::LittlesLaw]);
+    }
+
+    #[test]
+    fn noise_excludes_a_whole_trial_and_no_slices() {
+        let mut load = clean();
+        let observed = load.observed.as_mut().expect("it is observed");
+        (observed.noise.steal_share, observed.noise.foreign_cpus) = (0.5, 1.0);
+        let network = NetworkCounters::default();
+        let whole = of_report(&load, row("echo"), &network, FOREIGN_CPUS_MAX);
+        assert_eq!(whole, [Exclusion::Steal, Exclusion::ForeignCpu]);
+        assert!(whole.iter().all(is_noise));
+        assert_eq!(of_slices(&load, row("echo"), &network), []);
+        load.failures.reset = 2;
+        let broken = of_slices(&load, row("echo"), &network);
+        assert_eq!(broken, [Exclusion::Errors { count: 2 }], "what is the arm's own counts");
     }
 
     #[test]

@@ -21,7 +21,8 @@ use std::{
 
 use weir_record::{
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
-    metric::{Family, Metric, Part},
+    metric::{Family, Metric},
+    metric_rows::Part,
     spec::{CellSpec, LoadMode, StudySpec},
     verdict::{Comparison, Verdict},
 };

@@ -1,7 +1,7 @@
 //! Merging of latency distributions without loss, from the HdrHistogram V2 text a load report carries.
 
 use hdrhistogram::Histogram;
-use weir_record::latency::{HistogramError, decode};
+use weir_record::latency::{HistogramError, add_decoded};
 
 /// Quantiles of a printed curve.
 const QUANTILES: [f64; 13] =
@@ -30,8 +30,7 @@ pub(crate) fn merged<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Histogr
         Histogram::new_with_bounds(1, u64::from(u32::MAX), 3).map_err(|_| HistogramError::Bounds)?;
     merged.auto(true);
     for text in texts.filter(|text| !text.is_empty()) {
-        let histogram = decode(text)?;
-        merged.add(&histogram).map_err(|_| HistogramError::Overflow)?;
+        add_decoded(text, &mut merged)?;
     }
     Ok(merged)
 }
@@ -43,7 +42,7 @@ pub(crate) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> Option<u
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{latency::empty_histogram, load::LatencySummary};
+    use weir_record::latency::{LatencySummary, decode, empty_histogram};
 
     use super::*;
 

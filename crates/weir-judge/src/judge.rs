@@ -32,7 +32,8 @@ use weir_record::{
     finding::{Finding, MessageKind, UnitKind},
     goal::Side,
     machine::Fingerprint,
-    metric::{self, Family, Metric, MetricRow, Part, Scale},
+    metric::{Family, Metric, Scale},
+    metric_rows::{self, MetricRow, Part},
     spec::{CellRole, CellSpec, StudySpec},
     study::{ArmSummary, MissingArm, OversubscribedCell, StudyResult, TimelineEntry},
     trial::TrialRecord,
@@ -45,19 +46,20 @@ use weir_stats::{
 };
 
 use crate::{
-    account, added_cost, aggregate, answers, attribution, cause,
+    accept_queue, added_cost, aggregate, answers, attribution, cause,
     cell_trials::{self, CellTrials},
     check, connection_costs,
     contrast::{self, CellEffect},
+    cpu_account,
     equal_rate::{AtRate, Claim, Witnesses, equal_rate_of, is_same_shape},
     evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
-    grid, guidance, latency_map, listening, obstacle, overview,
+    grid, guidance, latency_map, obstacle, oversubscription, overview,
     progress::Progress,
     scaling::Scope,
     strace, summary,
     syn_ladder::syn_ladder_s,
-    thread_use, threads,
+    thread_use,
     units::{self, Compared, Units},
 };
 
@@ -96,8 +98,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let cpus_allowed = judged.fingerprint.cpus_allowed.len();
     let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
-    let (observed, cpu_differences) = (evidence::all(spec, &planned), account::differences(spec, &planned));
-    let mut checks = check::all(spec, &gate, &planned, (&comparisons, &observed, &cpu_differences));
+    let (observed, differences) = (evidence::all(spec, &planned), cpu_account::differences(spec, &planned));
+    let mut checks = check::all(spec, &gate, &planned, (&comparisons, &observed, &differences));
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     let is_finished = progress.blocks_done >= progress.blocks;
     let frontier = frontier::rows(spec, &arms, &comparisons);
@@ -105,7 +107,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
     let grids = grid::all(spec, &comparisons, is_finished);
     let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
-    let listening = listening::all(spec, &planned, &syn_ladder_s);
+    let listening = accept_queue::all(spec, &planned, &syn_ladder_s);
     StudyResult {
         schema_version: SCHEMA_VERSION,
         spec: spec.clone(),
@@ -144,7 +146,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         evidence: observed,
         strace: strace::all(spec, &planned),
         threads: thread_use::all(spec, &gate, &cells),
-        cpu_differences,
+        cpu_differences: differences,
         frontier,
         frontier_answers,
     }
@@ -215,8 +217,12 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     }
     let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {
         let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
-        for row in metric::compared(cell.spec).filter(|_| has_run(arm) && has_run(baseline)) {
-            drafts.push(draft(spec, gate, (index, cell), (arm, baseline), row));
+        if !has_run(arm) || !has_run(baseline) {
+            return;
+        }
+        let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
+        for row in metric_rows::compared(cell.spec) {
+            drafts.push(draft(spec, gate, (index, cell), (arm, baseline, &pairs), row));
         }
     };
     for cell in cells.iter().enumerate() {
@@ -251,10 +257,9 @@ fn draft(
     spec: &StudySpec,
     gate: &Gate,
     (index, cell): (usize, &CellTrials<'_>),
-    (arm, baseline): (&str, &str),
+    (arm, baseline, pairs): (&str, &str, &Pairs<'_>),
     row: &'static MetricRow,
 ) -> Draft {
-    let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
     let first = &spec.arms[0].name;
     let compared_by = Compared { arm, baseline, first, row };
     let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, compared_by);
@@ -297,8 +302,8 @@ fn draft(
         cell: index,
         effect: estimate(&units.values),
         unit: UnitKind::of_cell(cell.spec),
-        obstacles: obstacles(cell, baseline, arm, row, &pairs),
-        bounds: generator_bounds(&pairs, baseline, arm, cell.spec),
+        obstacles: obstacles(cell, baseline, arm, row, pairs),
+        bounds: generator_bounds(pairs, baseline, arm, cell.spec),
     }
 }
 
@@ -709,7 +714,7 @@ fn oversubscribed(
     cpus_allowed: usize,
     comparisons: &mut [Comparison],
 ) -> Vec<OversubscribedCell> {
-    let cells = threads::oversubscribed_cells(spec, cpus_allowed);
+    let cells = oversubscription::oversubscribed_cells(spec, cpus_allowed);
     for OversubscribedCell { cell_id, threads, cpus } in &cells {
         for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
             comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });

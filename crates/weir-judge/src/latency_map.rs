@@ -8,11 +8,11 @@
 //! round; what share of the capacity any rate is, the closed loop of the same study tells.
 
 use weir_record::{
+    figure::Figure,
     finding::Finding,
     latency_map::{Capacity, LatencyLadder, LatencyPoint, LatencyRung},
     load::GENERATOR_BUSY_MAX,
     metric::Metric,
-    overview::Figure,
     spec::{CellSpec, LoadMode, StudySpec},
     study::ArmSummary,
     trial::TrialRecord,
@@ -152,7 +152,7 @@ fn answered(trials: &[&TrialRecord]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::load::{LatencySummary, LoadReport};
+    use weir_record::{latency::LatencySummary, load::LoadReport};
 
     use super::*;
     use crate::{judge, sample};

@@ -7,7 +7,7 @@
 //! holds two judged runs against each other. The laboratory runs what is planned here, and every view draws what is
 //! judged here.
 
-pub mod bound;
+pub mod batching_bound;
 pub mod compare;
 pub mod exclusion;
 mod exclusion_balance;
@@ -20,7 +20,7 @@ pub mod progress;
 pub mod sample;
 pub mod slice_length;
 
-mod account;
+mod accept_queue;
 mod across_cells;
 mod added_cost;
 mod aggregate;
@@ -29,9 +29,9 @@ mod attribution;
 mod cause;
 mod cell_trials;
 mod check;
-mod components;
 mod connection_costs;
 mod contrast;
+mod cpu_account;
 mod drift;
 mod equal_rate;
 mod evidence;
@@ -41,19 +41,19 @@ mod guidance;
 mod histogram;
 mod interaction;
 mod latency_map;
-mod listening;
-mod needed;
 mod obstacle;
+mod oversubscription;
 mod overview;
 mod planted;
 mod scaling;
-mod segments;
 mod slice_order;
 mod strace;
 mod summary;
 mod sums;
 mod syn_ladder;
+mod syscall_coverage;
+mod tcp_segments;
 mod thread_use;
-mod threads;
 mod units;
+mod variance_components;
 mod warm;

@@ -2,7 +2,8 @@
 
 use weir_record::{
     finding::{Finding, MessageKind},
-    metric::{Family, MetricRow},
+    metric::Family,
+    metric_rows::MetricRow,
     spec::{CellSpec, LoadMode},
     trial::TrialRecord,
 };

@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
+    failure::FailureCounts,
+    figure::Figure,
     grid::{Difference, Grid, GridFactor},
-    load::FailureCounts,
     metric::Metric,
-    overview::{BestCell, Figure, MeanRatio, MeanRow, Overview, Quantity, SuccessRow},
+    overview::{BestCell, MeanRatio, MeanRow, Overview, Quantity, SuccessRow},
     spec::CellSpec,
     trial::TrialRecord,
     verdict::Comparison,

@@ -6,7 +6,8 @@ use weir_record::{
     load::LoadReport,
     machine::NoiseWindow,
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
-    trial::{ObservedWindow, TrialRecord},
+    trial::TrialRecord,
+    window::ObservedWindow,
 };
 
 /// A study of one closed primary cell over Weir drivers with these names.

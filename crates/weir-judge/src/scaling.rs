@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    overview::{EFFICIENCY_MAX, Figure, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
+    figure::Figure,
+    overview::{EFFICIENCY_MAX, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
     spec::{CellSpec, StudySpec},
     trial::TrialRecord,
 };
@@ -18,7 +19,7 @@ use crate::{
     across_cells::{Measured, Terms, difference, figure_of, weighted},
     cell_trials::CellTrials,
     gate::{Gate, TrialState},
-    threads,
+    oversubscription,
 };
 
 /// A generator's busiest thread with so much to do may have been the limit in part of the time.
@@ -198,7 +199,7 @@ impl<'a> Pair<'a> {
         let candidate = |cause, holds: Option<bool>, figures| ScalingCandidate { cause, holds, figures };
         let generator = both(generator_busy);
         let at_limit = |(few, _): (f64, f64)| base.is_bound || few >= GENERATOR_BUSY_NEAR;
-        let crowding = |cell: &CellSpec| threads::for_each_cpu(scope.spec, cell, scope.cpus_allowed);
+        let crowding = |cell: &CellSpec| oversubscription::for_each_cpu(scope.spec, cell, scope.cpus_allowed);
         let crowding = crowding(self.base.0).zip(crowding(self.many.0));
         let workers = (f64::from(self.base.0.workers), f64::from(self.many.0.workers));
         let busy = both(server_cpus).map(|(few, more)| (few / workers.0, more / workers.1));
@@ -248,7 +249,7 @@ fn deviation(logs: &crate::across_cells::ByRound) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{load::LoadReport, trial::ObservedWindow};
+    use weir_record::{load::LoadReport, window::ObservedWindow};
 
     use super::*;
     use crate::{cell_trials, sample};

@@ -86,8 +86,8 @@ struct Slices<'a>(Vec<Slice<'a>>);
 
 /// Those of the usable trials of every round.
 fn slices<'a>(gate: &Gate, cell: &CellTrials<'a>) -> Vec<Slices<'a>> {
-    let of_round = |round: Round<'a>| {
-        let usable = round.trials.into_iter().filter(|trial| gate.is_usable(trial, cell.state));
+    let of_round = |round: &Round<'a>| {
+        let usable = round.trials.iter().copied().filter(|trial| gate.is_usable(trial, cell.state));
         let mut slices: Vec<Slice<'a>> = usable
             .flat_map(|trial| {
                 let slice = |record| Slice { arm: &trial.arm, is_repeat: trial.repeat, record };

@@ -5,13 +5,13 @@
 //! them.
 
 use weir_record::{
-    evidence::{EvidenceSlice, KernelTime, UnderStrace},
+    evidence::{KernelTime, UnderStrace},
     observation::{Rung, StraceRow},
     spec::{CellSpec, StudySpec},
-    trial::TrialRecord,
+    trial::{EvidenceSlice, TrialRecord},
 };
 
-use crate::{needed, sums::right};
+use crate::{sums::right, syscall_coverage};
 
 /// One entry for each arm and cell that was under strace.
 pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<UnderStrace> {
@@ -36,7 +36,7 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<UnderSt
         arm: arm.to_owned(),
         length_ns: slowed.slice.length_ns,
         messages: slowed.slice.messages,
-        needed: Some(needed::under_strace(cell, slowed.slice.messages, &rows)),
+        needed: Some(syscall_coverage::under_strace(cell, slowed.slice.messages, &rows)),
         rows,
         kept: per_second(&[slowed]).zip(per_second(&free)).map(|(slowed, free)| slowed / free),
         kernel: kernel(&on(Rung::Programs).collect::<Vec<_>>()),
@@ -84,8 +84,8 @@ fn kernel(slices: &[&EvidenceSlice]) -> Option<KernelTime> {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        evidence::{Reading, SeenOfNeeded},
-        trial::SliceRecord,
+        evidence::SeenOfNeeded,
+        trial::{Reading, SliceRecord},
     };
 
     use super::*;

@@ -3,7 +3,7 @@
 use weir_record::{
     engine::EngineStats,
     load::LoadReport,
-    metric::{self, MetricRow},
+    metric_rows::{self, MetricRow},
     spec::CellSpec,
     study::{ArmSummary, MetricFigures},
     trial::TrialRecord,
@@ -29,16 +29,25 @@ pub(crate) fn summarize(
         curve.retain(|(quantile, _)| is_known(cell, &loads, *quantile));
         curve
     };
+    let response_quantiles = curve(|load| &load.response.histogram_v2_base64);
+    // In a closed loop both are the same distribution, which is read once.
+    let is_one = |load: &&LoadReport| load.response.histogram_v2_base64 == load.service.histogram_v2_base64;
+    let service_quantiles = match loads.iter().all(is_one) {
+        true => response_quantiles.clone(),
+        false => curve(|load| &load.service.histogram_v2_base64),
+    };
     ArmSummary {
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
-        figures: metric::shown(cell).filter_map(|row| MetricFigures::of(row.metric, figures(row))).collect(),
+        figures: metric_rows::shown(cell)
+            .filter_map(|row| MetricFigures::of(row.metric, figures(row)))
+            .collect(),
         generator_bound: 2 * bound > loads.len(),
         syscalls_per_message: syscalls_per_message(&loads),
         engine_per_message: engine_per_message(&loads),
-        response_quantiles: curve(|load| &load.response.histogram_v2_base64),
-        service_quantiles: curve(|load| &load.service.histogram_v2_base64),
+        response_quantiles,
+        service_quantiles,
     }
 }
 
@@ -112,7 +121,7 @@ fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{SCHEMA_VERSION, metric::Metric, trial::ObservedWindow};
+    use weir_record::{SCHEMA_VERSION, metric::Metric, window::ObservedWindow};
 
     use super::*;
     use crate::sample;

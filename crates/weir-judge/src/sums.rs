@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_record::{
-    evidence::{EvidenceSlice, Reading},
-    trial::TrialRecord,
-};
+use weir_record::trial::{EvidenceSlice, Reading, TrialRecord};
 
 /// Calls for I/O that engines of Weir count and time, by the kernel's names.
 pub(crate) const ENGINE_CALLS: [&str; 17] = [

@@ -7,12 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
-    evidence::EvidenceSlice,
+    figure::Spread,
     observation::{Rung, ThreadFigures},
     spec::StudySpec,
-    study::Spread,
     threads::ThreadUse,
-    trial::TrialRecord,
+    trial::{EvidenceSlice, TrialRecord},
 };
 use weir_stats::order::median;
 
@@ -159,10 +158,10 @@ fn of_name(name: &Name, windows: &[Window]) -> ThreadUse {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        evidence::Reading,
         load::LoadReport,
         threads::{ProcessThreads, ThreadWindow},
-        trial::{Exclusion, ObservedWindow, SliceRecord},
+        trial::{Exclusion, Reading, SliceRecord},
+        window::ObservedWindow,
     };
 
     use super::*;

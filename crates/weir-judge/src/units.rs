@@ -9,9 +9,10 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    figure::PairedRatio,
     finding::ExclusionKind,
-    metric::{MetricRow, Scale},
-    study::PairedRatio,
+    metric::Scale,
+    metric_rows::MetricRow,
     trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::{decide::estimate, order::median};
@@ -202,7 +203,7 @@ pub(crate) fn by_permutation<'a>(
     compared: Compared<'_>,
 ) -> Vec<(&'a TrialRecord, Vec<f64>)> {
     let Compared { arm, baseline, row, .. } = compared;
-    let of_round = |round: Round<'a>| {
+    let of_round = |round: &Round<'a>| {
         let (arm, one) = (round.run(arm, false)?, round.run(baseline, false)?);
         let other = round.run(baseline, true).unwrap_or(one);
         let is_usable = [arm, one, other].iter().all(|trial| gate.is_usable(trial, cell.state));
@@ -284,10 +285,7 @@ fn figure_of(trial: &TrialRecord, row: &MetricRow) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        load::LoadReport,
-        metric::Metric,
-        spec::Alternation,
-        trial::{Exclusion, ObservedWindow},
+        load::LoadReport, metric::Metric, spec::Alternation, trial::Exclusion, window::ObservedWindow,
     };
 
     use super::*;

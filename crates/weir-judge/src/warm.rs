@@ -30,7 +30,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> O
     for cell in spec.cells.iter().filter(|cell| cell.alternation.is_some()) {
         let cell = CellTrials::of(cell, gate, trials);
         for arm in spec.arms.iter().skip(1).filter(|arm| cell.spec.has_arm(&arm.name)) {
-            let of_round = |round: Round<'_>| of_round(gate, &cell, &round, (arm, spec.baseline_of(arm)));
+            let of_round = |round: &Round<'_>| of_round(gate, &cell, round, (arm, spec.baseline_of(arm)));
             let own: Vec<f64> = cell.rounds().filter_map(of_round).collect();
             if own.len() >= UNITS_MIN {
                 values.push((arm, &cell.spec.id, own));

@@ -108,31 +108,34 @@ fn at_rate(cell: &CellSpec) -> CellSpec {
     }
 }
 
-/// Rounds of `weir study tps`, as crates/weir-lab/studies/tps.toml has them for cells that claim nothing, in
-/// closed loop and at one rate. Constants, for the judge reads no study files.
-const SHIPPED_ROUNDS: u32 = 26;
-const SHIPPED_ROUNDS_AT_RATE: u32 = 12;
-
-/// Permutations of its rounds: eight short slices of each run, or few long ones where connections are many.
-/// The file says two at one rate; in closed loop the laboratory chooses them, as its plan tells.
-fn shipped_permutations(cell: &CellSpec) -> u32 {
+/// Rounds of `weir study tps`, as crates/weir-lab/studies/tps.toml has them for cells that claim nothing, and
+/// permutations of a round: eight short slices of each run, or few long ones where connections are many. The
+/// file says them at one rate; in closed loop the laboratory chooses the permutations, as its plan tells.
+/// Written here, for the judge reads no study files.
+fn shipped_rounds(cell: &CellSpec) -> (u32, u32) {
     match (cell.load, cell.connections) {
-        (LoadMode::Closed, ..=100) => 8,
-        (LoadMode::Closed, 4000..) => 1,
-        _ => 2,
+        (LoadMode::Closed, ..=100) => (26, 8),
+        (LoadMode::Closed, 4000..) => (26, 1),
+        (LoadMode::Closed, _) => (26, 2),
+        (_, ..=100) => (16, 3),
+        _ => (20, 2),
     }
+}
+
+fn shipped_permutations(cell: &CellSpec) -> u32 {
+    shipped_rounds(cell).1
 }
 
 /// The map with the rounds that are shipped: all combinations in closed loop, and all but those with most
 /// connections at one rate.
 fn shipped() -> StudySpec {
-    let mut spec = replayed_map::spec(SHIPPED_ROUNDS, &CONNECTIONS, &WORKERS, &[1]);
+    let mut spec = spec(&[1]);
     let of_few = spec.cells.iter().filter(|cell| cell.connections < 4000);
-    let paced: Vec<CellSpec> =
-        of_few.map(|cell| CellSpec { blocks: SHIPPED_ROUNDS_AT_RATE, ..at_rate(cell) }).collect();
+    let paced: Vec<CellSpec> = of_few.map(at_rate).collect();
     spec.cells.extend(paced);
     for cell in &mut spec.cells {
-        let permutations = shipped_permutations(cell);
+        let (rounds, permutations) = shipped_rounds(cell);
+        cell.blocks = rounds;
         cell.alternation = cell.alternation.map(|it| Alternation { permutations, ..it });
     }
     spec
@@ -214,11 +217,15 @@ fn the_map_with_the_rounds_that_are_shipped_calls_few_cells_wrongly_and_finds_wh
         f64::from(sum[0]) / f64::from(sum[1])
     };
     assert!(false_shares.iter().all(|share| *share <= 0.05), "{false_shares:?}");
-    // Found here: of 5 %, 32 of 40 cells in closed loop and 13 of 32 at one rate; of 10 %, all 40 and 30 of 32. So a
-    // map that is shipped finds what is 5 % in closed loop as often as is wanted of it, and at one rate does not.
-    for (map, few, floor_of_5, floor_of_10) in
-        [(0, &[8][..], 0.6, 0.95), (0, &[1, 2][..], 0.6, 0.9), (1, &[2][..], 0.25, 0.8)]
-    {
+    // What is wanted of a map is 0.8 and 0.95. Few cells stand behind each share here, so that what must be
+    // found lies below what is expected; the counts are printed.
+    for (map, few, floor_of_5, floor_of_10) in [
+        (0, &[8][..], 0.6, 0.95),
+        (0, &[1, 2][..], 0.6, 0.9),
+        (1, &[3][..], 0.6, 0.85),
+        (1, &[2][..], 0.35, 0.8),
+        (1, &[2, 3][..], 0.6, 0.85),
+    ] {
         let (of_5, of_10) = (share(map, few, 5), share(map, few, 10));
         assert!(of_5 >= floor_of_5 && of_10 >= floor_of_10, "map {map}, {few:?}: {of_5} and {of_10}");
     }

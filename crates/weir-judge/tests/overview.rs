@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use replayed::rounds;
 use weir_judge::{judge::judged, sample};
 use weir_record::{
-    load::FailureCounts,
+    failure::FailureCounts,
     metric::Metric,
     overview::{Overview, Quantity},
     spec::{CellRole, CellSpec, StudySpec},

@@ -10,16 +10,15 @@ use replayed::rounds;
 use weir_judge::judge::judged;
 use weir_record::{
     account::CpuPart,
-    evidence::{EvidenceSlice, Reading},
+    failure::FailureCounts,
     finding::Finding,
     grid::Difference,
-    load::FailureCounts,
     observation::Rung,
     overview::ScalingCause,
     spec::{CellSpec, StudySpec, Subject},
     stable_name,
     study::{Check, StudyResult},
-    trial::{Exclusion, SliceRecord, TrialRecord},
+    trial::{EvidenceSlice, Exclusion, Reading, SliceRecord, TrialRecord},
 };
 
 const ROUNDS: u32 = 40;
@@ -99,6 +98,15 @@ fn a_sound_map_says_nothing_of_defects() {
     let result = judged(&spec, &trials);
     assert_eq!(result.cpu_differences.len(), spec.cells.len());
     assert_eq!(said(&result), expected([]));
+}
+
+#[test]
+fn of_sound_maps_nothing_is_said_whichever_rounds_they_meet() {
+    let spec = spec();
+    for (seed, effect) in (0..10).flat_map(|seed| [(seed, 0.0), (seed, 0.15), (seed, -0.15)]) {
+        let result = judged(&spec, &trials(&spec, |_| effect, seed));
+        assert_eq!(said(&result), expected([]), "seed {seed}, {effect}");
+    }
 }
 
 #[test]

@@ -4,10 +4,11 @@
 use weir_judge::{judge, sample};
 use weir_record::{
     finding::{Finding, Witness, WitnessBearing},
+    metric::Metric,
     spec::{Alternation, StudySpec},
     study::StudyResult,
     trial::{SliceRecord, TrialRecord},
-    verdict::{Metric, Verdict},
+    verdict::Verdict,
 };
 
 const ROUNDS: u32 = 12;

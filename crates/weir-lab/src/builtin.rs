@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::{
-    file::{self, FileError, Study},
     host_defaults::HostDefaults,
+    study_file::{self, FileError, Study},
 };
 
 /// A study that can be named without a file.
@@ -44,8 +44,13 @@ impl BuiltIn {
         ALL.into_iter().find(|study| study.name == name)
     }
 
+    /// Names of the plans that it has beside its usual one, as `--levels` takes them.
+    pub fn plans(&self) -> Vec<String> {
+        file::plans(self.text)
+    }
+
     /// What it asks of this machine.
     pub fn study(&self, host_defaults: &HostDefaults) -> Result<Study, FileError> {
-        file::parse(Path::new(&format!("{}.toml", self.name)), self.text, host_defaults)
+        study_file::parse(Path::new(&format!("{}.toml", self.name)), self.text, host_defaults)
     }
 }

@@ -14,14 +14,15 @@ use std::{
 use weir_record::{
     SCHEMA_VERSION,
     engine::EngineStats,
-    evidence::{EvidenceSlice, Reading},
     gateway::ChainTotals,
-    load::{LatencySummary, LittlesLaw, LoadReport},
+    latency::LatencySummary,
+    load::{LittlesLaw, LoadReport},
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
     observation::Rung,
     spec::{LoadMode, StudySpec, Subject},
     storage_trial::StorageTrial,
-    trial::{ObservedWindow, SliceRecord},
+    trial::{EvidenceSlice, Reading, SliceRecord},
+    window::ObservedWindow,
 };
 use weir_stats::random::{Random, derived_seed};
 

@@ -16,8 +16,9 @@ use weir_judge::{
 use weir_record::{
     finding::{Finding, MessageKind},
     load::LoadReport,
-    spec::{ArmSpec, CellRole, StudySpec, Text},
+    spec::{ArmSpec, CellRole, StudySpec},
     study::MissingArm,
+    text::Text,
     trial::TrialRecord,
 };
 use weir_store::{Store, StoreError, StoredBlock};

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::fs::MemfdFlags;
-use weir_record::{finding::Finding, machine::FindingState, spec::IoModel};
+use weir_record::{doctor::FindingState, finding::Finding, spec::IoModel};
 
 use crate::host_defaults::DriverFound;
 

@@ -4,13 +4,12 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 use thiserror::Error;
 use weir_record::{
-    evidence::EvidenceSlice,
     gateway::ChainTotals,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters},
     spec::{Alternation, ArmSpec, CellSpec, NeighbourSpec, StudySpec},
     study::MissingArm,
-    trial::{Exclusion, SliceRecord},
+    trial::{EvidenceSlice, Exclusion, SliceRecord},
 };
 
 /// One trial to run: a fresh server process and a fresh generator process.

@@ -1,10 +1,10 @@
 //! The laboratory: says what a study asks, runs it block by block, and has it judged.
 //!
-//! In the order a study passes through: [`file`] reads what is asked, of a user's file or of a [`builtin`] one, each
-//! with one protocol; [`validate`] says what may be asked, [`alternation`] which arms take turns and [`outline`] what
-//! that comes to, and [`time_left`] how much longer it takes; [`run`] runs it through a [`launch::Launcher`] in the
-//! order of [`weir_judge::plan`] and stores every finished block, `weir-judge` judges it, [`exit`] and [`export`] hand
-//! the result on. [`stored`] judges what a run folder holds, [`held`] says whether a session works on it, and
+//! In the order a study passes through: [`study_file`] reads what is asked, of a user's file or of a [`builtin`] one,
+//! each with one protocol; [`validate`] says what may be asked, [`alternation`] which arms take turns and [`outline`]
+//! what that comes to, and [`time_left`] how much longer it takes; [`run`] runs it through a [`launch::Launcher`] in
+//! the order of [`weir_judge::plan`] and stores every finished block, `weir-judge` judges it, [`exit`] and [`export`]
+//! hand the result on. [`stored`] judges what a run folder holds, [`run_locks`] says whether a session works on it, and
 //! [`follow`] what it has stored so far.
 //!
 //! Measured code never runs in this process; [`process`] starts it as child processes that cannot outlive it. Nothing
@@ -15,20 +15,21 @@ pub mod builtin;
 pub mod exit;
 pub mod export;
 pub mod fake;
-pub mod file;
 pub mod follow;
-pub mod held;
 pub mod host_defaults;
 pub mod io_models;
 pub mod launch;
+pub mod length;
 pub mod limits;
 pub mod outline;
 pub mod pilot;
 pub mod process;
 pub mod run;
 pub mod run_folder;
+pub mod run_locks;
 pub mod storage;
 pub mod stored;
+pub mod study_file;
 pub mod supervise;
 pub mod time_left;
 pub mod validate;

@@ -10,7 +10,7 @@ use weir_record::{
 };
 use weir_report::{Language, columns, pad_end, told};
 
-use crate::{alternation, file::Study, host_defaults::cpu_list, pilot, protocol, validate};
+use crate::{alternation, host_defaults::cpu_list, pilot, protocol, study_file::Study, validate};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -96,8 +96,8 @@ pub fn text(study: &Study, language: Language) -> String {
             let told = told!(
                 language,
                 "(not told {{workers}}, so in the cells with fewest alone: {workers})",
-                "(명령에 {{workers}}가 없어 워커 {workers}개인 셀에서만 실행)",
-                "（命令中没有 {{workers}}，只在 {workers} 个工作线程的单元运行）",
+                "(명령에 {{workers}}가 없어 워커 {workers}개인 조건에서만 실행)",
+                "（命令中没有 {{workers}}，只在工作线程数为 {workers} 的条件下运行）",
             );
             let _ = writeln!(out, "  {}  {told}", pad_end("", width));
         }
@@ -389,7 +389,7 @@ pub fn shown_ns(ns: u64, language: Language) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{builtin, file, host_defaults::HostDefaults};
+    use crate::{builtin, host_defaults::HostDefaults, study_file};
 
     #[test]
     fn every_built_in_study_fits_its_time() {
@@ -421,8 +421,8 @@ mod tests {
         let paths = paths.map(|entry| entry.expect("it can be listed").path());
         for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
             let text = std::fs::read_to_string(&path).expect("it can be read");
-            let Study { spec, .. } =
-                file::parse(&path, &text, &HostDefaults::default()).unwrap_or_else(|error| panic!("{error}"));
+            let Study { spec, .. } = study_file::parse(&path, &text, &HostDefaults::default())
+                .unwrap_or_else(|error| panic!("{error}"));
             let (takes_ns, cap_ns) = (study_ns(&spec), spec.time_cap_ns);
             assert!(takes_ns < cap_ns, "{} takes {} s", path.display(), takes_ns / 1_000_000_000);
         }

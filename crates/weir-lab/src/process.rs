@@ -6,7 +6,6 @@
 //! own; it runs under `supervise`, which ends all of them when this process is gone. There is no other way short of a
 //! control group, which needs rights an ordinary user does not have.
 
-mod answer;
 mod chain;
 mod descriptors;
 mod files;
@@ -15,8 +14,9 @@ mod group;
 mod memory;
 mod neighbour;
 mod pipe;
-mod round;
 mod server;
+mod server_round;
+mod startup_probe;
 mod stopping;
 mod storage;
 
@@ -51,11 +51,11 @@ use crate::{
     launch::{LaunchError, Launcher, RoundOutcome, RoundRequest, TrialOutcome, TrialRequest},
     protocol::{self, start::ServerStart},
 };
-pub use answer::{ANSWER_MAX, Answer, answer};
 use files::{Files, TrialFiles};
 use generator::Loaded;
-use round::Round;
 use server::{NoServer, Server};
+use server_round::Round;
+pub use startup_probe::{ANSWER_MAX, Answer, answer};
 
 /// Most tries at one cross-core reading; other work may hold a CPU for a moment.
 const READING_TRIES: u32 = 3;
@@ -213,7 +213,7 @@ impl Launcher for ProcessLauncher {
         let reading_before = self.reading();
         let counters = network::read();
         let arms = match is_job(request.cell) {
-            true => storage::round::run(&self.weir, &self.files, request, &self.deadlines)?,
+            true => storage::job_round::run(&self.weir, &self.files, request, &self.deadlines)?,
             false => {
                 let may_trace = request.evidence_slice_ns.is_some() && Programs::are_allowed();
                 let programs = may_trace.then_some(&self.programs);

@@ -29,7 +29,8 @@ use weir_judge::{
 use weir_record::{
     finding::Finding,
     load::LoadReport,
-    machine::{Fingerprint, differences},
+    machine::{Fingerprint, NetworkCounters, differences},
+    protocol::ProtocolRow,
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     study::{MissingArm, StudyResult},
     trial::{Exclusion, TrialRecord},
@@ -501,14 +502,17 @@ impl Session<'_> {
                 chain: outcome.chain,
                 ..self.frame(attempt, position, run, started)
             };
-            let trial = self.completed(frame, outcome.report, &trials);
+            let foreign_max = self.foreign_cpus_max(&trials);
+            let trial = self.completed(frame, outcome.report, |load, protocol, network| {
+                exclusion::of_report(load, protocol, network, foreign_max)
+            });
             self.tell(&Event::TrialFinished { trial: Box::new(trial.clone()) });
             trials.push(trial);
         }
         Ok(trials)
     }
 
-    /// All runs at once, loaded in turn. Noise is no reason to keep one out: it met all of them.
+    /// All runs at once, loaded in turn.
     fn run_round(
         &mut self,
         attempt: &Attempt<'_>,
@@ -551,8 +555,7 @@ impl Session<'_> {
                 evidence,
                 ..self.frame(attempt, position, run, started)
             };
-            let mut trial = self.completed(frame, report, &trials);
-            trial.exclusions.retain(|exclusion| !exclusion::is_noise(exclusion));
+            let trial = self.completed(frame, report, exclusion::of_slices);
             self.tell(&Event::TrialFinished { trial: Box::new(trial.clone()) });
             trials.push(trial);
         }
@@ -585,20 +588,23 @@ impl Session<'_> {
         &mut self,
         mut trial: TrialRecord,
         report: Result<Box<LoadReport>, TrialFailure>,
-        others: &[TrialRecord],
+        exclusions: impl FnOnce(&LoadReport, &ProtocolRow, &NetworkCounters) -> Vec<Exclusion>,
     ) -> TrialRecord {
         match report {
             Ok(load) => {
-                let before = self.trials().chain(others).filter_map(|trial| trial.load.as_ref());
-                let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
-                let foreign_max = exclusion::foreign_cpus_max(noise, self.header.fingerprint.cpus_online);
-                trial.exclusions =
-                    exclusion::of_report(&load, self.header.spec.protocol_row(), &trial.network, foreign_max);
+                trial.exclusions = exclusions(&load, self.header.spec.protocol_row(), &trial.network);
                 trial.load = Some(*load);
             }
             Err(failure) => trial.exclusions = vec![self.noted(&trial.arm, &failure)],
         }
         trial
+    }
+
+    /// The most CPU other processes may use in the next trial of a block, of which these have run.
+    fn foreign_cpus_max(&self, others: &[TrialRecord]) -> f64 {
+        let before = self.trials().chain(others).filter_map(|trial| trial.load.as_ref());
+        let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
+        exclusion::foreign_cpus_max(noise, self.header.fingerprint.cpus_online)
     }
 
     /// Runs blocks again that noise or a change of state kept from giving all their pairs, primary first, as long as

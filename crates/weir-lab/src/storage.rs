@@ -81,14 +81,14 @@ pub fn use_at_most(spec: &mut StudySpec, length_bytes: u64) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{file, host_defaults::HostDefaults};
+    use crate::{host_defaults::HostDefaults, study_file};
 
     const WAYS: &str = "[[arm]]\nname = \"interrupt\"\nengine = \"io_uring\"\n\
                         [[arm]]\nname = \"poll\"\nengine = \"io_uring\"\nwait = \"poll\"\n";
 
     pub(crate) fn read(cells: &str) -> Result<StudySpec, String> {
         let text = format!("name = \"waits\"\nprotocol = \"storage\"\n{cells}\n{WAYS}");
-        let study = file::parse(Path::new("waits.toml"), &text, &HostDefaults::default());
+        let study = study_file::parse(Path::new("waits.toml"), &text, &HostDefaults::default());
         study.map(|study| study.spec).map_err(|error| error.to_string())
     }
 

@@ -69,7 +69,7 @@ pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError
 
 /// Arms that the last session did without before it tried them, so that no trial tells of them.
 fn never_tried(store: &Store, trials: &[TrialRecord]) -> Vec<MissingArm> {
-    // A result that cannot be read is one of another version, or none yet.
-    let judged = store.result().ok().flatten().map(|result| result.missing_arms).unwrap_or_default();
+    // What cannot be read is of another version, or there is none yet.
+    let judged = store.missing_in_result().unwrap_or_default();
     judged.into_iter().filter(|arm| trials.iter().all(|trial| trial.arm != arm.name)).collect()
 }

@@ -7,8 +7,11 @@
 //! supervisor to SIGKILL is out of reach.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{self, Read, stdin},
+    iter,
+    path::Path,
     process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
@@ -21,7 +24,11 @@ use rustix::{
     },
 };
 use thiserror::Error;
-use weir_sys::{affinity::pin_current_thread, child::spawn_bound};
+use weir_sys::{
+    affinity::pin_current_thread,
+    child::spawn_bound,
+    process_stat::{self, ProcessStat},
+};
 
 /// Written to the supervisor's input: end the server politely first.
 pub const END_POLITELY: &[u8] = b"end\n";
@@ -61,6 +68,12 @@ pub fn arguments(cpus: &[usize]) -> Vec<String> {
     }
     arguments.push("--".to_owned());
     arguments
+}
+
+/// The program and its arguments, up to a command that may run on any CPU.
+pub fn words(weir: &Path) -> Vec<OsString> {
+    let arguments = arguments(&[]).into_iter().map(OsString::from);
+    iter::once(weir.as_os_str().to_owned()).chain(arguments).collect()
 }
 
 /// Runs the command until it and all its descendants have ended, or standard input closes. Gives the command's exit
@@ -203,8 +216,8 @@ pub(crate) fn kill_below(root: u32) {
 
 /// Whether the process is gone, or only its parent has not noticed yet.
 fn has_ended(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.ok().and_then(|stat| fields(&stat).next().map(|state| state == "Z" || state == "X")).unwrap_or(true)
+    let stat = process_stat::read(pid.as_raw_nonzero().get().unsigned_abs());
+    stat.as_deref().and_then(ProcessStat::parse).is_none_or(|stat| stat.has_ended())
 }
 
 /// All processes below one, parents first.
@@ -237,31 +250,14 @@ fn parents() -> Vec<(u32, u32)> {
         .filter_map(|process| {
             let process = process.ok()?;
             let number = process.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(process.path().join("stat")).ok()?;
-            Some((number, parent_in(&stat)?))
+            Some((number, ProcessStat::parse(&process_stat::read(number)?)?.parent()?))
         })
         .collect()
-}
-
-/// The fourth field.
-fn parent_in(stat: &str) -> Option<u32> {
-    fields(stat).nth(1)?.parse().ok()
-}
-
-/// The fields after the second. That is the name in parentheses, which may itself hold spaces and parentheses.
-fn fields(stat: &str) -> impl Iterator<Item = &str> {
-    stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_parentheses_does_not_hide_the_parent() {
-        assert_eq!(parent_in("77 (a) (b 9) S 42 77 77 0 -1"), Some(42));
-        assert_eq!(parent_in("77 (a"), None);
-    }
 
     #[test]
     fn this_process_is_among_its_parents_children() {

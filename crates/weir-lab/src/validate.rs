@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use weir_record::{
-    metric::{METRICS, Part},
+    metric_rows::{METRICS, Part},
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, NeighbourSpec, StudySpec},
 };
 use weir_stats::{

@@ -12,7 +12,7 @@ use weir_evidence::{
     memory::pss_bytes,
     stats::StatsClient,
 };
-use weir_record::{engine::ServerStats, trial::ObservedWindow};
+use weir_record::{engine::ServerStats, window::ObservedWindow};
 
 use crate::{error::LoadError, spec::LoadSpec};
 

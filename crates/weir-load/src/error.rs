@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use weir_engine::StartError;
-use weir_record::load::FailureCounts;
+use weir_record::failure::FailureCounts;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@
 
 use std::io::{Error, ErrorKind};
 
-use weir_record::load::FailureCounts;
+use weir_record::failure::FailureCounts;
 
 /// Why a connection failed.
 #[derive(Clone, Debug)]

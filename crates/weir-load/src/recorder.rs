@@ -18,7 +18,7 @@ use std::{
 };
 
 use hdrhistogram::Histogram;
-use weir_record::{latency::empty_histogram, load::FailureCounts};
+use weir_record::{failure::FailureCounts, latency::empty_histogram};
 
 use crate::{
     connection_notes::ConnectionNotes,
@@ -407,7 +407,10 @@ fn flush(outbox: &Outbox, notes: IntervalNotes) {
 
 #[cfg(test)]
 mod tests {
+    use weir_record::load::LittlesLaw;
+
     use super::*;
+    use crate::little::littles_law;
 
     fn recorder(bounds: &Arc<WindowBounds>, is_paced: bool) -> (Recorder, Outbox) {
         let outbox = Outbox::default();
@@ -431,6 +434,61 @@ mod tests {
     fn all_notes(outbox: &Outbox) -> Vec<(Interval, u64, i64)> {
         let all_notes = outbox.lock().expect("no thread panicked");
         all_notes.iter().map(|notes| (notes.interval, notes.messages, notes.started)).collect()
+    }
+
+    /// Of a user who opens a connection for each message: how long connecting, the answer and the server's
+    /// close take.
+    const CHURN_NS: [u64; 3] = [3_000_000, 2_000_000, 4_000_000];
+    const CHURN_USERS: u64 = 8;
+    const CHURN_WINDOW_NS: u64 = 500_000_000;
+
+    /// Both sides of the law for such users, where messages are in flight from the beginning of their
+    /// connections, and their times begin so much later.
+    fn law_of_churn(later_ns: u64) -> LittlesLaw {
+        let [connecting_ns, answer_ns, closing_ns] = CHURN_NS;
+        let turn_ns = connecting_ns + answer_ns + closing_ns;
+        let bounds = Arc::new(WindowBounds::default());
+        let (mut recorder, outbox) = recorder(&bounds, false);
+        bounds.open(100_000_000);
+        bounds.close(100_000_000 + CHURN_WINDOW_NS);
+        // Each moment with the begin of its message.
+        let mut moments: Vec<(u64, u64)> = (0..CHURN_USERS)
+            .flat_map(|user| {
+                let first_ns = 1000 + user * turn_ns / CHURN_USERS;
+                (0..80).map(move |turn| first_ns + turn * turn_ns)
+            })
+            .flat_map(|begun_ns| [(begun_ns, begun_ns), (begun_ns + connecting_ns + answer_ns, begun_ns)])
+            .collect();
+        moments.sort_unstable();
+        for (now_ns, begun_ns) in moments {
+            if now_ns == begun_ns {
+                start(&mut recorder, begun_ns, begun_ns);
+            } else {
+                let started_ns = begun_ns + later_ns;
+                complete(&mut recorder, now_ns, PendingMessage { intended_ns: started_ns, started_ns });
+            }
+        }
+        let area = recorder.finish(1_000_000_000).window_area;
+        let mut service = empty_histogram();
+        let all_notes = outbox.lock().expect("no thread panicked");
+        for notes in all_notes.iter().filter(|notes| matches!(notes.interval, Interval::Window(_))) {
+            service.add(&notes.service).expect("histograms have the same bounds");
+        }
+        littles_law(area, CHURN_WINDOW_NS, service.len(), service.mean())
+    }
+
+    #[test]
+    fn with_a_connection_for_each_message_connecting_is_in_its_time_and_the_wait_for_the_close_is_not() {
+        let [connecting_ns, answer_ns, closing_ns] = CHURN_NS;
+        let in_flight_ns = connecting_ns + answer_ns;
+        let in_flight = (CHURN_USERS * in_flight_ns) as f64 / (in_flight_ns + closing_ns) as f64;
+        let law = law_of_churn(0);
+        assert!((law.in_flight_mean / in_flight - 1.0).abs() < 0.01, "{law:?}");
+        assert!((law.throughput_times_latency / in_flight - 1.0).abs() < 0.01, "{law:?}");
+        // The law does not hold of times that leave connecting out.
+        let late = law_of_churn(connecting_ns);
+        assert!((late.in_flight_mean / in_flight - 1.0).abs() < 0.01, "{late:?}");
+        assert!(late.throughput_times_latency < 0.5 * late.in_flight_mean, "{late:?}");
     }
 
     #[test]

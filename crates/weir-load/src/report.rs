@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     SCHEMA_VERSION,
-    load::{FailureCounts, FailureSample, GENERATOR_BUSY_MAX, LatencySummary, LoadReport},
-    trial::ObservedWindow,
+    failure::{FailureCounts, FailureSample},
+    latency::LatencySummary,
+    load::{GENERATOR_BUSY_MAX, LoadReport},
+    window::ObservedWindow,
 };
 
 use crate::{

@@ -17,10 +17,7 @@ use std::{
 
 use weir_engine::{net::Address, time::monotonic};
 use weir_evidence::limits::{connection_budget, raise_nofile};
-use weir_record::{
-    load::{FailureCounts, LoadReport},
-    trial::ObservedWindow,
-};
+use weir_record::{failure::FailureCounts, load::LoadReport, window::ObservedWindow};
 
 use crate::{
     dispatch::dispatch_workload,

@@ -21,7 +21,7 @@ use weir_engine::{
     time::{Instant, monotonic, now, sleep, sleep_until},
     try_spawn,
 };
-use weir_record::load::FailureCounts;
+use weir_record::failure::FailureCounts;
 use weir_sys::clock::thread_cpu_ns;
 
 use crate::{

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use weir_evidence::process::{ProcessSample, ThreadSample};
 use weir_record::{
     engine::ServerStats,
-    load::LatencySummary,
+    latency::LatencySummary,
     orders::{HandoffStats, HopStats, NodeStats, SessionStats},
 };
 use weir_report::Language;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::{Value, json};
-use weir_record::{latency::empty_histogram, load::LatencySummary};
+use weir_record::latency::{LatencySummary, empty_histogram};
 use weir_report::Language;
 
 use crate::{

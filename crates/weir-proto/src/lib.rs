@@ -3,7 +3,7 @@
 //! Nothing here performs I/O, reads a clock or starts a task. Who owns the socket decides when bytes arrive and
 //! where they go; that is why all of it can be tested with slices: [`http1`], and [`content`] to send and expect;
 //! [`soup`] sessions, whose rules take the time as an argument, and the [`ouch`] orders in them; and the
-//! [`exposition`] of counters.
+//! [`exposition`] of counters. [`client`] says whose an address is, for limits of any of them.
 //!
 //! ```
 //! use weir_proto::http1::{
@@ -40,6 +40,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod client;
 pub mod content;
 pub mod exposition;
 pub mod http1;

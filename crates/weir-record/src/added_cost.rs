@@ -4,7 +4,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{goal::Outcome, metric::Metric, study::PairedRatio};
+use crate::{
+    figure::{PairedDifference, PairedRatio},
+    goal::Outcome,
+    metric::Metric,
+};
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,16 +79,4 @@ pub struct LeastCost {
     pub arms: u32,
     /// Whether its share is within the limit in every cell, by the whole interval; missed where one is beyond it.
     pub outcome: Outcome,
-}
-
-/// A mean of differences with its interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct PairedDifference {
-    /// Mean of the differences within blocks.
-    pub difference: f64,
-    /// Lower and upper end.
-    pub interval: Option<(f64, f64)>,
-    /// Pairs used.
-    pub pairs: u32,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{metric::Metric, study::PairedRatio};
+use crate::{figure::PairedRatio, metric::Metric};
 
 /// A switch that an arm has and another, which is the same otherwise, has not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

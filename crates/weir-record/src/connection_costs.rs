@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{finding::Finding, overview::Figure};
+use crate::{figure::Figure, finding::Finding};
 
 /// What a study found of either.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

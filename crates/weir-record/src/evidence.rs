@@ -1,42 +1,17 @@
 //! What the kernel and the engines say of an arm beside its figures: rows, each with who says it.
 //!
-//! Evidence is read in slices of its own. They are in no figure, so that nothing that is compared was ever observed by
-//! more than its clocks.
+//! Evidence is read in slices of its own ([`crate::trial::EvidenceSlice`]). They are in no figure, so that
+//! nothing that is compared was ever observed by more than its clocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     account::CpuAccount,
+    figure::{Figure, PairedRatio},
     machine::NetworkCounters,
     observation::{Rung, StraceRow},
-    overview::Figure,
-    study::PairedRatio,
-    trial::SliceRecord,
 };
-
-/// One number, over one slice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Reading {
-    /// What it is of: `engine`, `process`, `thread NAME`, `call NAME`.
-    pub source: String,
-    /// What it counts, with its unit: `cpu-ns`, `context-switches-voluntary`.
-    pub key: String,
-    /// How much of it there was.
-    pub value: f64,
-}
-
-/// A slice of evidence.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct EvidenceSlice {
-    /// The highest rung that observed it. Slices of [`Rung::Process`] stand beside those of a higher one, and show what
-    /// observing costs.
-    pub rung: Rung,
-    /// Its messages and clocks; `permutation` counts the pairs of a round.
-    pub slice: SliceRecord,
-    /// What was observed.
-    pub readings: Vec<Reading>,
-}
 
 /// What the slices of evidence of one arm in one cell come to. Amounts are for each message of the slices they are of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

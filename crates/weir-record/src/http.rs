@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::load::{FailureSample, LatencySummary};
+use crate::{failure::FailureSample, latency::LatencySummary};
 
 /// The part of a load report that only HTTP has. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

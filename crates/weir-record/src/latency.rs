@@ -1,9 +1,10 @@
 //! From a histogram to what a report says about a distribution, and back. Pure.
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-pub use crate::encoding::{HistogramError, base64, decode, histogram_v2};
-use crate::load::LatencySummary;
+pub use crate::encoding::{HistogramError, add_decoded, base64, decode, histogram_v2};
 
 /// Smallest and largest time a histogram tells apart, and its digits. Part of the format: only equal ones add up.
 pub const HISTOGRAM_NS_MIN: u64 = 1;
@@ -46,6 +47,25 @@ pub fn empty_histogram() -> Histogram<u64> {
     }
 }
 
+/// A latency distribution: summary, curve, and the histogram itself for lossless merging.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencySummary {
+    /// Samples.
+    pub count: u64,
+    /// Smallest.
+    pub ns_min: u64,
+    /// Arithmetic mean.
+    pub ns_mean: f64,
+    /// Standard deviation.
+    pub ns_stddev: f64,
+    /// Largest.
+    pub ns_max: u64,
+    /// (quantile 0..1, nanoseconds), rising; a quantile q is present only with at least 10/(1-q) samples.
+    pub quantiles: Vec<(f64, u64)>,
+    /// HdrHistogram V2 (uncompressed) in base64, bounds 1 ns to 1 h, three significant digits; may be empty.
+    pub histogram_v2_base64: String,
+}
+
 impl LatencySummary {
     /// Everything a report says about a distribution.
     pub fn from_histogram(histogram: &Histogram<u64>) -> Self {
@@ -71,6 +91,11 @@ impl LatencySummary {
             "" => Ok(empty_histogram()),
             text => decode(text),
         }
+    }
+
+    /// The value at a quantile that is in the list.
+    pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
+        self.quantiles.iter().find(|(q, _)| (q - quantile).abs() < 1e-9).map(|(_, ns)| *ns)
     }
 }
 

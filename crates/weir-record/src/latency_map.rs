@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{finding::Finding, overview::Figure};
+use crate::{figure::Figure, finding::Finding};
 
 /// Cells that differ in the rate alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

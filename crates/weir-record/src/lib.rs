@@ -1,6 +1,8 @@
-//! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`), what was measured (`engine`, `load`,
-//! `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`,
-//! `verdict`, `study`, `account`, `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`).
+//! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`, `published`), what was
+//! measured (`engine`, `load`, `failure`, `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`,
+//! `window`, `trial`, `slices`) and what was concluded (`finding`, `verdict`, `study`, `account`,
+//! `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`). What is compared in all
+//! of them is a `metric`; its row in `metric_rows` knows how the records have it.
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -12,9 +14,12 @@ pub mod calendar;
 pub mod cause;
 pub mod connection_costs;
 pub mod contrast;
+pub mod doctor;
 mod encoding;
 pub mod engine;
 pub mod evidence;
+pub mod failure;
+pub mod figure;
 pub mod finding;
 pub mod frontier;
 pub mod gateway;
@@ -27,19 +32,23 @@ pub mod latency_map;
 pub mod load;
 pub mod machine;
 pub mod metric;
+pub mod metric_rows;
 pub mod observation;
 pub mod orders;
 pub mod overview;
 pub mod protocol;
+pub mod published;
 pub mod run_pair;
 pub mod slices;
 pub mod spec;
 pub mod storage;
 pub mod storage_trial;
 pub mod study;
+pub mod text;
 pub mod threads;
 pub mod trial;
 pub mod verdict;
+pub mod window;
 
 pub use weir_engine_types::kernel;
 

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::finding::Finding;
-
 /// Name in [`Fingerprint::limits`] of the sysctl that says how often a SYN is sent again at equal distances.
 pub const SYN_LINEAR_TIMEOUTS: &str = "tcp_syn_linear_timeouts";
 
@@ -136,6 +134,13 @@ pub struct CrossCoreReading {
     pub canary_ns: f64,
 }
 
+/// Largest share of CPU time the hypervisor may have stolen of a whole trial.
+pub const STEAL_SHARE_MAX: f64 = 0.01;
+
+/// Most CPU other processes may use beside a whole trial, in CPUs, as their own clocks say: beyond the machine's
+/// background, where that is known.
+pub const FOREIGN_CPUS_MAX: f64 = 0.02;
+
 /// How quiet the machine was during one trial (evidence rung L1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -189,33 +194,6 @@ impl NetworkCounters {
         self.tcp_retransmits += other.tcp_retransmits;
         self.syn_retransmits += other.syn_retransmits;
     }
-}
-
-/// One line of `weir doctor`: a part of the machine, and how well it is set up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Diagnosis {
-    /// Section (`drivers`, `cpus`, `limits`, `noise`, `evidence`).
-    pub section: String,
-    /// What was looked at.
-    pub name: String,
-    /// Verdict on it.
-    pub state: FindingState,
-    /// What was found.
-    pub found: Finding,
-    /// What would unlock or mend it.
-    pub unlock: Option<Finding>,
-}
-
-/// How a finding stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FindingState {
-    /// Available, or good.
-    Yes,
-    /// Available with a limit that matters.
-    Limited,
-    /// Not available.
-    No,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use weir_engine_types::HandoffStats;
 
-use crate::load::LatencySummary;
+use crate::latency::LatencySummary;
 
 /// Counters of one exchange or gateway process, taken at one moment. They count from its start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

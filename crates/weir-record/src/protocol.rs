@@ -79,6 +79,18 @@ impl StudySpec {
     }
 }
 
+impl MessageKind {
+    /// What is counted in a cell.
+    pub fn of_cell(cell: &CellSpec) -> Self {
+        cell.protocol_row().kind
+    }
+
+    /// What is counted in a study.
+    pub fn of_study(spec: &StudySpec) -> Self {
+        spec.protocol_row().kind
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::load::{FailureCounts, LoadReport};
+use crate::{failure::FailureCounts, load::LoadReport};
 
 /// The first line a generator reads: what it will load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

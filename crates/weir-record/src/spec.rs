@@ -9,13 +9,13 @@ use crate::{
     added_cost::AddedCostSpec,
     cause::CauseSpec,
     contrast::ContrastSpec,
-    finding::{Finding, NoTurns},
+    doctor::FindingState,
+    finding::{Finding, NoTurns, UnitKind},
     goal::ComparisonSpec,
     kernel::{AS_ON_KERNEL, KernelVersion},
-    machine::FindingState,
-    overview::PublishedTable,
+    published::{PublishedClaim, PublishedRun, PublishedTable},
     storage::{AccessPattern, CompletionMethod, StorageDevice, StorageEngine, StorageEngineOptions},
-    verdict::Metric,
+    text::Text,
 };
 
 mod evidence_plan;
@@ -431,6 +431,13 @@ pub struct Alternation {
     pub evidence: Option<EvidencePlan>,
 }
 
+impl UnitKind {
+    /// How a cell is compared.
+    pub fn of_cell(cell: &CellSpec) -> Self {
+        if cell.alternation.is_some() { Self::Round } else { Self::Pair }
+    }
+}
+
 /// The HTTP side of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -511,123 +518,6 @@ fn one_core() -> u32 {
 
 fn is_one_core(cores: &u32) -> bool {
     *cores == 1
-}
-
-/// A figure that somebody published, and where in this study its counterpart is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PublishedClaim {
-    /// Item in the list of what the source documents hold, e.g. `S2-08`.
-    pub id: String,
-    /// Where it was published; empty in studies that have it in the sentence.
-    #[serde(default, skip_serializing_if = "Text::is_empty")]
-    pub source: Text,
-    /// What was published, in one sentence.
-    pub claim: Text,
-    /// The published figure of `arm` over that of `baseline`; absent when there is none.
-    pub ratio: Option<f64>,
-    /// What the figure is of.
-    pub metric: Metric,
-    /// The cell it is set beside.
-    pub cell_id: String,
-    /// The arm it is set beside.
-    pub arm: String,
-    /// What that arm is compared with. The same as `arm` when no clean counterpart is in this study.
-    pub baseline: String,
-    /// Why the measured figure is what it is, in one line.
-    pub explanation: Text,
-    /// Pairs of arms in which one cause of the published figure is switched on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<Cause>,
-}
-
-/// A sentence of whoever wrote the study: in English, and in the languages it was translated into. Stored as a plain
-/// text where there is none, as all were before there were translations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "StoredText", into = "StoredText")]
-pub struct Text {
-    /// In English.
-    pub en: String,
-    /// In Korean.
-    pub ko: Option<String>,
-    /// In Chinese.
-    pub zh: Option<String>,
-}
-
-impl Text {
-    /// Whether it says nothing.
-    pub fn is_empty(&self) -> bool {
-        self.en.is_empty()
-    }
-}
-
-impl From<&str> for Text {
-    fn from(en: &str) -> Self {
-        Self { en: en.to_owned(), ko: None, zh: None }
-    }
-}
-
-impl From<String> for Text {
-    fn from(en: String) -> Self {
-        Self { en, ko: None, zh: None }
-    }
-}
-
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum StoredText {
-    Plain(String),
-    Translated {
-        en: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ko: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        zh: Option<String>,
-    },
-}
-
-impl From<StoredText> for Text {
-    fn from(stored: StoredText) -> Self {
-        match stored {
-            StoredText::Plain(en) => Self::from(en),
-            StoredText::Translated { en, ko, zh } => Self { en, ko, zh },
-        }
-    }
-}
-
-impl From<Text> for StoredText {
-    fn from(text: Text) -> Self {
-        let Text { en, ko, zh } = text;
-        if ko.is_none() && zh.is_none() { Self::Plain(en) } else { Self::Translated { en, ko, zh } }
-    }
-}
-
-/// A run that somebody published, with its figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PublishedRun {
-    /// Its name where it was published.
-    pub name: String,
-    /// Where that was.
-    pub source: Text,
-    /// What ran, in a few words.
-    pub about: Text,
-    /// The arm that does the same here.
-    pub arm: String,
-    /// The cells in which it does.
-    pub cells: Vec<String>,
-    /// Published figures, in the units of their metrics.
-    pub figures: Vec<(Metric, f64)>,
-    /// Voluntary and involuntary switches a second of its busy threads, as pidstat printed them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub threads: Vec<(f64, f64)>,
-}
-
-/// Two arms between which a published difference should come back, because one of them has its cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Cause {
-    /// What stands above the line.
-    pub arm: String,
-    /// What stands below it.
-    pub baseline: String,
 }
 
 /// An I/O model, and whether the machine has it.
@@ -755,26 +645,6 @@ mod tests {
             (short.storage_engine(), short),
             (None, Subject::Fio { program: "fio".to_owned(), engine: None })
         );
-    }
-
-    #[test]
-    fn a_claim_stored_before_there_were_translations_opens_and_a_new_one_keeps_them() {
-        let old = r#"{"id":"S4-07","claim":"Document 004: static value","ratio":0.99,"metric":"throughput",
-            "cell_id":"c","arm":"uring","baseline":"epoll","explanation":"because"}"#;
-        let claim: PublishedClaim = serde_json::from_str(old).expect("it is a claim");
-        assert_eq!(
-            (claim.claim.clone(), claim.source.is_empty()),
-            (Text::from("Document 004: static value"), true)
-        );
-        let again = serde_json::to_string(&claim).expect("it serialises");
-        assert!(
-            again.contains(r#""claim":"Document 004: static value","#) && !again.contains("source"),
-            "{again}"
-        );
-        let told = Text { ko: Some("까닭".to_owned()), ..Text::from("because") };
-        let text = serde_json::to_string(&told).expect("it serialises");
-        assert_eq!(text, r#"{"en":"because","ko":"까닭"}"#);
-        assert_eq!(serde_json::from_str::<Text>(&text).expect("it is one"), told);
     }
 
     #[test]

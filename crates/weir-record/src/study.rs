@@ -10,6 +10,7 @@ use crate::{
     connection_costs::ConnectionCosts,
     contrast::Contrast,
     evidence::{ArmEvidence, UnderStrace},
+    figure::PairedRatio,
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
     goal::Answer,
@@ -152,17 +153,6 @@ pub struct Attribution {
     pub server_cpu_share: Option<f64>,
 }
 
-/// A paired ratio with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PairedRatio {
-    /// exp(mean of paired log-ratios), by the rule of every estimate.
-    pub ratio: f64,
-    /// Lower and upper end.
-    pub interval: Option<(f64, f64)>,
-    /// Pairs used.
-    pub pairs: u32,
-}
-
 /// How connections of one arm in one cell came about, over all its trials, the ones excluded included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -260,17 +250,6 @@ impl MetricFigures {
         let over = |pick: fn(f64, f64) -> f64, from| self.units.iter().copied().fold(from, pick);
         (over(f64::min, f64::INFINITY), over(f64::max, f64::NEG_INFINITY))
     }
-}
-
-/// Median with minimum and maximum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Spread {
-    /// Median.
-    pub median: f64,
-    /// Smallest.
-    pub min: f64,
-    /// Largest.
-    pub max: f64,
 }
 
 /// One validity check.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{observation::ThreadFigures, study::Spread};
+use crate::{figure::Spread, observation::ThreadFigures};
 
 /// Most threads of one process in a window, those with most CPU.
 pub const THREADS_OF_PROCESS_MAX: usize = 64;

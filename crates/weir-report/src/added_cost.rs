@@ -1,7 +1,8 @@
 //! What arms add to the baseline's cost: the least costly against the reference in a sentence, and the numbers.
 
 use weir_record::{
-    added_cost::{AddedCost, AddedCosts, LeastCost, PairedDifference},
+    added_cost::{AddedCost, AddedCosts, LeastCost},
+    figure::PairedDifference,
     goal::{AnswerScale, Outcome},
     metric::Metric,
 };

@@ -1,6 +1,9 @@
 //! The rows of a load tester for each server, beside those that were published.
 
-use weir_record::overview::{Aggregate, PublishedTable, Statistic, TableName};
+use weir_record::{
+    overview::{Aggregate, Statistic},
+    published::{PublishedTable, TableName},
+};
 
 use crate::{
     format::{self, ABSENT},

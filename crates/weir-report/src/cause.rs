@@ -3,7 +3,7 @@
 
 use weir_record::{
     cause::CauseShare,
-    study::PairedRatio,
+    figure::PairedRatio,
     verdict::{Comparison, Verdict},
 };
 

@@ -2,8 +2,8 @@
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
+    figure::Figure,
     finding::Finding,
-    overview::Figure,
 };
 
 use crate::{
@@ -22,9 +22,9 @@ const HELP: Caption = Caption::Own([
     "Cells that differ in their connections alone, each arm beside itself; differences are of two cells, unpaired, with \
      99 % intervals. Memory for a connection is what the same server under the same load has more with all of them than \
      with fewest, over their number: what it takes once is in neither.",
-    "연결 조건만 다른 셀끼리, 같은 대상을 서로 견줍니다. 두 셀의 차이는 짝 없이 비교하며 구간은 99 %입니다. 연결당 메모리는 같은 부하를 받는 같은 \
+    "연결 쪽만 다른 조건끼리, 같은 대상을 서로 견줍니다. 두 조건의 차이는 짝 없이 비교하며 구간은 99 %입니다. 연결당 메모리는 같은 부하를 받는 같은 \
      서버가 연결이 많을 때 더 쓰는 양을 늘어난 연결 수로 나눈 값이므로, 한 번만 쓰는 메모리는 들어가지 않습니다.",
-    "只在连接条件上不同的单元之间，同一方案与自身比较；两个单元的差异按不配对方式比较，区间为 99 %。每连接内存是同一服务器在相同负载下、连接多时比连接最少\
+    "只有连接方面不同的条件之间，同一方案与自身比较；两个条件的差异按不配对方式比较，区间为 99 %。每连接内存是同一服务器在相同负载下、连接多时比连接最少\
      时多占的量除以多出的连接数，一次性占用不计入。",
 ]);
 
@@ -63,7 +63,7 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let head = heads(
         view,
         &[
-            ["against", "견주는 셀", "对照单元"],
+            ["against", "견주는 조건", "对照条件"],
             ["server CPU with them", "있을 때 서버 CPU", "有空闲连接时的服务器 CPU"],
             ["without", "없을 때", "没有时"],
             ["ratio", "비율", "比值"],
@@ -119,8 +119,8 @@ fn limited(view: &View<'_>, cells: Vec<String>) -> Option<Told> {
     let text = told!(
         view.language,
         "† The generator was the limit in one of the two cells: CPU for a message also depends on the rate.",
-        "† 두 셀 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
-        "† 两个单元之一受限于负载生成器：每条消息的 CPU 也随速率变化。",
+        "† 두 조건 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
+        "† 两个条件之一受限于负载生成器：每条消息的 CPU 也随速率变化。",
     );
     (!cells.is_empty()).then_some(Told { text, cells })
 }

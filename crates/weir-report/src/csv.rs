@@ -6,13 +6,14 @@ mod connections;
 use weir_record::{
     account::{Amount, CpuPart},
     contrast::Contrast,
+    doctor::FindingState,
     evidence::ArmEvidence,
+    figure::{Figure, PairedRatio},
     grid::{Grid, Interaction},
-    machine::FindingState,
-    metric::MetricRow,
-    overview::{Aggregate, Figure, Overview, Quantity, Statistic},
+    metric_rows::MetricRow,
+    overview::{Aggregate, Overview, Quantity, Statistic},
     stable_name,
-    study::{ArmSummary, Attribution, ListenSummary, PairedRatio, StudyResult},
+    study::{ArmSummary, Attribution, ListenSummary, StudyResult},
     verdict::{Comparison, DifferenceEffect},
 };
 

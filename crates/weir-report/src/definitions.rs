@@ -1,10 +1,6 @@
 //! What the words mean: one term and one paragraph each, per language.
 
-use weir_record::{
-    finding::MessageKind,
-    metric::{METRICS, Metric},
-    verdict::Verdict,
-};
+use weir_record::{finding::MessageKind, metric::Metric, metric_rows::METRICS, verdict::Verdict};
 
 use crate::{
     format, metrics,

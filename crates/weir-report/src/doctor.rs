@@ -1,8 +1,8 @@
 //! What `weir doctor` found, as a table for a terminal.
 
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{Diagnosis, FindingState},
 };
 
 use crate::{
@@ -20,7 +20,7 @@ const NAMES: [(&str, [&str; 3]); 17] = [
     ("cpus", ["cpus", "CPU", "CPU"]),
     ("limits", ["limits", "한도", "限制"]),
     ("noise", ["noise", "노이즈", "噪声"]),
-    ("evidence", ["evidence", "증거", "证据"]),
+    ("evidence", ["evidence", "근거", "依据"]),
     ("cores", ["cores", "코어", "核心"]),
     ("pinning", ["pinning", "CPU 고정", "绑核"]),
     ("quota", ["quota", "할당량", "配额"]),

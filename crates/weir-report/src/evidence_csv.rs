@@ -44,8 +44,8 @@ pub(crate) fn lines(trials: &[TrialRecord]) -> String {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        evidence::{EvidenceSlice, Reading},
         observation::Rung,
+        trial::{EvidenceSlice, Reading},
     };
 
     use super::*;

@@ -1,6 +1,6 @@
 //! Numbers as text, the same in every language. A value that is not finite is a dash.
 
-use weir_record::study::Spread;
+use weir_record::figure::Spread;
 
 /// What stands for a value that does not exist.
 pub(crate) const ABSENT: &str = "–";

@@ -95,7 +95,7 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
     let lacking = lacking.join(language.list());
     let lacks = told!(
         language,
-        "By its version this kernel lacks: {lacking}; its distribution may have carried some of it back.",
+        "Going by its version, this kernel lacks: {lacking}; its distribution may have backported some of it.",
         "버전으로 보아 이 커널에 없는 기능: {lacking}. 배포판이 일부를 백포트했을 수 있습니다.",
         "按版本号，本内核缺少：{lacking}；发行版可能已向后移植其中一部分。",
     );
@@ -117,50 +117,50 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         Standing::Less => told!(
             language,
             "{arm} needs less {noun} than {baseline} in {less} of {cells} cells, and more in none.",
-            "{arm}: 셀 {cells}개 중 {less}개에서 {noun}이 {baseline}보다 적고, 더 많은 셀은 없습니다.",
-            "{arm}：{cells} 个单元中有 {less} 个的{noun}低于 {baseline}，没有更高的单元。",
+            "{arm}: 조건 {cells}개 중 {less}개에서 {noun}이 {baseline}보다 적고, 더 많은 조건은 없습니다.",
+            "{arm}：{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，没有更高的条件。",
         ),
         Standing::More => told!(
             language,
             "{arm} needs more {noun} than {baseline} in {more} of {cells} cells, and less in none.",
-            "{arm}: 셀 {cells}개 중 {more}개에서 {noun}이 {baseline}보다 많고, 더 적은 셀은 없습니다.",
-            "{arm}：{cells} 个单元中有 {more} 个的{noun}高于 {baseline}，没有更低的单元。",
+            "{arm}: 조건 {cells}개 중 {more}개에서 {noun}이 {baseline}보다 많고, 더 적은 조건은 없습니다.",
+            "{arm}：{cells} 个条件中有 {more} 个的{noun}高于 {baseline}，没有更低的条件。",
         ),
         Standing::Both => told!(
             language,
-            "{arm} needs less {noun} than {baseline} in {less} of {cells} cells and more in {more}: it depends on the \
-             load, and no one figure stands for all of them.",
-            "{arm}: 셀 {cells}개 중 {less}개에서는 {noun}이 {baseline}보다 적고 {more}개에서는 많습니다. 부하에 따라 다르며, 하나의 \
-             수치로 대표할 수 없습니다.",
-            "{arm}：{cells} 个单元中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它：取决于负载，没有一个数值能代表全部。",
+            "{arm} needs less {noun} than {baseline} in {less} of {cells} cells and more in {more}: which of the two is \
+             cheaper depends on the cell, and no single figure stands for all of them.",
+            "{arm}: 조건 {cells}개 중 {less}개에서는 {noun}이 {baseline}보다 적고 {more}개에서는 많습니다. 어느 쪽이 유리한지는 \
+             조건에 따라 다르며, 하나의 수치로 대표할 수 없습니다.",
+            "{arm}：{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它：哪个更省因条件而异，没有一个数值能代表全部。",
         ),
         Standing::Undetected => told!(
             language,
-            "No difference in {noun} could be detected between {arm} and {baseline}, in {undetected} of {cells} cells: as \
-             far as that goes, nothing speaks for either.",
-            "셀 {cells}개 중 {undetected}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 점에서는 어느 \
-             쪽도 더 낫다고 할 수 없습니다.",
-            "{cells} 个单元中比较了 {undetected} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
+            "No difference in {noun} was detected between {arm} and {baseline}, in {undetected} of {cells} cells: it \
+             gives no reason to prefer either.",
+            "조건 {cells}개 중 {undetected}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 지표로는 어느 \
+             쪽을 택할 이유가 없습니다.",
+            "{cells} 个条件中比较了 {undetected} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
         ),
         Standing::Untold => told!(
             language,
-            "The map tells nothing of {arm} against {baseline}: in none of {cells} cells may a difference in {noun} be told.",
-            "히트맵으로는 {arm}, {baseline} 두 대상을 판단할 수 없습니다. 셀 {cells}개 모두 {noun}을 비교할 수 없습니다.",
-            "分布图无法说明 {arm} 与 {baseline} 的关系：{cells} 个单元的{noun}均不可比较。",
+            "The map does not decide between {arm} and {baseline}: {noun} may be compared in none of its {cells} cells.",
+            "히트맵으로는 {arm}, {baseline} 두 대상의 우열을 가릴 수 없습니다. 조건 {cells}개 모두 {noun}을 비교할 수 없습니다.",
+            "分布图无法判定 {arm} 与 {baseline} 孰优孰劣：{cells} 个条件的{noun}均不可比较。",
         ),
     };
     let limited = told!(
         language,
-        " Left out, because the generator was the limit there (†): {generator_limited}.",
-        " 셀 {generator_limited}개(†)는 부하 생성기가 한계여서 판단하지 않았습니다.",
-        "另有 {generator_limited} 个单元（†）受限于负载生成器，不作判断。",
+        " Not judged, because the load generator was the limit there (†): {generator_limited}.",
+        " 조건 {generator_limited}개(†)는 부하 생성기가 한계여서 판단하지 않았습니다.",
+        "另有 {generator_limited} 个条件（†）受限于负载生成器，不作判断。",
     );
     let doubted = told!(
         language,
-        " Left out, because another figure, such as the CPU of the whole machine, does not bear out the difference that was \
-         found (?): {not_borne_out}.",
-        " 셀 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
-        "另有 {not_borne_out} 个单元（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
+        " Not judged, because another figure, such as the CPU of the whole machine, does not bear out the difference that \
+         was found (?): {not_borne_out}.",
+        " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
+        "另有 {not_borne_out} 个条件（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
     );
     let same = told!(
         language,
@@ -183,16 +183,16 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
     if observed.is_idle {
         return told!(
             language,
-            "Process {pid} ({command}) hardly used a CPU in the {length} in which it was observed: that says nothing of its \
-             own load.",
+            "Process {pid} ({command}) hardly used a CPU in the {length} in which it was observed: that says nothing of how \
+             it does under its usual load.",
             "프로세스 {pid}({command})는 관찰한 {length} 동안 CPU를 거의 쓰지 않았습니다. 평소 부하에 대해서는 알 수 없습니다.",
-            "进程 {pid}（{command}）在观测的 {length} 内几乎没有使用 CPU：这说明不了它承受自身负载时的情形。",
+            "进程 {pid}（{command}）在观测的 {length} 内几乎没有使用 CPU：这说明不了它在日常负载下的情形。",
         );
     }
     told!(
         language,
-        "At most {share} of the CPU of process {pid} ({command}) can be touched by this, as it was observed for {length}: what \
-         its system calls for I/O cost. The rest of its CPU no I/O model changes.",
+        "The choice can affect at most {share} of the CPU of process {pid} ({command}), as it was observed for {length}: \
+         what its system calls for I/O cost. No I/O model changes the rest.",
         "프로세스 {pid}({command})를 {length} 동안 관찰한 결과, 이 선택이 영향을 줄 수 있는 것은 그 CPU의 최대 {share}(I/O 시스템 콜 비용)입니다. 나머지는 \
          I/O 모델과 무관합니다.",
         "按 {length} 的观测，此选择最多影响进程 {pid}（{command}）的 {share} CPU，即其 I/O 系统调用的开销。其余部分不随 I/O 模型改变。",
@@ -227,20 +227,20 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
 const DRAWN: [&str; 3] = [
     "Lines go round cells of which the same is known. ▼ the arm needs less server CPU, ▲ more, ≈ no difference detected, ? not \
      borne out, † the generator was the limit, * more busy threads than CPUs.",
-    "테두리는 결과가 같은 셀을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, \
+    "테두리는 결과가 같은 조건을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, \
      * 바쁜 스레드가 CPU보다 많음.",
-    "线框围住结论相同的单元。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
+    "线框围住结论相同的条件。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
 ];
 
 /// How that is found out.
 fn observe(view: &View<'_>) -> String {
     view.language
         .choose([
-            "How much of the CPU of a server of yours this can touch at most: weir observe -p PID, while it has its own \
-             load. Servers here do little but I/O; what a handler computes, no I/O model changes.",
+            "How much of the CPU of a server of yours the choice can affect at most, weir observe -p PID tells while that \
+             server has its usual load. The servers here do little but I/O; no I/O model changes what a handler computes.",
             "실제 서버의 CPU 중 최대 얼마가 이 선택의 영향을 받는지는 평소 부하를 받는 동안 weir observe -p PID로 알 수 있습니다. 여기서 \
-             측정한 서버는 I/O 말고 하는 일이 거의 없으며, 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
-            "此选择最多能影响您的服务器多少 CPU：在其承受自身负载时运行 weir observe -p PID。这里的服务器除 I/O 外几乎不做别的；处理程序的计算开销不随 I/O 模型改变。",
+             측정한 서버는 I/O 외에 하는 일이 거의 없으며, 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
+            "要知道此选择最多能影响您的服务器多少 CPU，请在其承受日常负载时运行 weir observe -p PID。这里测量的服务器除 I/O 外几乎不做别的；处理程序的计算开销与 I/O 模型无关。",
         ])
         .to_owned()
 }
@@ -312,9 +312,9 @@ fn found(view: &View<'_>, region: &Region) -> String {
             let detectable = format::percent(detectable);
             told!(
                 view.language,
-                "{word} (under {detectable} unseen)",
-                "{word}({detectable} 미만은 보이지 않음)",
-                "{word}（低于 {detectable} 不可见）",
+                "{word} (one under {detectable} would go unseen)",
+                "{word}({detectable} 미만의 차이는 검출 불가)",
+                "{word}（小于 {detectable} 的差异检测不到）",
             )
         }
     }

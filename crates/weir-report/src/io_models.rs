@@ -1,7 +1,7 @@
 //! I/O models side by side: what each is, from the manual pages, and whether this machine has it, as the
 //! laboratory found it when the study was made.
 
-use weir_record::{machine::FindingState, spec::IoModel};
+use weir_record::{doctor::FindingState, spec::IoModel};
 
 use crate::{table::Table, view::View, words::Word};
 

@@ -62,11 +62,11 @@ mod words;
 
 use maud::Markup;
 use weir_record::{
+    doctor::Diagnosis,
     finding::{Finding, MessageKind},
-    machine::Diagnosis,
     metric::Metric,
-    spec::Text,
     study::StudyResult,
+    text::Text,
     trial::TrialRecord,
 };
 

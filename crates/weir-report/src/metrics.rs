@@ -4,7 +4,8 @@
 use weir_record::{
     finding::MessageKind,
     goal::AnswerScale,
-    metric::{Metric, MetricText, MetricUnit, Scale},
+    metric::{Metric, MetricUnit, Scale},
+    metric_rows::MetricText,
     verdict::Comparison,
 };
 

@@ -79,7 +79,7 @@ fn row(
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{load::LoadReport, trial::ObservedWindow};
+    use weir_record::{load::LoadReport, window::ObservedWindow};
 
     use super::*;
 

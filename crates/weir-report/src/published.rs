@@ -2,10 +2,11 @@
 //! whoever wrote it gave.
 
 use weir_record::{
-    metric::{METRICS, Scale},
-    spec::{PublishedClaim, PublishedRun},
-    study::{Attribution, ListenSummary, PairedRatio, TimesSummary},
-    verdict::Metric,
+    figure::PairedRatio,
+    metric::{Metric, Scale},
+    metric_rows::METRICS,
+    published::{PublishedClaim, PublishedRun},
+    study::{Attribution, ListenSummary, TimesSummary},
 };
 
 use crate::{

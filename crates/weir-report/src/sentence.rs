@@ -3,10 +3,11 @@
 
 use weir_record::{
     finding::{Finding, MessageKind, Witness},
+    metric::Metric,
     observation::Rung,
     spec::{CellSpec, Subject},
     study::{OversubscribedCell, StudyResult},
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Verdict},
 };
 
 use crate::{

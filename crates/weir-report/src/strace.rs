@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use weir_record::{
     evidence::{CallEvidence, KernelTime, Needed, SeenOfNeeded, UnderStrace},
     observation::StraceRow,
-    overview::{PublishedTable, TableName},
+    published::{PublishedTable, TableName},
 };
 
 use crate::{

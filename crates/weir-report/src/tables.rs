@@ -1,7 +1,8 @@
 //! The numbers behind every block as plain tables of text, shared by the page and by Markdown.
 
 use weir_record::{
-    metric::{Family, METRICS, Metric},
+    metric::{Family, Metric},
+    metric_rows::METRICS,
     study::ArmSummary,
     verdict::Comparison,
 };

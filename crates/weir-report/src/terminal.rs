@@ -1,7 +1,8 @@
 //! The verdict table for a terminal: the sentence, then per cell one row an arm, then notes.
 
 use weir_record::{
-    metric::{Family, METRICS, Metric, MetricRow, Part, Scale},
+    metric::{Family, Metric, Scale},
+    metric_rows::{METRICS, MetricRow, Part},
     study::ArmSummary,
     verdict::{Comparison, Verdict},
 };

@@ -1,6 +1,6 @@
 //! What each thread did, by name: first those of published runs beside what was published of them, then all.
 
-use weir_record::{spec::PublishedRun, threads::ThreadUse};
+use weir_record::{published::PublishedRun, threads::ThreadUse};
 
 use crate::{
     format,

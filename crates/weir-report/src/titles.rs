@@ -1,6 +1,6 @@
 //! What whoever wrote a study said in it, in the reader's language: its question, and what others published.
 
-use weir_record::spec::Text;
+use weir_record::text::Text;
 
 use crate::language::Language;
 

@@ -1,5 +1,7 @@
 //! A result arranged for reading: cells and arms in the order of the plan, names, what belongs together.
 
+use std::collections::BTreeMap;
+
 use weir_record::{
     finding::{Finding, MessageKind, UnitKind},
     frontier::{FrontierAnswer, Standing},
@@ -30,6 +32,13 @@ pub(crate) struct View<'a> {
     pub is_storage: bool,
     /// Its messages are orders.
     pub is_orders: bool,
+    /// Cells of the plan by their identifiers. A map has more than a hundred, and each is asked for by most of
+    /// what is drawn.
+    planned: BTreeMap<&'a str, &'a CellSpec>,
+    /// Comparisons by cell, as they were found.
+    compared: BTreeMap<&'a str, Vec<&'a Comparison>>,
+    /// Those that are shown by metric, cells and arms in order.
+    shown: BTreeMap<Metric, Vec<&'a Comparison>>,
 }
 
 impl<'a> View<'a> {
@@ -43,14 +52,24 @@ impl<'a> View<'a> {
         let planned_arms = result.spec.arms.iter().map(|arm| arm.name.as_str());
         let found_arms = result.arms.iter().map(|arm| arm.arm.as_str());
         let timed_arms = result.timeline.iter().map(|entry| entry.arm.as_str());
-        View {
+        let mut compared: BTreeMap<&str, Vec<&Comparison>> = BTreeMap::new();
+        for comparison in &result.comparisons {
+            compared.entry(&comparison.cell_id).or_default().push(comparison);
+        }
+        let mut view = View {
             result,
             language,
             cells: distinct(planned_cells.chain(found_cells).chain(compared_cells)),
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
             is_storage: result.spec.is_storage(),
             is_orders: result.spec.is_orders(),
-        }
+            // Of two with one name the first.
+            planned: result.spec.cells.iter().rev().map(|cell| (cell.id.as_str(), cell)).collect(),
+            compared,
+            shown: BTreeMap::new(),
+        };
+        view.shown = view.shown_by_metric();
+        view
     }
 
     pub(crate) fn word(&self, word: Word) -> &'static str {
@@ -106,7 +125,7 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn cell(&self, id: &str) -> Option<&'a CellSpec> {
-        self.result.spec.cells.iter().find(|cell| cell.id == id)
+        self.planned.get(id).copied()
     }
 
     pub(crate) fn is_exploratory(&self, cell_id: &str) -> bool {
@@ -122,10 +141,14 @@ impl<'a> View<'a> {
         self.arms.iter().filter_map(|arm| self.summary(cell_id, arm)).collect()
     }
 
+    /// Comparisons in a cell, as they were found.
+    pub(crate) fn compared_in(&self, cell_id: &str) -> impl Iterator<Item = &'a Comparison> {
+        self.compared.get(cell_id).into_iter().flatten().copied()
+    }
+
     /// The arm against the study's baseline; pairs of other arms come after these.
     pub(crate) fn comparison(&self, cell_id: &str, arm: &str, metric: Metric) -> Option<&'a Comparison> {
-        let comparisons = &self.result.comparisons;
-        comparisons.iter().find(|it| it.cell_id == cell_id && it.arm == arm && it.metric == metric)
+        self.compared_in(cell_id).find(|it| it.arm == arm && it.metric == metric)
     }
 
     /// Two arms of a cell, whichever they are.
@@ -135,10 +158,8 @@ impl<'a> View<'a> {
         (arm, baseline): (&str, &str),
         metric: Metric,
     ) -> Option<&'a Comparison> {
-        let is_asked = |it: &&Comparison| {
-            it.cell_id == cell_id && it.arm == arm && it.baseline == baseline && it.metric == metric
-        };
-        self.result.comparisons.iter().find(is_asked)
+        let is_asked = |it: &&Comparison| it.arm == arm && it.baseline == baseline && it.metric == metric;
+        self.compared_in(cell_id).find(is_asked)
     }
 
     /// What is compared in short: the arm, with the other one where that is not the study's baseline.
@@ -186,29 +207,37 @@ impl<'a> View<'a> {
     pub(crate) fn is_server_cpu_again(&self, comparison: &Comparison) -> bool {
         /// Ratios that are as close stand beside each other as one number.
         const APART_MAX: f64 = 0.005;
-        let is_its = |it: &&Comparison| {
-            it.metric == Metric::ServerCpuPerMessage
-                && (&it.cell_id, &it.arm, &it.baseline)
-                    == (&comparison.cell_id, &comparison.arm, &comparison.baseline)
-        };
-        let server_cpu = self.result.comparisons.iter().find(is_its).and_then(|it| it.ratio);
-        comparison.metric == Metric::ServerCpuWithWaiting
-            && server_cpu
-                .zip(comparison.ratio)
-                .is_some_and(|(one, other)| (other / one - 1.0).abs() < APART_MAX)
+        if comparison.metric != Metric::ServerCpuWithWaiting {
+            return false;
+        }
+        let Comparison { cell_id, arm, baseline, ratio, .. } = comparison;
+        let server_cpu = self.pair(cell_id, (arm, baseline), Metric::ServerCpuPerMessage);
+        server_cpu
+            .and_then(|it| it.ratio)
+            .zip(*ratio)
+            .is_some_and(|(one, other)| (other / one - 1.0).abs() < APART_MAX)
     }
 
     /// Comparisons of one metric that were measured, cells in order. An arm that never ran is named elsewhere.
     pub(crate) fn comparisons_of(&self, metric: Metric) -> Vec<&'a Comparison> {
+        self.shown.get(&metric).cloned().unwrap_or_default()
+    }
+
+    fn shown_by_metric(&self) -> BTreeMap<Metric, Vec<&'a Comparison>> {
         let has_figure = |it: &Comparison| it.ratio.is_some() || it.difference.is_some();
         let is_missing = |it: &Comparison| self.result.missing_arms.iter().any(|arm| arm.name == it.arm);
-        let is_shown = |it: &&Comparison| {
-            it.metric == metric && !self.is_simulated(&it.cell_id) && (has_figure(it) || !is_missing(it))
-        };
-        let mut rows: Vec<_> = self.result.comparisons.iter().filter(is_shown).collect();
-        let cell_position = |id: &str| self.cells.iter().position(|cell| *cell == id);
-        rows.sort_by_key(|row| (cell_position(&row.cell_id), self.arm_index(&row.arm)));
-        rows
+        let is_shown =
+            |it: &&Comparison| !self.is_simulated(&it.cell_id) && (has_figure(it) || !is_missing(it));
+        let mut by_metric: BTreeMap<Metric, Vec<&'a Comparison>> = BTreeMap::new();
+        for comparison in self.result.comparisons.iter().filter(is_shown) {
+            by_metric.entry(comparison.metric).or_default().push(comparison);
+        }
+        let places: BTreeMap<&str, usize> =
+            self.cells.iter().enumerate().map(|(place, cell)| (*cell, place)).collect();
+        for rows in by_metric.values_mut() {
+            rows.sort_by_key(|row| (places.get(row.cell_id.as_str()), self.arm_index(&row.arm)));
+        }
+        by_metric
     }
 
     /// A cell in a few words: `100 connections · 64 B`; its identifier when the plan does not know it.
@@ -253,7 +282,9 @@ impl<'a> View<'a> {
         // Most cells differ in a level: whole ones are compared where none does.
         let levels = |cell: &CellSpec| (cell.connections, cell.workers, cell.depth, cell.message_bytes);
         let is_twin = |other: &&CellSpec| {
-            other.id != cell.id && levels(other) == levels(cell) && asked(other) == asked(cell)
+            other.id != cell.id
+                && (levels(other), other.load) == (levels(cell), cell.load)
+                && asked(other) == asked(cell)
         };
         self.result.spec.cells.iter().find(is_twin)?;
         let Some(alternation) = cell.alternation else {

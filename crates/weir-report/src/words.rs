@@ -193,13 +193,13 @@ words! {
         rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
-        | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 노이즈와 구별되지 않음, ? 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않음, \
-        † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가, … 일정이 끝나기 전이라 판정하지 않음. ▼나 ▲로 표시한 셀 중 \
-        틀린 것은 많아야 5%로 기대됩니다(지표의 모든 셀에 대한 거짓 발견율). 평균은 이 셀들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
+        | "조건마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 노이즈와 구별되지 않음, ? 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않음, \
+        † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가, … 일정이 끝나기 전이라 판정하지 않음. ▼나 ▲로 표시한 조건 중 \
+        틀린 것은 많아야 5%로 기대됩니다(지표의 모든 조건에 대한 거짓 발견율). 평균은 이 조건들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
         이어 구했고 구간은 99%입니다. * 바쁜 스레드가 CPU보다 많음."
-        | "每个单元中该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，? 已检出但整机 CPU 等其他数值不予佐证，\
-        † 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较，… 计划完成前不作判定。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
-        （按某指标全部单元的错误发现率）。平均为这些单元比值的几何平均。从多少连接起更少，是在两个水平之间按直线（对数尺度）求得，区间为 99%。* 忙碌线程多于 CPU。";
+        | "每个条件下该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，? 已检出但整机 CPU 等其他数值不予佐证，\
+        † 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较，… 计划完成前不作判定。标为 ▼ 或 ▲ 的条件中预计至多 5% 有误\
+        （按某指标全部条件的错误发现率）。平均为这些条件比值的几何平均。从多少连接起更少，是在两个水平之间按直线（对数尺度）求得，区间为 99%。* 忙碌线程多于 CPU。";
     MapConnections: "connections" | "연결 수" | "连接数";
     MapWorkers: "workers" | "워커 수" | "工作线程数";
     MapDepth: "in flight each" | "연결당 동시 건수" | "每连接在途数";
@@ -207,8 +207,8 @@ words! {
     MapServerCpus: "server CPUs" | "서버 CPU 수" | "服务器 CPU 数";
     MapLevel: "level" | "수준" | "水平";
     MapMean: "geometric mean" | "기하 평균" | "几何平均";
-    MapCells: "cells" | "셀 수" | "单元数";
-    MapReversed: "cells that go the other way" | "반대 방향인 셀" | "方向相反的单元";
+    MapCells: "cells" | "조건 수" | "条件数";
+    MapReversed: "cells that go the other way" | "반대 방향인 조건" | "方向相反的条件";
     MapDifference: "difference" | "차이" | "差异";
     MapRatio: "ratio" | "비율" | "比值";
     MapPValue: "p, adjusted" | "보정 p" | "校正 p";
@@ -226,11 +226,11 @@ words! {
         unlike cells; intervals are 99 %, over rounds. Ratios are to the baseline, within rounds, over the cells in which the \
         two may be compared. Per CPU-second is what is done for each second of the server's CPU time, at the rate that was \
         reached: it changes with the rate. Throughput marked as at least so much is a lower bound: the generator was the limit in some of the cells."
-        | "평균은 기하 평균이며 모든 수준과 모든 대상에서 같은 셀을 씁니다. 서로 다른 셀의 원래 수치를 평균하지 않습니다. 구간은 라운드에 걸친 99 %입니다. \
-        비율은 기준에 대한 것으로, 라운드 안에서 비교할 수 있는 셀에서 구합니다. ‘CPU 1초당’은 서버 CPU 시간 1초에 처리한 건수이며, 실제로 도달한 처리율에서의 값이므로 처리율에 따라 달라집니다. \
-        ≥ 표시가 있는 처리량은 하한입니다. 일부 셀에서 부하 생성기가 한계였습니다."
-        | "平均均为几何平均，各水平与各方案使用相同的单元，从不对互不相同单元的原始数值求平均；区间为跨各轮的 99 % 区间。比值相对基线，在同一轮内、\
-        在两者可比的单元上求得。“每 CPU 秒”是服务器每用 1 秒 CPU 时间所完成的数量，是在实际达到的速率下的数值，会随速率变化。带 ≥ 的吞吐量只是下限：部分单元的瓶颈在负载生成器。";
+        | "평균은 기하 평균이며 모든 수준과 모든 대상에서 같은 조건을 씁니다. 서로 다른 조건의 원래 수치를 평균하지 않습니다. 구간은 라운드에 걸친 99 %입니다. \
+        비율은 기준에 대한 것으로, 라운드 안에서 비교할 수 있는 조건에서 구합니다. ‘CPU 1초당’은 서버 CPU 시간 1초에 처리한 건수이며, 실제로 도달한 처리율에서의 값이므로 처리율에 따라 달라집니다. \
+        ≥ 표시가 있는 처리량은 하한입니다. 일부 조건에서 부하 생성기가 한계였습니다."
+        | "平均均为几何平均，各水平与各方案使用相同的条件，从不对互不相同条件的原始数值求平均；区间为跨各轮的 99 % 区间。比值相对基线，在同一轮内、\
+        在两者可比的条件下求得。“每 CPU 秒”是服务器每用 1 秒 CPU 时间所完成的数量，是在实际达到的速率下的数值，会随速率变化。带 ≥ 的吞吐量只是下限：部分条件下瓶颈在负载生成器。";
     AggregateTitle: "Aggregate report" | "집계 보고서(Aggregate Report)" | "聚合报告";
     AggregateHelp: "The rows of a load tester for each server. Times are those of right responses to the last byte, from the \
         moment a request was due where the load is open, and from its sending where it is closed; percentiles are of all \
@@ -242,16 +242,16 @@ words! {
         최고 처리량은 가장 좋은 온전한 1초의 올바른 응답 수, 또는 가장 좋은 슬라이스의 처리율과 그 길이입니다."
         | "每个服务器的负载测试工具各行。时间为正确响应到末字节的时间：开环从请求应发出的时刻算起，闭环从发出时刻算起；百分位由全部请求合并求得，从不对百分位求平均。\
         第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，或最好时间片的速率及其长度。";
-    GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处用何种";
+    GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处该用哪种方案";
     GuidanceHelp: "Regions are neighbouring cells of the map of which the same is known. A mean is geometric, over the ratios of \
         the region's cells, with a 99 % interval for these cells; it is not \
         corrected for their having been chosen by their results. Of the cells that are told to differ at most 5 % are expected \
         to be wrong."
-        | "영역은 히트맵에서 결과가 같은 이웃 셀의 모음입니다. 평균은 영역에 속한 셀의 비율에 대한 기하 평균이고, 구간은 이 셀들에 대한 99% 구간이며, 결과를 보고 셀을 골랐다는 점은 보정하지 않았습니다. \
-        차이가 있다고 한 셀 중 틀린 것은 많아야 5%로 기대됩니다."
-        | "区域是分布图上结论相同的相邻单元。均值为区域内各单元比值的几何平均，区间为针对这些单元的 99% 区间，未对按结果挑选单元这一点作校正。被判为有差异的单元中预计至多 5% 有误。";
+        | "영역은 히트맵에서 결과가 같은, 서로 이웃한 조건의 모음입니다. 평균은 영역에 속한 조건의 비율에 대한 기하 평균이고, 구간은 이 조건들에 대한 99% 구간이며, 결과를 보고 조건을 골랐다는 점은 보정하지 않았습니다. \
+        차이가 있다고 한 조건 중 틀린 것은 많아야 5%로 기대됩니다."
+        | "区域是分布图上结论相同的相邻条件。均值为区域内各条件比值的几何平均，区间为针对这些条件的 99% 区间，未对按结果挑选条件这一点作校正。被判为有差异的条件中预计至多 5% 有误。";
     GuidanceWhere: "where" | "범위" | "范围";
-    GuidanceRange: "single cells" | "셀별 비율" | "各单元比值";
+    GuidanceRange: "single cells" | "조건별 비율" | "各条件比值";
     KernelsTitle: "As on older kernels" | "이전 커널을 가정한 대상" | "按旧内核运行的方案";
     KernelsHelp: "Features masked on this kernel, as the named one would let the driver run. Only what programs ask the kernel for \
         can be masked: its network stack, its scheduler and the inside of io_uring are this kernel's, so that an older kernel \
@@ -467,7 +467,7 @@ words! {
     Incomplete: "incomplete: finished blocks only" | "미완료: 끝난 블록만 판정" | "未完成：仅判定已完成的区组";
     OneState: "one machine state" | "머신 상태 1개" | "单一机器状态";
     TwoStates: "two machine states" | "머신 상태 2개" | "两种机器状态";
-    Evidence: "evidence" | "근거" | "证据";
+    Evidence: "evidence" | "근거" | "依据";
     EvidenceProc: "/proc alone (L1)" | "/proc만 (L1)" | "仅 /proc（L1）";
     EvidenceEngine: "/proc and engine counters (L0, L1)" | "/proc와 엔진 카운터 (L0, L1)" | "/proc 与引擎计数器（L0、L1）";
     EvidencePrograms: "kernel programs, /proc and engine counters (L0 to L2)" | "커널 프로그램, /proc, 엔진 카운터 (L0~L2)" | "内核程序、/proc 与引擎计数器（L0 至 L2）";

@@ -30,7 +30,7 @@ pub async fn echo(stream: Stream) {
 /// What a server wastes for every receive, or loses: an effect of known size and place, which the laboratory must find
 /// when it is tested itself.
 #[derive(Clone, Debug)]
-pub enum Plant {
+pub enum PlantedEffect {
     /// CPU time of the server's own. It ends with the first reading of the clock that is late enough, so it is never
     /// shorter.
     Time(Duration),
@@ -80,22 +80,22 @@ impl Sleeper {
 }
 
 /// Like [`echo`], with something planted.
-pub async fn echo_planted(stream: Stream, plant: Plant) {
+pub async fn echo_planted(stream: Stream, effect: PlantedEffect) {
     let mut received = 0_u32;
     while let Ok(Some(mut bytes)) = stream.recv().await {
         received = received.wrapping_add(1);
-        match &plant {
-            Plant::Lose(number) if received == *number => return,
-            Plant::Lose(_) => {}
-            Plant::Time(time) => {
+        match &effect {
+            PlantedEffect::Lose(number) if received == *number => return,
+            PlantedEffect::Lose(_) => {}
+            PlantedEffect::Time(time) => {
                 let began = Instant::now();
                 while began.elapsed() < *time {}
             }
-            Plant::Call => {
+            PlantedEffect::Call => {
                 let _ = rustix::process::getppid();
             }
-            Plant::Wake(sleeper) => sleeper.wake(),
-            Plant::SplitWrite => {
+            PlantedEffect::Wake(sleeper) => sleeper.wake(),
+            PlantedEffect::SplitWrite => {
                 let half = bytes.len() / 2;
                 if stream.send_slice(&bytes[..half]).await.is_err() {
                     return;

@@ -1,6 +1,5 @@
 //! Protocol cores driven by the engine: what a connection does, whatever I/O model runs it.
 
-mod callers;
 mod counter;
 mod deadline;
 pub mod echo;
@@ -13,3 +12,4 @@ mod notify;
 pub mod orders;
 mod overflow;
 pub mod stats;
+mod thread_per_connection;

@@ -1,12 +1,12 @@
-//! What one worker could not hand to another: one list for each lane, in order, with a stated maximum. The gateway and
-//! the exchange have one for each worker that they hand something to.
+//! What one worker could not hand to another: one queue for each priority, in order, with a stated maximum.
+//! The gateway and the exchange have one for each worker that they hand something to.
 //!
-//! Requests have a maximum because their sources stop: a client whose requests go to a worker for which something is
-//! stuck is not read any more, so that each account has one message here at most. Behind it may be a cancel of
-//! everything, and one more for each account; another one behind that would find nothing more, and is left out.
-//! Responses may not be lost and are as many as what was under way may set off. Whoever makes an [`Overflow`] says how
-//! many that are, and sees to it that it takes in no more; one too many is a mistake of ours and ends the process,
-//! instead of its memory.
+//! Requests have a maximum because their sources stop: a client whose requests go to a worker for which
+//! something is undelivered is not read any more, so that each account has one message here at most. Behind
+//! it may be a cancel of everything, and one more for each account; another one behind that would find
+//! nothing more, and is left out. Responses may not be lost and are as many as what was under way may set
+//! off. Whoever makes an [`Overflow`] says how many that are, and sees to it that it takes in no more; one
+//! too many is a mistake of ours and ends the process, instead of its memory.
 
 use std::{
     cell::{Cell, RefCell},
@@ -32,7 +32,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// Answers overtake requests, so that what is under way comes to an end.
-    pub(crate) fn lane(self) -> Priority {
+    pub(crate) fn priority(self) -> Priority {
         match self {
             Role::Message(_) | Role::CancelAll(_) | Role::Request => Priority::Request,
             Role::Response => Priority::Response,
@@ -45,7 +45,7 @@ pub(crate) trait Handed: Copy {
     fn role(&self) -> Role;
 }
 
-/// Most that may be stuck on the way to one worker.
+/// Most that may be undelivered on the way to one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     /// Accounts: of each one message and two cancels of everything.
@@ -54,8 +54,8 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    fn of(&self, lane: Priority) -> usize {
-        match lane {
+    fn of(&self, priority: Priority) -> usize {
+        match priority {
             Priority::Request => 3 * self.accounts + OTHERS_MAX,
             Priority::Response => self.responses,
         }
@@ -65,7 +65,7 @@ impl Bounds {
 /// What the port to another worker did not take.
 pub(crate) struct Overflow<T> {
     bounds: Bounds,
-    lanes: [RefCell<VecDeque<T>>; 2],
+    queues: [RefCell<VecDeque<T>>; 2],
     messages: Cell<usize>,
     /// Requests that were kept, and how many of them have left.
     kept: Cell<u64>,
@@ -79,7 +79,7 @@ impl<T: Handed> Overflow<T> {
     pub(crate) fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
-            lanes: Default::default(),
+            queues: Default::default(),
             messages: Cell::new(0),
             kept: Cell::new(0),
             left: Cell::new(0),
@@ -87,18 +87,18 @@ impl<T: Handed> Overflow<T> {
         }
     }
 
-    /// Whether one more message of a client may be stuck.
+    /// Whether one more message of a client may be undelivered.
     pub(crate) fn takes_message(&self) -> bool {
         self.messages.get() < self.bounds.accounts
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        Priority::BOTH.into_iter().all(|lane| self.count(lane) == 0)
+        Priority::BOTH.into_iter().all(|priority| self.count(priority) == 0)
     }
 
-    /// How much is stuck in a lane. What comes later waits behind it.
-    pub(crate) fn count(&self, lane: Priority) -> usize {
-        self.of(lane).borrow().len()
+    /// How much of a priority is undelivered. What comes later waits behind it.
+    pub(crate) fn count(&self, priority: Priority) -> usize {
+        self.of(priority).borrow().len()
     }
 
     /// Keeps what the port did not take.
@@ -116,24 +116,24 @@ impl<T: Handed> Overflow<T> {
             }
             Role::Request | Role::Response => {}
         }
-        if role.lane() == Priority::Request {
+        if role.priority() == Priority::Request {
             self.kept.set(before + 1);
         }
-        let (mut queue, most) = (self.of(role.lane()).borrow_mut(), self.bounds.of(role.lane()));
-        assert!(queue.len() < most, "more than {most} messages ({:?}) wait for a worker", role.lane());
+        let (mut queue, most) = (self.of(role.priority()).borrow_mut(), self.bounds.of(role.priority()));
+        assert!(queue.len() < most, "more than {most} messages ({:?}) wait for a worker", role.priority());
         queue.push_back(handed);
     }
 
-    /// Hands over, responses first, until one of each lane is not taken.
+    /// Hands over, responses first, until one of each priority is not taken.
     pub(crate) fn hand_over(&self, mut takes: impl FnMut(T) -> bool) {
-        for lane in Priority::BOTH {
-            let mut queue = self.of(lane).borrow_mut();
+        for priority in Priority::BOTH {
+            let mut queue = self.of(priority).borrow_mut();
             while let Some(handed) = queue.front().copied() {
                 if !takes(handed) {
                     break;
                 }
                 queue.pop_front();
-                if lane == Priority::Request {
+                if priority == Priority::Request {
                     self.let_go(handed.role());
                 }
             }
@@ -162,8 +162,8 @@ impl<T: Handed> Overflow<T> {
         self.hand_over(|_| true);
     }
 
-    fn of(&self, lane: Priority) -> &RefCell<VecDeque<T>> {
-        &self.lanes[usize::from(lane == Priority::Response)]
+    fn of(&self, priority: Priority) -> &RefCell<VecDeque<T>> {
+        &self.queues[usize::from(priority == Priority::Response)]
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stuck_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
+    fn what_is_undelivered_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
         let waiting = overflow(3, 0);
         for account in [1, 2, 1] {
             assert!(waiting.takes_message());
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_leave_first_and_one_lane_does_not_hold_the_other_up() {
+    fn responses_leave_first_and_one_priority_does_not_hold_the_other_up() {
         let waiting = overflow(1, 2);
         for role in [Role::Message(1), Role::Response, Role::Request, Role::Response] {
             waiting.add(role);
@@ -239,7 +239,7 @@ mod tests {
         let mut offered = Vec::new();
         waiting.hand_over(|role| {
             offered.push(role);
-            role.lane() == Priority::Request
+            role.priority() == Priority::Request
         });
         assert_eq!(offered, [Role::Response, Role::Message(1), Role::Request]);
         assert_eq!((waiting.count(Priority::Request), waiting.count(Priority::Response)), (0, 2));

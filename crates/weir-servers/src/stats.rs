@@ -21,7 +21,7 @@ use rustix::{
 use weir_engine::serve::ServerControl;
 use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
 
-use crate::callers::{Seat, talk_to_each};
+use crate::thread_per_connection::{Seat, talk_to_each};
 
 /// What a server has to say about itself beside the engine's counters; adds it to each answer.
 pub type NodeSource = Arc<dyn Fn(&mut ServerStats) + Send + Sync>;

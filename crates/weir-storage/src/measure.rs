@@ -19,8 +19,7 @@
 
 use hdrhistogram::Histogram;
 use weir_record::{
-    latency::empty_histogram,
-    load::LatencySummary,
+    latency::{LatencySummary, empty_histogram},
     storage::{DeviceClock, WaitingInterval, WaitingReport},
 };
 

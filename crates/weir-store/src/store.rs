@@ -8,8 +8,13 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, named_params};
-use serde::de::DeserializeOwned;
-use weir_record::{metric::METRICS, spec::StudySpec, study::StudyResult, trial::TrialRecord};
+use serde::{Deserialize, de::DeserializeOwned};
+use weir_record::{
+    metric_rows::METRICS,
+    spec::StudySpec,
+    study::{MissingArm, StudyResult},
+    trial::TrialRecord,
+};
 
 use crate::{
     error::StoreError,
@@ -31,6 +36,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+}
+
+/// What a reader of trials wants of a result, which is long.
+#[derive(Deserialize)]
+struct OfResult {
+    missing_arms: Vec<MissingArm>,
 }
 
 impl Store {
@@ -271,12 +282,21 @@ impl Store {
 
     /// The result, when the study was judged.
     pub fn result(&self) -> Result<Option<StudyResult>, StoreError> {
-        let text: Option<String> = self
-            .connection
+        self.result_text()?.map(|text| self.parse("result", &text)).transpose()
+    }
+
+    /// Arms that the result says could not run, without reading more of it; none when the study was not judged.
+    pub fn missing_in_result(&self) -> Result<Vec<MissingArm>, StoreError> {
+        let found: Option<OfResult> =
+            self.result_text()?.map(|text| self.parse("result", &text)).transpose()?;
+        Ok(found.map(|found| found.missing_arms).unwrap_or_default())
+    }
+
+    fn result_text(&self) -> Result<Option<String>, StoreError> {
+        self.connection
             .query_row("SELECT result FROM result WHERE id = 1", [], |row| row.get(0))
             .optional()
-            .map_err(|source| self.sqlite(source))?;
-        text.map(|text| self.parse("result", &text)).transpose()
+            .map_err(|source| self.sqlite(source))
     }
 
     /// Lets SQLite read every page and check it.

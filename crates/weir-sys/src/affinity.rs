@@ -1,11 +1,14 @@
-//! Pinning threads to CPUs. Which CPUs are a good choice is decided elsewhere.
+//! Pinning threads to CPUs, and sets of CPUs as people write them. Which CPUs are a good choice is decided elsewhere.
 
-use std::io;
+use std::{collections::BTreeSet, io};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Highest CPU number plus one that a thread can be pinned to here.
 pub const CPUS_MAX: usize = CpuSet::MAX_CPU;
+
+/// One above the highest number that a CPU has on any Linux (`NR_CPUS`). A higher one is a mistake in a range.
+const NUMBERS_MAX: usize = 8_192;
 
 /// Allows the calling thread these CPUs only; threads it starts later inherit that.
 ///
@@ -35,9 +38,33 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CPUS_MAX).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
+/// A set of CPUs such as `0-1,3`: each once, rising. None of a text that is none, such as an empty one.
+pub fn cpu_set(text: &str) -> Option<Vec<usize>> {
+    let mut found = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last >= NUMBERS_MAX {
+            return None;
+        }
+        found.extend(first..=last);
+    }
+    Some(found.into_iter().collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_of_cpus_has_each_once_and_rising() {
+        assert_eq!(cpu_set("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(cpu_set("5, 1-2,2 - 3"), Some(vec![1, 2, 3, 5]));
+        assert_eq!(cpu_set("8191,0-8191").map(|cpus| cpus.len()), Some(8_192));
+        for text in ["", "a", "2-1", "0-8192", "0-99999", "1,,2", "1-2-3", "-1"] {
+            assert_eq!(cpu_set(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_pinned_thread_is_allowed_that_cpu_alone_and_refuses_impossible_ones() {

@@ -1,17 +1,20 @@
 //! Thin safe wrappers over the kernel interfaces Weir uses.
 pub mod affinity;
 pub mod aio;
+pub mod block_ring;
 pub mod blocks;
 pub mod bpf;
 pub mod child;
 pub mod clock;
+pub mod file_locks;
 pub mod output;
 pub mod placement;
 pub mod posix_aio;
-pub mod raw_ring;
+pub mod process_stat;
 pub mod readiness;
 pub mod region;
 pub mod ring;
 pub mod syscalls;
 pub mod timer;
+pub mod unix_path;
 pub mod usage;

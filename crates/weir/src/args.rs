@@ -1,6 +1,6 @@
 //! What was typed. Close to the command line; validated and resolved in `command`.
 
-use std::{path::PathBuf, str::FromStr};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -9,24 +9,18 @@ mod ctl;
 mod dashboard;
 #[cfg(test)]
 mod documented;
-mod load;
 mod observe;
-mod serve;
-mod settings;
 mod storage;
 mod study;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use dashboard::Dashboard;
-pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
 pub(crate) use observe::Observe;
-pub(crate) use serve::{Accept, ServeShared};
-pub(crate) use settings::{Settings, of as settings_of};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
-pub(crate) use study::{PairFormat, Study, StudyCompare, StudyTask};
+pub(crate) use study::{PEERS, PairFormat, Study, StudyCompare, StudyTask, study_names};
 pub(crate) use top::Top;
 
 use crate::protocol::{LoadProtocol, ServeProtocol};
@@ -54,22 +48,6 @@ Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// What is said of a value that is no whole number.
-pub(crate) const NO_WHOLE_NUMBER: &str = "write a whole number, 0 or more";
-
-/// What is said of a value that is no number.
-pub(crate) const NO_NUMBER: &str = "write a number such as 2 or 0.5";
-
-/// A whole number, refused in words that say what to write.
-pub(crate) fn number<N: FromStr>(text: &str) -> Result<N, &'static str> {
-    text.parse().map_err(|_| NO_WHOLE_NUMBER)
-}
-
-/// A number that need not be whole.
-fn fraction(text: &str) -> Result<f64, &'static str> {
-    text.parse().map_err(|_| NO_NUMBER)
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,32 +10,15 @@ use clap::{
 use weir_report::{Language, told};
 
 use crate::{
-    args::{NO_NUMBER, NO_WHOLE_NUMBER},
-    command::report,
-    output,
+    flags::{NO_NUMBER, NO_WHOLE_NUMBER},
+    language, output,
 };
 
 /// Tells what is wrong, or what was asked for (help, the version), and ends the process.
 pub(crate) fn exit(error: &Error) -> ! {
-    let Some(text) = told_in(error, language()) else { error.exit() };
+    let Some(text) = told_in(error, language::of_command_line()) else { error.exit() };
     output::tell(&text);
     std::process::exit(error.exit_code())
-}
-
-/// The language of what is said about this process's own command line, before or without anything that it does.
-pub(crate) fn language() -> Language {
-    // Unit tests are other programs, with other words, in whatever locale.
-    if cfg!(test) {
-        return Language::English;
-    }
-    asked(&std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
-}
-
-/// The language that the words ask for, although they are wrong; else that of the locale.
-fn asked(words: &[String]) -> Language {
-    let follows = words.windows(2).find(|pair| pair[0] == "--lang").map(|pair| pair[1].as_str());
-    let code = follows.or_else(|| words.iter().find_map(|word| word.strip_prefix("--lang=")));
-    code.and_then(|code| code.parse().ok()).or_else(|| report::language(None).ok()).unwrap_or_default()
 }
 
 /// The whole text; `None` where clap's own is to be shown.
@@ -262,12 +245,5 @@ mod tests {
     fn help_is_no_error() {
         assert_eq!(told(&["--help"], Language::Korean), None);
         assert_eq!(told(&[], Language::Korean), None);
-    }
-
-    #[test]
-    fn the_language_is_that_of_the_words_although_they_are_wrong() {
-        let of = |words: &[&str]| asked(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert_eq!(of(&["weir", "study", "--lang", "zh", "--qiet"]), Language::Chinese);
-        assert_eq!(of(&["weir", "study", "--qiet", "--lang=ko"]), Language::Korean);
     }
 }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use weir_dashboard::{DashboardError, TokenError};
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
 use weir_evidence::recorded::RecordError;
-use weir_lab::{file::FileError, run::RunError};
+use weir_lab::{run::RunError, study_file::FileError};
 use weir_load::LoadError;
 use weir_storage::job::{JobError, JobFileError};
 use weir_store::StoreError;
 
-use crate::output;
+use crate::{command_line, output};
 
 /// What the process tells its caller. The numbers are documented in the README and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
 fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
-        let text = cause.to_string();
+        let text = told(cause);
         let text = text.strip_prefix("weir: ").unwrap_or(&text);
         if sentence.is_empty() {
             sentence.push_str(text);
@@ -74,6 +74,18 @@ fn sentence(error: &anyhow::Error) -> String {
         }
     }
     sentence.replace(": weir: ", ": ")
+}
+
+/// One cause, in the reader's language where it has words in it.
+fn told(cause: &(dyn std::error::Error + 'static)) -> String {
+    let language = command_line::language();
+    if let Some(error) = cause.downcast_ref::<DashboardError>() {
+        return error.told(language);
+    }
+    match cause.downcast_ref::<TokenError>() {
+        Some(error) => error.told(language),
+        None => cause.to_string(),
+    }
 }
 
 fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {

@@ -4,10 +4,16 @@
 mod args;
 mod command;
 mod command_line;
+mod engine;
 mod exit;
+mod flags;
+mod language;
+mod load;
+mod load_text;
 mod orphans;
 mod output;
 mod protocol;
+mod serve;
 mod signals;
 
 use args::{Arguments, Command};
@@ -27,7 +33,7 @@ fn main() -> std::process::ExitCode {
         Command::Study(study) => command::study::run(study),
         Command::Doctor(doctor) => command::doctor::run(doctor),
         Command::Serve(serve) => serve.run(),
-        Command::Load(load) => command::load::run(load.command(), &args::settings_of(&command, &matches)),
+        Command::Load(load) => load::run(load.command(), &flags::settings_of(&command, &matches)),
         Command::Storage(storage) => command::storage::run(storage),
         Command::Top(top) => command::top::run(top),
         Command::Observe(observe) => command::observe::run(observe),

@@ -1,12 +1,13 @@
 //! What is left of a foreign server when its supervisor was killed: it comes to this process, which asked the kernel
 //! for that, and is ended here. Not for children that are still looked after.
 
-use std::fs;
+use std::{fs, process};
 
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait},
 };
+use weir_sys::process_stat::{self, ProcessStat};
 
 /// Rounds of killing. Each ends all children there are; their own children come to us and are ended in the next.
 const ROUNDS_MAX: u32 = 1_000;
@@ -36,16 +37,14 @@ pub(crate) fn end() {
 }
 
 fn children() -> Vec<Pid> {
-    let own = getpid().as_raw_nonzero().to_string();
+    let own = process::id();
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let child = |process: fs::DirEntry| {
-        let pid = Pid::from_raw(process.file_name().to_str()?.parse().ok()?)?;
-        let stat = fs::read_to_string(process.path().join("stat")).ok()?;
-        // The parent is the second field after the name, which is in parentheses and may hold some itself.
-        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
-        (parent == own).then_some(pid)
+    let child = |entry: fs::DirEntry| {
+        let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+        let stat = process_stat::read(pid.as_raw_nonzero().get().unsigned_abs())?;
+        (ProcessStat::parse(&stat)?.parent() == Some(own)).then_some(pid)
     };
     processes.flatten().filter_map(child).collect()
 }

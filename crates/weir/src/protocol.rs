@@ -7,7 +7,7 @@ mod orders;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::{command::load::LoadCommand, exit::Exit};
+use crate::{exit::Exit, load::LoadCommand};
 use echo::{LoadEcho, ServeEcho};
 use http::{LoadHttp, ServeHttp};
 use orders::{LoadOrders, ServeExchange, ServeGateway};

@@ -96,6 +96,32 @@ fn of_more_folders_than_the_maximum_the_newest_are_looked_at_and_the_rest_is_tol
 }
 
 #[test]
+fn of_as_many_studies_as_are_looked_at_a_page_opens_only_the_stores_that_it_shows() {
+    let results = folder("full");
+    for number in 0..FOLDERS_MAX {
+        let path = results.join(format!("study-{number}"));
+        fs::create_dir(&path).expect("a folder can be made");
+        fs::write(path.join("study.db"), "").expect("a file can be written");
+    }
+    let dashboard = Running::over(&results);
+    let read = || metric(&dashboard.get("/metrics"), "stores_read_total");
+    let first = dashboard.get("/").body;
+    assert_eq!(first.matches("class=\"name\"").count(), 100);
+    let older = FOLDERS_MAX - LISTED_MAX;
+    assert!(
+        first.contains(&format!("The newest {LISTED_MAX} studies are listed; {older} older ones are not."))
+    );
+    assert!(!first.contains("more folders than were looked at"), "each of them was");
+    assert_eq!(read(), 100);
+    assert_eq!(dashboard.get("/").status, 200);
+    assert_eq!(read(), 100, "and only once");
+    assert_eq!(dashboard.get("/?from=900").body.matches("class=\"name\"").count(), 100);
+    assert_eq!(read(), 200);
+    assert!(dashboard.get("/?find=study-9999").body.contains("study-9999<"), "each of them can be found");
+    assert!(read() <= 201);
+}
+
+#[test]
 fn as_many_judged_studies_are_kept_as_is_stated_and_no_more() {
     let results = folder("judged");
     let one = study(&results, ("study-0", "quick"), 10);

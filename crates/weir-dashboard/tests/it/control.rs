@@ -20,7 +20,7 @@ use crate::{
 
 const TOKEN: &str = "correct-horse-battery-staple";
 
-/// Called as `study --quiet --lang LANGUAGE --out FOLDER -- STUDY`.
+/// Called as `study --quiet --lang LANGUAGE --out FOLDER [--levels=PLAN] -- STUDY`.
 const PROGRAM: &str = "#!/bin/sh
 case \"$8\" in
   quick) echo 'weir: no <room> on this disk' >&2; exit 1 ;;
@@ -279,6 +279,29 @@ fn only_what_is_offered_can_be_started_and_one_at_a_time() {
     answers.sort_unstable();
     assert_eq!(answers, [&[303][..], &[409; 7]].concat());
     lab.started();
+    assert_eq!(lab.act("/stop", &cookie, "").status, 303);
+}
+
+#[test]
+fn a_study_is_started_with_a_plan_that_it_has_and_no_other() {
+    let lab = Lab::new("levels");
+    let cookie = lab.log_in();
+    let list = lab.list(&cookie);
+    for levels in ["quick", "standard", "full"] {
+        let option = format!("<option value=\"tps/{levels}\">tps --levels {levels}, about ");
+        assert!(list.contains(&option), "{list}");
+    }
+    for name in ["tps/huge", "tps%2F", "quick/full", "tps/--help", "tps/quick%20--seed"] {
+        let answer = lab.act("/start", &cookie, &format!("study={name}"));
+        assert_eq!(answer.status, 404, "{name}: {}", answer.body);
+        assert!(answer.body.contains("no plan of that name"), "{name}: {}", answer.body);
+    }
+    lab.expect_nothing();
+    assert_eq!(lab.act("/start", &cookie, "study=tps%2Fquick").status, 303);
+    let out = lab.started();
+    let asked = format!("study --quiet --lang en --out {} --levels=quick -- tps\n", out.display());
+    assert_eq!(text(&out.join("arguments")), asked);
+    assert!(lab.list(&cookie).contains("tps --levels quick runs."));
     assert_eq!(lab.act("/stop", &cookie, "").status, 303);
 }
 

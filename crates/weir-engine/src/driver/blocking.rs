@@ -21,6 +21,7 @@
 use std::{
     collections::VecDeque,
     io,
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     task::{Poll, Waker},
     time::Duration,
@@ -50,7 +51,7 @@ use crate::{
 
 /// Longest a receive blocks before the thread looks whether another one wants something of it, and from then on waits
 /// for both. Who counts the calls of a slice waits longer than this before it (`SETTLE_BLOCKING` in the laboratory's
-/// `process/round.rs`): silent threads go over from one call to the other meanwhile.
+/// `process/server_round.rs`): silent threads go over from one call to the other meanwhile.
 const RECEIVE_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// The same for a send and a connect.
@@ -101,7 +102,7 @@ struct Socket {
     receive_limit: Option<Duration>,
     send_limit: Option<Duration>,
     /// The last send did not take everything; the next turn goes on with it.
-    stuck: bool,
+    has_pending_write: bool,
     /// Sends in a row for which the kernel had no memory.
     refusals: u32,
     /// The handle is gone; what is still queued then is lost with a reset.
@@ -122,7 +123,7 @@ pub(crate) struct Blocking {
     /// which shows when it is waited for again first.
     displaced: Option<(SlotId, BlockedOn)>,
     /// Sockets whose last send did not take everything, each once.
-    stuck: VecDeque<SlotId>,
+    pending_writes: VecDeque<SlotId>,
     /// Sockets whose handle is gone, in the order of their deadlines, each once.
     lingering: VecDeque<SlotId>,
     reserve: Reserve,
@@ -147,7 +148,7 @@ impl Blocking {
             dirty: Vec::new(),
             waiting: None,
             displaced: None,
-            stuck: VecDeque::new(),
+            pending_writes: VecDeque::new(),
             lingering: VecDeque::new(),
             retry_at: None,
             draining: false,
@@ -175,7 +176,7 @@ impl Blocking {
             size: SizeChoice::default(),
             receive_limit: None,
             send_limit: None,
-            stuck: false,
+            has_pending_write: false,
             refusals: 0,
             closing_at: None,
             silent: false,
@@ -209,8 +210,8 @@ impl Blocking {
     fn write(&mut self, id: SlotId, limit: Duration) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
-        let (mut stuck, mut last_start) = (false, None);
-        while !socket.send.queue.is_empty() && socket.error.is_none() && !stuck {
+        let (mut is_pending, mut last_start) = (false, None);
+        while !socket.send.queue.is_empty() && socket.error.is_none() && !is_pending {
             match socket.send(limit, counters) {
                 Ok((sent, offered)) => {
                     counters.sends.increment();
@@ -218,41 +219,41 @@ impl Blocking {
                     counters.sends_short.add(u64::from(sent < offered));
                     socket.send.queue.consume(sent);
                     socket.refusals = 0;
-                    stuck = sent < offered;
-                    if !stuck && !socket.send.queue.is_empty() && !limit.is_zero() {
+                    is_pending = sent < offered;
+                    if !is_pending && !socket.send.queue.is_empty() && !limit.is_zero() {
                         // Only a queue of very many chunks takes several calls, and a look at the clock.
                         let now = monotonic();
-                        stuck = now > *last_start.get_or_insert(now + limit);
+                        is_pending = now > *last_start.get_or_insert(now + limit);
                     }
                 }
-                Err(Errno::INTR) => stuck = true,
+                Err(Errno::INTR) => is_pending = true,
                 Err(Errno::AGAIN) => {
                     counters.would_block.increment();
-                    stuck = true;
+                    is_pending = true;
                 }
                 Err(Errno::NOBUFS | Errno::NOMEM) if socket.refusals < REFUSALS_MAX => {
                     socket.refusals += 1;
                     self.retry_at = Some(monotonic() + SEND_RETRY);
-                    stuck = true;
+                    is_pending = true;
                 }
                 Err(error) => socket.fail(error, counters),
             }
         }
-        if stuck && !socket.stuck && socket.closing_at.is_none() {
-            self.stuck.push_back(id);
+        if is_pending && !socket.has_pending_write && socket.closing_at.is_none() {
+            self.pending_writes.push_back(id);
         }
-        socket.stuck = stuck;
-        if !stuck && std::mem::take(&mut socket.send.end_wanted) && socket.error.is_none() {
+        socket.has_pending_write = is_pending;
+        if !is_pending && std::mem::take(&mut socket.send.end_wanted) && socket.error.is_none() {
             socket.shut_down_output(&self.parts.counters);
         }
     }
 
     /// Goes on with the first send that did not take everything. False: there is none.
-    fn write_stuck(&mut self, limit: Option<Duration>) -> bool {
-        while let Some(id) = self.stuck.pop_front() {
+    fn continue_write(&mut self, limit: Option<Duration>) -> bool {
+        while let Some(id) = self.pending_writes.pop_front() {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            // Queued anew if it stays stuck: behind the others.
-            socket.stuck = false;
+            // Queued again if something is left still: behind the others.
+            socket.has_pending_write = false;
             if socket.closing_at.is_some() {
                 continue;
             }
@@ -555,8 +556,8 @@ impl DriverOps for Blocking {
         self.wait_for(listener, BlockedOn::Accept, waker)
     }
 
-    fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, &self.parts)?;
+    fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
+        let descriptor = socket::for_connect(address, local, &self.parts)?;
         self.insert(descriptor, false, Some(address.clone()))
     }
 
@@ -600,14 +601,14 @@ impl DriverOps for Blocking {
     fn poll_output_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let high_water = self.parts.config.limits.output_high_water_bytes;
         let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(error::gone())) };
-        if socket.send.queue.len() > high_water && !socket.stuck {
+        if socket.send.queue.len() > high_water && !socket.has_pending_write {
             self.write(stream, CALL_WAIT_MAX);
         }
         self.poll_output(stream, high_water, waker)
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        if self.sockets.get(stream).is_some_and(|socket| !socket.stuck) {
+        if self.sockets.get(stream).is_some_and(|socket| !socket.has_pending_write) {
             self.write(stream, CALL_WAIT_MAX);
         }
         self.poll_output(stream, 0, waker)
@@ -657,7 +658,7 @@ impl DriverOps for Blocking {
         for id in std::mem::take(&mut self.dirty) {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             socket.send.dirty = false;
-            if !socket.stuck {
+            if !socket.has_pending_write {
                 self.write(id, CALL_WAIT_MAX);
             }
         }
@@ -680,7 +681,7 @@ impl DriverOps for Blocking {
         }
         let look = (!self.lingering.is_empty()).then_some(LINGER_LOOK);
         let look = look.map(|look| limit.map_or(look, |limit| limit.min(look))).or(limit);
-        if self.write_stuck(look) {
+        if self.continue_write(look) {
             return Ok(());
         }
         let Some((id, operation, waker)) = self.waiting.take() else {

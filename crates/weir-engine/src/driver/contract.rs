@@ -28,6 +28,7 @@
 use std::{
     cell::Cell,
     io,
+    net::SocketAddr,
     os::fd::OwnedFd,
     rc::Rc,
     sync::Arc,
@@ -104,8 +105,8 @@ pub(crate) trait DriverOps {
     /// The next connection of a listener.
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>>;
 
-    /// Starts a connection; `poll_connect` waits for it.
-    fn connect(&mut self, address: &Address) -> io::Result<SlotId>;
+    /// Starts a connection, from a local address of TCP's if one is given; `poll_connect` waits for it.
+    fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId>;
 
     /// Waits until the connection stands or has failed.
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;

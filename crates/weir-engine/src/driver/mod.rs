@@ -22,14 +22,12 @@ mod select;
 mod send_state;
 mod sim;
 mod socket;
-mod unix_path;
 mod uring;
 
 pub(crate) use contract::{DriverOps, DriverParts, Wait};
 pub use error::MissingFeature;
 pub use socket::ListenOptions;
 pub(crate) use socket::open_listener;
-pub(crate) use unix_path::BoundPath;
 
 /// The drivers, chosen once at start.
 pub(crate) enum AnyDriver {

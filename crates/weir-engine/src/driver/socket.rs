@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IoSlice},
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     time::Duration,
 };
@@ -13,8 +14,9 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 use socket2::{Domain, SockRef, Socket, Type};
+use weir_sys::unix_path;
 
-use super::{contract::DriverParts, unix_path};
+use super::contract::DriverParts;
 use crate::{
     address::Address,
     counters::Counters,
@@ -32,6 +34,22 @@ const TAKEN_TRIES_MAX: u32 = 101;
 const TAKEN_PAUSE: Duration = Duration::from_millis(10);
 
 /// How a listener is opened.
+///
+/// ```
+/// use weir_engine::{Config, Driver, Runtime, net::{ListenOptions, Listener}};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runtime = Runtime::new(&Config::with_driver(Driver::Sim))?;
+/// runtime.block_on(async {
+///     let options = ListenOptions { share_port: true, ..ListenOptions::default() };
+///     let first = Listener::bind(&"127.0.0.1:0".parse()?, options)?;
+///     // In a program, of another runtime.
+///     let second = Listener::bind(&first.local_address()?, options)?;
+///     assert_eq!(second.local_address()?, first.local_address()?);
+///     Ok(())
+/// })
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
     /// Connections the kernel may hold ready for us; it caps this at `net.core.somaxconn`.
@@ -124,8 +142,12 @@ fn until_free<T>(mut attempt: impl FnMut() -> io::Result<T>, mut pause: impl FnM
     attempt()
 }
 
-/// A socket for connecting to `address`.
-pub(crate) fn for_connect(address: &Address, parts: &DriverParts) -> io::Result<OwnedFd> {
+/// A socket for connecting to `address`, from a local one of TCP's if there is one.
+pub(crate) fn for_connect(
+    address: &Address,
+    local: Option<SocketAddr>,
+    parts: &DriverParts,
+) -> io::Result<OwnedFd> {
     let counters = &parts.counters;
     counters.setup_calls.increment();
     let socket = open(address)?;
@@ -137,7 +159,21 @@ pub(crate) fn for_connect(address: &Address, parts: &DriverParts) -> io::Result<
             slow_down_by(&socket, name)?;
         }
     }
+    if let Some(local) = local {
+        bind_client(&socket, local, counters)?;
+    }
     Ok(socket.into())
+}
+
+/// Gives a socket its local address. A port that is asked for by number is to be had again right after a
+/// connection of it has ended: the kernel keeps the pair of addresses for a minute, and the port is free.
+fn bind_client(socket: &Socket, local: SocketAddr, counters: &Counters) -> io::Result<()> {
+    if local.port() != 0 {
+        counters.setup_calls.increment();
+        socket.set_reuse_address(true)?;
+    }
+    counters.setup_calls.increment();
+    socket.bind(&local.into())
 }
 
 /// Makes a socket wait in its calls, or not.

@@ -410,17 +410,17 @@ impl<T> State<T> {
 
     /// Moves what waits for a destination into its queue. The priority in which something is left, if so.
     fn move_overflow(&mut self, group: &Group, own: usize, to: usize) -> Option<Priority> {
-        let mut stuck = None;
+        let mut congested = None;
         for priority in Priority::BOTH {
             while let Some(message) = self.destinations[to].overflow[priority.index()].pop_front() {
                 if let Err(message) = self.put(group, own, to, priority, message) {
                     self.destinations[to].overflow[priority.index()].push_front(message);
-                    stuck = stuck.or(Some(priority));
+                    congested = congested.or(Some(priority));
                     break;
                 }
             }
         }
-        stuck
+        congested
     }
 
     /// Something waits here because a queue is full. True: the worker that it waits for has ended.
@@ -450,13 +450,13 @@ impl<T> State<T> {
             if group.has_ended(to) {
                 return self.forget(to, leftovers);
             }
-            let stuck =
+            let congested =
                 if self.destinations[to].is_congested() { self.move_overflow(group, own, to) } else { None };
             if std::mem::take(&mut self.destinations[to].unannounced) {
                 self.queues.publish(to);
                 group.announce(own, to, core);
             }
-            if stuck.is_none() {
+            if congested.is_none() {
                 self.destinations[to].pending = false;
                 leftovers.wakers.append(&mut self.destinations[to].waiters);
                 return;

@@ -2,14 +2,32 @@
 
 use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 
+use weir_sys::unix_path::BoundPath;
+
 use super::{Address, Stream};
 use crate::{
-    driver::{BoundPath, DriverOps, ListenOptions, dispatch},
+    driver::{DriverOps, ListenOptions, dispatch},
     executor::{self, Core},
     slab::SlotId,
 };
 
 /// Accepts connections on an address. Dropping it closes the address; a Unix path it made is removed.
+///
+/// ```
+/// use weir_engine::{Config, Driver, Runtime, net::{Listener, Stream}};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runtime = Runtime::new(&Config::with_driver(Driver::Sim))?;
+/// runtime.block_on(async {
+///     let listener = Listener::bind(&"127.0.0.1:0".parse()?, Default::default())?;
+///     // The port is the one that the kernel chose.
+///     let client = Stream::connect(&listener.local_address()?).await?;
+///     let server = listener.accept().await?;
+///     assert_eq!(server.peer_address()?, client.local_address()?);
+///     Ok(())
+/// })
+/// # }
+/// ```
 pub struct Listener {
     core: Rc<Core>,
     slot: SlotId,
@@ -33,7 +51,7 @@ impl Listener {
         let slot = core.with_driver(|driver| driver.listen(address, &options))?;
         let path = match address {
             // The simulator's paths are not in the file system.
-            address if !core.is_simulated() => BoundPath::of(address),
+            Address::Unix(path) if !core.is_simulated() => BoundPath::of(path),
             _ => None,
         };
         Ok(Self { core, slot, path })

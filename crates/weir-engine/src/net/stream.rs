@@ -1,6 +1,6 @@
 //! A connected stream.
 
-use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
+use std::{future::poll_fn, io, net::SocketAddr, os::fd::OwnedFd, rc::Rc};
 
 use super::Address;
 use crate::{
@@ -18,6 +18,29 @@ use crate::{
 /// [`Limits::linger`](crate::Limits)) and then closes.
 ///
 /// One task receives and one task sends at a time; they may be different tasks of one runtime.
+///
+/// ```
+/// use weir_engine::{Config, Driver, Runtime, net::{Listener, Stream}};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runtime = Runtime::new(&Config::with_driver(Driver::Sim))?;
+/// runtime.block_on(async {
+///     let listener = Listener::bind(&"127.0.0.1:0".parse()?, Default::default())?;
+///     let client = Stream::connect(&listener.local_address()?).await?;
+///     let server = listener.accept().await?;
+///     client.send_slice(b"a question").await?;
+///     // The end of our direction; the answer still comes.
+///     client.shutdown().await?;
+///     let mut question = Vec::new();
+///     // What arrives is a part of a message, or several.
+///     while let Some(bytes) = server.recv().await? {
+///         question.extend_from_slice(&bytes);
+///     }
+///     assert_eq!(question, b"a question");
+///     Ok(())
+/// })
+/// # }
+/// ```
 pub struct Stream {
     core: Rc<Core>,
     slot: SlotId,
@@ -44,8 +67,47 @@ impl Stream {
     /// # Errors
     /// Those of `connect(2)`; being outside a runtime.
     pub async fn connect(address: &Address) -> io::Result<Self> {
+        Self::open(address, None).await
+    }
+
+    /// As [`Self::connect`], from a local address: for a machine with several, and for a peer that lets in
+    /// who comes from a known one. Port 0 is any that is free. A port by number is for one connection to each
+    /// address at a time.
+    ///
+    /// ```
+    /// use std::net::SocketAddr;
+    ///
+    /// use weir_engine::{Config, Driver, Runtime, net::{Listener, Stream}};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let runtime = Runtime::new(&Config::with_driver(Driver::Sim))?;
+    /// runtime.block_on(async {
+    ///     let listener = Listener::bind(&"127.0.0.1:0".parse()?, Default::default())?;
+    ///     let local: SocketAddr = "127.0.0.2:0".parse()?;
+    ///     let client = Stream::connect_from(&listener.local_address()?, local).await?;
+    ///     assert!(client.local_address()?.to_string().starts_with("127.0.0.2:"));
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::connect`], and those of `bind(2)` (`AddrInUse`, `AddrNotAvailable`). `InvalidInput` unless
+    /// both addresses are TCP's and of one family.
+    pub async fn connect_from(address: &Address, local: SocketAddr) -> io::Result<Self> {
+        let is_of_family = matches!(address, Address::Tcp(target) if target.is_ipv4() == local.is_ipv4());
+        if !is_of_family {
+            let why = format!(
+                "{address} cannot be connected to from {local}: it takes TCP addresses of one family"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Self::open(address, Some(local)).await
+    }
+
+    async fn open(address: &Address, local: Option<SocketAddr>) -> io::Result<Self> {
         let core = executor::current()?;
-        let slot = core.with_driver(|driver| driver.connect(address))?;
+        let slot = core.with_driver(|driver| driver.connect(address, local))?;
         let stream = Self::new(core, slot);
         poll_fn(|context| {
             dispatch!(&mut *stream.core.driver.borrow_mut(), driver => {

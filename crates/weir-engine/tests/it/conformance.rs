@@ -100,6 +100,7 @@ conformance! {
     "4" after_half_close_every_reply_still_arrives = cases::streams::half_close, Here, 20;
     "4b" a_server_that_ends_first_goes_on_receiving = cases::relay::server_ends_first, Here, 20;
     "A14d" the_engine_connects_and_is_refused = cases::relay::connects, Here, 20;
+    "A14e" a_connection_comes_from_the_local_address_it_is_given = cases::relay::connects_from, Here, 20;
     "12b" connects_given_up_leave_nothing_behind = cases::relay::dropped_connects, Here, 260,
         except BLOCKING: NO_TASKS;
     "5" a_reset_while_idle_ends_the_handler_without_a_spin = cases::resets::reset_while_idle, Here, 20;

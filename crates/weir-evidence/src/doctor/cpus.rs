@@ -3,8 +3,9 @@
 use std::thread;
 
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::{Finding, SharedPart},
-    machine::{Diagnosis, FindingState, Fingerprint},
+    machine::Fingerprint,
 };
 
 use super::{finding, unlocked_by, yes_or_limited};

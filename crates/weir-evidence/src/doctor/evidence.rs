@@ -1,8 +1,8 @@
 //! Section `evidence`: which rungs of the ladder can be reached. What decides is in `crate::ladder::rung`.
 
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{Diagnosis, FindingState},
     observation::{Rung, RungState},
 };
 

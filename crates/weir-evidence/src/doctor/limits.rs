@@ -1,8 +1,9 @@
 //! Section `limits`: how many connections may be opened, and what the kernel caps on the way.
 
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{Diagnosis, FindingState, Fingerprint},
+    machine::Fingerprint,
 };
 
 use super::{finding, has_capability, unlocked_by, yes_or_limited};

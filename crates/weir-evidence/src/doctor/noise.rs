@@ -1,10 +1,12 @@
-//! Section `noise`: how quiet the machine is at this moment.
+//! Section `noise`: how quiet the machine is at this moment, by the limits for whole trials. What others always use is
+//! not known here: a study allows for it once it has seen some trials.
 
 use std::{io, thread, time::Duration};
 
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{CrossCoreReading, Diagnosis, FindingState, Fingerprint, NoiseWindow},
+    machine::{CrossCoreReading, FOREIGN_CPUS_MAX, Fingerprint, NoiseWindow, STEAL_SHARE_MAX},
 };
 
 use super::{finding, yes_or_limited};
@@ -16,11 +18,6 @@ use crate::{
 };
 
 const SECTION: &str = "noise";
-
-/// Share of CPU time above which stolen time excludes a trial.
-const STEAL_SHARE_MAX: f64 = 0.01;
-/// CPUs used by others above which a trial is excluded.
-const FOREIGN_CPUS_MAX: f64 = 0.02;
 
 pub(super) fn findings(machine: &Fingerprint, watch: Duration) -> Vec<Diagnosis> {
     let mut findings = match watch_machine(watch) {

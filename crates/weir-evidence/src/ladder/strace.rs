@@ -2,8 +2,10 @@
 //! twice, so its times are those of a program that it slowed, and waiting counts as work. Its counts are right.
 
 use std::{
-    io::{self, Read},
-    process::{Child, Command, Stdio},
+    ffi::OsString,
+    io::{self, Read, Write},
+    os::unix::process::CommandExt,
+    process::{Child, ChildStdin, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -20,22 +22,39 @@ const ROWS_MAX: usize = 1024;
 /// Longest table that is read.
 const TABLE_BYTES_MAX: u64 = 1 << 20;
 
+/// What a supervisor is told: end strace, and let it say what it counted.
+const END: &[u8] = b"end\n";
+
 /// `strace` at work on a process and its children.
 #[derive(Debug)]
 pub struct Strace {
+    /// The supervisor, or strace itself.
     child: Child,
+    /// The supervisor's.
+    input: Option<ChildStdin>,
 }
 
 impl Strace {
-    /// Starts it and waits until it holds every thread. To be called from a thread that lives as long as it should.
-    pub fn attach(pid: u32) -> io::Result<Self> {
-        let mut command = Command::new("strace");
+    /// Starts it and waits until it holds every thread.
+    ///
+    /// `supervisor` is a program with its arguments that runs the words behind them, ends what it runs when its input
+    /// says something, and kills it and all that it started when its input closes. strace tries what the kernel can do
+    /// on children of its own first: one that is killed meanwhile leaves a child that stays stopped for ever. Without
+    /// a supervisor strace dies with the calling thread, and that child may be left.
+    pub fn attach(pid: u32, supervisor: &[OsString]) -> io::Result<Self> {
+        let members = family_of(pid)?;
+        let mut command = command(supervisor);
         command.args(["-c", "-f", "-w", "-qq"]).env("LC_ALL", "C");
-        for member in family_of(pid)? {
+        for member in members {
             command.args(["-p", &member.to_string()]);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut strace = Self { child: spawn_bound(&mut command)? };
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = match supervisor {
+            [] => spawn_bound(command.stdin(Stdio::null()))?,
+            _ => command.stdin(Stdio::piped()).process_group(0).spawn()?,
+        };
+        let input = child.stdin.take();
+        let mut strace = Self { child, input };
         let begun = Instant::now();
         while !is_held(pid) {
             if strace.child.try_wait()?.is_some() {
@@ -52,10 +71,16 @@ impl Strace {
 
     /// Lets the process go, and gives the table.
     pub fn finish(mut self) -> io::Result<Vec<StraceRow>> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        kill_process(pid.ok_or(io::ErrorKind::NotFound)?, Signal::INT)?;
+        match &mut self.input {
+            Some(input) => input.write_all(END)?,
+            None => kill_process(Pid::from_child(&self.child), Signal::TERM)?,
+        }
         let text = self.rest()?;
         self.child.wait()?;
+        if !text.lines().any(is_rule) {
+            let last = text.lines().last().unwrap_or("nothing");
+            return Err(io::Error::other(format!("strace gave no table: {last}")));
+        }
         Ok(table(&text))
     }
 
@@ -70,10 +95,20 @@ impl Strace {
 
 impl Drop for Strace {
     fn drop(&mut self) {
-        // Fails only when it has ended. The process that it held goes on.
-        let _ = self.child.kill();
+        // The process that it held goes on. Killing fails only when it has ended; a supervisor is left to do its work.
+        if self.input.take().is_none() {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
+}
+
+/// What runs strace.
+fn command(supervisor: &[OsString]) -> Command {
+    let Some((program, words)) = supervisor.split_first() else { return Command::new("strace") };
+    let mut command = Command::new(program);
+    command.args(words).arg("strace");
+    command
 }
 
 /// Whether every thread of a process has a tracer.
@@ -86,10 +121,15 @@ fn is_held(pid: u32) -> bool {
     files::numbered_entries(format!("/proc/{pid}/task")).into_iter().all(is_traced)
 }
 
+/// Whether a line stands above or below the table's rows.
+fn is_rule(line: &str) -> bool {
+    line.starts_with("------")
+}
+
 /// The rows of `strace -c`: share, seconds, microseconds a call, calls, errors if any, name.
 fn table(text: &str) -> Vec<StraceRow> {
-    let body = text.lines().skip_while(|line| !line.starts_with("------")).skip(1);
-    let rows = body.take_while(|line| !line.starts_with("------")).filter_map(|line| {
+    let body = text.lines().skip_while(|line| !is_rule(line)).skip(1);
+    let rows = body.take_while(|line| !is_rule(line)).filter_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let (errors, name) = match fields[..] {
             [_, _, _, _, name] => (0, name),

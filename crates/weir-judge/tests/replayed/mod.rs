@@ -6,7 +6,8 @@
 use weir_record::{
     load::LoadReport,
     machine::CrossCoreReading,
-    trial::{ObservedWindow, SliceRecord, TrialRecord},
+    trial::{SliceRecord, TrialRecord},
+    window::ObservedWindow,
 };
 use weir_stats::{order::median, random::Random};
 

@@ -8,8 +8,8 @@
 //! latencies come from the tool, which alone knows them.
 
 mod fio;
+pub(super) mod job_round;
 mod own;
-pub(super) mod round;
 
 use std::{
     fs,
@@ -22,11 +22,12 @@ use std::{
 use weir_evidence::edge::Edge;
 use weir_record::{
     SCHEMA_VERSION,
-    load::{LatencySummary, LittlesLaw, LoadReport},
+    latency::LatencySummary,
+    load::{LittlesLaw, LoadReport},
     spec::{CellSpec, StorageCell, Subject},
     storage::{AccessPattern, StorageEngine, WaitingInterval, WaitingReport},
     storage_trial::StorageTrial,
-    trial::ObservedWindow,
+    window::ObservedWindow,
 };
 
 use super::{

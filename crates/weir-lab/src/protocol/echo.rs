@@ -6,11 +6,9 @@ use weir_record::{
     finding::NoTurns,
     spec::{ArmSpec, CellSpec, StudySpec, Subject},
 };
+use weir_sys::affinity::cpu_set;
 
-use super::{
-    Factor, Kind, LoadWords, Protocol, Value, connected,
-    factor::{cpus, unusual},
-};
+use super::{Factor, Kind, LoadWords, Protocol, Value, connected, factor::unusual};
 use crate::{
     limits::{self, Level, SpecError, instead, one_of},
     toml_table::{At, Entry, FieldError, Table},
@@ -124,7 +122,7 @@ pub(super) const LOAD_CPUS: Factor = Factor {
     key: "load_cpus",
     kind: Kind::Cpus,
     default: None,
-    set: |cell, level| cell.load_cpus = cpus(level.word()).unwrap_or_default(),
+    set: |cell, level| cell.load_cpus = cpu_set(level.word()).unwrap_or_default(),
     shown: |cell| {
         let named = cell.load_cpus.iter().map(usize::to_string).collect::<Vec<_>>();
         (!named.is_empty()).then(|| format!("lcpu{}", named.join("+")))
@@ -136,7 +134,7 @@ pub(super) const SERVER_CPUS: Factor = Factor {
     kind: Kind::ServerCpus,
     default: None,
     // "all" are none of its own.
-    set: |cell, level| cell.server_cpus = cpus(level.word()).unwrap_or_default(),
+    set: |cell, level| cell.server_cpus = cpu_set(level.word()).unwrap_or_default(),
     shown: |cell| {
         let named = cell.server_cpus.iter().map(usize::to_string).collect::<Vec<_>>();
         (!named.is_empty()).then(|| format!("scpu{}", named.join("+")))

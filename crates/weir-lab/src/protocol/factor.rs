@@ -1,17 +1,15 @@
 //! Factors as data: what a level may be, what it asks of a cell, and how it shows in the cell's identifier.
 
-use std::{borrow::Cow, collections::BTreeSet, fmt};
+use std::{borrow::Cow, fmt};
 
 use weir_record::spec::{CellSpec, LoadMode};
+use weir_sys::affinity::cpu_set;
 
 use crate::{
     host_defaults::{HostDefaults, cpu_list},
     limits::{Level, SpecError},
     toml_table::{At, Entry, FieldError},
 };
-
-/// One above the highest number a CPU may have.
-const CPUS_MAX: usize = 8_192;
 
 /// A level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +102,7 @@ impl Factor {
             Kind::Threads => Ok(vec![Value::Number(entry.level(Level::Workers)?)]),
             Kind::Cpus => {
                 let text = entry.wrong(CPUS.to_owned());
-                let cpus = cpus(&entry.text()?).ok_or(text)?;
+                let cpus = cpu_set(&entry.text()?).ok_or(text)?;
                 Ok(vec![Value::Word(Cow::Owned(cpu_list(&cpus)))])
             }
             Kind::ServerCpus => server_cpus(entry, machine.server_cpus),
@@ -130,22 +128,8 @@ fn server_cpus(entry: Entry<'_>, all: &[usize]) -> Result<Vec<Value>, FieldError
             let doubled = std::iter::successors(Some(1_usize), |count| count.checked_mul(2));
             Ok(doubled.take_while(|count| *count < all.len()).map(|count| value(&all[..count])).collect())
         }
-        text => cpus(text).map(|cpus| vec![value(&cpus)]).ok_or(wrong),
+        text => cpu_set(text).map(|cpus| vec![value(&cpus)]).ok_or(wrong),
     }
-}
-
-/// A set of CPUs, in rising order.
-pub(super) fn cpus(text: &str) -> Option<Vec<usize>> {
-    let mut found = BTreeSet::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last >= CPUS_MAX {
-            return None;
-        }
-        found.extend(first..=last);
-    }
-    Some(found.into_iter().collect())
 }
 
 fn threads(entry: Entry<'_>, server_cpus: &[usize]) -> Result<Vec<Value>, FieldError> {

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
     use crate::{builtin::BuiltIn, host_defaults::DriverFound, validate};
 
-    fn study_on(host_defaults: &HostDefaults) -> crate::file::Study {
+    fn study_on(host_defaults: &HostDefaults) -> crate::study_file::Study {
         BuiltIn::named("gateway").expect("it is built in").study(host_defaults).expect("it is right")
     }
 

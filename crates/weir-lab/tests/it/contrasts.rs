@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_lab::{file::parse, host_defaults::HostDefaults};
+use weir_lab::{host_defaults::HostDefaults, study_file::parse};
 use weir_record::metric::Metric;
 
 use crate::study_file::{EXAMPLE, mistake, read};

@@ -9,15 +9,11 @@ use std::{
 use weir_lab::{
     builtin::BuiltIn,
     fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
-    file::Study,
     host_defaults::HostDefaults,
     run::{self, Callbacks, Event, Outcome, RunError},
+    study_file::Study,
 };
-use weir_record::{
-    machine::Fingerprint,
-    spec::StudySpec,
-    verdict::{Comparison, Metric},
-};
+use weir_record::{machine::Fingerprint, metric::Metric, spec::StudySpec, verdict::Comparison};
 use weir_store::NewStudy;
 
 /// The folder of this name, of this run of the tests alone.

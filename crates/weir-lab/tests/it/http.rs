@@ -2,14 +2,15 @@
 
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
-    file::Study,
     host_defaults::{DriverFound, HostDefaults},
     run::{self, Callbacks, Ended},
+    study_file::Study,
 };
 use weir_record::{
     finding::{Finding, MessageKind},
+    metric::Metric,
     spec::StudySpec,
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Verdict},
 };
 use weir_report::Language;
 use weir_store::NewStudy;

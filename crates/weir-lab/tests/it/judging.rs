@@ -8,18 +8,18 @@ use weir_lab::{
     exit::ExitCode,
     export,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
-    file::Study,
     host_defaults::{DriverFound, HostDefaults},
     run::{self, Callbacks, Ended, Event},
+    study_file::Study,
 };
 use weir_record::{
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
     goal::{ComparisonSpec, Goal, Side},
-    metric::Scale,
+    metric::{Metric, Scale},
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::StudyResult,
     trial::TrialRecord,
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Verdict},
 };
 
 use weir_store::NewStudy;

@@ -4,15 +4,16 @@ use weir_judge::sample::study;
 use weir_lab::{
     alternation,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
-    file,
     host_defaults::HostDefaults,
     outline,
     run::{self, Callbacks, Event},
+    study_file,
 };
 use weir_record::{
     finding::Finding,
+    metric::Metric,
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
-    verdict::{Metric, Verdict},
+    verdict::Verdict,
 };
 use weir_report::Language;
 
@@ -163,7 +164,7 @@ fn server_cpus_are_a_factor_where_there_are_several_and_else_the_plan_says_so() 
     };
     let one = asked(vec![0]);
     assert!(one.spec.cells.iter().all(|cell| cell.server_cpus.is_empty()));
-    let told = |study: &file::Study| outline::text(study, Language::English);
+    let told = |study: &study_file::Study| outline::text(study, Language::English);
     assert!(told(&one).contains("server CPUs have one level"), "{}", told(&one));
     let several = asked((0..6).collect());
     let cells = several.spec.cells.iter().filter(|cell| cell.id.contains("scpu"));

@@ -2,13 +2,10 @@
 
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates},
-    file,
     host_defaults::HostDefaults,
+    study_file,
 };
-use weir_record::{
-    spec::StudySpec,
-    verdict::{Metric, Verdict},
-};
+use weir_record::{metric::Metric, spec::StudySpec, verdict::Verdict};
 
 use crate::fixture::{comparison, start};
 
@@ -40,7 +37,7 @@ wait = "poll"
 fn study() -> StudySpec {
     let host_defaults =
         HostDefaults { seed: 11, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() };
-    file::parse(std::path::Path::new("waits.toml"), STUDY, &host_defaults).expect("it is right").spec
+    study_file::parse(std::path::Path::new("waits.toml"), STUDY, &host_defaults).expect("it is right").spec
 }
 
 fn launcher(poll: FakeArm) -> FakeLauncher {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use weir_lab::{
-    file::{Choices, chosen, parse},
     host_defaults::{DriverFound, HostDefaults},
+    study_file::{Choices, chosen, parse},
 };
 use weir_record::{
     finding::Finding,

@@ -28,10 +28,9 @@ use weir_lab::{
     process::{Deadlines, ProcessLauncher},
 };
 use weir_record::{
-    evidence::EvidenceSlice,
     observation::Rung,
     spec::{Alternation, ArmSpec, HttpCell, NeighbourSpec, StudySpec, Subject},
-    trial::SliceRecord,
+    trial::{EvidenceSlice, SliceRecord},
 };
 use weir_store::Store;
 

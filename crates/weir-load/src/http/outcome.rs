@@ -2,7 +2,8 @@
 
 use weir_record::{
     http::{HttpLoadReport, LoadRows},
-    load::{LatencySummary, LoadReport, SecondRow},
+    latency::LatencySummary,
+    load::{LoadReport, SecondRow},
 };
 
 use super::{

@@ -1,8 +1,8 @@
 //! The first response that was not what it should be, kept so that people can look at it. Pure.
 
 use weir_record::{
+    failure::FailureSample,
     http::{BAD_RESPONSE_BYTES_MAX, BadResponse},
-    load::FailureSample,
 };
 
 use super::spec::HttpSpec;

@@ -1,7 +1,7 @@
 //! The orders' part of a report, from what was gathered. Pure.
 
 use hdrhistogram::Histogram;
-use weir_record::{load::LatencySummary, orders::OrdersLoadReport};
+use weir_record::{latency::LatencySummary, orders::OrdersLoadReport};
 
 use super::{
     notes::{OrderNotes, OrderTotals, RequestKind},

@@ -12,7 +12,7 @@ use std::{
 };
 
 use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
-use weir_record::load::{FailureCounts, LoadReport};
+use weir_record::{failure::FailureCounts, load::LoadReport};
 
 use crate::servers::{echo_stream, report, run, serve, serve_messages, spec};
 

@@ -12,8 +12,9 @@ use std::{
 
 use weir_load::{ExpectedContent, LoadError, LoadSpec};
 use weir_record::{
+    failure::FailureCounts,
     http::{HttpLoadReport, StatusCount},
-    load::{FailureCounts, LoadReport},
+    load::LoadReport,
 };
 
 use crate::{

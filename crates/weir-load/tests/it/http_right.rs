@@ -12,7 +12,7 @@ use std::{
 
 use weir_engine::{Config, Driver, probe};
 use weir_load::{Arrivals, ExpectedContent, HttpUrl, LoadSpec};
-use weir_record::{http::StatusCount, load::FailureCounts};
+use weir_record::{failure::FailureCounts, http::StatusCount};
 
 use crate::{
     http_servers::{Reply, ok, page, report, response, right, serve_http, spec, with},

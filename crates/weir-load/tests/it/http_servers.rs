@@ -6,10 +6,7 @@ use std::{
 };
 
 use weir_load::{HttpSpec, HttpUrl, LoadSpec};
-use weir_record::{
-    http::HttpLoadReport,
-    load::{FailureCounts, LoadReport},
-};
+use weir_record::{failure::FailureCounts, http::HttpLoadReport, load::LoadReport};
 
 use crate::servers;
 

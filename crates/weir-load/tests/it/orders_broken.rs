@@ -7,7 +7,7 @@ use weir_proto::{
     ouch::{Outbound, Rejected, codes::side, reject_reason},
     soup::LoginReject,
 };
-use weir_record::load::FailureCounts;
+use weir_record::failure::FailureCounts;
 
 use crate::{
     orders_host::{Habits, Host, Tamper},

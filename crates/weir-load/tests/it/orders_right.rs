@@ -4,7 +4,7 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 use weir_engine::{Config, Driver};
 use weir_load::{Arrivals, LoadSpec, OrderMix};
-use weir_record::load::FailureCounts;
+use weir_record::failure::FailureCounts;
 
 use crate::{
     orders_host::Habits,

@@ -14,7 +14,8 @@ use weir_engine::{Config, Driver, probe};
 use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
 use weir_record::{
     engine::{EngineStats, ServerStats},
-    load::{FailureCounts, LoadReport},
+    failure::FailureCounts,
+    load::LoadReport,
 };
 
 use crate::servers::{echo, echo_stream, report, run, serve, spec};
@@ -137,6 +138,25 @@ fn a_timed_window_obeys_littles_law_and_fills_its_seconds() {
     assert!((law.throughput_times_latency / law.in_flight_mean - 1.0).abs() < 0.05, "{law:?}");
     assert!(report.generator_cpu_ns > 0 && report.generator_busy_max > 0.0);
     assert!(!glances.is_empty() && glances.iter().all(|glance| glance.errors == 0));
+}
+
+#[test]
+fn a_connection_for_each_message_obeys_littles_law() {
+    let spec = LoadSpec {
+        connections: 8,
+        messages: None,
+        duration: Duration::from_millis(300),
+        warmup_max: Duration::from_millis(50),
+        protocol: EchoSpec { message_bytes: 64, connection_per_message: true }.into(),
+        ..spec(echo())
+    };
+    let report = report(&spec);
+    assert_eq!(report.failures.errors(), 0, "{:?}", report.failures);
+    let law = report.littles_law;
+    // Users wait for the close of a connection with nothing in flight.
+    assert!(law.in_flight_mean > 0.0 && law.in_flight_mean <= 8.01, "{law:?}");
+    let edges = report.service.ns_mean / report.window_ns as f64;
+    assert!((law.throughput_times_latency / law.in_flight_mean - 1.0).abs() < 0.05 + edges, "{law:?}");
 }
 
 #[test]

@@ -29,15 +29,20 @@ pub struct Limits {
     pub trailer_bytes_max: usize,
 }
 
+impl Limits {
+    /// Those of whoever asks for no others.
+    pub const DEFAULT: Self = Self {
+        first_line_bytes_max: 8 * 1024,
+        header_count_max: 100,
+        head_bytes_max: 16 * 1024,
+        body_bytes_max: 16 * 1024 * 1024,
+        chunk_extension_bytes_max: 4 * 1024,
+        trailer_bytes_max: 8 * 1024,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            first_line_bytes_max: 8 * 1024,
-            header_count_max: 100,
-            head_bytes_max: 16 * 1024,
-            body_bytes_max: 16 * 1024 * 1024,
-            chunk_extension_bytes_max: 4 * 1024,
-            trailer_bytes_max: 8 * 1024,
-        }
+        Self::DEFAULT
     }
 }

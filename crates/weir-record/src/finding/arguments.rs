@@ -3,11 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    spec::{CellSpec, StudySpec},
-    trial::Exclusion,
-};
-
 /// Trials of an arm that noise excluded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmExclusions {
@@ -156,18 +151,6 @@ pub enum MessageKind {
     Operation,
 }
 
-impl MessageKind {
-    /// What is counted in a cell.
-    pub fn of_cell(cell: &CellSpec) -> Self {
-        cell.protocol_row().kind
-    }
-
-    /// What is counted in a study.
-    pub fn of_study(spec: &StudySpec) -> Self {
-        spec.protocol_row().kind
-    }
-}
-
 /// What one independent value comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -177,13 +160,6 @@ pub enum UnitKind {
     /// A pair of whole trials of one block.
     #[default]
     Pair,
-}
-
-impl UnitKind {
-    /// How a cell is compared.
-    pub fn of_cell(cell: &CellSpec) -> Self {
-        if cell.alternation.is_some() { Self::Round } else { Self::Pair }
-    }
 }
 
 /// Why the arms of a cell do not take turns.
@@ -305,23 +281,6 @@ pub enum ExclusionKind {
     InNearState,
     /// It does not have the figure.
     WithoutFigure,
-}
-
-impl From<&Exclusion> for ExclusionKind {
-    fn from(exclusion: &Exclusion) -> Self {
-        match exclusion {
-            Exclusion::Steal => Self::Steal,
-            Exclusion::ForeignCpu => Self::ForeignCpu,
-            Exclusion::StateChanged => Self::StateChanged,
-            Exclusion::Errors { .. } => Self::Errors,
-            Exclusion::LittlesLaw => Self::LittlesLaw,
-            Exclusion::ServerFailed { .. } => Self::ServerFailed,
-            Exclusion::LoadFailed { .. } => Self::LoadFailed,
-            Exclusion::CompletionOverflow => Self::CompletionOverflow,
-            Exclusion::JobFailed { .. } => Self::JobFailed,
-            Exclusion::NeighbourFailed { .. } => Self::NeighbourFailed,
-        }
-    }
 }
 
 /// Classes of failed responses.

@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 use weir_record::{
-    metric::{Family, METRICS, Metric, MetricRow, MetricUnit, Part, Scale as Compared},
+    metric::{Family, Metric, MetricUnit, Scale as Compared},
+    metric_rows::{METRICS, MetricRow, Part},
     study::{ArmSummary, MetricFigures},
 };
 

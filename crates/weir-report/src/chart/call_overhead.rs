@@ -4,11 +4,7 @@
 use std::collections::BTreeMap;
 
 use maud::Markup;
-use weir_record::{
-    evidence::ArmEvidence,
-    overview::{Figure as Value, TableName},
-    spec::CellSpec,
-};
+use weir_record::{evidence::ArmEvidence, figure::Figure as Value, published::TableName, spec::CellSpec};
 
 use super::levels::{Axis, Levels, Point, levels};
 use crate::{

@@ -2,10 +2,7 @@
 //! changed. Drawn as the comparisons of one study are.
 
 use weir_record::{
-    goal::AnswerScale,
-    metric::{METRICS, Metric},
-    run_pair::Change,
-    verdict::Verdict,
+    goal::AnswerScale, metric::Metric, metric_rows::METRICS, run_pair::Change, verdict::Verdict,
 };
 
 use super::{

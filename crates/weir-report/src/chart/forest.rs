@@ -3,7 +3,8 @@
 
 use maud::Markup;
 use weir_record::{
-    metric::{Family, METRICS, Metric, Scale as Compared},
+    metric::{Family, Metric, Scale as Compared},
+    metric_rows::METRICS,
     verdict::{Comparison, Verdict},
 };
 
@@ -39,6 +40,7 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
         |metric: &Metric| view.comparisons_of(*metric).into_iter().all(|it| view.is_server_cpu_again(it));
     let (again, shown): (Vec<Metric>, Vec<Metric>) = shown.into_iter().partition(is_again);
     let more: usize = shown.iter().map(|it| view.comparisons_of(*it).len().saturating_sub(ROWS_MAX)).sum();
+    let axes = Axes::of(view);
     Content::Shown(Box::new(Section {
         told: sentence::oversubscribed(view)
             .map(|text| Told {
@@ -49,7 +51,7 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
             .chain(again.first().map(|_| without_waiting(view).into()))
             .collect(),
         has_legend: true,
-        plots: shown.into_iter().map(|metric| plot(view, metric)).collect(),
+        plots: shown.into_iter().map(|metric| plot(view, metric, &axes)).collect(),
         notes: notes::by_cell(view),
         left_out: (more > 0).then(|| sentence::left_out(view, more)).or_else(|| not_drawn(view, &empty)),
         ..Section::new(Word::ComparisonsTitle, Word::ComparisonsHelp)
@@ -65,18 +67,19 @@ fn not_drawn(view: &View<'_>, empty: &[Metric]) -> Option<String> {
     })
 }
 
-fn plot(view: &View<'_>, metric: Metric) -> Plot {
+fn plot(view: &View<'_>, metric: Metric, axes: &Axes) -> Plot {
     let compared = view.comparisons_of(metric);
     let (claimed, exploratory): (Vec<&Comparison>, Vec<&Comparison>) =
         compared.into_iter().take(ROWS_MAX).partition(|row| !view.is_exploratory(&row.cell_id));
-    let scale = scale(view, metric);
+    let differences = differences_scale(view, metric);
+    let scale = differences.as_ref().unwrap_or_else(|| axes.of_ratios(metric));
     let shown: Vec<&Comparison> = claimed.into_iter().chain(exploratory).collect();
     let of_cells = shown.chunk_by(|one, next| one.cell_id == next.cell_id);
-    let drawn: Vec<Row> = of_cells.flat_map(|of_cell| rows_of_cell(view, &scale, of_cell)).collect();
+    let drawn: Vec<Row> = of_cells.flat_map(|of_cell| rows_of_cell(view, scale, of_cell)).collect();
     Plot {
         id: format!("comparison-{}", metric.row().key),
         title: metrics::name(view, metric),
-        image: rows(view, &drawn, &axis(view, metric, is_difference(metric), &scale)),
+        image: rows(view, &drawn, &axis(view, metric, is_difference(metric), scale)),
         numbers: tables::comparisons_of(view, metric),
         is_table: false,
         is_half: false,
@@ -95,20 +98,38 @@ fn without_waiting(view: &View<'_>) -> String {
     )
 }
 
-/// Metrics of a kind share the axis, so that plots above each other can be compared by eye; response times have one of
-/// their own, because their ratios spread over decades where those of CPU differ by per cent.
-fn scale(view: &View<'_>, metric: Metric) -> Scale {
-    let own = metric.row();
-    if let Compared::Difference { margin } = own.scale {
-        let values = view.comparisons_of(metric).into_iter().flat_map(differences);
-        return Scale::differences(values, margin, 0.0, 100.0);
+/// Axes of ratios. Metrics of a kind share one, so that plots above each other can be compared by eye; response
+/// times have one of their own, because their ratios spread over decades where those of CPU differ by per cent.
+struct Axes {
+    times: Scale,
+    others: Scale,
+}
+
+impl Axes {
+    fn of(view: &View<'_>) -> Self {
+        let [times, others] = [true, false].map(|are_times| {
+            let alike =
+                METRICS.iter().filter(|row| row.scale == Compared::Ratio && is_time(row.metric) == are_times);
+            let values = alike.flat_map(|row| view.comparisons_of(row.metric)).flat_map(ratios);
+            Scale::ratios(values, 0.0, 100.0)
+        });
+        Axes { times, others }
     }
-    let is_time = |family: Family| family == Family::Time;
-    let alike = METRICS
-        .iter()
-        .filter(|row| row.scale == Compared::Ratio && is_time(row.family) == is_time(own.family));
-    let values = alike.flat_map(|row| view.comparisons_of(row.metric)).flat_map(ratios);
-    Scale::ratios(values, 0.0, 100.0)
+
+    fn of_ratios(&self, metric: Metric) -> &Scale {
+        if is_time(metric) { &self.times } else { &self.others }
+    }
+}
+
+fn is_time(metric: Metric) -> bool {
+    metric.row().family == Family::Time
+}
+
+/// The axis of a metric that is compared by differences, which is its own.
+fn differences_scale(view: &View<'_>, metric: Metric) -> Option<Scale> {
+    let Compared::Difference { margin } = metric.row().scale else { return None };
+    let values = view.comparisons_of(metric).into_iter().flat_map(differences);
+    Some(Scale::differences(values, margin, 0.0, 100.0))
 }
 
 /// Everything of a comparison that must be inside the axis.

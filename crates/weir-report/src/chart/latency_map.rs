@@ -4,12 +4,12 @@
 
 use maud::{Markup, html};
 use weir_record::{
+    figure::Figure,
     finding::Finding,
     latency_map::{Capacity, LatencyLadder, LatencyPoint, LatencyRung},
     metric::Metric,
-    overview::Figure,
     spec::CellSpec,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 use super::{
@@ -98,12 +98,7 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
 /// server that has time left may show another ratio. A line for each ladder in which an arm may be compared.
 pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> Vec<Told> {
     let ratio = |cell_id: &str| {
-        let is_it = |it: &&Comparison| {
-            it.metric == Metric::ServerCpuPerMessage
-                && it.cell_id == cell_id
-                && (it.arm.as_str(), it.baseline.as_str()) == (arm, baseline)
-        };
-        let found = view.result.comparisons.iter().find(is_it)?;
+        let found = view.pair(cell_id, (arm, baseline), Metric::ServerCpuPerMessage)?;
         let may_be_told = found.verdict != Verdict::NotComparable && found.interval.is_some();
         may_be_told.then(|| format::ratio_and_interval(found.ratio, found.interval))
     };

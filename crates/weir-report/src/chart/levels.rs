@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-use weir_record::overview::Figure;
+use weir_record::figure::Figure;
 
 use super::{
     canvas::{Anchor, Canvas, Heading, arm_class, swatch},
@@ -110,8 +110,8 @@ pub(super) fn without_legend(view: &View<'_>, of: &Levels<'_>) -> Markup {
 
 const BOUND: [&str; 3] = [
     "A hollow mark is a lower bound: the generator was the limit in some of its cells, and the server may do more.",
-    "속이 빈 표식은 하한입니다. 일부 셀에서 부하 생성기가 한계였으므로 서버는 더 처리할 수 있습니다.",
-    "空心标记为下限：部分单元受限于负载生成器，服务器可能处理更多。",
+    "속이 빈 표식은 하한입니다. 일부 조건에서 부하 생성기가 한계였으므로 서버는 더 처리할 수 있습니다.",
+    "空心标记为下限：部分条件受限于负载生成器，服务器可能处理更多。",
 ];
 
 const GOES_ON: [&str; 3] = [

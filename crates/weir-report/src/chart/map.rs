@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use weir_record::{
+    figure::Figure,
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Interaction, Marginal},
     metric::{Better, Family, Metric},
-    overview::Figure,
 };
 
 use super::levels::{Axis, Levels, Point, Raw, legend, levels as by_level, without_legend};
@@ -164,8 +164,8 @@ fn image(view: &View<'_>, grids: &[&Grid]) -> Markup {
 
 const MULTIPLES: [&str; 3] = [
     "Ratios to the baseline with their 99 % intervals; each dot is a round. Cells that may not be compared are left out.",
-    "기준 대비 비율과 99 % 구간이며, 점 하나가 라운드 하나입니다. 비교할 수 없는 셀은 뺐습니다.",
-    "与基线之比及其 99 % 区间，每个点是一轮。不可比较的单元未画出。",
+    "기준 대비 비율과 99 % 구간이며, 점 하나가 라운드 하나입니다. 비교할 수 없는 조건은 뺐습니다.",
+    "与基线之比及其 99 % 区间，每个点是一轮。不可比较的条件未画出。",
 ];
 
 /// Most rows of a map whose charts are open; those of further rows are folded away.
@@ -475,9 +475,9 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
         0 => String::new(),
         cells => told!(
             language,
-            " Cells of each line that are marked † and left out of it: {cells}.",
-            " 각 선에서 †로 표시한 셀 {cells}개는 쓰지 않았습니다.",
-            "每条线上标有 † 的 {cells} 个单元未予采用。",
+            " On each line, cells marked † that were not used: {cells}.",
+            " 각 선에서 †로 표시한 조건 {cells}개는 쓰지 않았습니다.",
+            "每条线上标有 † 的 {cells} 个条件未予采用。",
         ),
     };
     let (arm, baseline) = (maps::arm(view, &grid.arm, grid.map), &grid.baseline);
@@ -523,10 +523,11 @@ fn limited(view: &View<'_>) -> Vec<Told> {
         let text = told!(
             view.language,
             "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, and no open-loop cell \
-             shows both arms at one equal rate. What differs there may be the rate: they are in no mean and no crossing.",
-            "{metric} ({arms}): 셀 {all}개 중 {limited}개(†)에서 부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없습니다. \
+             shows both arms at one equal rate. What differs there may be the rate, so that these cells are in no mean and \
+             no crossing.",
+            "{metric} ({arms}): 조건 {all}개 중 {limited}개(†)에서 부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없습니다. \
              여기서 보이는 차이는 부하율 차이일 수 있어 평균과 교차점 계산에서 뺐습니다.",
-            "{metric}（{arms}）：{all} 个单元中有 {limited} 个（†）受限于负载生成器，且没有开环条件以相同速率比较双方。\
+            "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，且没有开环条件以相同速率比较双方。\
              那里的差异可能只是速率之差，因此不计入均值与交叉点。",
         );
         Told { text, cells: cells.into_iter().collect() }
@@ -547,18 +548,19 @@ fn interactions(view: &View<'_>) -> Vec<Told> {
             true => told!(
                 language,
                 "{arm}, {metric}: the effect of {one} depends on {other}, most at {place}, where the ratio is {found} times what \
-                 either has by itself (p {p_value}, over {cells} cells): a mean over one of them does not stand for its cells.",
-                "{arm}, {metric}: {one}의 영향이 {other}에 따라 다릅니다. {place}에서 가장 뚜렷하며, 비율이 두 요인 각각의 몫을 합친 것의 {found}배입니다\
-                 (p {p_value}, 셀 {cells}개). 어느 한쪽의 평균도 셀을 대표하지 못합니다.",
-                "{arm}，{metric}：{one}的影响取决于{other}，在 {place} 处最明显，其比值为两者各自作用之积的 {found} 倍（p {p_value}，{cells} 个单元）：\
-                 对其中一个求平均不能代表其单元。",
+                 the two come to by themselves (p {p_value}, over {cells} cells): a mean over one of them does not stand for its \
+                 cells.",
+                "{arm}, {metric}: {one}의 영향이 {other}에 따라 다릅니다. {place}에서 가장 뚜렷하며, 비율이 두 요인의 영향을 따로 곱한 값의 {found}배입니다\
+                 (p {p_value}, 조건 {cells}개). 어느 한쪽의 평균도 조건을 대표하지 못합니다.",
+                "{arm}，{metric}：{one}的影响取决于{other}，在 {place} 处最明显，其比值为两者各自作用之积的 {found} 倍（p {p_value}，{cells} 个条件）：\
+                 对其中一个求平均不能代表其条件。",
             ),
             false => told!(
                 language,
-                "{arm}, {metric}: no dependence of the effect of {one} on {other} could be told ({cells} cells; the largest {found}, \
-                 at {place}).",
-                "{arm}, {metric}: {one}의 영향이 {other}에 따라 다르다고 할 수 없습니다(셀 {cells}개, 가장 큰 것은 {place}에서 {found}).",
-                "{arm}，{metric}：未能看出{one}的影响取决于{other}（{cells} 个单元；最大者在 {place}，为 {found}）。",
+                "{arm}, {metric}: the effect of {one} was not found to depend on {other} ({cells} cells; the largest {found}, at \
+                 {place}).",
+                "{arm}, {metric}: {one}의 영향이 {other}에 따라 달라진다는 근거는 없습니다(조건 {cells}개, 가장 큰 것은 {place}에서 {found}).",
+                "{arm}，{metric}：未能看出{one}的影响取决于{other}（{cells} 个条件；最大者在 {place}，为 {found}）。",
             ),
         };
         Told { text, cells: at_levels(grid, it) }
@@ -592,8 +594,8 @@ fn reversals(view: &View<'_>, grid: &Grid) -> Vec<Told> {
         let text = told!(
             language,
             "{arm}, {metric}: the mean over {level} hides cells that go the other way: {cells}.",
-            "{arm}, {metric}: {level} 전체의 평균과 반대인 셀이 있습니다: {cells}.",
-            "{arm}，{metric}：{level}的平均值掩盖了方向相反的单元：{cells}。",
+            "{arm}, {metric}: {level} 전체의 평균과 방향이 반대인 조건이 있습니다: {cells}.",
+            "{arm}，{metric}：{level}的平均值掩盖了方向相反的条件：{cells}。",
         );
         Told { text, cells: marginal.reversed.clone() }
     };

@@ -313,15 +313,15 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "the baseline took {cpu} times the CPU per {per} at {rate} times the throughput (median of {cells} cells)",
-                "기준의 {per}당 CPU는 {cpu}배, 처리량은 {rate}배(셀 {cells}개의 중앙값)",
-                "基线每{per} CPU 为 {cpu} 倍，吞吐量为 {rate} 倍（{cells} 个单元的中位数）",
+                "기준의 {per}당 CPU는 {cpu}배, 처리량은 {rate}배(조건 {cells}개의 중앙값)",
+                "基线每{per} CPU 为 {cpu} 倍，吞吐量为 {rate} 倍（{cells} 个条件的中位数）",
             )
         }
         _ => language
             .choose([
                 "no cell has rounds enough of the baseline in both halves",
-                "양쪽 모두에 기준의 라운드가 충분한 셀이 없음",
-                "没有单元在前后两半都有足够的基线轮次",
+                "양쪽 모두에 기준의 라운드가 충분한 조건이 없음",
+                "没有条件在前后两半都有足够的基线轮次",
             ])
             .to_owned(),
     };

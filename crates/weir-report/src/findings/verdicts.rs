@@ -173,8 +173,8 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
             language,
             "the command of {arm} names no number of workers, so nobody told it how many to have: it runs in the cells with \
              {workers} alone",
-            "{arm}: 명령에 워커 수를 넣을 자리가 없어 지정받지 못하므로 워커 {workers}개인 셀에서만 실행함",
-            "{arm}：命令中没有工作线程数的位置，不知道应有几个，因此只在工作线程数为 {workers} 的单元中运行",
+            "{arm}: 명령에 워커 수를 넣을 자리가 없어 지정받지 못하므로 워커 {workers}개인 조건에서만 실행함",
+            "{arm}：命令中没有工作线程数的位置，不知道应有几个，因此只在工作线程数为 {workers} 的条件下运行",
         ),
         Finding::WholeTrials { why } => {
             let why = language.choose(why.words());

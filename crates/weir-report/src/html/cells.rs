@@ -57,14 +57,14 @@ pub(super) fn section(view: &View<'_>) -> Markup {
     let metric = view.primary().map_or(Metric::ServerCpuPerMessage, |primary| primary.metric);
     let left_out = view.cells.len().saturating_sub(ROWS_MAX);
     let language = view.language;
-    let title = language.choose(["All cells", "모든 셀", "全部单元"]);
+    let title = language.choose(["All cells", "모든 조건", "全部条件"]);
     let what = metrics::prose(view, metric);
     let help = told!(
         language,
         "What sentences above lead to. In each cell: {what} of every arm over that of its baseline. `weir export` has every \
          figure of a cell under its identifier.",
-        "위 문장들이 가리키는 셀입니다. 셀마다 비교 대상의 {what}을 기준으로 나눈 값입니다. 셀의 모든 수치는 `weir export`에 이 식별자로 들어 있습니다.",
-        "上文各句所指的单元。每个单元：各方案的{what}与其基线之比。单元的全部数值见 `weir export`，以此标识符列出。",
+        "위 문장들이 가리키는 조건입니다. 조건마다 비교 대상의 {what}을 기준으로 나눈 값입니다. 조건의 모든 수치는 `weir export`에 이 식별자로 들어 있습니다.",
+        "上文各句所指的条件。每个条件：各方案的{what}与其基线之比。条件的全部数值见 `weir export`，以此标识符列出。",
     );
     html! {
         @if !view.cells.is_empty() {
@@ -90,8 +90,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
 }
 
 fn found(view: &View<'_>, cell: &str, metric: Metric) -> Markup {
-    let own: Vec<&Comparison> =
-        view.result.comparisons.iter().filter(|it| it.cell_id == cell && it.metric == metric).collect();
+    let own: Vec<&Comparison> = view.compared_in(cell).filter(|it| it.metric == metric).collect();
     let further = own.len().saturating_sub(ARMS_MAX);
     let more = told!(view.language, "{further} more", "외 {further}개", "另 {further} 个");
     // A cell that claims nothing has a ratio and no word for it.

@@ -4,7 +4,11 @@ mod scaling;
 mod success;
 
 pub(crate) use success::share;
-use weir_record::overview::{Figure, MeanRatio, MeanRow, Overview, PublishedTable, Quantity, TableName};
+use weir_record::{
+    figure::Figure,
+    overview::{MeanRatio, MeanRow, Overview, Quantity},
+    published::{PublishedTable, TableName},
+};
 
 use crate::{
     chart_page::{self, ChartPage},
@@ -108,9 +112,9 @@ fn states(view: &View<'_>, map: &Overview) -> Option<Told> {
         view.language,
         "The machine has two states. Figures of {far} of {all} cells are of its far state, of {both} of both, and of the \
          others of its near one: means over them and the best of them are of both, ratios are each of one.",
-        "이 머신에는 두 가지 상태가 있습니다. 셀 {all}개 중 {far}개의 수치는 먼 상태(far), {both}개는 두 상태 모두, 나머지는 가까운 상태(near)에서 잰 \
+        "이 머신에는 두 가지 상태가 있습니다. 조건 {all}개 중 {far}개의 수치는 먼 상태(far), {both}개는 두 상태 모두, 나머지는 가까운 상태(near)에서 잰 \
          것입니다. 따라서 평균과 최고 구성에는 두 상태가 섞여 있으며, 비율은 각각 한 상태의 값입니다.",
-        "本机有两种状态。{all} 个单元中有 {far} 个的数值取自远状态（far），{both} 个取自两种状态，其余取自近状态（near）：均值与最佳配置混合了两种状态，\
+        "本机有两种状态。{all} 个条件中有 {far} 个的数值取自远状态（far），{both} 个取自两种状态，其余取自近状态（near）：均值与最佳配置混合了两种状态，\
          而每个比值只取自一种状态。",
     );
     let cells = distinct(map.cells_far.iter().chain(&map.cells_in_both_states));
@@ -267,7 +271,7 @@ fn brief(view: &View<'_>, of: Quantity) -> String {
 }
 
 fn cells_head(view: &View<'_>) -> String {
-    let head = ["cells (generator-bound)", "셀 수(부하 생성기 한계)", "单元数（受负载生成器限制）"];
+    let head = ["cells (generator-bound)", "조건 수(부하 생성기 한계)", "条件数（受负载生成器限制）"];
     view.language.choose(head).to_owned()
 }
 
@@ -371,7 +375,12 @@ fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
     let cells = found.cells;
     match found.cells != row.cells {
         true => {
-            told!(view.language, "{text} ({cells} cells)", "{text}(셀 {cells}개)", "{text}（{cells} 个单元）")
+            told!(
+                view.language,
+                "{text} ({cells} cells)",
+                "{text}(조건 {cells}개)",
+                "{text}（{cells} 个条件）"
+            )
         }
         false => text,
     }
@@ -385,8 +394,8 @@ fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<Told> {
     let text = told!(
         view.language,
         "{arm}, {what}: the mean over all cells hides cells that go the other way: {cells}.",
-        "{arm}, {what}: 전체 평균과 반대인 셀이 있습니다: {cells}.",
-        "{arm}，{what}：总体平均掩盖了方向相反的单元：{cells}。",
+        "{arm}, {what}: 전체 평균과 방향이 반대인 조건이 있습니다: {cells}.",
+        "{arm}，{what}：总体平均掩盖了方向相反的条件：{cells}。",
     );
     Some(Told { text, cells: found.reversed.clone() })
 }
@@ -402,8 +411,8 @@ fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     Some(told!(
         view.language,
         "{what}, geometric mean over {cells} cells: {arm} / {baseline} {ratio}.{hidden}",
-        "{what}, 셀 {cells}개의 기하 평균: {arm} / {baseline} {ratio}.{hidden}",
-        "{what}，{cells} 个单元的几何平均：{arm} / {baseline} {ratio}。{hidden}",
+        "{what}, 조건 {cells}개의 기하 평균: {arm} / {baseline} {ratio}.{hidden}",
+        "{what}，{cells} 个条件的几何平均：{arm} / {baseline} {ratio}。{hidden}",
     ))
 }
 
@@ -424,8 +433,8 @@ fn no_cores(view: &View<'_>, map: &Overview) -> Table {
             view.language,
             "Every cell ran with the same number of CPUs for the server's side ({cpus}), so that nothing was \
              measured by cores. Threads are no cores: they are in the table by threads.",
-            "모든 셀에서 서버의 CPU 수가 {cpus}개로 같으므로 코어 수별 측정값이 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
-            "所有单元中服务器一侧的 CPU 数相同（{cpus} 个），因此没有按核数的测量值。线程不是核，见按线程数的表。",
+            "모든 조건에서 서버의 CPU 수가 {cpus}개로 같으므로 코어 수별 측정값이 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
+            "所有条件下服务器一侧的 CPU 数相同（{cpus} 个），因此没有按核数的测量值。线程不是核，见按线程数的表。",
         ),
     };
     let mut table = means_beside(view, map, &[], (TableName::Cores, theirs));

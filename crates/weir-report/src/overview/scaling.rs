@@ -1,7 +1,8 @@
 //! Scaling by workers: what is reached of the ideal, and what scales too well to be believed.
 
-use weir_record::overview::{
-    EFFICIENCY_MAX, Overview, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean, TableName,
+use weir_record::{
+    overview::{EFFICIENCY_MAX, Overview, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
+    published::TableName,
 };
 
 use super::{explained, figure, name, published, quantity};
@@ -22,11 +23,11 @@ pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     if map.scaling.is_empty() {
         return Vec::new();
     }
-    let lines = ["Scaling efficiency, cell by cell", "확장성 효율성, 셀별", "各单元的扩展效率"];
+    let lines = ["Scaling efficiency, cell by cell", "확장성 효율성, 조건별", "各条件的扩展效率"];
     let marks = [
         "≤: the generator was the limit with fewest workers, so that the efficiency may be less. ≥: it was the limit with \
          many. In brackets: with both, and then it is the generator that is told. ! more than 105 %.",
-        "≤: 워커가 가장 적은 셀에서 부하 생성기가 한계여서 실제 효율은 더 낮을 수 있습니다. ≥: 워커가 많은 셀에서 한계였습니다. 괄호: 둘 다 한계여서 부하 \
+        "≤: 워커가 가장 적은 조건에서 부하 생성기가 한계여서 실제 효율은 더 낮을 수 있습니다. ≥: 워커가 많은 조건에서 한계였습니다. 괄호: 둘 다 한계여서 부하 \
          생성기의 값입니다. ! 105 % 초과.",
         "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105 %。",
     ];
@@ -70,9 +71,9 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
          a CPU-second is a share of the CPUs already. Geometric means over lines of cells that differ in workers alone, of \
          throughput over those in which the generator was not the limit; cells with equally many rounds are compared within rounds.",
         "처리량은 워커가 가장 적을 때의 처리량에 배수를 곱한 값으로 나눈 것이고, CPU 1초당 건수는 이미 CPU당 값이므로 가장 적을 때의 값으로 나눈 것입니다. 워커 수만 \
-         다른 셀들의 줄에 대한 기하 평균이며, 처리량은 부하 생성기가 한계가 아니었던 줄만 씁니다. 라운드 수가 같은 두 셀은 라운드 안에서 짝지었습니다.",
-        "吞吐量除以线程最少时的吞吐量与倍数之积；每 CPU 秒的数量已按 CPU 计，故直接除以线程最少时的值。为仅线程数不同的各行单元的几何平均，吞吐量只取负载生成器未成瓶颈的行；\
-         轮数相同的两个单元在同一轮内配对。",
+         다른 조건들의 줄에 대한 기하 평균이며, 처리량은 부하 생성기가 한계가 아니었던 줄만 씁니다. 라운드 수가 같은 두 조건은 라운드 안에서 짝지었습니다.",
+        "吞吐量除以线程最少时的吞吐量与倍数之积；每 CPU 秒的数量已按 CPU 计，故直接除以线程最少时的值。为仅线程数不同的各行条件的几何平均，吞吐量只取负载生成器未成瓶颈的行；\
+         轮数相同的两个条件在同一轮内配对。",
     ];
     let own = view.language.choose(own).to_owned();
     let told = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN));
@@ -143,10 +144,10 @@ fn alarm(view: &View<'_>, it: &Scaling) -> Told {
     let candidates = candidates.join(view.language.semicolon());
     let text = told!(
         view.language,
-        "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More than {limit} is no merit of more workers: \
-         something else differs between the two cells. Candidates, as far as the records say: {candidates}.",
-        "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 것은 워커를 늘린 덕분이 아니라 두 셀 사이에 다른 차이가 있다는 뜻입니다. 기록으로 확인한 후보: {candidates}.",
-        "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 并非增加线程的功劳，而是两个单元之间还有别的差异。按记录核对的可能原因：{candidates}。",
+        "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More workers alone do not explain more than {limit}: \
+         something else differs between the two cells. What it may be, held against the records: {candidates}.",
+        "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 값은 워커를 늘린 것만으로 설명되지 않으며, 두 조건 사이에 다른 차이가 있다는 뜻입니다. 기록과 대조한 가능한 원인: {candidates}.",
+        "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 无法仅用增加线程来解释，说明两个条件之间还有别的差异。按记录核对的可能原因：{candidates}。",
     );
     Told { text, cells: vec![it.cell_id.clone(), it.cell_id_base.clone()] }
 }
@@ -176,8 +177,8 @@ fn candidate(view: &View<'_>, it: &ScalingCandidate) -> String {
         ],
         ScalingCause::BaseNoisier => [
             "the cell with fewest workers noisier",
-            "워커가 가장 적은 셀의 노이즈가 더 큼",
-            "线程最少的单元噪声更大",
+            "워커가 가장 적은 조건의 노이즈가 더 큼",
+            "线程最少的条件噪声更大",
         ],
     });
     let holds = choose(match it.holds {

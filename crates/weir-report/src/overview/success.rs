@@ -1,6 +1,9 @@
 //! The best configurations, and what failed.
 
-use weir_record::overview::{BestCell, Overview, PublishedTable, Quantity, SuccessRow, TableName};
+use weir_record::{
+    overview::{BestCell, Overview, Quantity, SuccessRow},
+    published::{PublishedTable, TableName},
+};
 
 use super::{explained, figure, name, published, published_heads, quantity};
 use crate::{

@@ -6,11 +6,12 @@ use weir_record::{
         AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, KernelTime, Needed,
         OverRounds, SeenOfNeeded, UnderStrace, Waker,
     },
+    figure::{Figure, PairedRatio},
     machine::NetworkCounters,
     observation::{Rung, StraceRow},
-    overview::{Figure, TableName},
+    published::TableName,
     spec::{Alternation, EvidencePlan},
-    study::{PairedRatio, StudyResult},
+    study::StudyResult,
     verdict::Verdict,
 };
 use weir_report::{ChartPage, Language, chart_page, csv, html, markdown};

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    doctor::FindingState,
+    figure::PairedRatio,
     finding::{ExclusionKind, FailedTrial, Finding, MessageKind, UnitKind},
-    machine::{FindingState, Fingerprint, NetworkCounters},
-    spec::{
-        ArmSpec, Cause, CellRole, CellSpec, HttpCell, IoModel, LoadMode, PublishedClaim, StudySpec, Subject,
-        Text,
-    },
+    machine::{Fingerprint, NetworkCounters},
+    metric::Metric,
+    published::{Cause, PublishedClaim},
+    spec::{ArmSpec, CellRole, CellSpec, HttpCell, IoModel, LoadMode, StudySpec, Subject},
     study::{
-        ArmSummary, Attribution, Check, ListenSummary, MachineStates, MetricFigures, MissingArm, PairedRatio,
-        StudyResult, TimelineEntry, TimesSummary,
+        ArmSummary, Attribution, Check, ListenSummary, MachineStates, MetricFigures, MissingArm, StudyResult,
+        TimelineEntry, TimesSummary,
     },
-    verdict::{Comparison, Metric, StateEffect, Verdict},
+    text::Text,
+    verdict::{Comparison, StateEffect, Verdict},
 };
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -2,11 +2,11 @@
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
+    figure::Figure,
     finding::Finding,
     guidance::{Advice, Guidance, Standing},
     latency_map::{Capacity, LatencyLadder, LatencyPoint, LatencyRung},
     metric::Metric,
-    overview::Figure,
     spec::{CellSpec, LoadMode},
     study::StudyResult,
     verdict::{Comparison, Verdict},

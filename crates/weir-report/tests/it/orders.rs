@@ -1,13 +1,15 @@
 //! A study of the order gateway: what arms add in one sentence, published runs, costs and figures per order.
 
 use weir_record::{
-    added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost, PairedDifference},
+    added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost},
+    figure::{PairedDifference, PairedRatio, Spread},
     finding::Finding,
     goal::Outcome,
-    spec::{CellRole, CellSpec, GatewaySubject, OrdersCell, PublishedRun, Subject},
-    study::{ArmSummary, Check, MetricFigures, OversubscribedCell, PairedRatio, Spread, StudyResult},
+    metric::Metric,
+    published::PublishedRun,
+    spec::{CellRole, CellSpec, GatewaySubject, OrdersCell, Subject},
+    study::{ArmSummary, Check, MetricFigures, OversubscribedCell, StudyResult},
     threads::ThreadUse,
-    verdict::Metric,
 };
 use weir_report::{Language, html, markdown, sentence, terminal};
 

@@ -4,17 +4,19 @@
 use weir_record::{
     account::CpuDifference,
     evidence::{ArmEvidence, CallEvidence},
+    figure::Figure,
     finding::{FailureClass, FailureCount},
     goal::Outcome,
     grid::{Difference, Grid, GridCell, GridFactor},
     metric::Metric,
     overview::{
-        Aggregate, AggregateRow, BestCell, Figure, MeanRatio, MeanRow, Overview, PublishedRow,
-        PublishedTable, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean, Statistic,
-        SuccessRow, TableName,
+        Aggregate, AggregateRow, BestCell, MeanRatio, MeanRow, Overview, Quantity, Scaling, ScalingCandidate,
+        ScalingCause, ScalingMean, Statistic, SuccessRow,
     },
-    spec::{CellSpec, HttpCell, Text},
+    published::{PublishedRow, PublishedTable, TableName},
+    spec::{CellSpec, HttpCell},
     study::{ArmSummary, StudyResult, TimelineEntry},
+    text::Text,
     threads::ThreadUse,
     verdict::Comparison,
 };
@@ -41,8 +43,8 @@ pub fn published(table: TableName, rows: &[(&str, [f64; 2])]) -> PublishedTable 
             .map(|(key, figures)| PublishedRow { key: (*key).to_owned(), figures: figures.to_vec() })
             .collect(),
         explanation: Text {
-            ko: Some("서로 다른 셀의 산술 평균입니다.".to_owned()),
-            zh: Some("对互不相同的单元取算术平均。".to_owned()),
+            ko: Some("서로 다른 조건의 산술 평균입니다.".to_owned()),
+            zh: Some("对互不相同的条件取算术平均。".to_owned()),
             ..Text::from("Arithmetic means over unlike cells.")
         },
     }

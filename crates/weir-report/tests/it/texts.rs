@@ -5,8 +5,9 @@ use std::str::FromStr;
 use weir_record::{
     finding::{ExclusionKind, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
     goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
+    metric::Metric,
     study::StudyResult,
-    verdict::{Comparison, DifferenceEffect, Metric, Verdict},
+    verdict::{Comparison, DifferenceEffect, Verdict},
 };
 use weir_report::{Language, csv, markdown, sentence, terminal};
 

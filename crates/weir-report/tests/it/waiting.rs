@@ -1,6 +1,6 @@
 //! CPU with waiting included: told where it says something, and not where it repeats server CPU.
 
-use weir_record::{study::StudyResult, verdict::Metric};
+use weir_record::{metric::Metric, study::StudyResult};
 use weir_report::{Language, html, markdown, terminal};
 
 use crate::fixture;

@@ -97,10 +97,11 @@ impl Handed for WorkerMessage {
     }
 }
 
-/// How much may be stuck on the way from one of so many workers to another. A client is read when nothing is, but for
-/// its message that is held back, so that each account has one under way at most. Answers are what one message may
-/// cause, and those that were held back: each trade ends an order that was live or the one that came, and is told to
-/// two; an order that is cancelled is told once, and so is what becomes of the message itself.
+/// How much may be undelivered on the way from one of so many workers to another. A client is read when
+/// nothing is, but for its message that is held back, so that each account has one under way at most. Answers
+/// are what one message may cause, and those that were held back: each trade ends an order that was live or
+/// the one that came, and is told to two; an order that is cancelled is told once, and so is what becomes of
+/// the message itself.
 fn bounds(accounts: usize, workers: usize) -> Bounds {
     let live = workers * LIVE_MAX;
     Bounds { accounts, responses: 3 * live + 8 * (accounts + 1) }
@@ -152,7 +153,7 @@ struct Market {
     landed: Notify,
     /// By worker: what its port did not take. It goes before anything new.
     overflow: Vec<Overflow<WorkerMessage>>,
-    /// Something is stuck on the way to another worker, or nothing any more.
+    /// Something is undelivered on the way to another worker, or nothing any more.
     overflow_changed: Notify,
     pongs: Cell<usize>,
     stage: Arc<Stage>,
@@ -475,11 +476,11 @@ impl Market {
         self.store.emit_message(account, message);
     }
 
-    /// Hands something over; what finds no room waits here, and everything of its lane that comes later for the same
-    /// worker waits behind it.
+    /// Hands something over; what finds no room waits here, and everything of its priority that comes later
+    /// for the same worker waits behind it.
     fn send_to(&self, worker: usize, worker_message: WorkerMessage) {
-        let (overflow, lane) = (&self.overflow[worker], worker_message.role().lane());
-        if overflow.count(lane) == 0 && self.port.push(worker, lane, worker_message).is_ok() {
+        let (overflow, priority) = (&self.overflow[worker], worker_message.role().priority());
+        if overflow.count(priority) == 0 && self.port.push(worker, priority, worker_message).is_ok() {
             return;
         }
         overflow.add(worker_message);
@@ -495,7 +496,7 @@ impl Market {
         for (worker, overflow) in self.overflow.iter().enumerate() {
             overflow.hand_over(|worker_message| {
                 // A worker that has ended needs to be told nothing.
-                self.port.push(worker, worker_message.role().lane(), worker_message).is_ok()
+                self.port.push(worker, worker_message.role().priority(), worker_message).is_ok()
                     || self.port.has_ended(worker)
             });
         }
@@ -508,12 +509,12 @@ impl Market {
         self.overflow.iter().all(Overflow::is_empty)
     }
 
-    /// Whether no answer is stuck.
+    /// Whether no answer is undelivered.
     fn has_answered(&self) -> bool {
         self.overflow.iter().all(|overflow| overflow.count(Priority::Response) == 0)
     }
 
-    /// The workers on the way to which something is stuck.
+    /// The workers on the way to which something is undelivered.
     fn overflowing(&self) -> impl Iterator<Item = usize> {
         (0..self.overflow.len()).filter(|worker| !self.overflow[*worker].is_empty())
     }

@@ -23,10 +23,10 @@ use weir_proto::ouch::Symbol;
 use weir_trading::{AccountId, RiskLimits};
 
 use super::{
-    application::{Gateway, RECORD_CONTROL},
     counters::GatewayCounters,
     limits::Limits,
-    references::{Prices, resolve},
+    reference_prices::{Prices, resolve},
+    worker::{Gateway, RECORD_CONTROL},
 };
 use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
 use crate::notify::Signal;

@@ -22,7 +22,7 @@ use weir_trading::{Route, WhenFull};
 use super::{
     limits::{Limits, symbol},
     outstanding::OutstandingLimits,
-    references::{REFERENCES_MAX, price},
+    reference_prices::{REFERENCES_MAX, price},
 };
 use crate::{
     journal::{

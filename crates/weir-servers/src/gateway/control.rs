@@ -2,10 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt, fs,
+    fmt,
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -15,14 +15,15 @@ use std::{
 };
 
 use rustix::{
-    fs::{FileType, Mode},
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+    fs::Mode,
+    net::{AddressFamily, SocketFlags, SocketType},
 };
 use serde::{Deserialize, Serialize};
 use weir_record::orders::SessionStats;
+use weir_sys::unix_path::{self, BoundPath};
 
 use super::{GatewayControl, limits::Limits};
-use crate::callers::{Seat, talk_to_each};
+use crate::thread_per_connection::{Seat, talk_to_each};
 
 /// Callers at a time. One more takes the place of the one that has asked nothing for longest.
 const CALLERS_MAX: usize = 16;
@@ -198,25 +199,26 @@ pub struct UpstreamStatus {
     pub orders_expired: u64,
 }
 
-/// A bound control socket. Its path is removed when it is dropped.
+/// A bound control socket. Its path is removed when it is dropped, unless another process has bound it anew.
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: UnixListener,
     path: OwnPath,
 }
 
-/// A path that is removed when it is not needed any more.
+/// A path that is removed when it is not needed any more. None if it was gone at once.
 #[derive(Debug)]
-struct OwnPath(PathBuf);
+struct OwnPath(Option<BoundPath>);
 
 impl Drop for OwnPath {
     fn drop(&mut self) {
-        // Gone already is as good.
-        let _ = fs::remove_file(&self.0);
+        if let Some(path) = &self.0 {
+            path.remove();
+        }
     }
 }
 
-/// An open control socket: dropping it removes the path.
+/// An open control socket: dropping it removes the path, unless another process has bound it anew.
 #[derive(Debug)]
 #[must_use = "the path is removed when this is dropped"]
 pub struct ControlPath {
@@ -227,17 +229,14 @@ impl ControlSocket {
     /// Takes the path, with mode 0600 from the first moment on. A socket that a dead process left is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` when another process answers there, or something that is no socket has the path.
+    /// `AddrInUse` when another process listens there; those of [`unix_path::listen`].
     pub fn bind(path: &Path) -> io::Result<Self> {
-        remove_dead(path)?;
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         // The path gets the mode of the socket; to change it later would leave a moment in which others could come in.
         rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-        let path = OwnPath(path.to_path_buf());
-        rustix::net::listen(&socket, CALLERS_MAX as i32)?;
-        Ok(Self { listener: UnixListener::from(socket), path })
+        unix_path::listen(&socket, path, CALLERS_MAX as i32)?;
+        Ok(Self { listener: UnixListener::from(socket), path: OwnPath(BoundPath::of(path)) })
     }
 
     /// Starts answering, for as long as the process lives.
@@ -257,19 +256,6 @@ impl ControlSocket {
         let run = move || talk_to_each(&listener, (THREAD, CALLERS_MAX), |_| true, talk);
         thread::Builder::new().name(THREAD.into()).spawn(run)?;
         Ok(ControlPath { _path: path })
-    }
-}
-
-fn remove_dead(path: &Path) -> io::Result<()> {
-    let in_use = |text: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, text.to_owned()));
-    let Ok(found) = rustix::fs::lstat(path) else { return Ok(()) };
-    if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
-        return in_use("the path is taken by something that is no socket");
-    }
-    match UnixStream::connect(path) {
-        Ok(_) => in_use("another process answers there"),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        Err(error) => Err(error),
     }
 }
 
@@ -373,7 +359,7 @@ fn protocol_errors(control: &GatewayControl) -> Vec<ProtocolErrors> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
 
@@ -391,6 +377,21 @@ mod tests {
         fs::write(&path, "a file").expect("a folder that can be written");
         assert!(ControlSocket::bind(&path).is_err());
         fs::remove_file(&path).expect("it is ours");
+    }
+
+    #[test]
+    fn the_path_of_a_successor_outlives_the_one_before_it() {
+        let path = std::env::temp_dir().join(format!("weir-control-successor-{}.sock", std::process::id()));
+        let old = ControlSocket::bind(&path).expect("the path is free");
+        // As somebody does who takes the old gateway for dead.
+        fs::remove_file(&path).expect("it is ours");
+        let new = ControlSocket::bind(&path).expect("the path is free again");
+        drop(old);
+        UnixStream::connect(&path).expect("the new one is still there");
+        let refused = ControlSocket::bind(&path).expect_err("it lives");
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+        drop(new);
+        assert!(!path.exists());
     }
 
     #[test]

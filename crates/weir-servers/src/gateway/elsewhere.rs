@@ -73,7 +73,7 @@ mod tests {
     use weir_proto::ouch::{Cancel, ClientOrderId, Outbound, Rejected};
 
     use super::*;
-    use crate::gateway::sample;
+    use crate::gateway::test_messages;
 
     const ACCOUNT: AccountId = AccountId(3);
     const ID: ClientOrderId = ClientOrderId([b' '; 14]);
@@ -93,12 +93,12 @@ mod tests {
         let of = |orders: &OrdersElsewhere, message: &Inbound<'_>| orders.worker_of(ACCOUNT, message);
         assert_eq!(of(&orders, &cancel(1)), Some(7));
         assert_eq!(orders.worker_of(AccountId(4), &cancel(1)), None, "another one's");
-        assert_eq!(of(&orders, &sample::enter(1, 100)), None);
-        assert_eq!(of(&orders, &sample::replace(1, 9)), Some(7));
+        assert_eq!(of(&orders, &test_messages::enter(1, 100)), None);
+        assert_eq!(of(&orders, &test_messages::replace(1, 9)), Some(7));
         orders.add(ACCOUNT, 9, 7);
         assert_eq!(orders.workers_of(ACCOUNT), [7, 5]);
         assert_eq!(of(&orders, &cancel(9)), Some(7), "before it is answered");
-        orders.follow(ACCOUNT, &sample::replaced(1, 9));
+        orders.follow(ACCOUNT, &test_messages::replaced(1, 9));
         assert_eq!((of(&orders, &cancel(1)), of(&orders, &cancel(9))), (None, Some(7)));
         orders.add(ACCOUNT, 10, 7);
         let (timestamp_ns, reason, client_order_id) = (1, 2, ID);

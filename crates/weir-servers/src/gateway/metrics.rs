@@ -102,8 +102,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use weir_record::{
-        latency::empty_histogram,
-        load::LatencySummary,
+        latency::{LatencySummary, empty_histogram},
         orders::{HandoffStats, HopStats, JournalStats, SessionStats},
     };
 

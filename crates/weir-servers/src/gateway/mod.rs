@@ -19,37 +19,37 @@
 //! What it is not: it keeps no book, and it does not send an order to another venue when one is down: that order is
 //! refused.
 
-mod application;
 mod backoff;
 mod bounds;
-mod cancelling;
-mod checks;
 mod commands;
 mod config;
 mod control;
 mod counters;
-#[cfg(test)]
-mod days;
 mod elsewhere;
-mod expiry;
-mod hops;
-mod joining;
+mod hop_latency;
 mod limits;
+mod mass_cancel;
 mod metrics;
 mod notices;
 mod outstanding;
 mod owners;
 mod positions;
+mod pre_trade_checks;
 mod recovery;
-mod references;
-#[cfg(test)]
-mod sample;
+mod reference_prices;
 mod server;
+#[cfg(test)]
+mod simulated_days;
+#[cfg(test)]
+mod test_messages;
+mod unsolicited_cancels;
+mod upstream_login;
+mod worker;
 
 mod stamp;
 mod stranded;
-mod task;
 mod upstream;
+mod worker_message;
 
 pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{

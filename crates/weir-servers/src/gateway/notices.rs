@@ -14,8 +14,8 @@ use weir_engine::time;
 use weir_proto::{ouch::Outbound, soup::Name};
 
 use super::{
-    application::Gateway,
     upstream::{Ended, Upstream},
+    worker::Gateway,
 };
 use crate::orders::{Budget, Lines};
 
@@ -38,7 +38,7 @@ pub(super) enum NoticeKind {
     /// Orders are sent again.
     Resent,
     /// The exchange has begun another one.
-    Anew,
+    NewSession,
     /// Orders were too old to be sent again.
     Stale,
     /// More was executed of an order than was left.
@@ -231,7 +231,7 @@ mod tests {
             (0, NoticeKind::Lost, 5),
             (0, NoticeKind::Lost, 5 + Budget::EVERY_NS - 1),
             (0, NoticeKind::Lost, 5 + Budget::EVERY_NS - 1),
-            (0, NoticeKind::Anew, 6),
+            (0, NoticeKind::NewSession, 6),
             (1, NoticeKind::Lost, 6),
             (0, NoticeKind::Lost, 5 + Budget::EVERY_NS),
             (2, NoticeKind::Lost, 7),
@@ -245,7 +245,7 @@ mod tests {
             found,
             [
                 "0: Lost at 5",
-                "0: Anew at 6",
+                "0: NewSession at 6",
                 "1: Lost at 6",
                 "0: Lost at 1000000005; 2 lines like this one were left out before"
             ]

@@ -7,7 +7,7 @@ use weir_trading::{AccountId, Restored};
 
 use super::{
     recovery::Key,
-    references::{Prices, resolve},
+    reference_prices::{Prices, resolve},
 };
 
 /// Collects it.

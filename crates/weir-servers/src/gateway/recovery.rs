@@ -14,18 +14,18 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin, Restored, WhenFull};
 
 use super::{
-    application::{RECORD_CONTROL, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
     commands::{Change, Controls},
     config::VENUES_MAX,
-    expiry::Expiry,
     outstanding::{OutstandingLimits, OutstandingOrders},
     positions::{Executed, Positions},
     stranded::{Stranded, Why},
-    task::{
+    unsolicited_cancels::Expiry,
+    upstream::Resume,
+    worker::{RECORD_CONTROL, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
+    worker_message::{
         Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence, session_key,
         unpack_sequence,
     },
-    upstream::Resume,
 };
 use crate::orders::{Record, RecordKind};
 

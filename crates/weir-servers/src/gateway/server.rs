@@ -28,25 +28,25 @@ use weir_record::{
 use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
-    application::{Common, Gateway, Parts, Symbols},
     bounds,
-    checks::{Checks, new_risk},
     commands::{Asked, Cancels, Change, Commander, Controls, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
     control::{KillError, UpstreamStatus, VenueCancels},
     counters::{GatewayCounters, total},
     elsewhere::OrdersElsewhere,
-    expiry::{Expiry, Untold},
-    hops::{Hops, summarize},
+    hop_latency::{Hops, summarize},
     limits::Limits,
     metrics::Facts,
     notices::{Begun, Notices},
     outstanding::{OutstandingLimits, OutstandingOrders},
     positions::Executed,
+    pre_trade_checks::{Checks, new_risk},
     recovery::{Moment, Recovered, Recovering},
-    references, stranded,
-    task::{Reject, Task},
+    reference_prices, stranded,
+    unsolicited_cancels::{Expiry, Untold},
     upstream::{Login, Resume, Upstream, UpstreamId},
+    worker::{Common, Gateway, Parts, Symbols},
+    worker_message::{Reject, WorkerMessage},
 };
 use crate::{
     counter::Counter,
@@ -135,7 +135,7 @@ impl GatewayState {
 
 /// What a worker takes when it begins.
 struct WorkerInit {
-    port: Port<Task>,
+    port: Port<WorkerMessage>,
     sessions: Vec<(OutstandingOrders, Resume)>,
     asked: MailboxReceiver<Asked>,
     unsent: Vec<(AccountId, Reject)>,
@@ -173,7 +173,7 @@ impl Prepared {
         }
         let of_session = (&recovered, recovery.generation());
         let risk = restored_risk(workers, &config, &common.references, of_session);
-        let ports = handoff::group::<Task>(workers, &config.handoff);
+        let ports = handoff::group::<WorkerMessage>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
         let venues = config.venues.len();
@@ -463,7 +463,7 @@ fn restored_risk(
     let risk_of = |orders: &Vec<_>| new_risk(accounts, orders.len(), config.follows_orders, references);
     let mut risk: Vec<RiskState> = open.iter().map(risk_of).collect();
     #[cfg(test)]
-    if super::days::is_planted(super::days::Plant::ExposureNotRebuilt) {
+    if super::simulated_days::is_planted(super::simulated_days::Plant::ExposureNotRebuilt) {
         return risk;
     }
     for (risk, orders) in risk.iter_mut().zip(&open) {
@@ -503,7 +503,7 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
         settled: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         counters: (0..workers).map(|_| Arc::default()).collect(),
         open: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
-        references: Arc::new(references::table(&config.references)),
+        references: Arc::new(reference_prices::table(&config.references)),
         troubles: Mutex::new(vec![None; sessions]),
         begun: Mutex::new(vec![Begun::default(); sessions]),
         notices: Notices::new(sessions),
@@ -701,7 +701,7 @@ impl GatewayControl {
     /// The symbols that have a reference price, in units of the currency.
     pub fn references(&self) -> BTreeMap<String, f64> {
         let all = self.shared.common.references.all().into_iter();
-        all.map(|(symbol, price)| (symbol.to_string(), references::units(price))).collect()
+        all.map(|(symbol, price)| (symbol.to_string(), reference_prices::units(price))).collect()
     }
 
     /// Sets reference prices of symbols, in units of the currency, or takes them away. They hold until the next trade.
@@ -709,7 +709,7 @@ impl GatewayControl {
     /// # Errors
     /// In words: no symbol, no price, no room for more symbols, or the change cannot be kept.
     pub fn set_references(&self, prices: BTreeMap<String, Option<f64>>) -> Result<(), String> {
-        references::reserve(&self.shared.common.references, &references::resolve(&prices)?)?;
+        reference_prices::reserve(&self.shared.common.references, &reference_prices::resolve(&prices)?)?;
         self.shared.commander.change(None, &Change::References { prices })
     }
 

@@ -5,8 +5,8 @@
 //! and cancels of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in
 //! their places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
 
-mod cancels;
-mod expiring;
+mod mass_cancel;
+mod orphaned_orders;
 mod sender;
 
 use std::{
@@ -36,20 +36,20 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin};
 
 use super::{
-    application::Gateway,
     backoff::Backoff,
     config::WORKERS_MAX,
-    expiry::Untold,
-    hops::Hop,
-    joining::{Doubtful, Joining, LoginOutcome},
+    hop_latency::Hop,
     notices::NoticeKind,
     outstanding::{OutstandingOrders, Sending, traded_order},
-    task::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
+    unsolicited_cancels::Untold,
+    upstream_login::{Doubtful, Joining, LoginOutcome},
+    worker::Gateway,
+    worker_message::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
 use crate::notify::Signal;
 
-use cancels::PendingMassCancel;
+use mass_cancel::PendingMassCancel;
 use sender::Waiting;
 pub(super) use sender::send;
 
@@ -124,7 +124,7 @@ pub(super) enum Ended {
     )]
     Uncounted,
     #[error("another worker does not take the answers, and they are asked for again")]
-    Behind,
+    Backpressure,
     #[error("the exchange did not answer the login")]
     NoLogin,
     #[error("the exchange does not give what comes next of its session, or somebody was logged in")]
@@ -245,7 +245,7 @@ impl Upstream {
     #[inline]
     pub(super) fn sent_key(&self) -> u32 {
         #[cfg(test)]
-        if super::days::is_planted(super::days::Plant::VenueNotRecorded) {
+        if super::simulated_days::is_planted(super::simulated_days::Plant::VenueNotRecorded) {
             return sent_key(self.key - self.venue as u32, self.epoch.get());
         }
         sent_key(self.key, self.epoch.get())
@@ -524,7 +524,7 @@ impl Upstream {
         now: Instant,
     ) -> Result<(), Ended> {
         if gateway.is_full() {
-            return Err(Ended::Behind);
+            return Err(Ended::Backpressure);
         }
         let counters = &gateway.counters;
         counters.upstream_received.add(1);

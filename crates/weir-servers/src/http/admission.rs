@@ -1,16 +1,17 @@
 //! How many connections a server holds at a time: all together, and of one client.
 //!
-//! A client is an IPv4 address, or the first half of an IPv6 address: one customer is usually given all the rest of it.
-//! Clients of a Unix socket have no address, and count together only.
+//! Who is one client, [`counted_as`] says. Clients of a Unix socket have no address, and count together only.
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
+
+use weir_proto::client::counted_as;
 
 use super::counters::Refusal;
 
@@ -64,7 +65,7 @@ impl Admission {
             return Err(Refusal::TooManyConnections);
         }
         let mut admitted = Admitted { admission: Arc::clone(self), client: None };
-        if let (Some(most), Some(client)) = (self.client_connections_max, client.map(of_client)) {
+        if let (Some(most), Some(client)) = (self.client_connections_max, client.map(counted_as)) {
             let mut clients = self.lock();
             let count = clients.entry(client).or_default();
             if *count >= most {
@@ -89,14 +90,6 @@ impl Admission {
 /// One more, unless that is more than `most`.
 fn count_up(count: &AtomicUsize, most: usize) -> bool {
     count.fetch_update(Relaxed, Relaxed, |count| (count < most).then_some(count + 1)).is_ok()
-}
-
-/// Whose address it is.
-fn of_client(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-        address => address,
-    }
 }
 
 impl Drop for Admitted {

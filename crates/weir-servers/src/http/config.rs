@@ -10,7 +10,7 @@ use weir_proto::{
 };
 
 use super::{
-    files::{FileIo, Root},
+    file_lookup::{FileIo, Root},
     headers::ReplyHeaders,
 };
 

@@ -13,15 +13,15 @@ use weir_proto::http1::{
 };
 
 use super::{
-    access::ConnectionLog,
+    access_log_line::ConnectionLog,
     admission::Admitted,
     config::{Body, Timeouts},
     counters::Refusal,
-    files::{Asked, FileError, FileReply, FileResponse, Unopened},
+    file_body::FileSlice,
+    file_lookup::{Asked, FileError, FileReply, FileResponse, Unopened},
     input::Input,
-    replies::{COPIED_BYTES_MAX, Form, Head, Replies, write_head, write_refusal},
-    served::FileSlice,
-    stored::Stored,
+    response_encoder::{COPIED_BYTES_MAX, Form, Head, Replies, write_head, write_refusal},
+    static_body::Stored,
     worker::Worker,
 };
 use crate::deadline::Deadline;
@@ -143,19 +143,19 @@ struct Waiting {
 struct Pause {
     /// A reply that is sent as it was rendered, because nothing was batched before it.
     rendered: Option<Form>,
-    content: Behind,
+    content: ContentSource,
     then: Then,
 }
 
 impl Pause {
     fn batch_then(then: Then) -> Self {
-        Self { rendered: None, content: Behind::None, then }
+        Self { rendered: None, content: ContentSource::None, then }
     }
 }
 
 /// Content that follows from where it lies.
 #[derive(Debug)]
-enum Behind {
+enum ContentSource {
     None,
     Stored(Stored),
     File(FileSlice),
@@ -455,7 +455,7 @@ impl Connection {
         }
         self.requests_answered += 1;
         let form = Form { after: self.after(&request), head_only: request.method == Method::Head };
-        let (mut rendered, mut content) = (None, Behind::None);
+        let (mut rendered, mut content) = (None, ContentSource::None);
         match request.purpose {
             Purpose::Page => {
                 (rendered, content) = self.answer_with_page(&mut request, form, is_last, replies)
@@ -470,7 +470,7 @@ impl Connection {
         } else if is_last {
             self.wait_on(now);
             Then::Receive
-        } else if matches!(content, Behind::None) {
+        } else if matches!(content, ContentSource::None) {
             return None;
         } else {
             Then::Decode
@@ -486,7 +486,7 @@ impl Connection {
         form: Form,
         is_last: bool,
         replies: &Replies,
-    ) -> (Option<Form>, Behind) {
+    ) -> (Option<Form>, ContentSource) {
         if let Some(reply) = self.file.take() {
             return (None, self.answer_with_reply(reply, form, replies));
         }
@@ -498,10 +498,10 @@ impl Connection {
                 self.batch().extend_from_slice(encode::LAST_CHUNK);
             }
             self.log(200, replies, request.echoed_bytes, false);
-            return (None, Behind::None);
+            return (None, ContentSource::None);
         }
         let behind = replies.behind(form);
-        let content = if behind.len() == 0 { Behind::None } else { Behind::Stored(behind) };
+        let content = if behind.len() == 0 { ContentSource::None } else { ContentSource::Stored(behind) };
         self.log(200, replies, replies.content_bytes(form), behind.len() > 0);
         if is_last && self.batch.is_empty() {
             // The usual case: one request, one reply, copied once.
@@ -512,25 +512,25 @@ impl Connection {
     }
 
     /// Answers with a file that is kept, or says that it must be opened first.
-    fn answer_with_reply(&mut self, reply: FileReply, form: Form, replies: &Replies) -> Behind {
+    fn answer_with_reply(&mut self, reply: FileReply, form: Form, replies: &Replies) -> ContentSource {
         match reply {
             FileReply::Plain(file) if form.after == AfterMessage::Unsaid => {
                 file.write_head(self.batch(), replies.date());
                 let sent_bytes = if form.head_only { 0 } else { file.bytes };
                 let content = self.add_file(FileSlice::whole(file), form);
-                self.log(200, replies, sent_bytes, !matches!(content, Behind::None));
+                self.log(200, replies, sent_bytes, !matches!(content, ContentSource::None));
                 content
             }
             FileReply::Plain(file) => {
                 self.answer_with_file(FileResponse::of_whole(file, replies.seconds()), form, replies)
             }
             FileReply::Response(answer) => self.answer_with_file(*answer, form, replies),
-            FileReply::Unopened(unopened) => Behind::Unopened(Box::new((*unopened, form))),
+            FileReply::Unopened(unopened) => ContentSource::Unopened(Box::new((*unopened, form))),
         }
     }
 
     /// Writes the head of a file's reply, and gives what follows it.
-    fn answer_with_file(&mut self, answer: FileResponse, form: Form, replies: &Replies) -> Behind {
+    fn answer_with_file(&mut self, answer: FileResponse, form: Form, replies: &Replies) -> ContentSource {
         if let Some(error) = answer.error {
             self.count_refusal(Refusal::File(error));
         }
@@ -539,23 +539,23 @@ impl Connection {
         answer.write(self.batch(), headers, replies.date(), form.after, form.head_only);
         let sent_bytes = if form.head_only { 0 } else { answer.content_bytes };
         let status = answer.status;
-        let content = answer.part.map_or(Behind::None, |part| self.add_file(part, form));
-        self.log(status, replies, sent_bytes, !matches!(content, Behind::None));
+        let content = answer.part.map_or(ContentSource::None, |part| self.add_file(part, form));
+        self.log(status, replies, sent_bytes, !matches!(content, ContentSource::None));
         content
     }
 
     /// The content of a reply: behind its head if it is short and in memory, else from where it lies.
     #[inline]
-    fn add_file(&mut self, slice: FileSlice, form: Form) -> Behind {
+    fn add_file(&mut self, slice: FileSlice, form: Form) -> ContentSource {
         if form.head_only || slice.length == 0 {
-            return Behind::None;
+            return ContentSource::None;
         }
         match slice.in_memory() {
             Some(bytes) if bytes.len() <= COPIED_BYTES_MAX => {
                 self.batch().extend_from_slice(bytes);
-                Behind::None
+                ContentSource::None
             }
-            _ => Behind::File(slice),
+            _ => ContentSource::File(slice),
         }
     }
 

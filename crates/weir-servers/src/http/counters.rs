@@ -10,7 +10,7 @@ use std::{
 
 use weir_proto::http1::ParseError;
 
-use super::{file_cache::FileCacheCounts, files::FileError};
+use super::{file_cache::FileCacheCounts, file_lookup::FileError};
 
 /// Why a request was not answered as asked, or a connection not served on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,8 +27,8 @@ use super::{
     cache::{Cache, Look},
     config::{Clock, FileCache},
     counters::HttpCounters,
+    file_body::Served,
     file_quotas::{FileQuotas, Quota},
-    served::Served,
 };
 
 /// What a worker counts; the server's counters are those of all workers together.
@@ -207,7 +207,7 @@ mod tests {
     use weir_engine::fs::Metadata;
 
     use super::*;
-    use crate::http::served::Content;
+    use crate::http::file_body::Content;
 
     fn file() -> Rc<Served> {
         let metadata = Metadata {

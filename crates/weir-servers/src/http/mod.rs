@@ -39,21 +39,21 @@
 //! What it is not: it has no routes (every path has the same content, or names a file) and no TLS, it upgrades nothing,
 //! and it compresses nothing.
 
-mod access;
+mod access_log_line;
 mod admission;
 mod cache;
 mod config;
 mod connection;
 mod counters;
+mod file_body;
 mod file_cache;
+mod file_lookup;
 mod file_quotas;
-mod files;
 mod headers;
 mod input;
 mod log;
-mod replies;
-mod served;
-mod stored;
+mod response_encoder;
+mod static_body;
 mod worker;
 
 use std::{future::Future, io, sync::Arc};
@@ -66,7 +66,7 @@ pub use config::{
 };
 pub use counters::{HttpCounters, Refusal};
 pub use file_cache::FileCacheCounts;
-pub use files::{FileError, FileIo, Root};
+pub use file_lookup::{FileError, FileIo, Root};
 pub use headers::{HeaderError, ReplyHeaders};
 
 use worker::{HttpState, Worker};

@@ -20,11 +20,11 @@ use super::{
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
     file_cache::WorkerFileCache,
+    file_lookup::{Asked, FileError, FileReply, FileResponse, Root, Unopened, name},
     file_quotas::FileQuotas,
-    files::{Asked, FileError, FileReply, FileResponse, Root, Unopened, name},
     log::AccessLog,
-    replies::Replies,
-    stored::Stored,
+    response_encoder::Replies,
+    static_body::Stored,
 };
 
 /// A batch larger than this is not kept for the next turn.

@@ -14,7 +14,7 @@ use super::{
     directory::{self, Lock},
     record::{Damage, RecordView},
     segment::{self, HEADER_BYTES, Header},
-    walk::{Behind, Chain, WalkError, Window, look_behind, walk},
+    walk::{Chain, Remainder, WalkError, Window, scan_remainder, walk},
 };
 
 /// Zeros written at once.
@@ -214,7 +214,7 @@ struct Recovery<'a> {
 struct Contents {
     offset: u64,
     damage: Option<Damage>,
-    behind: Behind,
+    remainder: Remainder,
 }
 
 impl Recovery<'_> {
@@ -234,7 +234,7 @@ impl Recovery<'_> {
             return Err(RecoverError::Short { file: path, bytes: length, bytes_expected: header.bytes });
         }
         let contents = self.read(&path, &file, header, visit)?;
-        if contents.offset == HEADER_BYTES as u64 && contents.behind.content_end.is_none() {
+        if contents.offset == HEADER_BYTES as u64 && contents.remainder.content_end.is_none() {
             self.blanks.push(path);
             return Ok(());
         }
@@ -244,14 +244,14 @@ impl Recovery<'_> {
         self.blanks.clear();
         // What a killed process left to the operating system counts only if it survives what comes next.
         file.sync_data().map_err(failed(&path, "sync it"))?;
-        let Contents { offset, damage, behind } = contents;
+        let Contents { offset, damage, remainder } = contents;
         self.tail = Some(Tail { end: Position { segment: number, offset }, segment_bytes: header.bytes });
-        let Some(content_end) = behind.content_end else { return Ok(()) };
+        let Some(content_end) = remainder.content_end else { return Ok(()) };
         let damage = damage.unwrap_or(Damage::Hole);
-        if !behind.is_torn() {
+        if !remainder.is_torn() {
             return Err(RecoverError::Damaged { file: path, offset, damage });
         }
-        let torn = Torn { file: path, offset, bytes: content_end - offset, records: behind.records };
+        let torn = Torn { file: path, offset, bytes: content_end - offset, records: remainder.records };
         self.torn = Some((torn, damage));
         Ok(())
     }
@@ -286,8 +286,9 @@ impl Recovery<'_> {
                     }
                 },
             )?;
-        let behind = look_behind(&mut window, stop.offset, &self.chain).map_err(failed(path, "read it"))?;
-        Ok(Contents { offset: stop.offset, damage: stop.damage, behind })
+        let remainder =
+            scan_remainder(&mut window, stop.offset, &self.chain).map_err(failed(path, "read it"))?;
+        Ok(Contents { offset: stop.offset, damage: stop.damage, remainder })
     }
 
     /// Clears what is torn and removes what was never used; nothing else is ever changed.

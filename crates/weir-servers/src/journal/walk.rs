@@ -3,7 +3,7 @@
 //!
 //! A write that was under way when the power went leaves its batch in parts, in any order: sectors that reached the
 //! disk are right, and the others are as they were before, all zeros. That is a *torn tail*: nobody was told that the
-//! batch is durable. Everything else that does not read is damage. [`Behind::is_torn`] tells them apart:
+//! batch is durable. Everything else that does not read is damage. [`Remainder::is_torn`] tells them apart:
 //!
 //! - nothing valid lies behind: the last record, or the rest of the last batch, is torn;
 //! - valid records lie behind, but all are of the batch that is being read, and a sector is missing before them;
@@ -198,7 +198,7 @@ pub(super) fn walk<S: Source + ?Sized>(
 
 /// What lies behind the place where reading ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Behind {
+pub(super) struct Remainder {
     /// End of the last eight bytes that are not all zero; `None` if all are.
     pub(super) content_end: Option<u64>,
     /// Valid records.
@@ -209,7 +209,7 @@ pub(super) struct Behind {
     misses_sector: bool,
 }
 
-impl Behind {
+impl Remainder {
     /// Whether a write that was never finished explains it.
     pub(super) fn is_torn(&self) -> bool {
         self.records == 0 || (self.is_one_batch && self.misses_sector)
@@ -217,12 +217,12 @@ impl Behind {
 }
 
 /// Looks through everything from `from` on, which is where no record could be read.
-pub(super) fn look_behind<S: Source + ?Sized>(
+pub(super) fn scan_remainder<S: Source + ?Sized>(
     window: &mut Window<'_, S>,
     from: u64,
     chain: &Chain,
-) -> io::Result<Behind> {
-    let mut behind = Behind { is_one_batch: true, ..Behind::default() };
+) -> io::Result<Remainder> {
+    let mut remainder = Remainder { is_one_batch: true, ..Remainder::default() };
     let mut gap = Gap { from, zeros_from: from };
     let mut offset = from;
     while offset < window.end {
@@ -246,22 +246,22 @@ pub(super) fn look_behind<S: Source + ?Sized>(
                 at += ALIGNMENT_BYTES;
                 continue;
             }
-            behind.misses_sector |= behind.records == 0 && gap.misses_sector(place);
+            remainder.misses_sector |= remainder.records == 0 && gap.misses_sector(place);
             let taken = match record_behind(&bytes[at..], chain, (end - from) / HEADER_BYTES as u64) {
                 Some((record, taken)) => {
-                    behind.records += 1;
-                    behind.is_one_batch &= record.batch == chain.next_batch();
+                    remainder.records += 1;
+                    remainder.is_one_batch &= record.batch == chain.next_batch();
                     taken
                 }
                 None => ALIGNMENT_BYTES,
             };
             at += taken;
             gap.zeros_from = offset + at as u64;
-            behind.content_end = Some(gap.zeros_from.min(end));
+            remainder.content_end = Some(gap.zeros_from.min(end));
         }
         offset += at as u64;
     }
-    Ok(behind)
+    Ok(remainder)
 }
 
 /// A valid record with a number that can come behind the last one, if so many fit in between.
@@ -323,22 +323,22 @@ mod tests {
         (bytes, starts)
     }
 
-    fn read(bytes: &[u8]) -> (u64, Stop, Behind) {
+    fn read(bytes: &[u8]) -> (u64, Stop, Remainder) {
         let mut memory = Vec::new();
         let mut window = Window::new(bytes, bytes.len() as u64, &mut memory);
         let mut chain = Chain::new(3);
         let stop = walk(&mut window, FROM, &mut chain, &mut |_, _| Ok(())).expect("memory is read");
-        let behind = look_behind(&mut window, stop.offset, &chain).expect("memory is read");
-        (chain.records(), stop, behind)
+        let remainder = scan_remainder(&mut window, stop.offset, &chain).expect("memory is read");
+        (chain.records(), stop, remainder)
     }
 
     #[test]
     fn a_clean_log_ends_at_zeros() {
         let (bytes, _) = written(&[(0, true), (1, false), (1, true)], 10);
-        let (records, stop, behind) = read(&bytes);
+        let (records, stop, remainder) = read(&bytes);
         assert_eq!((records, stop), (3, Stop { offset: 64 + 3 * 48, damage: None }));
-        assert_eq!(behind.content_end, None);
-        assert!(behind.is_torn());
+        assert_eq!(remainder.content_end, None);
+        assert!(remainder.is_torn());
     }
 
     #[test]
@@ -348,9 +348,9 @@ mod tests {
         // From the sector in which the second record of the last batch begins.
         let first = starts[2].next_multiple_of(512);
         bytes[first..first + 512].fill(0);
-        let (records, stop, behind) = read(&bytes);
+        let (records, stop, remainder) = read(&bytes);
         assert_eq!((records, stop.offset), (2, starts[2] as u64));
-        assert_eq!((behind.records, behind.is_torn()), (2, true));
+        assert_eq!((remainder.records, remainder.is_torn()), (2, true));
     }
 
     #[test]
@@ -358,9 +358,9 @@ mod tests {
         let (mut bytes, starts) = written(&[(0, true), (1, false), (1, false), (1, true)], 200);
         let end = starts[1].next_multiple_of(512);
         bytes[starts[1]..end].fill(0);
-        let (records, stop, behind) = read(&bytes);
+        let (records, stop, remainder) = read(&bytes);
         assert_eq!((records, stop), (1, Stop { offset: starts[1] as u64, damage: None }));
-        assert!(behind.records > 0 && behind.is_torn());
+        assert!(remainder.records > 0 && remainder.is_torn());
     }
 
     #[test]
@@ -376,26 +376,26 @@ mod tests {
     fn the_end_of_a_batch_that_is_missing_before_the_next_one_is_damage() {
         let (mut bytes, starts) = written(&[(0, true), (1, false), (1, true), (2, true)], 504);
         bytes[starts[2]..starts[3]].fill(0);
-        let (records, _, behind) = read(&bytes);
+        let (records, _, remainder) = read(&bytes);
         assert_eq!(records, 2);
-        assert!(!behind.is_torn(), "the missing record belongs to batch 1, and batch 2 was begun");
+        assert!(!remainder.is_torn(), "the missing record belongs to batch 1, and batch 2 was begun");
     }
 
     #[test]
     fn a_changed_byte_before_valid_records_of_its_batch_is_damage() {
         let (mut bytes, starts) = written(&[(0, false), (0, false), (0, true)], 700);
         bytes[starts[1] + 100] ^= 1;
-        let (records, stop, behind) = read(&bytes);
+        let (records, stop, remainder) = read(&bytes);
         assert_eq!((records, stop.damage), (1, Some(Damage::Checksum)));
-        assert!(!behind.is_torn());
+        assert!(!remainder.is_torn());
     }
 
     #[test]
     fn a_changed_byte_of_the_last_record_is_a_torn_tail() {
         let (mut bytes, starts) = written(&[(0, false), (0, false), (0, true)], 700);
         bytes[starts[2]] ^= 1;
-        let (records, _, behind) = read(&bytes);
-        assert_eq!((records, behind.records, behind.is_torn()), (2, 0, true));
+        let (records, _, remainder) = read(&bytes);
+        assert_eq!((records, remainder.records, remainder.is_torn()), (2, 0, true));
     }
 
     #[test]
@@ -403,16 +403,16 @@ mod tests {
         let (mut bytes, starts) = written(&[(0, true), (1, true), (2, true), (3, true)], 10);
         let (second, third) = (starts[1], starts[2]);
         bytes.copy_within(third..third + 48, second);
-        let (records, stop, behind) = read(&bytes);
+        let (records, stop, remainder) = read(&bytes);
         assert_eq!(records, 1);
         assert_eq!(stop.damage, Some(Damage::Sequence { found: 3, expected: 2 }));
-        assert!(!behind.is_torn());
+        assert!(!remainder.is_torn());
         // The first record once more, and nothing else.
         let (mut bytes, starts) = written(&[(0, true), (1, true)], 10);
         bytes.copy_within(starts[0]..starts[1], starts[1]);
-        let (records, stop, behind) = read(&bytes);
+        let (records, stop, remainder) = read(&bytes);
         assert_eq!((records, stop.damage), (1, Some(Damage::Sequence { found: 1, expected: 2 })));
-        assert!(behind.is_torn() && behind.content_end.is_some());
+        assert!(remainder.is_torn() && remainder.content_end.is_some());
     }
 
     #[test]
@@ -430,8 +430,8 @@ mod tests {
         assert_eq!((records, stop), (lsn, Stop { offset: bytes.len() as u64, damage: None }));
         // The first one damaged: all others lie behind.
         bytes[FROM as usize + record::HEADER_BYTES] ^= 1;
-        let (records, _, behind) = read(&bytes);
-        assert_eq!((records, behind.records), (0, lsn - 1));
-        assert_eq!(behind.content_end, Some(bytes.len() as u64));
+        let (records, _, remainder) = read(&bytes);
+        assert_eq!((records, remainder.records), (0, lsn - 1));
+        assert_eq!(remainder.content_end, Some(bytes.len() as u64));
     }
 }

@@ -18,7 +18,7 @@ use weir_proto::{
 };
 
 use super::Source;
-use crate::callers::answer_each;
+use crate::thread_per_connection::answer_each;
 
 /// Readers at a time; more are closed at once.
 const READERS_MAX: usize = 8;

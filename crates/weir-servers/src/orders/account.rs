@@ -77,7 +77,7 @@ impl Account {
     /// The first message that has to stay in memory.
     #[inline]
     pub(super) fn kept_from(&self) -> Mark {
-        match self.session.as_ref().and_then(|session| session.next_in_tail()) {
+        match self.session.as_ref().and_then(|session| session.next_buffered()) {
             Some(next) if next.sequence < self.durable.sequence => next,
             _ => self.durable,
         }

@@ -1,4 +1,5 @@
-//! Connections that have not logged in: how many there may be, in total and from one address.
+//! Connections that have not logged in: how many there may be, in total and from one address. Which addresses are one,
+//! [`counted_as`] says.
 
 use std::{
     collections::HashMap,
@@ -6,6 +7,8 @@ use std::{
     os::fd::AsFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+
+use weir_proto::client::counted_as;
 
 /// The limits and what is used of them. Locked when a connection arrives and when it has logged in.
 #[derive(Debug)]
@@ -52,6 +55,7 @@ impl Admission {
 
     /// Lets a connection in. One without an address (a Unix socket, a simulated one) counts in total only.
     pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Permit, LimitReached> {
+        let address = address.map(counted_as);
         let mut state = self.lock();
         if state.total >= self.total_max {
             return Err(LimitReached::Total);
@@ -111,5 +115,19 @@ mod tests {
         drop(held);
         assert!(admission.lock().by_address.is_empty(), "nothing is kept of who is gone");
         assert_eq!(admission.lock().total, 0);
+    }
+
+    #[test]
+    fn addresses_that_one_client_can_choose_among_share_its_places() {
+        let address = |text: &str| text.parse::<IpAddr>().ok();
+        let admission = Admission::new(9, 1);
+        let held = [admission.admit(address("2001:db8:0:1::1")), admission.admit(address("10.0.0.1"))];
+        assert!(held.iter().all(Result::is_ok));
+        let refused = |text: &str| admission.admit(address(text)).err();
+        assert_eq!(refused("2001:db8:0:1:ffff::2"), Some(LimitReached::Address));
+        assert_eq!(refused("::ffff:10.0.0.1"), Some(LimitReached::Address), "the same, written otherwise");
+        assert_eq!(refused("2001:db8:0:2::1"), None);
+        drop(held);
+        assert!(admission.lock().by_address.is_empty(), "nothing is kept of who is gone");
     }
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use weir_engine::time::Instant;
 use weir_proto::soup::{Name, Timing};
 
-use super::{lines::Lines, login};
+use super::{lines::Lines, password_verifier};
 use crate::journal::{
     Level, SEGMENT_BYTES_DEFAULT,
     faults::{Operation, Verdict},
@@ -49,7 +49,7 @@ pub struct OrdersConfig {
     pub stall_replay: Duration,
     /// Connections that have not logged in.
     pub unauthenticated_max: usize,
-    /// … from one address.
+    /// … from one address, as [`counted_as`](weir_proto::client::counted_as) has it.
     pub unauthenticated_per_address_max: usize,
     /// Where the journal is and what durable means; `None`, or level `none`: there is none.
     pub journal: Option<(PathBuf, Level)>,
@@ -80,7 +80,7 @@ impl OrdersConfig {
     pub fn new(accounts: Vec<AccountConfig>) -> Self {
         Self {
             accounts: Arc::new(accounts),
-            session: login::name("WEIR000001"),
+            session: password_verifier::name("WEIR000001"),
             timing: Timing::default(),
             payload_bytes_max: 512,
             outbound_bytes_max: 4 << 20,
@@ -109,9 +109,9 @@ pub fn demo_accounts(count: u32) -> Vec<AccountConfig> {
 
 /// As [`demo_accounts`], with another first letter.
 pub fn accounts_named(letter: char, count: u32) -> Vec<AccountConfig> {
-    let hash: Arc<str> = login::demo_hash();
+    let hash: Arc<str> = password_verifier::demo_hash();
     let named = |number: u32| AccountConfig {
-        name: login::name(&format!("{letter}{number:05}")),
+        name: password_verifier::name(&format!("{letter}{number:05}")),
         password_hash: Arc::clone(&hash),
         cancel_on_disconnect: false,
         takeover: false,

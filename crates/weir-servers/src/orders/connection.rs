@@ -28,7 +28,7 @@ use super::{
     account::Slot,
     admission,
     counters::AccountCells,
-    login,
+    password_verifier,
     session::{End, Next, Session},
     store::SessionStore,
     worker::{Arrival, Worker},
@@ -127,7 +127,7 @@ async fn greet(
     let hash = config.accounts.get(account.map_or(0, |account| account.0 as usize))?.password_hash.clone();
     let verdict = match &store.shared.verifier {
         Some(verifier) => deadline.until(until, verifier.verify(address, hash, login.password)).await,
-        None => Some(Ok(login::verify(&hash, &login.password))),
+        None => Some(Ok(password_verifier::verify(&hash, &login.password))),
     };
     let label = match (verdict, account) {
         (Some(Ok(true)), Some(account)) => return Some(Arrival { socket: stream, account, login, rest }),
@@ -137,7 +137,7 @@ async fn greet(
             refuse(stream, LoginReject::NotAuthorised).await;
             return None;
         }
-        (Some(Err(login::Busy)), _) => "verifier_busy",
+        (Some(Err(password_verifier::Busy)), _) => "verifier_busy",
         (None, _) => "verification_late",
     };
     store.counters().count_login(label);

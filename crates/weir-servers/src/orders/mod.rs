@@ -52,7 +52,7 @@ pub(crate) mod config_file;
 mod connection;
 mod counters;
 mod lines;
-mod login;
+mod password_verifier;
 mod records;
 mod recovery;
 mod replay_reader;
@@ -73,7 +73,7 @@ pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo
 pub use config_file::ConfigError;
 pub use counters::NodeCounters;
 pub use lines::Lines;
-pub use login::{hash_password, is_password_hash};
+pub use password_verifier::{hash_password, is_password_hash};
 pub use recovery::{
     AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover, recover_with_removed,
 };

@@ -138,14 +138,14 @@ async fn gather(
             while piece.is_empty() {
                 read_chunk(store, account, cursor, piece).await?;
             }
-            session.set_next_in_archive(cursor.sequence());
+            session.set_next_in_journal(cursor.sequence());
             return Some(cursor.sequence() - sequence);
         };
         *reading = None;
         session.set_next(mark);
     }
     let state = store.slot(account).state.borrow();
-    let next = session.next_in_tail()?;
+    let next = session.next_buffered()?;
     if next.sequence >= state.durable.sequence {
         return Some(0);
     }

@@ -33,7 +33,7 @@ enum Flow {
     /// It has everything that may be sent: the next message goes straight into its output queue.
     Live,
     /// A task sends what it has not got yet, as fast as it takes it.
-    Behind,
+    CatchingUp,
 }
 
 /// The next message to be sent.
@@ -109,7 +109,7 @@ impl Session {
     }
 
     #[inline]
-    pub(super) fn next_in_tail(&self) -> Option<Mark> {
+    pub(super) fn next_buffered(&self) -> Option<Mark> {
         match self.next.get() {
             Next::Buffered(mark) => Some(mark),
             Next::Journal(_) => None,
@@ -121,7 +121,7 @@ impl Session {
         self.next.set(Next::Buffered(mark));
     }
 
-    pub(super) fn set_next_in_archive(&self, sequence: u64) {
+    pub(super) fn set_next_in_journal(&self, sequence: u64) {
         self.next.set(Next::Journal(sequence));
     }
 
@@ -198,7 +198,7 @@ impl Session {
 
     /// Leaves sending to a task of its own until everything is sent.
     pub(super) fn fall_behind(self: &Rc<Self>, store: &Rc<SessionStore>, account: AccountId) {
-        if self.flow.replace(Flow::Behind) == Flow::Behind {
+        if self.flow.replace(Flow::CatchingUp) == Flow::CatchingUp {
             return;
         }
         match try_spawn(replay_sender::run(Rc::clone(store), account, Rc::clone(self))) {

@@ -483,7 +483,7 @@ impl SessionStore {
     fn send_durable(&self, slot: &Slot) {
         let state = &*slot.state.borrow();
         let Some(session) = &state.session else { return };
-        let (true, Some(next)) = (session.is_live(), session.next_in_tail()) else {
+        let (true, Some(next)) = (session.is_live(), session.next_buffered()) else {
             self.check_backlog(slot, state);
             return;
         };
@@ -510,7 +510,7 @@ impl SessionStore {
     /// Cuts a connection off for which too much waits.
     fn check_backlog(&self, slot: &Slot, state: &Account) {
         let Some(session) = &state.session else { return };
-        let Some(next) = session.next_in_tail() else { return };
+        let Some(next) = session.next_buffered() else { return };
         let waiting = state.durable.offset.saturating_sub(next.offset);
         self.shared.cells[slot.account.0 as usize].queued_bytes.set(waiting);
         if waiting > self.shared.config.outbound_bytes_max as u64 {

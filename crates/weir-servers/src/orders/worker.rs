@@ -34,7 +34,7 @@ use super::{
     admission::Admission,
     connection,
     counters::{AccountCells, ProtocolErrors},
-    login::{VERIFIER_THREADS, Verifier, WAITING_MAX},
+    password_verifier::{VERIFIER_THREADS, Verifier, WAITING_MAX},
     records,
     session::End,
 };

@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 use weir_record::storage::{RingMode, StorageEngine, StorageEngineOptions, StorageJob};
-use weir_sys::raw_ring::SetupError;
+use weir_sys::block_ring::SetupError;
 
 use super::{Completed, EngineError, Operation, OperationKind, error_name, libaio::Libaio, open};
 

@@ -3,7 +3,7 @@
 use std::{fs::File, io, time::Duration};
 
 use weir_record::storage::{RingMode, StorageEngineOptions, StorageJob};
-use weir_sys::raw_ring::{BlockRing, RingOptions, TaskRun};
+use weir_sys::block_ring::{BlockRing, RingOptions, TaskRun};
 
 use super::{Completed, Engine, EngineError, Operation, OperationKind, idle_buffer, probe};
 

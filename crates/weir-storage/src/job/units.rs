@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use weir_record::storage::{BlockShare, BlockSizes, Skew, StorageJob};
+use weir_sys::affinity::cpu_set;
 
 /// A size on the command line: `4096`, `4k`, `128KiB`, `1.5g`.
 pub fn bytes(text: &str) -> Result<u64, String> {
@@ -212,22 +213,9 @@ pub fn fio_time(text: &str, unit: TimeUnit) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?} is not a time; write 10, 10s, 500ms or 2m"))
 }
 
-/// CPUs as a list of numbers and ranges: `0-1,3`.
+/// CPUs as numbers and ranges: `0-1,3`. A set as in fio, which gives threads the CPUs of a mask in rising order.
 pub fn cpus(text: &str) -> Result<Vec<usize>, String> {
-    /// More CPUs than a machine has are a mistake in a range.
-    const CPUS_MAX: usize = 4096;
-    let wrong = || format!("{text:?} is no list of CPUs; write 0,2 or 0-3");
-    let mut list = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
-        let (first, last) = (number(first)?, number(last)?);
-        if last < first || last >= CPUS_MAX || list.len() > CPUS_MAX {
-            return Err(wrong());
-        }
-        list.extend(first..=last);
-    }
-    Ok(list)
+    cpu_set(text).ok_or_else(|| format!("{text:?} is no list of CPUs; write 0,2 or 0-3"))
 }
 
 #[cfg(test)]
@@ -345,9 +333,10 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_numbers_and_ranges() {
+    fn cpus_are_the_set_that_fio_takes_them_for() {
         assert_eq!(cpus("0-2,5"), Ok(vec![0, 1, 2, 5]));
-        for text in ["", "a", "2-1", "0-99999", "1,,2", "0-4095,0-4095,0"] {
+        assert_eq!(cpus("3,1,0-1"), Ok(vec![0, 1, 3]));
+        for text in ["", "a", "2-1", "0-99999", "1,,2"] {
             assert!(cpus(text).is_err(), "{text}");
         }
     }

@@ -5,7 +5,7 @@
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use weir_record::{
-    load::LatencySummary,
+    latency::LatencySummary,
     storage::{DirectionReport, StorageEngine, StorageJob, StorageJobReport, StorageReport},
 };
 

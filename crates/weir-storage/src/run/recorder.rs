@@ -5,8 +5,7 @@ use std::{borrow::Cow, iter};
 
 use hdrhistogram::Histogram;
 use weir_record::{
-    latency::empty_histogram,
-    load::LatencySummary,
+    latency::{LatencySummary, empty_histogram},
     storage::{DirectionReport, NeverBegun, RateSpread},
 };
 use weir_sys::usage::ThreadUsage;

@@ -6,12 +6,12 @@ use std::{
 };
 
 use weir_record::{
-    evidence::{EvidenceSlice, Reading},
     load::LoadReport,
     machine::{CrossCoreReading, Fingerprint},
     observation::Rung,
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
-    trial::{ObservedWindow, TrialRecord},
+    trial::{EvidenceSlice, Reading, TrialRecord},
+    window::ObservedWindow,
 };
 use weir_store::{BlockKey, NewStudy, StoredBlock};
 

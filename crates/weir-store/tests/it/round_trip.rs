@@ -5,10 +5,11 @@ use std::path::Path;
 use proptest::prelude::*;
 use rusqlite::Connection;
 use weir_record::{
+    finding::Finding,
     load::LoadReport,
     machine::CrossCoreReading,
     spec::LoadMode,
-    study::{MachineStates, StudyResult},
+    study::{MachineStates, MissingArm, StudyResult},
     trial::{Exclusion, TrialRecord},
     verdict::Verdict,
 };
@@ -28,6 +29,7 @@ fn a_new_store_gives_back_the_study() {
     assert_eq!(header.elapsed_ns, 0);
     assert!(store.blocks().expect("no block is not an error").is_empty());
     assert_eq!(store.result().expect("no result is not an error"), None);
+    assert_eq!(store.missing_in_result().expect("no result is not an error"), []);
 }
 
 #[test]
@@ -64,6 +66,14 @@ fn sessions_add_up_and_a_later_result_replaces_the_earlier() {
     store.save_result(second, &result(true), 70).expect("a later result is stored");
     assert_eq!(store.study().expect("the study is there").elapsed_ns, 270);
     assert_eq!(store.result().expect("the result is there"), Some(result(true)));
+    let missing_arms = vec![MissingArm {
+        name: "uring".to_owned(),
+        reason: Finding::Said { text: "not here".to_owned() },
+        unlock: None,
+    }];
+    let without = StudyResult { missing_arms: missing_arms.clone(), ..result(true) };
+    store.save_result(second, &without, 70).expect("a later result is stored");
+    assert_eq!(store.missing_in_result().expect("the result is there"), missing_arms);
     let keys: Vec<_> = store
         .blocks()
         .expect("blocks")

@@ -18,12 +18,12 @@ mod duplicates;
 mod exposure;
 mod flood;
 mod limits;
-mod references;
+mod reference_prices;
 mod symbols;
 
 pub use duplicates::DuplicateLimit;
 pub use limits::RiskLimits;
-pub use references::References;
+pub use reference_prices::References;
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 use weir_evidence::ladder::Group;
 
-use super::number;
+use crate::flags::number;
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("target").args(["pid", "command"]).required(true))]

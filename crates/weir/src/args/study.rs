@@ -3,9 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use weir_lab::builtin;
 
-use super::number;
-use crate::command::study_plan::study_names;
+use crate::flags::number;
+
+/// The study of other runtimes; its protocol chooses the file.
+pub(crate) const PEERS: &str = "peers";
+
+/// Studies that need no file.
+pub(crate) fn study_names() -> Vec<&'static str> {
+    builtin::ALL.iter().map(|study| study.name).chain([PEERS]).collect()
+}
 
 #[derive(Debug, Args)]
 #[command(

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::number;
+use crate::flags::number;
 
 #[derive(Debug, Args)]
 pub(crate) struct Top {

@@ -6,12 +6,11 @@ use anyhow::{Context, Result};
 use weir_dashboard::{ControlSettings, Origin, Settings, Token};
 use weir_report::{Language, told};
 
-use super::{report, study, top};
+use super::{study, top};
 use crate::{
     args::Dashboard,
-    command_line,
     exit::{Exit, UsageError},
-    output, signals,
+    language, output, signals,
 };
 
 /// In place of a socket's name: whatever servers this user runs.
@@ -21,13 +20,13 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
     let listen = arguments.listen.parse().map_err(|_| {
         let listen = &arguments.listen;
         UsageError(told!(
-            command_line::language(),
+            language::of_command_line(),
             "--listen {listen}: write an address and a port, such as 127.0.0.1:3000",
             "--listen {listen}: 127.0.0.1:3000처럼 주소와 포트를 쓰십시오",
             "--listen {listen}：请写地址和端口，例如 127.0.0.1:3000",
         ))
     })?;
-    let language = report::language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let folder = match &arguments.folder {
         // One that was named is meant; the other is made by the first study.
         Some(folder) if !folder.exists() => {
@@ -94,7 +93,7 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
         Some(folder) if !folder.is_dir() => {
             let folder = folder.display();
             Err(UsageError(told!(
-                command_line::language(),
+                language::of_command_line(),
                 "--records {folder}: name a folder of recorded observations",
                 "--records {folder}: 관찰 기록이 있는 폴더를 지정하십시오",
                 "--records {folder}：请指定存放观测记录的文件夹",
@@ -107,9 +106,15 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
 /// Statistics sockets that were named, as many as can be watched.
 fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
     let named: Vec<String> = arguments.stats.iter().filter(|name| *name != AUTO).cloned().collect();
-    named.iter().try_for_each(|name| {
-        top::check_socket("--stats", name).map_err(|UsageError(text)| UsageError(format!("{text} or {AUTO}")))
-    })?;
+    let or_auto = |UsageError(text)| {
+        UsageError(told!(
+            command_line::language(),
+            "{text} or {AUTO}",
+            "{text}. {AUTO}도 쓸 수 있습니다",
+            "{text} 或 {AUTO}",
+        ))
+    };
+    named.iter().try_for_each(|name| top::check_socket("--stats", name).map_err(or_auto))?;
     top::check_count(named.len())?;
     Ok(named)
 }
@@ -119,7 +124,7 @@ fn control(arguments: &Dashboard) -> Result<Option<ControlSettings>> {
     let Some(path) = &arguments.token_file else { return Ok(None) };
     let origin = |text: &String| {
         UsageError(told!(
-            command_line::language(),
+            language::of_command_line(),
             "--origin {text}: write a scheme, a host and perhaps a port, such as http://lab.example:3000",
             "--origin {text}: http://lab.example:3000처럼 스킴과 호스트를, 필요하면 포트까지 쓰십시오",
             "--origin {text}：请写协议、主机，必要时加端口，例如 http://lab.example:3000",

@@ -6,16 +6,15 @@ use anyhow::Result;
 use serde::Serialize;
 use weir_engine::{Config, DriverReport, Refusal};
 use weir_record::{
+    doctor::{Diagnosis, FindingState},
     finding::Finding,
-    machine::{Diagnosis, FindingState},
 };
 use weir_report::Language;
 
-use super::report::language;
-use crate::{args::Doctor, exit::Exit, output};
+use crate::{args::Doctor, exit::Exit, language, output};
 
 pub(crate) fn run(arguments: &Doctor) -> Result<Exit> {
-    let language = language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let mut diagnoses = drivers();
     diagnoses.extend(weir_evidence::doctor::findings());
     if arguments.json {

@@ -15,11 +15,10 @@ use serde::de::DeserializeOwned;
 use weir_load::{Control, LoadError, LoadSpec};
 use weir_record::slices::{SliceAnswer, SliceCommand, SliceSetup};
 
-use super::load;
 use crate::{
     args::{Arguments, Command},
     exit::{Exit, UsageError},
-    signals,
+    load, signals,
 };
 
 pub(crate) fn run() -> Result<Exit> {

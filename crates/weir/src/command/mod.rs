@@ -1,24 +1,21 @@
-//! One file for each command: arguments to specification, then run.
+//! One file for each command: arguments to specification, then run. `weir serve` and `weir load` are commands
+//! of the protocols ([`crate::protocol`]).
 
 pub(crate) mod ctl;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;
-pub(crate) mod engine;
 pub(crate) mod export;
-pub(crate) mod load;
 pub(crate) mod load_slices;
-pub(crate) mod load_text;
 pub(crate) mod manual;
 pub(crate) mod observe;
 pub(crate) mod report;
-pub(crate) mod serve;
 pub(crate) mod storage;
 pub(crate) mod study;
 mod study_baseline;
 mod study_compare;
 mod study_display;
 mod study_launcher;
-pub(crate) mod study_plan;
+mod study_plan;
 mod study_power;
 mod study_storage;
 pub(crate) mod supervise;

@@ -1,6 +1,7 @@
 //! `weir observe`: any process over a stretch of time, from /proc alone or with programs in the kernel.
 
 use std::{
+    env,
     io::{self, IsTerminal},
     os::fd::AsFd,
     path::Path,
@@ -17,21 +18,19 @@ use weir_evidence::{
     recorded,
     watch::{Plan, Step, Watch, WatchError},
 };
-use weir_judge::bound::bound;
+use weir_judge::batching_bound::bound;
+use weir_lab::supervise;
 use weir_monitor::live::Page;
 use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
 use weir_report::{Language, told};
 use weir_sys::child;
 
-use super::{
-    engine,
-    report::{language, tell_page},
-};
+use super::report::tell_page;
 use crate::{
     args::Observe,
-    command_line,
+    engine,
     exit::{Exit, UsageError},
-    output, signals,
+    language, output, signals,
 };
 
 /// How long a process is observed unless it is said otherwise.
@@ -40,7 +39,7 @@ const LENGTH: Duration = Duration::from_secs(10);
 const COMMAND_END_MAX: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
-    let language = language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let length = arguments.duration.as_deref().map(|text| engine::time("--duration", text)).transpose()?;
     if length.is_some_and(|length| length.is_zero()) {
         let text = language.choose([
@@ -118,7 +117,7 @@ fn under_strace(
         "strace: 끝날 때까지 프로세스가 시스템 콜마다 두 번씩 멈춥니다",
         "strace：结束之前，进程在每次系统调用中都会暂停两次",
     ]));
-    let strace = Strace::attach(pid)?;
+    let strace = Strace::attach(pid, &supervise::words(&env::current_exe()?))?;
     let begun = Instant::now();
     while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
         thread::park_timeout(length.saturating_sub(begun.elapsed()).min(Duration::from_millis(100)));
@@ -171,7 +170,7 @@ fn of_command(
     stop: &AtomicBool,
 ) -> Result<(Observation, Exit)> {
     let [program, words @ ..] = &arguments.command[..] else {
-        let text = command_line::language().choose([
+        let text = language::of_command_line().choose([
             "name a process with --pid, or a command after --",
             "--pid로 프로세스를 지정하거나 -- 뒤에 명령을 쓰십시오",
             "请用 --pid 指定进程，或在 -- 之后写命令",
@@ -200,7 +199,7 @@ fn of_command(
     });
     let mut child = started.map_err(|error| {
         UsageError(told!(
-            command_line::language(),
+            language::of_command_line(),
             "cannot start {program}: {error}",
             "{program} 프로그램을 시작할 수 없습니다: {error}",
             "无法启动 {program}：{error}",

@@ -1,10 +1,10 @@
 //! `weir report`: a study's pages, from its store, or the page of an observation, from its file.
 
-use std::{env, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use weir_evidence::recorded;
-use weir_judge::bound;
+use weir_judge::batching_bound;
 use weir_lab::stored;
 use weir_record::{guidance::ObservedProcess, study::StudyResult, trial::TrialRecord};
 use weir_report::{Language, told};
@@ -12,13 +12,12 @@ use weir_report::{Language, told};
 use super::observe;
 use crate::{
     args::Report,
-    command_line,
     exit::{Exit, UsageError},
-    output,
+    language, output,
 };
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit> {
-    let language = language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let observed = arguments.observed.as_deref().map(observed).transpose()?;
     if arguments.run.is_file() {
         if observed.is_some() {
@@ -51,10 +50,10 @@ const NO_GUIDANCE: [&str; 3] = [
 /// What a record says of how much of its process's CPU an I/O model can touch.
 pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     let record = recorded::read(file)?;
-    bound::observed(&record).ok_or_else(|| {
+    batching_bound::observed(&record).ok_or_else(|| {
         let file = file.display();
         let text = told!(
-            command_line::language(),
+            language::of_command_line(),
             "--observed: {file} has no system calls with times that can be right; record it with `weir observe -p \
              PID --trace --record FILE`, and again where the report says that times are wrong",
             "--observed: {file}에는 시간을 믿을 수 있는 시스템 콜이 없습니다. `weir observe -p PID --trace --record \
@@ -69,7 +68,7 @@ pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
 /// Sets an observed process beside the guidance of a study that ran, or says that there is none.
 pub(crate) fn set_beside(result: &mut StudyResult, observed: Option<ObservedProcess>) {
     if observed.is_some_and(|observed| !take(result, observed)) {
-        output::tell(&format!("--observed: {}", command_line::language().choose(NO_GUIDANCE)));
+        output::tell(&format!("--observed: {}", language::of_command_line().choose(NO_GUIDANCE)));
     }
 }
 
@@ -77,29 +76,6 @@ pub(crate) fn set_beside(result: &mut StudyResult, observed: Option<ObservedProc
 fn take(result: &mut StudyResult, observed: ObservedProcess) -> bool {
     let guidance = result.guidance.as_mut();
     guidance.map(|guidance| guidance.observed = Some(observed)).is_some()
-}
-
-/// The language that was given, or else that of the locale.
-pub(crate) fn language(code: Option<&str>) -> Result<Language> {
-    let Some(code) = code else { return Ok(locale()) };
-    code.parse().map_err(|_| {
-        UsageError(told!(
-            locale(),
-            "--lang {code:?} is not known; use en, ko or zh",
-            "--lang {code:?}: 알 수 없는 값입니다. en, ko, zh 중에서 쓰십시오",
-            "--lang {code:?}：未知的值；可用 en、ko 或 zh",
-        ))
-        .into()
-    })
-}
-
-/// The language that the environment asks for: the first of these variables that says something.
-fn locale() -> Language {
-    let said = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().filter_map(|name| env::var(name).ok());
-    said.into_iter()
-        .find(|locale| !locale.is_empty())
-        .and_then(|locale| weir_dashboard::accepted(&locale))
-        .unwrap_or_default()
 }
 
 /// What marked the folder of a study `polling` while that was a sweep of its own.

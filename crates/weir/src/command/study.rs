@@ -8,10 +8,10 @@ use std::{
 use anyhow::{Context, Result};
 use weir_lab::{
     exit::ExitCode,
-    file, outline,
+    outline,
     process::{self, Deadlines, ProcessLauncher},
     run::{self, Callbacks, Ended, Event, RunError},
-    run_folder,
+    run_folder, study_file,
 };
 use weir_record::{
     goal::{Answer, Outcome},
@@ -30,16 +30,15 @@ use super::{
 };
 use crate::{
     args::{Study, StudyTask},
-    command_line::language,
     exit::{Exit, UsageError},
-    orphans, output, signals,
+    language, orphans, output, signals,
 };
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if let Some(StudyTask::Compare(compare)) = &arguments.task {
         return study_compare::run(compare);
     }
-    let language = report::language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     if arguments.print || arguments.dry_run {
         return show(arguments, language);
     }
@@ -151,7 +150,7 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
 /// Refuses a flag about thresholds where there are none.
 fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageError> {
     if arguments.inconclusive_passes && !spec.comparisons.iter().any(|asked| asked.is_threshold) {
-        let text = language().choose([
+        let text = language::of_command_line().choose([
             "--inconclusive-passes: the study has no thresholds; add --fail-if, or leave it out",
             "--inconclusive-passes: 이 연구에는 임계값이 없습니다. --fail-if를 더하거나 빼십시오",
             "--inconclusive-passes：本研究没有阈值；请加上 --fail-if，或去掉此选项",
@@ -196,7 +195,7 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
     check_thresholds(arguments, &study.spec)?;
     let earlier = arguments.earlier.as_deref();
     let expected = study_power::lines(&study.spec, &study.fingerprint, earlier, language)?;
-    let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
+    let study = study_file::Study { spec: study.spec, missing_arms: study.missing_arms };
     output::print(&format!("{}{}\n", outline::text(&study, language), expected.join("\n")))?;
     Ok(Exit::Ok)
 }

@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use rustix::fs::Access;
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
-    file::Builds,
     host_defaults::cpu_list,
     process::{ANSWER_MAX, Answer, answer},
+    study_file::Builds,
 };
 use weir_record::spec::{ArmSpec, GatewaySubject, StudySpec, Subject};
 

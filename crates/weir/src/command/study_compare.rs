@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use weir_judge::progress::Progress;
-use weir_lab::{exit::ExitCode, file, stored::StoredRun};
+use weir_lab::{exit::ExitCode, stored::StoredRun, study_file};
 use weir_record::{goal::ComparisonSpec, run_pair::PairObstacle, spec::StudySpec};
 use weir_report::{Language, run_pair};
 
@@ -12,11 +12,11 @@ use super::{report, study};
 use crate::{
     args::{PairFormat, StudyCompare},
     exit::{Exit, NoBaseline, UsageError},
-    output,
+    language, output,
 };
 
 pub(crate) fn run(arguments: &StudyCompare) -> Result<Exit> {
-    let language = report::language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let one = baseline(&arguments.one)?;
     let other = read(&arguments.other)?;
     let thresholds = thresholds(&other.result.spec, &arguments.fail_if)?;
@@ -55,7 +55,7 @@ fn baseline(folder: &Path) -> Result<StoredRun, NoBaseline> {
 /// Thresholds on changes. A figure alone has none: figures of two times are not compared.
 fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, UsageError> {
     let usage = |why: String| UsageError(format!("--fail-if {why}"));
-    let all = file::thresholds(spec, lines).map_err(usage)?;
+    let all = study_file::thresholds(spec, lines).map_err(usage)?;
     if all.iter().any(|asked| asked.to.is_empty()) {
         let why = "absolute figures of two runs are not compared; write METRIC ratio > NUMBER";
         return Err(usage(why.to_owned()));

@@ -189,7 +189,7 @@ pub(super) fn check_wait(subject: &StorageSubject) -> Result<(), String> {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use weir_lab::{file, host_defaults::HostDefaults, process::Deadlines};
+    use weir_lab::{host_defaults::HostDefaults, process::Deadlines, study_file};
 
     use super::*;
 
@@ -198,7 +198,7 @@ mod tests {
         [[arm]]\nname = \"poll\"\nwait = \"poll\"\n[[arm]]\nname = \"interrupt\"\n";
 
     fn spec() -> StudySpec {
-        file::parse(Path::new("waits.toml"), STUDY, &HostDefaults::default()).expect("it is right").spec
+        study_file::parse(Path::new("waits.toml"), STUDY, &HostDefaults::default()).expect("it is right").spec
     }
 
     fn launcher(spec: &StudySpec) -> StudyLauncher {
@@ -243,8 +243,9 @@ mod tests {
     #[test]
     fn a_trace_that_is_not_there_is_named_before_anything_runs() {
         let text = STUDY.replace("\"model\"\nbackground_depth = 8", "\"trace:/nowhere/reads.csv\"");
-        let spec =
-            file::parse(Path::new("waits.toml"), &text, &HostDefaults::default()).expect("it is right").spec;
+        let spec = study_file::parse(Path::new("waits.toml"), &text, &HostDefaults::default())
+            .expect("it is right")
+            .spec;
         let processes = ProcessLauncher::new("no-such-program".into(), &spec, Deadlines::default());
         let error = StudyLauncher::new(processes, &spec).err().expect("it is not there").to_string();
         assert!(error.starts_with("cannot read the trace /nowhere/reads.csv: "), "{error}");

@@ -12,8 +12,7 @@ use rustix::net::{AddressFamily, SocketType, sockopt::set_tcp_congestion};
 use weir_engine::{Config, DriverReport, Runtime, StartError};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
-    builtin::{self, BuiltIn},
-    file::{self, Choices},
+    builtin::BuiltIn,
     host_defaults::{DriverFound, HostDefaults, OrderCpus},
 };
 use weir_record::{
@@ -25,11 +24,14 @@ use weir_record::{
 use weir_report::told;
 use weir_store::NewStudy;
 
-use super::{doctor, engine, study_baseline, study_storage};
-use crate::{args::Study, command_line::language, exit::UsageError};
+use super::{doctor, study_baseline, study_storage};
+use crate::{
+    args::{PEERS, Study, study_names},
+    engine,
+    exit::UsageError,
+    language,
+};
 
-/// The study of other runtimes; its protocol chooses the file.
-const PEERS: &str = "peers";
 /// The study of I/O models; `--storage` chooses the other half.
 const SURVEY: &str = "survey";
 const SURVEY_STORAGE: &str = "survey-storage";
@@ -70,7 +72,7 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
         (PEERS, Some("http")) => "peers-http",
         (PEERS, Some(other)) => {
             return Err(UsageError(told!(
-                language(),
+                language::of_command_line(),
                 "--protocol {other:?} is not known; use echo or http",
                 "--protocol {other:?}: 알 수 없는 값입니다. echo나 http를 쓰십시오",
                 "--protocol {other:?}：未知的值；可用 echo 或 http",
@@ -90,7 +92,7 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
     }
     let text = std::fs::read_to_string(&path).map_err(|error| {
         UsageError(told!(
-            language(),
+            language::of_command_line(),
             "cannot read the study file {name}: {error}",
             "연구 파일({name})을 읽을 수 없습니다: {error}",
             "无法读取研究文件 {name}：{error}",
@@ -106,7 +108,8 @@ fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str
     if (Choices { plan: None, ..choices.clone() }) == Choices::default() {
         return Ok(Written { name, path, text, plan });
     }
-    let text = file::chosen(&text, &choices).map_err(|error| UsageError(error.to_string()))?.into_owned();
+    let text =
+        study_file::chosen(&text, &choices).map_err(|error| UsageError(error.to_string()))?.into_owned();
     // Lines of errors are of the text that --print shows.
     let path = PathBuf::from(format!("{} with what the command line adds", path.display()));
     Ok(Written { name, path, text: Cow::Owned(text), plan: None })
@@ -128,10 +131,10 @@ fn choices(arguments: &Study) -> Result<Choices> {
         match written.split_once('=') {
             None if choices.plan.is_some() => {
                 return Err(UsageError(told!(
-                    language(),
+                    language::of_command_line(),
                     "--levels {written}: one plan at a time",
                     "--levels {written}: 계획은 한 번에 하나만 고를 수 있습니다",
-                    "--levels {written}：一次只能选一个方案",
+                    "--levels {written}：一次只能选一个计划",
                 ))
                 .into());
             }
@@ -146,7 +149,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
         let (name, command) = written.split_once('=').unwrap_or((written, ""));
         let wrong = || {
             UsageError(told!(
-                language(),
+                language::of_command_line(),
                 "--arm {written}: a quote is open, or the command is empty",
                 "--arm {written}: 따옴표가 닫히지 않았거나 명령이 비어 있습니다",
                 "--arm {written}：引号未闭合，或命令为空",
@@ -161,15 +164,10 @@ fn choices(arguments: &Study) -> Result<Choices> {
     Ok(choices)
 }
 
-/// Studies that need no file.
-pub(crate) fn study_names() -> Vec<&'static str> {
-    builtin::ALL.iter().map(|study| study.name).chain([PEERS]).collect()
-}
-
 fn unknown(name: &str) -> UsageError {
     let names = study_names().join(", ");
     UsageError(told!(
-        language(),
+        language::of_command_line(),
         "there is no study {name:?}; use {names}, or a study file ending in .toml",
         "{name:?} 연구가 없습니다. {names} 중 하나나 .toml로 끝나는 연구 파일을 쓰십시오",
         "没有研究 {name:?}；可用 {names}，或以 .toml 结尾的研究文件",
@@ -177,14 +175,15 @@ fn unknown(name: &str) -> UsageError {
 }
 
 fn wrong<T>(texts: [&'static str; 3]) -> Result<T> {
-    Err(UsageError(language().choose(texts).to_owned()).into())
+    Err(UsageError(language::of_command_line().choose(texts).to_owned()).into())
 }
 
 impl Written {
     /// The study, complete, for this machine.
     pub(super) fn study(&self, arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
         let host_defaults = host_defaults(arguments, self.plan.clone(), &fingerprint);
-        let file::Study { mut spec, mut missing_arms } = file::parse(&self.path, &self.text, &host_defaults)?;
+        let study_file::Study { mut spec, mut missing_arms } =
+            study_file::parse(&self.path, &self.text, &host_defaults)?;
         check_options(&self.path, &self.text, &spec)?;
         missing_arms.extend(refused_as_older(&spec, &missing_arms)?);
         if let Some(seed) = arguments.seed {

@@ -22,7 +22,7 @@ use weir_storage::{
 };
 
 use super::study_launcher::check_wait;
-use crate::{command_line, exit::UsageError, output};
+use crate::{exit::UsageError, language, output};
 
 /// The smallest data file of a study.
 const FILE_BYTES_MIN: u64 = *storage::FILE_BYTES_RANGE.start();
@@ -67,7 +67,7 @@ pub(super) fn prepare_what_can_be(
     prepare(spec, folder, interrupt).or_else(|error| match error.downcast_ref::<RunError>() {
         Some(RunError::Environment(reason)) if storage::leave_out_disk(spec, reason) => {
             output::tell(&told!(
-                command_line::language(),
+                language::of_command_line(),
                 "the disk is left out: {reason}",
                 "디스크는 제외합니다: {reason}",
                 "不测量磁盘：{reason}",
@@ -145,7 +145,7 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         let text = format!("{path_shown} is a block device, and the study writes; name a file instead");
         return Err(UsageError(text).into());
     }
-    output::tell(&overwrites(path, used, command_line::language()));
+    output::tell(&overwrites(path, used, language::of_command_line()));
     Ok(())
 }
 
@@ -177,7 +177,7 @@ fn lay_out(path: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Ready> {
         if tenths > told_tenths.replace(tenths) {
             let (path, done_mib, all_mib) = (path.display(), done >> 20, all >> 20);
             output::tell(&told!(
-                command_line::language(),
+                language::of_command_line(),
                 "laying out {path}: {done_mib} of {all_mib} MiB",
                 "{path} 만드는 중: {all_mib} MiB 중 {done_mib} MiB",
                 "正在生成 {path}：{done_mib} / {all_mib} MiB",
@@ -214,7 +214,7 @@ pub(super) fn engines() -> Vec<DriverFound> {
 
 #[cfg(test)]
 mod tests {
-    use weir_lab::{file, host_defaults::HostDefaults};
+    use weir_lab::{host_defaults::HostDefaults, study_file};
 
     use super::*;
 
@@ -226,7 +226,7 @@ mod tests {
             )
         });
         let text = format!("name = \"waits\"\nprotocol = \"storage\"\n{}", arms.concat());
-        file::parse(Path::new("waits.toml"), &text, &HostDefaults::default()).expect("it is right").spec
+        study_file::parse(Path::new("waits.toml"), &text, &HostDefaults::default()).expect("it is right").spec
     }
 
     #[test]

@@ -13,12 +13,11 @@ use weir_monitor::{
 };
 use weir_report::told;
 
-use super::{engine, report::language};
 use crate::{
     args::Top,
-    command_line,
+    engine,
     exit::{Exit, UsageError},
-    signals,
+    language, signals,
 };
 
 /// Shortest time between two looks: below it the watching would be part of what is watched.
@@ -27,14 +26,14 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 pub(crate) fn run(arguments: &Top) -> Result<Exit> {
     let interval = engine::time("--interval", &arguments.interval)?;
     if interval < INTERVAL_MIN {
-        let text = command_line::language().choose([
+        let text = language::of_command_line().choose([
             "--interval: write 100ms or more",
             "--interval: 100ms 이상을 쓰십시오",
             "--interval：请写 100ms 或更长",
         ]);
         return Err(UsageError(text.into()).into());
     }
-    let language = language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let mut monitor = Monitor::new(targets(arguments)?);
     let stop = signals::stop_flag()?;
     let is_plain = arguments.once || arguments.json || arguments.threads || arguments.plain;
@@ -66,7 +65,7 @@ fn targets(arguments: &Top) -> Result<Vec<Target>> {
     if arguments.socket.is_empty() && arguments.pid.is_empty() {
         found = Target::running();
         if found.is_empty() {
-            let text = command_line::language().choose([
+            let text = language::of_command_line().choose([
                 "no `weir serve` of this user runs here; name a process with --pid, or a socket with --socket",
                 "이 사용자의 `weir serve`가 실행되고 있지 않습니다. --pid로 프로세스를, 또는 --socket으로 소켓을 지정하십시오",
                 "此处没有本用户的 `weir serve` 在运行；请用 --pid 指定进程，或用 --socket 指定套接字",
@@ -84,7 +83,7 @@ pub(super) fn check_socket(flag: &str, name: &str) -> Result<(), UsageError> {
         return Ok(());
     }
     Err(UsageError(told!(
-        command_line::language(),
+        language::of_command_line(),
         "{flag} {name}: write the abstract name, @NAME",
         "{flag} {name}: @NAME 형식의 추상 이름을 쓰십시오",
         "{flag} {name}：请写抽象名称 @NAME",
@@ -97,7 +96,7 @@ pub(super) fn check_count(targets: usize) -> Result<(), UsageError> {
         return Ok(());
     }
     Err(UsageError(told!(
-        command_line::language(),
+        language::of_command_line(),
         "{targets} targets; at most {TARGETS_MAX} can be watched",
         "대상 {targets}개: 최대 {TARGETS_MAX}개까지 볼 수 있습니다",
         "{targets} 个目标：最多可查看 {TARGETS_MAX} 个",

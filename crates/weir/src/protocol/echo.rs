@@ -8,12 +8,10 @@ use weir_load::{EchoSpec, LoadSpec};
 use weir_servers::echo;
 
 use crate::{
-    args::{LoadShared, ServeShared},
-    command::{
-        load::{self, LoadCommand},
-        serve,
-    },
     exit::Exit,
+    flags::{LoadShared, ServeShared},
+    load::{self, LoadCommand},
+    serve,
 };
 
 #[derive(Debug, Args)]
@@ -67,13 +65,13 @@ impl FromStr for Planted {
 }
 
 impl Planted {
-    fn plant(self, workers: &[usize]) -> Result<echo::Plant> {
+    fn effect(self, workers: &[usize]) -> Result<echo::PlantedEffect> {
         Ok(match self {
-            Self::Nanoseconds(time_ns) => echo::Plant::Time(Duration::from_nanos(time_ns)),
-            Self::Call => echo::Plant::Call,
-            Self::Wake => echo::Plant::Wake(echo::Sleeper::start(workers)?),
-            Self::SplitWrite => echo::Plant::SplitWrite,
-            Self::Lose(number) => echo::Plant::Lose(number),
+            Self::Nanoseconds(time_ns) => echo::PlantedEffect::Time(Duration::from_nanos(time_ns)),
+            Self::Call => echo::PlantedEffect::Call,
+            Self::Wake => echo::PlantedEffect::Wake(echo::Sleeper::start(workers)?),
+            Self::SplitWrite => echo::PlantedEffect::SplitWrite,
+            Self::Lose(number) => echo::PlantedEffect::Lose(number),
         })
     }
 }
@@ -83,8 +81,8 @@ pub(super) fn serve(arguments: &ServeEcho) -> Result<Exit> {
     match arguments.plant {
         None => prepared.run(None, echo::echo)?,
         Some(planted) => {
-            let plant = planted.plant(&arguments.shared.pin)?;
-            prepared.run(None, move |stream| echo::echo_planted(stream, plant.clone()))?;
+            let effect = planted.effect(&arguments.shared.pin)?;
+            prepared.run(None, move |stream| echo::echo_planted(stream, effect.clone()))?;
         }
     }
     Ok(Exit::Ok)

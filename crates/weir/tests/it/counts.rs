@@ -10,13 +10,10 @@ use weir_evidence::{
     ladder::Group,
     slice_observers::{LoadedPrograms, Observer, Programs},
 };
-use weir_record::{
-    engine::EngineStats,
-    evidence::{Coverage, Reading},
-};
+use weir_record::{engine::EngineStats, evidence::Coverage, trial::Reading};
 
 use super::{
-    harness::{PATIENCE, Running, StatsReader, folder, shown, until},
+    harness::{PATIENCE, Running, StatsReader, every_server, folder, shown, until},
     serve::{DRIVERS, stats_name},
 };
 
@@ -227,7 +224,7 @@ fn compare(subject: &mut Subject, loaded: &LoadedPrograms) {
         // An engine counts a call when it makes it, and the kernel's programs see those begin that are under way.
         let kernel = sum(&rows, &names, "count") + sum(&rows, &names, "in-flight");
         let coverage = Coverage { engine, kernel, ..Coverage::default() };
-        println!("{} {kind}: {coverage:?}", subject.name);
+        println!("{} {kind}: {coverage:?} {}", subject.name, sum(&rows, &names, "in-flight"));
         let is_told_apart = kind != SOCKETS || subject.service != Service::Files;
         let by_name = names.iter().map(|name| format!("{name} {}", sum(&rows, &[name], "count")));
         assert!(
@@ -247,6 +244,7 @@ fn engine_and_kernel_count_the_same_calls_of_every_kind_on_every_driver() {
         println!("skipped: the kernel takes no programs of this user, so nobody counts its calls");
         return;
     }
+    let _every_server = every_server();
     let folder = folder("counts");
     std::fs::write(folder.join("file"), FILE).expect("a file can be written");
     let loaded = LoadedPrograms::default();

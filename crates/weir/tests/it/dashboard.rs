@@ -12,10 +12,11 @@ use rustix::{
     fs::{FlockOperation, flock},
     process::Signal,
 };
-use weir_lab::held::Held;
+use weir_lab::run_locks::Held;
 
 use super::harness::{
-    PATIENCE, Running, Server, TWO_ARMS, WEIR, expect_refusal, folder, shell, shown, study_head, until, weir,
+    PATIENCE, Running, Server, TWO_ARMS, WEIR, every_server, expect_refusal, folder, shell, shown,
+    study_head, until, weir,
 };
 
 /// The page at `/` of a dashboard.
@@ -168,6 +169,7 @@ fn running_servers_and_recorded_observations_are_pages_where_it_was_told_of_them
 
 #[test]
 fn every_server_of_this_user_is_shown_where_that_was_asked_for_and_observed_while_somebody_looks() {
+    let _every_server = every_server();
     let root = folder("dashboard-auto");
     let token = token_file(&root, 0o600);
     let words = ["dashboard", shown(&root), "--listen", "127.0.0.1:0", "--lang", "en", "--stats", "auto"];
@@ -257,6 +259,21 @@ fn what_keeps_it_from_acting_safely_keeps_it_from_starting() {
     let without = weir(&["dashboard", &shown, "--studies", &shown]);
     assert_eq!(without.code, Some(2));
     assert!(without.stderr.contains("--token-file"), "{}", without.stderr);
+}
+
+#[test]
+fn what_keeps_it_from_starting_is_told_in_the_language_that_was_given() {
+    let results = folder("dashboard-refused-in");
+    let (shown, open) = (results.display().to_string(), token_file(&results, 0o644));
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("it listens").to_string();
+    for (language, in_use, others) in
+        [("ko", "이미 사용 중인 주소입니다", "다른 사용자도"), ("zh", "已被占用", "对其他用户开放")]
+    {
+        let run = |words: &[&str]| weir(&[&["dashboard", &shown, "--lang", language], words].concat());
+        expect_refusal(&run(&["--listen", &address]), 1, &[in_use, "--listen 127.0.0.1:"]);
+        expect_refusal(&run(&["--token-file", &open]), 2, &["--token-file", others, "644", "chmod 600"]);
+    }
 }
 
 #[test]

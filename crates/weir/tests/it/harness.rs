@@ -11,7 +11,10 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc::{self, Receiver},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -211,6 +214,12 @@ fn next(lines: &Receiver<String>) -> Option<String> {
         Err(mpsc::RecvTimeoutError::Disconnected) => None,
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("nothing was said for {PATIENCE:?}"),
     }
+}
+
+/// Held by who asks every server of this user, and by who counts the calls of one: it accepts whoever asks.
+pub fn every_server() -> MutexGuard<'static, ()> {
+    static EVERY_SERVER: Mutex<()> = Mutex::new(());
+    EVERY_SERVER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until something holds, by looking again and again.

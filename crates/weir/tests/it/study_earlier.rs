@@ -5,9 +5,9 @@ use std::path::Path;
 use weir_evidence::fingerprint::fingerprint;
 use weir_lab::{
     fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
-    file,
     host_defaults::HostDefaults,
     run::{self, Callbacks, Event},
+    study_file,
 };
 use weir_store::NewStudy;
 
@@ -19,7 +19,8 @@ const ROUNDS: u32 = 12;
 /// by follows from the seed, whatever this machine does meanwhile.
 fn store_run(out: &Path, text: &str) {
     let host = HostDefaults { seed: 3, ..HostDefaults::default() };
-    let study = file::parse(Path::new("tiny.toml"), text, &host).unwrap_or_else(|error| panic!("{error}"));
+    let study =
+        study_file::parse(Path::new("tiny.toml"), text, &host).unwrap_or_else(|error| panic!("{error}"));
     let asked = NewStudy {
         spec: study.spec,
         fingerprint: fingerprint(),

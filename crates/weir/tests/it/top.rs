@@ -11,7 +11,9 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::harness::{PATIENCE, Running, Server, WEIR, bytes, echo_tcp, expect_refusal, until, weir};
+use super::harness::{
+    PATIENCE, Running, Server, WEIR, bytes, echo_tcp, every_server, expect_refusal, until, weir,
+};
 
 fn stats_name(test: &str) -> String {
     format!("@weir-it-top-{}-{test}", std::process::id())
@@ -26,6 +28,7 @@ fn row(text: &str, node: &str) -> Vec<String> {
 
 #[test]
 fn one_server_is_found_by_its_socket_by_its_number_and_by_nothing() {
+    let _every_server = every_server();
     let name = stats_name("found");
     let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
     echo_tcp(server.connect(), bytes(1_000, 1));

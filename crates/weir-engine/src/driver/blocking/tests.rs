@@ -134,9 +134,9 @@ fn a_send_without_memory_fails_at_the_stated_maximum() {
             let pause = driver.deadline().expect("a pause").since(monotonic());
             assert!(pause <= SEND_RETRY, "{pause:?}");
         }
-        assert_eq!((driver.stuck.len(), REFUSALS.get()), (1, 0), "waits once");
+        assert_eq!((driver.pending_writes.len(), REFUSALS.get()), (1, 0), "waits once");
         driver.retry_at = None;
-        assert!(driver.write_stuck(Some(Duration::ZERO)));
+        assert!(driver.continue_write(Some(Duration::ZERO)));
         theirs.read_exact(&mut [0]).unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
     driver.push_copy(id, b"x").expect("it is open");

@@ -2,7 +2,7 @@
 
 use std::{io, os::fd::OwnedFd, time::Duration};
 
-use super::kernel::Kernel;
+use super::syscalls::Kernel;
 use crate::call_clock::CallClock;
 
 /// Which directions a socket is watched for.

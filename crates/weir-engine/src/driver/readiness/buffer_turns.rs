@@ -39,7 +39,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 return true;
             }
             #[cfg(test)]
-            if super::plants::is_planted(super::plants::Plant::TurnIsLost) {
+            if super::planted_bugs::is_planted(super::planted_bugs::Plant::TurnIsLost) {
                 return true;
             }
             socket.buffer_turn = BufferTurn::Granted;

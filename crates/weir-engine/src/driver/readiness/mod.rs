@@ -12,6 +12,7 @@
 use std::{
     collections::VecDeque,
     io,
+    net::SocketAddr,
     os::fd::{AsFd, OwnedFd},
     sync::Arc,
     task::{Poll, Waker},
@@ -42,11 +43,11 @@ mod close;
 #[cfg(test)]
 mod consistency;
 mod endpoint;
-mod kernel;
 #[cfg(test)]
-pub(crate) mod plants;
+pub(crate) mod planted_bugs;
 mod receive;
 mod send;
+mod syscalls;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -54,7 +55,7 @@ mod watch;
 
 pub(crate) use backend::{Backend, Interest, Ready};
 use endpoint::{Kind, Socket};
-pub(crate) use kernel::{Files, Kernel, Linux};
+pub(crate) use syscalls::{Files, Kernel, Linux};
 use watch::{telling, unwatch};
 
 /// Token of the wake-up descriptor.
@@ -259,8 +260,8 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         self.accept_next(listener, waker)
     }
 
-    fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let (descriptor, stands) = self.kernel.connect(address, &self.parts)?;
+    fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
+        let (descriptor, stands) = self.kernel.connect(address, local, &self.parts)?;
         let id = self.insert(descriptor, Kind::Connecting)?;
         if let Some(socket) = self.sockets.get_mut(id) {
             socket.writable = stands;

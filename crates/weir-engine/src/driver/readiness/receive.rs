@@ -8,7 +8,7 @@ use std::{
 use rustix::io::Errno;
 
 #[cfg(test)]
-use super::plants;
+use super::planted_bugs;
 use super::{Backend, Kernel, Readiness, endpoint::BufferTurn};
 use crate::{driver::error, pool::Lease, slab::SlotId};
 
@@ -56,7 +56,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                         counters.buffer_resizes.increment();
                     }
                     #[cfg(test)]
-                    if !full && plants::mistakes_for_end(id) {
+                    if !full && planted_bugs::mistakes_for_end(id) {
                         socket.end_of_stream = true;
                     }
                     return Poll::Ready(Ok(Some(buffer.lease(length))));
@@ -64,7 +64,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     #[cfg(test)]
-                    plants::note_empty(id);
+                    planted_bugs::note_empty(id);
                     counters.would_block.increment();
                     socket.readable = false;
                     if self.draining {

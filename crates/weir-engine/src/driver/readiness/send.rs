@@ -8,7 +8,7 @@ use std::{
 use rustix::io::Errno;
 
 #[cfg(test)]
-use super::plants::{self, Plant};
+use super::planted_bugs::{self, Plant};
 use super::{Backend, Interest, Kernel, Kind, Readiness, Socket};
 use crate::{
     counters::Counters,
@@ -98,7 +98,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Nothing waits for room any more.
     fn stop_watching_for_room(&mut self, id: SlotId) {
         #[cfg(test)]
-        if plants::is_planted(Plant::RoomStaysWatched) {
+        if planted_bugs::is_planted(Plant::RoomStaysWatched) {
             return;
         }
         let Some(socket) = self.sockets.get(id) else { return };
@@ -116,7 +116,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 // A slow peer must not hold the runtime's buffers.
                 socket.send.queue.release_leases(0);
                 #[cfg(test)]
-                if plants::is_planted(Plant::RoomNotWatched) {
+                if planted_bugs::is_planted(Plant::RoomNotWatched) {
                     return;
                 }
                 // A failure is stored in the socket.
@@ -184,7 +184,8 @@ impl<D> Socket<D> {
         counters.sends.increment();
         counters.bytes_sent.add(bytes as u64);
         #[cfg(test)]
-        let bytes = bytes - usize::from(bytes < offered && plants::is_planted(Plant::RestFromWrongPlace));
+        let bytes =
+            bytes - usize::from(bytes < offered && planted_bugs::is_planted(Plant::RestFromWrongPlace));
         self.send.queue.consume(bytes);
         if bytes == offered {
             return Ok(SendOutcome::Done);

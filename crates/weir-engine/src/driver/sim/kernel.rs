@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     fmt,
     io::{self, IoSlice},
+    net::SocketAddr,
     os::fd::{BorrowedFd, OwnedFd, RawFd},
     rc::Rc,
     task::{Poll, Waker},
@@ -132,10 +133,15 @@ impl Kernel for Simulated {
         Err(no_descriptors())
     }
 
-    fn connect(&self, address: &Address, _parts: &DriverParts) -> io::Result<(SimSocket, bool)> {
+    fn connect(
+        &self,
+        address: &Address,
+        local: Option<SocketAddr>,
+        _parts: &DriverParts,
+    ) -> io::Result<(SimSocket, bool)> {
         let mut machine = self.machine.borrow_mut();
         machine.descriptors.lowest_free().ok_or(Errno::MFILE)?;
-        let end = machine.network.connect(address)?;
+        let end = machine.network.connect(address, local)?;
         Ok((self.open(&mut machine, Object::End(end))?, false))
     }
 

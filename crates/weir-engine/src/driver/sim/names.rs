@@ -79,11 +79,26 @@ impl Names {
         Err(Errno::ADDRINUSE)
     }
 
-    /// The address a connecting socket gets. Unix sockets have no name on that side.
-    pub(super) fn for_client(&mut self, target: &Address) -> Result<Option<Address>, Errno> {
+    /// The address a connecting socket gets: the one it asks for, with what that leaves open. Unix sockets
+    /// have no name on that side.
+    pub(super) fn for_client(
+        &mut self,
+        target: &Address,
+        local: Option<SocketAddr>,
+    ) -> Result<Option<Address>, Errno> {
         let Address::Tcp(tcp) = target else { return Ok(None) };
-        let port = self.free_port()?;
-        Ok(Some(Address::Tcp(SocketAddr::new(loopback(tcp), port))))
+        let mut own = local.unwrap_or_else(|| SocketAddr::new(wildcard(tcp), 0));
+        if own.ip().is_unspecified() {
+            own.set_ip(loopback(tcp));
+        }
+        if own.port() == 0 {
+            own.set_port(self.free_port()?);
+        }
+        let own = Address::Tcp(own);
+        if self.bound.keys().any(|other| overlap(other, &own)) {
+            return Err(Errno::ADDRINUSE);
+        }
+        Ok(Some(own))
     }
 }
 
@@ -157,6 +172,20 @@ mod tests {
         assert_eq!(names.reach(&address("127.0.0.9:80")), [slot(2)]);
         assert!(names.reach(&address("[::1]:80")).is_empty());
         assert_eq!(target(&address("0.0.0.0:80")), address("127.0.0.1:80"));
+    }
+
+    #[test]
+    fn a_client_has_the_address_it_asks_for_unless_somebody_listens_there() {
+        let mut names = Names::new();
+        names.bind(&address("127.0.0.1:80"), false, slot(1));
+        let mut given = |local: &str| {
+            let local = local.parse().unwrap();
+            names.for_client(&address("127.0.0.1:80"), Some(local)).map(Option::unwrap)
+        };
+        assert_eq!(given("127.0.0.1:80"), Err(Errno::ADDRINUSE));
+        assert_eq!(given("127.0.0.2:80"), Ok(address("127.0.0.2:80")));
+        assert_eq!(given("127.0.0.2:0"), Ok(address("127.0.0.2:32768")));
+        assert_eq!(given("0.0.0.0:90"), Ok(address("127.0.0.1:90")));
     }
 
     #[test]

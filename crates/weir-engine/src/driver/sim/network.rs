@@ -5,7 +5,7 @@
 //! closed answers bytes with a reset, and closing with unread bytes resets the peer, as TCP does. What has arrived
 //! before a reset can still be read, as on Linux.
 
-use std::{collections::VecDeque, io::IoSlice, time::Duration};
+use std::{collections::VecDeque, io::IoSlice, net::SocketAddr, time::Duration};
 
 use rustix::io::Errno;
 
@@ -313,15 +313,28 @@ impl Network {
         }
     }
 
-    /// Starts a connection; the client's end is touched when it stands or has failed.
-    pub(super) fn connect(&mut self, address: &Address) -> Result<End, Errno> {
+    /// Starts a connection, from this address if there is one; the client's end is touched when it stands or
+    /// has failed.
+    pub(super) fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> Result<End, Errno> {
         let target = names::target(address);
-        let client = Side::starting(self.names.for_client(&target)?);
+        let own = self.names.for_client(&target, local)?;
+        if local.is_some_and(|local| local.port() != 0) && self.are_connected(own.as_ref(), &target) {
+            return Err(Errno::ADDRNOTAVAIL);
+        }
+        let client = Side::starting(own);
         let connection =
             self.connections.insert([client, Side::absent()]).map_err(|_| Errno::ADDRNOTAVAIL)?;
         let client = End { connection, side: 0 };
         self.plan(Event::Syn { client, target, retries: 0 });
         Ok(client)
+    }
+
+    /// Whether there is a connection between these addresses already, or one on its way: there cannot be two.
+    fn are_connected(&self, own: Option<&Address>, target: &Address) -> bool {
+        let is_between = |[client, server]: &[Side; 2]| {
+            client.local.as_ref() == own && server.local.as_ref().is_none_or(|at| at == target)
+        };
+        self.connections.ids().into_iter().filter_map(|id| self.connections.get(id)).any(is_between)
     }
 
     /// Hands bytes over; fewer than asked when room or luck runs out, and then the end is touched when there is room.

@@ -20,6 +20,7 @@
 use std::{
     collections::VecDeque,
     io,
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     sync::Arc,
     task::{Poll, Waker},
@@ -45,18 +46,18 @@ use crate::{
     config::{Config, ReceiveMode},
     counters::Counters,
     doorbell::Doorbell,
+    inline_queue::InlineQueue,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
-    short::ShortQueue,
     slab::{Slab, SlotId},
 };
 
 mod accept;
 mod buffers;
 mod close;
+mod detach;
 #[cfg(test)]
-mod disorder;
+mod fault_injection;
 mod files;
-mod moving;
 mod receive;
 mod ring;
 mod send;
@@ -130,7 +131,7 @@ struct Socket {
     /// Submissions without a final completion.
     operations: u8,
     arm: Arm,
-    inbound: ShortQueue<Lease>,
+    inbound: InlineQueue<Lease>,
     /// Memory held by `inbound`: whole buffers, however little is in them.
     inbound_bytes: usize,
     /// The buffer of a receive in flight, where the kernel has no buffer rings.
@@ -182,7 +183,7 @@ impl Socket {
             kind,
             operations: 0,
             arm: Arm::Idle,
-            inbound: ShortQueue::default(),
+            inbound: InlineQueue::default(),
             inbound_bytes: 0,
             own_buffer: None,
             nonempty: false,
@@ -402,7 +403,7 @@ impl Uring {
         };
         #[cfg(test)]
         {
-            driver.ring.disorder = disorder::Disorder::installed(driver.ring.granted.skip_success);
+            driver.ring.disorder = fault_injection::Disorder::installed(driver.ring.granted.skip_success);
         }
         driver.arm_wake();
         Ok(driver)
@@ -539,8 +540,8 @@ impl DriverOps for Uring {
         Poll::Pending
     }
 
-    fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, &self.parts)?;
+    fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
+        let descriptor = socket::for_connect(address, local, &self.parts)?;
         let name = Box::new(address.to_socket_address()?);
         let id = self.insert(descriptor, SocketKind::Connecting)?;
         let socket = self.sockets.get_mut(id).ok_or_else(error::gone)?;

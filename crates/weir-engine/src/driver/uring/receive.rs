@@ -6,7 +6,7 @@ use io_uring::{opcode, squeue::Flags};
 use rustix::{event::PollFlags, io::Errno};
 
 #[cfg(test)]
-use super::disorder::{self, Plant};
+use super::fault_injection::{self, Plant};
 use super::{
     Arm, BUNDLE, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, Socket, SocketKind, Target,
     Uring, ring::Completion,
@@ -167,7 +167,7 @@ impl Uring {
             socket.arm = Arm::Idle;
         }
         #[cfg(test)]
-        if !more && result < 0 && disorder::is_planted(Plant::EndedReceiveStaysArmed) {
+        if !more && result < 0 && fault_injection::is_planted(Plant::EndedReceiveStaysArmed) {
             socket.arm = Arm::Armed(class);
         }
         if result > 0 {

@@ -60,7 +60,7 @@ pub(super) struct Ring {
     masked: KernelMask,
     pub(super) granted: Granted,
     #[cfg(test)]
-    pub(super) disorder: Option<super::disorder::Disorder>,
+    pub(super) disorder: Option<super::fault_injection::Disorder>,
 }
 
 /// One rung of the set-up ladder.

@@ -23,7 +23,7 @@ use io_uring::{opcode, squeue::Flags};
 use rustix::{io::Errno, net::SendFlags};
 
 #[cfg(test)]
-use super::disorder::{self, Plant};
+use super::fault_injection::{self, Plant};
 use super::{Kind, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, SendHeader, Socket, Target, Uring};
 use crate::{
     clock::monotonic,
@@ -303,7 +303,9 @@ impl Socket {
                 counters.bytes_sent.add(result as u64);
                 #[cfg(test)]
                 let result = result
-                    + i32::from(result < asked as i32 && disorder::is_planted(Plant::RestFromWrongPlace));
+                    + i32::from(
+                        result < asked as i32 && fault_injection::is_planted(Plant::RestFromWrongPlace),
+                    );
                 consume(&mut self.send.queue, (result as usize).min(asked as usize));
                 if (result as u32) < asked {
                     counters.sends_short.increment();
@@ -311,7 +313,7 @@ impl Socket {
             }
             _ => match Errno::from_raw_os_error(-result) {
                 #[cfg(test)]
-                Errno::INTR if disorder::is_planted(Plant::RefusedSendIsLost) => {
+                Errno::INTR if fault_injection::is_planted(Plant::RefusedSendIsLost) => {
                     consume(&mut self.send.queue, asked as usize);
                 }
                 Errno::INTR => {}

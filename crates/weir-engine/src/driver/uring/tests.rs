@@ -26,7 +26,7 @@ use crate::{
     time::{monotonic, timeout, yield_now},
 };
 
-mod disorder;
+mod fault_injection;
 mod options;
 
 /// Turns that are more than enough for whatever has to happen.

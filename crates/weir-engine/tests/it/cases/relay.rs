@@ -88,6 +88,52 @@ pub fn connects(rig: &mut Rig) {
     assert!(served.stats.connects >= 5, "{:?}", served.stats);
 }
 
+/// Says who is there; or, after `from LOCAL TARGET`, what is said to one who connects from there.
+async fn tell_who_is_there(stream: Stream) {
+    let mut lines = Lines::default();
+    let Ok(Some(first)) = lines.next(&stream).await else { return };
+    let answer = match first.strip_prefix("from ") {
+        Some(addresses) => ask_from(addresses).await,
+        None => stream.peer_address().expect("it stands").to_string(),
+    };
+    // An error is the peer's, and the script sees it.
+    let _ = stream.send(format!("{answer}\n").into_bytes()).await;
+}
+
+async fn ask_from(addresses: &str) -> String {
+    let (local, target) = addresses.split_once(' ').expect("two addresses");
+    let target: Address = target.parse().expect("an address");
+    match Stream::connect_from(&target, local.parse().expect("an address of TCP's")).await {
+        Ok(upstream) => {
+            upstream.send(b"who\n").await.expect("it stands");
+            Lines::default().next(&upstream).await.expect("it stands").unwrap_or_default()
+        }
+        Err(error) => format!("{:?}", error.kind()),
+    }
+}
+
+/// Case A14e: the engine connects from a local address it is given, and says why it cannot.
+pub fn connects_from(rig: &mut Rig) {
+    let served = rig.serve(tell_who_is_there, async |network| {
+        let target = network.address.to_string();
+        for (local, expected) in
+            [("127.0.0.3:0", "127.0.0.3:"), (&*target, "AddrInUse"), ("[::1]:0", "InvalidInput")]
+        {
+            for _ in 0..3 {
+                let mut peer = network.connect().await;
+                peer.write(format!("from {local} {target}\n").as_bytes()).await.expect("the server listens");
+                let (reply, ending) = peer.read_to_end().await;
+                let reply = String::from_utf8_lossy(&reply);
+                assert!(reply.starts_with(expected), "from {local}: {reply}");
+                assert_eq!(ending, Ending::End);
+            }
+        }
+    });
+    assert_eq!(served.connections_cut, 0, "{:?}", served.stats);
+    assert_eq!(served.stats.connections_open, 0, "{:?}", served.stats);
+    assert!(served.stats.connects >= 3, "{:?}", served.stats);
+}
+
 /// Connects given up at once leave nothing behind, and nothing of theirs reaches the next one.
 pub fn dropped_connects(rig: &mut Rig) {
     let body = async move |listener: Listener, _stop: Board| {

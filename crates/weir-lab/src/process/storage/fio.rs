@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use weir_record::{
-    load::LatencySummary,
+    latency::LatencySummary,
     storage::{AccessPattern, StorageEngine},
 };
 

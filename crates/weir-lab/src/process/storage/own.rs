@@ -125,7 +125,7 @@ mod tests {
     use std::{path::Path, time::Duration};
 
     use weir_record::{
-        load::LatencySummary,
+        latency::LatencySummary,
         storage::{AccessPattern, DirectionReport, StorageCpu, StorageEngine, WaitingReport},
     };
 

@@ -2,7 +2,7 @@
 
 use weir_trading::AccountId;
 
-use crate::gateway::task::MESSAGE_BYTES_MAX;
+use crate::gateway::worker_message::MESSAGE_BYTES_MAX;
 
 /// A numbered message that was sent and of which nothing was heard.
 pub(super) struct Unanswered {

@@ -3,7 +3,7 @@
 use weir_proto::ouch::{Cancel, Inbound};
 
 use super::*;
-use crate::gateway::sample::{accepted, entered as enter};
+use crate::gateway::test_messages::{accepted, entered as enter};
 
 const LIMITS: OutstandingLimits = OutstandingLimits {
     open_max: 4,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weir_proto::ouch::{self, Appendage, Cancel, Canceled, Modify, Outbound, Rejected, Replace};
 
 use super::*;
-use crate::gateway::{sample, task::sent_key};
+use crate::gateway::{test_messages, worker_message::sent_key};
 
 mod homes;
 
@@ -13,16 +13,16 @@ const ACCOUNT: AccountId = AccountId(1);
 const NOW: Moment = Moment { wall_ns: 0, engine_ns: 0 };
 
 fn enter(user_ref_num: u32) -> Vec<u8> {
-    sample::entered(user_ref_num, 100)
+    test_messages::entered(user_ref_num, 100)
 }
 
 /// Accepted and over at once.
 fn accepted(user_ref_num: u32) -> Vec<u8> {
-    sample::accepted(user_ref_num, b'D')
+    test_messages::accepted(user_ref_num, b'D')
 }
 
 fn live(user_ref_num: u32) -> Vec<u8> {
-    sample::accepted(user_ref_num, b'L')
+    test_messages::accepted(user_ref_num, b'L')
 }
 
 fn recover(records: &[(u16, RecordKind<'_>)]) -> Recovered {
@@ -268,7 +268,7 @@ fn more_orders_than_have_room_are_restored_once_the_answers_are_read() {
 
 fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    sample::replace(original_user_ref_num, user_ref_num).encode(&mut bytes);
+    test_messages::replace(original_user_ref_num, user_ref_num).encode(&mut bytes);
     bytes
 }
 
@@ -277,7 +277,7 @@ fn a_young_replace_is_not_lost_by_a_later_answer_to_a_client_of_another_worker()
     // The second worker sends for both: for its own client, which replaces its order, and for one of the first worker.
     let (own, other) = (ACCOUNT, AccountId(0));
     let (first, second, third) = (enter(1), replace(1, 2), enter(7));
-    let (of_first, of_second, of_third) = (live(1), sample::replaced(1, 2), accepted(7));
+    let (of_first, of_second, of_third) = (live(1), test_messages::replaced(1, 2), accepted(7));
     let sent =
         |account, upstream, raw| (1, RecordKind::Sent { account, session: session_key(1, 0), upstream, raw });
     let answer = |home: u16, account, sequence, message| {

@@ -23,9 +23,9 @@ use super::Upstream;
 use crate::{
     deadline::Deadline,
     gateway::{
-        application::Gateway,
-        hops::Hop,
+        hop_latency::Hop,
         outstanding::{Sending, append_cancel},
+        worker::Gateway,
     },
     journal::Lsn,
 };
@@ -364,7 +364,7 @@ mod tests {
     use crate::gateway::{
         commands::Cancels,
         outstanding::{OutstandingLimits, OutstandingOrders},
-        sample::enter,
+        test_messages::enter,
         upstream::{Login, Resume, UpstreamId, WAITING_BYTES_MAX},
     };
 

@@ -4,13 +4,13 @@ use std::{rc::Rc, time::Duration};
 
 use weir_engine::{SendBuf, fs::File, time};
 
-use super::{Behind, CONTENT_WINDOW_BYTES, Connection, Form, Pause};
+use super::{CONTENT_WINDOW_BYTES, Connection, ContentSource, Form, Pause};
 use crate::http::{
     config::Body,
     counters::Refusal,
-    files::{FileError, FileIo, Unopened},
-    replies::Replies,
-    served::FileSlice,
+    file_body::FileSlice,
+    file_lookup::{FileError, FileIo, Unopened},
+    response_encoder::Replies,
 };
 
 /// What is read of a file at a time: the largest of the engine's buffers, which are warm and need no zeroing.
@@ -35,8 +35,8 @@ impl Connection {
             }
         }
         match pause.content {
-            Behind::None => {}
-            Behind::Stored(content) => {
+            ContentSource::None => {}
+            ContentSource::Stored(content) => {
                 let content_bytes = content.len();
                 self.queued_bytes += content_bytes as u64;
                 for offset in (0..content_bytes).step_by(CONTENT_WINDOW_BYTES) {
@@ -47,7 +47,7 @@ impl Connection {
                     }
                 }
             }
-            Behind::File(slice) => {
+            ContentSource::File(slice) => {
                 self.queued_bytes += slice.length;
                 let Some(whole) = self.at_once(&slice) else {
                     // In a box, because few connections send long files and all of them would have to have room for it.
@@ -55,7 +55,7 @@ impl Connection {
                 };
                 return self.send_piece(whole, slice.length as usize, limit).await;
             }
-            Behind::Unopened(request) => return Box::pin(self.open_and_send(*request, limit)).await,
+            ContentSource::Unopened(request) => return Box::pin(self.open_and_send(*request, limit)).await,
         }
         true
     }
@@ -97,7 +97,7 @@ impl Connection {
         if !self.send_batch(limit).await {
             return false;
         }
-        let Behind::File(slice) = content else { return true };
+        let ContentSource::File(slice) = content else { return true };
         self.queued_bytes += slice.length;
         match self.at_once(&slice) {
             Some(whole) => self.send_piece(whole, slice.length as usize, limit).await,

@@ -64,7 +64,7 @@ fn crowded(driver: Driver, workers: usize) -> ServerConfig {
 }
 
 #[test]
-fn answers_that_are_stuck_arrive_although_no_task_is_free() {
+fn answers_that_are_undelivered_arrive_although_no_task_is_free() {
     const ORDERS: u32 = 200;
     for driver in drivers() {
         println!("{driver}");
@@ -87,7 +87,7 @@ fn answers_that_are_stuck_arrive_although_no_task_is_free() {
             }
         }
         let handoff = gateway.control().node_stats().handoff.expect("orders are handed off");
-        assert!(handoff.overflowed > 0, "nothing was stuck: {handoff:?}");
+        assert!(handoff.overflowed > 0, "nothing was undelivered: {handoff:?}");
         drop((traders, idle));
         end_gateway(gateway);
         end_exchange(venue);
@@ -224,7 +224,7 @@ fn with_home(venue: &Script, folder: &Folder, hold: fn(u16, &Operation) -> Verdi
     }
 }
 
-/// Answers of one exchange that may be stuck.
+/// Answers of one exchange that may be undelivered.
 const ANSWERS_MAX: u32 = 16_384;
 
 static OF_EXECUTIONS: Hold = Hold::new();
@@ -256,7 +256,7 @@ fn executions_for_a_worker_that_takes_nothing_are_not_read_and_arrive_once_and_i
         std::thread::scope(|scope| {
             // What the gateway does not read waits in the kernel, and here.
             scope.spawn(|| session.say_all(&executions));
-            eventually("answers are stuck", || overflowed() > overflowed_before);
+            eventually("answers are undelivered", || overflowed() > overflowed_before);
             let received = stats().received - received_before;
             assert!(received <= u64::from(ANSWERS_MAX), "{received}: no more is read");
             OF_EXECUTIONS.let_go();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::args::number;
+use crate::flags::number;
 
 /// What the help ends with.
 const AFTER_HELP: &str = "\

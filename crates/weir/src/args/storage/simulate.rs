@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::number;
+use crate::flags::number;
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]

@@ -22,9 +22,9 @@ use weir_storage::{
 
 use crate::{
     args::StorageCapture,
-    command::{engine, report},
+    engine,
     exit::{Exit, UsageError},
-    output, signals,
+    language, output, signals,
 };
 
 /// What makes tracefs be there.
@@ -34,7 +34,7 @@ const MOUNT: &str = "mount -t tracefs nodev /sys/kernel/tracing";
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
-    let language = report::language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let limits = limits(arguments, language)?;
     check_paths(&arguments.target, &arguments.out, language)?;
     let threads = arguments.process.map(|process| threads_of(process, language)).transpose()?;

@@ -21,13 +21,13 @@ use super::{
     run_job::{Asked, asked},
     run_table::table,
 };
-use crate::{args::StorageRun, command::report, exit::Exit, output, signals};
+use crate::{args::StorageRun, exit::Exit, language, output, signals};
 
 /// Progress is told this often.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
-    let language = report::language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     let Asked { jobs, notes } = asked(arguments)?;
     check_writable(arguments.csv.as_deref())?;
     notes.iter().for_each(|note| output::tell(note));

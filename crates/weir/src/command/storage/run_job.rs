@@ -11,7 +11,7 @@ use weir_storage::{
 
 use crate::{
     args::{OnOff, StorageRun, Workload},
-    command::engine,
+    engine,
     exit::UsageError,
 };
 

@@ -1,7 +1,7 @@
 //! The report of `weir storage run` as people read it.
 
 use weir_record::{
-    load::LatencySummary,
+    latency::LatencySummary,
     storage::{
         DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, WaitingReport,
     },
@@ -9,7 +9,7 @@ use weir_record::{
 use weir_report::{Language, pad_start, told};
 use weir_storage::job::units::shown_bytes;
 
-use crate::command::load_text::{latency, row};
+use crate::load_text::{latency, row};
 
 /// Intervals that are shown; `--csv` has all of them.
 const INTERVALS_SHOWN: usize = 20;

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Result;
 use serde_json::json;
-use weir_record::{SCHEMA_VERSION, load::LatencySummary};
+use weir_record::{SCHEMA_VERSION, latency::LatencySummary};
 use weir_report::{Language, columns, pad_end, pad_start, told};
 use weir_storage::{
     predict,
@@ -23,9 +23,9 @@ use weir_storage::{
 
 use crate::{
     args::StorageSimulate,
-    command::{engine, report},
+    engine,
     exit::{Exit, UsageError},
-    output,
+    language, output,
 };
 
 /// Simulated time of a job, at least and at most.
@@ -58,7 +58,7 @@ enum Subject {
 }
 
 pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
-    let language = report::language(arguments.lang.as_deref())?;
+    let language = language::chosen(arguments.lang.as_deref())?;
     if arguments.calibration {
         return print_calibration(arguments, language);
     }

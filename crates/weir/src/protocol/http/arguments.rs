@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
+use weir_proto::http1::Limits;
 use weir_servers::http::CONNECTIONS_MAX;
 
-use crate::args::{LoadShared, ServeShared, number};
+use crate::flags::{LoadShared, ServeShared, number};
 
 /// How the content of files reaches the sockets.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -84,11 +85,12 @@ pub(crate) struct ServeHttp {
     #[arg(long, default_value = "30s", value_name = "TIME")]
     pub(crate) body_timeout: String,
     /// Largest head of a request
-    #[arg(long, default_value_t = 16_384, value_name = "BYTES",
+    #[arg(long, default_value_t = Limits::DEFAULT.head_bytes_max, value_name = "BYTES",
           value_parser = RangedU64ValueParser::<usize>::new().range(256..=1_048_576))]
     pub(crate) head_bytes_max: usize,
     /// Largest content of a request
-    #[arg(long, default_value_t = 16_777_216, value_name = "BYTES", value_parser = number::<u64>)]
+    #[arg(long, default_value_t = Limits::DEFAULT.body_bytes_max, value_name = "BYTES",
+          value_parser = number::<u64>)]
     pub(crate) content_bytes_max: u64,
     /// Most requests on one connection [default: no limit]
     #[arg(long, value_name = "COUNT", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]

@@ -18,12 +18,10 @@ use weir_report::Language;
 
 use super::{arguments::LoadHttp, table};
 use crate::{
-    args::LoadShared,
-    command::{
-        load::{self, LoadCommand, Sink},
-        load_text::Unit,
-    },
     exit::UsageError,
+    flags::LoadShared,
+    load::{self, LoadCommand, Sink},
+    load_text::Unit,
 };
 
 impl LoadCommand for LoadHttp {

@@ -22,9 +22,9 @@ use weir_servers::http::{
 
 use super::arguments::{self, ServeHttp};
 use crate::{
-    command::{engine, serve},
+    engine,
     exit::{Exit, UsageError},
-    output,
+    output, serve,
 };
 
 /// How often a running server looks for lost lines of its logs. Whoever reads the log wants to know before the end.

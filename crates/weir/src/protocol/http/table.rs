@@ -6,7 +6,7 @@ use weir_record::{
 };
 use weir_report::{Language, pad_start, told};
 
-use crate::command::load_text::{
+use crate::load_text::{
     Unit, byte_rate, failure_rows, fit, fit_sentences, generator, histogram, latency, none, paced, row,
     scaled, server, target, time, unreached,
 };
@@ -309,10 +309,7 @@ const KEPT_OPEN: [&str; 3] = [
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        http::StatusCount,
-        load::{FailureSample, SecondRow},
-    };
+    use weir_record::{failure::FailureSample, http::StatusCount, load::SecondRow};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, builder::RangedU64ValueParser};
 
-use crate::args::{LoadShared, ServeShared, number};
+use crate::flags::{LoadShared, ServeShared, number};
 
 /// Flags of the journal, the same for everything that keeps one.
 #[derive(Debug, Args)]

@@ -11,9 +11,9 @@ use weir_servers::{
 
 use super::{arguments::ServeExchange, journal};
 use crate::{
-    command::serve::{self, Running},
     exit::{Exit, UsageError},
     output,
+    serve::{self, Running},
 };
 
 /// Where an exchange listens that was not told.

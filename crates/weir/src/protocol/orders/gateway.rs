@@ -9,12 +9,10 @@ use weir_servers::gateway::{self, ControlPath, ControlSocket, GatewayConfig, Gat
 
 use super::{arguments::ServeGateway, journal};
 use crate::{
-    command::{
-        engine,
-        serve::{self, Running},
-    },
+    engine,
     exit::{Exit, UsageError},
     output,
+    serve::{self, Running},
 };
 
 /// Where a gateway listens that was not told.

@@ -10,15 +10,12 @@ use weir_report::{Language, told};
 
 use super::arguments::LoadOrders;
 use crate::{
-    args::LoadShared,
-    command::{
-        load::{self, LoadCommand},
-        load_text::{
-            Unit, asked_for, failure_rows, fit, generator, latency, paced, row, server, target, throughput,
-            time,
-        },
-    },
     exit::UsageError,
+    flags::LoadShared,
+    load::{self, LoadCommand},
+    load_text::{
+        Unit, asked_for, failure_rows, fit, generator, latency, paced, row, server, target, throughput, time,
+    },
 };
 
 /// Environment variable with the password of every account.
@@ -229,7 +226,7 @@ fn node(report: &LoadReport, language: Language) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_record::{orders::HandoffStats, trial::ObservedWindow};
+    use weir_record::{orders::HandoffStats, window::ObservedWindow};
 
     use super::*;
 

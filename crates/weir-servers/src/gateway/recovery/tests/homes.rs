@@ -2,7 +2,7 @@
 //! more.
 
 use super::*;
-use crate::gateway::task::{home_record, next_epoch, session_record};
+use crate::gateway::worker_message::{home_record, next_epoch, session_record};
 
 /// An upstream session of the first worker, the only one the exchange has begun.
 const KEY: u32 = 0;

@@ -17,7 +17,7 @@ use weir_engine_types::EngineStats;
 use super::address;
 use crate::{
     Runtime,
-    driver::readiness::plants::{Plant, plant},
+    driver::readiness::planted_bugs::{Plant, plant},
     net::{ListenOptions, Listener},
     spawn,
     time::{sleep, timeout},

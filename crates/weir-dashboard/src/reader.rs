@@ -1,0 +1,34 @@
+//! Who asks, as far as pages depend on it: in which language, and what links must keep.
+
+use weir_report::Language;
+
+use crate::words::Told;
+
+/// Who asks, as far as pages depend on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    pub language: Language,
+    /// The language was chosen in the address: links keep it.
+    pub has_chosen: bool,
+    /// There are pages of running servers, and of observations.
+    pub has_servers: bool,
+    pub has_observations: bool,
+}
+
+impl Reader {
+    pub(crate) fn say(&self, text: Told) -> &'static str {
+        self.language.choose(text)
+    }
+
+    /// An address with a query, in the language that was chosen.
+    pub(crate) fn href(&self, path: &str, query: &[(&str, &str)]) -> String {
+        let chosen = self.has_chosen.then(|| ("lang", self.language.code()));
+        address(path, query.iter().copied().chain(chosen))
+    }
+}
+
+/// An address with a query.
+pub(crate) fn address<'q>(path: &str, query: impl Iterator<Item = (&'q str, &'q str)>) -> String {
+    let query: Vec<String> = query.map(|(name, value)| format!("{name}={value}")).collect();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
+}

@@ -1,0 +1,113 @@
+//! What is seen of the study that runs, and how a page shows it.
+
+use std::ffi::{OsStr, OsString};
+
+use maud::{Markup, html};
+use weir_judge::judge::RunningEstimate;
+use weir_lab::follow::Followed;
+use weir_record::{finding::MessageKind, metric::Metric};
+use weir_report::{Language, told};
+
+use crate::{query::encoded, reader::address, shelf::Problem, words};
+
+/// What is seen of the study that runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Scene {
+    /// No session works on a study of the folder.
+    #[default]
+    Nothing,
+    /// One does.
+    Running { name: OsString, followed: Box<Followed> },
+    /// Its store cannot be read.
+    Unreadable { name: OsString, problem: Problem },
+    /// The session that was seen has ended.
+    Ended { name: OsString },
+}
+
+impl Scene {
+    /// In a page, or in what a page is told.
+    pub(crate) fn drawn(&self, language: Language) -> Markup {
+        let report = |name: &OsStr| {
+            let path = format!("/study/{}", encoded(name.as_encoded_bytes()));
+            let href = address(&path, [("lang", language.code())].into_iter());
+            html! { a href=(href) { (name.to_string_lossy()) } }
+        };
+        match self {
+            Self::Nothing => html! {
+                p { (language.choose(words::NOTHING_RUNS)) }
+                pre.command { code { "weir study quick" } }
+            },
+            Self::Running { name, followed } => html! {
+                p.study { (report(name)) }
+                h1 { (told(&followed.title, language)) }
+                (running(language, followed))
+            },
+            Self::Unreadable { name, problem } => html! {
+                p.study { (name.to_string_lossy()) }
+                p { (problem.told(language)) }
+            },
+            Self::Ended { name } => html! { p { (language.choose(words::HAS_ENDED)) " " (report(name)) } },
+        }
+    }
+}
+
+fn running(language: Language, of: &Followed) -> Markup {
+    let (done, blocks, repeat) = (of.progress.blocks_done, of.progress.blocks, of.progress.blocks_to_repeat);
+    let progress = told!(
+        language,
+        "{done} of {blocks} blocks are done",
+        "블록 {blocks}개 중 {done}개 완료",
+        "{blocks} 个区组中已完成 {done} 个"
+    );
+    let again = told!(
+        language,
+        "{repeat} may be run again",
+        "{repeat}개는 다시 실행할 수 있음",
+        "{repeat} 个可能重新运行"
+    );
+    let length = language.duration(whole_units(of.left_ns));
+    let left = told!(language, "about {length} left", "약 {length} 남음", "约剩 {length}");
+    html! {
+        p { progress max=(blocks) value=(done) {} }
+        p.facts {
+            span { (progress) }
+            @if repeat > 0 { span { (again) } }
+            span { (language.duration(of.elapsed_ns)) }
+            @if of.left_ns > 0 { span { (left) } }
+            @if !of.last_cell.is_empty() { code { (of.last_cell) } }
+        }
+        @if of.is_in_part { p.hint { (language.choose(words::IN_PART)) } }
+        @match &of.estimate {
+            Some(estimate) => section.card.doubt {
+                h1 { (estimated(language, of.kind, estimate)) }
+                p.sensitivity { (language.choose(words::PROVISIONAL)) }
+            },
+            None => p.hint { (language.choose(words::NO_ESTIMATE)) },
+        }
+    }
+}
+
+/// An estimate pretends to no more than it knows: from two minutes on whole minutes, below whole tens of seconds.
+fn whole_units(length_ns: u64) -> u64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let unit_ns = if length_ns >= 120 * SECOND_NS { 60 * SECOND_NS } else { 10 * SECOND_NS };
+    length_ns.div_ceil(unit_ns) * unit_ns
+}
+
+/// `server CPU per message, uring / epoll: 0.81 [0.79, 0.83], of 12 rounds or blocks`.
+fn estimated(language: Language, kind: MessageKind, of: &RunningEstimate) -> String {
+    let RunningEstimate { arm, baseline, ratio, interval: (low, high), units, is_far } = of;
+    let what = weir_report::metric(Metric::ServerCpuPerMessage, kind, language);
+    let state = match is_far {
+        None => "",
+        Some(true) => language.choose([", far state", ", 먼 상태(far)", "，远状态（far）"]),
+        Some(false) => language.choose([", near state", ", 가까운 상태(near)", "，近状态（near）"]),
+    };
+    let figure = format!("{ratio:.2} [{low:.2}, {high:.2}]");
+    told!(
+        language,
+        "{what}, {arm} / {baseline}: {figure}, of {units} rounds or blocks{state}",
+        "{what}, {arm} / {baseline}: {figure}, 라운드·블록 {units}개{state}",
+        "{what}，{arm} / {baseline}：{figure}，{units} 个轮次或区组{state}"
+    )
+}

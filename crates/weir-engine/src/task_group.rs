@@ -1,0 +1,186 @@
+//! Tasks that belong together: they are waited for with a time limit, and none outlives its group. It runs
+//! nothing itself, the executor does; and it has no results, a task leaves its own where it likes.
+
+use std::{future::Future, io, time::Duration};
+
+use crate::{
+    executor::{JoinHandle, try_spawn},
+    time::{now, timeout_at},
+};
+
+/// So many tasks are kept before those that are done are looked for.
+const TIDY_MIN: usize = 64;
+
+/// Tasks of the current runtime that end together: [`Self::finish`] waits for them and then ends what is
+/// left, and dropping the group ends them at once. For a server that answers what it has begun before it
+/// goes, and for a handler whose helpers must not outlive it.
+///
+/// Of a whole runtime, [`Runtime::drain`](crate::Runtime::drain) does that.
+///
+/// ```
+/// use std::time::Duration;
+/// use weir_engine::{Config, Driver, Runtime, TaskGroup, time::sleep};
+///
+/// let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).unwrap();
+/// runtime.block_on(async {
+///     let mut group = TaskGroup::new();
+///     group.spawn(async { sleep(Duration::from_secs(1)).await });
+///     group.spawn(async { sleep(Duration::from_secs(3600)).await });
+///     assert_eq!(group.finish(Duration::from_secs(5)).await, 1, "one took longer");
+/// });
+/// ```
+#[derive(Debug, Default)]
+pub struct TaskGroup {
+    tasks: Vec<JoinHandle<()>>,
+    /// With so many those that are done are let go.
+    tidy_at: usize,
+}
+
+impl TaskGroup {
+    /// A group without tasks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs a future as a task of the current runtime and of this group.
+    ///
+    /// # Panics
+    /// Outside a runtime, and when the runtime has as many tasks as its limit allows; [`Self::try_spawn`]
+    /// does not.
+    #[track_caller]
+    pub fn spawn(&mut self, future: impl Future<Output = ()> + 'static) {
+        if let Err(error) = self.try_spawn(future) {
+            panic!("weir_engine::TaskGroup::spawn: {error}");
+        }
+    }
+
+    /// As [`Self::spawn`]; an error outside a runtime, at the limit of tasks, or on the blocking driver,
+    /// which runs one handler a thread.
+    pub fn try_spawn(&mut self, future: impl Future<Output = ()> + 'static) -> io::Result<()> {
+        let task = try_spawn(future)?;
+        if self.tasks.len() >= self.tidy_at {
+            // The list is never longer than twice what runs, however many tasks come and go.
+            self.tasks.retain(|task| !task.is_finished());
+            self.tidy_at = TIDY_MIN.max(2 * self.tasks.len());
+        }
+        self.tasks.push(task);
+        Ok(())
+    }
+
+    /// Waits until every task is done, at most for `limit`; then ends those that are left, each at its next
+    /// await, and says how many they were. Dropping the future ends them at once.
+    ///
+    /// # Panics
+    /// When polled outside a runtime.
+    pub async fn finish(mut self, limit: Duration) -> usize {
+        let deadline = now() + limit;
+        while let Some(task) = self.tasks.last_mut() {
+            if timeout_at(deadline, task).await.is_err() {
+                break;
+            }
+            self.tasks.pop();
+        }
+        self.tasks.retain(|task| !task.is_finished());
+        self.tasks.len()
+    }
+}
+
+impl Drop for TaskGroup {
+    fn drop(&mut self) {
+        self.tasks.drain(..).for_each(JoinHandle::abort);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, future::pending, rc::Rc};
+
+    use super::*;
+    use crate::{
+        config::{Config, Driver},
+        runtime::Runtime,
+        time::{sleep, yield_now},
+    };
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn simulate<F: Future>(future: F) -> F::Output {
+        Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere").block_on(future)
+    }
+
+    /// Counts when it is dropped, as what a task owns is.
+    struct Ends(Rc<Cell<u32>>);
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn a_group_is_over_when_its_last_task_is() {
+        simulate(async {
+            let begin = now();
+            let mut group = TaskGroup::new();
+            for seconds in [1, 3, 2] {
+                group.spawn(sleep(seconds * SECOND));
+            }
+            assert_eq!(group.finish(10 * SECOND).await, 0);
+            let took = now().since(begin);
+            assert!((3 * SECOND..4 * SECOND).contains(&took), "{took:?}");
+        });
+    }
+
+    #[test]
+    fn tasks_that_take_longer_than_the_limit_are_ended_and_counted() {
+        simulate(async {
+            let (begin, ended) = (now(), Rc::new(Cell::new(0)));
+            let mut group = TaskGroup::new();
+            for _ in 0..2 {
+                let ends = Ends(Rc::clone(&ended));
+                group.spawn(async move {
+                    let _ends = ends;
+                    pending().await
+                });
+            }
+            // Behind those that never end, so that it is not what is waited for.
+            group.tasks.insert(0, crate::spawn(sleep(SECOND)));
+            assert_eq!((group.finish(5 * SECOND).await, ended.get()), (2, 2));
+            let took = now().since(begin);
+            assert!((5 * SECOND..6 * SECOND).contains(&took), "{took:?}");
+        });
+    }
+
+    #[test]
+    fn tasks_end_with_a_group_that_is_dropped_and_with_its_finish() {
+        simulate(async {
+            let ended = Rc::new(Cell::new(0));
+            for is_finishing in [false, true] {
+                let (mut group, ends) = (TaskGroup::new(), Ends(Rc::clone(&ended)));
+                group.spawn(async move {
+                    let _ends = ends;
+                    pending().await
+                });
+                yield_now().await;
+                if is_finishing {
+                    assert!(timeout_at(now(), group.finish(SECOND)).await.is_err(), "given up");
+                } else {
+                    drop(group);
+                }
+            }
+            assert_eq!(ended.get(), 2);
+        });
+    }
+
+    #[test]
+    fn a_group_whose_tasks_come_and_go_stays_small() {
+        simulate(async {
+            let mut group = TaskGroup::new();
+            for _ in 0..3 * TIDY_MIN {
+                group.spawn(async {});
+                yield_now().await;
+            }
+            assert!(group.tasks.len() <= TIDY_MIN, "{} are kept", group.tasks.len());
+        });
+    }
+}

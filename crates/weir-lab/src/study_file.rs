@@ -1,0 +1,347 @@
+//! Study files: TOML in, a complete spec out, for every protocol and for built-in studies as for a user's.
+//! `docs/study-file.md` describes the format; every error names file, line and key.
+
+mod added_cost;
+mod arms;
+mod builds;
+mod cause;
+mod cells;
+mod choices;
+mod comparisons;
+mod contrasts;
+mod neighbours;
+mod published;
+mod published_table;
+mod threshold;
+
+pub use builds::Builds;
+pub use choices::{ChoiceError, Choices, chosen};
+pub use threshold::thresholds;
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use weir_record::{
+    finding::Finding,
+    spec::{CellRole, CellSpec, MissingCell, StudySpec},
+    study::MissingArm,
+};
+
+use crate::{
+    host_defaults::{DriverFound, HostDefaults},
+    io_models,
+    limits::{self, EQUIVALENCE_MARGIN, instead},
+    protocol::{self, Protocol},
+    toml_table::{At, Entry, FieldError, Table},
+    validate,
+};
+
+/// Largest study file.
+pub const BYTES_MAX: usize = 1 << 20;
+
+/// Equivalence margin of a file that gives none.
+const MARGIN: f64 = 0.03;
+
+/// Time cap of a file that gives none.
+const TIME_CAP: &str = "1h";
+const TIME_CAP_NS: u64 = 3_600_000_000_000;
+
+/// What is wrong with a study file.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}:{line}: {message}", path.display())]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// Line, from 1.
+    pub line: usize,
+    /// The key and what is wrong with it.
+    pub message: String,
+}
+
+/// What a file asks of this machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// Complete: nothing in it depends on the file or the machine any more.
+    pub spec: StudySpec,
+    /// Arms that cannot run here, because their driver does not.
+    pub missing_arms: Vec<MissingArm>,
+}
+
+/// Reads a study from the text of a file. The path is for messages only. What the file has for another plan or another
+/// machine is read too, so that a mistake there is found before it is needed.
+pub fn parse(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {
+    let study = parse_one(path, text, host_defaults)?;
+    for other in others(text, host_defaults) {
+        parse_one(path, text, &other)?;
+    }
+    Ok(study)
+}
+
+/// Names of the plans that a file has beside its usual one, in the order of letters.
+pub fn plans(text: &str) -> Vec<String> {
+    variants(text, "plan")
+}
+
+/// What a file has something else to say for, below a key.
+fn variants(text: &str, key: &'static str) -> Vec<String> {
+    let found = || Some(Table::parse(text).ok()?.take(key)?.table().ok()?.keys());
+    found().unwrap_or_default()
+}
+
+/// HostDefaults in which the file has something else to say.
+fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
+    let planned = |plan: String| HostDefaults { plan: Some(plan), ..host_defaults.clone() };
+    let without = |driver: String| {
+        let refused = DriverFound {
+            driver,
+            available: false,
+            detail: Finding::Said { text: String::new() },
+            unlock: None,
+        };
+        HostDefaults { tried: vec![refused], ..host_defaults.clone() }
+    };
+    let plans = plans(text).into_iter().map(planned);
+    plans.chain(variants(text, "without").into_iter().map(without)).collect()
+}
+
+fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {
+    let fail = |line: usize, message: String| FileError { path: path.to_path_buf(), line, message };
+    if text.len() > BYTES_MAX {
+        return Err(fail(1, format!("the file is longer than {} KiB", BYTES_MAX >> 10)));
+    }
+    let table = Table::parse(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        fail(line, error.message().trim_end().replace('\n', "; "))
+    })?;
+    let read = read(table, host_defaults);
+    let (study, places) = read.map_err(|error| fail(line_of(text, error.at), error.error.to_string()))?;
+    validate::study(&study.spec).map_err(|error| {
+        let at = places.of(&error).map(|at| line_of(text, at));
+        fail(at.unwrap_or_else(|| line_of_table(text, &error.key)), error.to_string())
+    })?;
+    Ok(study)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// Line of the table or key an error about the whole study is best shown at.
+fn line_of_table(text: &str, key: &str) -> usize {
+    let first = key.split('.').next().unwrap_or(key);
+    let found = text.lines().position(|line| {
+        let line = line.trim_start_matches([' ', '\t', '[']);
+        line.strip_prefix(first).is_some_and(|rest| rest.trim_start().starts_with(['=', ']', '.']))
+    });
+    found.map_or(1, |index| index + 1)
+}
+
+fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, arms::Places), FieldError> {
+    let replaced = choose_variants(&mut table, host_defaults)?;
+    let protocol = table.read("protocol", read_protocol)?.unwrap_or(protocol::ALL[0]);
+    let name = table.required("name", read_name)?;
+    let title = table.read("title", published::text)?.unwrap_or_else(|| name.as_str().into());
+    let server_cpus = table.read("server_cpus", Entry::cpus)?;
+    let load_cpus = table.read("load_cpus", Entry::cpus)?;
+    let mut spec = StudySpec {
+        title,
+        name,
+        seed: table.read("seed", read_seed)?.unwrap_or(host_defaults.seed),
+        arms: Vec::new(),
+        cells: Vec::new(),
+        server_cpus: Vec::new(),
+        load_cpus: Vec::new(),
+        equivalence_margin: table
+            .read("equivalence_margin", |entry| fraction(entry, &EQUIVALENCE_MARGIN))?
+            .unwrap_or(MARGIN),
+        time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
+        published: Vec::new(),
+        published_runs: Vec::new(),
+        published_tables: Vec::new(),
+        added_costs: Vec::new(),
+        causes: Vec::new(),
+        contrasts: Vec::new(),
+        comparisons: Vec::new(),
+        neighbours: Vec::new(),
+        io_models: Vec::new(),
+        missing_cells: Vec::new(),
+        whole_trials: Vec::new(),
+        slices_given: Vec::new(),
+    };
+    if table.read("io_models", Entry::flag)?.unwrap_or(false) {
+        spec.io_models = io_models::found(&host_defaults.tried);
+    }
+    let machine = protocol::Machine {
+        host_defaults,
+        server_cpus: server_cpus.as_deref().unwrap_or(&host_defaults.server_cpus),
+    };
+    let drafts = cells::read(&mut table, protocol, machine)?;
+    let arms = arms::read(&mut table, protocol, machine)?;
+    spec.neighbours = neighbours::read(table.tables("neighbour")?)?;
+    let questions = comparisons::Tables::of(&mut table)?;
+    let published = table.tables("published")?;
+    let published_runs = table.tables("published_run")?;
+    let published_tables = table.tables("published_table")?;
+    let added_costs = table.tables("added_cost")?;
+    let (causes, contrasts) = (table.tables("cause")?, table.tables("contrast")?);
+    table.finish(|key| elsewhere(key, protocol))?;
+
+    let left_out = drafts.left_out.clone();
+    let places = arms::cast(arms, drafts, &mut spec)?;
+    place(&mut spec, protocol, host_defaults, (server_cpus.clone(), load_cpus));
+    let missing_arms = arms::missing(&mut spec, &places, &replaced, &left_out, host_defaults)?;
+    let absent: Vec<&str> = missing_arms.iter().map(|arm| arm.name.as_str()).collect();
+    let lacks_cells = leave_out_cells(&mut spec, host_defaults)? || !left_out.is_empty();
+    let known = comparisons::Known { spec: &spec, protocol, machine, absent: &absent, lacks_cells };
+    let comparisons = questions.read(&known)?;
+    let published_runs = published::runs(published_runs, &known)?;
+    let added_costs = added_cost::read(added_costs, &known)?;
+    let (causes, contrasts) = (cause::read(causes, &known)?, contrasts::read(contrasts, &known)?);
+    let published_tables = published_table::read(published_tables, &known)?;
+    (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
+    (spec.causes, spec.published_tables, spec.contrasts) = (causes, published_tables, contrasts);
+    spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
+    Ok((Study { spec, missing_arms }, places))
+}
+
+/// Chooses what a file has for another plan, or for a machine on which a driver does not run, and gives the arms that
+/// were replaced: names and drivers.
+fn choose_variants(
+    table: &mut Table<'_>,
+    host_defaults: &HostDefaults,
+) -> Result<Vec<arms::OfDriver>, FieldError> {
+    let mut replaced = Vec::new();
+    if let Some(mut without) = table.read("without", Entry::table)? {
+        for driver in protocol::DRIVERS {
+            let Some(instead) = without.read(driver, Entry::table)? else { continue };
+            if host_defaults.refused(driver).is_none() {
+                continue;
+            }
+            if instead.has("arm") {
+                replaced.extend(arms::of_drivers(table.tables("arm")?)?);
+            }
+            table.replace(instead);
+        }
+        without.finish(|_| None)?;
+    }
+    let plan_at = table.at();
+    let plans = table.read("plan", Entry::table)?;
+    let Some(asked) = &host_defaults.plan else { return Ok(replaced) };
+    let mut plans = plans.unwrap_or_else(Table::empty);
+    match plans.take_any(asked) {
+        Some(plan) => table.replace(plan.table()?),
+        None => {
+            let names = plans.keys();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let there =
+                if names.is_empty() { "it has one plan only".to_owned() } else { instead(asked, &names) };
+            return Err(FieldError::new(
+                plan_at,
+                "plan",
+                format!("the study has no plan {asked:?}; {there}"),
+            ));
+        }
+    }
+    Ok(replaced)
+}
+
+fn read_protocol(entry: Entry<'_>) -> Result<&'static dyn Protocol, FieldError> {
+    let at = entry.at;
+    protocol::named(&entry.text()?).at(at)
+}
+
+fn read_name(entry: Entry<'_>) -> Result<String, FieldError> {
+    let at = entry.at;
+    let name = entry.text()?;
+    limits::name("name", &name).map_err(|error| FieldError { at, error })?;
+    Ok(name)
+}
+
+fn read_seed(entry: Entry<'_>) -> Result<u64, FieldError> {
+    let wrong = entry.wrong("a seed is a whole number, 0 or more".to_owned());
+    u64::try_from(entry.number()?).map_err(|_| wrong)
+}
+
+/// A number in a range.
+fn fraction(entry: Entry<'_>, range: &std::ops::RangeInclusive<f64>) -> Result<f64, FieldError> {
+    let (at, key) = (entry.at, entry.key.clone());
+    let value = entry.fraction()?;
+    limits::within(&key, value, range).map_err(|error| FieldError { at, error })?;
+    Ok(value)
+}
+
+/// A word that is one of those there are.
+fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, FieldError> {
+    let (at, key) = (entry.at, entry.key.clone());
+    let name = entry.text()?;
+    if known.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(FieldError::new(at, &key, format!("there is no {what} {name:?}; {}", instead(&name, known))))
+}
+
+/// What a key means where it is none of this protocol's, or of this table.
+fn elsewhere(key: &str, protocol: &dyn Protocol) -> Option<String> {
+    if ["primary", "confirmatory", "all_confirmatory", "in_flight_max_mib"].contains(&key) {
+        return Some("it is about the combinations of [factors], and the file has none".to_owned());
+    }
+    let is_factor = |it: &&&dyn Protocol| it.factors().iter().any(|factor| factor.key == key);
+    let owners: Vec<&str> = protocol::ALL.iter().filter(is_factor).map(|it| it.name()).collect();
+    if owners.is_empty() {
+        return None;
+    }
+    if owners.contains(&protocol.name()) {
+        return Some("it is a factor; write it below [factors]".to_owned());
+    }
+    Some(format!(
+        "it is a factor of protocol = {}, and this study is of {}",
+        owners.iter().map(|owner| format!("{owner:?}")).collect::<Vec<_>>().join(" or "),
+        protocol.name()
+    ))
+}
+
+/// Takes the cells out whose congestion control cannot be used here, and names them. Says whether there were any.
+fn leave_out_cells(spec: &mut StudySpec, host_defaults: &HostDefaults) -> Result<bool, FieldError> {
+    let available = &host_defaults.congestion_controls;
+    let is_absent = |cell: &CellSpec| {
+        let asked = &cell.congestion_control;
+        !asked.is_empty() && !available.is_empty() && !available.contains(asked)
+    };
+    if let Some(primary) = spec.cells.iter().find(|cell| cell.role == CellRole::Primary && is_absent(cell)) {
+        let message = format!(
+            "the primary comparison asks for {}, and this machine has {}",
+            primary.congestion_control,
+            available.join(", ")
+        );
+        return Err(FieldError::new(0, "congestion_control", message));
+    }
+    for cell in spec.cells.extract_if(.., |cell| is_absent(cell)) {
+        let reason = Finding::NoCongestionControl {
+            name: cell.congestion_control.clone(),
+            available: available.clone(),
+        };
+        spec.missing_cells.push(MissingCell { id: cell.id, reason });
+    }
+    Ok(!spec.missing_cells.is_empty())
+}
+
+/// CPUs as the file has them, and else as the machine does.
+fn place(
+    spec: &mut StudySpec,
+    protocol: &dyn Protocol,
+    host_defaults: &HostDefaults,
+    (server_cpus, load_cpus): (Option<Vec<usize>>, Option<Vec<usize>>),
+) {
+    // CPUs of the file and cores that were chosen without it could overlap.
+    let is_own = server_cpus.is_some() || load_cpus.is_some();
+    let order_cpus = host_defaults.order_cpus.clone().filter(|_| !is_own);
+    protocol.place(spec, &HostDefaults { order_cpus, ..host_defaults.clone() });
+    spec.server_cpus = server_cpus.unwrap_or_else(|| std::mem::take(&mut spec.server_cpus));
+    spec.load_cpus = load_cpus.unwrap_or_else(|| std::mem::take(&mut spec.load_cpus));
+    // Where some cells have CPUs of their own, how many all have is a level.
+    if spec.cells.iter().any(|cell| !cell.server_cpus.is_empty()) {
+        for cell in spec.cells.iter_mut().filter(|cell| cell.server_cpus.is_empty()) {
+            cell.server_cpus.clone_from(&spec.server_cpus);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Who a client is, as limits count them.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// What limits count as one client: an IPv4 address, however it is written, or the first half of an IPv6 address. One
+/// customer is usually given all the rest of it, and chooses among its addresses as he likes.
+pub fn counted_as(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn addresses_that_one_client_can_choose_among_count_as_one() {
+        assert_eq!(counted_as(address("2001:db8:1:2:3::4")), counted_as(address("2001:db8:1:2:ffff::1")));
+        assert_ne!(counted_as(address("2001:db8:1:2::1")), counted_as(address("2001:db8:1:3::1")));
+        assert_ne!(counted_as(address("10.0.0.1")), counted_as(address("10.0.0.2")));
+    }
+
+    #[test]
+    fn an_ipv4_address_is_the_same_client_however_it_is_written() {
+        assert_eq!(counted_as(address("::ffff:10.0.0.1")), address("10.0.0.1"));
+        assert_ne!(counted_as(address("::ffff:10.0.0.1")), counted_as(address("::ffff:10.0.0.2")));
+    }
+}

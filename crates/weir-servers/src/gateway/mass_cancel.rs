@@ -1,0 +1,42 @@
+//! What a worker does when orders are to be cancelled that are not its clients' own wish: because of a kill switch, or
+//! because their client is not connected. Nothing here waits: neither for a journal nor for an exchange.
+
+use std::rc::Rc;
+
+use weir_engine::spawn;
+use weir_proto::ouch::codes::cancel_reason;
+use weir_trading::AccountId;
+
+use super::{commands::Cancels, worker::Gateway};
+
+impl Gateway {
+    /// Cancels what an account has open at this worker's sessions, or what all have, because of a kill switch.
+    pub(super) fn cancel_killed(&self, account: Option<AccountId>) -> u64 {
+        self.cancel_here(account, cancel_reason::SUPERVISORY)
+    }
+
+    fn cancel_here(&self, account: Option<AccountId>, reason: u8) -> u64 {
+        let has_failed = self.has_failed();
+        let mut orders = 0;
+        for upstream in &self.upstreams {
+            orders += upstream.cancel_all(account, reason, has_failed);
+            // Who cancels waits for nothing.
+            if let Some(gateway) = self.this.upgrade().filter(|_| upstream.has_untold()) {
+                let upstream = Rc::clone(upstream);
+                self.keep(spawn(async move { gateway.expire(&upstream.untold).await }));
+            }
+        }
+        orders
+    }
+
+    /// What has become of the last cancels of an account's orders here, or of all orders, by venue.
+    pub(super) fn cancels_of(&self, account: Option<AccountId>) -> Vec<Cancels> {
+        self.upstreams.iter().map(|upstream| upstream.cancels_of(account)).collect()
+    }
+
+    /// Cancels what an account has open at this worker's sessions, because its client is not connected.
+    pub(super) fn cancel_of_disconnected(&self, account: AccountId) {
+        let count = self.cancel_here(Some(account), cancel_reason::SYSTEM);
+        self.store.counters().add_cancels_on_disconnect(count);
+    }
+}

@@ -1,0 +1,113 @@
+//! What an order has to pass on its client's worker: the kill switch and the limits. One for each worker.
+
+use std::sync::Arc;
+
+use weir_proto::ouch::{Inbound, Outbound};
+use weir_trading::{AccountId, KillScope, KillSwitch, References, RiskConfig, RiskLimits, RiskState};
+
+/// Nothing is known of this many accounts; there is room for this many orders of an earlier start. Workers share the
+/// reference prices.
+pub(super) fn new_risk(
+    accounts: usize,
+    orders: usize,
+    follows_orders: bool,
+    references: &Arc<References>,
+) -> RiskState {
+    let most = RiskConfig::default();
+    let orders_max = orders.max(most.orders_max);
+    let config = RiskConfig { accounts_max: accounts, orders_max, follows_orders, ..most };
+    RiskState::new(config, Arc::clone(references))
+}
+
+/// The checks of one worker.
+pub(super) struct Checks {
+    kill: KillSwitch,
+    pub(super) risk: RiskState,
+    /// Whether answers are followed: something is limited, or may be later.
+    pub(super) follows: bool,
+}
+
+impl Checks {
+    /// Nobody is stopped and nothing is limited.
+    pub(super) fn new(accounts: usize, risk: RiskState) -> Self {
+        Self { kill: KillSwitch::new(accounts), follows: risk.follows_orders(), risk }
+    }
+
+    /// Whether an order may be passed on; if not, the reason.
+    #[inline]
+    pub(super) fn admit(
+        &mut self,
+        now_ns: u64,
+        account: AccountId,
+        message: &Inbound<'_>,
+    ) -> Result<(), u16> {
+        self.kill.check(account)?;
+        self.risk.check(now_ns, account, message)
+    }
+
+    /// Whether an order of this account may not be sent any more, although it was admitted on another worker.
+    #[inline]
+    pub(super) fn kills(&self, account: AccountId) -> Result<(), u16> {
+        self.kill.check(account)
+    }
+
+    /// Follows an answer to a client, in the client's numbers.
+    pub(super) fn follow(&mut self, account: AccountId, raw: &[u8]) {
+        if let Ok((message, _)) = Outbound::decode(raw) {
+            self.risk.follow(account, &message);
+        }
+    }
+
+    /// Sets the limits of everybody without limits of their own (no account), or those of one account.
+    pub(super) fn set_limits(&mut self, account: Option<AccountId>, limits: RiskLimits) {
+        self.follows |= !limits.is_off();
+        match account {
+            Some(account) => _ = self.risk.set_account_limits(account, Some(limits)),
+            None => self.risk.set_limits(limits),
+        }
+    }
+
+    /// Stops or releases an account, or everybody.
+    pub(super) fn kill(&mut self, account: Option<AccountId>, is_on: bool) {
+        self.kill.set(account.map_or(KillScope::Everyone, KillScope::Account), is_on);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::ouch::reject_reason;
+
+    use super::*;
+    use crate::gateway::test_messages::enter;
+
+    #[test]
+    fn a_killed_account_is_refused_before_its_limits_are_asked() {
+        let mut checks = Checks::new(2, new_risk(2, 0, false, &Arc::new(References::new(1))));
+        checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
+        let (first, second) = (AccountId(0), AccountId(1));
+        assert_eq!(checks.admit(0, first, &enter(1, 11)), Err(reject_reason::SHARES_EXCEED_THRESHOLD));
+        checks.kill(Some(first), true);
+        assert_eq!(checks.admit(0, first, &enter(1, 1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
+        assert_eq!(checks.admit(0, second, &enter(1, 1)), Ok(()));
+        checks.kill(None, true);
+        assert_eq!(checks.admit(0, second, &enter(1, 1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
+        checks.kill(None, false);
+        assert_eq!(checks.admit(0, second, &enter(1, 1)), Ok(()));
+        assert_eq!(
+            checks.admit(0, first, &enter(1, 1)),
+            Err(reject_reason::FIRM_NOT_AUTHORIZED),
+            "its own switch is still on"
+        );
+    }
+
+    #[test]
+    fn limits_of_an_account_stand_instead_of_the_common_ones() {
+        let mut checks = Checks::new(2, new_risk(2, 0, false, &Arc::new(References::new(1))));
+        assert!(!checks.follows);
+        checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
+        checks.set_limits(Some(AccountId(1)), RiskLimits { shares_max: Some(20), ..RiskLimits::default() });
+        assert!(checks.follows);
+        assert!(checks.admit(0, AccountId(0), &enter(1, 15)).is_err());
+        assert!(checks.admit(0, AccountId(1), &enter(1, 15)).is_ok());
+    }
+}

@@ -1,0 +1,503 @@
+//! What clients and venues have said, held against each other: no order is executed twice, no answer is lost, nobody is
+//! told of what did not happen, nobody who is stopped trades, and no limit is passed.
+//!
+//! What a venue says while nobody hears it, in a session that another one follows, cannot be had. That is all that is
+//! excused, and it is known when the gateway has heard which session: see [`Truth::hear`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_proto::ouch::{Outbound, codes::cancel_reason, reject_reason};
+
+use super::parties::Client;
+
+/// A venue and which of its sessions.
+type Place = (usize, usize);
+/// Which one of the session's accounts has an order, and its number there.
+type Number = (Place, u32, u32);
+
+/// What is said arrives within this time, and is kept.
+const ARRIVES_NS: u64 = 250_000_000;
+/// Every order has this price, or takes what there is at it, in units of the currency.
+const UNITS_PER_SHARE: f64 = 10.0;
+
+/// What became of an order at a venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// It is taken with so many shares.
+    Live(u32),
+    Filled(u32, u64),
+    Less(u32),
+    /// It has so many shares now.
+    Left(u32),
+    Over,
+}
+
+/// One thing that a venue has said.
+#[derive(Clone, Debug)]
+struct Said {
+    t_ns: u64,
+    place: Place,
+    /// The worker whose session it was said in.
+    worker: u32,
+    name: String,
+    event: Event,
+}
+
+impl Said {
+    /// Whose order it is about.
+    fn account(&self) -> Option<u32> {
+        self.name.split('-').next()?.parse().ok()
+    }
+}
+
+/// Bounds that every account has, in units of the currency.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Of what it has open and has executed.
+    pub(super) exposure_max: f64,
+    /// Of one order.
+    pub(super) notional_max: f64,
+}
+
+/// What the venues have said, and what was done to them and to the gateway.
+#[derive(Default)]
+pub(super) struct Truth {
+    names: BTreeMap<Number, String>,
+    /// In the order of times, for each session.
+    said: Vec<Said>,
+    ended_ns: BTreeMap<Place, u64>,
+    /// By session and worker: moments at which the gateway had an open line to it, and a journal that works.
+    heard_ns: BTreeMap<(Place, u32), Vec<u64>>,
+    /// Starts with other routes than those before, or without an account: what was open of it is given up.
+    moved_ns: Vec<(u64, Option<u32>)>,
+    /// Who was stopped or released, everybody if it says no account.
+    kills: Vec<(u64, Option<u32>, bool)>,
+    /// By account: the last order sent before its worker's journal had lost records.
+    unkept: BTreeMap<u32, u32>,
+}
+
+impl Truth {
+    pub(super) fn take(&mut self, place: Place, worker: u32, t_ns: u64, message: &[u8]) {
+        let (message, _) = Outbound::decode(message).expect("a message");
+        let Some(number) = message.user_ref_num() else { return };
+        let live = |state: u8, quantity| if state == b'L' { Event::Live(quantity) } else { Event::Over };
+        let say = |name: String, event| Said { t_ns, place, worker, name, event };
+        let event = match &message {
+            Outbound::Accepted(accepted) => {
+                let name = accepted.client_order_id.as_str().trim_end().to_owned();
+                self.names.insert((place, worker, number), name);
+                live(accepted.order_state, accepted.quantity)
+            }
+            Outbound::Replaced(replaced) => {
+                let name = replaced.client_order_id.as_str().trim_end().to_owned();
+                self.names.insert((place, worker, number), name);
+                let original = self.names.get(&(place, worker, replaced.original_user_ref_num));
+                self.said.extend(original.map(|original| say(original.clone(), Event::Over)));
+                live(replaced.order_state, replaced.quantity)
+            }
+            Outbound::Executed(executed) => Event::Filled(executed.quantity, executed.match_number),
+            Outbound::Canceled(canceled) => Event::Less(canceled.quantity),
+            Outbound::Modified(modified) => Event::Left(modified.quantity),
+            _ => return,
+        };
+        let name = self.names.get(&(place, worker, number));
+        self.said.extend(name.map(|name| say(name.clone(), event)));
+    }
+
+    /// Another session followed this one.
+    pub(super) fn end(&mut self, place: Place, at_ns: u64) {
+        self.ended_ns.insert(place, at_ns);
+    }
+
+    /// Now a worker hears what this session says, and keeps it.
+    pub(super) fn hear(&mut self, place: Place, worker: u32, now_ns: u64) {
+        self.heard_ns.entry((place, worker)).or_default().push(now_ns);
+    }
+
+    /// Symbols go elsewhere from now on; what was open with the venue before is given up.
+    pub(super) fn move_routes(&mut self, now_ns: u64) {
+        self.moved_ns.push((now_ns, None));
+    }
+
+    /// An account is missing from now on; what was open of it is given up.
+    pub(super) fn remove(&mut self, now_ns: u64, account: u32) {
+        self.moved_ns.push((now_ns, Some(account)));
+    }
+
+    /// An account is stopped or released, or everybody is.
+    pub(super) fn kill(&mut self, now_ns: u64, account: Option<u32>, is_on: bool) {
+        self.kills.push((now_ns, account, is_on));
+    }
+
+    /// Of an account's orders up to this number, those that were refused may have lost their answer: a later one, whose
+    /// sender has a record, is known, and lower numbers are ignored from then on.
+    pub(super) fn lose_records(&mut self, account: u32, through: u32) {
+        self.unkept.insert(account, through);
+    }
+
+    /// Since when an account, or everybody, is stopped at a time by a switch of its own.
+    pub(super) fn switched_since(&self, account: Option<u32>, t_ns: u64) -> Option<u64> {
+        let own = self.kills.iter().filter(|(at_ns, of, _)| *at_ns <= t_ns && *of == account);
+        own.fold(None, |since: Option<u64>, (at_ns, _, is_on)| is_on.then(|| since.unwrap_or(*at_ns)))
+    }
+
+    /// Whether that switch was turned, on or off, too short a time ago to be kept for sure.
+    pub(super) fn has_just_switched(&self, account: Option<u32>, now_ns: u64) -> bool {
+        self.kills.iter().any(|(at_ns, of, _)| *of == account && at_ns + ARRIVES_NS >= now_ns)
+    }
+
+    fn stopped_since(&self, account: u32, t_ns: u64) -> Option<u64> {
+        [None, Some(account)].into_iter().filter_map(|of| self.switched_since(of, t_ns)).min()
+    }
+
+    /// Whether the gateway has to have heard something: because the session goes on, or because it had when its order
+    /// was given up, if it was, or when the session ended.
+    fn is_heard(&self, said: &Said, given_up_ns: Option<u64>) -> bool {
+        if given_up_ns.is_none() && !self.ended_ns.contains_key(&said.place) {
+            return true;
+        }
+        let within = said.t_ns + ARRIVES_NS..=given_up_ns.unwrap_or(u64::MAX);
+        let moments = self.heard_ns.get(&(said.place, said.worker));
+        moments.is_some_and(|moments| moments.iter().any(|at_ns| within.contains(at_ns)))
+    }
+
+    /// The shares that are open, by order.
+    fn open(&self) -> BTreeMap<(Place, &str), u32> {
+        let mut open = BTreeMap::new();
+        for said in &self.said {
+            apply(open.entry((said.place, said.name.as_str())).or_default(), said.event);
+        }
+        open.retain(|(place, _), shares| *shares > 0 && !self.ended_ns.contains_key(place));
+        open
+    }
+
+    /// Trades' sides that venues have told.
+    pub(super) fn fills(&self) -> u64 {
+        self.said.iter().filter(|said| matches!(said.event, Event::Filled(..))).count() as u64
+    }
+
+    /// An order that is open in a session that goes on.
+    pub(super) fn live(&self) -> Option<String> {
+        self.open().first_key_value().map(|(order, shares)| format!("{order:?} with {shares} shares"))
+    }
+}
+
+fn apply(shares: &mut u32, event: Event) {
+    *shares = match event {
+        Event::Live(live) | Event::Left(live) => live,
+        Event::Filled(less, _) | Event::Less(less) => shares.saturating_sub(less),
+        Event::Over => 0,
+    };
+}
+
+/// One order as its client has heard of it.
+#[derive(Default)]
+struct Heard {
+    answers: u32,
+    fills: BTreeMap<(u32, u64), i32>,
+    left: i64,
+    has_expired: bool,
+    /// The gateway has refused it by itself.
+    is_refused: bool,
+    /// Trades after the gateway had ended it by itself: a venue that could not be reached may have them.
+    late: BTreeSet<u64>,
+}
+
+fn heard(client: &Client) -> Result<BTreeMap<u32, Heard>, String> {
+    let mut orders: BTreeMap<u32, Heard> = BTreeMap::new();
+    for raw in client.stream() {
+        let (message, _) = Outbound::decode(raw).expect("a message");
+        let Some(number) = message.user_ref_num() else { continue };
+        if let Outbound::Replaced(replaced) = &message {
+            orders.entry(replaced.original_user_ref_num).or_default().left = 0;
+        }
+        let order = orders.entry(number).or_default();
+        match &message {
+            Outbound::Accepted(accepted) => {
+                (order.answers, order.left) = (order.answers + 1, accepted.quantity.into());
+            }
+            Outbound::Replaced(replaced) => {
+                (order.answers, order.left) = (order.answers + 1, replaced.quantity.into());
+            }
+            Outbound::Rejected(rejected) => {
+                order.answers += 1;
+                order.is_refused = rejected.reason == reject_reason::DESTINATION_CLOSED;
+            }
+            Outbound::Executed(executed) => {
+                if order.has_expired || order.is_refused {
+                    order.late.insert(executed.match_number);
+                } else {
+                    order.left -= i64::from(executed.quantity);
+                }
+                *order.fills.entry((executed.quantity, executed.match_number)).or_default() += 1;
+            }
+            Outbound::Canceled(canceled) => {
+                order.left -= i64::from(canceled.quantity);
+                order.has_expired |= canceled.reason == cancel_reason::TIMEOUT;
+            }
+            Outbound::Modified(modified) => order.left = modified.quantity.into(),
+            _ => {}
+        }
+        if order.left < 0 {
+            let all = client.stream().iter().filter_map(|raw| Some(Outbound::decode(raw).ok()?.0));
+            let of_it: Vec<_> = all.filter(|message| message.user_ref_num() == Some(number)).collect();
+            return Err(format!("client {}: more shares than order {number} had: {of_it:?}", client.account));
+        }
+    }
+    Ok(orders)
+}
+
+/// Trades that clients have heard of when the gateway had ended the order by itself.
+pub(super) fn late_fills(clients: &[Client]) -> u64 {
+    let orders = clients.iter().filter_map(|client| heard(client).ok()).flat_map(BTreeMap::into_values);
+    orders.map(|order| order.late.len() as u64).sum()
+}
+
+/// What is wrong, if anything is.
+pub(super) fn check(truth: &Truth, clients: &[Client], bounds: Bounds) -> Result<(), String> {
+    if let Some(live) = truth.live() {
+        return Err(format!("everybody is stopped, and an order is open: {live}"));
+    }
+    let mut of_orders: BTreeMap<&str, Vec<&Said>> = BTreeMap::new();
+    for said in &truth.said {
+        of_orders.entry(&said.name).or_default().push(said);
+    }
+    for (name, said) in &of_orders {
+        let live = said.iter().filter(|said| matches!(said.event, Event::Live(_)));
+        let places: BTreeSet<Place> = live.map(|said| said.place).collect();
+        if places.len() > 1 {
+            return Err(format!("order {name} was taken more than once: {places:?}"));
+        }
+    }
+    for client in clients {
+        let orders = heard(client)?;
+        for (number, name, raw) in &client.sent {
+            let nothing = Heard::default();
+            let order = orders.get(number).unwrap_or(&nothing);
+            let may_lack =
+                raw[0] != b'O' || truth.unkept.get(&client.account).is_some_and(|last| number <= last);
+            if order.answers > 1 || order.answers == 0 && !may_lack {
+                return Err(format!("order {name} has {} answers", order.answers));
+            }
+            let said = of_orders.get(name.as_str()).map_or(&[][..], Vec::as_slice);
+            check_order(truth, order, said).map_err(|wrong| {
+                let of_it = |raw: &Vec<u8>| Some(Outbound::decode(raw).ok()?.0);
+                let of_it = client.stream().iter().filter_map(of_it);
+                let told: Vec<_> = of_it.filter(|message| message.user_ref_num() == Some(*number)).collect();
+                format!("order {name} {wrong}: the venues say {said:?}, and its client has heard {told:?}")
+            })?;
+        }
+    }
+    check_kills(truth)?;
+    check_bounds(truth, clients, bounds)
+}
+
+/// What the venues have said of an order, against what its client was told.
+fn check_order(truth: &Truth, order: &Heard, said: &[&Said]) -> Result<(), String> {
+    if order.left > 0 {
+        return Err(format!("is over, and its client knows of {} shares", order.left));
+    }
+    let is_given_up = order.has_expired || order.is_refused;
+    let first_ns = said.first().map_or(u64::MAX, |said| said.t_ns);
+    let account = said.first().and_then(|said| said.account());
+    let concerns_it = |of: &Option<u32>| of.is_none() || *of == account;
+    let mut moved = truth.moved_ns.iter().filter(|(at_ns, of)| *at_ns >= first_ns && concerns_it(of));
+    let moved_ns = moved.next().map(|(at_ns, _)| *at_ns).filter(|_| is_given_up);
+    let is_left = said.iter().any(|said| truth.ended_ns.contains_key(&said.place));
+    if order.has_expired && !is_left && moved_ns.is_none() {
+        return Err("has expired, and nothing has ended its session".into());
+    }
+    let mut happened: BTreeMap<(u32, u64), i32> = BTreeMap::new();
+    let mut missing: Vec<&Said> = Vec::new();
+    for said in said {
+        match said.event {
+            Event::Filled(quantity, number) => {
+                *happened.entry((quantity, number)).or_default() += 1;
+                let is_told = order.fills.contains_key(&(quantity, number));
+                missing.extend((!is_told && truth.is_heard(said, moved_ns)).then_some(*said));
+            }
+            Event::Live(_) if order.answers == 0 || order.is_refused => {
+                missing.extend(truth.is_heard(said, moved_ns).then_some(*said));
+            }
+            Event::Live(_) | Event::Less(_) | Event::Left(_) | Event::Over => {}
+        }
+    }
+    if let Some(missing) = missing.first() {
+        return Err(format!("has {:?}, which the gateway has heard and its client has not", missing.event));
+    }
+    let is_so = |(fill, count): (&(u32, u64), &i32)| happened.get(fill).is_some_and(|all| count <= all);
+    if order.fills.iter().all(is_so) { Ok(()) } else { Err("was not filled so".into()) }
+}
+
+/// No venue takes an order of an account that is stopped, but those that were on their way.
+fn check_kills(truth: &Truth) -> Result<(), String> {
+    let live = truth.said.iter().filter(|said| matches!(said.event, Event::Live(_)));
+    for said in live {
+        let since = said.account().and_then(|account| truth.stopped_since(account, said.t_ns));
+        if let Some(since_ns) = since.filter(|since_ns| since_ns + ARRIVES_NS < said.t_ns) {
+            return Err(format!(
+                "its account was stopped at {since_ns} ns, and a venue has taken it: {said:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The value of what an account had open and had executed, at any time, as far as it can be known, and that of each of
+/// its orders.
+fn check_bounds(truth: &Truth, clients: &[Client], bounds: Bounds) -> Result<(), String> {
+    let mut told: BTreeSet<(String, u64)> = BTreeSet::new();
+    for client in clients {
+        for (number, order) in heard(client)? {
+            let name = format!("{}-{number}", client.account);
+            // What the gateway had ended counted for nothing any more.
+            let in_time = order.fills.keys().filter(|(_, number_of)| !order.late.contains(number_of));
+            told.extend(in_time.map(|(_, number_of)| (name.clone(), *number_of)));
+        }
+    }
+    let mut all: Vec<&Said> = truth.said.iter().collect();
+    all.sort_by_key(|said| said.t_ns);
+    let (mut open, mut executed) = (BTreeMap::<(&str, Place), u32>::new(), BTreeMap::<u32, u64>::new());
+    for said in all {
+        let Said { t_ns, place, name, event, .. } = said;
+        if let Event::Live(shares) = event
+            && f64::from(*shares) * UNITS_PER_SHARE > bounds.notional_max
+        {
+            return Err(format!("one order is worth too much: {said:?}"));
+        }
+        apply(open.entry((name.as_str(), *place)).or_default(), *event);
+        open.retain(|(_, of), _| truth.ended_ns.get(of).is_none_or(|ended_ns| ended_ns > t_ns));
+        let Some(account) = said.account() else { continue };
+        if let Event::Filled(quantity, number) = event
+            && told.contains(&(name.clone(), *number))
+        {
+            *executed.entry(account).or_default() += u64::from(*quantity);
+        }
+        let is_own = |of: &str| of.split('-').next().and_then(|of| of.parse().ok()) == Some(account);
+        let shares: u64 =
+            open.iter().filter(|((of, _), _)| is_own(of)).map(|(_, shares)| u64::from(*shares)).sum();
+        let value = (shares + executed.get(&account).copied().unwrap_or(0)) as f64 * UNITS_PER_SHARE;
+        if value > bounds.exposure_max {
+            return Err(format!("account {account} has {value} open and executed at {said:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::ouch::{Canceled, Executed};
+
+    use super::*;
+    use crate::gateway::test_messages;
+
+    const PLACE: Place = (0, 0);
+    const BOUNDS: Bounds = Bounds { exposure_max: 1_500.0, notional_max: 1_000.0 };
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn said(at_s: u64, event: Event) -> Said {
+        Said { t_ns: at_s * SECOND_NS, place: PLACE, worker: 0, name: "0-1".into(), event }
+    }
+
+    /// An order of a hundred shares that is taken in the first second, filled in the second and cancelled in the third.
+    fn filled() -> Truth {
+        let events = [(1, Event::Live(100)), (2, Event::Filled(40, 7)), (3, Event::Less(60))];
+        Truth { said: events.map(|(at_s, event)| said(at_s, event)).into(), ..Truth::default() }
+    }
+
+    /// Its client, before it has heard anything.
+    fn deaf() -> Client {
+        let mut client = Client::new(0);
+        client.sent.push((1, "0-1".into(), b"O".to_vec()));
+        client
+    }
+
+    /// Its client, who has heard of these fills, each with its match, and of an end for this reason.
+    fn told(fills: &[(u32, u64)], reason: u8) -> Client {
+        let (mut client, mut left) = (deaf(), 100);
+        let mut hear = |message: &Outbound| {
+            let mut raw = Vec::new();
+            message.encode(&mut raw);
+            client.hear(raw);
+        };
+        let (timestamp_ns, user_ref_num) = (1, 1);
+        hear(&Outbound::decode(&test_messages::accepted(user_ref_num, b'L')).expect("a message").0);
+        for (quantity, match_number) in fills.iter().copied() {
+            left -= quantity;
+            let (price, liquidity) = (100_000, b'A');
+            let executed = Executed { timestamp_ns, user_ref_num, quantity, price, liquidity, match_number };
+            hear(&Outbound::Executed(executed));
+        }
+        hear(&Outbound::Canceled(Canceled { timestamp_ns, user_ref_num, quantity: left, reason }));
+        client
+    }
+
+    fn client(fills: &[(u32, u64)]) -> Client {
+        told(fills, cancel_reason::USER)
+    }
+
+    fn wrong(truth: &Truth, client: Client) -> String {
+        check(truth, &[client], BOUNDS).expect_err("it is found")
+    }
+
+    #[test]
+    fn what_was_heard_has_to_be_told_also_of_a_session_that_has_ended() {
+        let mut truth = filled();
+        assert_eq!(check(&truth, &[client(&[(40, 7)])], BOUNDS), Ok(()));
+        assert!(wrong(&truth, client(&[])).contains("which the gateway has heard"), "it goes on");
+        assert!(wrong(&truth, client(&[(40, 7), (40, 7)])).contains("was not filled so"));
+        truth.end(PLACE, 4 * SECOND_NS);
+        assert_eq!(check(&truth, &[client(&[])], BOUNDS), Ok(()), "nobody has heard it");
+        truth.hear(PLACE, 1, 3 * SECOND_NS);
+        truth.hear(PLACE, 0, 2 * SECOND_NS);
+        assert_eq!(check(&truth, &[client(&[])], BOUNDS), Ok(()), "it may have been on its way");
+        truth.hear(PLACE, 0, 3 * SECOND_NS);
+        assert!(wrong(&truth, client(&[])).contains("which the gateway has heard"));
+        assert!(wrong(&truth, client(&[(40, 8)])).contains("which the gateway has heard"));
+    }
+
+    #[test]
+    fn other_routes_excuse_what_comes_behind_them_alone() {
+        let expired = |fills: &[(u32, u64)]| told(fills, cancel_reason::TIMEOUT);
+        let mut truth = filled();
+        assert!(wrong(&truth, expired(&[(40, 7)])).contains("nothing has ended its session"));
+        truth.remove(4 * SECOND_NS, 1);
+        assert!(wrong(&truth, expired(&[(40, 7)])).contains("nothing has ended its session"), "another one");
+        truth.hear(PLACE, 0, 5 * SECOND_NS);
+        truth.move_routes(4 * SECOND_NS);
+        assert_eq!(check(&truth, &[expired(&[])], BOUNDS), Ok(()), "it is heard behind the change");
+        assert!(wrong(&truth, client(&[])).contains("which the gateway has heard"), "it has not expired");
+        truth.hear(PLACE, 0, 3 * SECOND_NS);
+        assert!(wrong(&truth, expired(&[])).contains("which the gateway has heard"));
+    }
+
+    #[test]
+    fn nobody_who_is_stopped_trades_and_no_bound_is_passed() {
+        let mut truth = filled();
+        truth.kill(SECOND_NS / 2, Some(1), true);
+        assert_eq!(check(&truth, &[client(&[(40, 7)])], BOUNDS), Ok(()), "it was another one");
+        truth.kill(SECOND_NS / 2, None, true);
+        assert!(wrong(&truth, client(&[(40, 7)])).contains("its account was stopped"));
+        truth.kill(SECOND_NS / 2 + 1, None, false);
+        assert_eq!(check(&truth, &[client(&[(40, 7)])], BOUNDS), Ok(()), "it was released");
+        let passes = |bounds: Bounds, what: &str| {
+            let error = check(&truth, &[client(&[(40, 7)])], bounds).expect_err("it is worth 1000");
+            assert!(error.contains(what), "{error}");
+        };
+        passes(Bounds { notional_max: 999.0, ..BOUNDS }, "one order is worth too much");
+        passes(Bounds { exposure_max: 999.0, ..BOUNDS }, "account 0 has 1000 open and executed");
+    }
+
+    #[test]
+    fn an_order_without_an_answer_is_excused_up_to_the_last_one_before_records_were_lost() {
+        let mut truth = Truth::default();
+        assert!(wrong(&truth, deaf()).contains("0 answers"));
+        truth.lose_records(1, 1);
+        truth.lose_records(0, 0);
+        assert!(wrong(&truth, deaf()).contains("0 answers"));
+        truth.lose_records(0, 1);
+        assert_eq!(check(&truth, &[deaf()], BOUNDS), Ok(()));
+        truth.said.extend([said(1, Event::Live(100)), said(2, Event::Over)]);
+        assert!(wrong(&truth, deaf()).contains("which the gateway has heard"), "it was taken");
+    }
+}

@@ -1,0 +1,94 @@
+//! Orders of an upstream session that end without a word of the exchange: when it has begun another session, and when
+//! they are not sent again.
+
+use weir_proto::soup::Name;
+
+use super::{Ended, Upstream, mass_cancel::PendingMassCancel};
+use crate::gateway::{
+    notices::NoticeKind,
+    outstanding::OutstandingOrders,
+    unsolicited_cancels::Expiry,
+    worker::Gateway,
+    worker_message::{next_epoch, pack_sequence},
+};
+
+impl Upstream {
+    /// The exchange has begun another session than the one that is known, if any is. What it said in it before concerns
+    /// nobody here.
+    ///
+    /// # Errors
+    /// Without a count for it nothing has changed.
+    pub(super) fn begin_anew(&self, gateway: &Gateway, session: Name<10>, next: u64) -> Result<(), Ended> {
+        let epoch = self.epoch.get();
+        // What no journal keeps is told from nothing.
+        let is_kept = gateway.store.journal().is_some();
+        let count = next_epoch(epoch).or((!is_kept).then_some(epoch)).ok_or(Ended::Uncounted)?;
+        self.epoch.set(count);
+        let before = self.session.replace(Some(session));
+        self.next.set(next);
+        self.replay_until.set(0);
+        self.homes.set(Default::default());
+        // Its record divides what was sent before from what is sent from now on.
+        gateway.log_session(self.key, self.epoch.get(), &session);
+        let Some(before) = before else { return Ok(()) };
+        let expiries = self.leave_orders();
+        gateway.counters.begun_anew.add(1);
+        let expired = expiries.iter().filter(|expiry| gateway.can_tell(expiry)).count();
+        let is_all = expired == expiries.len();
+        self.expire(expiries, epoch);
+        gateway.show_session(self, session, Some(expired as u64));
+        let rest = if is_all {
+            ""
+        } else {
+            ", and others do when the gateway is started again: a journal has failed"
+        };
+        let what = format_args!(
+            "the exchange has begun session {session} after {before}; {expired} orders expired{rest}"
+        );
+        gateway.notice(self, NoticeKind::NewSession, what);
+        Ok(())
+    }
+
+    /// No order goes on in the next session, whose numbers begin again.
+    pub(super) fn leave_orders(&self) -> Vec<Expiry> {
+        self.handed.set(0);
+        self.handed_here.set(0);
+        self.taken_back.set(0);
+        let expiries = self.end_here(OutstandingOrders::begin_anew);
+        self.mass_cancels.borrow_mut().values_mut().for_each(PendingMassCancel::leave_orders);
+        expiries
+    }
+
+    /// These orders of a session have ended here: clients are told as soon as there is room.
+    pub(super) fn expire(&self, expiries: Vec<Expiry>, epoch: u16) {
+        let session = pack_sequence(self.key, epoch, 0);
+        self.untold.borrow_mut().extend(expiries.into_iter().map(|expiry| (session, expiry)));
+    }
+
+    /// Refuses what was not sent again and has no answer. Among what the exchange had to say when the session
+    /// came up may be the answers still, and nothing says where that ends. Two things show that it has: an answer to a
+    /// number that was given later, and a heartbeat, for which there has to be nothing else to be sent.
+    #[cold]
+    pub(super) fn refuse_stale(&self, gateway: &Gateway) {
+        if self.stale.take().is_none() {
+            return;
+        }
+        let stale = {
+            let mut urgent = self.urgent.borrow_mut();
+            let stale = self.end_here(|outstanding| outstanding.take_stale(&mut urgent.bytes));
+            urgent.messages += stale.len() as u64;
+            stale
+        };
+        self.flush.raise();
+        let ignored = self.outstanding.borrow_mut().take_ignored();
+        ignored.iter().for_each(|origin| gateway.release_number(origin));
+        let refused = stale.iter().filter(|expiry| gateway.can_tell(expiry)).count();
+        if refused > 0 {
+            let what = format_args!(
+                "{refused} orders were too old or are to be cancelled, and are refused instead of sent again"
+            );
+            gateway.notice(self, NoticeKind::Stale, what);
+        }
+        self.expire(stale, self.epoch.get());
+    }
+}

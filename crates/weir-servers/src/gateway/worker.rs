@@ -1,0 +1,772 @@
+//! One worker of the gateway: an order comes from a client's session and leaves by the upstream session of its route,
+//! an answer comes back the same way. Everything here runs on one thread and waits for nothing.
+
+mod handoff;
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeSet, HashMap},
+    rc::{Rc, Weak},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use weir_engine::{
+    JoinHandle,
+    handoff::Port,
+    spawn, spawn_last,
+    time::{self, Instant, yield_now},
+};
+use weir_proto::{
+    ouch::{Cancel, CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason},
+    soup::Name,
+};
+use weir_trading::{AccountId, Origin, References};
+
+use super::{
+    counters::{GatewayCounters, total},
+    elsewhere::OrdersElsewhere,
+    hop_latency::{Hop, Hops},
+    notices::{Begun, Notices},
+    pre_trade_checks::Checks,
+    recovery::symbol_of,
+    stamp,
+    upstream::{self, Upstream},
+    worker_message::{Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
+};
+use crate::{
+    journal::Lsn,
+    notify::{Notify, Signal},
+    orders::{Application, RECORD_KIND_APPLICATION, SessionStore, Waiting},
+    overflow::{Bounds, Overflow},
+};
+
+use handoff::drain_overflow;
+
+/// Journal record: an upstream session was joined.
+pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
+/// Journal record: a control changed.
+pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
+/// Journal record: names of the venues, in the order of their numbers in the records behind it.
+pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
+
+/// Journal record: an exchange has said something about a trade of an order that nobody here knows any more.
+pub(super) const RECORD_STRAY: u8 = RECORD_KIND_APPLICATION + 3;
+
+/// Journal record: a session has answers for clients of a worker from here on.
+pub(super) const RECORD_HOME: u8 = RECORD_KIND_APPLICATION + 4;
+
+/// Messages of other workers taken before the worker's other tasks get their turn.
+const TAKES_MAX: usize = 512;
+
+/// How long a drain waits for answers and for cancels to be confirmed.
+const SETTLE_LIMIT: Duration = Duration::from_secs(1);
+/// How often it looks for them.
+const DRAIN_LOOK: Duration = Duration::from_millis(1);
+
+/// What a gateway refuses a cancel with, inside: it has no reason on the wire.
+const CANCEL_REJECT: u16 = 0;
+
+/// Which venue has which symbol.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Symbols {
+    pub(super) venues: HashMap<Symbol, usize>,
+    /// Where all others go.
+    pub(super) other: Option<usize>,
+}
+
+impl Symbols {
+    /// Where orders of a symbol go.
+    pub(super) fn route(&self, symbol: Symbol) -> Option<usize> {
+        self.venues.get(&symbol).copied().or(self.other)
+    }
+}
+
+/// What all workers share.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub(super) workers: usize,
+    pub(super) venues: Vec<String>,
+    /// These, and behind them others at which the journals have orders that expire now.
+    pub(super) venues_recorded: Vec<String>,
+    pub(super) symbols: Symbols,
+    /// By account: the worker that sends its orders.
+    pub(super) senders: Vec<u16>,
+    /// Whether any of them is another than the account's home, or was when an order was sent that is open.
+    pub(super) hands_off: bool,
+    pub(super) hop_times: bool,
+    /// By worker: answers are undelivered there, and nobody may send by way of it.
+    pub(super) behind: Vec<AtomicBool>,
+    /// By worker: in a drain, nothing is under way there.
+    pub(super) settled: Vec<AtomicBool>,
+    /// By worker.
+    pub(super) counters: Vec<Arc<GatewayCounters>>,
+    /// By upstream session: orders can be sent.
+    pub(super) open: Vec<AtomicBool>,
+    /// The prices from which the distance of an order is measured.
+    pub(super) references: Arc<References>,
+    /// Why an upstream session is not there, for people.
+    pub(super) troubles: Mutex<Vec<Option<String>>>,
+    /// By upstream session: what became of the sessions that its exchange had begun.
+    pub(super) begun: Mutex<Vec<Begun>>,
+    /// What people are told.
+    pub(super) notices: Notices,
+}
+
+impl Common {
+    /// Which worker sends the orders of an account. One without a login sends none.
+    #[inline]
+    pub(super) fn sender_of(&self, account: AccountId) -> u16 {
+        let home = account.0 as usize % self.workers;
+        self.senders.get(account.0 as usize).copied().unwrap_or(home as u16)
+    }
+
+    /// Whether a worker sends orders of accounts that live on `home`.
+    pub(super) fn feeds(&self, worker: usize, home: usize) -> bool {
+        let mut senders = self.senders.iter().enumerate();
+        senders.any(|(account, sender)| account % self.workers == home && usize::from(*sender) == worker)
+    }
+}
+
+/// One worker of the gateway.
+pub(super) struct Gateway {
+    pub(super) this: Weak<Gateway>,
+    pub(super) store: Rc<SessionStore>,
+    pub(super) counters: Arc<GatewayCounters>,
+    hops: Arc<Hops>,
+    pub(super) common: Arc<Common>,
+    pub(super) worker: usize,
+    pub(super) upstreams: Vec<Rc<Upstream>>,
+    port: Port<WorkerMessage>,
+    /// By worker: what the port did not take. While some is there no more is received of the exchanges
+    /// ([`Gateway::after_receive`]), of the clients whose orders go to that worker ([`Gateway::is_congested`]), and,
+    /// when answers are among it, of those whose orders are sent here ([`Gateway::fall_behind`]).
+    overflow: Vec<Overflow<WorkerMessage>>,
+    /// By worker: there is something of that.
+    overflowed: Vec<Signal>,
+    /// Answers are among that.
+    is_behind: Cell<bool>,
+    pub(super) checks: RefCell<Checks>,
+    elsewhere: RefCell<OrdersElsewhere>,
+    waiters: Notify,
+    /// Answers emitted since the last receive began.
+    answered: Cell<u64>,
+    tasks: RefCell<Vec<JoinHandle<()>>>,
+    is_draining: Cell<bool>,
+    are_venues_named: Cell<bool>,
+}
+
+/// What a worker of the gateway is made of.
+pub(super) struct Parts {
+    pub(super) common: Arc<Common>,
+    pub(super) counters: Arc<GatewayCounters>,
+    pub(super) hops: Arc<Hops>,
+    pub(super) upstreams: Vec<Upstream>,
+    pub(super) port: Port<WorkerMessage>,
+    /// Of what the port does not take.
+    pub(super) bounds: Bounds,
+    pub(super) checks: Checks,
+    pub(super) elsewhere: OrdersElsewhere,
+}
+
+impl Gateway {
+    pub(super) fn new(store: Rc<SessionStore>, parts: Parts) -> Rc<Self> {
+        let worker = store.worker();
+        Rc::new_cyclic(|this| Self {
+            this: this.clone(),
+            store,
+            counters: parts.counters,
+            hops: parts.hops,
+            overflow: (0..parts.common.workers).map(|_| Overflow::new(parts.bounds)).collect(),
+            overflowed: (0..parts.common.workers).map(|_| Signal::default()).collect(),
+            is_behind: Cell::new(false),
+            common: parts.common,
+            worker,
+            upstreams: parts.upstreams.into_iter().map(Rc::new).collect(),
+            port: parts.port,
+            checks: RefCell::new(parts.checks),
+            elsewhere: RefCell::new(parts.elsewhere),
+            waiters: Notify::default(),
+            answered: Cell::new(0),
+            tasks: RefCell::default(),
+            is_draining: Cell::new(false),
+            are_venues_named: Cell::new(false),
+        })
+    }
+
+    /// Starts what runs beside the clients' sessions.
+    pub(super) fn start(self: &Rc<Self>) {
+        let mut tasks = self.tasks.borrow_mut();
+        for upstream in &self.upstreams {
+            tasks.push(spawn(upstream::run(Rc::clone(self), Rc::clone(upstream))));
+            // Behind the clients' tasks: what they have brought in one turn leaves at its end, in one piece.
+            tasks.push(spawn_last(upstream::send(Rc::clone(self), Rc::clone(upstream))));
+        }
+        if self.common.hands_off {
+            tasks.push(spawn(take_messages(Rc::clone(self))));
+        }
+        for worker in self.others() {
+            // Now and not when something is undelivered: then no task may be free, and nothing would ever
+            // leave again.
+            tasks.push(spawn(drain_overflow(Rc::clone(self), worker)));
+        }
+    }
+
+    /// Runs a task until the worker drains.
+    pub(super) fn keep(&self, task: JoinHandle<()>) {
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
+    }
+
+    #[inline]
+    pub(super) fn record(&self, hop: Hop, nanoseconds: u64) {
+        if self.common.hop_times {
+            self.hops.record(hop, nanoseconds);
+        }
+    }
+
+    /// Which worker sends the orders of an account.
+    #[inline]
+    fn sender_of(&self, account: AccountId) -> usize {
+        self.common.sender_of(account).into()
+    }
+
+    /// Which worker has to do with a message: that of the order it is about, where that is another one.
+    #[inline]
+    fn worker_for(&self, account: AccountId, message: &Inbound<'_>) -> usize {
+        let elsewhere = self.elsewhere.borrow();
+        let of_order = if elsewhere.is_empty() { None } else { elsewhere.worker_of(account, message) };
+        of_order.map_or_else(|| self.sender_of(account), usize::from)
+    }
+
+    /// Every worker that may have orders of an account.
+    fn workers_of(&self, account: AccountId) -> BTreeSet<usize> {
+        let elsewhere = self.elsewhere.borrow();
+        let of_orders = elsewhere.workers_of(account).iter().map(|worker| usize::from(*worker));
+        of_orders.chain([self.sender_of(account)]).collect()
+    }
+
+    /// Whether a worker takes what clients here send.
+    #[inline]
+    fn takes_from_here(&self, worker: usize) -> bool {
+        !self.is_behind_at(worker) && (worker == self.worker || !self.is_congested(worker))
+    }
+
+    /// The workers this one may hand something to.
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let (own, count) = (self.worker, if self.common.hands_off { self.common.workers } else { 0 });
+        (0..count).filter(move |worker| *worker != own)
+    }
+
+    /// Whether the clients whose orders leave by a worker have to wait.
+    #[inline]
+    fn is_behind_at(&self, worker: usize) -> bool {
+        self.common.behind[worker].load(Ordering::Relaxed)
+    }
+
+    /// Whether an account's orders are cancelled because the gateway drains: none may come behind that.
+    fn is_leaving(&self, account: AccountId) -> bool {
+        self.is_draining.get() && self.store.account(account).cancel_on_disconnect
+    }
+
+    /// What a message of a client has to pass before it is routed.
+    #[inline]
+    fn admit(&self, account: AccountId, message: &Inbound<'_>, raw: &[u8], now: Instant) -> Result<(), u16> {
+        if matches!(message, Inbound::Enter(..) | Inbound::Replace(..)) {
+            if self.is_leaving(account) {
+                return Err(reject_reason::DESTINATION_CLOSED);
+            }
+            let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
+            if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
+                self.store.disconnect(account);
+            }
+            outcome?;
+        }
+        if raw.len() > MESSAGE_BYTES_MAX {
+            self.counters.too_long.add(1);
+            return Err(reject_reason::PROCESSING_ERROR);
+        }
+        Ok(())
+    }
+
+    /// Hands an order to the worker that sends it.
+    fn hand_over(&self, worker: usize, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
+        let mut worker_message =
+            WorkerMessage::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
+        worker_message.received_ns = origin.received_ns;
+        worker_message.handed_ns = origin.received_ns;
+        if !self.overflow[worker].takes_message() {
+            return Err(reject_reason::PROCESSING_ERROR);
+        }
+        self.store.log_inbound(origin.account, raw);
+        if self.store.is_failed() {
+            // What is not known after a restart is not sent.
+            return Err(reject_reason::DESTINATION_CLOSED);
+        }
+        if self.port.has_ended(worker) {
+            return Err(reject_reason::PROCESSING_ERROR);
+        }
+        // Not past what is undelivered: a cancel of everything from an earlier connection is not meant for this order.
+        self.push(worker, worker_message);
+        self.counters.handed_off.add(1);
+        Ok(())
+    }
+
+    /// Sends an order by this worker's own session.
+    #[inline]
+    fn send_up(&self, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
+        let Some(venue) = self.venue_of(origin, raw)? else {
+            self.come_to_nothing(origin, raw);
+            return Ok(());
+        };
+        let upstream = &self.upstreams[venue];
+        let log = |number: u32| {
+            self.name_venues();
+            self.log_home(upstream, origin.home);
+            self.store.log_sent(origin.account, raw, upstream.sent_key(), number)
+        };
+        if !upstream.send(*origin, raw, log)? {
+            self.come_to_nothing(origin, raw);
+        }
+        Ok(())
+    }
+
+    /// Nothing is sent and nothing is answered. A replace that is ignored does not use its number up.
+    fn come_to_nothing(&self, origin: &Origin, raw: &[u8]) {
+        self.counters.without_order.add(1);
+        self.counters.passed.add(1);
+        if raw.first() == Some(&b'U') {
+            self.release_number(origin);
+        }
+    }
+
+    /// A replace came to nothing: its number may be used again, if none came after it.
+    pub(super) fn release_number(&self, origin: &Origin) {
+        let number = origin.user_ref_num;
+        if usize::from(origin.home) == self.worker {
+            self.release_number_here(origin.account, number);
+        } else if let Some(worker_message) =
+            WorkerMessage::new(Kind::ReleaseNumber, origin.account.0, &number.to_be_bytes())
+        {
+            self.push(origin.home.into(), worker_message);
+        }
+    }
+
+    fn release_number_here(&self, account: AccountId, number: u32) {
+        self.store.release_number(account, number);
+        self.elsewhere.borrow_mut().forget(account, number);
+        self.checks.borrow_mut().risk.forget_replacement(account, number);
+    }
+
+    /// The venue of a new order goes by its symbol, everything about an order goes where the order is.
+    #[inline]
+    fn venue_of(&self, origin: &Origin, raw: &[u8]) -> Result<Option<usize>, u16> {
+        if self.upstreams.len() == 1 && self.common.symbols.other.is_some() {
+            return Ok(Some(0));
+        }
+        if raw.first() == Some(&b'O') {
+            let venue = symbol_of(raw).and_then(|symbol| self.common.symbols.route(symbol));
+            return venue.ok_or(reject_reason::INVALID_SYMBOL).map(Some);
+        }
+        let number = match raw.first() {
+            Some(b'U') => weir_proto::ouch::original_user_ref_num(raw),
+            _ => weir_proto::ouch::inbound_user_ref_num(raw),
+        };
+        let knows = |upstream: &Rc<Upstream>| {
+            number.is_some_and(|number| upstream.outstanding.borrow().knows(origin.account, number))
+        };
+        Ok(self.upstreams.iter().position(knows))
+    }
+
+    /// An upstream session was joined: after a restart it is asked for by name.
+    pub(super) fn log_session(&self, key: u32, epoch: u16, session: &Name<10>) {
+        self.name_venues();
+        self.store.log(RECORD_SESSION, key, &[&session_record(epoch, session)]);
+    }
+
+    /// A message of an exchange has no addressee, and somebody may have to settle what it says.
+    pub(super) fn log_stray(&self, session: u32, sequence: u64, raw: &[u8]) {
+        self.name_venues();
+        self.store.log(RECORD_STRAY, session, &[&sequence.to_le_bytes(), raw]);
+    }
+
+    /// Before the first record of an order in a session: that it has answers for clients of this worker from here on.
+    #[inline]
+    fn log_home(&self, upstream: &Upstream, home: u16) {
+        if let Some(record) = upstream.note_home(home) {
+            self.name_venues();
+            self.store.log(RECORD_HOME, upstream.key, &[&record]);
+        }
+    }
+
+    /// The same of orders of earlier starts: what the exchange has to say of them comes to where their clients are now.
+    pub(super) fn log_homes(&self) {
+        for upstream in &self.upstreams {
+            let open: BTreeSet<u16> =
+                upstream.outstanding.borrow().open_orders().map(|(origin, _)| origin.home).collect();
+            open.into_iter().for_each(|home| self.log_home(upstream, home));
+        }
+    }
+
+    /// Before the first record that names a session: what its number of a venue stands for. A configuration may change
+    /// their order.
+    #[inline]
+    fn name_venues(&self) {
+        if !self.are_venues_named.replace(true) {
+            // Names are text, which is always data.
+            let names = serde_json::to_vec(&self.common.venues_recorded).unwrap_or_default();
+            self.store.log(RECORD_VENUES, 0, &[&names]);
+        }
+    }
+
+    /// Whether the journal has a record already.
+    pub(super) fn is_kept(&self, lsn: Lsn) -> bool {
+        !self.has_failed() && self.store.journal().is_none_or(|journal| journal.durable() >= lsn)
+    }
+
+    /// Waits until the journal has a record. False: it never will.
+    pub(super) async fn is_durable(&self, lsn: Lsn) -> bool {
+        if self.has_failed() {
+            // A record that found no room has no number that could be waited for, although the journal goes on.
+            return false;
+        }
+        let is_durable = match self.store.journal() {
+            Some(journal) if journal.durable() < lsn => journal.committed(lsn).await.is_ok(),
+            _ => true,
+        };
+        is_durable && !self.has_failed()
+    }
+
+    /// Whether this worker cannot journal any more; other threads see it from now on.
+    pub(super) fn has_failed(&self) -> bool {
+        let has_failed = self.store.is_failed();
+        if has_failed {
+            self.counters.has_failed.set(1);
+        }
+        has_failed
+    }
+
+    /// Tells the client that its order was not taken, by way of its home.
+    fn reject(&self, origin: &Origin, raw: &[u8], reason: u16) {
+        let message = Inbound::decode(raw);
+        let client_order_id = message.ok().and_then(|message| message.client_order_id());
+        let reject = Reject {
+            user_ref_num: weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0),
+            // A cancel or a modification has no name; what cannot be told is told so.
+            reason: if client_order_id.is_some() { reason } else { CANCEL_REJECT },
+            client_order_id: client_order_id.unwrap_or(ClientOrderId([b' '; 14])),
+        };
+        if usize::from(origin.home) == self.worker {
+            self.tell(origin.account, reject);
+        } else if let Some(worker_message) =
+            WorkerMessage::new(Kind::Reject, origin.account.0, &reject.to_bytes())
+        {
+            self.push(origin.home.into(), worker_message);
+        }
+    }
+
+    /// Tells a client of this worker.
+    fn tell(&self, account: AccountId, reject: Reject) {
+        self.counters.passed.add(1);
+        let Reject { user_ref_num, reason, client_order_id } = reject;
+        if reason == CANCEL_REJECT {
+            let timestamp_ns = self.store.time_of_day_ns(self.store.now());
+            let message = Outbound::CancelReject(CancelReject { timestamp_ns, user_ref_num });
+            self.store.emit_message(account, &message);
+        } else {
+            self.store.reject(account, user_ref_num, reason, client_order_id);
+            self.elsewhere.borrow_mut().forget(account, user_ref_num);
+            let mut checks = self.checks.borrow_mut();
+            if checks.follows {
+                // What it would have been worth does not count any more.
+                let rejected = Rejected { timestamp_ns: 0, user_ref_num, reason, client_order_id };
+                checks.risk.follow(account, &Outbound::Rejected(rejected));
+            }
+        }
+    }
+
+    /// Gives an answer to the client it belongs to.
+    #[inline]
+    pub(super) fn deliver(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
+        if usize::from(origin.home) == self.worker {
+            self.answered.set(self.answered.get() + 1);
+        }
+        self.reply(origin, raw, upstream_sequence, now);
+    }
+
+    /// Appends a message to the stream of a client, by way of its home.
+    #[inline]
+    pub(super) fn reply(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
+        if usize::from(origin.home) == self.worker {
+            return self.emit(origin.account, raw, upstream_sequence);
+        }
+        let Some(mut worker_message) = WorkerMessage::new(Kind::Reply, origin.account.0, raw) else { return };
+        worker_message.received_ns = now.as_nanos();
+        worker_message.handed_ns = now.as_nanos();
+        worker_message.upstream_sequence = upstream_sequence;
+        self.push(origin.home.into(), worker_message);
+    }
+
+    /// Appends an answer to its client's stream.
+    #[inline]
+    fn emit(&self, account: AccountId, raw: &[u8], upstream_sequence: u64) {
+        if upstream_sequence != 0 {
+            self.name_venues();
+        }
+        self.store.emit(account, &[raw], upstream_sequence);
+        self.counters.passed.add(1);
+        if !self.elsewhere.borrow().is_empty() {
+            self.elsewhere.borrow_mut().follow(account, raw);
+        }
+        let mut checks = self.checks.borrow_mut();
+        if checks.follows {
+            checks.follow(account, raw);
+        }
+    }
+
+    /// What was received is dealt with: waits where something behind is slower.
+    pub(super) async fn after_receive(&self, upstream: &Upstream, now: Instant) {
+        let answered = self.answered.replace(0);
+        if answered > 0 && self.common.hop_times {
+            let back = time::now().since(now).as_nanos() as u64;
+            self.hops.record_many(Hop::GatewayBack, back, answered);
+        }
+        self.update_gauges(upstream);
+        self.all_room().await;
+    }
+
+    /// Waits until the other workers and the journal have room.
+    pub(super) async fn all_room(&self) {
+        for worker in self.others() {
+            self.room(worker).await;
+        }
+        self.journal_room().await;
+    }
+
+    /// Waits until the journal has room. One that has failed gets none, and nothing is kept in it either.
+    async fn journal_room(&self) {
+        while !self.has_failed() && self.store.is_congested() {
+            self.store.room().await;
+        }
+    }
+
+    /// Whether every order has its answer, and every one that is to be cancelled is, or nothing will come of that in
+    /// this process.
+    fn is_settled(&self) -> bool {
+        let has_failed = self.store.is_failed();
+        let is_over =
+            |upstream: &Rc<Upstream>| (has_failed || upstream.is_idle()) && !upstream.has_cancels_open();
+        let is_settled =
+            |upstream: &Rc<Upstream>| !upstream.has_untold() && (!upstream.is_up() || is_over(upstream));
+        self.upstreams.iter().all(is_settled)
+    }
+
+    /// Whether that holds for every worker, and no answer is on its way from one to another.
+    fn are_all_settled(&self) -> bool {
+        let (settled, counters) = (&self.common.settled, &self.common.counters);
+        settled[self.worker].store(self.is_settled(), Ordering::Relaxed);
+        let is_idle = || {
+            total(counters, |counters| &counters.has_failed) > 0
+                || total(counters, |counters| &counters.taken) <= total(counters, |counters| &counters.passed)
+        };
+        settled.iter().all(|settled| settled.load(Ordering::Relaxed)) && is_idle()
+    }
+
+    fn update_gauges(&self, upstream: &Upstream) {
+        if upstream.venue == 0 {
+            let sum = |count: fn(&super::outstanding::OutstandingOrders) -> usize| {
+                self.upstreams.iter().map(|upstream| count(&upstream.outstanding.borrow()) as u64).sum()
+            };
+            self.counters.open_orders.set(sum(super::outstanding::OutstandingOrders::open));
+            self.counters.unanswered.set(sum(super::outstanding::OutstandingOrders::unanswered));
+        }
+    }
+
+    /// Deals with what another worker handed over.
+    #[inline]
+    fn take(&self, from: usize, worker_message: &WorkerMessage, now: Instant) {
+        let account = AccountId(worker_message.account);
+        self.record(Hop::Handoff, now.as_nanos().saturating_sub(worker_message.handed_ns));
+        match worker_message.kind {
+            Kind::Order => {
+                let raw = worker_message.message();
+                let user_ref_num = weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0);
+                let home = from as u16;
+                let origin = Origin { account, user_ref_num, home, received_ns: worker_message.received_ns };
+                if let Err(reason) = self.allow(account, raw).and_then(|()| self.send_up(&origin, raw)) {
+                    // Orders behind this one may be sent: without a record of its own it would pass for sent too.
+                    self.store.log_refused(account, raw, reason);
+                    self.reject(&origin, raw, reason);
+                }
+            }
+            Kind::Reply => {
+                self.emit(account, worker_message.message(), worker_message.upstream_sequence);
+                self.record(Hop::GatewayBack, now.as_nanos().saturating_sub(worker_message.received_ns));
+            }
+            Kind::Reject => {
+                if let Some(reject) = Reject::from_bytes(worker_message.message()) {
+                    self.tell(account, reject);
+                }
+            }
+            Kind::ReleaseNumber => {
+                if let Some(number) = worker_message.message().first_chunk() {
+                    self.release_number_here(account, u32::from_be_bytes(*number));
+                }
+            }
+            Kind::CancelAll => self.cancel_of_disconnected(account),
+            Kind::Room => self.waiters.notify(),
+        }
+    }
+
+    /// What an order that another worker has admitted has to pass here.
+    fn allow(&self, account: AccountId, raw: &[u8]) -> Result<(), u16> {
+        match raw.first() {
+            // It waits for no journal where its order has left.
+            Some(&Cancel::KIND) => Ok(()),
+            // It would wait for the journal for ever.
+            _ if self.store.is_failed() => Err(reject_reason::DESTINATION_CLOSED),
+            Some(b'O' | b'U') if self.is_leaving(account) => Err(reject_reason::DESTINATION_CLOSED),
+            Some(b'O' | b'U') => self.checks.borrow().kills(account),
+            _ => Ok(()),
+        }
+    }
+
+    /// An order of an earlier start that was never sent: its client is told so.
+    pub(super) fn reject_unsent(&self, account: AccountId, reject: Reject) {
+        self.counters.taken.add(1);
+        self.tell(account, reject);
+    }
+}
+
+impl Application for Gateway {
+    fn on_message(&self, account: AccountId, message: Inbound<'_>, raw: &[u8], now: Instant) {
+        self.counters.taken.add(1);
+        if self.common.hop_times
+            && let Some(id) = message.client_order_id()
+            && let Some(sent_ns) = stamp::read(&id)
+            && let Some(passed_ns) = self.store.time_of_day_ns(now).checked_sub(sent_ns)
+        {
+            self.hops.record(Hop::ClientToGateway, passed_ns);
+        }
+        let user_ref_num = message.user_ref_num().unwrap_or(0);
+        let home = self.worker as u16;
+        let origin = Origin { account, user_ref_num, home, received_ns: now.as_nanos() };
+        let sender = self.worker_for(account, &message);
+        if let Inbound::Replace(..) = message
+            && sender != self.sender_of(account)
+        {
+            // Before it is sent: it may come to nothing at once.
+            self.elsewhere.borrow_mut().add(account, user_ref_num, sender as u16);
+        }
+        let outcome = self.admit(account, &message, raw, now).and_then(|()| {
+            if sender == self.worker {
+                self.send_up(&origin, raw)
+            } else {
+                self.hand_over(sender, &origin, raw)
+            }
+        });
+        if let Err(reason) = outcome {
+            self.store.log_refused(account, raw, reason);
+            self.reject(&origin, raw, reason);
+        }
+    }
+
+    fn on_other(&self, account: AccountId, now: Instant) -> Result<(), u16> {
+        let outcome = self.checks.borrow_mut().risk.count(now.as_nanos(), account);
+        if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
+            self.store.disconnect(account);
+        }
+        outcome
+    }
+
+    fn is_ready(&self, account: AccountId) -> bool {
+        let elsewhere = self.elsewhere.borrow();
+        let of_orders: &[u16] = if elsewhere.is_empty() { &[] } else { elsewhere.workers_of(account) };
+        let take = of_orders.iter().all(|worker| self.takes_from_here(usize::from(*worker)));
+        take && self.takes_from_here(self.sender_of(account))
+    }
+
+    fn ready(&self, account: AccountId) -> Waiting {
+        let Some(gateway) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
+        Box::pin(async move {
+            for sender in gateway.workers_of(account) {
+                if sender != gateway.worker {
+                    gateway.room(sender).await;
+                }
+                gateway.waiters.until(|| !gateway.is_behind_at(sender)).await;
+            }
+        })
+    }
+
+    fn on_disconnect(&self, account: AccountId) {
+        if !self.store.account(account).cancel_on_disconnect || self.is_draining.get() {
+            return;
+        }
+        for sender in self.workers_of(account) {
+            if sender == self.worker {
+                self.cancel_of_disconnected(account);
+            } else {
+                self.push(sender, WorkerMessage::bare(Kind::CancelAll, account.0));
+            }
+        }
+    }
+
+    /// Other threads see it at once.
+    fn on_journal_failed(&self) {
+        self.counters.has_failed.set(1);
+    }
+
+    /// Cancels go to exchanges, and wait for no journal.
+    fn emits_on_disconnect(&self) -> bool {
+        false
+    }
+
+    /// Cancels what the clients want cancelled that are about to be disconnected. Every worker does so for all
+    /// accounts: any may have sent their orders, and in a drain nothing is handed over reliably.
+    fn on_drain(&self) {
+        self.is_draining.set(true);
+        for account in 0..self.store.account_count() {
+            let account = AccountId(account as u32);
+            if self.is_leaving(account) {
+                self.cancel_of_disconnected(account);
+            }
+        }
+    }
+
+    fn settled(&self) -> Waiting {
+        let Some(gateway) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
+        Box::pin(async move {
+            // What is under way comes to an end, and cancels are confirmed, if the exchange is quick.
+            let until = time::now() + SETTLE_LIMIT;
+            while !gateway.are_all_settled() && time::now() < until {
+                time::sleep(DRAIN_LOOK).await;
+            }
+            gateway.tasks.take().into_iter().for_each(JoinHandle::abort);
+            gateway.upstreams.iter().for_each(|upstream| upstream.leave());
+        })
+    }
+}
+
+/// Takes what other workers hand over, for as long as the worker runs.
+async fn take_messages(gateway: Rc<Gateway>) {
+    loop {
+        gateway.port.ready().await;
+        let now = gateway.store.tick();
+        let mut taken = 0;
+        while taken < TAKES_MAX
+            && let Some((from, worker_message)) = gateway.port.take()
+        {
+            gateway.take(from, &worker_message, now);
+            taken += 1;
+        }
+        // Nothing here waits for another worker: two that did would wait for each other.
+        gateway.journal_room().await;
+        if taken == TAKES_MAX {
+            yield_now().await;
+        }
+    }
+}

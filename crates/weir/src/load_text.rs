@@ -1,0 +1,542 @@
+//! What the reports of all loads say to people in the same words: times in fitting units, lines that fit a terminal, a
+//! histogram. `--json` has the numbers.
+
+use std::fmt::Display;
+
+use weir_record::{latency::LatencySummary, load::LoadReport};
+use weir_report::{Language, pad_end, pad_start, told};
+
+/// Where the text of a row begins, behind its name.
+const INDENT: usize = 14;
+/// Narrowest and widest that a report is drawn.
+const COLUMNS_MIN: usize = 60;
+const COLUMNS_MAX: usize = 80;
+/// Bars of a histogram.
+const BARS_MAX: usize = 12;
+/// Columns of a bar's line before the bar.
+const BAR_AT: usize = 37;
+
+/// What comes back and is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Message,
+    Response,
+    Order,
+}
+
+impl Unit {
+    /// One of it, as it stands behind "per".
+    pub(crate) fn one(self, language: Language) -> &'static str {
+        language.choose(match self {
+            Self::Message => ["message", "메시지", "条消息"],
+            Self::Response => ["response", "응답", "个响应"],
+            Self::Order => ["order", "주문", "笔订单"],
+        })
+    }
+
+    /// Several of it.
+    pub(crate) fn plural(self, language: Language) -> &'static str {
+        language.choose(match self {
+            Self::Message => ["messages", "메시지", "消息"],
+            Self::Response => ["responses", "응답", "响应"],
+            Self::Order => ["orders", "주문", "订单"],
+        })
+    }
+
+    /// Their rate.
+    pub(crate) fn rate(self, language: Language) -> &'static str {
+        language.choose(match self {
+            Self::Message => ["messages/s", "메시지/초", "消息/秒"],
+            Self::Response => ["responses/s", "응답/초", "响应/秒"],
+            Self::Order => ["orders/s", "주문/초", "订单/秒"],
+        })
+    }
+}
+
+/// The width of a report on a terminal of this width.
+pub(crate) fn columns(terminal: usize) -> usize {
+    terminal.clamp(COLUMNS_MIN, COLUMNS_MAX)
+}
+
+/// Breaks rows that are too long between words, and goes on where the texts of rows begin.
+pub(crate) fn fit(rows: Vec<String>, columns: usize) -> Vec<String> {
+    rows.into_iter().flat_map(|row| broken(&row, columns, INDENT)).collect()
+}
+
+/// The same for sentences without a name in front.
+pub(crate) fn fit_sentences(sentences: Vec<String>, columns: usize) -> Vec<String> {
+    sentences.into_iter().flat_map(|sentence| broken(&sentence, columns, 2)).collect()
+}
+
+fn broken(row: &str, columns: usize, indent: usize) -> Vec<String> {
+    let width = weir_report::columns;
+    if width(row) <= columns {
+        return vec![row.to_owned()];
+    }
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for piece in weir_report::pieces(row) {
+        // A word that is longer than a line stands on a line of its own.
+        if width(&line) + width(piece.trim_end()) > columns && width(&line) > indent {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)).trim_end().to_owned());
+        }
+        line.push_str(piece);
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
+}
+
+/// A row of a report: its name, and what is said behind it.
+pub(crate) fn row(language: Language, name: [&'static str; 3], text: impl Display) -> String {
+    format!("{}{text}", pad_end(language.choose(name), INDENT))
+}
+
+/// A time in the unit that fits it.
+pub(crate) fn scaled(nanoseconds: f64) -> String {
+    const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    in_unit(nanoseconds, &UNITS)
+}
+
+/// Bytes a second in the unit that fits.
+pub(crate) fn byte_rate(bytes_per_second: f64) -> String {
+    const UNITS: [(&str, f64); 4] = [("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)];
+    in_unit(bytes_per_second, &UNITS)
+}
+
+/// The first unit in which the value stays below a thousand, or the last.
+fn in_unit(value: f64, units: &[(&str, f64)]) -> String {
+    let mut shown = String::new();
+    for (unit, size) in units {
+        let amount = value / size;
+        shown = match amount {
+            // What rounds up to 10 has one digit less.
+            _ if *size == 1.0 => format!("{amount:.0} {unit}"),
+            ..9.995 => format!("{amount:.2} {unit}"),
+            _ => format!("{amount:.1} {unit}"),
+        };
+        if amount < 999.95 {
+            break;
+        }
+    }
+    shown
+}
+
+/// A length in seconds, without zeros at its end.
+fn seconds(nanoseconds: u64, language: Language) -> String {
+    let text = format!("{:.2}", nanoseconds as f64 / 1e9);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    told!(language, "{text} s", "{text}초", "{text} 秒")
+}
+
+/// How long it took, and how much of that was measured.
+pub(crate) fn time(report: &LoadReport, language: Language) -> String {
+    let measured = seconds(report.window_ns, language);
+    let text = if report.warmup_ns == 0 {
+        told!(
+            language,
+            "{measured}, all of it measured",
+            "{measured}, 모두 측정 구간",
+            "{measured}，全部为测量窗口"
+        )
+    } else {
+        let unsteady = [" (not steady when it ended)", "(안정되기 전에 끝남)", "（结束时尚未达到稳态）"];
+        let steady = if report.warmup_steady { "" } else { language.choose(unsteady) };
+        let all = seconds(report.warmup_ns + report.window_ns, language);
+        let warmup = seconds(report.warmup_ns, language);
+        told!(
+            language,
+            "{all}: {warmup} warm-up{steady}, {measured} measured",
+            "{all}: 준비 구간 {warmup}{steady}, 측정 구간 {measured}",
+            "{all}：预热 {warmup}{steady}，测量 {measured}",
+        )
+    };
+    row(language, ["time", "시간", "时长"], text)
+}
+
+/// What a counted run did not reach.
+pub(crate) fn unreached(report: &LoadReport, unit: Unit, language: Language) -> Option<String> {
+    let asked = report.messages_asked.filter(|asked| report.messages < *asked)?;
+    let (messages, started) = (report.messages, report.messages_started.min(asked));
+    let (failed, left) = (started.saturating_sub(messages), asked - started);
+    let (unit, time) = (unit.plural(language), seconds(report.window_ns, language));
+    Some(told!(
+        language,
+        "{messages} of the {asked} {unit} asked for came back right: {failed} failed or were cut off, {left} were not \
+         started in {time}",
+        "지정한 {unit} {asked}건 중 {messages}건이 올바르게 돌아옴. {failed}건은 실패하거나 끊겼고, {left}건은 {time} 안에 시작하지 못함",
+        "{unit}共指定 {asked}，正确返回 {messages}：{failed} 个失败或中断，{left} 个在 {time}内未能开始",
+    ))
+}
+
+/// The same as a row.
+pub(crate) fn asked_for(report: &LoadReport, unit: Unit, language: Language) -> Option<String> {
+    unreached(report, unit, language).map(|text| row(language, ["asked for", "지정 건수", "指定次数"], text))
+}
+
+/// What the generator itself cost.
+pub(crate) fn generator(report: &LoadReport, unit: Unit, language: Language) -> String {
+    let cost = cpu(report.generator_cpu_ns, report.messages, unit, language);
+    let busy = report.generator_busy_max * 100.0;
+    let text = told!(
+        language,
+        "{cost}, busiest thread {busy:.0} % of the time measured",
+        "{cost}, 가장 바쁜 스레드의 CPU 사용률 {busy:.0} %",
+        "{cost}，最忙线程的 CPU 占用率 {busy:.0} %",
+    );
+    row(language, ["generator", "부하 생성기", "负载生成器"], text)
+}
+
+/// CPU time of each, or in all where there is none.
+fn cpu(cpu_ns: u64, messages: u64, unit: Unit, language: Language) -> String {
+    let unit = unit.one(language);
+    if messages == 0 {
+        let all = scaled(cpu_ns as f64);
+        return told!(
+            language,
+            "{all} CPU for no right {unit}",
+            "CPU {all}(올바른 {unit} 없음)",
+            "CPU {all}（没有一{unit}正确）",
+        );
+    }
+    let each = scaled(cpu_ns as f64 / messages as f64);
+    told!(language, "{each} CPU per {unit}", "{unit}당 CPU {each}", "每{unit} CPU {each}")
+}
+
+/// What the server cost, when it was observed.
+pub(crate) fn server(report: &LoadReport, unit: Unit, language: Language) -> Option<String> {
+    let observed = report.observed.as_ref()?;
+    let threads = observed.threads;
+    let cost = cpu(observed.cpu_ns, report.messages, unit, language);
+    let text = if report.messages == 0 {
+        told!(language, "{cost}, {threads} threads", "{cost}, 스레드 {threads}개", "{cost}，{threads} 个线程")
+    } else {
+        let all = observed.context_switches_voluntary + observed.context_switches_involuntary;
+        let switches = all as f64 / report.messages as f64;
+        let unit = unit.one(language);
+        told!(
+            language,
+            "{cost}, {switches:.4} context switches per {unit}, {threads} threads",
+            "{cost}, {unit}당 컨텍스트 스위치 {switches:.4}회, 스레드 {threads}개",
+            "{cost}，每{unit}上下文切换 {switches:.4} 次，{threads} 个线程",
+        )
+    };
+    Some(row(language, ["server", "서버", "服务器"], text))
+}
+
+/// The quantiles that people look for; `--json` has all of them.
+const QUANTILES_SHOWN: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
+
+pub(crate) fn latency(summary: &LatencySummary, language: Language) -> String {
+    if summary.count == 0 {
+        return language.choose(["no samples", "표본 없음", "没有样本"]).to_owned();
+    }
+    let quantile = |(quantile, nanoseconds): &(f64, u64)| {
+        // 0.999 reads p99.9
+        let percent = (quantile * 1e6).round() / 1e4;
+        format!("p{percent} {}", scaled(*nanoseconds as f64))
+    };
+    let shown = summary.quantiles.iter().filter(|(quantile, _)| QUANTILES_SHOWN.contains(quantile));
+    let named = |name: [&'static str; 3], ns: f64| format!("{} {}", language.choose(name), scaled(ns));
+    let mut parts = vec![named(["mean", "평균", "平均"], summary.ns_mean)];
+    parts.extend(shown.map(quantile));
+    parts.push(named(["max", "최대", "最大"], summary.ns_max as f64));
+    parts.join(language.list())
+}
+
+/// A bar for each of equal steps of the logarithm between the shortest and the longest time; empty without samples.
+pub(crate) fn histogram(
+    summary: &LatencySummary,
+    unit: Unit,
+    columns: usize,
+    language: Language,
+) -> Vec<String> {
+    // One that cannot be read is not ours; the quantiles stand above.
+    let Ok(histogram) = summary.histogram() else { return Vec::new() };
+    if histogram.is_empty() {
+        return Vec::new();
+    }
+    let edges = edges(histogram.min(), histogram.max());
+    let mut counts = vec![0; edges.len()];
+    for step in histogram.iter_recorded() {
+        let bar = edges.partition_point(|edge| *edge < step.value_iterated_to());
+        counts[bar.min(edges.len() - 1)] += step.count_since_last_iteration();
+    }
+    let most = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let room = columns.saturating_sub(BAR_AT) as f64;
+    let head = [
+        pad_start(language.choose(["up to", "이하", "不超过"]), 13),
+        pad_start(unit.plural(language), 11),
+        pad_start(language.choose(["share", "비율", "占比"]), 9),
+    ];
+    let mut rows = vec![head.join(" ")];
+    for (edge, count) in edges.iter().zip(counts) {
+        let share = count as f64 * 100.0 / histogram.len() as f64;
+        let bar = "█".repeat((count as f64 / most * room).ceil() as usize);
+        let row = format!("{:>13} {count:>11} {share:>7.2} %  {bar}", scaled(*edge as f64));
+        rows.push(row.trim_end().to_owned());
+    }
+    rows
+}
+
+/// Upper edges of the bars; rising.
+fn edges(min: u64, max: u64) -> Vec<u64> {
+    let (min, max) = (min.max(1), max.max(1));
+    let ratio = max as f64 / min as f64;
+    let edge = |bar: usize| (min as f64 * ratio.powf(bar as f64 / BARS_MAX as f64)).round() as u64;
+    let mut edges: Vec<u64> = (1..BARS_MAX).map(edge).chain([max]).collect();
+    edges.dedup();
+    edges
+}
+
+pub(crate) fn failures(report: &LoadReport, language: Language) -> String {
+    let counts = &report.failures;
+    let classes = [
+        (["refused", "연결 거부", "连接被拒"], counts.refused),
+        (["reset", "연결 재설정", "连接被重置"], counts.reset),
+        (["connect timeout", "연결 시간 초과", "连接超时"], counts.connect_timeout),
+        (["response timeout", "응답 시간 초과", "响应超时"], counts.response_timeout),
+        (["short", "응답 잘림", "响应不完整"], counts.short),
+        (["wrong bytes", "잘못된 바이트", "字节有误"], counts.wrong_bytes),
+        (["wrong status", "다른 상태 코드", "状态码不符"], counts.wrong_status),
+        (["malformed", "형식이 잘못된 응답", "格式错误"], counts.malformed),
+        (["local limit", "로컬 한도", "本机限制"], counts.local_limit),
+        (["unexplained", "원인 불명", "原因不明"], counts.unexplained),
+        (["cut off at end", "종료 시 끊김", "结束时中断"], counts.cut_off_at_end),
+    ];
+    let seen: Vec<String> = classes
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| {
+            let name = language.choose(*name);
+            told!(language, "{count} {name}", "{name} {count}건", "{name} {count} 例")
+        })
+        .collect();
+    if seen.is_empty() { none(language).to_owned() } else { seen.join(language.list()) }
+}
+
+/// Nothing of what a row is about.
+pub(crate) fn none(language: Language) -> &'static str {
+    language.choose(["none", "없음", "无"])
+}
+
+/// The failures by class, and what went wrong first.
+pub(crate) fn failure_rows(report: &LoadReport, language: Language) -> Vec<String> {
+    let first = report.failure_first.as_ref();
+    let first = first.map(|first| row(language, ["first failure", "첫 실패", "首个失败"], &first.text));
+    let all = row(language, ["failures", "실패", "失败"], failures(report, language));
+    std::iter::once(all).chain(first).collect()
+}
+
+/// What only an open loop has.
+pub(crate) fn paced(report: &LoadReport, language: Language) -> Vec<String> {
+    if report.rate_per_second.is_none() {
+        return Vec::new();
+    }
+    vec![
+        row(language, ["service time", "서비스 시간", "服务时间"], latency(&report.service, language)),
+        row(language, ["send lag", "전송 지연", "发送延迟"], latency(&report.send_lag, language)),
+        row(language, ["missed starts", "미전송 건수", "未发出数"], report.missed_starts),
+    ]
+}
+
+/// What is loaded, and how.
+pub(crate) fn target(report: &LoadReport, target: &str, language: Language) -> String {
+    let mode = match report.mode.as_str() {
+        "open" => language.choose(["open", "개방형", "开环"]),
+        "closed" => language.choose(["closed", "폐쇄형", "闭环"]),
+        other => other,
+    };
+    let driver = &report.driver;
+    let text = told!(
+        language,
+        "{target} ({mode} loop, generator on {driver})",
+        "{target} ({mode} 부하, 부하 생성기 드라이버 {driver})",
+        "{target}（{mode}，负载生成器使用 {driver}）",
+    );
+    row(language, ["target", "대상", "目标"], text)
+}
+
+/// What was reached, and whether it is a lower bound.
+pub(crate) fn throughput(report: &LoadReport, unit: Unit, language: Language) -> String {
+    let bound = match report.generator_bound {
+        true => language.choose([
+            " (the generator was the limit: a lower bound)",
+            "(부하 생성기가 한계여서 하한값)",
+            "（瓶颈在负载生成器，仅为下限）",
+        ]),
+        false => "",
+    };
+    let text = format!("{:.0} {}{bound}", report.throughput_per_second, unit.rate(language));
+    row(language, ["throughput", "처리량", "吞吐量"], text)
+}
+
+/// The report as people read it, of messages that have nothing of their own to say.
+pub(crate) fn table(report: &LoadReport, columns: usize, language: Language) -> String {
+    let LoadReport { connections, depth, message_bytes, messages, bytes_verified, .. } = report;
+    let load = told!(
+        language,
+        "{connections} connections x {depth} in flight, {message_bytes} B messages",
+        "연결 {connections}개 x 동시 {depth}건, 메시지 {message_bytes} B",
+        "{connections} 个连接 x 在途 {depth} 条，消息 {message_bytes} B",
+    );
+    let compared = told!(
+        language,
+        "{messages} ({bytes_verified} bytes compared)",
+        "{messages}건({bytes_verified}바이트 비교)",
+        "{messages} 条（已比较 {bytes_verified} 字节）",
+    );
+    let unit = Unit::Message;
+    let mut rows = vec![
+        target(report, &report.target, language),
+        row(language, ["load", "부하", "负载"], load),
+        time(report, language),
+        row(language, ["messages", "메시지", "消息"], compared),
+        throughput(report, unit, language),
+        row(language, ["response time", "응답시간", "响应时间"], latency(&report.response, language)),
+    ];
+    rows.extend(paced(report, language));
+    rows.extend(failure_rows(report, language));
+    rows.push(generator(report, unit, language));
+    rows.extend(server(report, unit, language));
+    rows.extend(asked_for(report, unit, language));
+    fit(rows, columns).join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{failure::FailureCounts, latency::empty_histogram};
+
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_the_unit_that_fits_it() {
+        let told = [
+            (0.0, "0 ns"),
+            (999.0, "999 ns"),
+            (1234.0, "1.23 µs"),
+            (9_999.0, "10.0 µs"),
+            (999_949.0, "999.9 µs"),
+            (999_960.0, "1.00 ms"),
+            (126_550_000.0, "126.5 ms"),
+            (3.6e12, "3600.0 s"),
+        ];
+        for (nanoseconds, text) in told {
+            assert_eq!(scaled(nanoseconds), text);
+        }
+        assert_eq!((byte_rate(0.0), byte_rate(5.55e9)), ("0 B/s".into(), "5.55 GB/s".into()));
+    }
+
+    #[test]
+    fn the_time_says_what_was_warm_up_and_what_was_measured() {
+        let (warmup_ns, window_ns) = (5_000_000_000, 5_020_000_000);
+        let report = LoadReport { warmup_ns, window_ns, warmup_steady: true, ..LoadReport::default() };
+        assert_eq!(time(&report, Language::English), "time          10.02 s: 5 s warm-up, 5.02 s measured");
+        let unsteady = LoadReport { warmup_steady: false, ..report.clone() };
+        assert!(
+            time(&unsteady, Language::English).contains("5 s warm-up (not steady when it ended), 5.02 s")
+        );
+        let unwarmed = LoadReport { warmup_ns: 0, ..report };
+        assert_eq!(time(&unwarmed, Language::English), "time          5.02 s, all of it measured");
+        assert_eq!(time(&unwarmed, Language::Korean), "시간          5.02초, 모두 측정 구간");
+    }
+
+    #[test]
+    fn a_number_that_was_not_reached_is_said_with_what_became_of_the_rest() {
+        let report = LoadReport {
+            messages_asked: Some(350),
+            messages_started: 345,
+            messages: 340,
+            window_ns: 10_000_000_000,
+            ..LoadReport::default()
+        };
+        assert_eq!(
+            unreached(&report, Unit::Response, Language::English).expect("ten are missing"),
+            "340 of the 350 responses asked for came back right: 5 failed or were cut off, 5 were not started in 10 s"
+        );
+        let whole = LoadReport { messages: 350, ..report.clone() };
+        assert_eq!(unreached(&whole, Unit::Response, Language::English), None);
+        let uncounted = LoadReport { messages_asked: None, ..report };
+        assert_eq!(unreached(&uncounted, Unit::Response, Language::English), None);
+    }
+
+    #[test]
+    fn what_it_cost_is_not_divided_by_nothing() {
+        let report = LoadReport { generator_cpu_ns: 5_059_810, ..LoadReport::default() };
+        let told = |report: &LoadReport| generator(report, Unit::Response, Language::English);
+        assert!(told(&report).contains("5.06 ms CPU for no right response"));
+        let one = LoadReport { messages: 1000, ..report };
+        assert!(told(&one).contains("5.06 µs CPU per response"));
+    }
+
+    #[test]
+    fn rows_are_broken_between_words_and_fit() {
+        let row =
+            "first byte    mean 126.6 µs, p50 120.1 µs, p90 150.2 µs, p99 999.9 µs, max 1.23 ms".to_owned();
+        let rows = fit(vec![row.clone(), "short".into()], 60);
+        assert_eq!(rows.len(), 3);
+        assert!(rows.iter().all(|row| row.chars().count() <= 60), "{rows:#?}");
+        assert_eq!(rows.iter().take(2).map(|row| row.trim()).collect::<Vec<_>>().join(" "), row);
+        assert!(rows[1].starts_with(&" ".repeat(INDENT)));
+        let long = "x".repeat(100);
+        assert_eq!(
+            fit(vec![format!("target        {long}")], 60).len(),
+            1,
+            "a name and its word stay together"
+        );
+    }
+
+    #[test]
+    fn a_report_has_the_same_rows_and_fits_in_every_language() {
+        let report = LoadReport {
+            target: "127.0.0.1:7000".into(),
+            mode: "open".into(),
+            driver: "epoll".into(),
+            rate_per_second: Some(1_000.0),
+            messages: 340,
+            messages_asked: Some(350),
+            messages_started: 345,
+            window_ns: 10_000_000_000,
+            generator_bound: true,
+            failures: FailureCounts { reset: 3, cut_off_at_end: 2, ..FailureCounts::default() },
+            ..LoadReport::default()
+        };
+        for columns in [60, 80] {
+            let told = Language::ALL.map(|language| table(&report, columns, language));
+            let numbers = |text: &str| {
+                let mut all: Vec<String> = text
+                    .split(|letter: char| !letter.is_ascii_digit())
+                    .filter(|number| !number.is_empty())
+                    .map(str::to_owned)
+                    .collect();
+                all.sort_unstable();
+                all
+            };
+            for text in &told {
+                assert!(text.lines().all(|line| weir_report::columns(line) <= columns), "{text}");
+                assert_eq!(numbers(text), numbers(&told[0]), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_bars_hold_every_sample_and_fit() {
+        for (values, bars) in [(vec![5; 3], 1), (vec![100, 200], 12), (vec![1, u64::MAX], 12)] {
+            let mut histogram = empty_histogram();
+            values.iter().for_each(|value| histogram.saturating_record(*value));
+            let summary = LatencySummary::from_histogram(&histogram);
+            for columns in [60, 80] {
+                let rows = super::histogram(&summary, Unit::Response, columns, Language::English);
+                assert_eq!(rows.len(), bars + 1, "{rows:#?}");
+                assert!(rows.iter().all(|row| row.chars().count() <= columns), "{rows:#?}");
+                let counted = |row: &String| row.rsplit_once(" %").map(|_| row[13..].trim_start().to_owned());
+                let counts = rows.iter().filter_map(counted);
+                let sum: usize = counts
+                    .filter_map(|row| row.split_whitespace().find_map(|word| word.parse::<usize>().ok()))
+                    .sum();
+                assert_eq!(sum, values.len(), "{rows:#?}");
+            }
+        }
+        let none = super::histogram(&LatencySummary::default(), Unit::Response, 80, Language::English);
+        assert!(none.is_empty());
+    }
+}

@@ -1,0 +1,320 @@
+//! `weir serve`: what all servers have in common, from the flags to the end of the drain.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::{Context, Result};
+use weir_engine::{
+    Driver,
+    net::{Address, Stream},
+    serve::{AcceptMode, Drained, ServeError, Server, ServerConfig, ServerControl},
+};
+use weir_monitor::target;
+use weir_servers::{
+    metrics::{MetricsPort, Plain, Source},
+    orders::OrdersServer,
+    stats::{NodeSource, StatsSocket},
+};
+
+use crate::{
+    engine,
+    exit::UsageError,
+    flags::{Accept, ServeShared},
+    output, signals,
+};
+
+/// A server that can be started: its flags are checked, and its names are taken.
+pub(crate) struct Prepared {
+    config: ServerConfig,
+    /// Why this driver, if it was not named.
+    why: Option<String>,
+    stats: Option<StatsSocket>,
+    metrics: Option<MetricsPort>,
+}
+
+/// Checks the flags that every server has.
+pub(crate) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
+    // A low soft limit is raised to the hard one; if that fails the server runs with what it has.
+    let _ = weir_evidence::limits::raise_nofile();
+    let (config, why) = config(shared, listen)?;
+    let stats = stats_socket(shared.stats_socket.as_deref())?;
+    let metrics = shared.metrics.map(metrics_port).transpose()?;
+    Ok(Prepared { config, why, stats, metrics })
+}
+
+/// A server that runs.
+pub(crate) struct Running {
+    address: Address,
+    control: ServerControl,
+    node: Option<NodeSource>,
+    /// What its metrics are read from, where that is more than engine and `node`.
+    source: Option<Arc<dyn Source>>,
+    drain: Box<dyn Fn() + Send>,
+    /// Called before the server says where it listens.
+    until_ready: Box<dyn FnOnce()>,
+    join: Box<dyn FnOnce() -> Drained>,
+}
+
+impl Running {
+    fn plain(server: Server, node: Option<NodeSource>) -> Self {
+        let control = server.control();
+        Self {
+            address: server.address().clone(),
+            control: control.clone(),
+            node,
+            source: None,
+            drain: Box::new(move || control.drain()),
+            until_ready: Box::new(|| {}),
+            join: Box::new(move || server.join()),
+        }
+    }
+
+    /// A server of order sessions. `until_ready` comes back when it may be said where it listens.
+    pub(crate) fn orders(
+        server: OrdersServer,
+        node: NodeSource,
+        source: Option<Arc<dyn Source>>,
+        until_ready: impl FnOnce() + 'static,
+    ) -> Self {
+        let control = server.control();
+        Self {
+            address: server.address().clone(),
+            control: control.server().clone(),
+            node: Some(node),
+            source,
+            drain: Box::new(move || control.drain()),
+            until_ready: Box::new(until_ready),
+            join: Box::new(move || server.join()),
+        }
+    }
+}
+
+impl Prepared {
+    /// Starts a server with this handler, says where it listens, and comes back when it has drained. `node` is what the
+    /// server has to say beside the engine's counters.
+    pub(crate) fn run<H, F>(self, node: Option<NodeSource>, handler: H) -> Result<()>
+    where
+        H: Fn(Stream) -> F + Clone + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        self.run_server(|config| Server::start(config, handler).map(|server| Running::plain(server, node)))
+    }
+
+    /// As [`Self::run`], for a server that is started in another way.
+    pub(crate) fn run_server(
+        self,
+        start: impl FnOnce(ServerConfig) -> Result<Running, ServeError>,
+    ) -> Result<()> {
+        let stop = Arc::new(Mutex::new(Stop::default()));
+        let asked = Arc::clone(&stop);
+        signals::on_stop(move |count| lock(&asked).ask(count))?;
+        let listen = self.config.listen.clone();
+        let running = start(self.config).map_err(|error| explain(error, &listen))?;
+        let driver = running.control.driver();
+        if let Some(why) = &self.why {
+            output::tell(why);
+        }
+        if let Some(port) = self.metrics {
+            let (control, node) = (running.control.clone(), running.node.clone());
+            let source = running.source.unwrap_or_else(|| Arc::new(Plain { control, node }));
+            let address = port.address().context("the metrics port has no address")?;
+            port.answer(source).context("cannot start a thread for the metrics")?;
+            output::tell(&format!("metrics on http://{address}/metrics"));
+        }
+        if let Some(stats) = self.stats {
+            stats
+                .answer(running.control, running.node)
+                .context("cannot start a thread for the statistics socket")?;
+        }
+        lock(&stop).serve(&running.address, running.drain);
+        (running.until_ready)();
+        // Whoever closed our output does not wait for the line.
+        let _ = output::print(&format!("listening on {}", running.address));
+        let drained = (running.join)();
+        sentences(&drained, driver).iter().for_each(|sentence| output::tell(sentence));
+        drained.accept_error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Leaves half of the descriptors to files: each connection may have one open.
+    pub(crate) fn reserve_for_files(&mut self) {
+        self.config.engine.limits.descriptors_reserved = usize::MAX;
+    }
+
+    /// Serves metrics there, unless the command line has said where.
+    pub(crate) fn metrics_at(&mut self, address: Option<SocketAddr>) -> Result<()> {
+        if self.metrics.is_none() {
+            self.metrics = address.map(metrics_port).transpose()?;
+        }
+        Ok(())
+    }
+
+    /// How many workers there will be.
+    pub(crate) fn workers(&self) -> usize {
+        self.config.workers
+    }
+
+    /// Refuses to listen where others can reach it, unless that is insisted on: passwords and orders cross the wire as
+    /// they are.
+    pub(crate) fn refuse_insecure(&self, is_insisted: bool) -> Result<()> {
+        match &self.config.listen {
+            Address::Tcp(address) if !address.ip().is_loopback() && !is_insisted => Err(UsageError(format!(
+                "--listen {address}: passwords and orders would cross the network unprotected; listen on 127.0.0.1 \
+                 behind something that encrypts, or add --insecure"
+            ))
+            .into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a server that has ended has to tell: nothing, if nothing was unusual.
+fn sentences(drained: &Drained, driver: Driver) -> Vec<String> {
+    let mut sentences = Vec::new();
+    match drained.connections_cut {
+        0 => {}
+        1 => sentences.push("drained: 1 connection was cut at the deadline".into()),
+        cut => sentences.push(format!("drained: {cut} connections were cut at the deadline")),
+    }
+    if drained.connections_refused > 0 {
+        let why = match driver {
+            Driver::Select => "select can watch no descriptors from 1024 on; use epoll or poll",
+            Driver::Blocking => "there were as many threads as there may be; use another driver",
+            _ => "there were as many as one worker may have; use more workers",
+        };
+        sentences.push(format!("refused {} connections: {why}", drained.connections_refused));
+    }
+    sentences
+}
+
+fn config(shared: &ServeShared, listen: &str) -> Result<(ServerConfig, Option<String>)> {
+    let mut engine = engine::config(&shared.driver, &shared.options)?;
+    let listen = engine::address("--listen", listen)?;
+    engine::check_pin(&shared.pin)?;
+    let drain_limit = engine::seconds("--drain-limit", shared.drain_limit)?;
+    let why = engine::resolve(&mut engine, &shared.options)?;
+    let mut config = ServerConfig::new(engine, listen);
+    config.backlog = shared.backlog;
+    config.workers = shared.workers;
+    config.cpus.clone_from(&shared.pin);
+    config.drain_limit = drain_limit;
+    config.accept = match shared.accept {
+        Accept::Reuseport => AcceptMode::ReusePort,
+        Accept::Acceptor => AcceptMode::Acceptor,
+        Accept::Exclusive => AcceptMode::Exclusive,
+    };
+    Ok((config, why))
+}
+
+/// The statistics socket that was named, or the one where the monitor looks. A server whose name was not chosen runs
+/// without it when it cannot be had.
+fn stats_socket(named: Option<&str>) -> Result<Option<StatsSocket>> {
+    let name = match named {
+        Some(target::NO_SOCKET) => return Ok(None),
+        Some(name) => name,
+        None => &target::default_socket(std::process::id()),
+    };
+    match StatsSocket::bind(name) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if named.is_none() => {
+            output::tell(&format!(
+                "no statistics socket, so that `weir top` sees only threads: {name}: {error}; name another one with \
+                 --stats-socket @NAME"
+            ));
+            Ok(None)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            let text = format!("--stats-socket {name}: {error}; write @name, at most 107 bytes, or off");
+            Err(UsageError(text).into())
+        }
+        Err(error) => Err(anyhow::Error::new(error)
+            .context(format!("--stats-socket {name} cannot be had; choose another name"))),
+    }
+}
+
+fn metrics_port(address: SocketAddr) -> Result<MetricsPort> {
+    MetricsPort::bind(address).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => UsageError(format!("--metrics: {error}")).into(),
+        _ => anyhow::Error::new(error)
+            .context(format!("--metrics {address} cannot be listened on; choose another port")),
+    })
+}
+
+/// Tells what stands in the way of an address that is no port.
+fn explain(error: ServeError, listen: &Address) -> anyhow::Error {
+    let is_in_use = matches!(&error, ServeError::Listen { source, .. }
+        if source.kind() == std::io::ErrorKind::AddrInUse);
+    match listen {
+        Address::Unix(_) if is_in_use => {
+            anyhow::anyhow!(
+                "--listen {listen}: another process listens there, and did so for a second; end it (`ss -xlp` shows it) \
+                 or choose another path"
+            )
+        }
+        Address::Abstract(_) if is_in_use => {
+            anyhow::anyhow!(
+                "--listen {listen}: the name stayed taken for a second; `ss -xlp` shows who has it; choose another one"
+            )
+        }
+        _ => error.into(),
+    }
+}
+
+/// What a signal does: the first one drains, also when it comes before there is a server; the second one ends at once.
+#[derive(Default)]
+struct Stop {
+    asked: bool,
+    drain: Option<Box<dyn Fn() + Send>>,
+    /// Path to remove when nothing else will.
+    path: Option<PathBuf>,
+}
+
+impl Stop {
+    fn ask(&mut self, count: usize) {
+        if count > 1 {
+            if let Some(path) = &self.path {
+                // Gone already is as good.
+                let _ = fs::remove_file(path);
+            }
+            std::process::exit(130);
+        }
+        self.asked = true;
+        if let Some(drain) = &self.drain {
+            drain();
+        }
+    }
+
+    fn serve(&mut self, address: &Address, drain: Box<dyn Fn() + Send>) {
+        if let Address::Unix(path) = address {
+            self.path = Some(path.clone());
+        }
+        if self.asked {
+            drain();
+        }
+        self.drain = Some(drain);
+    }
+}
+
+fn lock(stop: &Mutex<Stop>) -> std::sync::MutexGuard<'_, Stop> {
+    stop.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_tells_of_cut_and_refused_connections_and_of_nothing_else() {
+        assert!(sentences(&Drained::default(), Driver::Epoll).is_empty());
+        let drained = Drained { connections_cut: 2, connections_refused: 7, accept_error: None };
+        let said = sentences(&drained, Driver::Select);
+        assert_eq!(said[0], "drained: 2 connections were cut at the deadline");
+        assert_eq!(
+            said[1],
+            "refused 7 connections: select can watch no descriptors from 1024 on; use epoll or poll"
+        );
+    }
+}
