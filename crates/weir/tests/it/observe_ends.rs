@@ -74,7 +74,7 @@ fn may_strace(process: &Running) -> bool {
         return false;
     }
     let pid = process.pid().as_raw_nonzero().get().cast_unsigned();
-    match Strace::attach(pid).and_then(Strace::finish) {
+    match Strace::attach(pid, &[]) {
         Ok(_) => true,
         Err(error) => {
             println!("skipped: {error}");
