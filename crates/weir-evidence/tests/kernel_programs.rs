@@ -412,8 +412,7 @@ fn times_of_calls_are_those_that_the_clock_shows_around_them() {
         let clocked: Vec<u64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let [long, short] = [libc::SYS_pread64, libc::SYS_getppid].map(|it| counts.calls[&(it as u32)]);
         assert_eq!((long.count, short.count, clocked.len()), (LONG_CALLS, SHORT_CALLS, 2), "{said}");
-        let beyond = [long, short].iter().zip(&clocked).map(|(call, ns)| *ns as f64 - call.wall_ns() as f64);
-        let beyond: Vec<f64> = beyond.collect();
+        let beyond = [clocked[0] as f64 - long.wall_ns() as f64, clocked[1] as f64 - short.wall_ns() as f64];
         assert!(beyond.iter().all(|ns| *ns > 0.0), "{beyond:?} of {clocked:?}");
         least[0] = least[0].min(beyond[0] / clocked[0] as f64);
         least[1] = least[1].min((beyond[1] / SHORT_CALLS as f64 - way_ns).abs());
