@@ -374,6 +374,49 @@ mod tests {
     }
 
     #[test]
+    fn what_a_machine_keeps_in_files_fills_every_field_and_every_sysctl_has_its_name() {
+        let root = std::env::temp_dir().join(format!("weir-machine-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
+            std::fs::write(path, text).expect("a file can be written");
+        };
+        for (name, path) in SYSCTLS {
+            write(&format!("proc/sys/{path}"), &format!("value of {name}\n"));
+        }
+        let cpus = "sys/devices/system/cpu";
+        let clock = "sys/devices/system/clocksource/clocksource0";
+        write(&format!("{cpus}/online"), "0-1\n");
+        write(&format!("{cpus}/cpu0/cpufreq/scaling_governor"), "performance\n");
+        write(&format!("{cpus}/cpu1/cpufreq/scaling_governor"), "schedutil\n");
+        write(&format!("{cpus}/vulnerabilities/spectre_v2"), "Mitigation: Retpolines\n");
+        write(&format!("{clock}/current_clocksource"), "tsc\n");
+        write(&format!("{clock}/available_clocksource"), "kvm-clock tsc\n");
+        write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+        write("sys/class/net/lo/mtu", "65536\n");
+        write("etc/os-release", "PRETTY_NAME=\"Some Linux 3\"\n");
+        let seen = read_under(&root);
+        for (name, _) in SYSCTLS {
+            assert_eq!(seen.limits.get(name), Some(&format!("value of {name}")), "{name}");
+        }
+        let governor = seen.governor.as_deref();
+        assert_eq!((governor, seen.cpus_online), (Some("performance,schedutil"), 2));
+        assert_eq!(seen.mitigations["spectre_v2"], "Mitigation: Retpolines");
+        assert_eq!((seen.clocksource.as_str(), seen.hypervisor.as_deref()), ("tsc", Some("kvm")));
+        assert_eq!((seen.transparent_hugepages.as_str(), seen.loopback_mtu), ("madvise", Some(65_536)));
+        assert_eq!(seen.distribution, "Some Linux 3");
+        std::fs::remove_dir_all(&root).expect("it can be removed");
+    }
+
+    #[test]
+    fn it_says_how_it_was_built() {
+        let build = fingerprint().build;
+        for word in ["opt-level", "rustc "] {
+            assert!(build.contains(word), "no {word} in {build}");
+        }
+    }
+
+    #[test]
     #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
     fn this_machine_has_the_facts_every_linux_shows() {
         let here = fingerprint();

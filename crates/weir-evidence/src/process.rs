@@ -516,6 +516,28 @@ mod tests {
     }
 
     #[test]
+    fn counters_that_wrapped_count_nothing_and_the_others_of_the_thread_stay() {
+        let of = |cpu_ns: u64, others: u64| {
+            let own = ThreadSample {
+                run_delay_ns: others,
+                context_switches_voluntary: others,
+                context_switches_involuntary: others,
+                ..thread(1, "a", cpu_ns)
+            };
+            tree(vec![process(1, 0, cpu_ns, others, vec![own])])
+        };
+        let (before, after) = (of(1_000, u64::MAX), of(1_700, 5));
+        let delta = ProcessTree::delta(&before, &after);
+        assert_eq!((delta.cpu_ns, delta.threads_vanished), (700, 0));
+        assert_eq!((delta.run_delay_ns, delta.ended_cpu_ns), (0, 0));
+        assert_eq!((delta.context_switches_voluntary, delta.context_switches_involuntary), (0, 0));
+        let rows = ProcessTree::thread_figures(&before, &after);
+        let [row] = rows.as_slice() else { panic!("one thread: {rows:?}") };
+        assert_eq!((row.cpu_ns, row.run_delay_ns, row.context_switches_voluntary), (700, 0, 0));
+        assert_eq!(ProcessTree::delta(&of(u64::MAX, 0), &of(3, 0)).cpu_ns, 0, "the clock went back");
+    }
+
+    #[test]
     fn a_child_born_in_the_window_counts_whole() {
         let before = tree(vec![process(1, 0, 1_000, 0, vec![])]);
         let after =

@@ -8,6 +8,8 @@ use std::{
     collections::{BTreeMap, HashMap},
     ffi::OsString,
     io,
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -30,6 +32,7 @@ use crate::{
     process::{ProcessTree, ThreadDelta, family_of},
     softirq_time,
     stats::StatsClient,
+    watch::Looks,
 };
 
 /// Most thread names that have rows of their own; the others share one.
@@ -37,6 +40,10 @@ pub const THREAD_NAMES_MAX: usize = 64;
 
 /// From the end of an observed slice until another may begin.
 const GRACE: Duration = Duration::from_millis(50);
+
+/// Time between two readings of a process that is read again and again: a tenth of what a watch leaves, so that
+/// a slice has several, and their cost is more than that of a watch.
+const READING_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Source of the rows that say what an observer itself took.
 pub const OBSERVER: &str = "observer";
@@ -114,7 +121,7 @@ impl<'a> Observers<'a> {
         if had_programs {
             // Calls go on being slower for a moment after the last program is detached. Not before all have ended: what
             // a server does when it falls silent would be in the counts of some of them.
-            std::thread::sleep(GRACE);
+            thread::sleep(GRACE);
         }
         (rung, readings)
     }
@@ -224,6 +231,65 @@ impl Observer for Processes {
         readings.extend(threads(&self.before, &after));
         Ok(readings)
     }
+}
+
+/// L1 as a watch has it: /proc is read again and again while the slice runs, by a thread of its own. What is
+/// read is dropped, because the slice is there to tell what reading costs the process.
+#[derive(Debug)]
+pub struct RepeatedReadings {
+    pid: u32,
+    reader: Option<Reader>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    /// Dropped to end it.
+    stop: Sender<()>,
+    /// Gives how often it read, and the CPU that took.
+    thread: JoinHandle<(u64, Duration)>,
+}
+
+impl RepeatedReadings {
+    /// Reads a process and everything below it.
+    pub fn new(pid: u32) -> Self {
+        Self { pid, reader: None }
+    }
+}
+
+impl Observer for RepeatedReadings {
+    fn rung(&self) -> Rung {
+        Rung::Process
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let looks = Looks::begin(self.pid).map_err(io::Error::other)?;
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new().spawn(move || read_until(looks, &stopped))?;
+        self.reader = Some(Reader { stop, thread });
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Reading>> {
+        let Some(Reader { stop, thread }) = self.reader.take() else { return Ok(Vec::new()) };
+        drop(stop);
+        let (count, cpu) = thread.join().map_err(|_| io::Error::other("the readings failed"))?;
+        let mut rows = vec![
+            reading(OBSERVER, "readings", count as f64),
+            reading(OBSERVER, "readings-cpu-ns", cpu.as_nanos() as f64),
+        ];
+        // Named like a group of the programs: its cost is told as theirs is.
+        rows.extend((count > 0).then(|| reading("trace", "group-proc", 1.0)));
+        Ok(rows)
+    }
+}
+
+/// Reads until the other end is dropped.
+fn read_until(mut looks: Looks, stopped: &Receiver<()>) -> (u64, Duration) {
+    let mut count = 0;
+    while matches!(stopped.recv_timeout(READING_INTERVAL), Err(RecvTimeoutError::Timeout)) {
+        count += u64::from(looks.look());
+    }
+    (count, own_cpu())
 }
 
 /// L1: TCP in trouble, in the network namespace of a process.
@@ -656,5 +722,31 @@ mod tests {
         assert!(rows.iter().any(|row| row.source == "process" && row.key == "cpu-ns" && row.value > 0.0));
         assert!(rows.iter().any(|row| row.source.starts_with("thread ")));
         assert!(Processes::new(u32::MAX).begin().is_err(), "there is no such process");
+    }
+
+    #[test]
+    fn a_process_that_is_read_again_and_again_has_rows_of_that_and_of_what_it_took() {
+        let value = |rows: &[Reading], source: &str, key: &str| {
+            rows.iter().find(|row| row.source == source && row.key == key).map(|row| row.value)
+        };
+        let mut observer = RepeatedReadings::new(std::process::id());
+        let mut observe = |intervals: u32| {
+            observer.begin().expect("it is this process");
+            let until = own_cpu() + intervals * READING_INTERVAL;
+            while own_cpu() < until {
+                std::hint::spin_loop();
+            }
+            observer.end().expect("it is still there")
+        };
+        // A busy machine may leave the other thread no turn in a short time.
+        let rows = (2..8).map(&mut observe).find(|rows| value(rows, "trace", "group-proc").is_some());
+        let rows = rows.expect("it was read");
+        assert!(value(&rows, OBSERVER, "readings").is_some_and(|count| count >= 1.0), "{rows:?}");
+        assert!(value(&rows, OBSERVER, "readings-cpu-ns").is_some_and(|ns| ns > 0.0), "{rows:?}");
+        // In no time nothing is read, and nothing was added to the process.
+        let rows = observe(0);
+        let count = value(&rows, OBSERVER, "readings").expect("it says how often it read");
+        assert_eq!(value(&rows, "trace", "group-proc").is_some(), count > 0.0, "{rows:?}");
+        assert!(RepeatedReadings::new(u32::MAX).begin().is_err(), "there is no such process");
     }
 }

@@ -291,6 +291,25 @@ impl Watch {
     }
 }
 
+/// A process that is read as a watch on the rung of /proc reads it each second, and nothing more.
+#[derive(Debug)]
+pub struct Looks(Subject);
+
+impl Looks {
+    /// Reads it for the first time.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn begin(pid: u32) -> Result<Self, WatchError> {
+        Subject::of(pid).map(Self)
+    }
+
+    /// Reads it again; false when it is gone.
+    pub fn look(&mut self) -> bool {
+        self.0.look()
+    }
+}
+
 /// CPU of this process since its start.
 fn own_cpu_ns() -> Option<u64> {
     weir_sys::clock::process_cpu_ns(std::process::id()).ok()

@@ -9,6 +9,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{Read, Write},
+    os::unix::fs::FileExt,
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -67,6 +68,35 @@ fn ring() -> Result<BlockRing, SetupError> {
         task_run: TaskRun::Interrupting,
     };
     BlockRing::new(File::open("/dev/zero").expect("every Linux has it"), 1, BLOCK_BYTES, options)
+}
+
+/// Calls around each of which the child reads the clock: long ones, and the shortest there is.
+const LONG_CALLS: u64 = 50;
+const SHORT_CALLS: u64 = 1_000;
+/// Filled by a long one, which takes hundreds of microseconds.
+const LONG_BYTES: usize = 4 << 20;
+
+/// The time of so many calls by the clock around each.
+fn clocked(times: u64, mut call: impl FnMut()) -> u64 {
+    let now_ns = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let [seconds, ns] = [now.tv_sec, now.tv_nsec].map(|it| u64::try_from(it).expect("it began at 0"));
+        seconds * 1_000_000_000 + ns
+    };
+    let of_one = |_| {
+        let begun_ns = now_ns();
+        call();
+        now_ns() - begun_ns
+    };
+    (0..times).map(of_one).sum()
+}
+
+/// Both kinds, in nanoseconds.
+fn clocked_calls() -> [u64; 2] {
+    let zeros = File::open("/dev/zero").expect("every Linux has it");
+    let mut bytes = vec![0; LONG_BYTES];
+    let long = || assert_eq!(zeros.read_at(&mut bytes, 0).expect("it is endless"), LONG_BYTES);
+    [clocked(LONG_CALLS, long), clocked(SHORT_CALLS, || _ = getppid())]
 }
 
 fn times(number: libc::c_long) -> u64 {
@@ -142,6 +172,10 @@ fn child_that_is_observed() {
                     receiver.recv(&mut [0]).expect("it comes");
                 }
             }
+            "clocked" => {
+                let [long_ns, short_ns] = clocked_calls();
+                say(format!("{long_ns} {short_ns} ").as_bytes());
+            }
             "wait" => {}
             "hold" => {
                 let tracer = Tracer::start(&[std::process::id()], &Group::ALL).expect("it starts");
@@ -178,19 +212,26 @@ impl Observed {
         observed
     }
 
-    fn wait_for_gate(&mut self) {
+    /// What it says until then: before the first one also the test's own words.
+    fn wait_for_gate(&mut self) -> String {
         let stdout = self.0.stdout.as_mut().expect("a pipe");
-        let mut byte = [0];
-        // The test's own words come before the mark.
+        let (mut byte, mut said) = ([0], Vec::new());
         while byte != *b"!" {
             stdout.read_exact(&mut byte).expect("the child is there");
+            said.extend(byte);
         }
+        String::from_utf8_lossy(&said).into_owned()
     }
 
     /// Lets the child do its calls once, and waits until it has.
     fn go_on(&mut self) {
+        self.go_on_and_tell();
+    }
+
+    /// The same, with what it says of them.
+    fn go_on_and_tell(&mut self) -> String {
         self.0.stdin.as_mut().expect("a pipe").write_all(b".").expect("the child reads");
-        self.wait_for_gate();
+        self.wait_for_gate()
     }
 
     fn end(mut self) {
@@ -348,6 +389,36 @@ fn perf_counts_the_same_calls() {
         }
     }
     std::fs::remove_file(&table).expect("it can be removed");
+}
+
+/// What was between the readings of the programs lies within what was between those of the child, and the rest is
+/// the way into the kernel and out of it, which is tried right before.
+#[test]
+fn times_of_calls_are_those_that_the_clock_shows_around_them() {
+    /// Looks; in one of them nothing came between the two clocks.
+    const LOOKS: usize = 10;
+    const LONG_APART_MAX: f64 = 0.02;
+    const SHORT_APART_NS_MAX: f64 = 300.0;
+    let mut child = Observed::start("clocked");
+    let Some(tracer) = tracer(&[]) else { return child.end() };
+    let probe = cost::tried(&tracer, &cost::untraced()).expect("they count").cost;
+    let way_ns = probe.traced_ns - probe.inside_ns + cost::of_clock_ns();
+    tracer.add_members(&[child.pid()], Side::First).expect("there is room");
+    let mut least = [f64::INFINITY; 2];
+    for _ in 0..LOOKS {
+        let before = tracer.read().expect("tables can be read");
+        let said = child.go_on_and_tell();
+        let counts = tracer.read().expect("tables can be read").since(&before);
+        let clocked: Vec<u64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [long, short] = [libc::SYS_pread64, libc::SYS_getppid].map(|it| counts.calls[&(it as u32)]);
+        assert_eq!((long.count, short.count, clocked.len()), (LONG_CALLS, SHORT_CALLS, 2), "{said}");
+        let beyond = [clocked[0] as f64 - long.wall_ns() as f64, clocked[1] as f64 - short.wall_ns() as f64];
+        assert!(beyond.iter().all(|ns| *ns > 0.0), "{beyond:?} of {clocked:?}");
+        least[0] = least[0].min(beyond[0] / clocked[0] as f64);
+        least[1] = least[1].min((beyond[1] / SHORT_CALLS as f64 - way_ns).abs());
+    }
+    assert!(least[0] <= LONG_APART_MAX && least[1] <= SHORT_APART_NS_MAX, "{least:?} {probe:?}");
+    child.end();
 }
 
 #[test]

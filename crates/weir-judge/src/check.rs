@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    account::CpuDifference,
     evidence::ArmEvidence,
     failure::FailureCounts,
     finding::{Finding, MessageKind, Stopped, UnitKind},
@@ -23,6 +24,7 @@ use crate::{
     exclusion_balance,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
+    planted,
     progress::{self, Progress},
     slice_length, slice_order, tcp_segments, variance_components, warm,
 };
@@ -35,7 +37,7 @@ pub(crate) fn all(
     spec: &StudySpec,
     gate: &Gate,
     trials: &[&TrialRecord],
-    (comparisons, observed): (&[Comparison], &[ArmEvidence]),
+    (comparisons, observed, differences): (&[Comparison], &[ArmEvidence], &[CpuDifference]),
 ) -> Vec<Check> {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     let mut checks = match spec.protocol_row().proof {
@@ -67,6 +69,7 @@ pub(crate) fn all(
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));
     checks.extend(evidence::calls_agree(observed));
+    checks.extend(planted::check(spec, differences, observed));
     checks
 }
 

@@ -22,7 +22,9 @@ use weir_stats::decide::estimate;
 
 use crate::{
     cpu_account,
-    sums::{ENGINE_KINDS, GROUP_OF_CALLS, Kind, Sums, WAITS, by_group, right, softirqs_are_apart},
+    sums::{
+        ENGINE_KINDS, GROUP_OF_CALLS, GROUP_OF_PROC, Kind, Sums, WAITS, by_group, right, softirqs_are_apart,
+    },
     syscall_coverage,
 };
 
@@ -291,20 +293,24 @@ fn tax<'a>(
     })
 }
 
+/// Groups whose slices are held against those that nobody watched; those of the others have the calls beside.
+const ALONE: [&str; 2] = [GROUP_OF_CALLS, GROUP_OF_PROC];
+
 /// Those at system calls first.
 fn tax_by_group(trials: &[&TrialRecord]) -> Vec<GroupTax> {
     let found: BTreeSet<&str> =
         trials.iter().flat_map(|trial| by_group(trial)).map(|(group, _)| group).collect();
-    let (of_calls, further): (Vec<&str>, Vec<&str>) = found.into_iter().partition(|it| *it == GROUP_OF_CALLS);
+    let (alone, further): (Vec<&str>, Vec<&str>) = found.into_iter().partition(|it| ALONE.contains(it));
     let of_group = |group: &str| {
         let with = |trial| slices_of(trial, group);
-        let ratio = match group {
-            GROUP_OF_CALLS => tax(trials, with, unwatched),
-            _ => tax(trials, with, |trial| slices_of(trial, GROUP_OF_CALLS)),
+        let ratio = if ALONE.contains(&group) {
+            tax(trials, with, unwatched)
+        } else {
+            tax(trials, with, |trial| slices_of(trial, GROUP_OF_CALLS))
         }?;
         Some(GroupTax { group: group.to_owned(), ratio })
     };
-    of_calls.into_iter().chain(further).filter_map(of_group).collect()
+    alone.into_iter().chain(further).filter_map(of_group).collect()
 }
 
 fn slices_of<'a>(trial: &'a TrialRecord, group: &str) -> Slices<'a> {
@@ -448,6 +454,21 @@ mod tests {
         let groups: Vec<_> = after.tax_by_group.iter().map(of).collect();
         let expected = [("calls", 110.0), ("scheduling", 100.0), ("softirqs", 120.0)];
         assert_eq!(groups, expected.map(|(group, ratio)| (group.to_owned(), ratio, 6)));
+        assert_eq!(ArmEvidence { tax_by_group: Vec::new(), ..after }, before);
+    }
+
+    #[test]
+    fn what_reading_proc_costs_is_held_against_slices_that_nobody_watched_and_is_in_nothing_else() {
+        let mut trials = trials(1_000.0);
+        let before = found(&trials)[0].clone();
+        for trial in &mut trials {
+            let cpu_ns = 5_100 + u64::from(trial.block);
+            trial.evidence.push(slice(Rung::Process, 1_000, cpu_ns, vec![row("trace", "group-proc", 1.0)]));
+        }
+        let after = found(&trials)[0].clone();
+        let [proc] = after.tax_by_group.as_slice() else { panic!("one group: {:?}", after.tax_by_group) };
+        assert_eq!((proc.group.as_str(), proc.ratio.pairs), (GROUP_OF_PROC, 6));
+        assert!((proc.ratio.ratio - 1.02).abs() < 0.001, "{proc:?}");
         assert_eq!(ArmEvidence { tax_by_group: Vec::new(), ..after }, before);
     }
 

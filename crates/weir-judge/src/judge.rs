@@ -98,8 +98,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let cpus_allowed = judged.fingerprint.cpus_allowed.len();
     let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
-    let observed = evidence::all(spec, &planned);
-    let mut checks = check::all(spec, &gate, &planned, (&comparisons, &observed));
+    let (observed, differences) = (evidence::all(spec, &planned), cpu_account::differences(spec, &planned));
+    let mut checks = check::all(spec, &gate, &planned, (&comparisons, &observed, &differences));
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     let is_finished = progress.blocks_done >= progress.blocks;
     let frontier = frontier::rows(spec, &arms, &comparisons);
@@ -146,7 +146,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         evidence: observed,
         strace: strace::all(spec, &planned),
         threads: thread_use::all(spec, &gate, &cells),
-        cpu_differences: cpu_account::differences(spec, &planned),
+        cpu_differences: differences,
         frontier,
         frontier_answers,
     }

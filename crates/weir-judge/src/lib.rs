@@ -44,6 +44,7 @@ mod latency_map;
 mod obstacle;
 mod oversubscription;
 mod overview;
+mod planted;
 mod scaling;
 mod slice_order;
 mod strace;

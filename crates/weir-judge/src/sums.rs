@@ -51,6 +51,9 @@ pub(crate) static ENGINE_KINDS: [Kind; 6] = [
 /// The programs at the edges of system calls, which every slice that the kernel's programs watch has.
 pub(crate) const GROUP_OF_CALLS: &str = "calls";
 
+/// /proc, read again and again by whoever watches a process without programs.
+pub(crate) const GROUP_OF_PROC: &str = "proc";
+
 /// Slices in which every message was right, and in which nothing watched that could not say what it saw, or saw less
 /// than it could.
 pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
@@ -58,7 +61,7 @@ pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice>
 }
 
 /// Slices in which the kernel's programs saw less than they could, so that their cost can be told: by what they saw
-/// beside the calls, or by the calls.
+/// beside the calls, or by the calls. Also those in which /proc alone was read again and again.
 pub(crate) fn by_group(trial: &TrialRecord) -> impl Iterator<Item = (&str, &EvidenceSlice)> {
     of_right_messages(trial).filter_map(|slice| Some((further_group(slice)?, slice)))
 }
@@ -75,7 +78,7 @@ fn of_right_messages(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice
 }
 
 /// `None` where all groups looked, or none did. Older evidence does not say which did: all.
-fn further_group(slice: &EvidenceSlice) -> Option<&str> {
+pub(crate) fn further_group(slice: &EvidenceSlice) -> Option<&str> {
     let of_trace = slice.readings.iter().filter(|row| row.source == "trace");
     let groups: Vec<&str> = of_trace.filter_map(|row| row.key.strip_prefix("group-")).collect();
     match groups.as_slice() {

@@ -14,7 +14,7 @@ use weir_record::{
 };
 use weir_stats::{decide::estimate, order::median};
 
-use crate::{cell_trials::CellTrials, gate::Gate};
+use crate::{cell_trials::CellTrials, gate::Gate, sums::further_group};
 
 /// Most that segments for each message may differ, as a share.
 const CHANGE_MAX: f64 = 0.01;
@@ -50,7 +50,7 @@ fn of_round(trial: &TrialRecord) -> Option<(f64, f64)> {
         (slice.messages > 0 && slice.segments > 0).then(|| slice.segments as f64 / slice.messages as f64)
     };
     let slices: Vec<f64> = trial.slices.iter().filter_map(each).collect();
-    let long = trial.evidence.iter().filter(|it| it.rung == Rung::Process);
+    let long = trial.evidence.iter().filter(|it| it.rung == Rung::Process && further_group(it).is_none());
     let long: Vec<f64> = long.filter_map(|it| each(&it.slice)).collect();
     Some((median(&slices)?, median(&long)?))
 }

@@ -11,11 +11,11 @@ use weir_record::{
     observation::{Rung, ThreadFigures},
     spec::StudySpec,
     threads::ThreadUse,
-    trial::TrialRecord,
+    trial::{EvidenceSlice, TrialRecord},
 };
 use weir_stats::order::median;
 
-use crate::{cell_trials::CellTrials, gate::Gate};
+use crate::{cell_trials::CellTrials, gate::Gate, sums::further_group};
 
 /// Threads with fewer switches a second than this, and less CPU than a thousandth of one, did nothing.
 const SWITCHES_MIN: f64 = 1.0;
@@ -102,7 +102,10 @@ fn windows_of(trial: &TrialRecord) -> Vec<Window> {
         }
         Some(window)
     });
-    let free = trial.evidence.iter().filter(|slice| slice.rung <= Rung::Process && slice.slice.errors == 0);
+    let is_free = |slice: &&EvidenceSlice| {
+        slice.rung <= Rung::Process && slice.slice.errors == 0 && further_group(slice).is_none()
+    };
+    let free = trial.evidence.iter().filter(is_free);
     let slices = free.map(|evidence| {
         let mut window = Window::new(evidence.slice.length_ns, evidence.slice.messages);
         for row in &evidence.readings {
@@ -157,7 +160,7 @@ mod tests {
     use weir_record::{
         load::LoadReport,
         threads::{ProcessThreads, ThreadWindow},
-        trial::{EvidenceSlice, Exclusion, Reading, SliceRecord},
+        trial::{Exclusion, Reading, SliceRecord},
         window::ObservedWindow,
     };
 

@@ -15,9 +15,9 @@ use weir_record::{
     grid::Difference,
     observation::Rung,
     overview::ScalingCause,
-    spec::{CellSpec, StudySpec},
+    spec::{CellSpec, StudySpec, Subject},
     stable_name,
-    study::StudyResult,
+    study::{Check, StudyResult},
     trial::{EvidenceSlice, Exclusion, Reading, SliceRecord, TrialRecord},
 };
 
@@ -246,6 +246,31 @@ fn a_system_call_a_wake_up_or_a_send_more_for_each_message_leads_the_table_of_pa
             assert!((sum - it.whole.ns).abs() < 1e-6, "{call}: {it:?}");
         }
     }
+}
+
+#[test]
+fn a_study_says_itself_whether_what_its_arguments_plant_leads_with_its_size() {
+    let mut spec = spec();
+    let Subject::Weir { arguments, .. } = &mut spec.arms[1].subject else { panic!("it is Weir's") };
+    *arguments = ["--plant", "getppid"].map(str::to_owned).to_vec();
+    let checked = |further| {
+        let mut trials = sound(&spec);
+        add_evidence(&mut trials, 0.0, further);
+        let result = judged(&spec, &trials);
+        let check = result.checks.iter().find(|check| check.name == "planted-leads");
+        let Some(Check { passed, detail: Finding::PlantedLeads { differences, apart }, .. }) = check else {
+            panic!("{check:?}")
+        };
+        (*passed, *differences, apart.len())
+    };
+    let cells = spec.cells.len();
+    assert_eq!(checked(Some(("getppid", 90.0))), (true, cells as u64, 0));
+    assert_eq!(
+        checked(Some(("write", 2_600.0))),
+        (false, cells as u64, cells),
+        "it is not where it was planted"
+    );
+    assert_eq!(checked(None), (false, cells as u64, cells), "it is not there");
 }
 
 /// Resets in every n-th round of an arm in a cell, which are set aside for them.

@@ -128,10 +128,10 @@ pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
     const PROGRAMS_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
     let Some(plan) = cell.alternation.and_then(|alternation| alternation.evidence) else { return 0 };
     let all = u64::from(plan.rounds.min(cell.blocks)) * u64::from(plan.pairs) * (runs - 1);
-    let observed = if plan.by_group { 5 } else { 1 };
+    let (observed, read) = if plan.by_group { (5, 1) } else { (1, 0) };
     // Holding a server's threads, and answering all that is under way at the pace that strace leaves.
     let under_strace = if plan.strace { (runs - 1) * 2 * plan.slice_ns } else { 0 };
-    all * ((1 + observed) * plan.slice_ns + observed * PROGRAMS_OVERHEAD_NS) + under_strace
+    all * ((1 + read + observed) * plan.slice_ns + observed * PROGRAMS_OVERHEAD_NS) + under_strace
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub struct RoundRequest<'a> {
     pub evidence_slice_ns: Option<u64>,
     /// Pairs of them for each arm.
     pub evidence_pairs: u32,
-    /// Whether each arm has further ones, observed by fewer groups of programs.
+    /// Whether each arm has further ones, observed by fewer groups of programs or by readings of /proc alone.
     pub evidence_by_group: bool,
     /// Whether each arm has one more of them, under `strace`.
     pub evidence_strace: bool,

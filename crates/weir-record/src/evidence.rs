@@ -65,7 +65,7 @@ pub struct ArmEvidence {
     /// are few.
     pub tax: Option<PairedRatio>,
     /// The same of each group of programs, where slices were watched by fewer of them: by those at system calls over
-    /// none, and by one further group over those at system calls alone.
+    /// none, by readings of /proc over none, and by one further group over those at system calls alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tax_by_group: Vec<GroupTax>,
     /// Where its server CPU goes; absent where the kernel's programs could not run beside a slice without them.
@@ -86,10 +86,10 @@ impl ArmEvidence {
     }
 }
 
-/// What a group of the kernel's programs costs.
+/// What a group of the kernel's programs costs, or reading /proc ten times a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupTax {
-    /// `calls`, `scheduling`, `io_uring`, `softirqs`.
+    /// `calls`, `proc`, `scheduling`, `io_uring`, `softirqs`.
     pub group: String,
     /// Server CPU with it over that without it, of the same rounds.
     pub ratio: PairedRatio,

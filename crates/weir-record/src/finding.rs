@@ -317,6 +317,13 @@ findings! {
         /// Kinds of which they counted different numbers, the first of them.
         apart: Vec<CallsApart>,
     }
+    /// Whether what was planted into arms leads their differences from the baseline, with its size.
+    PlantedLeads = "planted-leads" {
+        /// Differences of such arms that were looked at, each of one cell.
+        differences: u64,
+        /// Those in which something else leads, or the size is another; the first of them.
+        apart: Vec<PlantedApart>,
+    }
     /// Trials that noise excluded, by arm.
     ExclusionsByArm = "exclusions-by-arm" {
         /// Each arm's.

@@ -227,6 +227,60 @@ mod tests {
         assert_eq!(differences(&new, &new), []);
     }
 
+    /// A change of one fact, and the name by which two records are then told apart.
+    type Change = (&'static str, fn(&mut Fingerprint));
+
+    const CHANGES: [Change; 15] = [
+        ("kernel_release", |it| it.kernel_release.push('x')),
+        ("distribution", |it| it.distribution.push('x')),
+        ("build", |it| it.build.push('x')),
+        ("weir_version", |it| it.weir_version.push('x')),
+        ("programs./usr/sbin/nginx", |it| it.programs = one("/usr/sbin/nginx", "7 bytes, 0a")),
+        ("mitigations.spectre_v2", |it| it.mitigations = one("spectre_v2", "Vulnerable")),
+        ("clocksource", |it| it.clocksource.push('x')),
+        ("governor", |it| it.governor = Some("powersave".to_owned())),
+        ("hypervisor", |it| it.hypervisor = Some("xen".to_owned())),
+        ("control_group.cpu.max", |it| it.control_group = one("cpu.max", "50000 100000")),
+        ("loopback_mtu", |it| it.loopback_mtu = Some(1_500)),
+        ("links.eth0", |it| it.links = one("eth0", "mtu 9000")),
+        ("transparent_hugepages", |it| it.transparent_hugepages.push('x')),
+        ("limits.tcp_rmem", |it| it.limits = one("tcp_rmem", "4096 1 2")),
+        ("cpus_online", |it| it.cpus_online = 64),
+    ];
+
+    fn one(name: &str, value: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([(name.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn each_fact_that_two_runs_differ_in_is_named_and_no_other() {
+        let known = Fingerprint {
+            kernel_release: "6.18.2".to_owned(),
+            distribution: "Debian 12".to_owned(),
+            build: "release, opt-level 3, rustc 1.88.0".to_owned(),
+            weir_version: "0.1.0".to_owned(),
+            programs: one("/usr/sbin/nginx", "7 bytes, 0f"),
+            mitigations: one("spectre_v2", "Mitigation: Retpolines"),
+            clocksource: "tsc".to_owned(),
+            governor: Some("performance".to_owned()),
+            hypervisor: Some("kvm".to_owned()),
+            control_group: one("cpu.max", "max 100000"),
+            loopback_mtu: Some(65_536),
+            links: one("eth0", "mtu 1500"),
+            transparent_hugepages: "madvise".to_owned(),
+            limits: one("tcp_rmem", "4096 131072 6291456"),
+            cpus_online: 2,
+            ..Fingerprint::default()
+        };
+        for (name, change) in CHANGES {
+            let mut other = known.clone();
+            change(&mut other);
+            let found = differences(&known, &other);
+            let names: Vec<&str> = found.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(names, [name], "{found:?}");
+        }
+    }
+
     #[test]
     fn a_fingerprint_of_before_is_readable() {
         let old: Fingerprint =

@@ -483,6 +483,19 @@ impl CallFigures {
         self.on_cpu_ns + self.blocked_ns + self.queued_ns
     }
 
+    /// The power of two below which this share of the calls returned, by wall time; `None` where none did.
+    pub fn wall_below_ns(&self, share: f64) -> Option<u64> {
+        let all: u64 = self.buckets.iter().sum();
+        let rank = (share * all as f64).ceil().max(1.0) as u64;
+        let mut passed = 0;
+        let is_reached = |count: &u64| {
+            passed += *count;
+            passed >= rank
+        };
+        let bucket = self.buckets.iter().position(is_reached)?;
+        Some(2_u64.saturating_pow(u32::try_from(bucket + 1).unwrap_or(u32::MAX)))
+    }
+
     /// CPU that these calls cost: without softirqs and what watching added, with the way into the kernel and out of it.
     pub fn cpu_ns(&self, cost: &ProbeCost) -> f64 {
         let own_ns = self.on_cpu_ns.saturating_sub(self.softirq_ns) as f64;

@@ -25,6 +25,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "machine-states" => Some(Word::CheckStates),
         "programs-complete" => Some(Word::CheckPrograms),
         "calls-agree" => Some(Word::CheckCalls),
+        "planted-leads" => Some(Word::CheckPlanted),
         "slice-order" => Some(Word::CheckSliceOrder),
         "segments" => Some(Word::CheckSegments),
         "slice-length" => Some(Word::CheckSliceLength),

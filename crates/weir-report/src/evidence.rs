@@ -114,7 +114,10 @@ fn agreement(view: &View<'_>, coverage: Option<&Coverage>) -> String {
 fn groups(view: &View<'_>) -> Table {
     let rows = view.result.evidence.iter().flat_map(|arm| {
         arm.tax_by_group.iter().map(|tax| {
-            let without = if tax.group == "calls" { Word::NotObserved } else { Word::GroupCalls };
+            let without = match tax.group.as_str() {
+                "calls" | "proc" => Word::NotObserved,
+                _ => Word::GroupCalls,
+            };
             vec![
                 view.cell_label(&arm.cell_id),
                 arm.arm.clone(),
@@ -132,6 +135,7 @@ fn groups(view: &View<'_>) -> Table {
 fn group<'t>(view: &View<'_>, key: &'t str) -> &'t str {
     match key {
         "calls" => view.word(Word::GroupCalls),
+        "proc" => view.word(Word::GroupProc),
         "scheduling" => view.word(Word::GroupScheduling),
         "io_uring" => view.word(Word::GroupUring),
         "softirqs" => view.word(Word::GroupSoftirqs),

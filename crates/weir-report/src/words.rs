@@ -285,8 +285,9 @@ words! {
     EvidenceCompleted: "completed" | "처리 건수" | "完成数";
     EvidenceCpu: "server CPU, observed" | "서버 CPU(관찰 중)" | "服务器 CPU（观测中）";
     EvidenceTax: "cost of observing" | "관찰 비용" | "观测开销";
-    GroupTaxOver: "programs at" | "프로그램 위치" | "程序所在";
+    GroupTaxOver: "observed at" | "관찰 위치" | "观测位置";
     GroupTaxCompared: "compared with" | "비교 대상" | "对比";
+    GroupProc: "/proc, ten times a second" | "/proc, 초당 10회" | "/proc，每秒 10 次";
     GroupCalls: "system calls" | "시스템 콜" | "系统调用";
     GroupScheduling: "switches and wake-ups" | "전환과 깨움" | "切换与唤醒";
     GroupUring: "io_uring events" | "io_uring 이벤트" | "io_uring 事件";
@@ -559,6 +560,7 @@ words! {
     CheckComponents: "what rounds scatter by is known" | "라운드가 흩어지는 원인이 확인됨" | "轮次离散的来源已知";
     CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
     CheckCalls: "engine and kernel counted the same calls" | "엔진과 커널이 같은 호출을 셈" | "引擎与内核统计的调用相同";
+    CheckPlanted: "what was planted leads the table of parts" | "심어 둔 것이 부분 표의 맨 앞에 옴" | "植入的部分居于各部分之首";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
     CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";

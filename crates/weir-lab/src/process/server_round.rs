@@ -21,7 +21,10 @@ use weir_evidence::{
     edge::Edge,
     ladder, memory, network,
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
-    slice_observers::{EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, UnderStrace},
+    slice_observers::{
+        EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, RepeatedReadings,
+        UnderStrace,
+    },
     stats::StatsClient,
 };
 use weir_record::{
@@ -79,6 +82,7 @@ pub(super) struct Round<'a> {
 #[derive(Clone, Copy)]
 enum By<'a> {
     Clocks,
+    Readings,
     Programs(&'a [ladder::Group], &'a LoadedPrograms),
     /// With the program that runs it as a supervisor.
     Strace(&'a Path),
@@ -276,6 +280,7 @@ impl Round<'_> {
     /// A pair of an arm's slices of evidence, with what stands beside it, in an order in which none goes first always.
     fn looks(&self, target: usize, pair: u32) -> Vec<By<'_>> {
         let mut looks = vec![By::Clocks];
+        looks.extend(self.request.evidence_by_group.then_some(By::Readings));
         if let Some(loaded) = self.programs {
             looks.push(By::Programs(&ladder::Group::ALL, loaded));
             let fewer = FEWER_GROUPS.iter().filter(|_| self.request.evidence_by_group);
@@ -532,6 +537,7 @@ impl Arm {
         observers.push(Box::new(Processes::new(self.pid)));
         match by {
             By::Clocks => {}
+            By::Readings => observers.push(Box::new(RepeatedReadings::new(self.pid))),
             By::Programs(groups, loaded) => {
                 observers.push(Box::new(Programs::new(self.pid, groups, loaded)));
             }

@@ -19,7 +19,7 @@ use std::{
 };
 
 use leftovers::{MARK, expect_none};
-use weir_evidence::slice_observers::Programs;
+use weir_evidence::slice_observers::{OBSERVER, Programs};
 use weir_judge::sample::study;
 use weir_lab::{
     launch::{
@@ -30,7 +30,7 @@ use weir_lab::{
 use weir_record::{
     observation::Rung,
     spec::{Alternation, ArmSpec, HttpCell, NeighbourSpec, StudySpec, Subject},
-    trial::SliceRecord,
+    trial::{EvidenceSlice, SliceRecord},
 };
 use weir_store::Store;
 
@@ -72,6 +72,7 @@ fn main() {
         ("a neighbour that fails is named", a_neighbour_that_fails_is_named),
         ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
         ("each arm gives evidence in pairs", each_arm_gives_evidence_in_pairs),
+        ("evidence by group has readings of /proc alone", evidence_by_group_has_readings_of_proc_alone),
         (
             "an arm that must be warm is loaded before its round",
             an_arm_that_must_be_warm_is_loaded_before_its_round,
@@ -312,13 +313,13 @@ fn round_with(
     slice: Duration,
     interrupt: &AtomicBool,
 ) -> Result<RoundOutcome, LaunchError> {
-    round_with_evidence(spec, slice, None, interrupt)
+    round_with_evidence(spec, slice, (None, false), interrupt)
 }
 
 fn round_with_evidence(
     spec: &StudySpec,
     slice: Duration,
-    evidence: Option<Duration>,
+    (evidence, by_group): (Option<Duration>, bool),
     interrupt: &AtomicBool,
 ) -> Result<RoundOutcome, LaunchError> {
     let mut launcher = ProcessLauncher::new(this_program(), spec, DEADLINES);
@@ -328,7 +329,7 @@ fn round_with_evidence(
         alternation: Alternation { slice_ns, permutations: 3, prime_messages: 2, evidence: None },
         evidence_slice_ns: evidence.map(|length| length.as_nanos().try_into().expect("a short slice")),
         evidence_pairs: EVIDENCE_PAIRS,
-        evidence_by_group: false,
+        evidence_by_group: by_group,
         evidence_strace: false,
         arms: &[&spec.arms[1], &spec.arms[0], &spec.arms[1]],
         orders: &[vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
@@ -369,7 +370,7 @@ fn each_arm_gives_evidence_in_pairs() {
     let mut spec = spec("epoll", roles::REPORT);
     spec.arms[1].name = "other".to_owned();
     let length = Duration::from_millis(70);
-    let outcome = round_with_evidence(&spec, SLICE, Some(length), &AtomicBool::new(false));
+    let outcome = round_with_evidence(&spec, SLICE, (Some(length), false), &AtomicBool::new(false));
     let arms = outcome.expect("the session goes on").arms;
     let arms: Vec<Sliced> = arms.into_iter().map(|arm| arm.expect("it was loaded")).collect();
     assert_eq!(arms.iter().map(|arm| arm.slices.len()).collect::<Vec<_>>(), [3, 3, 3]);
@@ -387,6 +388,26 @@ fn each_arm_gives_evidence_in_pairs() {
         assert_eq!((u128::from(slice.slice.length_ns), slice.slice.messages), (length.as_nanos(), 100));
         let of = |source: &str| slice.readings.iter().any(|row| row.source == source && row.key == "cpu-ns");
         assert!(of("process"), "{:?}", slice.readings);
+    }
+}
+
+fn evidence_by_group_has_readings_of_proc_alone() {
+    let mut spec = spec("epoll", roles::REPORT);
+    spec.arms[1].name = "other".to_owned();
+    let length = Duration::from_millis(70);
+    let outcome = round_with_evidence(&spec, SLICE, (Some(length), true), &AtomicBool::new(false));
+    let arms = outcome.expect("the session goes on").arms;
+    let arms: Vec<Sliced> = arms.into_iter().map(|arm| arm.expect("it was loaded")).collect();
+    let is_read = |slice: &&EvidenceSlice| {
+        slice.readings.iter().any(|row| (row.source.as_str(), row.key.as_str()) == (OBSERVER, "readings"))
+    };
+    for arm in &arms[..2] {
+        let read: Vec<&EvidenceSlice> = arm.evidence.iter().filter(is_read).collect();
+        assert_eq!(read.len(), EVIDENCE_PAIRS as usize, "one in each pair");
+        assert!(read.iter().all(|slice| slice.rung == Rung::Process), "nothing else looked");
+        // Beside it the clocks alone, and where the kernel's programs may run: all, and four times fewer.
+        let looks = if Programs::are_allowed() { 7 } else { 2 };
+        assert_eq!(arm.evidence.len(), looks * EVIDENCE_PAIRS as usize);
     }
 }
 

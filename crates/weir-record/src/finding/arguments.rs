@@ -29,6 +29,26 @@ pub struct CallsApart {
     pub kernel: u64,
 }
 
+/// A difference in which what was planted does not lead, or has another size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlantedApart {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// What was planted, as it is written (`getppid`, `wake`, `split-write`, `1000ns`).
+    pub planted: String,
+    /// The part that leads, by its name in exported data.
+    pub part: String,
+    /// How much more it is for each message.
+    pub ns: f64,
+    /// Its interval.
+    pub interval: (f64, f64),
+    /// How many more of the planted system call there are for each message; absent of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_calls: Option<f64>,
+}
+
 /// How much the baseline's own CPU per message changes with the place of its slice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrderEffect {

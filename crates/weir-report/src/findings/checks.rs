@@ -1,8 +1,8 @@
 //! What checks of a study's validity found.
 
 use weir_record::finding::{
-    ArmExclusions, CallsApart, Finding, MessagesInSlices, OrderEffect, RoundComponents, SegmentsOfArm,
-    SlicePlace, Stopped, UnitKind, WarmingArm,
+    ArmExclusions, CallsApart, Finding, MessagesInSlices, OrderEffect, PlantedApart, RoundComponents,
+    SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
 };
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
@@ -523,8 +523,45 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
                 "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{told}",
             )
         }
+        Finding::PlantedLeads { differences, apart } if apart.is_empty() => told!(
+            language,
+            "what was planted leads with its size in each of {differences} differences from the baseline",
+            "기준과의 차이 {differences}건 모두에서 심어 둔 것이 그 크기로 맨 앞에 옴",
+            "与基线的 {differences} 项差异中，植入的部分均居首位且大小相符",
+        ),
+        Finding::PlantedLeads { differences, apart } => {
+            let told: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
+            let told = told.join(language.semicolon());
+            told!(
+                language,
+                "of {differences} differences from the baseline, what was planted does not lead or has another \
+                 size: {told}",
+                "기준과의 차이 {differences}건 중 심어 둔 것이 맨 앞에 오지 않거나 크기가 다른 것이 있음: {told}",
+                "与基线的 {differences} 项差异中，植入的部分未居首位或大小不符：{told}",
+            )
+        }
         _ => return None,
     })
+}
+
+fn planted_apart(language: Language, found: &PlantedApart) -> String {
+    let PlantedApart { cell_id, arm, planted, part, ns, interval: (low, high), more_calls } = found;
+    let [ns, low, high] = [*ns, *low, *high].map(format::nanos);
+    let calls = more_calls.map_or_else(String::new, |more| {
+        let more = format::per_message(more);
+        told!(
+            language,
+            ", {more} further calls a message",
+            ", 메시지당 추가 호출 {more}회",
+            "，每条消息多 {more} 次调用"
+        )
+    });
+    told!(
+        language,
+        "{arm} ({cell_id}) {planted}: {part} leads with {ns} [{low}, {high}]{calls}",
+        "{arm}({cell_id}) {planted}: 맨 앞은 {part} {ns} [{low}, {high}]{calls}",
+        "{arm}（{cell_id}）{planted}：居首的是 {part} {ns} [{low}, {high}]{calls}",
+    )
 }
 
 fn calls_apart(language: Language, found: &CallsApart) -> String {

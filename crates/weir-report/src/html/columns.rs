@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::table::Table;
+use crate::{format::ABSENT, table::Table};
 
 /// Most columns that have their titles beside their texts on a narrow page.
 const COLUMNS_MAX: usize = 40;
@@ -14,7 +14,7 @@ const TEXT_COLUMNS_MAX: usize = 8;
 /// The table, and what stands after the first text of each row.
 pub(crate) fn columns(content: &Table, after: impl Fn(usize) -> Markup) -> Markup {
     html! {
-        table class=(format!("columns text-{}", content.text_columns)) style=(titles(&content.head)) {
+        table class=(classes(content)) style=(titles(&content.head)) {
             thead { tr { @for title in &content.head { th scope="col" { (title) } } } }
             tbody {
                 @for (place, row) in content.rows.iter().enumerate() {
@@ -25,6 +25,18 @@ pub(crate) fn columns(content: &Table, after: impl Fn(usize) -> Markup) -> Marku
             }
         }
     }
+}
+
+/// What the rules of the style sheet must know of a table: how many columns are text, and which have nothing in
+/// them. On a narrow page, where each cell is a line, those are left out.
+fn classes(content: &Table) -> String {
+    let is_empty = |column: &usize| {
+        let of_row = |row: &Vec<String>| row.get(*column).is_none_or(|cell| cell == ABSENT);
+        !content.rows.is_empty() && content.rows.iter().all(of_row)
+    };
+    let empty = (1..content.head.len().min(COLUMNS_MAX)).filter(is_empty);
+    let empty: String = empty.map(|column| format!(" empty-{}", column + 1)).collect();
+    format!("columns text-{}{empty}", content.text_columns)
 }
 
 /// The titles for the rules of the style sheet, which know a column by its place alone.
@@ -47,7 +59,7 @@ fn in_apostrophes(text: &str) -> String {
 }
 
 /// Numbers stand at the right, in a line whose title need not be one, and each cell of a narrow page, where the head is
-/// not shown, begins with its title.
+/// not shown, begins with its title, unless nothing is in its column.
 pub(super) fn rules() -> String {
     let number = |text: usize| {
         let of = |cells: &str| format!(".text-{text} {cells}:nth-child(n+{})", text + 1);
@@ -55,9 +67,10 @@ pub(super) fn rules() -> String {
     };
     let title =
         |column: usize| format!(".columns td:nth-child({column})::before{{content:var(--h{column})}}");
+    let empty = |column: usize| format!(".empty-{column} td:nth-child({column}){{display:none!important}}");
     let numbers: String = (0..=TEXT_COLUMNS_MAX).map(number).collect();
-    let titles: String = (1..=COLUMNS_MAX).map(title).collect();
-    format!("{numbers}@media (max-width:700px){{{titles}}}")
+    let narrow: String = (1..=COLUMNS_MAX).map(title).chain((2..=COLUMNS_MAX).map(empty)).collect();
+    format!("{numbers}@media (max-width:700px){{{narrow}}}")
 }
 
 #[cfg(test)]
@@ -76,5 +89,24 @@ mod tests {
         assert!(rules.contains(".text-2 td:nth-child(n+3){white-space:nowrap}"), "a number is not broken");
         assert!(!rules.contains("th,td):nth-child(n+3){text-align:right;white-space"), "a title may be");
         assert!(drawn.contains("<tr><td>one 0</td><td>0.8</td></tr><tr><td>other 1</td>"), "{drawn}");
+    }
+
+    #[test]
+    fn on_a_narrow_page_columns_with_nothing_in_them_are_left_out() {
+        let owned = |words: [&str; 4]| words.map(str::to_owned).to_vec();
+        let head = owned(["call", "each", "asleep", "errors"]);
+        let rows = [owned(["–", "1 ns", "–", "–"]), owned(["–", "–", "–", "0.1 %"])].to_vec();
+        let of = |rows: Vec<Vec<String>>| {
+            let table = Table::with_head(head.clone(), 1, rows);
+            columns(&table, |_| Markup::default()).into_string()
+        };
+        let drawn = of(rows);
+        assert!(drawn.contains(r#"<table class="columns text-1 empty-3" "#), "{drawn}");
+        assert!(drawn.contains("<td>1 ns</td><td>–</td>"), "a wide page has them all: {drawn}");
+        assert!(of(Vec::new()).contains(r#"class="columns text-1" "#), "there is nothing to leave out");
+        let rules = rules();
+        let (_, narrow) = rules.split_once("@media (max-width:700px)").expect("it has rules");
+        assert!(narrow.contains(".empty-3 td:nth-child(3){display:none!important}"), "{narrow}");
+        assert!(!narrow.contains(".empty-1 "), "a row without a name is nothing");
     }
 }

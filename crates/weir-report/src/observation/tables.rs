@@ -14,10 +14,13 @@ use crate::{
 const ROWS_MAX: usize = 24;
 
 /// Columns of the table of calls.
-const HEAD_OF_CALLS: usize = 11;
+const HEAD_OF_CALLS: usize = 13;
 /// Among them the time that threads were runnable without a CPU. It and time asleep go last: without them nobody sees
 /// why a call takes long.
 const QUEUED: usize = 6;
+
+/// Those that may go where room is short, the least important first: percentiles before their curve.
+const OPTIONAL_OF_CALLS: [usize; 9] = [10, 11, 8, 4, 12, 7, 9, QUEUED, 5];
 
 /// A table, unless it has no rows.
 pub(super) fn columns(
@@ -36,8 +39,8 @@ fn owned(head: &[&str]) -> Vec<String> {
     head.iter().map(|&title| title.to_owned()).collect()
 }
 
-pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
-    let head = match language {
+fn head_of_calls(language: Language) -> [&'static str; HEAD_OF_CALLS] {
+    match language {
         Language::English => [
             "call",
             "calls",
@@ -49,15 +52,44 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
             "empty",
             "errors",
             "answer",
+            "wall p50",
+            "wall p99",
             "wall time",
         ],
-        Language::Korean => {
-            ["호출", "횟수", "비중", "1회", "CPU", "대기", "CPU 대기", "빈손", "오류", "반환", "경과 시간"]
-        }
-        Language::Chinese => {
-            ["调用", "次数", "占比", "每次", "CPU", "睡眠", "排队", "空手", "错误", "返回", "实际耗时"]
-        }
-    };
+        Language::Korean => [
+            "호출",
+            "횟수",
+            "비중",
+            "1회",
+            "CPU",
+            "대기",
+            "CPU 대기",
+            "빈손",
+            "오류",
+            "반환",
+            "경과 p50",
+            "경과 p99",
+            "경과 시간",
+        ],
+        Language::Chinese => [
+            "调用",
+            "次数",
+            "占比",
+            "每次",
+            "CPU",
+            "睡眠",
+            "排队",
+            "空手",
+            "错误",
+            "返回",
+            "耗时 p50",
+            "耗时 p99",
+            "实际耗时",
+        ],
+    }
+}
+
+pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
     let window = Window(trace.window_ns);
     let whole_ns = observation.unwatched_cpu_ns();
     let row = |(call, cpu_ns): &(&CallFigures, f64)| {
@@ -72,13 +104,16 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
             part_or_absent(call.again, call.count),
             part_or_absent(call.errors, call.count),
             answer(call),
+            below(call, 0.5),
+            below(call, 0.99),
             curve(&call.buckets),
         ]
     };
     let mut calls: Vec<(&CallFigures, f64)> =
         trace.calls.iter().map(|call| (call, call.cpu_ns(&trace.cost))).collect();
     calls.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let mut found = columns(owned(&head), 1, calls.iter().map(row).collect(), &[8, 4, 10, 7, 9, QUEUED, 5])?;
+    let mut found =
+        columns(owned(&head_of_calls(language)), 1, calls.iter().map(row).collect(), &OPTIONAL_OF_CALLS)?;
     let sum_ns: f64 = calls.iter().map(|(_, cpu_ns)| cpu_ns).sum();
     found.table.rows.extend(beside_calls(trace, sum_ns, whole_ns, language));
     Some(found)
@@ -141,6 +176,12 @@ pub(super) fn answer(call: &CallFigures) -> String {
         Purpose::Transfer if moves_bytes.iter().any(|part| call.name.contains(part)) => format::memory(mean),
         _ => ABSENT.to_owned(),
     }
+}
+
+/// A time below which this share of the calls returned; their buckets tell it to a factor of two.
+fn below(call: &CallFigures, share: f64) -> String {
+    let told = |ns: u64| format!("<{}", format::nanos_tick(ns as f64));
+    call.wall_below_ns(share).map_or_else(|| ABSENT.to_owned(), told)
 }
 
 /// Calls by wall time: where the first column begins, and a column for each factor of two.
@@ -306,6 +347,18 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_of_wall_time_stand_beside_the_curve_and_say_what_is_below_them() {
+        let call = |buckets: &[u64]| CallFigures { buckets: buckets.to_vec(), ..CallFigures::default() };
+        // Of a hundred calls half took less than 1024 ns, and all but one less than 4096.
+        let mut buckets = vec![0; 9];
+        buckets.extend([50, 40, 9, 0, 0, 1]);
+        let told = [0.5, 0.99, 1.0].map(|share| below(&call(&buckets), share));
+        assert_eq!(told, ["<1.02 µs", "<4.10 µs", "<32.8 µs"]);
+        assert_eq!(below(&call(&[]), 0.5), ABSENT);
+        assert_eq!(below(&call(&[1]), 0.99), "<2 ns");
+    }
+
+    #[test]
     fn where_room_is_short_what_a_call_waited_for_goes_last() {
         let call = CallFigures {
             name: "sched_yield".to_owned(),
@@ -324,7 +377,8 @@ mod tests {
         let totals = Totals { cpu_ns: 50_000, ..Totals::default() };
         let observation = Observation { totals, trace: Some(trace.clone()), ..Observation::default() };
         let found = calls(&observation, &trace, Language::English).expect("there is a call");
-        assert_eq!(found.optional, [8, 4, 10, 7, 9, QUEUED, 5]);
+        assert_eq!(found.optional, OPTIONAL_OF_CALLS);
+        assert_eq!(found.optional[7..], [QUEUED, 5], "what it waited for");
         let queued: Vec<&str> = found.table.rows.iter().map(|row| row[QUEUED].as_str()).collect();
         assert_eq!(queued, ["5.00 µs", "3.00 µs"], "in the call, and outside of calls");
     }

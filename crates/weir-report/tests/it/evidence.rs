@@ -99,6 +99,21 @@ fn calls_add_up_to_the_server_cpu_and_small_ones_stand_in_one_row() {
 }
 
 #[test]
+fn reading_proc_is_held_against_nobody_watching_in_every_language() {
+    let mut result = observed();
+    result.evidence[0].tax_by_group.insert(1, group("proc", 1.003));
+    let told = [
+        "| /proc, ten times a second | not observed | +0.3 % [",
+        "| /proc, 초당 10회 | 관찰 없음 | +0.3 % [",
+        "| /proc，每秒 10 次 | 未观测 | +0.3 % [",
+    ];
+    for (language, told) in Language::ALL.into_iter().zip(told) {
+        let text = markdown(&result, language);
+        assert!(text.contains(told), "{text}");
+    }
+}
+
+#[test]
 fn a_difference_between_engine_and_kernel_is_loud_in_every_language() {
     assert_agreement(
         coverage(244_800, 230_000),

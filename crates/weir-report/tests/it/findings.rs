@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use weir_record::{
     finding::{
         ArmExclusions, CallsApart, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding,
-        MessageKind, MessagesInSlices, NoTurns, OrderEffect, RoundComponents, SegmentsOfArm, SharedPart,
-        SlicePlace, Stopped, UnitKind, WarmingArm, Witness, WitnessBearing, WitnessFigure,
+        MessageKind, MessagesInSlices, NoTurns, OrderEffect, PlantedApart, RoundComponents, SegmentsOfArm,
+        SharedPart, SlicePlace, Stopped, UnitKind, WarmingArm, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -33,6 +33,18 @@ fn failed_trial() -> FailedTrial {
         classes: vec![FailureCount { class: FailureClass::Refused, count: 7 }],
         listen_overflows: 71,
         syn_retransmits: 72,
+    }
+}
+
+fn planted_apart() -> PlantedApart {
+    PlantedApart {
+        cell_id: "c9".to_owned(),
+        arm: arm(),
+        planted: "getppid".to_owned(),
+        part: "call-write".to_owned(),
+        ns: 1_230.0,
+        interval: (1_110.0, 1_350.0),
+        more_calls: Some(0.75),
     }
 }
 
@@ -69,6 +81,11 @@ fn of_responses() -> Vec<Example> {
         (Finding::WakesRecovered { recovered: 37, pushed: 38 }, vec!["37", "38"]),
         (Finding::Repeatable { same: 301, repeats: 302, simulated: 303 }, vec!["301", "302", "303"]),
         (Finding::NotAsked, vec![]),
+        (Finding::PlantedLeads { differences: 304, apart: Vec::new() }, vec!["304"]),
+        (
+            Finding::PlantedLeads { differences: 305, apart: vec![planted_apart()] },
+            vec!["305", "my arm", "c9", "getppid", "call-write", "1.23 µs [1.11 µs, 1.35 µs]", "0.75"],
+        ),
         (Finding::Failures { count: 41, classes: failed_trial().classes }, vec!["41", "7"]),
         (
             Finding::Reports { missing: 42, trials: 43, first: Some(failed_trial()) },

@@ -22,6 +22,8 @@ mod load_orders;
 mod metrics;
 mod mistakes;
 mod observe;
+mod observe_ends;
+mod observe_runtimes;
 mod observe_tools;
 mod order_cycles;
 mod order_kill;

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Whether all of these can be started; says what is skipped where one cannot.
-fn have(programs: &[&str]) -> bool {
+pub fn have(programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let required = std::env::var("WEIR_REQUIRE_TOOLS").unwrap_or_default();
     let is_there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -31,7 +31,7 @@ fn have(programs: &[&str]) -> bool {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     listener.local_addr().expect("it has an address").port()
 }
@@ -100,13 +100,13 @@ fn threads_switch_as_often_as_pidstat_says() {
 }
 
 /// A server under `weir observe --trace`, from its first call on.
-struct Observed {
+pub struct Observed {
     observer: Running,
     port: u16,
 }
 
 impl Observed {
-    fn start(command: &[&str], port: u16) -> Self {
+    pub fn start(command: &[&str], port: u16) -> Self {
         let observe = ["observe", "--trace", "--plain", "--json", "--"];
         let observer = Running::start(Command::new(WEIR).args(observe).args(command).env("LC_ALL", "C"));
         until("the server", || TcpStream::connect(("127.0.0.1", port)).is_ok());
@@ -114,7 +114,7 @@ impl Observed {
     }
 
     /// Ends the server: its calls, unless this user may not trace.
-    fn end(mut self) -> Option<Trace> {
+    pub fn end(mut self) -> Option<Trace> {
         self.observer.signal(Signal::INT);
         let observation = record(&self.observer);
         self.observer.wait(PATIENCE);
@@ -128,12 +128,12 @@ impl Observed {
     }
 }
 
-fn calls(trace: &Trace, name: &str) -> u64 {
+pub fn calls(trace: &Trace, name: &str) -> u64 {
     trace.calls.iter().find(|call| call.name == name).map_or(0, |call| call.count)
 }
 
 /// What a program printed, once it has ended well.
-fn said(command: &mut Command) -> String {
+pub fn said(command: &mut Command) -> String {
     let output = command.env("LC_ALL", "C").output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
