@@ -15,6 +15,7 @@ mod recovery;
 pub mod rig;
 mod rules;
 mod stale;
+mod stalled;
 mod unreachable;
 mod upstream;
 mod world;

@@ -301,6 +301,12 @@ impl Trader {
         }
     }
 
+    /// Waits until the gateway says that it has nothing to say, and has said nothing else before.
+    pub fn hear_heartbeat(&mut self) {
+        let (kind, payload) = self.wire.frame().expect("the gateway goes on");
+        assert_eq!(kind, SERVER_HEARTBEAT, "{payload:?}");
+    }
+
     /// Everything but heartbeats until the gateway ends the connection: the kind of each frame and what is in it.
     pub fn rest(&mut self) -> Vec<(u8, Vec<u8>)> {
         let mut frames = Vec::new();
@@ -447,6 +453,12 @@ impl Scripted {
                 return Some(payload);
             }
         }
+    }
+
+    /// Waits until the gateway says that it has nothing to say, and has said nothing else before.
+    pub fn hear_heartbeat(&mut self) {
+        let (kind, payload) = self.wire.frame().expect("the gateway goes on");
+        assert_eq!(kind, CLIENT_HEARTBEAT, "{payload:?}");
     }
 
     pub fn say(&mut self, message: &Outbound) {
