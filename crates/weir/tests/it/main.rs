@@ -24,6 +24,7 @@ mod mistakes;
 mod observe;
 mod observe_tools;
 mod order_cycles;
+mod order_full_disk;
 mod order_kill;
 mod order_notices;
 mod orders_limits;

@@ -63,6 +63,11 @@ impl Node {
         self.process = run(&all).0;
     }
 
+    /// The next of its lines on standard error that has these words.
+    pub fn error_line_with(&self, words: &str) -> String {
+        self.process.error_line_with(words)
+    }
+
     /// What a start says that is refused.
     pub fn refused_start(&self) -> String {
         let mut process = Running::weir(&self.words.iter().map(String::as_str).collect::<Vec<_>>());
@@ -284,7 +289,7 @@ impl Client {
 }
 
 /// Every message of an account's stream up to its marker; the ids of the orders that were accepted.
-fn accepted_by_exchange(address: &str, name: &str) -> Vec<String> {
+pub fn accepted_by_exchange(address: &str, name: &str) -> Vec<String> {
     let deadline = Instant::now() + PATIENCE;
     let mut session = loop {
         assert!(Instant::now() < deadline, "{name} does not get in");
