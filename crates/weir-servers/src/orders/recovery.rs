@@ -118,6 +118,9 @@ pub struct AccountRecovery {
 struct Found {
     account: AccountRecovery,
     generation: u16,
+    /// The session of the last number that was taken in, and the highest number of those before it.
+    numbered_in: u16,
+    used_before: u32,
     entries: Vec<Entry>,
     /// The journal and the number of the record before.
     before: Option<(u16, u64)>,
@@ -154,6 +157,11 @@ impl Recovery {
         self.accounts.get(account.0 as usize).map(|found| found.account).unwrap_or_default()
     }
 
+    /// The highest UserRefNum that an account has used in sessions that have ended; 0: none.
+    pub(super) fn used_before(&self, account: AccountId) -> u32 {
+        self.accounts.get(account.0 as usize).map_or(0, |found| found.used_before)
+    }
+
     /// Accounts of which the journals have records and which are not configured any more, in the order of the numbers
     /// they have here: those behind the configured ones. None where they were not asked for.
     pub fn removed(&self) -> &[Name<6>] {
@@ -170,6 +178,7 @@ impl Recovery {
         self.generation = self.generation.saturating_add(1);
         for found in &mut self.accounts {
             found.account.sequence = 0;
+            found.used_before = found.account.user_ref_num;
             found.entries.clear();
         }
     }
@@ -252,7 +261,7 @@ impl Recovery {
                 if let (Some(b'O' | b'U'), Some(number)) =
                     (found.raw.first(), inbound_user_ref_num(found.raw))
                 {
-                    self.accounts[account.0 as usize].raise(number);
+                    self.accounts[account.0 as usize].raise(number, found.generation);
                 }
                 let records::Inbound { upstream, raw, .. } = found;
                 generation = found.generation;
@@ -283,8 +292,17 @@ impl Recovery {
 }
 
 impl Found {
-    fn raise(&mut self, number: u32) {
+    fn raise(&mut self, number: u32, generation: u16) {
+        self.begin_numbers(generation);
         self.account.user_ref_num = self.account.user_ref_num.max(number);
+    }
+
+    /// Numbers so far are those of sessions that have ended, if they are of earlier ones than this.
+    fn begin_numbers(&mut self, generation: u16) {
+        if generation > self.numbered_in {
+            self.numbered_in = generation;
+            self.used_before = self.account.user_ref_num;
+        }
     }
 
     fn take_sequenced(&mut self, record: &records::Sequenced<'_>, worker: u16, position: Position) {
@@ -292,7 +310,7 @@ impl Found {
         if let (Some(b'A' | b'J' | b'U'), Some(number)) =
             (record.message.first(), outbound_user_ref_num(record.message))
         {
-            self.raise(number);
+            self.raise(number, record.generation);
         }
         if record.generation > self.generation {
             // Of a later session: numbers of messages begin anew, numbers of orders do not.
@@ -366,9 +384,12 @@ fn recover_accounts(
         recovery.journals.get_mut().unwrap_or_else(PoisonError::into_inner).insert(worker, recovered);
     }
     let generation = recovery.generation;
-    for found in recovery.accounts.iter_mut().filter(|found| found.generation < generation) {
-        found.account.sequence = 0;
-        found.entries.clear();
+    for found in &mut recovery.accounts {
+        found.begin_numbers(generation);
+        if found.generation < generation {
+            found.account.sequence = 0;
+            found.entries.clear();
+        }
     }
     Ok(recovery)
 }

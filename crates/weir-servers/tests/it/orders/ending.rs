@@ -115,7 +115,12 @@ fn a_session_that_is_ended_on_purpose_cannot_be_joined_again_and_clients_are_tol
             assert_eq!(client.log_in("C00001", 1).await, Ok(("WEIR000002".into(), 1)));
             client.send(&enter(10)).await;
             client.send(&enter(11)).await;
+            client.expect_text("the next has to be above 10").await;
             assert_eq!(accepted(&client.message().await), 11, "the tenth was taken in before");
+            // A retransmission within the session is nothing to speak of.
+            client.send(&enter(11)).await;
+            client.send(&enter(12)).await;
+            assert_eq!(accepted(&client.message().await), 12);
         });
     }
 }

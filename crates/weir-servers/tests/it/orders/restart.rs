@@ -154,6 +154,7 @@ fn a_start_that_ends_the_session_has_the_next_one_and_so_have_those_behind_it() 
             let mut client = network.connect().await;
             assert_eq!(client.log_in("C00001", next).await, Ok(("WEIR000002".into(), next)));
             client.write([framed(&enter(10)), framed(&enter(11 + life))].concat()).await;
+            client.expect_text(&format!("the next has to be above {}", 10 + life)).await;
             assert_eq!(accepted(&client.message().await), 11 + life, "the tenth was taken in before");
         });
     }
