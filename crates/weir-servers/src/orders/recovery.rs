@@ -110,7 +110,7 @@ pub enum RecordKind<'a> {
 pub struct AccountRecovery {
     /// Number of the last message of its stream.
     pub sequence: u64,
-    /// The highest UserRefNum that was taken in.
+    /// The highest UserRefNum that was taken in, in this session or, where they go on, in any.
     pub user_ref_num: u32,
 }
 
@@ -118,8 +118,9 @@ pub struct AccountRecovery {
 struct Found {
     account: AccountRecovery,
     generation: u16,
-    /// The session of the last number that was taken in, and the highest number of those before it.
+    /// The session of the last number that was taken in, its highest number, and that of those before it.
     numbered_in: u16,
+    in_session: u32,
     used_before: u32,
     entries: Vec<Entry>,
     /// The journal and the number of the record before.
@@ -132,6 +133,8 @@ pub struct Recovery {
     /// Those that are configured, and behind them the removed ones.
     accounts: Vec<Found>,
     removed: Vec<Name<6>>,
+    /// See [`OrdersConfig::numbers_go_on`].
+    numbers_go_on: bool,
     generation: u16,
     /// The session that has ended with this start.
     ended: Option<u16>,
@@ -169,7 +172,7 @@ impl Recovery {
     }
 
     /// The session of the journals, if they have one, is over: this start has the next one, in which messages begin
-    /// with 1 and orders go on.
+    /// with 1, and orders as the configuration says.
     pub fn end_session(&mut self) {
         if self.records == 0 {
             return;
@@ -179,7 +182,20 @@ impl Recovery {
         for found in &mut self.accounts {
             found.account.sequence = 0;
             found.used_before = found.account.user_ref_num;
+            found.in_session = 0;
             found.entries.clear();
+        }
+        self.settle_numbers();
+    }
+
+    /// Where numbers of orders begin with 1 in each session, those of this one alone count.
+    fn settle_numbers(&mut self) {
+        if self.numbers_go_on {
+            return;
+        }
+        for found in &mut self.accounts {
+            found.account.user_ref_num = found.in_session;
+            found.used_before = 0;
         }
     }
 
@@ -294,6 +310,9 @@ impl Recovery {
 impl Found {
     fn raise(&mut self, number: u32, generation: u16) {
         self.begin_numbers(generation);
+        if generation == self.numbered_in {
+            self.in_session = self.in_session.max(number);
+        }
         self.account.user_ref_num = self.account.user_ref_num.max(number);
     }
 
@@ -301,6 +320,7 @@ impl Found {
     fn begin_numbers(&mut self, generation: u16) {
         if generation > self.numbered_in {
             self.numbered_in = generation;
+            self.in_session = 0;
             self.used_before = self.account.user_ref_num;
         }
     }
@@ -313,7 +333,7 @@ impl Found {
             self.raise(number, record.generation);
         }
         if record.generation > self.generation {
-            // Of a later session: numbers of messages begin anew, numbers of orders do not.
+            // Of a later session: numbers of messages begin anew.
             self.generation = record.generation;
             self.account.sequence = 0;
             self.entries.clear();
@@ -369,6 +389,7 @@ fn recover_accounts(
 ) -> Result<Recovery, OrdersRecoverError> {
     let mut recovery = Recovery {
         accounts: config.accounts.iter().map(|_| Found::default()).collect(),
+        numbers_go_on: config.numbers_go_on,
         ..Recovery::default()
     };
     let Some((directory, _)) = config.active_journal() else { return Ok(recovery) };
@@ -391,6 +412,7 @@ fn recover_accounts(
             found.entries.clear();
         }
     }
+    recovery.settle_numbers();
     Ok(recovery)
 }
 

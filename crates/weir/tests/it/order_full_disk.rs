@@ -1,20 +1,18 @@
 //! A gateway whose disk is really full: it says so, refuses new orders, cancels what is open at the exchange, and goes
 //! on when there is room again, without an order lost or executed twice.
 
-use std::{fs, iter::once, path::PathBuf, time::Instant};
+use std::{fs, path::PathBuf};
 
 use rustix::process::Signal;
 use weir_engine::{Config, Driver, Runtime};
-use weir_proto::{
-    ouch::{Cancel, Inbound, Outbound, reject_reason},
-    soup::{DEBUG, SEQUENCED},
-};
+use weir_proto::{ouch::reject_reason, soup::DEBUG};
 use weir_servers::journal::{self, Journal, JournalConfig, Level};
 
 use super::{
     filled_disk::SmallDisk,
-    harness::{PATIENCE, Said, folder, shown, socket_folder, until, weir},
-    order_kill::{Node, Session, accepted_by_exchange, journal as place, order},
+    harness::{Said, folder, shown, socket_folder, until, weir},
+    order_client::Client,
+    order_kill::{Node, Session, accepted_by_exchange, journal as place},
 };
 
 /// Less than a gateway reserves for a file of its journal.
@@ -50,60 +48,6 @@ fn begin_journal(directory: &str, worker: u16) {
     });
 }
 
-fn id(number: u32) -> String {
-    format!("FULL-{number}")
-}
-
-fn cancel(user_ref_num: u32) -> Vec<u8> {
-    let mut raw = Vec::new();
-    Inbound::Cancel(Cancel { user_ref_num, quantity: 0 }).encode(&mut raw);
-    raw
-}
-
-/// A client, and its stream from the first message on.
-struct Client {
-    session: Session,
-    stream: Vec<Vec<u8>>,
-}
-
-impl Client {
-    fn login(address: &str) -> Self {
-        let mut session = None;
-        until("it is let in", || {
-            session = Session::login(address, "C00001", 1);
-            session.is_some()
-        });
-        Self { session: session.expect("it is let in"), stream: Vec::new() }
-    }
-
-    fn send(&mut self, numbers: std::ops::RangeInclusive<u32>) {
-        self.session.send(numbers.map(|number| order(number, &id(number))));
-    }
-
-    fn hear_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !holds(self) {
-            assert!(Instant::now() < deadline, "{what}: not after {} messages", self.stream.len());
-            let take = |kind: u8, payload: &[u8]| (kind == SEQUENCED).then(|| payload.to_vec());
-            self.stream.extend(self.session.read(take).expect("the gateway goes on"));
-        }
-    }
-
-    /// The orders of the messages of this kind, as they came.
-    fn numbers(&self, kind: u8) -> Vec<u32> {
-        let of_kind = self.stream.iter().filter(|raw| raw[0] == kind);
-        let messages = of_kind.map(|raw| Outbound::decode(raw).expect("a message").0);
-        messages.map(|message| message.user_ref_num().expect("it is about an order")).collect()
-    }
-
-    fn reason_of(&self, number: u32) -> Option<u16> {
-        self.stream.iter().find_map(|raw| match Outbound::decode(raw).expect("a message").0 {
-            Outbound::Rejected(rejected) if rejected.user_ref_num == number => Some(rejected.reason),
-            _ => None,
-        })
-    }
-}
-
 /// Somebody who lives on the worker whose journal has failed is told so, and let go.
 fn expect_told(mut session: Session) {
     let mut told = Vec::new();
@@ -118,7 +62,7 @@ fn stop_everybody(client: &mut Client, ctl: impl Fn(&[&str]) -> Said) {
     client.send(REFUSED..=REFUSED);
     client.hear_until("the next order is refused", |client| client.reason_of(REFUSED).is_some());
     assert_eq!(client.reason_of(REFUSED), Some(reject_reason::DESTINATION_CLOSED));
-    client.session.send(once(cancel(1)));
+    client.cancel(1);
     client.hear_until("its cancel is confirmed", |client| client.numbers(b'C') == [1]);
     // The exchange says everything in its order, so these are all that it has taken.
     let taken = client.numbers(b'A').len();
@@ -152,7 +96,7 @@ fn on_a_full_disk_orders_are_refused_cancels_reach_the_exchange_and_nothing_is_l
     let mut gateway = Node::start(&[&["serve", "gateway"], &common[..], &own[..]].concat());
 
     // It lives on the first worker, and its orders leave by the second one.
-    let mut client = Client::login(&gateway.address);
+    let mut client = Client::login(&gateway.address, "C00001");
     let other = Session::login(&gateway.address, "C00002", 1).expect("it is let in");
     client.send(1..=AWAITED);
     let awaited = AWAITED as usize;
@@ -169,7 +113,7 @@ fn on_a_full_disk_orders_are_refused_cancels_reach_the_exchange_and_nothing_is_l
     mounted.resize(ROOMY);
     gateway.start_again("epoll");
     until("the exchange is there", || !ctl(&["sessions"]).stdout.contains(": closed"));
-    let mut again = Client::login(&gateway.address);
+    let mut again = Client::login(&gateway.address, "C00001");
     assert_eq!(ctl(&["kill", "all", "--off"]).code, Some(0));
     again.send(LAST..=LAST);
     let answers = |client: &Client| [client.numbers(b'A'), client.numbers(b'J')].concat();
@@ -183,5 +127,5 @@ fn on_a_full_disk_orders_are_refused_cancels_reach_the_exchange_and_nothing_is_l
     assert_eq!(taken.split_last(), Some((&LAST, &cancelled[..])), "there is room again");
     gateway.end(Signal::KILL);
     let executed = accepted_by_exchange(&exchange.address, "G00002");
-    assert_eq!(executed, taken.into_iter().map(id).collect::<Vec<_>>());
+    assert_eq!(executed, taken.into_iter().map(|number| again.id(number)).collect::<Vec<_>>());
 }

@@ -5,7 +5,7 @@ use weir_proto::ouch::{Inbound, Outbound};
 use weir_servers::{
     exchange,
     journal::Level,
-    orders::{LocalOrders, recover},
+    orders::{LocalOrders, OrdersConfig, recover},
 };
 
 use super::{
@@ -135,7 +135,7 @@ fn the_number_of_workers_may_change_from_one_start_to_the_next() {
 #[test]
 fn a_start_that_ends_the_session_has_the_next_one_and_so_have_those_behind_it() {
     let folder = Folder::new("next-session");
-    let config = journaled(&folder, Level::Os, 1);
+    let config = OrdersConfig { numbers_go_on: true, ..journaled(&folder, Level::Os, 1) };
     on_sim(config.clone(), async |network| {
         let mut client = network.enter("C00001").await;
         fill(&mut client, 1..=10).await;
