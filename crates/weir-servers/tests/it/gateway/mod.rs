@@ -6,6 +6,7 @@ mod elsewhere;
 mod ending;
 mod faults;
 mod kill;
+mod limits;
 mod lines;
 mod moved;
 mod notices;
