@@ -105,7 +105,8 @@ pub struct ControlResponse {
     /// Upstream sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstreams: Option<Vec<UpstreamStatus>>,
-    /// Accounts that have sent what is no message, or one that is not supported.
+    /// Accounts that have sent what is no message, one that is not supported, or one with a number of a session
+    /// that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_errors: Option<Vec<ProtocolErrors>>,
 }

@@ -431,6 +431,7 @@ fn invalid(text: String) -> io::Error {
 fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     OrdersConfig {
         session: config.session,
+        numbers_go_on: true,
         journal: config.journal.clone().filter(|(_, level)| *level != Level::None),
         journal_segment_bytes: config.journal_segment_bytes,
         journal_faults: config.journal_faults,

@@ -46,6 +46,9 @@ const READERS_MAX: usize = 4;
 const DESCRIPTOR_WAIT_MAX: Duration = Duration::from_secs(5);
 const DESCRIPTOR_LOOK: Duration = Duration::from_millis(20);
 
+/// How often a test is asked whether it still holds an operation up.
+const HOLD_LOOK: Duration = Duration::from_millis(1);
+
 /// A segment that is open.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -133,10 +136,10 @@ impl Disk {
     ) -> Result<Vec<u8>, Failure> {
         let failed = |source| Failure { file: segment.path.clone(), doing: "write", source };
         let at = Position { segment: segment.number, offset };
-        let refused = match self.judge(&Operation::Write { at, bytes: bytes.len() }) {
-            Verdict::Pass => None,
-            Verdict::Refuse(error) => return Err(failed(error)),
-            Verdict::Part(count, error) => {
+        let refused = match self.judge(Operation::Write { at, bytes: bytes.len() }).await {
+            Ok(()) => None,
+            Err((0, error)) => return Err(failed(error)),
+            Err((count, error)) => {
                 bytes.truncate(count);
                 Some(error)
             }
@@ -154,7 +157,7 @@ impl Disk {
     /// Waits until everything that was written to a segment is on the disk.
     pub(super) async fn sync(&self, segment: &Segment) -> Result<(), Failure> {
         let failed = |source| Failure { file: segment.path.clone(), doing: "sync", source };
-        self.allow(&Operation::Sync { segment: segment.number }).map_err(failed)?;
+        self.allow(Operation::Sync { segment: segment.number }).await.map_err(failed)?;
         segment.file.sync_data().await.map_err(failed)
     }
 
@@ -255,7 +258,7 @@ impl Disk {
             let file = path.clone();
             move |source| Failure { file, doing, source }
         };
-        self.allow(&Operation::Create { segment: number }).map_err(failed("make it"))?;
+        self.allow(Operation::Create { segment: number }).await.map_err(failed("make it"))?;
         // Every descriptor before the segment has its name: without them it can be made again.
         let directory = match self.level {
             Level::Disk => Some(File::open(&self.directory).await.map_err(failed("open its folder"))?),
@@ -276,21 +279,27 @@ impl Disk {
         let named = segment::finish(&self.directory, self.worker, number, lock).await;
         named.map_err(failed("name it"))?;
         if let Some(directory) = directory {
-            self.allow(&Operation::SyncDirectory).map_err(failed("sync its folder"))?;
+            self.allow(Operation::SyncDirectory).await.map_err(failed("sync its folder"))?;
             directory.sync_all().await.map_err(failed("sync its folder"))?;
         }
         Ok(Rc::new(made))
     }
 
-    fn judge(&self, operation: &Operation) -> Verdict {
-        self.faults.as_ref().map_or(Verdict::Pass, |judge| judge(operation))
+    /// Waits for as long as a test holds this up. An error: it is refused, and of a write so many bytes are done.
+    async fn judge(&self, operation: Operation) -> Result<(), (usize, io::Error)> {
+        let Some(judge) = &self.faults else { return Ok(()) };
+        loop {
+            match judge(&operation) {
+                Verdict::Pass => return Ok(()),
+                Verdict::Refuse(error) => return Err((0, error)),
+                Verdict::Part(count, error) => return Err((count, error)),
+                Verdict::Hold => time::sleep(HOLD_LOOK).await,
+            }
+        }
     }
 
-    fn allow(&self, operation: &Operation) -> io::Result<()> {
-        match self.judge(operation) {
-            Verdict::Pass => Ok(()),
-            Verdict::Refuse(error) | Verdict::Part(_, error) => Err(error),
-        }
+    async fn allow(&self, operation: Operation) -> io::Result<()> {
+        self.judge(operation).await.map_err(|(_, error)| error)
     }
 
     /// Whole records from `from` on, up to `end`, before which everything is durable: about `bytes_max` bytes of them,

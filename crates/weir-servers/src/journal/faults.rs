@@ -1,7 +1,7 @@
-//! A seam below the journal, for tests: what it asks of the disk can be watched, refused, or done in part.
+//! A seam below the journal, for tests: what it asks of the disk can be watched, held up, refused, or done in part.
 //!
-//! It is no part of any configuration. What a fault does is what a disk does: an operation that is refused was not
-//! done, and of a write that is done in part the first bytes are in the file.
+//! It is no part of any configuration. What a fault does is what a disk does: an operation that is held up has not
+//! returned, one that is refused was not done, and of a write that is done in part the first bytes are in the file.
 
 use std::{io, rc::Rc};
 
@@ -40,7 +40,9 @@ pub enum Verdict {
     Refuse(io::Error),
     /// Of a write, so many bytes are done. Anything else is not done.
     Part(usize, io::Error),
+    /// It has not returned yet: after a moment it is judged again.
+    Hold,
 }
 
-/// Judges each operation before it is begun.
+/// Judges each operation before it is begun, and again for as long as it is held up.
 pub type Faults = Rc<dyn Fn(&Operation) -> Verdict>;

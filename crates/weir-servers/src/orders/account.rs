@@ -9,6 +9,7 @@ use weir_trading::{AccountId, Bucket, UserRefNums};
 
 use super::{
     counters::AccountCells,
+    lines::Budget,
     recovery::Recovery,
     retransmit::{Mark, RetransmitBuffer},
     session::Session,
@@ -24,6 +25,9 @@ pub(super) const INDEX_EVERY: u64 = 64;
 pub(super) struct Slot {
     pub(super) account: AccountId,
     pub(super) numbers: Cell<UserRefNums>,
+    /// The highest number of sessions that have ended, and lines about a client that uses one of theirs again.
+    pub(super) used_before: u32,
+    pub(super) repeats: Budget,
     pub(super) state: RefCell<Account>,
     /// What it may have read from journals, in bytes. What is read counts and not what is found in it, because a few
     /// messages may lie among gigabytes of others'. The account has it and not the connection, because who asks for
@@ -52,6 +56,8 @@ impl Slot {
         Self {
             account,
             numbers: Cell::new(UserRefNums::new(found.user_ref_num)),
+            used_before: recovery.used_before(account),
+            repeats: Budget::default(),
             state: RefCell::new(Account {
                 durable: retransmit.end(),
                 retransmit,

@@ -34,6 +34,8 @@ pub struct OrdersConfig {
     pub accounts: Arc<Vec<AccountConfig>>,
     /// Name of the first session; each session that was ended is followed by one whose trailing number is one higher.
     pub session: Name<10>,
+    /// Whether numbers of orders go on in the next session. Otherwise they begin with 1, as an exchange has it.
+    pub numbers_go_on: bool,
     /// Heartbeats, silence, time for the login.
     pub timing: Timing,
     /// Largest payload a client may send in one frame.
@@ -81,6 +83,7 @@ impl OrdersConfig {
         Self {
             accounts: Arc::new(accounts),
             session: password_verifier::name("WEIR000001"),
+            numbers_go_on: false,
             timing: Timing::default(),
             payload_bytes_max: 512,
             outbound_bytes_max: 4 << 20,

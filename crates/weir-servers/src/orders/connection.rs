@@ -665,7 +665,7 @@ fn message(
             counters.orders.add(1);
             application.on_message(account, message, raw, now);
         }
-        NumberVerdict::Retransmission => counters.duplicates_ignored.add(1),
+        NumberVerdict::Retransmission => store.ignore(account, number),
         NumberVerdict::Exhausted => {
             store.reject(account, number, reject_reason::PROCESSING_ERROR, client_order_id);
         }
@@ -688,7 +688,7 @@ fn refuse_unsupported(
             let reason = application.on_other(account, now).err().unwrap_or(reject_reason::OTHER);
             store.reject(account, number, reason, ClientOrderId([b' '; 14]));
         }
-        NumberVerdict::Retransmission => store.counters().duplicates_ignored.add(1),
+        NumberVerdict::Retransmission => store.ignore(account, number),
     }
 }
 

@@ -112,7 +112,8 @@ impl NodeCounters {
 /// Entries of [`ProtocolErrors`]; more are counted by kind only.
 const PROTOCOL_ERRORS_MAX: usize = 256;
 
-/// Which accounts have sent what is no message, or one that is not supported, and how often: rare, so behind a lock.
+/// Which accounts have sent what is no message, one that is not supported, or one with a number of a session
+/// that has ended, and how often: rare, so behind a lock.
 #[derive(Debug, Default)]
 pub(super) struct ProtocolErrors(Mutex<BTreeMap<(AccountId, &'static str), u64>>);
 

@@ -110,7 +110,7 @@ pub enum RecordKind<'a> {
 pub struct AccountRecovery {
     /// Number of the last message of its stream.
     pub sequence: u64,
-    /// The highest UserRefNum that was taken in.
+    /// The highest UserRefNum that was taken in, in this session or, where they go on, in any.
     pub user_ref_num: u32,
 }
 
@@ -118,6 +118,10 @@ pub struct AccountRecovery {
 struct Found {
     account: AccountRecovery,
     generation: u16,
+    /// The session of the last number that was taken in, its highest number, and that of those before it.
+    numbered_in: u16,
+    in_session: u32,
+    used_before: u32,
     entries: Vec<Entry>,
     /// The journal and the number of the record before.
     before: Option<(u16, u64)>,
@@ -129,6 +133,8 @@ pub struct Recovery {
     /// Those that are configured, and behind them the removed ones.
     accounts: Vec<Found>,
     removed: Vec<Name<6>>,
+    /// See [`OrdersConfig::numbers_go_on`].
+    numbers_go_on: bool,
     generation: u16,
     /// The session that has ended with this start.
     ended: Option<u16>,
@@ -154,6 +160,11 @@ impl Recovery {
         self.accounts.get(account.0 as usize).map(|found| found.account).unwrap_or_default()
     }
 
+    /// The highest UserRefNum that an account has used in sessions that have ended; 0: none.
+    pub(super) fn used_before(&self, account: AccountId) -> u32 {
+        self.accounts.get(account.0 as usize).map_or(0, |found| found.used_before)
+    }
+
     /// Accounts of which the journals have records and which are not configured any more, in the order of the numbers
     /// they have here: those behind the configured ones. None where they were not asked for.
     pub fn removed(&self) -> &[Name<6>] {
@@ -161,7 +172,7 @@ impl Recovery {
     }
 
     /// The session of the journals, if they have one, is over: this start has the next one, in which messages begin
-    /// with 1 and orders go on.
+    /// with 1, and orders as the configuration says.
     pub fn end_session(&mut self) {
         if self.records == 0 {
             return;
@@ -170,7 +181,21 @@ impl Recovery {
         self.generation = self.generation.saturating_add(1);
         for found in &mut self.accounts {
             found.account.sequence = 0;
+            found.used_before = found.account.user_ref_num;
+            found.in_session = 0;
             found.entries.clear();
+        }
+        self.settle_numbers();
+    }
+
+    /// Where numbers of orders begin with 1 in each session, those of this one alone count.
+    fn settle_numbers(&mut self) {
+        if self.numbers_go_on {
+            return;
+        }
+        for found in &mut self.accounts {
+            found.account.user_ref_num = found.in_session;
+            found.used_before = 0;
         }
     }
 
@@ -252,7 +277,7 @@ impl Recovery {
                 if let (Some(b'O' | b'U'), Some(number)) =
                     (found.raw.first(), inbound_user_ref_num(found.raw))
                 {
-                    self.accounts[account.0 as usize].raise(number);
+                    self.accounts[account.0 as usize].raise(number, found.generation);
                 }
                 let records::Inbound { upstream, raw, .. } = found;
                 generation = found.generation;
@@ -283,8 +308,21 @@ impl Recovery {
 }
 
 impl Found {
-    fn raise(&mut self, number: u32) {
+    fn raise(&mut self, number: u32, generation: u16) {
+        self.begin_numbers(generation);
+        if generation == self.numbered_in {
+            self.in_session = self.in_session.max(number);
+        }
         self.account.user_ref_num = self.account.user_ref_num.max(number);
+    }
+
+    /// Numbers so far are those of sessions that have ended, if they are of earlier ones than this.
+    fn begin_numbers(&mut self, generation: u16) {
+        if generation > self.numbered_in {
+            self.numbered_in = generation;
+            self.in_session = 0;
+            self.used_before = self.account.user_ref_num;
+        }
     }
 
     fn take_sequenced(&mut self, record: &records::Sequenced<'_>, worker: u16, position: Position) {
@@ -292,10 +330,10 @@ impl Found {
         if let (Some(b'A' | b'J' | b'U'), Some(number)) =
             (record.message.first(), outbound_user_ref_num(record.message))
         {
-            self.raise(number);
+            self.raise(number, record.generation);
         }
         if record.generation > self.generation {
-            // Of a later session: numbers of messages begin anew, numbers of orders do not.
+            // Of a later session: numbers of messages begin anew.
             self.generation = record.generation;
             self.account.sequence = 0;
             self.entries.clear();
@@ -351,6 +389,7 @@ fn recover_accounts(
 ) -> Result<Recovery, OrdersRecoverError> {
     let mut recovery = Recovery {
         accounts: config.accounts.iter().map(|_| Found::default()).collect(),
+        numbers_go_on: config.numbers_go_on,
         ..Recovery::default()
     };
     let Some((directory, _)) = config.active_journal() else { return Ok(recovery) };
@@ -366,10 +405,14 @@ fn recover_accounts(
         recovery.journals.get_mut().unwrap_or_else(PoisonError::into_inner).insert(worker, recovered);
     }
     let generation = recovery.generation;
-    for found in recovery.accounts.iter_mut().filter(|found| found.generation < generation) {
-        found.account.sequence = 0;
-        found.entries.clear();
+    for found in &mut recovery.accounts {
+        found.begin_numbers(generation);
+        if found.generation < generation {
+            found.account.sequence = 0;
+            found.entries.clear();
+        }
     }
+    recovery.settle_numbers();
     Ok(recovery)
 }
 

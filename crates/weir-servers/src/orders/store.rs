@@ -30,6 +30,9 @@ use crate::notify::Notify;
 /// Reads of old messages that one worker has under way at a time; more wait for their turn.
 pub(super) const REPLAYS_MAX: usize = 8;
 
+/// What it is that an account has sent with a number of a session that has ended.
+const NUMBER_USED: &str = "number_used_before";
+
 /// One worker's accounts, seen by its application and its connections.
 pub struct SessionStore {
     me: Weak<SessionStore>,
@@ -562,19 +565,44 @@ impl SessionStore {
         self.faults.tell(&self.shared.config.lines, times, line);
     }
 
+    /// What an account has sent with this number is ignored. Mostly it is a retransmission, and nobody has to
+    /// hear of it. With a number of a session that has ended it is none: its client has begun with the first one
+    /// again, and would wait for answers for ever.
+    #[cold]
+    pub(super) fn ignore(&self, account: AccountId, number: u32) {
+        self.counters.duplicates_ignored.add(1);
+        let slot = self.slot(account);
+        if !(1..=slot.used_before).contains(&number) {
+            return;
+        }
+        self.shared.protocol_errors.note(account, NUMBER_USED);
+        let (name, last) = (&self.account(account).name, slot.numbers.get().last());
+        let what =
+            format!("was used before this session: it is ignored, and the next has to be above {last}");
+        let line = || format!("worker {}: {name} sends order number {number}, which {what}", self.worker);
+        let times = (self.now().as_nanos(), Budget::EVERY_NS);
+        if slot.repeats.tell(&self.shared.config.lines, times, line) {
+            self.tell_client(slot, format!("order number {number} {what}").as_bytes());
+        }
+    }
+
     #[cold]
     fn tell_clock_step(&self) {
         self.counters.clock_steps.add(1);
-        let mut frame = Vec::new();
-        soup::encode_frame(soup::DEBUG, b"the clock was stepped: times of orders jump", &mut frame);
         for slot in self.slots() {
-            if let Ok(state) = slot.state.try_borrow()
-                && let Some(session) = &state.session
-                && session.is_live()
-            {
-                // Who cannot take it now does not need it.
-                session.push(&frame, self.now());
-            }
+            self.tell_client(slot, b"the clock was stepped: times of orders jump");
+        }
+    }
+
+    /// Tells a client something that answers nothing. Who cannot take it now does not need it.
+    fn tell_client(&self, slot: &Slot, text: &[u8]) {
+        if let Ok(state) = slot.state.try_borrow()
+            && let Some(session) = &state.session
+            && session.is_live()
+        {
+            let mut frame = Vec::new();
+            soup::encode_frame(soup::DEBUG, text, &mut frame);
+            session.push(&frame, self.now());
         }
     }
 }

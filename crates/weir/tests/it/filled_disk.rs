@@ -15,7 +15,7 @@ impl<'a> SmallDisk<'a> {
         mounted.is_ok_and(|output| output.status.success()).then_some(Self(at))
     }
 
-    fn resize(&self, options: &str) {
+    pub fn resize(&self, options: &str) {
         let resized = Command::new("mount").args(["-o", options, shown(self.0)]).status();
         assert!(resized.expect("mount starts").success());
     }

@@ -176,6 +176,16 @@ impl Running {
         next(&self.stderr)
     }
 
+    /// The next line on standard error that has these words.
+    pub fn error_line_with(&self, words: &str) -> String {
+        loop {
+            let line = self.next_error_line().unwrap_or_else(|| panic!("nobody is told: {words}"));
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+
     /// The rest of standard error.
     pub fn rest_of_errors(&self) -> String {
         std::iter::from_fn(|| next(&self.stderr)).collect::<Vec<_>>().join("\n")

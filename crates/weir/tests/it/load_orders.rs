@@ -1,9 +1,13 @@
 //! `weir load orders` against the project's own exchange and gateway, as people and scripts use it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    fs,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use rustix::process::Signal;
 use weir_record::{load::LoadReport, orders::OrdersLoadReport};
+use weir_servers::orders::demo_accounts;
 
 use super::{
     harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, stats, until, weir},
@@ -28,10 +32,15 @@ impl Node {
 
     /// The same at an address.
     fn start_at(listen: &str, kind: &str, driver: &str, words: &[&str]) -> Option<Self> {
+        Self::start_for(&["--demo", "16"], listen, kind, driver, words)
+    }
+
+    /// The same for accounts that are told in other words.
+    fn start_for(accounts: &[&str], listen: &str, kind: &str, driver: &str, words: &[&str]) -> Option<Self> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let socket = format!("@weir-it-load-orders-{}-{number}", std::process::id());
-        let shared = ["serve", kind, "--listen", listen, "--demo", "16", "--driver", driver];
-        let process = Running::weir(&[&shared[..], &["--stats-socket", &socket], words].concat());
+        let shared = ["serve", kind, "--listen", listen, "--driver", driver, "--stats-socket", &socket];
+        let process = Running::weir(&[&shared[..], accounts, words].concat());
         match process.next_line().as_deref().and_then(|line| line.strip_prefix("listening on ")) {
             Some(address) => Some(Self { address: address.to_owned(), process, socket }),
             None => {
@@ -155,6 +164,49 @@ fn an_exchange_that_is_killed_behind_a_gateway_makes_no_answer_wrong() {
     assert!(orders.replaces > 100 && orders.shares.is_conserved(), "{orders:?}");
     gateway.terminate();
     exchange.terminate();
+}
+
+/// A gateway in front of an exchange at which each of its workers may have so many orders open; another is refused.
+fn narrow(upstream: &str, open_orders_max: usize) -> String {
+    let mut text = format!(
+        "[[venue]]\nname = \"DEMO\"\naddress = \"{upstream}\"\nusername_prefix = \"G\"\npassword = \"DEMO\"\n\
+         open_orders_max = {open_orders_max}\nwhen_full = \"reject\"\n"
+    );
+    for account in demo_accounts(8) {
+        let (name, hash) = (account.name, account.password_hash);
+        text.push_str(&format!("[[account]]\nname = \"{name}\"\npassword_hash = \"{hash}\"\n"));
+    }
+    text
+}
+
+#[test]
+fn a_gateway_with_as_many_open_orders_as_it_may_have_refuses_and_every_answer_is_judged_right() {
+    let folder = folder("load-orders-full");
+    for mode in ["echo-accept", "match"] {
+        let exchange = Node::start("exchange", "epoll", &["--mode", mode]).expect("epoll is everywhere");
+        let file = folder.join(format!("{mode}.toml"));
+        fs::write(&file, narrow(&exchange.address, 32)).expect("a file can be written");
+        let accounts = ["--config", shown(&file)];
+        let words = ["--workers", "2", "--route", "other"];
+        let gateway = Node::start_for(&accounts, "127.0.0.1:0", "gateway", "epoll", &words)
+            .expect("epoll is everywhere");
+        let mix = ["--mix", "enter=4,replace=1,cancel=2", "--json"];
+        let words = ["--sessions", "8", "--in-flight", "8", "-d", "2s"];
+        let said = load(&gateway.address, &[&words[..], &mix].concat());
+        let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
+        let orders = report.orders.expect("it was a load of orders");
+        let failures = &report.failures;
+        println!("{mode}: {failures:?}, {:?}", orders.received);
+        assert_eq!(orders.mismatches, [], "{mode}");
+        // What was refused is all that went wrong.
+        assert_eq!((failures.errors(), orders.inversions), (failures.wrong_status, 0), "{mode}");
+        assert!(failures.wrong_status > 100 && orders.received["A"] > 100, "{mode}");
+        assert!(orders.shares.is_conserved(), "{mode}: {:?}", orders.shares);
+        let node = stats(&gateway.socket).node.expect("it is a gateway");
+        assert_eq!(node.rejects.keys().collect::<Vec<_>>(), ["processing_error"], "{mode}");
+        gateway.terminate();
+        exchange.terminate();
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A gateway between two exchanges that trade, through everything that an operator does to them or a crash: killed,
-//! ended in good order, drained by `weir ctl`, started with another route, and with one that it has to refuse; and
-//! exchanges that begin another session. Buyers and sellers go on with the streams that they have.
+//! ended in good order, drained by `weir ctl`, started with another route, with a symbol at another exchange, and with
+//! one that it has to refuse; and exchanges that begin another session. Buyers and sellers go on with the streams that
+//! they have.
 //!
 //! In the end every client has all of its stream and nothing else, the journals of the gateway have the same, and those
 //! of the exchanges say that each order was taken once and executed as its client was told.
@@ -21,7 +22,7 @@ use super::{
     order_kill::{Node, drivers, journal},
 };
 use journals::{Exchanges, check_gateway};
-use trader::{SYMBOLS, Trader};
+use trader::{MOVING, SYMBOLS, Trader};
 
 const VENUES: [&str; 2] = ["EAST", "WEST"];
 const ROUTES: [&str; 3] = ["own", "other", "modulo"];
@@ -43,10 +44,12 @@ enum Act {
     OtherRoute,
     /// It is to come back with a symbol at another exchange, which has open orders in it.
     MoveSymbol,
+    /// It comes back with a symbol at another exchange in which everything is over; so that is what is traded next.
+    MoveSettled,
 }
 
 /// Each comes once in so many cycles.
-const ACTS: [Act; 12] = [
+const ACTS: [Act; 13] = [
     Act::KillGateway,
     Act::KillGateway,
     Act::EndGateway,
@@ -59,6 +62,7 @@ const ACTS: [Act; 12] = [
     Act::NewSession(1),
     Act::OtherRoute,
     Act::MoveSymbol,
+    Act::MoveSettled,
 ];
 
 struct World {
@@ -68,14 +72,18 @@ struct World {
     exchanges: [Node; 2],
     gateway: Node,
     route: usize,
+    /// The exchange that has the symbol that moves.
+    has_moving: usize,
+    /// Orders in that symbol, and the exchanges that had it then.
+    crossed: Vec<(String, usize)>,
     traders: Vec<Trader>,
     drivers: Vec<&'static str>,
     cycle: usize,
     state: u64,
 }
 
-/// Writes the gateway's configuration: the exchange of each symbol, and the route.
-fn configure(folder: &Folder, addresses: [&str; 2], venues: [usize; 2], route: &str) {
+/// Writes the gateway's configuration: the exchange of each symbol, that of the one that moves, and the route.
+fn configure(folder: &Folder, addresses: [&str; 2], venues: [usize; 2], has_moving: usize, route: &str) {
     let mut text = format!(
         "route = \"{route}\"\n[journal]\ndirectory = \"{}\"\nlevel = \"os\"\n",
         journal(folder, "gateway")
@@ -85,7 +93,7 @@ fn configure(folder: &Folder, addresses: [&str; 2], venues: [usize; 2], route: &
             "[[venue]]\nname = \"{name}\"\naddress = \"{address}\"\nusername_prefix = \"G\"\npassword = \"DEMO\"\n"
         ));
     }
-    for (symbol, venue) in SYMBOLS.iter().zip(venues) {
+    for (symbol, venue) in SYMBOLS.iter().zip(venues).chain([(&MOVING, has_moving)]) {
         text.push_str(&format!("[[symbols]]\nvenue = \"{}\"\nnames = [\"{symbol}\"]\n", VENUES[venue]));
     }
     for account in demo_accounts(4) {
@@ -107,7 +115,7 @@ impl World {
             Node::start(&[&kind[..], &common, &["--journal-dir", &own]].concat())
         };
         let exchanges = [exchange(0), exchange(1)];
-        configure(&folder, [0, 1].map(|number| exchanges[number].address.as_str()), [0, 1], ROUTES[0]);
+        configure(&folder, [0, 1].map(|number| exchanges[number].address.as_str()), [0, 1], 0, ROUTES[0]);
         let (file, socket) = (journal(&folder, "gateway.toml"), journal(&sockets, "control"));
         let own = ["serve", "gateway", "--config", &file, "--control", &socket];
         let gateway = Node::start(&[&own[..], &common].concat());
@@ -117,6 +125,8 @@ impl World {
             exchanges,
             gateway,
             route: 0,
+            has_moving: 0,
+            crossed: Vec::new(),
             traders: traders.map(|(name, side)| Trader::new(name, side)).into(),
             drivers: drivers(),
             cycle: 0,
@@ -128,7 +138,7 @@ impl World {
 
     fn configure(&self, venues: [usize; 2], route: usize) {
         let addresses = [0, 1].map(|number| self.exchanges[number].address.as_str());
-        configure(&self.folder, addresses, venues, ROUTES[route]);
+        configure(&self.folder, addresses, venues, self.has_moving, ROUTES[route]);
     }
 
     fn driver(&self) -> &'static str {
@@ -176,6 +186,12 @@ impl World {
                 self.configure([0, 1], self.route);
             }
             Act::MoveSymbol => self.move_symbol(),
+            Act::MoveSettled => {
+                self.cross();
+                self.gateway.end(Signal::KILL);
+                self.has_moving = 1 - self.has_moving;
+                self.configure([0, 1], self.route);
+            }
         }
         match act {
             Act::KillExchange(number) | Act::EndExchange(number) => {
@@ -185,6 +201,18 @@ impl World {
             _ => self.gateway.start_again(driver),
         }
         until("every exchange is there", || !self.ctl(&["sessions"]).contains(": closed"));
+        if matches!(act, Act::MoveSettled) {
+            self.cross();
+        }
+    }
+
+    /// A buyer and a seller trade in the symbol that moves, and leave nothing open in it.
+    fn cross(&mut self) {
+        let Self { traders, gateway, .. } = self;
+        for (place, number) in [0, 2].map(|place| (place, traders[place].cross(&gateway.address, MOVING))) {
+            traders[place].wait_for_end(&gateway.address, number);
+            self.crossed.push((traders[place].id(number), self.has_moving));
+        }
     }
 
     /// The gateway does not start where it would not reach an open order, and says so; as it was before, it does.
@@ -219,6 +247,10 @@ impl World {
         }
         check_gateway(&journal(&self.folder, "gateway"), &self.traders);
         exchanges.compare(&self.traders);
+        assert!(!self.crossed.is_empty(), "no symbol has moved");
+        for (name, number) in &self.crossed {
+            assert_eq!(exchanges.that_has(name), Some(*number), "order {name}");
+        }
         let told = || self.traders.iter().flat_map(|trader| trader.orders.values());
         let taken = told().filter(|told| told.is_taken()).count();
         let expired = told().filter(|told| told.has_expired).count();

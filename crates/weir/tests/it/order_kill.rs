@@ -63,6 +63,11 @@ impl Node {
         self.process = run(&all).0;
     }
 
+    /// The next of its lines on standard error that has these words.
+    pub fn error_line_with(&self, words: &str) -> String {
+        self.process.error_line_with(words)
+    }
+
     /// What a start says that is refused.
     pub fn refused_start(&self) -> String {
         let mut process = Running::weir(&self.words.iter().map(String::as_str).collect::<Vec<_>>());
@@ -283,8 +288,13 @@ impl Client {
     }
 }
 
-/// Every message of an account's stream up to its marker; the ids of the orders that were accepted.
-fn accepted_by_exchange(address: &str, name: &str) -> Vec<String> {
+/// The ids of the orders that an exchange has accepted from an account in this session.
+pub fn accepted_by_exchange(address: &str, name: &str) -> Vec<String> {
+    taken_by_exchange(address, name).into_iter().map(|(_, id)| id).collect()
+}
+
+/// Every message of an account's stream up to its marker; numbers and ids of the orders that were accepted.
+pub fn taken_by_exchange(address: &str, name: &str) -> Vec<(u32, String)> {
     let deadline = Instant::now() + PATIENCE;
     let mut session = loop {
         assert!(Instant::now() < deadline, "{name} does not get in");
@@ -293,18 +303,18 @@ fn accepted_by_exchange(address: &str, name: &str) -> Vec<String> {
         }
     };
     session.send(std::iter::once(order(u32::MAX, LAST)));
-    let mut ids = Vec::new();
-    while ids.last().is_none_or(|id| id != LAST) {
+    let mut taken: Vec<(u32, String)> = Vec::new();
+    while taken.last().is_none_or(|(_, id)| id != LAST) {
         let found = session.read(|kind, payload| match (kind, Outbound::decode(payload)) {
             (SEQUENCED, Ok((Outbound::Accepted(accepted), _))) => {
-                Some(accepted.client_order_id.as_str().to_owned())
+                Some((accepted.user_ref_num, accepted.client_order_id.as_str().to_owned()))
             }
             _ => None,
         });
-        ids.extend(found.expect("the exchange goes on"));
+        taken.extend(found.expect("the exchange goes on"));
     }
-    ids.pop();
-    ids
+    taken.pop();
+    taken
 }
 
 pub fn journal(folder: &Folder, name: &str) -> String {

@@ -13,16 +13,6 @@ fn serve(words: &[&str]) -> (Running, String) {
     }
 }
 
-/// The next line on standard error that has these words.
-fn line_with(process: &Running, words: &str) -> String {
-    loop {
-        let line = process.next_error_line().unwrap_or_else(|| panic!("nobody is told: {words}"));
-        if line.contains(words) {
-            return line;
-        }
-    }
-}
-
 #[test]
 fn a_gateway_says_that_its_exchange_is_lost_and_that_it_is_back() {
     let (mut exchange, upstream) = serve(&["exchange", "--demo", "1", "--listen", "127.0.0.1:0"]);
@@ -30,11 +20,11 @@ fn a_gateway_says_that_its_exchange_is_lost_and_that_it_is_back() {
     let (mut gateway, _) = serve(&[&gateway[..], &["--listen", "127.0.0.1:0"]].concat());
     exchange.signal(Signal::KILL);
     assert_eq!(exchange.wait(PATIENCE), -9);
-    let line = line_with(&gateway, "lost");
+    let line = gateway.error_line_with("lost");
     assert!(line.contains("venue DEMO, worker 0: the session is lost: "), "{line}");
-    line_with(&gateway, "there is no session");
+    gateway.error_line_with("there is no session");
     let (exchange, _) = serve(&["exchange", "--demo", "1", "--listen", &upstream]);
-    line_with(&gateway, "the session is back");
+    gateway.error_line_with("the session is back");
     gateway.signal(Signal::TERM);
     assert_eq!(gateway.wait(PATIENCE), 0);
     drop(exchange);

@@ -1,15 +1,19 @@
 //! `weir top` beside real servers: found by socket, by number and by nothing; gone, mute, and stopped.
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, Write},
     os::{
         linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixListener},
+        unix::net::{SocketAddr, UnixListener, UnixStream},
     },
     process::{Command, Stdio},
+    thread,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    process::{Pid, Signal, Uid, kill_process},
+    thread::set_thread_uid,
+};
 
 use super::harness::{
     PATIENCE, Running, Server, WEIR, bytes, echo_tcp, every_server, expect_refusal, until, weir,
@@ -56,6 +60,40 @@ fn a_server_that_was_told_nothing_is_watched_with_its_rates() {
     let row = row(&said.stdout, "ECHO");
     assert!(row[2].parse::<u64>().is_ok_and(|received| received > 0), "{row:?}");
     assert_eq!(row[3], "0", "its rate: {row:?}");
+    assert_eq!(server.terminate(), 0);
+}
+
+/// Whether a server answers somebody of this user who asks its statistics socket. An error: nobody can be that user.
+fn is_answered(user: u32, name: &str) -> io::Result<bool> {
+    let bare = name.strip_prefix('@').expect("an abstract name").to_owned();
+    let asking = thread::spawn(move || -> io::Result<bool> {
+        // Of this thread alone, which ends with it.
+        set_thread_uid(Uid::from_raw(user))?;
+        let address = SocketAddr::from_abstract_name(bare)?;
+        let mut stream = UnixStream::connect_addr(&address).expect("everybody may connect");
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut line = String::new();
+        // Who is refused may see that as it writes, and as an error.
+        let heard = stream.write_all(b"\n").and_then(|()| BufReader::new(stream).read_line(&mut line));
+        let is_silent = heard.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        assert!(!is_silent, "it is neither answered nor refused");
+        Ok(heard.is_ok_and(|bytes| bytes > 0))
+    });
+    asking.join().expect("it is answered or refused")
+}
+
+#[test]
+fn a_statistics_socket_answers_its_own_user_and_nobody_else() {
+    let name = stats_name("users");
+    let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
+    for user in [1, 65_534] {
+        match is_answered(user, &name) {
+            Ok(is_answered) => assert!(!is_answered, "user {user} is told"),
+            Err(error) => println!("skipped: being user {user} needs root: {error}"),
+        }
+    }
+    let own = rustix::process::geteuid().as_raw();
+    assert!(is_answered(own, &name).expect("everybody can be who they are"), "user {own} is not told");
     assert_eq!(server.terminate(), 0);
 }
 

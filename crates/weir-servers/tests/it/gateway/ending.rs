@@ -5,7 +5,7 @@ use weir_proto::{
     ouch::{Canceled, Outbound, codes::cancel_reason, inbound_user_ref_num},
     soup::END_OF_SESSION,
 };
-use weir_servers::gateway::{ControlSocket, GatewayConfig, GatewayServer};
+use weir_servers::gateway::{ControlSocket, GatewayConfig, GatewayServer, ProtocolErrors};
 use weir_trading::Route;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     changes::ask,
     rig::{
         Folder, Script, Scripted, Trader, beside_each_other, counted, drivers, end_gateway, eventually,
-        gateway, order, strict,
+        gateway, line_with, order, strict,
     },
 };
 
@@ -105,6 +105,51 @@ fn a_session_is_ended_by_its_name_and_clients_are_told_and_begin_the_next_one() 
         assert_eq!(Trader::try_login_to(&second, "WEIRGW0001", "C00001", 2).err(), Some(b'S'));
         let trader = Trader::try_login_to(&second, "WEIRGW0002", "C00001", 1);
         assert_eq!(trader.map(|trader| trader.expected).ok(), Some(1), "messages begin anew");
+        end_gateway(second);
+    }
+}
+
+#[test]
+fn a_client_that_begins_with_the_first_number_again_is_told_so_and_so_is_the_operator() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let (first, mut session) = start(driver, &venue, &folder);
+        let mut trader = Trader::login(&first, "C00001", 1);
+        for number in 1..=3 {
+            trader.send(&[order(number, 100)]);
+            let raw = session.next();
+            session.accept_order(&raw);
+            expect_accepted(&mut trader, number);
+        }
+        first.control().end_session("WEIRGW0001").expect("it is the one there is");
+        assert_eq!(trader.rest(), [(END_OF_SESSION, Vec::new())]);
+        assert!(session.is_left());
+        drop((trader, session));
+        first.join();
+
+        let (second, mut sessions) = start_with(driver, 1, &venue, strict(2, venue.address(), &folder), 4);
+        let path = folder.0.join("control.sock");
+        let open = ControlSocket::bind(&path).expect("the path is free");
+        let open = open.answer(second.control()).expect("a thread");
+        let notices = second.control().notices().expect("nobody has them");
+        let mut trader = Trader::login(&second, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let told = "was used before this session: it is ignored, and the next has to be above 3";
+        assert_eq!(trader.next_text(), format!("order number 1 {told}"));
+        let line = line_with(&notices, "order number");
+        assert_eq!(line, format!("worker 0: C00001 sends order number 1, which {told}"));
+        // Each is counted, and within a second nobody is told again. Within a session it is a retransmission.
+        trader.send(&[order(2, 100), order(4, 100), order(4, 100), order(5, 100)]);
+        for number in 4..=5 {
+            let raw = sessions[0].next();
+            sessions[0].accept_order(&raw);
+            expect_accepted(&mut trader, number);
+        }
+        let listed = ask(&path, r#"{"command":"sessions"}"#).protocol_errors;
+        let (account, kind) = ("C00001".to_owned(), "number_used_before".to_owned());
+        assert_eq!(listed, Some(vec![ProtocolErrors { account, kind, count: 2 }]));
+        drop((trader, open));
         end_gateway(second);
     }
 }

@@ -19,7 +19,7 @@ use weir_proto::{
         inbound_user_ref_num,
     },
     soup::{
-        CLIENT_HEARTBEAT, Deframer, LOGOUT, LoginAccepted, LoginReject, LoginRequest, SEQUENCED,
+        CLIENT_HEARTBEAT, DEBUG, Deframer, LOGOUT, LoginAccepted, LoginReject, LoginRequest, SEQUENCED,
         SERVER_HEARTBEAT, SERVER_HEARTBEAT_FRAME, UNSEQUENCED, encode_frame,
     },
 };
@@ -301,6 +301,23 @@ impl Trader {
         }
     }
 
+    /// Waits until the gateway says that it has nothing to say, and has said nothing else before.
+    pub fn hear_heartbeat(&mut self) {
+        let (kind, payload) = self.wire.frame().expect("the gateway goes on");
+        assert_eq!(kind, SERVER_HEARTBEAT, "{payload:?}");
+    }
+
+    /// The next thing that is said and answers nothing.
+    pub fn next_text(&mut self) -> String {
+        loop {
+            match self.wire.frame().expect("the gateway goes on") {
+                (DEBUG, text) => return String::from_utf8_lossy(&text).into_owned(),
+                (SERVER_HEARTBEAT, _) => {}
+                other => panic!("{other:?} instead of a text"),
+            }
+        }
+    }
+
     /// Everything but heartbeats until the gateway ends the connection: the kind of each frame and what is in it.
     pub fn rest(&mut self) -> Vec<(u8, Vec<u8>)> {
         let mut frames = Vec::new();
@@ -447,6 +464,12 @@ impl Scripted {
                 return Some(payload);
             }
         }
+    }
+
+    /// Waits until the gateway says that it has nothing to say, and has said nothing else before.
+    pub fn hear_heartbeat(&mut self) {
+        let (kind, payload) = self.wire.frame().expect("the gateway goes on");
+        assert_eq!(kind, CLIENT_HEARTBEAT, "{payload:?}");
     }
 
     pub fn say(&mut self, message: &Outbound) {

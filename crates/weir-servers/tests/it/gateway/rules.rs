@@ -155,7 +155,7 @@ fn limit(gateway: &GatewayServer, account: &str, limits: &str) {
     gateway.control().set_limits(Some(account), limits).expect("it can be kept");
 }
 
-fn expect_refused(trader: &mut Trader, number: u32, reason: u16) {
+pub fn expect_refused(trader: &mut Trader, number: u32, reason: u16) {
     match trader.next() {
         Outbound::Rejected(rejected) => {
             assert_eq!((rejected.user_ref_num, rejected.reason), (number, reason));
@@ -164,14 +164,15 @@ fn expect_refused(trader: &mut Trader, number: u32, reason: u16) {
     }
 }
 
-fn expect_accepted(trader: &mut Trader, number: u32) {
+pub fn expect_accepted(trader: &mut Trader, number: u32) {
     match trader.next() {
         Outbound::Accepted(accepted) => assert_eq!(accepted.user_ref_num, number),
         other => panic!("{other:?} instead of an acceptance of {number}"),
     }
 }
 
-fn priced(number: u32, side: u8, price: u64) -> Inbound<'static> {
+/// An order for a hundred shares at a price.
+pub fn priced(number: u32, side: u8, price: u64) -> Inbound<'static> {
     let Inbound::Enter(enter, _) = order_for(number, 100, "TRADED") else { panic!("it is an order") };
     Inbound::Enter(Enter { side, price, ..enter }, Appendage::EMPTY)
 }

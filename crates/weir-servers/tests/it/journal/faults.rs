@@ -253,6 +253,38 @@ fn a_segment_waits_for_a_descriptor_and_not_for_ever() {
 }
 
 #[test]
+fn a_sync_that_does_not_return_holds_up_what_waits_for_it_and_nothing_else() {
+    let folder = Folder::in_memory("held");
+    on(Driver::Sim, async {
+        let is_held = Rc::new(Cell::new(false));
+        let holds = Rc::clone(&is_held);
+        let judge = move |operation: &Operation| match operation {
+            Operation::Sync { .. } if holds.get() => Verdict::Hold,
+            _ => Verdict::Pass,
+        };
+        let (_, recovered) = recover(&folder).expect("it is empty");
+        let opened = Journal::open_with_faults(folder.config(Level::Disk), &recovered, Rc::new(judge)).await;
+        let journal = opened.expect("the first segment is made");
+        journal.start();
+        let mut entries = vec![append(&journal, &[1; 300])];
+        journal.committed(1).await.expect("the disk works");
+        is_held.set(true);
+        for byte in 2..=3 {
+            entries.push(append(&journal, &[byte; 300]));
+            weir_engine::time::sleep(Duration::from_secs(60)).await;
+            assert_eq!((journal.durable(), journal.last()), (1, u64::from(byte)));
+        }
+        assert!(!journal.is_failed(), "it has not failed, however long it takes");
+        is_held.set(false);
+        journal.committed(3).await.expect("the disk works again");
+        journal.close().await;
+        drop((journal, recovered));
+        let (found, _) = recover(&folder).expect("it is whole");
+        assert!(found == entries, "{} of {}", found.len(), entries.len());
+    });
+}
+
+#[test]
 fn a_disk_without_room_for_a_segment_is_found_before_a_record_is_taken() {
     // Room is reserved before a byte is written, and no disk has so much.
     let folder = Folder::in_memory("full");

@@ -192,15 +192,20 @@ impl Client {
         assert!(matches!(end, Packet::End | Packet::Reset), "{end:?} instead of the end");
     }
 
-    /// The connection ends, and it is said why.
-    pub async fn expect_cut_off(&mut self, kind: &str) {
+    /// Something is said that answers nothing, and ends with these words.
+    pub async fn expect_text(&mut self, words: &str) {
         match self.packet().await {
             Packet::Debug(text) => {
                 let text = String::from_utf8_lossy(&text);
-                assert!(text.ends_with(kind), "{text:?} instead of {kind}");
+                assert!(text.ends_with(words), "{text:?} instead of {words}");
             }
-            other => panic!("{other:?} instead of a reason"),
+            other => panic!("{other:?} instead of a text"),
         }
+    }
+
+    /// The connection ends, and it is said why.
+    pub async fn expect_cut_off(&mut self, kind: &str) {
+        self.expect_text(kind).await;
         self.expect_end().await;
     }
 

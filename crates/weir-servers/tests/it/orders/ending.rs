@@ -91,7 +91,7 @@ fn after_a_drain_the_session_goes_on_with_every_message_as_after_a_crash() {
 fn a_session_that_is_ended_on_purpose_cannot_be_joined_again_and_clients_are_told() {
     for driver in 0..=KERNEL_DRIVERS.len() {
         let folder = Folder::new(&format!("end-{driver}"));
-        let config = journaled(&folder, Level::Os, 2);
+        let config = OrdersConfig { numbers_go_on: true, ..journaled(&folder, Level::Os, 2) };
         on_driver_number(driver, config.clone(), async |network| {
             let mut clients = vec![network.enter("C00001").await, network.enter("C00002").await];
             for client in &mut clients {
@@ -106,7 +106,7 @@ fn a_session_that_is_ended_on_purpose_cannot_be_joined_again_and_clients_are_tol
                 })
                 .await;
         });
-        // The next start has the next session, in which messages begin anew and orders do not.
+        // The next start has the next session, in which messages begin anew and orders, as this one wants it, do not.
         on_driver_number(driver, config, async |network| {
             let mut client = network.connect().await;
             let ended = login_to("C00001", "WEIR000001", 11);
@@ -115,8 +115,41 @@ fn a_session_that_is_ended_on_purpose_cannot_be_joined_again_and_clients_are_tol
             assert_eq!(client.log_in("C00001", 1).await, Ok(("WEIR000002".into(), 1)));
             client.send(&enter(10)).await;
             client.send(&enter(11)).await;
+            client.expect_text("the next has to be above 10").await;
             assert_eq!(accepted(&client.message().await), 11, "the tenth was taken in before");
+            // A retransmission within the session is nothing to speak of.
+            client.send(&enter(11)).await;
+            client.send(&enter(12)).await;
+            assert_eq!(accepted(&client.message().await), 12);
         });
+    }
+}
+
+#[test]
+fn where_numbers_of_orders_do_not_go_on_they_begin_again_with_the_next_session_and_not_before() {
+    for driver in 0..=KERNEL_DRIVERS.len() {
+        let folder = Folder::new(&format!("begin-again-{driver}"));
+        let config = journaled(&folder, Level::Os, 1);
+        on_driver_number(driver, config.clone(), async |network| {
+            let mut client = network.enter("C00001").await;
+            fill(&mut client, 1..=10).await;
+            network
+                .end_session_beside("WEIR000001", async {
+                    assert_eq!(client.packet().await, Packet::EndOfSession);
+                    client.expect_end().await;
+                })
+                .await;
+        });
+        // The second start of the session finds what the first one has taken.
+        for number in [1_u32, 2] {
+            on_driver_number(driver, config.clone(), async |network| {
+                let mut client = network.connect().await;
+                let next = u64::from(number);
+                assert_eq!(client.log_in("C00001", next).await, Ok(("WEIR000002".into(), next)));
+                client.write([framed(&enter(1)), framed(&enter(number))].concat()).await;
+                assert_eq!(accepted(&client.message().await), number);
+            });
+        }
     }
 }
 

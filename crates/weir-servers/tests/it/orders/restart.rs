@@ -5,7 +5,7 @@ use weir_proto::ouch::{Inbound, Outbound};
 use weir_servers::{
     exchange,
     journal::Level,
-    orders::{LocalOrders, recover},
+    orders::{LocalOrders, OrdersConfig, recover},
 };
 
 use super::{
@@ -135,7 +135,7 @@ fn the_number_of_workers_may_change_from_one_start_to_the_next() {
 #[test]
 fn a_start_that_ends_the_session_has_the_next_one_and_so_have_those_behind_it() {
     let folder = Folder::new("next-session");
-    let config = journaled(&folder, Level::Os, 1);
+    let config = OrdersConfig { numbers_go_on: true, ..journaled(&folder, Level::Os, 1) };
     on_sim(config.clone(), async |network| {
         let mut client = network.enter("C00001").await;
         fill(&mut client, 1..=10).await;
@@ -154,6 +154,7 @@ fn a_start_that_ends_the_session_has_the_next_one_and_so_have_those_behind_it() 
             let mut client = network.connect().await;
             assert_eq!(client.log_in("C00001", next).await, Ok(("WEIR000002".into(), next)));
             client.write([framed(&enter(10)), framed(&enter(11 + life))].concat()).await;
+            client.expect_text(&format!("the next has to be above {}", 10 + life)).await;
             assert_eq!(accepted(&client.message().await), 11 + life, "the tenth was taken in before");
         });
     }

@@ -99,6 +99,11 @@ impl Exchanges {
         assert!(not_there.is_empty(), "clients were told that these were taken: {not_there:?}");
     }
 
+    /// The exchange that has taken an order.
+    pub fn that_has(&self, name: &str) -> Option<usize> {
+        self.0.get(name).and_then(|taken| taken.by.first().copied())
+    }
+
     pub fn fills(&self) -> usize {
         self.0.values().map(|taken| taken.fills.len()).sum()
     }

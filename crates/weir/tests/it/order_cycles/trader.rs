@@ -21,6 +21,8 @@ const PRICE: u64 = 10_000;
 const PRICE_LOW: u64 = 100;
 
 pub const SYMBOLS: [&str; 2] = ["AAA", "BBB"];
+/// A symbol that is traded now and then alone, and has no open orders between.
+pub const MOVING: &str = "CCC";
 
 /// What became of an order, as its client was told.
 #[derive(Clone, Debug, Default)]
@@ -247,12 +249,27 @@ impl Trader {
 
     /// Has one order in a symbol that stays open.
     pub fn rest(&mut self, address: &str, symbol: &str) {
+        self.have_taken(address, symbol, PRICE_LOW);
+    }
+
+    /// Has one order in a symbol that trades with whoever is on the other side: its number.
+    pub fn cross(&mut self, address: &str, symbol: &str) -> u32 {
+        self.have_taken(address, symbol, PRICE)
+    }
+
+    fn have_taken(&mut self, address: &str, symbol: &str, price: u64) -> u32 {
         self.be_there(address);
         let number = self.next;
-        let order = self.enter(symbol, 1, PRICE_LOW);
+        let order = self.enter(symbol, 1, price);
         self.send(vec![order]);
         self.hear_until(address, |trader| !trader.orders[&number].answers.is_empty());
         assert!(self.orders[&number].is_taken(), "{:?}", self.orders[&number]);
+        number
+    }
+
+    /// Waits until an order that was taken is over.
+    pub fn wait_for_end(&mut self, address: &str, number: u32) {
+        self.hear_until(address, |trader| trader.orders[&number].is_over());
     }
 
     /// Waits until everything that it has sent before is handled: one more order at each exchange is answered.

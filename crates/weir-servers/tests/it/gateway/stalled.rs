@@ -1,0 +1,119 @@
+//! A disk that does not answer below a gateway: orders wait for it, and nothing else does.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+use weir_proto::ouch::{Canceled, Inbound, Outbound, inbound_user_ref_num, reject_reason};
+use weir_servers::{
+    gateway::GatewayConfig,
+    journal::{
+        Level,
+        faults::{Operation, Verdict},
+    },
+};
+
+use super::rig::{
+    Folder, Script, Scripted, Trader, cancel, drivers, end_gateway, eventually, gateway, order,
+};
+
+static IS_HELD: AtomicBool = AtomicBool::new(false);
+static LOOKS: AtomicUsize = AtomicUsize::new(0);
+
+/// A disk whose syncs do not return until the test says so.
+fn hold(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Sync { .. } if IS_HELD.load(SeqCst) => {
+            LOOKS.fetch_add(1, SeqCst);
+            Verdict::Hold
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+/// Cancels of orders come, and are confirmed, until this one's has.
+fn confirm_through(session: &mut Scripted, last: u32) {
+    loop {
+        let raw = session.next();
+        assert_eq!(raw[0], b'X', "{raw:?}");
+        let user_ref_num = inbound_user_ref_num(&raw).expect("it has a number");
+        let (timestamp_ns, quantity, reason) = (1, 100, b'U');
+        session.say(&Outbound::Canceled(Canceled { timestamp_ns, user_ref_num, quantity, reason }));
+        if user_ref_num == last {
+            return;
+        }
+    }
+}
+
+/// The next messages tell the ends of so many orders: whose were cancelled, and whose were refused by a kill switch.
+fn ends(trader: &mut Trader, count: usize) -> (Vec<u32>, Vec<u32>) {
+    let (mut canceled, mut stopped) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        match trader.next() {
+            Outbound::Canceled(message) => canceled.push(message.user_ref_num),
+            Outbound::Rejected(message) => {
+                assert_eq!(message.reason, reject_reason::FIRM_NOT_AUTHORIZED);
+                stopped.push(message.user_ref_num);
+            }
+            other => panic!("{other:?} instead of an end"),
+        }
+    }
+    canceled.sort_unstable();
+    (canceled, stopped)
+}
+
+#[test]
+fn while_a_sync_does_not_return_heartbeats_logins_cancels_and_the_kill_switch_pass() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Disk)),
+            journal_segment_bytes: 64 << 10,
+            journal_faults: Some(hold),
+            ..GatewayConfig::demo(2, venue.address())
+        };
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let control = gateway.control();
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        for number in 1..=3 {
+            trader.send(&[order(number, 100)]);
+            let raw = session.next();
+            session.accept_order(&raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        }
+        LOOKS.store(0, SeqCst);
+        IS_HELD.store(true, SeqCst);
+        trader.send(&[order(4, 100)]);
+        eventually("the sync of its record is under way", || LOOKS.load(SeqCst) > 0);
+        // A client is let in, and so is the gateway at its exchange; both connections are told that it is there.
+        let mut other = Trader::login(&gateway, "C00002", 1);
+        drop(session);
+        let mut session = venue.accept();
+        session.let_in("DAY", session.login.sequence);
+        session.answer_query(4);
+        other.hear_heartbeat();
+        session.hear_heartbeat();
+        // The order before it waits.
+        trader.send(&[cancel(1)]);
+        confirm_through(&mut session, 1);
+        std::thread::scope(|scope| {
+            let killing = scope.spawn(|| control.kill(Some("C00001"), true));
+            confirm_through(&mut session, 3);
+            assert_eq!(control.health(), Ok(()), "it has not failed");
+            let looks = LOOKS.load(SeqCst);
+            eventually("the sync is under way still", || LOOKS.load(SeqCst) > looks);
+            IS_HELD.store(false, SeqCst);
+            let cancels = killing.join().expect("it ends").expect("it is kept").remove(0);
+            assert_eq!(cancels.expired, 1, "the order that waited: {cancels:?}");
+        });
+        assert_eq!(ends(&mut trader, 4), (vec![1, 2, 3], vec![4]));
+        assert_eq!(control.kill(Some("C00001"), false), Ok(Vec::new()));
+        trader.send(&[order(5, 77)]);
+        let raw = session.next();
+        let Ok(Inbound::Enter(enter, _)) = Inbound::decode(&raw) else { panic!("{raw:?} is no order") };
+        assert_eq!(enter.quantity, 77, "the one that waited has not left before");
+        drop((trader, other));
+        end_gateway(gateway);
+    }
+}
