@@ -46,7 +46,7 @@ impl BuiltIn {
 
     /// Names of the plans that it has beside its usual one, as `--levels` takes them.
     pub fn plans(&self) -> Vec<String> {
-        file::plans(self.text)
+        study_file::plans(self.text)
     }
 
     /// What it asks of this machine.

@@ -7,10 +7,11 @@ use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError}
 use weir_evidence::recorded::RecordError;
 use weir_lab::{run::RunError, study_file::FileError};
 use weir_load::LoadError;
+use weir_report::Language;
 use weir_storage::job::{JobError, JobFileError};
 use weir_store::StoreError;
 
-use crate::{command_line, output};
+use crate::output;
 
 /// What the process tells its caller. The numbers are documented in the README and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,18 +54,19 @@ pub(crate) struct UsageError(pub(crate) String);
 #[error("{0}")]
 pub(crate) struct NoBaseline(pub(crate) String);
 
-/// Tells an error as one sentence with its causes, and chooses the exit code.
-pub(crate) fn report(error: &anyhow::Error) -> Exit {
-    output::tell(&format!("weir: {}", sentence(error)));
+/// Tells an error as one sentence with its causes, in the language of those that speak more than one, and chooses the
+/// exit code.
+pub(crate) fn report(error: &anyhow::Error, language: Language) -> Exit {
+    output::tell(&format!("weir: {}", sentence(error, language)));
     error.chain().find_map(classify).unwrap_or(Exit::RuntimeError)
 }
 
 /// The error and its causes. A cause that is quoted already, by an error that tells it in its own words, is not told
 /// again; nor is the name of a child that was this program too.
-fn sentence(error: &anyhow::Error) -> String {
+fn sentence(error: &anyhow::Error, language: Language) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
-        let text = told(cause);
+        let text = told(cause, language);
         let text = text.strip_prefix("weir: ").unwrap_or(&text);
         if sentence.is_empty() {
             sentence.push_str(text);
@@ -77,8 +79,7 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 /// One cause, in the reader's language where it has words in it.
-fn told(cause: &(dyn std::error::Error + 'static)) -> String {
-    let language = command_line::language();
+fn told(cause: &(dyn std::error::Error + 'static), language: Language) -> String {
     if let Some(error) = cause.downcast_ref::<DashboardError>() {
         return error.told(language);
     }
@@ -161,10 +162,13 @@ mod tests {
     fn a_cause_is_told_once() {
         let cause = std::io::Error::other("out of luck");
         assert_eq!(
-            sentence(&anyhow!(cause).context("cannot write: out of luck")),
+            sentence(&anyhow!(cause).context("cannot write: out of luck"), Language::English),
             "cannot write: out of luck"
         );
-        assert_eq!(sentence(&anyhow!("out of luck").context("cannot write")), "cannot write: out of luck");
-        assert_eq!(sentence(&anyhow!("arm a: weir: no")), "arm a: no");
+        assert_eq!(
+            sentence(&anyhow!("out of luck").context("cannot write"), Language::English),
+            "cannot write: out of luck"
+        );
+        assert_eq!(sentence(&anyhow!("arm a: weir: no"), Language::English), "arm a: no");
     }
 }

@@ -46,5 +46,5 @@ fn main() -> std::process::ExitCode {
         Command::Man(man) => command::manual::man(man),
         Command::Supervise(supervise) => command::supervise::run(supervise),
     };
-    outcome.unwrap_or_else(|error| exit::report(&error)).into()
+    outcome.unwrap_or_else(|error| exit::report(&error, language::of_command_line())).into()
 }

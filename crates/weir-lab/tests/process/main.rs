@@ -55,7 +55,7 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 27] = [
+    let tests: [(&str, fn()); 28] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),

@@ -16,7 +16,7 @@
 //!   answer on that is undelivered no client is read whose orders come here (`Gateway::fall_behind`).
 //! * One word that there is room.
 
-use super::{config::GatewayConfig, expiry};
+use super::{config::GatewayConfig, unsolicited_cancels};
 use crate::overflow::Bounds;
 
 /// Answers of one exchange: twice as many as the largest buffer of the engine has of the smallest ones. While some are

@@ -108,7 +108,7 @@ fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
     let named: Vec<String> = arguments.stats.iter().filter(|name| *name != AUTO).cloned().collect();
     let or_auto = |UsageError(text)| {
         UsageError(told!(
-            command_line::language(),
+            language::of_command_line(),
             "{text} or {AUTO}",
             "{text}. {AUTO}도 쓸 수 있습니다",
             "{text} 或 {AUTO}",

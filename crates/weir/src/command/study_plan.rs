@@ -14,6 +14,7 @@ use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::BuiltIn,
     host_defaults::{DriverFound, HostDefaults, OrderCpus},
+    study_file::{self, Choices},
 };
 use weir_record::{
     finding::Finding,
