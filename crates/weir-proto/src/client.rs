@@ -1,6 +1,6 @@
 //! Who a client is, as limits count them.
 
-use std::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr};
 
 /// What limits count as one client: an IPv4 address, however it is written, or the first half of an IPv6 address. One
 /// customer is usually given all the rest of it, and chooses among its addresses as he likes.

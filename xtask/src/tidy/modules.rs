@@ -373,7 +373,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-dashboard",
         &[
-            "token", "auth", "folder", "query", "words", "reader", "runner", "forms", "offered", "origin",
+            "token", "auth", "folder", "query", "words", "reader", "runner", "offered", "forms", "origin",
             "control", "counters", "guests", "shelf", "scene", "live", "observer", "top", "pages", "app",
             "observed", "top_page", "actions", "errors", "server",
         ],

@@ -1,5 +1,5 @@
-//! Texts in three languages that no compiler compares: three literals in a row, English, Korean and Chinese, in an array
-//! or a table. What `told!` is given is compared while it is compiled, and again here.
+//! Texts in three languages that no compiler compares: three literals in a row, English, Korean and Chinese, in an
+//! array or a table. What `told!` is given is compared while it is compiled, and again here.
 
 use std::{collections::BTreeSet, ops::Range};
 

@@ -5,6 +5,7 @@ mod evidence;
 mod findings;
 mod fixture;
 mod frontier;
+mod jitter;
 mod latency_map;
 mod map;
 mod orders;
