@@ -18,6 +18,7 @@ use super::{
     AccountConfig, Application, CutOff, NodeCounters, RECORD_KIND_APPLICATION, Recovery, Waiting,
     account::{Account, Slot},
     clock::Clock,
+    counters::NUMBER_USED_BEFORE,
     lines::Budget,
     records,
     retransmit::Mark,
@@ -29,9 +30,6 @@ use crate::notify::Notify;
 
 /// Reads of old messages that one worker has under way at a time; more wait for their turn.
 pub(super) const REPLAYS_MAX: usize = 8;
-
-/// What it is that an account has sent with a number of a session that has ended.
-const NUMBER_USED: &str = "number_used_before";
 
 /// One worker's accounts, seen by its application and its connections.
 pub struct SessionStore {
@@ -575,7 +573,8 @@ impl SessionStore {
         if !(1..=slot.used_before).contains(&number) {
             return;
         }
-        self.shared.protocol_errors.note(account, NUMBER_USED);
+        self.counters.numbers_used_before.add(1);
+        self.shared.protocol_errors.note(account, NUMBER_USED_BEFORE);
         let (name, last) = (&self.account(account).name, slot.numbers.get().last());
         let what =
             format!("was used before this session: it is ignored, and the next has to be above {last}");

@@ -148,6 +148,8 @@ fn a_client_that_begins_with_the_first_number_again_is_told_so_and_so_is_the_ope
         }
         let listed = ask(&path, r#"{"command":"sessions"}"#).protocol_errors;
         let (account, kind) = ("C00001".to_owned(), "number_used_before".to_owned());
+        let counted = second.control().orders().node_stats().protocol_errors;
+        assert_eq!(counted.get(&kind), Some(&2), "{counted:?}");
         assert_eq!(listed, Some(vec![ProtocolErrors { account, kind, count: 2 }]));
         drop((trader, open));
         end_gateway(second);
