@@ -120,10 +120,9 @@ impl NodeCounters {
 }
 
 /// Entries of [`ProtocolErrors`]; more are counted by kind only.
-const PROTOCOL_ERRORS_MAX: usize = 256;
+pub(super) const PROTOCOL_ERRORS_MAX: usize = 256;
 
-/// Which accounts have sent what is no message, one that is not supported, or one with a number of a session
-/// that has ended, and how often: rare, so behind a lock.
+/// Which accounts have sent what is no message, or one that is not supported, and how often: rare, so behind a lock.
 #[derive(Debug, Default)]
 pub(super) struct ProtocolErrors(Mutex<BTreeMap<(AccountId, &'static str), u64>>);
 
@@ -152,6 +151,8 @@ pub(super) struct AccountCells {
     pub(super) sequence_last: Counter,
     pub(super) user_ref_num: Counter,
     pub(super) queued_bytes: Counter,
+    /// Orders with a number of a session that has ended.
+    pub(super) numbers_used_before: Counter,
 }
 
 impl AccountCells {
