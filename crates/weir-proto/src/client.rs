@@ -3,11 +3,14 @@
 use core::net::{IpAddr, Ipv6Addr};
 
 /// What limits count as one client: an IPv4 address, however it is written, or the first half of an IPv6 address. One
-/// customer is usually given all the rest of it, and chooses among its addresses as he likes.
+/// customer is usually given all the rest of it, and chooses among its addresses as he likes. Link-local addresses count
+/// whole: all machines at a wire have the same first half there.
 pub fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
-        address @ IpAddr::V4(_) => address,
+        IpAddr::V6(address) if !address.is_unicast_link_local() => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
+        }
+        address => address,
     }
 }
 
@@ -24,6 +27,18 @@ mod tests {
         assert_eq!(counted_as(address("2001:db8:1:2:3::4")), counted_as(address("2001:db8:1:2:ffff::1")));
         assert_ne!(counted_as(address("2001:db8:1:2::1")), counted_as(address("2001:db8:1:3::1")));
         assert_ne!(counted_as(address("10.0.0.1")), counted_as(address("10.0.0.2")));
+    }
+
+    #[test]
+    fn machines_at_one_wire_that_speak_by_their_link_local_addresses_are_clients_of_their_own() {
+        for (one, other) in [("fe80::1", "fe80::2"), ("febf::1", "febf::2")] {
+            assert_ne!(counted_as(address(one)), counted_as(address(other)), "{one}");
+        }
+        assert_eq!(
+            counted_as(address("fec0::1")),
+            counted_as(address("fec0::2")),
+            "these are behind fe80::/10"
+        );
     }
 
     #[test]

@@ -2,8 +2,13 @@
 //!
 //! A socket that refuses connections is dead, or not listening yet. Between that look and the removal of its path
 //! another server may bind the path anew. So servers lock the folder (`flock(2)`) while they look, remove, bind and
-//! listen: two of them never do so at a time, and a path is removed by nobody else. The lock leaves no file behind, and
-//! ends with the process that has it.
+//! listen: two of them that have the lock never do so at a time. The lock leaves no file behind, and ends with the
+//! process that has it.
+//!
+//! Whoever may read a folder can lock it and keep it locked, and who may not read it cannot lock it at all. That must
+//! keep no server from starting: one that does not get the lock goes on without it, looks twice, and removes the path
+//! only if it is still the same file. What remains then is the moment between the last look and the removal: a server
+//! that binds the path in it loses it.
 
 use std::{
     io,
@@ -21,51 +26,80 @@ use rustix::{
 };
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
-/// How often a folder that somebody has locked is tried again. Another server has it for microseconds.
-const LOCK_TRIES_MAX: u32 = 100;
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// How often a folder that somebody has locked is tried, and the pause between. Another server has it for microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    tries: u32,
+    pause: Duration,
+}
+
+/// A second in all.
+const AT_START: Patience = Patience { tries: 100, pause: Duration::from_millis(10) };
+
+/// Nobody waits for a server that ends.
+const AT_END: Patience = Patience { tries: 10, pause: Duration::from_millis(1) };
+
+/// Between two looks without a lock. A server binds and listens within microseconds.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Why a folder is not locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotLocked {
+    /// Somebody else keeps it.
+    Taken,
+    /// It cannot be read, or its file system has no locks.
+    Impossible,
+}
 
 /// Binds a socket to a path and listens. A socket that nobody listens on any more is replaced.
 ///
 /// # Errors
-/// `AddrInUse` where somebody listens, `AlreadyExists` where something that is no socket has the path, `ResourceBusy`
-/// where a dead socket cannot be replaced because its folder cannot be locked, and those of `bind` and `listen`.
+/// `AddrInUse` where somebody listens, `AlreadyExists` where something that is no socket has the path, and those of
+/// `bind` and `listen`.
 pub fn listen(socket: &impl AsFd, path: &Path, backlog: i32) -> io::Result<()> {
     let socket = SockRef::from(socket);
     let name = SockAddr::unix(path)?;
-    let folder = lock_folder(path);
+    let lock = lock_folder(path, AT_START);
     if let Err(error) = socket.bind(&name) {
-        if error.kind() != io::ErrorKind::AddrInUse || !is_dead(path, &name)? {
+        if error.kind() != io::ErrorKind::AddrInUse {
             return Err(error);
         }
-        if folder.is_none() {
-            let reason = "a server that has ended left this path, and its folder cannot be locked to replace it: \
-                          remove the path, or choose another one";
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
+        let found = file_of(path);
+        if !is_dead(path, &name)? || lock.is_err() && !is_still_dead(path, &name)? {
+            return Err(error);
         }
-        remove(path)?;
+        remove_unchanged(path, found)?;
         socket.bind(&name)?;
     }
     socket.listen(backlog)
 }
 
-/// Locks the folder of a path as long as the descriptor is open. `None` when somebody keeps it locked, and where
-/// folders cannot be read or locked: then nothing may be removed there.
-fn lock_folder(path: &Path) -> Option<OwnedFd> {
+/// Locks the folder of a path as long as the descriptor is open.
+fn lock_folder(path: &Path, patience: Patience) -> Result<OwnedFd, NotLocked> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = rustix::fs::open(folder, flags, Mode::empty()).ok()?;
-    for _ in 0..LOCK_TRIES_MAX {
+    let folder = rustix::fs::open(folder, flags, Mode::empty()).map_err(|_| NotLocked::Impossible)?;
+    let mut tries = 1;
+    loop {
         match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Some(folder),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_PAUSE),
-            Err(_) => return None,
+            Ok(()) => return Ok(folder),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if tries < patience.tries => {
+                tries += 1;
+                std::thread::sleep(patience.pause);
+            }
+            Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(NotLocked::Taken),
+            Err(_) => return Err(NotLocked::Impossible),
         }
     }
-    None
+}
+
+/// The second look at a path that is not locked: a server that had bound it and did not listen yet does by now.
+fn is_still_dead(path: &Path, name: &SockAddr) -> io::Result<bool> {
+    std::thread::sleep(LOOK_PAUSE);
+    is_dead(path, name)
 }
 
 /// Whether a path is a socket that nobody listens on.
@@ -86,7 +120,11 @@ fn is_dead(path: &Path, name: &SockAddr) -> io::Result<bool> {
     Ok(matches!(probe.connect(name), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+/// Removes a path if it is the file that was found there. Gone already is as good.
+fn remove_unchanged(path: &Path, found: Option<FileId>) -> io::Result<()> {
+    if file_of(path) != found {
+        return Ok(());
+    }
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         outcome => outcome,
@@ -110,13 +148,15 @@ impl BoundPath {
         Some(Self { path: path.to_path_buf(), file: file_of(path)? })
     }
 
-    /// Removes the path, unless it is another file by now.
+    /// Removes the path, unless it is another file by now, or somebody has its folder locked for longer than a moment:
+    /// a dead path does no harm, and the next server replaces it.
     pub fn remove(&self) {
-        // Nobody replaces it between the look and the removal.
-        let _folder = lock_folder(&self.path);
-        if file_of(&self.path) == Some(self.file) {
-            // Gone already is as good.
-            let _ = std::fs::remove_file(&self.path);
+        // With the lock nobody replaces the path between the look and the removal. Where there can be none somebody
+        // might, as the head of this file says.
+        let lock = lock_folder(&self.path, AT_END);
+        if !matches!(lock, Err(NotLocked::Taken)) {
+            // What cannot be removed is left.
+            let _ = remove_unchanged(&self.path, Some(self.file));
         }
     }
 }
@@ -130,7 +170,10 @@ fn file_of(path: &Path) -> Option<FileId> {
 mod tests {
     use std::{
         fs,
-        os::unix::net::{UnixListener, UnixStream},
+        os::unix::{
+            fs::PermissionsExt,
+            net::{UnixListener, UnixStream},
+        },
         sync::Barrier,
         thread,
     };
@@ -213,18 +256,57 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_path_in_a_folder_that_somebody_keeps_locked_is_not_replaced() {
+    fn in_a_folder_that_somebody_keeps_locked_a_dead_path_is_replaced_and_one_that_lives_is_not() {
         let folder = Folder::new("locked");
         let path = folder.0.join("server.sock");
-        let lock = lock_folder(&path).expect("nobody has it");
-        let free = folder.0.join("free.sock");
-        start(&free).expect("a path that is free needs no lock");
+        let _lock = lock_folder(&path, AT_START).expect("nobody has it");
         drop(UnixListener::bind(&path).expect("the path is free"));
-        let error = start(&path).expect_err("it must not be removed");
-        assert!(error.to_string().contains("remove the path"), "{error}");
+        let _server = start(&path).expect("a dead path is replaced");
+        UnixStream::connect(&path).expect("it listens");
+        let error = start(&path).expect_err("somebody listens");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        UnixStream::connect(&path).expect("it still listens");
+    }
+
+    #[test]
+    fn in_a_folder_that_cannot_be_read_a_dead_path_is_replaced_and_removed_in_the_end() {
+        let folder = Folder::new("unreadable");
+        let path = folder.0.join("server.sock");
+        drop(UnixListener::bind(&path).expect("the path is free"));
+        let mode = |mode| fs::set_permissions(&folder.0, fs::Permissions::from_mode(mode));
+        mode(0o300).expect("it is ours");
+        let replaced = start(&path);
+        BoundPath::of(&path).expect("it is there").remove();
+        mode(0o700).expect("it is ours");
+        replaced.expect("a dead path is replaced");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_server_that_ends_waits_for_no_lock_and_leaves_its_path() {
+        let folder = Folder::new("ends");
+        let path = folder.0.join("server.sock");
+        let server = start(&path).expect("the path is free");
+        let bound = BoundPath::of(&path).expect("it is there");
+        drop(server);
+        let lock = lock_folder(&path, AT_START).expect("nobody has it");
+        bound.remove();
         assert!(path.exists());
         drop(lock);
-        start(&path).expect("a dead path is replaced");
+        bound.remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_path_that_was_bound_anew_since_it_was_found_dead_is_not_removed() {
+        let folder = Folder::new("found");
+        let path = folder.0.join("server.sock");
+        drop(UnixListener::bind(&path).expect("the path is free"));
+        let found = file_of(&path);
+        fs::remove_file(&path).expect("it is there");
+        let _other = start(&path).expect("the path is free");
+        remove_unchanged(&path, found).expect("nothing goes wrong");
+        UnixStream::connect(&path).expect("it still listens");
     }
 
     #[test]

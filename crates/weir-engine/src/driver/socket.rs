@@ -166,7 +166,8 @@ pub(crate) fn for_connect(
 }
 
 /// Gives a socket its local address. A port that is asked for by number is to be had again right after a
-/// connection of it has ended: the kernel keeps the pair of addresses for a minute, and the port is free.
+/// connection of it has ended: the kernel keeps the pair of addresses for a minute, and the port is free. Port 0 is
+/// chosen here, for whatever target (there is no `IP_BIND_ADDRESS_NO_PORT`): with all in use this fails.
 fn bind_client(socket: &Socket, local: SocketAddr, counters: &Counters) -> io::Result<()> {
     if local.port() != 0 {
         counters.setup_calls.increment();

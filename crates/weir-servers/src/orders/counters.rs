@@ -12,6 +12,9 @@ use weir_trading::AccountId;
 
 use crate::counter::Counter;
 
+/// What it is that an account has sent with a number of a session that has ended.
+pub(super) const NUMBER_USED_BEFORE: &str = "number_used_before";
+
 /// Counts by label: rare events, so a lock is nothing beside them. As many entries as there are labels.
 #[derive(Debug, Default)]
 struct Labelled(Mutex<BTreeMap<&'static str, u64>>);
@@ -46,6 +49,8 @@ pub struct NodeCounters {
     pub(super) slow_consumers: Counter,
     pub(super) cancels_on_disconnect: Counter,
     pub(super) clock_steps: Counter,
+    /// Orders with a number of a session that has ended.
+    pub(super) numbers_used_before: Counter,
     rejects: Labelled,
     protocol_errors: Labelled,
     logins: Labelled,
@@ -103,17 +108,21 @@ impl NodeCounters {
         self.rejects.merge_into(&mut stats.rejects);
         self.protocol_errors.merge_into(&mut stats.protocol_errors);
         self.logins.merge_into(&mut stats.logins);
-        if self.clock_steps.get() > 0 {
-            *stats.protocol_errors.entry("clock_step".into()).or_default() += self.clock_steps.get();
+        // These end no connection, and may be many: no lock stands before them.
+        for (kind, counter) in
+            [("clock_step", &self.clock_steps), (NUMBER_USED_BEFORE, &self.numbers_used_before)]
+        {
+            if counter.get() > 0 {
+                *stats.protocol_errors.entry(kind.into()).or_default() += counter.get();
+            }
         }
     }
 }
 
 /// Entries of [`ProtocolErrors`]; more are counted by kind only.
-const PROTOCOL_ERRORS_MAX: usize = 256;
+pub(super) const PROTOCOL_ERRORS_MAX: usize = 256;
 
-/// Which accounts have sent what is no message, one that is not supported, or one with a number of a session
-/// that has ended, and how often: rare, so behind a lock.
+/// Which accounts have sent what is no message, or one that is not supported, and how often: rare, so behind a lock.
 #[derive(Debug, Default)]
 pub(super) struct ProtocolErrors(Mutex<BTreeMap<(AccountId, &'static str), u64>>);
 
@@ -142,6 +151,8 @@ pub(super) struct AccountCells {
     pub(super) sequence_last: Counter,
     pub(super) user_ref_num: Counter,
     pub(super) queued_bytes: Counter,
+    /// Orders with a number of a session that has ended.
+    pub(super) numbers_used_before: Counter,
 }
 
 impl AccountCells {
@@ -188,5 +199,17 @@ mod tests {
         assert_eq!(stats.received, 5);
         assert_eq!(stats.logins, BTreeMap::from([("accepted".into(), 2), ("refused".into(), 1)]));
         assert_eq!(stats.rejects.values().sum::<u64>(), 1);
+        assert!(stats.protocol_errors.is_empty(), "{:?}", stats.protocol_errors);
+    }
+
+    #[test]
+    fn what_breaks_the_protocol_and_ends_no_connection_is_counted_with_what_does() {
+        let counters = NodeCounters::default();
+        counters.numbers_used_before.add(3);
+        counters.count_protocol_error("ouch_length");
+        let mut stats = NodeStats::default();
+        counters.merge_into(&mut stats);
+        let expected = [(NUMBER_USED_BEFORE.into(), 3), ("ouch_length".into(), 1)];
+        assert_eq!(stats.protocol_errors, BTreeMap::from(expected));
     }
 }

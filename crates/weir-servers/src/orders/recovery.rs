@@ -312,6 +312,9 @@ impl Found {
         self.begin_numbers(generation);
         if generation == self.numbered_in {
             self.in_session = self.in_session.max(number);
+        } else {
+            // Clocks that jump put journals out of order: it is read behind those of a later session.
+            self.used_before = self.used_before.max(number);
         }
         self.account.user_ref_num = self.account.user_ref_num.max(number);
     }
@@ -429,5 +432,22 @@ impl OrdersConfig {
             names.entry(account.name.folded()).or_insert(AccountId(index));
         }
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_number_of_earlier_sessions_is_found_in_whatever_order_records_are_read() {
+        let numbers = [(5, 0), (9, 0), (12, 1)];
+        for order in [[0, 1, 2], [0, 2, 1], [2, 1, 0]] {
+            let mut found = Found::default();
+            for (number, generation) in order.map(|place: usize| numbers[place]) {
+                found.raise(number, generation);
+            }
+            assert_eq!((found.used_before, found.in_session), (9, 12), "{order:?}");
+        }
     }
 }

@@ -71,7 +71,8 @@ pub(super) async fn run(store: Rc<SessionStore>, account: AccountId, session: Rc
             return session.end(End::CutOff(CutOff::JournalFailed));
         };
         if piece.is_empty() {
-            return catch_up(&store, account, &session);
+            catch_up(&store, account, &session);
+            return store.tell_ignored(store.slot(account));
         }
         // The queue is empty: there is room.
         if !session.push_piece(&piece, store.tick()) {

@@ -25,7 +25,9 @@ use weir_trading::AccountId;
 use super::{
     Application, OrdersConfig, OrdersRecoverError, Recovery, SessionStore,
     config::ACCOUNTS_MAX,
-    connection, recover,
+    connection,
+    counters::{NUMBER_USED_BEFORE, PROTOCOL_ERRORS_MAX},
+    recover,
     worker::{OrdersState, ServerShape, Worker},
 };
 
@@ -181,11 +183,16 @@ impl OrdersControl {
         node_stats(&self.shared)
     }
 
-    /// Accounts that have sent what is no message, or one that is not supported: their names, the kind, and how often.
+    /// Accounts that have sent what is no message, one that is not supported, or one with a number of a session that has
+    /// ended: their names, the kind, and how often. Not all, where they are very many.
     pub fn protocol_errors(&self) -> Vec<(String, &'static str, u64)> {
         let name = |account: AccountId| self.shared.config.accounts[account.0 as usize].name.to_string();
         let errors = self.shared.protocol_errors.list().into_iter();
-        errors.map(|(account, kind, count)| (name(account), kind, count)).collect()
+        let numbers = (0..)
+            .zip(&self.shared.cells)
+            .map(|(index, cells)| (AccountId(index), NUMBER_USED_BEFORE, cells.numbers_used_before.get()));
+        let numbers = numbers.filter(|(.., count)| *count > 0).take(PROTOCOL_ERRORS_MAX);
+        errors.chain(numbers).map(|(account, kind, count)| (name(account), kind, count)).collect()
     }
 
     /// Lines that people should see, as they come up. They are few, and whoever does not take them loses some. Once.

@@ -12,7 +12,9 @@ use weir_engine::{JoinHandle, net::Stream, time::Instant, try_spawn};
 use weir_proto::soup::ServerSession;
 use weir_trading::AccountId;
 
-use super::{CutOff, connection::on_grid, replay_sender, retransmit::Mark, store::SessionStore};
+use super::{
+    CutOff, connection::on_grid, lines::Budget, replay_sender, retransmit::Mark, store::SessionStore,
+};
 use crate::notify::Notify;
 
 /// Bytes given to a connection before it is asked whether the kernel has taken them. More wait in the account's stream:
@@ -56,6 +58,9 @@ pub(super) struct Session {
     has_caught_up: Cell<bool>,
     /// The replay sender waits for the kernel to take something.
     is_waiting: Cell<bool>,
+    /// An ignored order number that its client has not been told of yet, and when it may have to hear of another one.
+    number_to_tell: Cell<Option<u32>>,
+    next_to_tell_ns: Cell<u64>,
     end: Cell<Option<End>>,
     /// The task that receives, when it waits.
     reader: Notify,
@@ -92,6 +97,8 @@ impl Session {
             unflushed_bytes: Cell::new(0),
             has_caught_up: Cell::new(false),
             is_waiting: Cell::new(false),
+            number_to_tell: Cell::new(None),
+            next_to_tell_ns: Cell::new(0),
             end: Cell::new(None),
             reader: Notify::default(),
             replay_sender: RefCell::default(),
@@ -174,6 +181,25 @@ impl Session {
     /// Whether something may still be in the output queue, as far as is known without asking.
     pub(super) fn has_unflushed(&self) -> bool {
         self.unflushed_bytes.get() > 0
+    }
+
+    /// An order number is ignored. Whether the client has to hear of it: it has, unless there was another just before.
+    pub(super) fn note_ignored(&self, number: u32, now_ns: u64) -> bool {
+        if now_ns < self.next_to_tell_ns.get() {
+            return false;
+        }
+        self.next_to_tell_ns.set(now_ns.saturating_add(Budget::EVERY_NS));
+        self.number_to_tell.set(Some(number));
+        true
+    }
+
+    /// The ignored number that its client has to hear of, if there is one.
+    pub(super) fn number_to_tell(&self) -> Option<u32> {
+        self.number_to_tell.get()
+    }
+
+    pub(super) fn set_told(&self) {
+        self.number_to_tell.set(None);
     }
 
     pub(super) fn set_waiting(&self, is_waiting: bool) {

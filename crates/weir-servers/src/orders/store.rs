@@ -30,9 +30,6 @@ use crate::notify::Notify;
 /// Reads of old messages that one worker has under way at a time; more wait for their turn.
 pub(super) const REPLAYS_MAX: usize = 8;
 
-/// What it is that an account has sent with a number of a session that has ended.
-const NUMBER_USED: &str = "number_used_before";
-
 /// One worker's accounts, seen by its application and its connections.
 pub struct SessionStore {
     me: Weak<SessionStore>,
@@ -575,14 +572,32 @@ impl SessionStore {
         if !(1..=slot.used_before).contains(&number) {
             return;
         }
-        self.shared.protocol_errors.note(account, NUMBER_USED);
-        let (name, last) = (&self.account(account).name, slot.numbers.get().last());
-        let what =
-            format!("was used before this session: it is ignored, and the next has to be above {last}");
-        let line = || format!("worker {}: {name} sends order number {number}, which {what}", self.worker);
-        let times = (self.now().as_nanos(), Budget::EVERY_NS);
-        if slot.repeats.tell(&self.shared.config.lines, times, line) {
-            self.tell_client(slot, format!("order number {number} {what}").as_bytes());
+        self.counters.numbers_used_before.add(1);
+        self.shared.cells[account.0 as usize].numbers_used_before.add(1);
+        let now_ns = self.now().as_nanos();
+        let line = || {
+            let (name, why) = (&self.account(account).name, why_ignored(slot));
+            format!("worker {}: {name} sends order number {number}, which {why}", self.worker)
+        };
+        slot.repeats.tell(&self.shared.config.lines, (now_ns, Budget::EVERY_NS), line);
+        let session = slot.state.borrow().session.clone();
+        if session.is_some_and(|session| session.note_ignored(number, now_ns)) {
+            self.tell_ignored(slot);
+        }
+    }
+
+    /// Tells a client which of its numbers is ignored, if it has to hear of one: at once, or when its connection has
+    /// got everything else and comes here again.
+    #[cold]
+    pub(super) fn tell_ignored(&self, slot: &Slot) {
+        let state = slot.state.borrow();
+        let Some(session) = state.session.as_ref().filter(|session| session.is_live()) else { return };
+        let Some(number) = session.number_to_tell() else { return };
+        let text = format!("order number {number} {}", why_ignored(slot));
+        if self.say(session, text.as_bytes()) {
+            session.set_told();
+        } else {
+            self.fall_behind(slot, session);
         }
     }
 
@@ -600,9 +615,23 @@ impl SessionStore {
             && let Some(session) = &state.session
             && session.is_live()
         {
-            let mut frame = Vec::new();
-            soup::encode_frame(soup::DEBUG, text, &mut frame);
-            session.push(&frame, self.now());
+            self.say(session, text);
         }
     }
+
+    /// Sends a debug packet. False: there is no room for it.
+    fn say(&self, session: &Session, text: &[u8]) -> bool {
+        let mut frame = Vec::new();
+        soup::encode_frame(soup::DEBUG, text, &mut frame);
+        session.push(&frame, self.now())
+    }
+}
+
+/// Why a number of a session that has ended is ignored. It may have been used there, or skipped.
+fn why_ignored(slot: &Slot) -> String {
+    format!(
+        "is not above {}, the last of an earlier session: it is ignored, and the next has to be above {}",
+        slot.used_before,
+        slot.numbers.get().last()
+    )
 }

@@ -10,7 +10,7 @@ use weir_record::{load::LoadReport, orders::OrdersLoadReport};
 use weir_servers::orders::demo_accounts;
 
 use super::{
-    harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, stats, until, weir},
+    harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, socket_folder, stats, until, weir},
     serve::DRIVERS,
 };
 
@@ -181,17 +181,24 @@ fn narrow(upstream: &str, open_orders_max: usize) -> String {
 
 #[test]
 fn a_gateway_with_as_many_open_orders_as_it_may_have_refuses_and_every_answer_is_judged_right() {
-    let folder = folder("load-orders-full");
+    let (folder, sockets) = (folder("load-orders-full"), socket_folder("load-orders-full"));
     for mode in ["echo-accept", "match"] {
         let exchange = Node::start("exchange", "epoll", &["--mode", mode]).expect("epoll is everywhere");
         let file = folder.join(format!("{mode}.toml"));
         fs::write(&file, narrow(&exchange.address, 32)).expect("a file can be written");
         let accounts = ["--config", shown(&file)];
-        let words = ["--workers", "2", "--route", "other"];
+        let control = shown(&sockets.join(mode)).to_owned();
+        let words = ["--workers", "2", "--route", "other", "--control", &control];
         let gateway = Node::start_for(&accounts, "127.0.0.1:0", "gateway", "epoll", &words)
             .expect("epoll is everywhere");
+        // Before that it refuses for another reason.
+        until("the exchange is there", || {
+            let said = weir(&["ctl", "--socket", &control, "sessions"]);
+            said.code == Some(0) && !said.stdout.contains(": closed")
+        });
+        // So many orders and no stretch of time, which a slow machine would fill with few.
         let mix = ["--mix", "enter=4,replace=1,cancel=2", "--json"];
-        let words = ["--sessions", "8", "--in-flight", "8", "-d", "2s"];
+        let words = ["--sessions", "8", "--in-flight", "8", "-n", "4000"];
         let said = load(&gateway.address, &[&words[..], &mix].concat());
         let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
         let orders = report.orders.expect("it was a load of orders");

@@ -36,14 +36,24 @@ fn in_the_next_session_of_an_exchange_numbers_of_orders_begin_again_and_those_of
     client.send(4..=5);
     client.hear_until("they are taken", |client| client.numbers(b'A').len() == 5);
 
+    // A crash of the gateway, which knows afterwards which of the numbers that were used twice are of this session.
+    gateway.end(Signal::KILL);
+    gateway.start_again("epoll");
+    until("the gateway is back", is_back);
+    let mut client = Client::login(&gateway.address, "C00001");
+    client.hear_until("all of it comes again", |client| client.numbers(b'A') == [1, 2, 3, 4, 5]);
+    client.send(6..=6);
+    client.hear_until("it is taken", |client| client.numbers(b'A').len() == 6);
+    assert_eq!(client.numbers(b'C').len(), 3, "nothing else has ended");
+
     // A crash of the exchange ends nothing: its session goes on, and so do the numbers in it.
     exchange.end(Signal::KILL);
     exchange.start_again("epoll");
-    client.hear_until("its book is lost", |client| client.numbers(b'C').len() == 5);
+    client.hear_until("its book is lost", |client| client.numbers(b'C').len() == 6);
     until("the gateway is back", is_back);
-    client.send(6..=6);
-    client.hear_until("it is taken", |client| client.numbers(b'A') == [1, 2, 3, 4, 5, 6]);
+    client.send(7..=7);
+    client.hear_until("it is taken", |client| client.numbers(b'A') == [1, 2, 3, 4, 5, 6, 7]);
     gateway.end(Signal::KILL);
     let taken = taken_by_exchange(&exchange.address, "G00001");
-    assert_eq!(taken, [(1, 4), (2, 5), (3, 6)].map(|(number, order)| (number, client.id(order))));
+    assert_eq!(taken, [(1, 4), (2, 5), (3, 6), (4, 7)].map(|(number, order)| (number, client.id(order))));
 }

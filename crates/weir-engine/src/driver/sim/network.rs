@@ -321,7 +321,7 @@ impl Network {
         if local.is_some_and(|local| local.port() != 0) && self.are_connected(own.as_ref(), &target) {
             return Err(Errno::ADDRNOTAVAIL);
         }
-        let client = Side::starting(own);
+        let client = Side::starting(own, target.clone());
         let connection =
             self.connections.insert([client, Side::absent()]).map_err(|_| Errno::ADDRNOTAVAIL)?;
         let client = End { connection, side: 0 };
@@ -331,9 +331,8 @@ impl Network {
 
     /// Whether there is a connection between these addresses already, or one on its way: there cannot be two.
     fn are_connected(&self, own: Option<&Address>, target: &Address) -> bool {
-        let is_between = |[client, server]: &[Side; 2]| {
-            client.local.as_ref() == own && server.local.as_ref().is_none_or(|at| at == target)
-        };
+        let is_between =
+            |[client, _]: &[Side; 2]| client.local.as_ref() == own && client.target.as_ref() == Some(target);
         self.connections.ids().into_iter().filter_map(|id| self.connections.get(id)).any(is_between)
     }
 

@@ -13,6 +13,8 @@ pub(super) struct Side {
     /// The descriptor that holds it; none while the end waits to be accepted.
     pub(super) owner: Option<Owner>,
     pub(super) local: Option<Address>,
+    /// Where a client's end goes to, before anybody is there too.
+    pub(super) target: Option<Address>,
     /// The handle is gone, or not there yet.
     pub(super) closed: bool,
     /// The connection stands, or has stood.
@@ -46,8 +48,8 @@ impl Side {
     }
 
     /// A client's end, before anybody has answered.
-    pub(super) fn starting(local: Option<Address>) -> Self {
-        Self { local, ..Self::default() }
+    pub(super) fn starting(local: Option<Address>, target: Address) -> Self {
+        Self { local, target: Some(target), ..Self::default() }
     }
 
     /// An end that nobody holds.

@@ -135,7 +135,8 @@ fn a_client_that_begins_with_the_first_number_again_is_told_so_and_so_is_the_ope
         let notices = second.control().notices().expect("nobody has them");
         let mut trader = Trader::login(&second, "C00001", 1);
         trader.send(&[order(1, 100)]);
-        let told = "was used before this session: it is ignored, and the next has to be above 3";
+        let told = "is not above 3, the last of an earlier session: it is ignored, and the next has to be \
+                    above 3";
         assert_eq!(trader.next_text(), format!("order number 1 {told}"));
         let line = line_with(&notices, "order number");
         assert_eq!(line, format!("worker 0: C00001 sends order number 1, which {told}"));
@@ -148,6 +149,8 @@ fn a_client_that_begins_with_the_first_number_again_is_told_so_and_so_is_the_ope
         }
         let listed = ask(&path, r#"{"command":"sessions"}"#).protocol_errors;
         let (account, kind) = ("C00001".to_owned(), "number_used_before".to_owned());
+        let counted = second.control().orders().node_stats().protocol_errors;
+        assert_eq!(counted.get(&kind), Some(&2), "{counted:?}");
         assert_eq!(listed, Some(vec![ProtocolErrors { account, kind, count: 2 }]));
         drop((trader, open));
         end_gateway(second);

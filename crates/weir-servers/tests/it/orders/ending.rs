@@ -8,7 +8,11 @@ use std::{
     },
 };
 
-use weir_engine::{Config, Driver, serve::ServerConfig, time::Instant};
+use weir_engine::{
+    Config, Driver,
+    serve::ServerConfig,
+    time::{Instant, sleep},
+};
 use weir_proto::{
     ouch::{Inbound, Outbound},
     soup::LOGOUT_FRAME,
@@ -23,6 +27,7 @@ use super::{
     client::{Client, Packet, accepted, enter, framed, login},
     replay::{Folder, fill, journaled},
     rig::{KERNEL_DRIVERS, config, now, on_driver_number, on_every_driver, on_sim, on_sim_serving},
+    timing::seconds,
 };
 
 #[test]
@@ -123,6 +128,62 @@ fn a_session_that_is_ended_on_purpose_cannot_be_joined_again_and_clients_are_tol
             assert_eq!(accepted(&client.message().await), 12);
         });
     }
+}
+
+/// An exchange whose first session has ended with ten orders of its account, in simulated time.
+fn after_ten_orders(folder: &Folder) -> OrdersConfig {
+    let config = OrdersConfig { numbers_go_on: true, ..journaled(folder, Level::Os, 1) };
+    on_sim(config.clone(), async |network| {
+        let mut client = network.enter("C00001").await;
+        fill(&mut client, 1..=10).await;
+        network
+            .end_session_beside("WEIR000001", async {
+                assert_eq!(client.packet().await, Packet::EndOfSession);
+                client.expect_end().await;
+            })
+            .await;
+    });
+    config
+}
+
+#[test]
+fn a_client_that_begins_with_the_first_number_again_while_it_is_sent_old_messages_is_told_behind_them() {
+    // More than a socket holds, a hundred at a time.
+    const BATCHES: u32 = 50;
+    let folder = Folder::new("begins-in-replay");
+    on_sim(after_ten_orders(&folder), async |network| {
+        let mut client = network.enter("C00001").await;
+        for batch in 0..BATCHES {
+            let first = 11 + 100 * batch;
+            fill(&mut client, first..=first + 99).await;
+        }
+        client.reset();
+        network.until(|stats| stats.sessions_open == 0).await;
+        let mut client = network.connect().await;
+        client.log_in("C00001", 1).await.expect("it is let in");
+        client.write([framed(&enter(1)), framed(&enter(2))].concat()).await;
+        network.until(|stats| stats.protocol_errors.get("number_used_before") == Some(&2)).await;
+        assert_eq!(network.stats().sessions_replaying, 1);
+        client.messages(100 * BATCHES as usize).await;
+        let why = "order number 1 is not above 10, the last of an earlier session: it is ignored";
+        client.expect_text(&format!("{why}, and the next has to be above 5010")).await;
+        client.send(&enter(5011)).await;
+        assert_eq!(accepted(&client.message().await), 5011, "of two within a second one is told");
+    });
+}
+
+#[test]
+fn a_client_that_begins_with_the_first_number_again_is_told_also_where_nobody_takes_lines() {
+    let folder = Folder::new("begins-unheard");
+    on_sim(after_ten_orders(&folder), async |network| {
+        let mut client = network.enter("C00001").await;
+        // More often than lines may wait.
+        for _ in 0..100 {
+            client.send(&enter(1)).await;
+            client.expect_text("the next has to be above 10").await;
+            sleep(seconds(1)).await;
+        }
+    });
 }
 
 #[test]

@@ -35,20 +35,22 @@ pub struct Exchanges(BTreeMap<String, Taken>);
 impl Exchanges {
     /// Reads the journals of the exchange with this number.
     pub fn read(&mut self, number: usize, directory: &str) {
-        let mut names: BTreeMap<(u32, u32), String> = BTreeMap::new();
+        // In each session numbers begin again.
+        let mut names: BTreeMap<(u32, u16, u32), String> = BTreeMap::new();
         let mut accounts = demo_accounts(1);
         accounts.extend(accounts_named('G', GATEWAY_ACCOUNTS));
         read(directory, accounts, |record| {
             let RecordKind::Sequenced { account, message, .. } = record.kind else { return };
             let message = Outbound::decode(message).expect("a message").0;
             let Some(user_ref_num) = message.user_ref_num() else { return };
-            let key = (account.0, user_ref_num);
+            let in_session = |number| (account.0, record.generation, number);
+            let key = in_session(user_ref_num);
             let taken = match &message {
                 Outbound::Accepted(accepted) => {
                     Some((accepted.client_order_id, accepted.quantity, accepted.order_state))
                 }
                 Outbound::Replaced(replaced) => {
-                    let original = names.get(&(account.0, replaced.original_user_ref_num));
+                    let original = names.get(&in_session(replaced.original_user_ref_num));
                     let original = original.and_then(|name| self.0.get_mut(name)).expect("it was taken");
                     original.left = 0;
                     Some((replaced.client_order_id, replaced.quantity, replaced.order_state))

@@ -1,6 +1,6 @@
 //! What runs out and comes back: accept queues, descriptors, buffers.
 
-use std::{cell::RefCell, io::ErrorKind, rc::Rc};
+use std::{cell::RefCell, io::ErrorKind, net::SocketAddr, rc::Rc};
 
 use super::*;
 use crate::{
@@ -294,5 +294,21 @@ fn a_freed_descriptor_is_used_at_once() {
         drop(first);
         let freed_at = now();
         assert_eq!(accepted.await, freed_at);
+    });
+}
+
+#[test]
+fn a_port_may_be_on_its_way_to_several_addresses_and_to_each_of_them_once() {
+    simulate(options(1), async {
+        let listeners = [listen(), listen()];
+        let local: SocketAddr = "127.0.0.2:4000".parse().unwrap();
+        let connect = |place: usize| {
+            let target = listeners[place].1.clone();
+            spawn(async move { Stream::connect_from(&target, local).await })
+        };
+        // None of them has been answered when the next one begins.
+        let (first, again, other) = (connect(0), connect(0), connect(1));
+        let (_first, _other) = (first.await.unwrap(), other.await.unwrap());
+        assert_eq!(again.await.unwrap_err().kind(), ErrorKind::AddrNotAvailable);
     });
 }
