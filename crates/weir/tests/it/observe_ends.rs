@@ -150,14 +150,14 @@ fn a_stop_while_strace_looks_keeps_what_was_seen_until_then_and_lets_the_process
     let pid = number(&server.process);
     let mut observer = Running::weir(&["observe", "-p", &pid, "-d", "3s", "--strace", "--json"]);
     until("strace", || is_held(&pid));
-    echo_once(&mut server.connect());
+    echo_under_strace(&server);
     observer.signal(Signal::INT);
     assert_eq!(observer.wait(PATIENCE), 130);
     assert!(is_free(&pid), "the tracer is gone");
     let text: String = std::iter::from_fn(|| observer.next_line()).collect();
     let observation: Observation = serde_json::from_str(&text).expect("a record");
     let strace = observation.strace.as_ref().unwrap_or_else(|| panic!("{:?}", observation.notes));
-    assert!(strace.rows.iter().any(|row| row.name == "sendto" && row.calls == 1), "{:?}", strace.rows);
+    assert!(strace.rows.iter().any(|row| row.name == "sendto" && row.calls >= 1), "{:?}", strace.rows);
     assert_eq!(observation.ending, Ending::Time, "before strace it had its time");
     echo_once(&mut server.connect());
     assert_eq!(server.terminate(), 0);
