@@ -1,23 +1,35 @@
 //! Whether what was planted into an arm is found where it was planted. Pure.
 //!
-//! An arm may be told by its arguments to waste something on every message (`--plant`), which is the laboratory's
-//! test of itself. The part in which that is must lead the table of the arm's differences from the baseline, and
-//! have the size: the whole interval is above nothing and, of a time, meets it; of a system call, one more is made
-//! for each message.
+//! An arm may be told by its arguments to waste something on every message (`--plant`), which is the
+//! laboratory's test of itself. The part in which that is must lead the table of the arm's differences from
+//! the baseline, and have the size: the whole interval is above nothing and, of a time, meets it; of a system
+//! call, one more is made for each message. It must where the arm and its baseline differ in nothing else and
+//! each receive is one message.
+
+use std::collections::BTreeMap;
 
 use weir_record::{
     account::{CpuDifference, CpuPart},
     evidence::ArmEvidence,
     finding::{Finding, PlantedApart},
-    spec::{ArmSpec, StudySpec, Subject},
+    spec::{CellSpec, StudySpec, Subject},
     study::Check,
 };
 
 /// Most differences that the check names.
 const APART_MAX: usize = 8;
 
-/// A planted time ends at the first reading of the clock beyond it, so it is up to this much more.
-const TIME_RATIO_MAX: f64 = 1.1;
+/// A planted time lies between two readings of the clock, of which the second is the first that is late
+/// enough. What is before the one and after the other, and how late that is, come to no more than two
+/// readings however long the time is: less than this where the kernel is not asked, as with every clock that
+/// a study should be run on.
+const READINGS_NS: f64 = 100.0;
+
+/// What a longer time meets more of: interrupts within it, which are charged to the thread.
+const TIME_RATIO_MAX: f64 = 1.02;
+
+/// Least bytes of the engine's buffers (`weir_engine::pool`): a message up to this is one receive.
+const BUFFER_BYTES: u32 = 2048;
 
 /// How far the further calls for each message may be from one: some are under way at the edges of a slice.
 const CALLS_APART_MAX: f64 = 0.01;
@@ -59,25 +71,22 @@ impl Planted {
     /// Whether a part of this interval, with so many further calls for each message, has its size.
     fn has_size(self, (low, high): (f64, f64), more_calls: Option<f64>) -> bool {
         let is_size = match self {
-            Self::TimeNs(ns) => low <= TIME_RATIO_MAX * ns && ns <= high,
+            Self::TimeNs(ns) => low <= TIME_RATIO_MAX * ns + READINGS_NS && ns <= high,
             Self::Call(_) => more_calls.is_some_and(|more| (more - 1.0).abs() <= CALLS_APART_MAX),
         };
         low > 0.0 && is_size
     }
 }
 
-/// The check over all arms into which something was planted; `None` where there is none, and where too few rounds
-/// have evidence for an interval.
+/// The check over all arms into which something was planted; `None` where it must lead nowhere, and where too
+/// few rounds have evidence for an interval.
 pub(crate) fn check(
     spec: &StudySpec,
     differences: &[CpuDifference],
     observed: &[ArmEvidence],
 ) -> Option<Check> {
-    let found: Vec<Option<PlantedApart>> = differences
-        .iter()
-        .filter(|it| has_a_message_each(spec, &it.cell_id))
-        .filter_map(|it| looked_at(spec.arms.iter().find(|arm| arm.name == it.arm)?, it, observed))
-        .collect();
+    let found: Vec<Option<PlantedApart>> =
+        differences.iter().filter_map(|it| looked_at(must_lead(spec, it)?, it, observed)).collect();
     let differences = found.len() as u64;
     let mut apart: Vec<PlantedApart> = found.into_iter().flatten().collect();
     let passed = apart.is_empty();
@@ -86,14 +95,52 @@ pub(crate) fn check(
     (differences > 0).then(|| Check { name: "planted-leads".to_owned(), passed, detail })
 }
 
-/// What is planted is planted for each receive, which may have several messages where several are in flight.
-fn has_a_message_each(spec: &StudySpec, cell_id: &str) -> bool {
-    spec.cells.iter().any(|cell| cell.id == cell_id && cell.depth == 1)
+/// What is planted into the arm of a difference, as it is written and as it is meant. `None` where it need
+/// not lead: where the baseline plants too or differs in more, and where receives and messages are not one to
+/// one.
+fn must_lead<'spec>(spec: &'spec StudySpec, it: &CpuDifference) -> Option<(&'spec str, Planted)> {
+    let subject = |name: &str| spec.arms.iter().find(|arm| arm.name == name).map(|arm| &arm.subject);
+    let Subject::Weir { driver, options, arguments } = subject(&it.arm)? else { return None };
+    let (text, others) = told(arguments);
+    let Subject::Weir { driver: other_driver, options: other_options, arguments } = subject(&it.baseline)?
+    else {
+        return None;
+    };
+    let is_all = (other_driver, other_options, told(arguments)) == (driver, options, (None, others));
+    let cell = spec.cells.iter().find(|cell| cell.id == it.cell_id)?;
+    let text = text.filter(|_| is_all && has_a_message_each(cell, options))?;
+    Some((text, Planted::of(text, driver)?))
+}
+
+/// What is planted is planted for each receive, which may have several messages where several are in flight;
+/// and of a message that is larger than a buffer there are several.
+fn has_a_message_each(cell: &CellSpec, options: &BTreeMap<String, String>) -> bool {
+    let own = options.get("buffer-bytes").and_then(|bytes| bytes.parse().ok());
+    cell.depth == 1 && cell.message_bytes <= own.unwrap_or(BUFFER_BYTES)
+}
+
+/// What the arguments say to plant, and what else they say.
+fn told(arguments: &[String]) -> (Option<&str>, Vec<&str>) {
+    let (mut planted, mut others) = (None, Vec::new());
+    let mut words = arguments.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        if word == "--plant" {
+            planted = words.next();
+        } else if let Some(text) = word.strip_prefix("--plant=") {
+            planted = Some(text);
+        } else {
+            others.push(word);
+        }
+    }
+    (planted, others)
 }
 
 /// What leads in the place of what was planted, or beside its size; `None` within where nothing does.
-fn looked_at(arm: &ArmSpec, it: &CpuDifference, observed: &[ArmEvidence]) -> Option<Option<PlantedApart>> {
-    let (text, planted) = planted(arm)?;
+fn looked_at(
+    (text, planted): (&str, Planted),
+    it: &CpuDifference,
+    observed: &[ArmEvidence],
+) -> Option<Option<PlantedApart>> {
     let (part, amount) = it.parts.first()?;
     let interval = amount.interval?;
     let more_calls = planted.call().and_then(|name| more_calls(name, it, observed));
@@ -109,14 +156,6 @@ fn looked_at(arm: &ArmSpec, it: &CpuDifference, observed: &[ArmEvidence]) -> Opt
         interval,
         more_calls,
     }))
-}
-
-/// What the arm's server is told to waste, as it is written and as it is meant.
-fn planted(arm: &ArmSpec) -> Option<(&str, Planted)> {
-    let Subject::Weir { driver, arguments, .. } = &arm.subject else { return None };
-    let option = arguments.iter().position(|word| word == "--plant")?;
-    let text = arguments.get(option + 1)?.as_str();
-    Some((text, Planted::of(text, driver)?))
 }
 
 /// So many more of these calls the arm makes for each message than its baseline.
@@ -135,12 +174,21 @@ mod tests {
     use super::*;
     use crate::sample::study;
 
-    /// A study of two arms, into the second of which this is planted.
-    fn spec(planted: &[&str]) -> StudySpec {
-        let mut spec = study(&["epoll", "poll"], 8, 1);
-        let Subject::Weir { arguments, .. } = &mut spec.arms[1].subject else { panic!("it is Weir's") };
-        *arguments = planted.iter().map(|word| (*word).to_owned()).collect();
+    /// A study of two arms alike, but that the second has these arguments.
+    fn spec(arguments: &[&str]) -> StudySpec {
+        let mut spec = study(&["plain", "other"], 8, 1);
+        change(&mut spec, 0, "epoll", &[]);
+        change(&mut spec, 1, "epoll", arguments);
         spec
+    }
+
+    /// Gives an arm another driver and other arguments.
+    fn change(spec: &mut StudySpec, arm: usize, driver: &str, words: &[&str]) {
+        spec.arms[arm].subject = Subject::Weir {
+            driver: driver.to_owned(),
+            options: BTreeMap::new(),
+            arguments: words.iter().map(|word| (*word).to_owned()).collect(),
+        };
     }
 
     /// The second arm's difference from the first, led by this part; and what both were seen to call.
@@ -152,8 +200,8 @@ mod tests {
         };
         let difference = CpuDifference {
             cell_id: cell_id.clone(),
-            arm: "poll".to_owned(),
-            baseline: "epoll".to_owned(),
+            arm: "other".to_owned(),
+            baseline: "plain".to_owned(),
             parts: vec![(part.clone(), amount(interval)), (CpuPart::Unexplained, amount((-5.0, 6.0)))],
             ..CpuDifference::default()
         };
@@ -164,7 +212,7 @@ mod tests {
             calls: vec![CallEvidence { name: name.clone(), count, ..CallEvidence::default() }],
             ..ArmEvidence::default()
         };
-        ([difference], [of_arm("epoll", 1.0), of_arm("poll", 1.0 + more)])
+        ([difference], [of_arm("plain", 1.0), of_arm("other", 1.0 + more)])
     }
 
     fn outcome(planted: &str, part: CpuPart, interval: (f64, f64), more: f64) -> Option<bool> {
@@ -181,9 +229,17 @@ mod tests {
         for (planted, name) in [("getppid", "getppid"), ("wake", "write"), ("split-write", "sendto")] {
             assert_eq!(outcome(planted, call(name), (80.0, 120.0), 1.0), Some(true), "{planted}");
         }
-        for interval in [(980.0, 1_010.0), (1_020.0, 1_060.0)] {
-            assert_eq!(outcome("1000ns", CpuPart::Server, interval, 0.0), Some(true), "{interval:?}");
+        for (planted, interval) in [
+            ("1000ns", (980.0, 1_010.0)),
+            ("1000ns", (1_020.0, 1_060.0)),
+            ("300ns", (350.0, 390.0)),
+            ("100000ns", (100_900.0, 101_500.0)),
+        ] {
+            assert_eq!(outcome(planted, CpuPart::Server, interval, 0.0), Some(true), "{interval:?}");
         }
+        let (differences, observed) = seen(call("getppid"), (80.0, 120.0), 1.0);
+        let in_one_word = check(&spec(&["--plant=getppid"]), &differences, &observed);
+        assert!(in_one_word.is_some_and(|check| check.passed));
     }
 
     #[test]
@@ -200,6 +256,7 @@ mod tests {
             ("getppid", call("getppid"), (80.0, 120.0), 2.0),
             ("1000ns", CpuPart::Server, (500.0, 900.0), 0.0),
             ("1000ns", CpuPart::Server, (1_200.0, 1_400.0), 0.0),
+            ("100000ns", CpuPart::Server, (105_000.0, 106_000.0), 0.0),
         ] {
             assert_eq!(outcome(planted, part, interval, more), Some(false), "{planted} {interval:?}");
         }
@@ -215,8 +272,34 @@ mod tests {
         let mut deep = planted.clone();
         deep.cells[0].depth = 4;
         assert_eq!(check(&deep, &differences, &observed), None, "a receive may have several messages");
+        let mut large = planted.clone();
+        large.cells[0].message_bytes = 4096;
+        assert_eq!(check(&large, &differences, &observed), None, "a message may have several receives");
         differences[0].parts[0].1.interval = None;
         assert_eq!(check(&planted, &differences, &observed), None, "there are few rounds");
         assert_eq!(Planted::of("split-write", "uring"), None, "it has no place of its own");
+    }
+
+    #[test]
+    fn an_arm_that_differs_from_its_baseline_in_more_need_not_have_what_is_planted_lead() {
+        let (differences, observed) = seen(call("write"), (80.0, 120.0), 1.0);
+        let is_checked = |driver: &str, baseline: &[&str], arm: &[&str]| {
+            let mut spec = spec(arm);
+            change(&mut spec, 0, driver, baseline);
+            check(&spec, &differences, &observed).is_some()
+        };
+        let planted = &["--backlog", "10", "--plant", "wake"][..];
+        assert!(is_checked("epoll", &["--backlog", "10"], planted));
+        assert!(!is_checked("poll", &["--backlog", "10"], planted), "another driver");
+        assert!(!is_checked("epoll", &[], planted), "another argument");
+        assert!(!is_checked("epoll", &["--backlog", "10", "--plant=getppid"], planted), "both plant");
+        let mut small = spec(&["--plant", "wake"]);
+        for arm in &mut small.arms {
+            let Subject::Weir { options, .. } = &mut arm.subject else { panic!("it is Weir's") };
+            options.insert("buffer-bytes".to_owned(), "64".to_owned());
+        }
+        assert!(check(&small, &differences, &observed).is_some());
+        small.cells[0].message_bytes = 100;
+        assert_eq!(check(&small, &differences, &observed), None, "a message has two receives");
     }
 }

@@ -117,8 +117,8 @@ fn shipped_rounds(cell: &CellSpec) -> (u32, u32) {
         (LoadMode::Closed, ..=100) => (26, 8),
         (LoadMode::Closed, 4000..) => (26, 1),
         (LoadMode::Closed, _) => (26, 2),
-        (_, ..=100) => (16, 3),
-        _ => (20, 2),
+        (_, ..=100) => (18, 3),
+        _ => (18, 2),
     }
 }
 

@@ -36,8 +36,11 @@ pub const END_POLITELY: &[u8] = b"end\n";
 /// Exit status of a supervisor that could not start its command, as shells have it.
 pub const EXIT_NOT_STARTED: i32 = 127;
 
-/// From the polite request until everything is killed.
-const POLITE: Duration = Duration::from_secs(2);
+/// From the polite request until everything is killed, unless who asked closes the input before: the
+/// laboratory does when its own deadline has passed. Who waits for a table of strace has none, and letting go
+/// of a process with thousands of threads takes strace seconds on a busy machine; killed meanwhile it would
+/// give no table.
+const POLITE: Duration = Duration::from_secs(10);
 
 /// Rounds of killing what is left. Each kills every descendant there is; a second one is needed only for processes
 /// born during the first.

@@ -202,17 +202,16 @@ impl<'b> Parts<'b> {
         let mut rest = self.counts;
         while !rest.is_empty() {
             let number = zig_zag(&mut rest)?;
-            match u64::try_from(number) {
-                Ok(0) => index += 1,
+            let passed = match u64::try_from(number) {
+                Ok(0) => 1,
                 Ok(count) => {
                     let value = layout.value(index).filter(is_inside).ok_or(HistogramError::Overflow)?;
                     histogram.record_n(value, count).map_err(|_| HistogramError::Overflow)?;
-                    index += 1;
+                    1
                 }
-                Err(_) => {
-                    index = index.checked_add(number.unsigned_abs()).ok_or(HistogramError::Overflow)?;
-                }
-            }
+                Err(_) => number.unsigned_abs(),
+            };
+            index = index.checked_add(passed).ok_or(HistogramError::Overflow)?;
         }
         Ok(())
     }
@@ -253,7 +252,7 @@ impl Layout {
             0 => (0, index),
             row => (u32::try_from(row - 1).ok()?, index % half + half),
         };
-        let shift = bucket + self.unit_magnitude;
+        let shift = bucket.checked_add(self.unit_magnitude)?;
         let value = sub.checked_shl(shift)?;
         (value >> shift == sub).then_some(value)
     }
@@ -393,15 +392,15 @@ mod tests {
         assert_eq!(decode(&base64(&[7; 60])).err(), Some(HistogramError::Cookie));
     }
 
-    /// The text of a histogram up to `high` with these numbers as its counts.
-    fn written(high: u64, counts: &[i64]) -> String {
+    /// The text of a histogram of three digits from `low` to `high` with these numbers as its counts.
+    fn written((low, high): (u64, u64), counts: &[i64]) -> String {
         let mut numbers = Vec::new();
         counts.iter().for_each(|count| push_number(&mut numbers, *count));
         let length = u32::try_from(numbers.len()).expect("there are few");
         let mut bytes = COOKIE.to_be_bytes().to_vec();
         bytes.extend(length.to_be_bytes());
         bytes.extend([0, 0, 0, 0, 0, 0, 0, 3]);
-        [1, high, 1.0_f64.to_bits()].iter().for_each(|long| bytes.extend(long.to_be_bytes()));
+        [low, high, 1.0_f64.to_bits()].iter().for_each(|long| bytes.extend(long.to_be_bytes()));
         bytes.extend(numbers);
         base64(&bytes)
     }
@@ -411,16 +410,58 @@ mod tests {
         let mut sum = empty_histogram();
         // Up to 3,000 there are two halves of 1,024 counts of one unit, and one of two units.
         for (skipped, is_inside) in [(3_071, true), (3_072, false)] {
-            let text = written(3_000, &[-skipped, 7]);
+            let text = written((1, 3_000), &[-skipped, 7]);
             let expected = if is_inside { Ok(()) } else { Err(HistogramError::Overflow) };
             assert_eq!(decode(&text).map(drop), expected, "{skipped}");
             assert_eq!(add_decoded(&text, &mut sum), expected, "{skipped}");
         }
-        assert_eq!(add_decoded(&written(1, &[7]), &mut sum), Err(HistogramError::Bounds));
+        assert_eq!(add_decoded(&written((1, 1), &[7]), &mut sum), Err(HistogramError::Bounds));
         assert_eq!(sum.len(), 7);
     }
 
+    #[test]
+    fn a_count_so_far_out_that_its_place_is_no_number_is_refused() {
+        // With units of two, the power of two that a value there is multiplied by does not fit either.
+        let beyond_powers = &[-(1_i64 << 42), 7][..];
+        let beyond_places = &[i64::MIN, -i64::MAX, 0][..];
+        for (low, counts) in [(2, beyond_powers), (1, beyond_places), (1, &[i64::MIN, i64::MIN][..])] {
+            let text = written((low, 3_000), counts);
+            assert_eq!(decode(&text).err(), Some(HistogramError::Overflow), "{counts:?}");
+            let mut sum = empty_histogram();
+            assert_eq!(add_decoded(&text, &mut sum), Err(HistogramError::Overflow), "{counts:?}");
+        }
+    }
+
+    /// Bounds that a histogram of three digits can have.
+    fn bounds() -> impl Strategy<Value = (u64, u64)> {
+        let low = prop_oneof![Just(1_u64), Just(2_u64), (0_u32..=52).prop_map(|power| 1_u64 << power)];
+        let times = prop_oneof![2_u64..5_000, 2_u64..=u64::MAX];
+        (low, times).prop_map(|(low, times)| (low, low.saturating_mul(times)))
+    }
+
+    /// A count, or a run of none, of any length that can be written.
+    fn count() -> impl Strategy<Value = i64> {
+        let extreme = vec![i64::MIN, -i64::MAX, -(1 << 53), -(1 << 42), i64::MAX];
+        prop_oneof![
+            4 => 0_i64..100,
+            3 => -3_000_i64..0,
+            1 => prop::sample::select(extreme),
+            1 => any::<i64>(),
+        ]
+    }
+
     proptest! {
+        #[test]
+        fn any_counts_decode_or_are_refused(
+            range in bounds(),
+            counts in prop::collection::vec(count(), 0..40),
+        ) {
+            let text = written(range, &counts);
+            let mut sum = empty_histogram();
+            sum.auto(true);
+            prop_assert_eq!(decode(&text).map(drop), add_decoded(&text, &mut sum));
+        }
+
         #[test]
         fn any_text_decodes_or_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), length in 0_u8..60) {
             let mut whole = COOKIE.to_be_bytes().to_vec();

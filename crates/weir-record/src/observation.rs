@@ -433,6 +433,9 @@ impl Trace {
     }
 }
 
+/// Most buckets of [`CallFigures::buckets`].
+pub const CALL_BUCKETS: usize = 40;
+
 /// A kind of system call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallFigures {
@@ -473,7 +476,8 @@ pub struct CallFigures {
     pub in_flight_ns: u64,
     /// Calls in which their thread ended.
     pub unreturned: u64,
-    /// Calls by wall time: bucket `i` holds those of 2^i ns up to twice that. Empty ones at the end are left out.
+    /// Calls by wall time: bucket `i` holds those of 2^i ns up to twice that, the last of [`CALL_BUCKETS`]
+    /// all that were longer. Empty ones at the end are left out.
     pub buckets: Vec<u64>,
 }
 
@@ -483,17 +487,19 @@ impl CallFigures {
         self.on_cpu_ns + self.blocked_ns + self.queued_ns
     }
 
-    /// The power of two below which this share of the calls returned, by wall time; `None` where none did.
-    pub fn wall_below_ns(&self, share: f64) -> Option<u64> {
-        let all: u64 = self.buckets.iter().sum();
+    /// Between which powers of two the wall time lies within which this share of the calls returned; no upper
+    /// one in the last bucket, and `None` where no call returned.
+    pub fn wall_bounds_ns(&self, share: f64) -> Option<(u64, Option<u64>)> {
+        // A record may come from anywhere: its counts may be more than there can be.
+        let all = self.buckets.iter().fold(0_u64, |all, count| all.saturating_add(*count));
         let rank = (share * all as f64).ceil().max(1.0) as u64;
-        let mut passed = 0;
+        let mut passed = 0_u64;
         let is_reached = |count: &u64| {
-            passed += *count;
+            passed = passed.saturating_add(*count);
             passed >= rank
         };
-        let bucket = self.buckets.iter().position(is_reached)?;
-        Some(2_u64.saturating_pow(u32::try_from(bucket + 1).unwrap_or(u32::MAX)))
+        let bucket = self.buckets.iter().position(is_reached)?.min(CALL_BUCKETS - 1);
+        Some((1_u64 << bucket, (bucket < CALL_BUCKETS - 1).then_some(2_u64 << bucket)))
     }
 
     /// CPU that these calls cost: without softirqs and what watching added, with the way into the kernel and out of it.

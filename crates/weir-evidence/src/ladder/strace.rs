@@ -69,12 +69,14 @@ impl Strace {
         Ok(strace)
     }
 
-    /// Lets the process go, and gives the table.
+    /// Lets the process go, unless it has ended, and gives the table.
     pub fn finish(mut self) -> io::Result<Vec<StraceRow>> {
-        match &mut self.input {
-            Some(input) => input.write_all(END)?,
-            None => kill_process(Pid::from_child(&self.child), Signal::TERM)?,
-        }
+        // This fails when strace has ended with the process that it held; what it counted until then is to be
+        // read.
+        let _ = match &mut self.input {
+            Some(input) => input.write_all(END),
+            None => kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(io::Error::from),
+        };
         let text = self.rest()?;
         self.child.wait()?;
         if !text.lines().any(is_rule) {

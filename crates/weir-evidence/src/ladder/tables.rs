@@ -4,6 +4,7 @@
 
 use std::mem::offset_of;
 
+use weir_record::observation::CALL_BUCKETS;
 use weir_sys::bpf::{MapKind, MapShape};
 
 /// Most threads that are followed at one time; what is beyond is counted as lost.
@@ -13,7 +14,7 @@ pub const WAKES_MAX: u32 = 8_192;
 /// System calls have numbers below this; what is beyond counts as the last one.
 pub const CALLS_MAX: u32 = 512;
 /// Buckets of a histogram: bucket `i` holds times of 2^i ns up to twice that, the last one all that are longer.
-pub const BUCKETS: usize = 40;
+pub const BUCKETS: usize = CALL_BUCKETS;
 /// Kinds of softirqs the kernel has, with room.
 pub(super) const SOFTIRQS_MAX: u32 = 16;
 /// [`WakeKey::context`] of a timer: beyond those of softirqs.

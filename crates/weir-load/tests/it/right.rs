@@ -145,7 +145,7 @@ fn a_connection_for_each_message_obeys_littles_law() {
     let spec = LoadSpec {
         connections: 8,
         messages: None,
-        duration: Duration::from_millis(300),
+        duration: Duration::from_millis(1500),
         warmup_max: Duration::from_millis(50),
         protocol: EchoSpec { message_bytes: 64, connection_per_message: true }.into(),
         ..spec(echo())

@@ -178,10 +178,14 @@ pub(super) fn answer(call: &CallFigures) -> String {
     }
 }
 
-/// A time below which this share of the calls returned; their buckets tell it to a factor of two.
+/// A time below which this share of the calls returned; their buckets tell it to a factor of two, and of the
+/// longest calls only that they are longer.
 fn below(call: &CallFigures, share: f64) -> String {
-    let told = |ns: u64| format!("<{}", format::nanos_tick(ns as f64));
-    call.wall_below_ns(share).map_or_else(|| ABSENT.to_owned(), told)
+    match call.wall_bounds_ns(share) {
+        None => ABSENT.to_owned(),
+        Some((_, Some(below_ns))) => format!("<{}", format::nanos_tick(below_ns as f64)),
+        Some((from_ns, None)) => format!("≥{}", format::nanos_tick(from_ns as f64)),
+    }
 }
 
 /// Calls by wall time: where the first column begins, and a column for each factor of two.
@@ -336,7 +340,7 @@ pub(super) fn uring(observation: &Observation, trace: &Trace, language: Language
 
 #[cfg(test)]
 mod tests {
-    use weir_record::observation::Totals;
+    use weir_record::observation::{CALL_BUCKETS, Totals};
 
     use super::*;
 
@@ -356,6 +360,16 @@ mod tests {
         assert_eq!(told, ["<1.02 µs", "<4.10 µs", "<32.8 µs"]);
         assert_eq!(below(&call(&[]), 0.5), ABSENT);
         assert_eq!(below(&call(&[1]), 0.99), "<2 ns");
+        // The last bucket has all that took longer than nine minutes.
+        let mut buckets = vec![0; CALL_BUCKETS - 2];
+        buckets.extend([1, 1]);
+        let longest = call(&buckets);
+        let from = format::nanos_tick(2_f64.powi(39));
+        assert_eq!([0.5, 1.0].map(|share| below(&longest, share)), [format!("<{from}"), format!("≥{from}")]);
+        // A forged record says anything.
+        assert_eq!(below(&call(&[u64::MAX; 3]), 0.5), "<2 ns");
+        buckets.extend([u64::MAX; 30]);
+        assert_eq!(below(&call(&buckets), 1.0), format!("≥{from}"));
     }
 
     #[test]

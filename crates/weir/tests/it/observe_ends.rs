@@ -48,6 +48,14 @@ fn echo_once(stream: &mut TcpStream) {
     stream.write_all(&message).and_then(|()| stream.read_exact(&mut message)).expect("it echoes");
 }
 
+/// Echoes until strace has counted some: a thread has a tracer a moment before its first stop, and until then
+/// its calls are not counted.
+fn echo_under_strace(server: &Server) {
+    const ECHOES: usize = 500;
+    let mut stream = server.connect();
+    (0..ECHOES).for_each(|_| echo_once(&mut stream));
+}
+
 /// How many threads of the process have a tracer, and how many have none.
 fn held_and_free(pid: &str) -> (usize, usize) {
     let has_tracer = |thread: &fs::DirEntry| {
@@ -142,17 +150,36 @@ fn a_stop_while_strace_looks_keeps_what_was_seen_until_then_and_lets_the_process
     let pid = number(&server.process);
     let mut observer = Running::weir(&["observe", "-p", &pid, "-d", "3s", "--strace", "--json"]);
     until("strace", || is_held(&pid));
-    echo_once(&mut server.connect());
+    echo_under_strace(&server);
     observer.signal(Signal::INT);
     assert_eq!(observer.wait(PATIENCE), 130);
     assert!(is_free(&pid), "the tracer is gone");
     let text: String = std::iter::from_fn(|| observer.next_line()).collect();
     let observation: Observation = serde_json::from_str(&text).expect("a record");
     let strace = observation.strace.as_ref().unwrap_or_else(|| panic!("{:?}", observation.notes));
-    assert!(strace.rows.iter().any(|row| row.name == "sendto" && row.calls == 1), "{:?}", strace.rows);
+    assert!(strace.rows.iter().any(|row| row.name == "sendto" && row.calls >= 1), "{:?}", strace.rows);
     assert_eq!(observation.ending, Ending::Time, "before strace it had its time");
     echo_once(&mut server.connect());
     assert_eq!(server.terminate(), 0);
+}
+
+#[test]
+fn a_process_that_ends_under_strace_leaves_the_table_of_what_it_did_until_then() {
+    let server = Server::start(&["--driver", "epoll", "--workers", "1"]);
+    if !may_strace(&server.process) {
+        return;
+    }
+    let pid = number(&server.process);
+    let mut observer = Running::weir(&["observe", "-p", &pid, "-d", "3s", "--strace", "--json"]);
+    until("strace", || is_held(&pid));
+    echo_under_strace(&server);
+    assert_eq!(server.terminate(), 0);
+    // The time of the observation is not over, so strace ends before it is told to.
+    assert_eq!(observer.wait(PATIENCE), 0);
+    let text: String = std::iter::from_fn(|| observer.next_line()).collect();
+    let observation: Observation = serde_json::from_str(&text).expect("a record");
+    let strace = observation.strace.as_ref().unwrap_or_else(|| panic!("{:?}", observation.notes));
+    assert!(strace.rows.iter().any(|row| row.name == "sendto"), "{:?}", strace.rows);
 }
 
 /// Numbers of the kernel programs that a process holds.
