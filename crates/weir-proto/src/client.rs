@@ -3,8 +3,8 @@
 use core::net::{IpAddr, Ipv6Addr};
 
 /// What limits count as one client: an IPv4 address, however it is written, or the first half of an IPv6 address. One
-/// customer is usually given all the rest of it, and chooses among its addresses as he likes. Link-local addresses count
-/// whole: all machines at a wire have the same first half there.
+/// customer is usually given all the rest of it, and chooses among its addresses as he likes. Link-local addresses
+/// count whole: all machines at a wire have the same first half there.
 pub fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_unicast_link_local() => {

@@ -3,6 +3,8 @@
 
 #[path = "../tests/it/fixture.rs"]
 mod fixture;
+#[path = "../tests/it/jitter.rs"]
+mod jitter;
 
 use std::{fs, io, path::PathBuf};
 

@@ -31,8 +31,8 @@ pub fn check(path: &str, source: &Source) -> Vec<Finding> {
 
 /// What is wrong with the three; `None` where nothing is, or where they are no translations of one another.
 fn wrong([english, korean, chinese]: [&str; 3]) -> Option<String> {
-    let is_told = !has(english, HANGUL) && !has(english, HAN) && (has(korean, HANGUL) || has(chinese, HAN));
-    if !is_told {
+    let is_foreign = |text: &str| has(text, HANGUL) || has(text, HAN);
+    if is_foreign(english) || !(is_foreign(korean) || is_foreign(chinese)) {
         return None;
     }
     let own = variables(english);

@@ -183,8 +183,8 @@ impl OrdersControl {
         node_stats(&self.shared)
     }
 
-    /// Accounts that have sent what is no message, one that is not supported, or one with a number of a session that has
-    /// ended: their names, the kind, and how often. Not all, where they are very many.
+    /// Accounts that have sent what is no message, one that is not supported, or one with a number of a session that
+    /// has ended: their names, the kind, and how often. Not all, where they are very many.
     pub fn protocol_errors(&self) -> Vec<(String, &'static str, u64)> {
         let name = |account: AccountId| self.shared.config.accounts[account.0 as usize].name.to_string();
         let errors = self.shared.protocol_errors.list().into_iter();
