@@ -74,9 +74,9 @@ impl Stream {
     /// who comes from a known one. A port by number is for one connection to each address at a time.
     ///
     /// Port 0 is any that is free. Each local address has its ports of that kind (`ip_local_port_range`, 28,232 of
-    /// them) once for all targets together, because the port is chosen before the kernel hears of the target. When each has a
-    /// connection, or had one that ended here in the last minute, that is `AddrInUse`. [`Self::connect`] has them once
-    /// for each target.
+    /// them) once for all targets together, because the port is chosen before the kernel hears of the target. When
+    /// each has a connection, or had one that ended here in the last minute, that is `AddrInUse`. [`Self::connect`]
+    /// has them once for each target.
     ///
     /// ```
     /// use std::net::SocketAddr;

@@ -51,7 +51,10 @@ impl Client {
         while !holds(self) {
             assert!(Instant::now() < deadline, "{what}: not after {} messages", self.stream.len());
             let take = |kind: u8, payload: &[u8]| (kind == SEQUENCED).then(|| payload.to_vec());
-            self.stream.extend(self.session.read(take).expect("the gateway goes on"));
+            let Some(taken) = self.session.read(take) else {
+                panic!("{what}: the connection ends after {} messages", self.stream.len())
+            };
+            self.stream.extend(taken);
         }
     }
 

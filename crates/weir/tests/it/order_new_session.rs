@@ -1,12 +1,29 @@
 //! An exchange that ends its session and begins the next one, behind a gateway that goes on.
 
+use std::path::Path;
+
 use rustix::process::Signal;
+use weir_servers::orders::demo_accounts;
 
 use super::{
     harness::{folder, shown, socket_folder, until, weir},
     order_client::Client,
     order_kill::{Node, journal, taken_by_exchange},
 };
+
+/// Writes a gateway's configuration, with one account: that of `--demo` forgets orders that an exchange has taken.
+fn configured(folder: &Path, directory: &str, exchange: &str) -> String {
+    let [account] = &demo_accounts(1)[..] else { panic!("one account") };
+    let text = format!(
+        "[journal]\ndirectory = \"{directory}\"\nlevel = \"os\"\n\
+         [[venue]]\nname = \"A\"\naddress = \"{exchange}\"\nusername_prefix = \"G\"\npassword = \"DEMO\"\n\
+         [[account]]\nname = \"{}\"\npassword_hash = \"{}\"\n",
+        account.name, account.password_hash
+    );
+    let file = folder.join("gateway.toml");
+    std::fs::write(&file, text).expect("a file can be written");
+    shown(&file).to_owned()
+}
 
 #[test]
 fn in_the_next_session_of_an_exchange_numbers_of_orders_begin_again_and_those_of_clients_go_on() {
@@ -16,10 +33,9 @@ fn in_the_next_session_of_an_exchange_numbers_of_orders_begin_again_and_those_of
     let common = ["--demo", "1", "--listen", "127.0.0.1:0", "--driver", "epoll", "--workers", "1"];
     let of_exchange = ["--mode", "match", "--journal", "os", "--journal-dir", &theirs];
     let mut exchange = Node::start(&[&["serve", "exchange"], &common[..], &of_exchange[..]].concat());
-    let upstream = exchange.address.clone();
-    let of_gateway = ["--journal", "os", "--journal-dir", &ours, "--upstream", &upstream];
-    let of_gateway = [&of_gateway[..], &["--control", &socket]].concat();
-    let mut gateway = Node::start(&[&["serve", "gateway"], &common[..], &of_gateway[..]].concat());
+    let file = configured(&folder, &ours, &exchange.address);
+    let of_gateway = ["serve", "gateway", "--config", &file, "--control", &socket];
+    let mut gateway = Node::start(&[&of_gateway[..], &common[2..]].concat());
     // What has ended is told when the gateway is let in; soon after it knows which number comes next.
     let is_back = || {
         let said = weir(&["ctl", "--socket", &socket, "sessions"]);
