@@ -191,12 +191,22 @@ fn listen(cancels: &Arc<Cancels>) -> Address {
     address
 }
 
+/// One read; one that is interrupted is made again.
+fn read(socket: &mut TcpStream, bytes: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match socket.read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Until the gateway goes.
 fn serve(mut socket: TcpStream, cancels: &Cancels) {
     socket.set_nodelay(true).expect("a socket");
     let (mut deframer, mut bytes) = (Deframer::new(4096), vec![0; 256 << 10]);
     loop {
-        let Ok(count @ 1..) = socket.read(&mut bytes) else { return };
+        let Ok(count @ 1..) = read(&mut socket, &mut bytes) else { return };
         let (mut input, mut out, mut cancelled) = (&bytes[..count], Vec::new(), 0);
         while let Some(frame) = deframer.next(&mut input).expect("frames are right") {
             match frame.kind {
@@ -301,7 +311,7 @@ impl Client {
         let mut taken = 0;
         while taken < CHUNK {
             let mut bytes = [0; 64 << 10];
-            let count = self.socket.read(&mut bytes).expect("the gateway goes on");
+            let count = read(&mut self.socket, &mut bytes).expect("the gateway goes on");
             assert!(count > 0, "the gateway goes on");
             let mut input = &bytes[..count];
             while let Some(frame) = self.deframer.next(&mut input).expect("frames are right") {
@@ -317,6 +327,6 @@ impl Client {
     fn hear_end(mut self) {
         let mut bytes = [0; 64 << 10];
         // An end without all that was sent is an error, and an end.
-        while self.socket.read(&mut bytes).is_ok_and(|count| count > 0) {}
+        while read(&mut self.socket, &mut bytes).is_ok_and(|count| count > 0) {}
     }
 }
