@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    account::CpuDifference,
+    cpu_account::CpuDifference,
     evidence::ArmEvidence,
     failure::FailureCounts,
     finding::{Finding, MessageKind, Stopped, UnitKind},

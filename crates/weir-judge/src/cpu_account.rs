@@ -25,7 +25,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
-    account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
+    cpu_account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
     goal::{Goal, Outcome},
     observation::{ProbeCost, Rung},
     spec::StudySpec,

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    account::{CpuDifference, CpuPart},
+    cpu_account::{CpuDifference, CpuPart},
     evidence::ArmEvidence,
     finding::{Finding, PlantedApart},
     spec::{CellSpec, StudySpec, Subject},
@@ -169,7 +169,7 @@ fn more_calls(name: &str, it: &CpuDifference, observed: &[ArmEvidence]) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{account::Amount, evidence::CallEvidence};
+    use weir_record::{cpu_account::Amount, evidence::CallEvidence};
 
     use super::*;
     use crate::sample::study;

@@ -217,14 +217,15 @@ fn the_map_with_the_rounds_that_are_shipped_calls_few_cells_wrongly_and_finds_wh
         f64::from(sum[0]) / f64::from(sum[1])
     };
     assert!(false_shares.iter().all(|share| *share <= 0.05), "{false_shares:?}");
-    // What is wanted of a map is 0.8 and 0.95. Few cells stand behind each share here, so that what must be
-    // found lies below what is expected; the counts are printed.
+    // What is wanted of a map is 0.8 and 0.95. These eight studies found 35 of 40 cells of 5 % in closed loop and 27 of
+    // 32 at one rate (22 of 24 with three permutations, 5 of 8 with two), and all of 10 %. Few cells stand behind each
+    // share, so that what must be found lies below; the counts are printed.
     for (map, few, floor_of_5, floor_of_10) in [
         (0, &[8][..], 0.6, 0.95),
         (0, &[1, 2][..], 0.6, 0.9),
-        (1, &[3][..], 0.6, 0.85),
+        (1, &[3][..], 0.75, 0.9),
         (1, &[2][..], 0.35, 0.8),
-        (1, &[2, 3][..], 0.6, 0.85),
+        (1, &[2, 3][..], 0.7, 0.9),
     ] {
         let (of_5, of_10) = (share(map, few, 5), share(map, few, 10));
         assert!(of_5 >= floor_of_5 && of_10 >= floor_of_10, "map {map}, {few:?}: {of_5} and {of_10}");

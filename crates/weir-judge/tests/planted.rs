@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use replayed::rounds;
 use weir_judge::judge::judged;
 use weir_record::{
-    account::CpuPart,
+    cpu_account::CpuPart,
     failure::FailureCounts,
     finding::Finding,
     grid::Difference,

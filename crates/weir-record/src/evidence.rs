@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    account::CpuAccount,
+    cpu_account::CpuAccount,
     figure::{Figure, PairedRatio},
     machine::NetworkCounters,
     observation::{Rung, StraceRow},

@@ -1,6 +1,6 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`, `published`), what was
 //! measured (`engine`, `load`, `failure`, `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`,
-//! `window`, `trial`, `slices`) and what was concluded (`finding`, `verdict`, `study`, `account`,
+//! `window`, `trial`, `slices`) and what was concluded (`finding`, `verdict`, `study`, `cpu_account`,
 //! `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`). What is compared in all
 //! of them is a `metric`; its row in `metric_rows` knows how the records have it.
 //!
@@ -8,12 +8,12 @@
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
 //! when the defaults of a later version differ.
 
-pub mod account;
 pub mod added_cost;
 pub mod calendar;
 pub mod cause;
 pub mod connection_costs;
 pub mod contrast;
+pub mod cpu_account;
 pub mod doctor;
 mod encoding;
 pub mod engine;

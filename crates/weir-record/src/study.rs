@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    account::CpuDifference,
     added_cost::AddedCosts,
     cause::CauseShare,
     connection_costs::ConnectionCosts,
     contrast::Contrast,
+    cpu_account::CpuDifference,
     evidence::{ArmEvidence, UnderStrace},
     figure::PairedRatio,
     finding::Finding,

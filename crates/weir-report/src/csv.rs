@@ -4,8 +4,8 @@
 mod connections;
 
 use weir_record::{
-    account::{Amount, CpuPart},
     contrast::Contrast,
+    cpu_account::{Amount, CpuPart},
     doctor::FindingState,
     evidence::ArmEvidence,
     figure::{Figure, PairedRatio},

@@ -13,7 +13,6 @@
 //! }
 //! ```
 
-mod account;
 mod added_cost;
 mod aggregate;
 mod cause;
@@ -22,6 +21,7 @@ mod chart_page;
 mod check_words;
 mod connection_costs;
 mod contrasts;
+mod cpu_account;
 mod csv;
 mod definitions;
 mod display;

@@ -2,7 +2,7 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, aggregate, cause, chart, connection_costs, contrasts, evidence, goals, guidance,
+    added_cost, aggregate, cause, chart, connection_costs, contrasts, cpu_account, evidence, goals, guidance,
     io_models, kernels, overview, published,
     section::{Content, Section, of_no_cell},
     strace, threads,
@@ -33,7 +33,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 29] = [
     threads::section,
     chart::curves,
     chart::why,
-    account::section,
+    cpu_account::section,
     chart::accounts,
     evidence::section,
     chart::call_overhead,

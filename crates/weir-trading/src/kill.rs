@@ -1,5 +1,5 @@
 //! The kill switch: who may not trade. It holds no orders; the orders to be cancelled are those of
-//! [`OrderIdMap::open_orders`](crate::OrderIdMap::open_orders).
+//! [`UpstreamNumbers::open_orders`](crate::UpstreamNumbers::open_orders).
 
 use weir_proto::ouch::reject_reason;
 

@@ -2,7 +2,7 @@
 //!
 //! Everything here is told the time and hands out what it has to say; who owns sockets, journals and sessions does
 //! the rest. What a **gateway** puts together: [`UserRefNums`] (one for each account), [`RiskState`] and
-//! [`KillSwitch`] (one for each worker), [`Route`], and an [`OrderIdMap`] (one for each upstream session). What an
+//! [`KillSwitch`] (one for each worker), [`Route`], and an [`UpstreamNumbers`] (one for each upstream session). What an
 //! **exchange** puts together: [`UserRefNums`] and a [`Venue`], either [`EchoVenue`] or [`MatchingVenue`].
 //!
 //! Every structure has a stated maximum, is allocated when it is made (or when an account or a symbol is first
@@ -14,12 +14,12 @@ mod echo;
 mod key_table;
 mod kill;
 mod matching;
-mod order_id_map;
 mod rate;
 mod reply;
 pub mod risk;
 mod route;
 mod slab;
+mod upstream_numbers;
 mod user_ref_nums;
 mod venue;
 
@@ -27,9 +27,9 @@ pub use account::AccountId;
 pub use echo::{EchoConfig, EchoVenue};
 pub use kill::{KillScope, KillSwitch};
 pub use matching::{MatchingConfig, MatchingVenue, Quote};
-pub use order_id_map::{Full, OrderIdMap, Origin, WhenFull, new_number};
 pub use rate::{Bucket, Rate};
 pub use risk::{DuplicateLimit, References, Restored, RiskConfig, RiskLimits, RiskState};
 pub use route::Route;
+pub use upstream_numbers::{Full, Origin, UpstreamNumbers, WhenFull, new_number};
 pub use user_ref_nums::{NumberVerdict, UserRefNums};
 pub use venue::{Emit, Handled, Venue};

@@ -130,7 +130,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "trial",
             "metric_rows",
             "frontier",
-            "account",
+            "cpu_account",
             "evidence",
             "connection_costs",
             "latency_map",
@@ -185,7 +185,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "echo",
             "matching",
             "risk",
-            "order_id_map",
+            "upstream_numbers",
         ],
     ),
     (
@@ -362,7 +362,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "cause",
             "threads",
             // Tables stand behind charts, which are drawn in the page that has both.
-            "overview aggregate connection_costs strace goals account evidence frontier sentence notes tables chart \
+            "overview aggregate connection_costs strace goals cpu_account evidence frontier sentence notes tables chart \
              contrasts guidance kernels sections html chart_page",
             "markdown",
             "terminal",

@@ -1,10 +1,10 @@
 //! Where the server CPU of each arm goes, as one bar made of places: a chart for each cell, its numbers behind it.
 
-use weir_record::{account::CpuAccount, account::CpuPart, evidence::ArmEvidence};
+use weir_record::{cpu_account::CpuAccount, cpu_account::CpuPart, evidence::ArmEvidence};
 
 use super::stacked::{Stacked, StackedBar, stacked};
 use crate::{
-    account, format,
+    cpu_account, format,
     section::{Caption, Content, Plot, Section},
     sentence,
     tables::CELLS_MAX,
@@ -40,7 +40,7 @@ pub(crate) fn accounts(view: &View<'_>) -> Content {
             id: format!("account-{cell}"),
             title: view.cell_heading(cell),
             image: stacked(&chart(view, arms)),
-            numbers: account::parts(view, arms),
+            numbers: cpu_account::parts(view, arms),
             is_table: false,
             is_half: true,
             is_folded: index > 0,
@@ -64,7 +64,7 @@ fn amount(account: &CpuAccount, part: &CpuPart) -> f64 {
 
 fn chart(view: &View<'_>, arms: &[Accounted<'_>]) -> Stacked {
     let (parts, others) = places(arms);
-    let mut names: Vec<String> = parts.iter().map(|part| account::name(view, part)).collect();
+    let mut names: Vec<String> = parts.iter().map(|part| cpu_account::name(view, part)).collect();
     names.extend((!others.is_empty()).then(|| view.language.choose(OTHER_PLACES).to_owned()));
     let bar = |(arm, account): &Accounted<'_>| {
         let mut amounts: Vec<f64> = parts.iter().map(|part| amount(account, part)).collect();
@@ -101,7 +101,7 @@ fn places(arms: &[Accounted<'_>]) -> (Vec<CpuPart>, Vec<CpuPart>) {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::account::Amount;
+    use weir_record::cpu_account::Amount;
 
     use super::*;
 

@@ -551,9 +551,9 @@ fn interactions(view: &View<'_>) -> Vec<Told> {
                  the two come to by themselves (p {p_value}, over {cells} cells): a mean over one of them does not stand for its \
                  cells.",
                 "{arm}, {metric}: {one}의 영향이 {other}에 따라 다릅니다. {place}에서 가장 뚜렷하며, 비율이 두 요인의 영향을 따로 곱한 값의 {found}배입니다\
-                 (p {p_value}, 조건 {cells}개). 어느 한쪽의 평균도 조건을 대표하지 못합니다.",
+                 (p {p_value}, 조건 {cells}개). 어느 한쪽의 평균도 각 조건을 대표하지 못합니다.",
                 "{arm}，{metric}：{one}的影响取决于{other}，在 {place} 处最明显，其比值为两者各自作用之积的 {found} 倍（p {p_value}，{cells} 个条件）：\
-                 对其中一个求平均不能代表其条件。",
+                 对其中一个求平均不能代表各个条件。",
             ),
             false => told!(
                 language,

@@ -2,9 +2,9 @@
 //! `cells.rs`, tables of text in `columns.rs`.
 
 mod cells;
-mod columns;
 #[cfg(test)]
-mod contrast;
+mod colour_contrast;
+mod columns;
 mod sections;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

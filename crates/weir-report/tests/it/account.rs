@@ -1,7 +1,7 @@
 //! Where the server CPU goes: parts, whether they close, and differences, in three languages.
 
 use weir_record::{
-    account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
+    cpu_account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
     evidence::ArmEvidence,
     goal::Outcome,
     observation::Rung,

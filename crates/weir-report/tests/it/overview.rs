@@ -2,7 +2,7 @@
 //! page of many cells is.
 
 use weir_record::{
-    account::CpuDifference,
+    cpu_account::CpuDifference,
     evidence::{ArmEvidence, CallEvidence},
     figure::Figure,
     finding::{FailureClass, FailureCount},

@@ -29,7 +29,7 @@ use weir_proto::{
     },
     soup,
 };
-use weir_trading::{AccountId, OrderIdMap, Origin, WhenFull};
+use weir_trading::{AccountId, Origin, UpstreamNumbers, WhenFull};
 
 use super::{owners::Owners, unsolicited_cancels::Expiry, worker_message::MESSAGE_BYTES_MAX};
 
@@ -86,7 +86,7 @@ pub(super) struct Response {
 /// The orders of one upstream session.
 pub(super) struct OutstandingOrders {
     limits: OutstandingLimits,
-    order_ids: OrderIdMap,
+    order_ids: UpstreamNumbers,
     /// Also of orders that are over.
     owners: Owners,
     unanswered: VecDeque<Unanswered>,
@@ -119,7 +119,7 @@ impl OutstandingOrders {
     /// None yet; the first one gets the number `next`.
     pub(super) fn new(next: u32, limits: OutstandingLimits) -> Self {
         Self {
-            order_ids: OrderIdMap::with_policy(next, limits.open_max, limits.when_full),
+            order_ids: UpstreamNumbers::with_policy(next, limits.open_max, limits.when_full),
             owners: Owners::default(),
             unanswered: VecDeque::with_capacity(limits.unanswered_max.min(1 << 16)),
             skipped: BTreeMap::new(),

@@ -8,7 +8,7 @@ use std::{fmt::Write, net::IpAddr, str};
 use weir_engine::time::{self, Instant};
 use weir_proto::http1::{Headers, RequestHead, Version, date::DATE_BYTES};
 
-use super::{config::LogFormat, log::AccessLog};
+use super::{access_log_writer::AccessLog, config::LogFormat};
 
 /// What a line says of a target, before it is escaped.
 const TARGET_BYTES_MAX: usize = 1024;

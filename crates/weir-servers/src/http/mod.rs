@@ -40,6 +40,7 @@
 //! and it compresses nothing.
 
 mod access_log_line;
+mod access_log_writer;
 mod admission;
 mod cache;
 mod config;
@@ -51,7 +52,6 @@ mod file_lookup;
 mod file_quotas;
 mod headers;
 mod input;
-mod log;
 mod response_encoder;
 mod static_body;
 mod worker;

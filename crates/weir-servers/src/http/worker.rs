@@ -16,13 +16,13 @@ use weir_engine::time::Instant;
 use weir_proto::http1::date;
 
 use super::{
+    access_log_writer::AccessLog,
     admission::Admission,
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
     file_cache::WorkerFileCache,
     file_lookup::{Asked, FileError, FileReply, FileResponse, Root, Unopened, name},
     file_quotas::FileQuotas,
-    log::AccessLog,
     response_encoder::Replies,
     static_body::Stored,
 };

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use weir_proto::ouch::Outbound;
 use weir_trading::{
-    AccountId, EchoConfig, EchoVenue, MatchingVenue, OrderIdMap, Origin, Rate, References, RiskConfig,
-    RiskLimits, RiskState, Venue, WhenFull,
+    AccountId, EchoConfig, EchoVenue, MatchingVenue, Origin, Rate, References, RiskConfig, RiskLimits,
+    RiskState, UpstreamNumbers, Venue, WhenFull,
 };
 
 use flow::{Flow, Operation, Plan};
@@ -49,8 +49,8 @@ fn echoing_allocates_once_for_each_account() {
 
 #[test]
 fn translating_does_not_allocate_once_the_accounts_are_known() {
-    let mut order_ids = OrderIdMap::with_policy(1, 1_000, WhenFull::ForgetOldest);
-    let assign = |order_ids: &mut OrderIdMap, user_ref_num| {
+    let mut order_ids = UpstreamNumbers::with_policy(1, 1_000, WhenFull::ForgetOldest);
+    let assign = |order_ids: &mut UpstreamNumbers, user_ref_num| {
         let origin = Origin { account: AccountId(user_ref_num % 4), user_ref_num, home: 0, received_ns: 0 };
         order_ids.assign(origin, None).expect("the oldest makes room")
     };

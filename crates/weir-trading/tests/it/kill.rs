@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_trading::{
-    AccountId, KillScope, KillSwitch, MatchingConfig, MatchingVenue, OrderIdMap, Origin, Venue,
+    AccountId, KillScope, KillSwitch, MatchingConfig, MatchingVenue, Origin, UpstreamNumbers, Venue,
 };
 
 use crate::support::{HUNDRED, Sink, buy, sell};
@@ -64,7 +64,7 @@ fn when_a_hundred_thousand_orders_go_the_book_is_empty_in_time() {
 
 #[test]
 fn a_gateway_finds_all_orders_of_a_killed_account() {
-    let mut order_ids = OrderIdMap::new(1, ORDERS as usize);
+    let mut order_ids = UpstreamNumbers::new(1, ORDERS as usize);
     for index in 0..ORDERS {
         let origin = Origin {
             account: AccountId(index % ACCOUNTS),

@@ -1,7 +1,7 @@
 //! Evidence with real processes: what was planted is counted once for each message, in the place where it was planted.
 
 use weir_record::{
-    account::{CpuDifference, CpuPart},
+    cpu_account::{CpuDifference, CpuPart},
     evidence::ArmEvidence,
     observation::Rung,
 };

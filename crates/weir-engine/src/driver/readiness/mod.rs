@@ -42,6 +42,7 @@ mod buffer_turns;
 mod close;
 #[cfg(test)]
 mod consistency;
+mod deadlock;
 mod endpoint;
 #[cfg(test)]
 pub(crate) mod planted_bugs;
@@ -50,7 +51,6 @@ mod send;
 mod syscalls;
 #[cfg(test)]
 mod tests;
-mod waiting;
 mod watch;
 
 pub(crate) use backend::{Backend, Interest, Ready};

@@ -1,7 +1,7 @@
 //! Where the server CPU goes, part by part, and where one arm uses more of it than the baseline. Places, not causes.
 
 use weir_record::{
-    account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
+    cpu_account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
     evidence::ArmEvidence,
     goal::Outcome,
 };

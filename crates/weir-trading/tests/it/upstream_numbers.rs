@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use weir_proto::ouch::{Executed, Inbound, Outbound};
-use weir_trading::{AccountId, Full, MatchingConfig, MatchingVenue, OrderIdMap, Origin, Venue, WhenFull};
+use weir_trading::{
+    AccountId, Full, MatchingConfig, MatchingVenue, Origin, UpstreamNumbers, Venue, WhenFull,
+};
 
 use crate::{
     random::{Messages, Random, seeds},
@@ -16,7 +18,7 @@ fn origin(account: u32, user_ref_num: u32) -> Origin {
 
 #[test]
 fn numbers_rise_and_lead_both_ways_until_the_order_is_dead() {
-    let mut order_ids = OrderIdMap::new(7, 10);
+    let mut order_ids = UpstreamNumbers::new(7, 10);
     assert_eq!(order_ids.assign(origin(0, 100), None), Ok(7));
     assert_eq!(order_ids.assign(origin(1, 100), None), Ok(8));
     assert_eq!(order_ids.origin_of(8), Some(origin(1, 100)));
@@ -29,8 +31,8 @@ fn numbers_rise_and_lead_both_ways_until_the_order_is_dead() {
 
 #[test]
 fn it_refuses_or_forgets_when_all_places_are_taken() {
-    let mut refusing = OrderIdMap::new(1, 2);
-    let mut forgetting = OrderIdMap::with_policy(1, 2, WhenFull::ForgetOldest);
+    let mut refusing = UpstreamNumbers::new(1, 2);
+    let mut forgetting = UpstreamNumbers::with_policy(1, 2, WhenFull::ForgetOldest);
     for number in 1..=2 {
         refusing.assign(origin(0, number), None).expect("there is room");
         forgetting.assign(origin(0, number), None).expect("there is room");
@@ -44,7 +46,7 @@ fn it_refuses_or_forgets_when_all_places_are_taken() {
 
 #[test]
 fn the_last_number_is_used_and_none_comes_after_it() {
-    let mut order_ids = OrderIdMap::new(u32::MAX, 2);
+    let mut order_ids = UpstreamNumbers::new(u32::MAX, 2);
     assert_eq!(order_ids.assign(origin(0, 1), None), Ok(u32::MAX));
     assert_eq!(order_ids.assign(origin(0, 2), None), Err(Full::Numbers));
     assert_eq!(order_ids.next(), 0);
@@ -52,7 +54,7 @@ fn the_last_number_is_used_and_none_comes_after_it() {
 
 #[test]
 fn a_restored_table_goes_on_where_the_old_one_stopped() {
-    let mut order_ids = OrderIdMap::new(1, 10);
+    let mut order_ids = UpstreamNumbers::new(1, 10);
     order_ids.restore(3, origin(0, 1), None).expect("there is room");
     order_ids.restore(9, origin(1, 1), None).expect("there is room");
     order_ids.restore(9, origin(1, 2), None).expect("known, so ignored");
@@ -65,7 +67,7 @@ fn a_restored_table_goes_on_where_the_old_one_stopped() {
 
 #[test]
 fn open_orders_are_those_of_the_account_oldest_first() {
-    let mut order_ids = OrderIdMap::new(1, 10);
+    let mut order_ids = UpstreamNumbers::new(1, 10);
     for (account, number) in [(0, 1), (1, 1), (0, 2), (0, 3), (1, 2)] {
         order_ids.assign(origin(account, number), None).expect("there is room");
     }
@@ -81,7 +83,7 @@ fn open_orders_are_those_of_the_account_oldest_first() {
 #[test]
 fn what_a_venue_holds_and_what_the_table_holds_stay_the_same() {
     for seed in seeds(4) {
-        let mut order_ids = OrderIdMap::new(1, 10_000);
+        let mut order_ids = UpstreamNumbers::new(1, 10_000);
         let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 1, ..Default::default() });
         let mut messages = Messages::new(seed, 5, 80, false);
         let mut sink = Sink::default();
@@ -104,7 +106,7 @@ fn what_a_venue_holds_and_what_the_table_holds_stay_the_same() {
 
 #[test]
 fn replacements_that_wait_die_with_their_original() {
-    let mut order_ids = OrderIdMap::new(1, 10);
+    let mut order_ids = UpstreamNumbers::new(1, 10);
     let first = order_ids.assign(origin(0, 1), None).expect("there is room");
     let second = order_ids.assign(origin(0, 2), Some(first)).expect("there is room");
     let rival = order_ids.assign(origin(0, 3), Some(first)).expect("there is room");
@@ -119,7 +121,7 @@ fn replacements_that_wait_die_with_their_original() {
 
 #[test]
 fn a_long_chain_of_waiting_replacements_ends_at_once() {
-    let mut order_ids = OrderIdMap::new(1, 100_000);
+    let mut order_ids = UpstreamNumbers::new(1, 100_000);
     let mut last = order_ids.assign(origin(0, 1), None).expect("there is room");
     for number in 2..=100_000 {
         last = order_ids.assign(origin(0, number), Some(last)).expect("there is room");
@@ -130,7 +132,7 @@ fn a_long_chain_of_waiting_replacements_ends_at_once() {
 
 /// The message as it goes upstream; `None` if it is about an order that is not live.
 fn renumber(
-    order_ids: &mut OrderIdMap,
+    order_ids: &mut UpstreamNumbers,
     account: AccountId,
     message: Inbound<'static>,
 ) -> Option<Inbound<'static>> {
@@ -166,7 +168,7 @@ fn renumber(
 fn it_agrees_with_plain_maps() {
     for seed in seeds(10) {
         let mut random = Random::new(seed);
-        let mut order_ids = OrderIdMap::new(1, 50);
+        let mut order_ids = UpstreamNumbers::new(1, 50);
         let mut plain: BTreeMap<u32, Origin> = BTreeMap::new();
         let mut number = 0;
         for step in 0..5_000 {
@@ -195,13 +197,13 @@ fn it_agrees_with_plain_maps() {
 
 #[test]
 fn only_the_last_message_of_an_order_ends_it() {
-    let mut order_ids = OrderIdMap::new(1, 10);
+    let mut order_ids = UpstreamNumbers::new(1, 10);
     let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 1, ..Default::default() });
     let mut sink = Sink::default();
     for number in 1..=2 {
         order_ids.assign(origin(0, number), None).expect("there is room");
     }
-    let mut apply = |order_ids: &mut OrderIdMap, message: Inbound<'_>| {
+    let mut apply = |order_ids: &mut UpstreamNumbers, message: Inbound<'_>| {
         venue.handle(1, AccountId(0), &message, &mut sink);
         for (_, said) in sink.take() {
             order_ids.apply(&said);
@@ -221,7 +223,7 @@ fn only_the_last_message_of_an_order_ends_it() {
 
 #[test]
 fn a_replacement_has_its_original_until_one_of_them_is_over() {
-    let mut order_ids = OrderIdMap::new(1, 10);
+    let mut order_ids = UpstreamNumbers::new(1, 10);
     order_ids.assign(origin(0, 1), None).expect("there is room");
     for (number, original) in [(2, 1), (3, 2)] {
         order_ids.assign(origin(0, number), Some(original)).expect("there is room");
@@ -236,7 +238,7 @@ fn a_replacement_has_its_original_until_one_of_them_is_over() {
 
 #[test]
 fn an_order_whose_acceptance_is_missing_has_the_shares_that_are_assumed() {
-    let mut order_ids = OrderIdMap::new(1, 10);
+    let mut order_ids = UpstreamNumbers::new(1, 10);
     for number in 1..=2 {
         order_ids.assign(origin(0, number), None).expect("there is room");
     }

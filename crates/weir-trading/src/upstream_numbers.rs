@@ -4,9 +4,9 @@
 //! message is sent**, and remembers which client's order each of them carries. Both directions are one probe of a
 //! table; the orders of an account hang on a list of their own, for the kill switch and for cancel on disconnect.
 //!
-//! An order is forgotten when it is dead: [`OrderIdMap::apply`] follows the venue's messages and sees that, and
-//! [`OrderIdMap::finish`] says so. A replacement that the venue has not confirmed dies with its original, because
-//! the venue does not answer it then; [`OrderIdMap::take_orphans`] tells which did. When all places are taken by
+//! An order is forgotten when it is dead: [`UpstreamNumbers::apply`] follows the venue's messages and sees that, and
+//! [`UpstreamNumbers::finish`] says so. A replacement that the venue has not confirmed dies with its original, because
+//! the venue does not answer it then; [`UpstreamNumbers::take_orphans`] tells which did. When all places are taken by
 //! live orders, [`WhenFull`] decides.
 
 use std::fmt;
@@ -64,7 +64,7 @@ impl fmt::Display for Full {
 impl std::error::Error for Full {}
 
 /// Upstream numbers and the orders they carry.
-pub struct OrderIdMap {
+pub struct UpstreamNumbers {
     /// The next number; 0 when none is left.
     next: u32,
     when_full: WhenFull,
@@ -109,7 +109,7 @@ struct List {
 const NO_LINK: Link = Link { older: NONE, newer: NONE };
 const EMPTY: List = List { oldest: NONE, newest: NONE };
 
-impl OrderIdMap {
+impl UpstreamNumbers {
     /// The first number to be assigned will be `next` (at least 1); at most `capacity` orders are live at once.
     pub fn new(next: u32, capacity: usize) -> Self {
         Self::with_policy(next, capacity, WhenFull::Refuse)
@@ -176,8 +176,8 @@ impl OrderIdMap {
     }
 
     /// Recovery: this number was assigned before the restart. Numbers must come in rising order, from the first one
-    /// not below [`OrderIdMap::next`]; one that is lower is ignored, because it is known. `original` as for
-    /// [`OrderIdMap::assign`].
+    /// not below [`UpstreamNumbers::next`]; one that is lower is ignored, because it is known. `original` as for
+    /// [`UpstreamNumbers::assign`].
     pub fn restore(&mut self, upstream: u32, origin: Origin, original: Option<u32>) -> Result<(), Full> {
         if self.next == 0 || upstream < self.next {
             return Ok(());
