@@ -8,7 +8,7 @@ use weir_servers::{
     orders::{AccountConfig, OrdersConfig, Record, RecordKind, accounts_named, demo_accounts, recover},
 };
 
-use super::trader::{Told, Trader};
+use super::trader::{Told, Trader, undo};
 
 /// Accounts of gateways that a demonstration exchange has.
 const GATEWAY_ACCOUNTS: u32 = 256;
@@ -71,6 +71,7 @@ impl Exchanges {
                     order.left -= i64::from(executed.quantity);
                     order.fills.push((executed.quantity, executed.match_number));
                 }
+                (Some(order), Outbound::BrokenTrade(broken)) => undo(&mut order.fills, broken.match_number),
                 (Some(order), Outbound::Canceled(canceled)) => order.left -= i64::from(canceled.quantity),
                 (None, Outbound::Executed(_)) => panic!("nobody's order: {message:?}"),
                 _ => {}

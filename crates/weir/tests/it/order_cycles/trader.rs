@@ -36,6 +36,12 @@ pub struct Told {
     pub has_expired: bool,
 }
 
+/// Takes out the execution of a trade that is broken, which must have been told.
+pub fn undo(fills: &mut Vec<(u32, u64)>, match_number: u64) {
+    let place = fills.iter().position(|(_, number)| *number == match_number);
+    fills.remove(place.expect("a trade that is broken was told before, and is broken once"));
+}
+
 impl Told {
     pub fn is_taken(&self) -> bool {
         matches!(self.answers[..], [b'A' | b'U'])
@@ -204,6 +210,8 @@ impl Trader {
                 told.left -= i64::from(canceled.quantity);
                 told.has_expired |= canceled.reason == cancel_reason::TIMEOUT;
             }
+            // A crash of the exchange has left the trade with one side, which is told so; its shares do not come back.
+            Outbound::BrokenTrade(broken) => undo(&mut told.fills, broken.match_number),
             // Of a cancel for which there was no way to the exchange.
             Outbound::CancelReject(_) => {}
             other => panic!("{name}: {other:?}"),
