@@ -39,6 +39,8 @@ const CALLS_APART_MAX: f64 = 0.01;
 enum Planted {
     TimeNs(f64),
     Call(&'static str),
+    /// A thread of the server is woken: a call, and the switch to that thread, which often costs more.
+    Wake,
 }
 
 impl Planted {
@@ -46,18 +48,20 @@ impl Planted {
     fn of(text: &str, driver: &str) -> Option<Self> {
         match text {
             "getppid" => Some(Self::Call("getppid")),
-            // To the descriptor for which another thread waits.
-            "wake" => Some(Self::Call("write")),
+            "wake" => Some(Self::Wake),
             // io_uring sends within its own call.
             "split-write" => (driver != "uring").then_some(Self::Call("sendto")),
             time => time.strip_suffix("ns")?.parse().ok().map(Self::TimeNs),
         }
     }
 
-    fn part(self) -> CpuPart {
+    /// Whether it may be this part that leads.
+    fn is_in(self, part: &CpuPart) -> bool {
+        let is_own_call = matches!(part, CpuPart::Call(name) if self.call() == Some(name.as_str()));
         match self {
-            Self::TimeNs(_) => CpuPart::Server,
-            Self::Call(name) => CpuPart::Call(name.to_owned()),
+            Self::TimeNs(_) => *part == CpuPart::Server,
+            Self::Call(_) => is_own_call,
+            Self::Wake => is_own_call || *part == CpuPart::Switching,
         }
     }
 
@@ -65,6 +69,8 @@ impl Planted {
         match self {
             Self::TimeNs(_) => None,
             Self::Call(name) => Some(name),
+            // To the descriptor for which the other thread waits.
+            Self::Wake => Some("write"),
         }
     }
 
@@ -72,7 +78,9 @@ impl Planted {
     fn has_size(self, (low, high): (f64, f64), more_calls: Option<f64>) -> bool {
         let is_size = match self {
             Self::TimeNs(ns) => low <= TIME_RATIO_MAX * ns + READINGS_NS && ns <= high,
-            Self::Call(_) => more_calls.is_some_and(|more| (more - 1.0).abs() <= CALLS_APART_MAX),
+            Self::Call(_) | Self::Wake => {
+                more_calls.is_some_and(|more| (more - 1.0).abs() <= CALLS_APART_MAX)
+            }
         };
         low > 0.0 && is_size
     }
@@ -144,7 +152,7 @@ fn looked_at(
     let (part, amount) = it.parts.first()?;
     let interval = amount.interval?;
     let more_calls = planted.call().and_then(|name| more_calls(name, it, observed));
-    if *part == planted.part() && planted.has_size(interval, more_calls) {
+    if planted.is_in(part) && planted.has_size(interval, more_calls) {
         return Some(None);
     }
     Some(Some(PlantedApart {
@@ -237,6 +245,10 @@ mod tests {
         ] {
             assert_eq!(outcome(planted, CpuPart::Server, interval, 0.0), Some(true), "{interval:?}");
         }
+        let (differences, mut observed) = seen(CpuPart::Switching, (4_360.0, 5_260.0), 1.0);
+        observed.iter_mut().for_each(|arm| arm.calls[0].name = "write".to_owned());
+        let by_switching = check(&spec(&["--plant", "wake"]), &differences, &observed);
+        assert!(by_switching.is_some_and(|check| check.passed), "what a wake-up costs most is the switch");
         let (differences, observed) = seen(call("getppid"), (80.0, 120.0), 1.0);
         let in_one_word = check(&spec(&["--plant=getppid"]), &differences, &observed);
         assert!(in_one_word.is_some_and(|check| check.passed));
