@@ -429,9 +429,15 @@ fn invalid(text: String) -> io::Error {
 }
 
 fn orders_config(config: &GatewayConfig) -> OrdersConfig {
+    #[cfg(not(test))]
+    let journals_each_number = true;
+    #[cfg(test)]
+    let journals_each_number =
+        !super::simulated_days::is_planted(super::simulated_days::Plant::LostNumberIgnored);
     OrdersConfig {
         session: config.session,
         numbers_go_on: true,
+        journals_each_number,
         journal: config.journal.clone().filter(|(_, level)| *level != Level::None),
         journal_segment_bytes: config.journal_segment_bytes,
         journal_faults: config.journal_faults,

@@ -9,6 +9,7 @@ use weir_trading::{AccountId, Bucket, UserRefNums};
 
 use super::{
     counters::AccountCells,
+    known_numbers::KnownNumbers,
     lines::Budget,
     recovery::Recovery,
     retransmit::{Mark, RetransmitBuffer},
@@ -25,6 +26,8 @@ pub(super) const INDEX_EVERY: u64 = 64;
 pub(super) struct Slot {
     pub(super) account: AccountId,
     pub(super) numbers: Cell<UserRefNums>,
+    /// Those of earlier starts.
+    pub(super) known: RefCell<KnownNumbers>,
     /// The highest number of sessions that have ended, and lines about a client that uses one of theirs again.
     pub(super) used_before: u32,
     pub(super) repeats: Budget,
@@ -56,6 +59,7 @@ impl Slot {
         Self {
             account,
             numbers: Cell::new(UserRefNums::new(found.user_ref_num)),
+            known: RefCell::new(recovery.known_numbers(account)),
             used_before: recovery.used_before(account),
             repeats: Budget::default(),
             state: RefCell::new(Account {

@@ -36,6 +36,10 @@ pub struct OrdersConfig {
     pub session: Name<10>,
     /// Whether numbers of orders go on in the next session. Otherwise they begin with 1, as an exchange has it.
     pub numbers_go_on: bool,
+    /// Whether a message with a number is journaled by the application before anything else comes of it. Then one that
+    /// no journal has below an account's last one was never dealt with, because a crash has lost it or its client has
+    /// left its number out: should it come, it is refused, and not ignored as a retransmission.
+    pub journals_each_number: bool,
     /// Heartbeats, silence, time for the login.
     pub timing: Timing,
     /// Largest payload a client may send in one frame.
@@ -84,6 +88,7 @@ impl OrdersConfig {
             accounts: Arc::new(accounts),
             session: password_verifier::name("WEIR000001"),
             numbers_go_on: false,
+            journals_each_number: false,
             timing: Timing::default(),
             payload_bytes_max: 512,
             outbound_bytes_max: 4 << 20,

@@ -665,6 +665,11 @@ fn message(
             counters.orders.add(1);
             application.on_message(account, message, raw, now);
         }
+        NumberVerdict::Retransmission if store.take_lost(account, number) => {
+            let reason = application.on_other(account, now).err();
+            let reason = reason.unwrap_or(reject_reason::DESTINATION_CLOSED);
+            store.reject(account, number, reason, client_order_id);
+        }
         NumberVerdict::Retransmission => store.ignore(account, number),
         NumberVerdict::Exhausted => {
             store.reject(account, number, reject_reason::PROCESSING_ERROR, client_order_id);
@@ -683,13 +688,13 @@ fn refuse_unsupported(
     now: Instant,
 ) {
     let number = raw[1..].first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
-    match store.judge(store.slot(account), number) {
-        NumberVerdict::New | NumberVerdict::Exhausted => {
-            let reason = application.on_other(account, now).err().unwrap_or(reject_reason::OTHER);
-            store.reject(account, number, reason, ClientOrderId([b' '; 14]));
-        }
-        NumberVerdict::Retransmission => store.ignore(account, number),
+    let verdict = store.judge(store.slot(account), number);
+    // What a restart has lost is refused as it was before.
+    if verdict == NumberVerdict::Retransmission && !store.take_lost(account, number) {
+        return store.ignore(account, number);
     }
+    let reason = application.on_other(account, now).err().unwrap_or(reject_reason::OTHER);
+    store.reject(account, number, reason, ClientOrderId([b' '; 14]));
 }
 
 /// The next time a connection's timer has to fire, given when its rules want to be asked.

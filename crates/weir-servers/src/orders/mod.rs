@@ -51,6 +51,7 @@ mod config;
 pub(crate) mod config_file;
 mod connection;
 mod counters;
+mod known_numbers;
 mod lines;
 mod password_verifier;
 mod records;
@@ -80,6 +81,7 @@ pub use recovery::{
 pub use server::{LocalOrders, OrdersControl, OrdersServer};
 pub use store::SessionStore;
 
+pub(crate) use known_numbers::KnownNumbers;
 pub(crate) use lines::Budget;
 pub(crate) use worker::until_draining;
 
@@ -98,7 +100,8 @@ pub trait Application: 'static {
     fn on_message(&self, account: AccountId, message: ouch::Inbound<'_>, raw: &[u8], now: Instant);
 
     /// A message of a client that is dealt with before it comes here: an account query, which is answered whatever this
-    /// says, or one that is not supported, which is refused with this reason if there is one.
+    /// says, or one that is refused, with this reason if there is one: it is not supported, or a restart has lost it
+    /// ([`OrdersConfig::journals_each_number`]).
     fn on_other(&self, account: AccountId, now: Instant) -> Result<(), u16> {
         let _ = (account, now);
         Ok(())

@@ -18,6 +18,7 @@ use weir_trading::AccountId;
 use super::{
     ACCOUNTS_MAX, OrdersConfig, RECORD_KIND_APPLICATION,
     account::{Entry, INDEX_EVERY, Index},
+    known_numbers::KnownNumbers,
     records,
 };
 use crate::journal::{self, Level, Position, RecordView, Recovered};
@@ -105,6 +106,10 @@ pub enum RecordKind<'a> {
     },
 }
 
+/// A client whose first number is higher does not count from 1 where a journal begins. What lies below is of a time
+/// before, of which the journal knows nothing.
+const FIRST_NUMBER_MAX: u32 = 1024;
+
 /// How far an account had come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountRecovery {
@@ -122,6 +127,8 @@ struct Found {
     numbered_in: u16,
     in_session: u32,
     used_before: u32,
+    /// Those of all sessions.
+    known: KnownNumbers,
     entries: Vec<Entry>,
     /// The journal and the number of the record before.
     before: Option<(u16, u64)>,
@@ -135,6 +142,8 @@ pub struct Recovery {
     removed: Vec<Name<6>>,
     /// See [`OrdersConfig::numbers_go_on`].
     numbers_go_on: bool,
+    /// See [`OrdersConfig::journals_each_number`].
+    journals_each_number: bool,
     generation: u16,
     /// The session that has ended with this start.
     ended: Option<u16>,
@@ -163,6 +172,13 @@ impl Recovery {
     /// The highest UserRefNum that an account has used in sessions that have ended; 0: none.
     pub(super) fn used_before(&self, account: AccountId) -> u32 {
         self.accounts.get(account.0 as usize).map_or(0, |found| found.used_before)
+    }
+
+    /// The numbers of an account that journals have. Those between them were never dealt with; where that cannot be
+    /// told there are none.
+    pub(super) fn known_numbers(&self, account: AccountId) -> KnownNumbers {
+        let found = self.accounts.get(account.0 as usize).filter(|_| self.journals_each_number);
+        found.map(|found| found.known.clone()).unwrap_or_default()
     }
 
     /// Accounts of which the journals have records and which are not configured any more, in the order of the numbers
@@ -317,6 +333,11 @@ impl Found {
             self.used_before = self.used_before.max(number);
         }
         self.account.user_ref_num = self.account.user_ref_num.max(number);
+        if self.known.last() == 0 && number > FIRST_NUMBER_MAX {
+            self.known = KnownNumbers::through(number);
+        } else {
+            self.known.add(number);
+        }
     }
 
     /// Numbers so far are those of sessions that have ended, if they are of earlier ones than this.
@@ -393,6 +414,7 @@ fn recover_accounts(
     let mut recovery = Recovery {
         accounts: config.accounts.iter().map(|_| Found::default()).collect(),
         numbers_go_on: config.numbers_go_on,
+        journals_each_number: config.journals_each_number,
         ..Recovery::default()
     };
     let Some((directory, _)) = config.active_journal() else { return Ok(recovery) };
@@ -449,5 +471,20 @@ mod tests {
             }
             assert_eq!((found.used_before, found.in_session), (9, 12), "{order:?}");
         }
+    }
+
+    #[test]
+    fn numbers_that_no_journal_has_are_known_to_be_missing_but_for_those_of_a_time_before() {
+        let missing = |numbers: &[u32], among: &[u32]| -> Vec<u32> {
+            let mut found = Found::default();
+            numbers.iter().for_each(|number| found.raise(*number, 0));
+            among.iter().copied().filter(|number| !found.known.has(*number)).collect()
+        };
+        // The first one is lost as well as others: of its client there is nothing before.
+        assert_eq!(missing(&[2, 3, 5], &[1, 2, 3, 4, 5]), [1, 4]);
+        assert_eq!(missing(&[FIRST_NUMBER_MAX], &[1, FIRST_NUMBER_MAX - 1]), [1, FIRST_NUMBER_MAX - 1]);
+        // A client that goes on where an earlier journal has ended.
+        assert_eq!(missing(&[5000, 5002], &[1, 4999, 5000, 5001]), [5001]);
+        assert!(missing(&[1_000_000_000, 7], &[1, 999_999_999]).is_empty());
     }
 }

@@ -586,6 +586,26 @@ impl SessionStore {
         }
     }
 
+    /// Whether no journal of earlier starts has this number of an account, although it has higher ones: what came with
+    /// it was lost before anything was done with it. From now on it is known, because it is answered.
+    #[cold]
+    pub(super) fn take_lost(&self, account: AccountId, number: u32) -> bool {
+        let slot = self.slot(account);
+        if !slot.known.borrow_mut().fill(number) {
+            return false;
+        }
+        let line = || {
+            let (worker, name) = (self.worker, &self.account(account).name);
+            format!(
+                "worker {worker}: {name} sends order number {number}, which no journal has although it has higher \
+                 ones: it was never sent on, and is refused"
+            )
+        };
+        let times = (self.now().as_nanos(), Budget::EVERY_NS);
+        slot.repeats.tell(&self.shared.config.lines, times, line);
+        true
+    }
+
     /// Tells a client which of its numbers is ignored, if it has to hear of one: at once, or when its connection has
     /// got everything else and comes here again.
     #[cold]

@@ -70,6 +70,8 @@ pub(super) enum Plant {
     ExposureNotRebuilt,
     /// Cancels of a kill switch wait for the journal.
     CancelBehindJournal,
+    /// An order that a kill has lost, below one that was sent, passes for a retransmission.
+    LostNumberIgnored,
 }
 
 thread_local! {

@@ -28,7 +28,9 @@ use weir_trading::Route;
 
 use super::{
     changes::get,
-    rig::{Folder, Script, Scripted, Trader, cancel, drivers, end_gateway, eventually, gateway, order},
+    rig::{
+        Folder, Script, Scripted, Trader, cancel, drivers, end_gateway, eventually, gateway, line_with, order,
+    },
     world,
 };
 use crate::orders::client::{Packet, accepted, enter, order as plain_order};
@@ -263,6 +265,78 @@ fn orders_for_a_worker_whose_journal_has_failed_are_refused_cancels_pass_and_non
         assert_eq!(refused, [(2, closed), (3, closed)]);
         trader.send(&[order(2, 100), order(3, 100), Inbound::AccountQuery]);
         assert!(matches!(trader.next(), Outbound::AccountQueryResponse { next_user_ref_num: 4, .. }));
+        drop((trader, sessions));
+        end_gateway(second);
+    }
+}
+
+static IS_HOME_LOST: AtomicBool = AtomicBool::new(false);
+
+/// The disk of the first worker.
+fn lose_home(worker: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } if worker == 0 && IS_HOME_LOST.load(SeqCst) => {
+            Verdict::Refuse(io::Error::from_raw_os_error(EIO))
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn an_order_that_only_a_lost_journal_had_is_refused_once_although_a_later_one_was_sent() {
+    for driver in drivers() {
+        println!("{driver}");
+        IS_HOME_LOST.store(false, SeqCst);
+        let (venue, folder) = (Script::new(), Folder::new());
+        let mut works = config(&venue, &folder, Route::Other);
+        works.limits.shares_max = Some(500);
+        let fails = GatewayConfig { journal_faults: Some(lose_home), ..works.clone() };
+        let (first, mut sessions) = start(driver, 2, &venue, fails);
+        // The first account lives on the first worker, and its orders leave by the second one.
+        let mut session = sessions.pop().expect("two");
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 1);
+        IS_HOME_LOST.store(true, SeqCst);
+        trader.send(&[refused(2), order(3, 100)]);
+        let sent = session.next();
+        assert_eq!(inbound_user_ref_num(&sent), Some(2), "the second one that is sent");
+        expect_told(&mut trader);
+        session.accept_order(&sent);
+        drop(trader);
+        end_gateway(first);
+        drop((session, sessions));
+
+        let starting = std::thread::spawn(move || gateway(driver, 2, works));
+        let mut sessions = [venue.accept(), venue.accept()];
+        sessions.sort_by_key(|session| session.login.username.to_string());
+        let [own, other] = &mut sessions;
+        let next = own.login.sequence.max(1);
+        own.let_in("DAY", next);
+        own.answer_query(1);
+        // The query's answer and one order's are kept.
+        assert_eq!((other.login.session.as_str(), other.login.sequence), ("DAY", 3));
+        other.let_in("DAY", 3);
+        other.accept_order(&sent);
+        other.answer_query(3);
+        let second = starting.join().expect("it starts");
+        let notices = second.control().notices().expect("nobody has them");
+        let mut trader = Trader::login(&second, "C00001", 1);
+        expect_accepted(&mut trader, 1);
+        expect_accepted(&mut trader, 3);
+        let next_of = |message: &Outbound| match message {
+            Outbound::AccountQueryResponse { next_user_ref_num, .. } => *next_user_ref_num,
+            other => panic!("{other:?} instead of the next number"),
+        };
+        trader.send(&[refused(2), order(3, 100), Inbound::AccountQuery]);
+        let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
+        assert_eq!((rejected.user_ref_num, rejected.reason), (2, reject_reason::DESTINATION_CLOSED));
+        assert_eq!(next_of(&trader.next()), 4, "what was answered is a retransmission");
+        line_with(&notices, "order number 2, which no journal has");
+        trader.send(&[refused(2), Inbound::AccountQuery]);
+        assert_eq!(next_of(&trader.next()), 4, "it is answered once");
         drop((trader, sessions));
         end_gateway(second);
     }
