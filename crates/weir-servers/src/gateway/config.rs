@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use weir_engine::{
     handoff::{self, Strategy},
-    net::Address,
+    net::{Address, AddressError},
 };
 use weir_proto::{
     ouch::Symbol,
@@ -38,6 +38,8 @@ use crate::{
 
 /// Most venues.
 pub const VENUES_MAX: usize = 64;
+/// Most addresses at which a venue was before.
+const MOVED_FROM_MAX: usize = 16;
 /// Most workers, as the engine's servers have.
 pub const WORKERS_MAX: usize = 256;
 
@@ -89,6 +91,9 @@ pub struct VenueConfig {
     pub name: String,
     /// Where it listens.
     pub address: Address,
+    /// Other addresses at which this same exchange, with the same sessions, was reached before: somebody confirms that.
+    /// Without, orders that were sent to another address are not reached at this one.
+    pub moved_from: Vec<Address>,
     /// Login names, one for each worker.
     pub usernames: Vec<Name<6>>,
     /// The password of all of them.
@@ -106,6 +111,7 @@ impl std::fmt::Debug for VenueConfig {
             .debug_struct("VenueConfig")
             .field("name", &self.name)
             .field("address", &self.address)
+            .field("moved_from", &self.moved_from)
             .field("usernames", &self.usernames)
             .field("limits", &self.limits)
             .field("timing", &self.timing)
@@ -138,6 +144,7 @@ impl GatewayConfig {
             venues: vec![VenueConfig {
                 name: "DEMO".into(),
                 address: upstream,
+                moved_from: Vec::new(),
                 usernames: (1..=WORKERS_MAX).map(|number| numbered("G", number)).collect(),
                 password: name("DEMO"),
                 limits: OutstandingLimits {
@@ -226,6 +233,7 @@ struct Handoff {
 struct Venue {
     name: Spanned<String>,
     address: Spanned<String>,
+    moved_from: Option<Spanned<Vec<String>>>,
     usernames: Option<Spanned<Vec<String>>>,
     username_prefix: Option<Spanned<String>>,
     password: Option<Spanned<Secret>>,
@@ -443,6 +451,7 @@ impl Venue {
             Ok(address) => address,
             Err(error) => return invalid(self.address.span().start, format!("address: {error}")),
         };
+        let moved_from = self.moved_from()?;
         let usernames = self.usernames(at)?;
         let password = self.password(at, environment)?;
         let mut limits = OutstandingLimits::default();
@@ -472,7 +481,19 @@ impl Venue {
         if self.name.get_ref().is_empty() || self.name.get_ref().chars().any(char::is_control) {
             return invalid(self.name.span().start, "name: a venue needs a name of printable characters");
         }
-        Ok(VenueConfig { name: self.name.into_inner(), address, usernames, password, limits, timing })
+        let name = self.name.into_inner();
+        Ok(VenueConfig { name, address, moved_from, usernames, password, limits, timing })
+    }
+
+    /// Nothing is looked up: a name may lead elsewhere by now.
+    fn moved_from(&self) -> Result<Vec<Address>, FieldError> {
+        let Some(texts) = &self.moved_from else { return Ok(Vec::new()) };
+        let at = texts.span().start;
+        if texts.get_ref().len() > MOVED_FROM_MAX {
+            return invalid(at, format!("moved_from: there are more than {MOVED_FROM_MAX} addresses"));
+        }
+        let wrong = |error: AddressError| FieldError { at, message: format!("moved_from: {error}") };
+        texts.get_ref().iter().map(|text| text.parse::<Address>().map_err(wrong)).collect()
     }
 
     fn usernames(&self, at: usize) -> Result<Vec<Name<6>>, FieldError> {
@@ -579,6 +600,7 @@ mod tests {
             ("metrics = ", "metrics = \"0.0.0.0:9190\"", "loopback"),
             ("default_venue = ", "default_venue = \"NOWHERE\"", "NOWHERE"),
             ("address = ", "address = \"here\"", "address"),
+            ("open_orders_max = ", "moved_from = [\"localhost:9101\"]", "moved_from: \"localhost:9101\""),
             ("password_env = ", "password_env = \"WEIR_NOT_SET\"", "WEIR_NOT_SET"),
             ("open_orders_max = ", "open_orders_max = 0", "open_orders_max"),
             ("open_orders_max = ", "resend_age_max_ms = 86400001", "resend_age_max_ms"),
@@ -592,6 +614,15 @@ mod tests {
             let (place, found, message) = with(line, by);
             assert!(found == place && message.contains(words), "{by}: line {found}, {message}");
         }
+    }
+
+    #[test]
+    fn a_venue_says_where_it_was_before() {
+        let by = "moved_from = [\"10.0.0.1:7001\", \"@before\"]\nopen_orders_max = 65536";
+        let config = config(&EXAMPLE.replacen("open_orders_max = 65536", by, 1)).expect("it is right").0;
+        let moved_from: Vec<String> = config.venues[0].moved_from.iter().map(ToString::to_string).collect();
+        assert_eq!(moved_from, ["10.0.0.1:7001", "@before"]);
+        assert!(config.venues[1].moved_from.is_empty());
     }
 
     #[test]

@@ -44,6 +44,7 @@ mod simulated_days;
 mod test_messages;
 mod unsolicited_cancels;
 mod upstream_login;
+mod venue_record;
 mod worker;
 
 mod stamp;

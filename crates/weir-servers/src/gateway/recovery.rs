@@ -21,13 +21,14 @@ use super::{
     stranded::{Stranded, Why},
     unsolicited_cancels::Expiry,
     upstream::Resume,
+    venue_record::{Seat, VenueRecord, Venues, of_venues_record},
     worker::{RECORD_CONTROL, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
     worker_message::{
-        Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence, session_key,
-        unpack_sequence,
+        CAME_TO_NOTHING, Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence,
+        session_key, unpack_sequence,
     },
 };
-use crate::orders::{Record, RecordKind};
+use crate::orders::{KnownNumbers, Record, RecordKind};
 
 /// What was sent, as its journal has it: an order, or a message about one.
 struct Sent {
@@ -88,6 +89,9 @@ struct Unsent {
     client_order_id: ClientOrderId,
     /// Why it was refused. None: it was handed to the worker that sends, whose journal says whether it was sent.
     reason: Option<u16>,
+    /// What has no other record was not sent. Otherwise it may have come to nothing as well: an earlier version wrote
+    /// it, which kept no record of replaces that do.
+    is_certain: bool,
 }
 
 /// One upstream session as the journals have it.
@@ -153,6 +157,16 @@ impl Session {
                 return;
             }
         }
+    }
+
+    /// The worker logs in elsewhere: what was sent before stays behind, and is given back if there is any of it. What is
+    /// said there from now on is no answer to it, whatever the session is called.
+    fn leave(&mut self, limits: OutstandingLimits) -> Option<Self> {
+        let mut next = Self::new(limits);
+        next.resume.epoch = self.resume.epoch;
+        next.begun = std::mem::take(&mut self.begun);
+        let former = std::mem::replace(self, next);
+        (former.outstanding.open() > 0 || !former.later.is_empty()).then_some(former)
     }
 
     /// Everything was read. `homes`: those of the clients it has answers for.
@@ -242,6 +256,11 @@ pub(super) struct Recovering<'c> {
     venues: Vec<String>,
     /// By journal: the venues by their numbers in what follows there. None: as they are configured.
     numbers: HashMap<u16, Vec<usize>>,
+    /// By worker and venue: where the worker has logged in, as far as its journal says so, and where it is to.
+    seats: BTreeMap<SessionId, Seat>,
+    seats_now: BTreeMap<SessionId, Seat>,
+    /// Journals in which everything that is said from here on was written by this version.
+    certain: HashSet<u16>,
     /// By worker and venue: those that are configured, and others whose orders the journals have.
     sessions: BTreeMap<SessionId, Session>,
     /// By worker and venue: sessions that were followed by others, with orders of which no end was read yet.
@@ -253,9 +272,10 @@ pub(super) struct Recovering<'c> {
     /// Orders that are refused in their client's stream and not by a record of its worker. The worker that they were
     /// handed to may have one, and its journal may be read later.
     told: HashSet<Key>,
-    /// By account: the last of its orders that was sent. They are sent or refused in the order of their numbers, and of
-    /// each the worker that does it keeps a record: so whichever has a lower number and is not known to be refused was
-    /// sent.
+    /// By account: orders that were sent, and of which no other worker's journal had said before that they were handed
+    /// over. It may be read later.
+    sent_first: HashMap<AccountId, KnownNumbers>,
+    /// By account: the last of its orders that was sent.
     last_sent: HashMap<AccountId, u32>,
     /// Answers to orders that are not among the outstanding ones yet.
     early: Answers,
@@ -344,11 +364,15 @@ impl<'c> Recovering<'c> {
             limits,
             venues: venues.iter().map(|(name, _)| name.clone()).collect(),
             numbers: HashMap::default(),
+            seats: BTreeMap::new(),
+            seats_now: BTreeMap::new(),
+            certain: HashSet::new(),
             former: Vec::new(),
             now,
             positions: Positions::default(),
             unsent: BTreeMap::new(),
             told: HashSet::new(),
+            sent_first: HashMap::default(),
             last_sent: HashMap::default(),
             early: BTreeMap::new(),
             accounts,
@@ -360,6 +384,11 @@ impl<'c> Recovering<'c> {
     /// So many accounts are configured; records of others have higher numbers.
     pub(super) fn of_accounts(self, configured: usize) -> Self {
         Self { configured, ..self }
+    }
+
+    /// Workers log in here: orders that they have sent elsewhere are not reached.
+    pub(super) fn with_seats(self, seats_now: BTreeMap<SessionId, Seat>) -> Self {
+        Self { seats_now, ..self }
     }
 
     /// Takes one record.
@@ -376,6 +405,7 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Sent { account, session, upstream, raw } => {
                 let (key, epoch) = of_sent_key(session);
+                self.note_sent(account, raw);
                 if let Some(place) = self.place_of(record.worker, key) {
                     self.sent((place, epoch), record.t_ns, (account, upstream), raw);
                 }
@@ -395,9 +425,8 @@ impl<'c> Recovering<'c> {
                 }
             }
             RecordKind::Application { kind: RECORD_VENUES, payload, .. } => {
-                if let Ok(names) = serde_json::from_slice::<Vec<String>>(payload) {
-                    let numbers = names.into_iter().take(VENUES_MAX).map(|name| self.venue(name)).collect();
-                    self.numbers.insert(record.worker, numbers);
+                if let Some(venues) = of_venues_record(payload) {
+                    self.name_venues(record.worker, venues);
                 }
             }
             RecordKind::Application { kind: RECORD_CONTROL, payload, .. } => {
@@ -406,6 +435,43 @@ impl<'c> Recovering<'c> {
                 }
             }
             RecordKind::Application { .. } => {}
+        }
+    }
+
+    /// What numbers of venues stand for from here on in a journal, and where its worker logs in.
+    fn name_venues(&mut self, journal: u16, venues: Venues) {
+        let worker = usize::from(journal);
+        let venues = match venues {
+            Venues::Known(venues) => {
+                self.certain.insert(journal);
+                venues
+            }
+            Venues::Named(names) => {
+                self.certain.remove(&journal);
+                self.seats.retain(|(of, _), _| *of != worker);
+                names.into_iter().map(|name| VenueRecord { name, seat: None }).collect()
+            }
+        };
+        let mut numbers = Vec::new();
+        for VenueRecord { name, seat } in venues.into_iter().take(VENUES_MAX) {
+            let venue = self.venue(name);
+            numbers.push(venue);
+            if let Some(seat) = seat {
+                self.log_in((worker, venue), seat);
+            }
+        }
+        self.numbers.insert(journal, numbers);
+    }
+
+    /// A worker logs in here from now on.
+    fn log_in(&mut self, place: SessionId, seat: Seat) {
+        let before = self.seats.get(&place);
+        let has_changed = before.is_some_and(|before| seat.change_from(before).is_some());
+        self.seats.insert(place, seat);
+        if has_changed {
+            let limits = self.limits_of(place.1);
+            let former = self.session(place).leave(limits);
+            self.former.extend(former.map(|former| (place, former)));
         }
     }
 
@@ -441,11 +507,16 @@ impl<'c> Recovering<'c> {
         let worker = usize::from(record.worker);
         let Some(number) = new_number(raw) else { return };
         if upstream == 0 {
-            let unsent = Unsent { client_order_id: name_of(raw), reason: None };
+            if self.sent_first.get(&account).is_some_and(|sent| sent.has(number)) {
+                return;
+            }
+            let is_certain = raw.first() == Some(&b'O') || self.certain.contains(&record.worker);
+            let unsent = Unsent { client_order_id: name_of(raw), reason: None, is_certain };
             // The worker that it was handed to may have refused it.
             self.unsent.entry((account.0, number)).or_insert(unsent);
             return;
         }
+        self.note_sent(account, raw);
         if let Some(venue) = self.venue_of(worker, account, raw) {
             self.sent(((worker, venue), 0), record.t_ns, (account, upstream), raw);
         }
@@ -454,8 +525,24 @@ impl<'c> Recovering<'c> {
     fn refused(&mut self, account: AccountId, reason: u16, raw: &[u8]) {
         let Some(number) = new_number(raw) else { return };
         let key = (account.0, number);
-        if !self.told.remove(&key) {
-            self.unsent.insert(key, Unsent { client_order_id: name_of(raw), reason: Some(reason) });
+        if reason == CAME_TO_NOTHING {
+            self.unsent.remove(&key);
+        } else if !self.told.remove(&key) {
+            let unsent = Unsent { client_order_id: name_of(raw), reason: Some(reason), is_certain: true };
+            self.unsent.insert(key, unsent);
+        }
+    }
+
+    /// A client's message was sent.
+    fn note_sent(&mut self, account: AccountId, raw: &[u8]) {
+        let Some(number) = new_number(raw) else { return };
+        let last = self.last_sent.entry(account).or_default();
+        *last = number.max(*last);
+        let key = (account.0, number);
+        if self.unsent.get(&key).is_some_and(|unsent| unsent.reason.is_none()) {
+            self.unsent.remove(&key);
+        } else {
+            self.sent_first.entry(account).or_default().add(number);
         }
     }
 
@@ -478,8 +565,6 @@ impl<'c> Recovering<'c> {
         let ((place, epoch), (account, number)) = (session, order);
         let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
         if new_number(raw).is_some() {
-            let last = self.last_sent.entry(account).or_default();
-            *last = user_ref_num.max(*last);
             self.positions.sent((account.0, user_ref_num), raw);
         }
         let home = (account.0 as usize % self.workers) as u16;
@@ -556,7 +641,7 @@ impl<'c> Recovering<'c> {
         // It does not matter which worker's journal was read first.
         unsent.retain(|(account, number), unsent| {
             let last = last_sent.get(&AccountId(*account));
-            unsent.reason.is_some() || last.is_none_or(|last| number > last)
+            unsent.is_certain || last.is_none_or(|last| number > last)
         });
         let mut naming = Naming { all: &self.venues, venues: self.venues[..limits.len()].to_vec() };
         let mut expired = Vec::new();
@@ -567,6 +652,21 @@ impl<'c> Recovering<'c> {
         let mut stranded = Vec::new();
         for ((worker, venue), session) in &mut sessions {
             session.finish_orders(&mut early);
+            let place = (*worker, *venue);
+            let seats = self.seats.get(&place).zip(self.seats_now.get(&place));
+            if let Some(why) = seats.and_then(|(before, now)| now.change_from(before)) {
+                let expiries = session.outstanding.expiries();
+                stranded.extend(expiries.iter().map(|expiry| Stranded {
+                    account: expiry.origin.account,
+                    user_ref_num: expiry.origin.user_ref_num,
+                    venue: self.venues[*venue].clone(),
+                    why: why.clone(),
+                }));
+                if gives_up {
+                    naming.add(place, session, expiries, &mut expired);
+                }
+                session.leave(limits.get(*venue).copied().unwrap_or_default());
+            }
             session.conclude((0..workers).filter(|home| feeds(*worker, *home)), self.is_empty);
             // Of those it is known of none whether it is open.
             if limits.get(*venue).is_some_and(|limits| limits.when_full == WhenFull::ForgetOldest) {

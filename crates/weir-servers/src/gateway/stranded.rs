@@ -2,7 +2,7 @@
 //! left alone nobody would hear of them: with such orders a gateway does not start, unless it is told to let them
 //! expire.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use weir_proto::ouch::Symbol;
 use weir_trading::AccountId;
@@ -23,7 +23,7 @@ pub(super) struct Stranded {
 }
 
 /// What the configuration does not have any more.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     /// The venue.
     Venue,
@@ -33,6 +33,20 @@ pub(super) enum Why {
     Account,
     /// The route of this symbol to the venue.
     Route(Symbol),
+    /// The venue's address.
+    Address {
+        /// The one there was.
+        from: String,
+        /// The one there is.
+        to: String,
+    },
+    /// The login name of the worker whose session it is in.
+    Login {
+        /// The one there was.
+        from: String,
+        /// The one there is.
+        to: String,
+    },
 }
 
 impl fmt::Display for Why {
@@ -42,6 +56,8 @@ impl fmt::Display for Why {
             Self::Account => formatter.write_str("the account is not configured"),
             Self::Worker(worker) => write!(formatter, "there is no worker {worker}"),
             Self::Route(symbol) => write!(formatter, "{symbol} has another route"),
+            Self::Address { from, to } => write!(formatter, "the venue was at {from} and is at {to} now"),
+            Self::Login { from, to } => write!(formatter, "the login name there was {from} and is {to} now"),
         }
     }
 }
@@ -49,10 +65,27 @@ impl fmt::Display for Why {
 /// Why a gateway does not start with them, in words.
 pub(super) fn refusal(stranded: &[Stranded], config: &GatewayConfig) -> String {
     format!(
-        "the journal has open orders that this configuration does not reach: {}; start with the accounts, workers, \
-         venues and routes they were sent with until they have ended, or let them expire with --expire-unreachable",
-        list(stranded, config)
+        "the journal has open orders that this configuration does not reach: {} ({} in all); start with the accounts, \
+         workers, venues and routes they were sent with until they have ended, or let them expire with \
+         --expire-unreachable{}",
+        list(stranded, config),
+        stranded.len(),
+        confirmations(stranded)
     )
+}
+
+/// How it is confirmed that exchanges are the same at other addresses.
+fn confirmations(stranded: &[Stranded]) -> String {
+    let mut said = BTreeSet::new();
+    for Stranded { venue, why, .. } in stranded {
+        if let Why::Address { from, .. } = why {
+            said.insert(format!(
+                "; if {venue} is the same exchange as at {from}, with the same sessions, confirm that with \
+                 moved_from = [{from:?}] at this venue"
+            ));
+        }
+    }
+    said.into_iter().collect()
 }
 
 /// What a gateway says that starts all the same.

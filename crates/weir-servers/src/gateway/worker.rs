@@ -5,7 +5,7 @@ mod handoff;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     rc::{Rc, Weak},
     sync::{
         Arc, Mutex,
@@ -35,7 +35,8 @@ use super::{
     recovery::symbol_of,
     stamp,
     upstream::{self, Upstream},
-    worker_message::{Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
+    venue_record::{Seat, VenueRecord, venues_record},
+    worker_message::{CAME_TO_NOTHING, Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
 };
 use crate::{
     journal::Lsn,
@@ -50,7 +51,7 @@ use handoff::drain_overflow;
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
 /// Journal record: a control changed.
 pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
-/// Journal record: names of the venues, in the order of their numbers in the records behind it.
+/// Journal record: the venues, in the order of their numbers in the records behind it, and where the worker logs in.
 pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
 
 /// Journal record: an exchange has said something about a trade of an order that nobody here knows any more.
@@ -92,6 +93,8 @@ pub(super) struct Common {
     pub(super) venues: Vec<String>,
     /// These, and behind them others at which the journals have orders that expire now.
     pub(super) venues_recorded: Vec<String>,
+    /// By worker and venue.
+    pub(super) seats: BTreeMap<(usize, usize), Seat>,
     pub(super) symbols: Symbols,
     /// By account: the worker that sends its orders.
     pub(super) senders: Vec<u16>,
@@ -302,6 +305,7 @@ impl Gateway {
         if !self.overflow[worker].takes_message() {
             return Err(reject_reason::PROCESSING_ERROR);
         }
+        self.name_venues();
         self.store.log_inbound(origin.account, raw);
         if self.store.is_failed() {
             // What is not known after a restart is not sent.
@@ -339,8 +343,13 @@ impl Gateway {
     fn come_to_nothing(&self, origin: &Origin, raw: &[u8]) {
         self.counters.without_order.add(1);
         self.counters.passed.add(1);
-        if raw.first() == Some(&b'U') {
+        if raw.first() != Some(&b'U') {
+            return;
+        }
+        if usize::from(origin.home) == self.worker {
             self.release_number(origin);
+        } else if let Some(worker_message) = WorkerMessage::new(Kind::CameToNothing, origin.account.0, raw) {
+            self.push(origin.home.into(), worker_message);
         }
     }
 
@@ -412,14 +421,18 @@ impl Gateway {
         }
     }
 
-    /// Before the first record that names a session: what its number of a venue stands for. A configuration may change
-    /// their order.
+    /// Before the first record that names a session, or an order that is handed over: what its number of a venue stands
+    /// for, which a configuration may change, and that this version has written it.
     #[inline]
     fn name_venues(&self) {
         if !self.are_venues_named.replace(true) {
-            // Names are text, which is always data.
-            let names = serde_json::to_vec(&self.common.venues_recorded).unwrap_or_default();
-            self.store.log(RECORD_VENUES, 0, &[&names]);
+            let record = |(number, name): (usize, &String)| {
+                let seat = self.common.seats.get(&(self.worker, number)).cloned();
+                VenueRecord { name: name.clone(), seat }
+            };
+            let venues: Vec<VenueRecord> =
+                self.common.venues_recorded.iter().enumerate().map(record).collect();
+            self.store.log(RECORD_VENUES, 0, &[&venues_record(&venues)]);
         }
     }
 
@@ -615,6 +628,14 @@ impl Gateway {
             Kind::ReleaseNumber => {
                 if let Some(number) = worker_message.message().first_chunk() {
                     self.release_number_here(account, u32::from_be_bytes(*number));
+                }
+            }
+            Kind::CameToNothing => {
+                let raw = worker_message.message();
+                // Its journal has said that it was handed over: otherwise it would pass for lost.
+                self.store.log_refused(account, raw, CAME_TO_NOTHING);
+                if let Some(number) = weir_proto::ouch::inbound_user_ref_num(raw) {
+                    self.release_number_here(account, number);
                 }
             }
             Kind::CancelAll => self.cancel_of_disconnected(account),

@@ -8,6 +8,7 @@ use super::*;
 use crate::gateway::{test_messages, worker_message::sent_key};
 
 mod homes;
+mod seats;
 
 const ACCOUNT: AccountId = AccountId(1);
 const NOW: Moment = Moment { wall_ns: 0, engine_ns: 0 };
@@ -270,6 +271,48 @@ fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     test_messages::replace(original_user_ref_num, user_ref_num).encode(&mut bytes);
     bytes
+}
+
+fn sent(raw: &[u8]) -> RecordKind<'_> {
+    RecordKind::Sent { account: ACCOUNT, session: session_key(0, 0), upstream: 2, raw }
+}
+
+/// Which orders are refused because they were never sent.
+fn unsent(records: &[(u16, RecordKind<'_>)]) -> Vec<u32> {
+    recover(records).unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect()
+}
+
+#[test]
+fn an_order_that_was_handed_over_is_not_taken_for_sent_because_a_later_one_was() {
+    let (first, later) = (enter(5), replace(1, 6));
+    let (handed, later) = ((0, inbound(0, &first)), (0, sent(&later)));
+    assert_eq!(unsent(&[handed, later]), [5]);
+    assert_eq!(unsent(&[later, handed]), [5]);
+    // By the other worker, whose journal may be read first.
+    let of_other = (1, sent(&first));
+    for records in [[handed, later, of_other], [of_other, handed, later], [later, of_other, handed]] {
+        assert!(unsent(&records).is_empty());
+    }
+}
+
+#[test]
+fn a_replace_that_came_to_nothing_is_not_refused_and_one_that_nobody_has_heard_of_is() {
+    let (change, later, again) = (replace(1, 5), enter(6), enter(5));
+    let known = RecordKind::Application {
+        kind: RECORD_VENUES,
+        session: 0,
+        payload: br#"[{"name":"A","address":"127.0.0.1:1","username":"G00001"}]"#,
+    };
+    let named = RecordKind::Application { kind: RECORD_VENUES, session: 0, payload: br#"["A"]"# };
+    let nothing = RecordKind::Refused { account: ACCOUNT, reason: CAME_TO_NOTHING, raw: &change };
+    let (handed, later) = ((0, inbound(0, &change)), (0, sent(&later)));
+    assert_eq!(unsent(&[(0, known), handed, later]), [5]);
+    assert!(unsent(&[(0, known), handed, (0, nothing), later]).is_empty());
+    // Its number may have come again.
+    assert_eq!(unsent(&[(0, known), handed, (0, nothing), (0, inbound(0, &again)), later]), [5]);
+    // An earlier version kept no word of replaces that come to nothing.
+    assert!(unsent(&[(0, named), handed, later]).is_empty());
+    assert_eq!(unsent(&[(0, named), handed]), [5]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The order gateway between clients and exchanges, real and scripted ones.
 
+mod address;
 mod anew;
 mod changes;
 mod elsewhere;

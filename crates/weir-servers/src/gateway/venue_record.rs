@@ -1,0 +1,112 @@
+//! What a journal says of the venues: their names, in the order of their numbers in the records behind it, and where
+//! its worker logs in. An order is where it was sent: at another address there may be another exchange, with a session
+//! of the same name in which the same numbers are other orders. Pure.
+
+use serde::{Deserialize, Serialize};
+
+use super::{config::VenueConfig, stranded::Why};
+
+/// Where a worker logs in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seat {
+    address: String,
+    username: String,
+    /// Addresses at which the same exchange was before, as somebody has confirmed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    moved_from: Vec<String>,
+}
+
+impl Seat {
+    pub(super) fn new(venue: &VenueConfig, worker: usize) -> Self {
+        Self {
+            address: venue.address.to_string(),
+            username: venue.usernames.get(worker).map(ToString::to_string).unwrap_or_default(),
+            moved_from: venue.moved_from.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Why what was sent from another one is not known to be reached from here.
+    pub(super) fn change_from(&self, before: &Self) -> Option<Why> {
+        if !self.username.eq_ignore_ascii_case(&before.username) {
+            return Some(Why::Login { from: before.username.clone(), to: self.username.clone() });
+        }
+        let is_same = self.address == before.address || self.moved_from.contains(&before.address);
+        (!is_same).then(|| Why::Address { from: before.address.clone(), to: self.address.clone() })
+    }
+}
+
+/// One venue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct VenueRecord {
+    pub(super) name: String,
+    /// None: it is not configured, and named because orders there have expired.
+    #[serde(flatten)]
+    pub(super) seat: Option<Seat>,
+}
+
+/// What the record of the venues says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Venues {
+    Known(Vec<VenueRecord>),
+    /// An earlier version wrote it, which kept names alone.
+    Named(Vec<String>),
+}
+
+/// Writes the record. Names are text, which is always data.
+pub(super) fn venues_record(venues: &[VenueRecord]) -> Vec<u8> {
+    serde_json::to_vec(venues).unwrap_or_default()
+}
+
+/// Reads it; `None`: it is none.
+pub(super) fn of_venues_record(payload: &[u8]) -> Option<Venues> {
+    let names = || serde_json::from_slice(payload).ok().map(Venues::Named);
+    names().or_else(|| serde_json::from_slice(payload).ok().map(Venues::Known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::GatewayConfig;
+
+    fn seat(address: &str, username: &str, moved_from: &[&str]) -> Seat {
+        let moved_from = moved_from.iter().map(|address| (*address).to_owned()).collect();
+        Seat { address: address.to_owned(), username: username.to_owned(), moved_from }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_and_so_are_the_names_of_an_earlier_version() {
+        let known = VenueRecord { name: "A".into(), seat: Some(seat("10.0.0.1:7001", "G00001", &[])) };
+        let moved = VenueRecord { name: "B".into(), seat: Some(seat("10.0.0.2:7001", "G", &["@before"])) };
+        let gone = VenueRecord { name: "C".into(), seat: None };
+        let venues = vec![known, moved, gone];
+        let record = venues_record(&venues);
+        assert_eq!(
+            String::from_utf8_lossy(&record),
+            r#"[{"name":"A","address":"10.0.0.1:7001","username":"G00001"},"#.to_owned()
+                + r#"{"name":"B","address":"10.0.0.2:7001","username":"G","moved_from":["@before"]},"#
+                + r#"{"name":"C"}]"#
+        );
+        assert_eq!(of_venues_record(&record), Some(Venues::Known(venues)));
+        let named = Venues::Named(vec!["A".into(), "B".into()]);
+        assert_eq!(of_venues_record(br#"["A","B"]"#), Some(named));
+        assert_eq!(of_venues_record(b"nothing"), None);
+    }
+
+    #[test]
+    fn another_address_is_confirmed_and_another_login_is_not() {
+        let before = seat("10.0.0.1:7001", "G00001", &[]);
+        assert_eq!(seat("10.0.0.1:7001", "g00001", &[]).change_from(&before), None);
+        let address = Why::Address { from: "10.0.0.1:7001".into(), to: "10.0.0.2:7001".into() };
+        assert_eq!(seat("10.0.0.2:7001", "G00001", &[]).change_from(&before), Some(address));
+        let confirmed = ["10.0.0.9:7001", "10.0.0.1:7001"];
+        assert_eq!(seat("10.0.0.2:7001", "G00001", &confirmed).change_from(&before), None);
+        let login = Why::Login { from: "G00001".into(), to: "G00002".into() };
+        assert_eq!(seat("10.0.0.1:7001", "G00002", &confirmed).change_from(&before), Some(login));
+    }
+
+    #[test]
+    fn a_seat_is_that_of_the_configuration() {
+        let config = GatewayConfig::demo(1, "127.0.0.1:9101".parse().expect("an address"));
+        assert_eq!(Seat::new(&config.venues[0], 1), seat("127.0.0.1:9101", "G00002", &[]));
+    }
+}
