@@ -10,14 +10,17 @@
 //! connections that nobody has accepted yet. None loses a connection that stands: lines do that, and the
 //! model is told of it.
 //!
+//! On others the disk of one worker stands still or keeps a part of a batch, and the process is killed then: the journal
+//! of one worker ends before that of the other. An order may be in the later one alone, or in the earlier.
+//!
 //! `WEIR_TEST_DAYS=10000` tries more days, `WEIR_TEST_FIRST=n` begins with that one, `WEIR_TEST_SEED=n` replays one.
 
+mod disks;
 mod model;
 mod parties;
 
 use std::{
     cell::{Cell, RefCell},
-    io,
     path::PathBuf,
     rc::Rc,
     sync::{
@@ -40,18 +43,19 @@ use super::{
     worker::{Gateway, RECORD_CONTROL},
 };
 use crate::{
-    journal::{
-        Level,
-        faults::{Operation, Verdict},
-    },
+    journal::Level,
     orders::{AccountConfig, LocalOrders, accounts_named},
 };
+use disks::{Disk, EIO, ENOSPC, judge};
 use model::{Bounds, Truth, check, late_fills};
 use parties::{Client, Line, Venue, open};
 
 /// Days of every run, and those on a kernel with faults.
 const DAYS: u64 = 200;
 const FAULTY_DAYS: u64 = 100;
+/// Those on which a kill finds one disk behind the other, and so many such kills.
+const CUT_DAYS: u64 = 150;
+const CUTS_LEAST: u64 = 75;
 pub(super) const WORKERS: usize = 2;
 pub(super) const ACCOUNTS: u32 = 4;
 pub(super) const SYMBOLS: [&str; 2] = ["AAA", "BBB"];
@@ -76,24 +80,10 @@ pub(super) enum Plant {
 
 thread_local! {
     static PLANTED: Cell<Option<Plant>> = const { Cell::new(None) };
-    /// By worker: what its disk does with writes.
-    static DISKS: Cell<[Option<i32>; WORKERS]> = const { Cell::new([None; WORKERS]) };
 }
 
 pub(super) fn is_planted(plant: Plant) -> bool {
     PLANTED.get() == Some(plant)
-}
-
-const EIO: i32 = 5;
-const ENOSPC: i32 = 28;
-
-fn judge(worker: u16, operation: &Operation) -> Verdict {
-    match (DISKS.get()[usize::from(worker)], operation) {
-        (Some(error), Operation::Write { .. } | Operation::Create { .. }) => {
-            Verdict::Refuse(io::Error::from_raw_os_error(error))
-        }
-        _ => Verdict::Pass,
-    }
 }
 
 /// The chances of a day.
@@ -119,6 +109,8 @@ struct Happened {
     sessions_begun_anew: u64,
     drains: u64,
     failed_disks: u64,
+    /// Kills that found one disk behind the other.
+    cuts: u64,
     /// Of the kernel's faults: sends that moved only a part, and accepts that failed for want of something.
     sends_short: u64,
     accepts_starved: u64,
@@ -133,6 +125,7 @@ const AT_LEAST: Happened = Happened {
     sessions_begun_anew: 100,
     drains: 50,
     failed_disks: 50,
+    cuts: 0,
     sends_short: 0,
     accepts_starved: 0,
 };
@@ -163,6 +156,7 @@ impl Happened {
         self.sessions_begun_anew += other.sessions_begun_anew;
         self.drains += other.drains;
         self.failed_disks += other.failed_disks;
+        self.cuts += other.cuts;
         self.sends_short += other.sends_short;
         self.accepts_starved += other.accepts_starved;
     }
@@ -190,6 +184,8 @@ struct Day {
     seed: u64,
     /// The simulated kernel's calls fail, and move only a part.
     is_faulty: bool,
+    /// The chances of its disks, where one of them may be behind the other.
+    cuts: Option<Random>,
     happened: Happened,
     log: Vec<String>,
 }
@@ -208,6 +204,8 @@ struct World {
     shared: Arc<GatewayState>,
     lines: Vec<Line>,
     has_failed: bool,
+    /// A disk is behind what its worker has taken in.
+    is_cut: bool,
     is_whole: bool,
 }
 
@@ -249,6 +247,7 @@ impl Day {
             phase: 0,
             seed,
             is_faulty: false,
+            cuts: None,
             happened: Happened::default(),
             log: Vec::new(),
             folder,
@@ -260,6 +259,14 @@ impl Day {
         let mut day = Self::new(seed);
         day.is_faulty = true;
         day.clients.iter_mut().for_each(|client| client.loses_some = true);
+        day
+    }
+
+    /// A day on which disks may be behind each other.
+    fn with_cuts(seed: u64) -> Self {
+        let mut day = Self::new(seed);
+        day.cuts = Some(Random(seed.wrapping_add(1 << 32)));
+        day.clients.iter_mut().for_each(|client| client.reach = 20);
         day
     }
 
@@ -288,7 +295,7 @@ impl Day {
         let phases = 2 + self.random.below(3);
         for phase in 0..=phases {
             let outcome = self.on_sim(phase == phases);
-            DISKS.set([None; WORKERS]);
+            disks::mend();
             outcome.map_err(|wrong| format!("{wrong}\n{}", self.log.join("\n")))?;
         }
         let wrong = |wrong| format!("{wrong}\n{}", self.log.join("\n"));
@@ -324,18 +331,21 @@ impl Day {
                 for _ in 0..10 + self.random.below(12) {
                     self.listen(&world);
                     self.step(&mut world).await;
+                    if self.cut(&mut world).await {
+                        break;
+                    }
                 }
-                if !world.has_failed && self.random.chance(25) {
+                if !world.has_failed && !world.is_cut && self.random.chance(25) {
                     self.retire(&world).await;
                 }
                 self.listen(&world);
-                if !world.has_failed && self.random.chance(40) {
+                if !world.has_failed && !world.is_cut && self.random.chance(40) {
                     self.drain(&world).await?;
                 }
             }
             self.count(&world);
             self.until = time::now() + Duration::from_millis(1);
-            self.forget_answers(&world);
+            self.has_just_lost_records = world.has_failed || world.is_cut;
             Ok::<bool, String>(world.has_failed && world.is_whole)
         });
         self.clients.iter_mut().for_each(Client::leave);
@@ -395,7 +405,8 @@ impl Day {
             });
         }
         let gateways = gateways.into_inner();
-        let world = World { gateways, locals, shared, lines, has_failed: false, is_whole: true };
+        let world =
+            World { gateways, locals, shared, lines, has_failed: false, is_cut: false, is_whole: true };
         self.compare_switches(&world)?;
         Ok(world)
     }
@@ -543,7 +554,8 @@ impl Day {
         self.listen(world);
         let error = if self.random.chance(50) { EIO } else { ENOSPC };
         let which = self.random.below(3);
-        DISKS.set([0, 1].map(|worker| (which == worker || which == 2).then_some(error)));
+        let fails = |worker| which == worker || which == 2;
+        disks::set([0, 1].map(|worker| if fails(worker) { Disk::Fails(error) } else { Disk::Works }));
         world.has_failed = true;
         self.has_lost_records = true;
         for account in self.roster.clone() {
@@ -554,19 +566,37 @@ impl Day {
         time::sleep(Duration::from_secs(3)).await;
     }
 
-    /// Of refusals whose journal has failed some may not be kept.
-    fn forget_answers(&mut self, world: &World) {
-        self.has_just_lost_records = world.has_failed;
-        for (place, account) in self.roster.iter().enumerate() {
-            if DISKS.get()[place % WORKERS].is_some() {
-                self.truth.lose_records(*account, self.clients[*account as usize].last_number());
-            }
+    /// The disk of one worker stands still, or tears, while orders come in. True: the process is to be killed now. What
+    /// that worker has taken in is lost then, and what the other one has made of it is not.
+    async fn cut(&mut self, world: &mut World) -> bool {
+        let Some(cuts) = self.cuts.as_mut().filter(|_| !world.has_failed) else { return false };
+        if !cuts.chance(8) {
+            return false;
         }
+        let (worker, bytes, is_killed) = (cuts.below(2) as usize, cuts.below(600) as usize, cuts.chance(75));
+        let disk = if is_killed && cuts.chance(30) { Disk::Tears(bytes) } else { Disk::Stands };
+        self.note(format!("the disk of worker {worker} {disk:?}, and a kill follows: {is_killed}"));
+        world.is_cut = true;
+        disks::set([0, 1].map(|of| if of == worker { disk } else { Disk::Works }));
+        for _ in 0..3 {
+            let client = self.any_account() as usize;
+            self.clients[client].trade(4, &mut self.random).await;
+            self.wait(50).await;
+        }
+        if is_killed {
+            self.happened.cuts += 1;
+            self.has_lost_records = true;
+            return true;
+        }
+        disks::mend();
+        world.is_cut = false;
+        self.wait(1_000).await;
+        false
     }
 
     /// Notes which sessions the gateway hears, and keeps what they say.
     fn listen(&mut self, world: &World) {
-        if world.has_failed {
+        if world.has_failed || world.is_cut {
             return;
         }
         let now_ns = time::now().as_nanos();
@@ -742,10 +772,23 @@ fn days_that_were_wrong_once_are_right() {
 }
 
 #[test]
+fn nothing_is_lost_on_days_on_which_a_kill_finds_one_disk_behind_the_other() {
+    let days = variable("WEIR_TEST_DAYS").unwrap_or(CUT_DAYS);
+    let Some(happened) = try_days(days, Day::with_cuts) else { return };
+    assert!(days < CUT_DAYS || happened.cuts >= CUTS_LEAST, "too few kills: {happened:?}");
+}
+
+#[test]
 fn a_day_finds_each_fault_that_is_planted() {
-    for plant in [Plant::VenueNotRecorded, Plant::ExposureNotRebuilt, Plant::CancelBehindJournal] {
+    let plants: [(Plant, fn(u64) -> Day); 4] = [
+        (Plant::VenueNotRecorded, Day::new),
+        (Plant::ExposureNotRebuilt, Day::new),
+        (Plant::CancelBehindJournal, Day::new),
+        (Plant::LostNumberIgnored, Day::with_cuts),
+    ];
+    for (plant, make) in plants {
         PLANTED.set(Some(plant));
-        let found = (0..DAYS).find_map(|seed| Some((seed, Day::new(seed).run().err()?)));
+        let found = (0..DAYS).find_map(|seed| Some((seed, make(seed).run().err()?)));
         PLANTED.set(None);
         assert!(found.is_some(), "{plant:?} is not found");
     }

@@ -264,6 +264,8 @@ pub(super) struct Client {
     connection: Option<(Rc<Stream>, Rc<Got>)>,
     /// A connection may be lost before it is accepted: then it is made again, as a client would.
     pub(super) loses_some: bool,
+    /// Among so many of its last orders is the one that a message of it is about.
+    pub(super) reach: u64,
     trouble: Option<String>,
 }
 
@@ -276,6 +278,7 @@ impl Client {
             stream: Vec::new(),
             connection: None,
             loses_some: false,
+            reach: 5,
             trouble: None,
         }
     }
@@ -394,7 +397,7 @@ impl Client {
             let id: ClientOrderId = name.parse().expect("it is short");
             let quantity = 1 + random.below(100) as u32;
             // One of the last ones, which may be open.
-            let any = number.saturating_sub(random.below(5) as u32).max(1);
+            let any = number.saturating_sub(random.below(self.reach) as u32).max(1);
             let message = match random.below(100) {
                 0..60 => Inbound::Enter(self.enter(number, quantity, id, random), Appendage::EMPTY),
                 60..75 => Inbound::Replace(
