@@ -37,6 +37,8 @@ use crate::{
 const LENGTH: Duration = Duration::from_secs(10);
 /// How long a command may take to end when it is asked to.
 const COMMAND_END_MAX: Duration = Duration::from_secs(2);
+/// Between two looks whether strace has ended: by so much its window may be too long.
+const STRACE_LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
@@ -105,7 +107,7 @@ fn of_process(
     Ok(observation)
 }
 
-/// The process under strace, for as long.
+/// The process under strace, for as long, or until it ends.
 fn under_strace(
     pid: u32,
     length: Duration,
@@ -117,10 +119,10 @@ fn under_strace(
         "strace: 끝날 때까지 프로세스가 시스템 콜마다 두 번씩 멈춥니다",
         "strace：结束之前，进程在每次系统调用中都会暂停两次",
     ]));
-    let strace = Strace::attach(pid, &supervise::words(&env::current_exe()?))?;
+    let mut strace = Strace::attach(pid, &supervise::words(&env::current_exe()?))?;
     let begun = Instant::now();
-    while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
-        thread::park_timeout(length.saturating_sub(begun.elapsed()).min(Duration::from_millis(100)));
+    while begun.elapsed() < length && !stop.load(Ordering::Relaxed) && !strace.has_ended()? {
+        thread::park_timeout(length.saturating_sub(begun.elapsed()).min(STRACE_LOOK_PAUSE));
     }
     let window_ns = begun.elapsed().as_nanos() as u64;
     Ok(StraceTable { window_ns, rows: strace.finish()? })
