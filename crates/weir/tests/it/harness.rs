@@ -31,6 +31,9 @@ pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// Longest wait for anything that should come soon, on a machine that is busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Between two looks of who waits for something to hold: whoever has to bring it about wants the CPU.
+pub const LOOK_PAUSE: Duration = Duration::from_millis(1);
+
 /// What a finished run said.
 pub struct Said {
     pub code: Option<i32>,
@@ -237,7 +240,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "{what} did not come in {PATIENCE:?}");
-        thread::yield_now();
+        thread::park_timeout(LOOK_PAUSE);
     }
 }
 
