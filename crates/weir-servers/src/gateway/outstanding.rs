@@ -31,7 +31,7 @@ use weir_proto::{
 };
 use weir_trading::{AccountId, Origin, UpstreamNumbers, WhenFull};
 
-use super::{owners::Owners, unsolicited_cancels::Expiry, worker_message::MESSAGE_BYTES_MAX};
+use super::{order_owners::Owners, unsolicited_cancels::Expiry, worker_message::MESSAGE_BYTES_MAX};
 
 use messages::{About, Passed, Unanswered};
 

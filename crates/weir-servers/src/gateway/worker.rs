@@ -28,12 +28,12 @@ use weir_trading::{AccountId, Origin, References};
 
 use super::{
     counters::{GatewayCounters, total},
-    elsewhere::OrdersElsewhere,
     hop_latency::{Hop, Hops},
     notices::{Begun, Notices},
+    order_id_timestamp,
+    orders_of_other_workers::OrdersElsewhere,
     pre_trade_checks::Checks,
     recovery::symbol_of,
-    stamp,
     upstream::{self, Upstream},
     worker_message::{Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
 };
@@ -647,7 +647,7 @@ impl Application for Gateway {
         self.counters.taken.add(1);
         if self.common.hop_times
             && let Some(id) = message.client_order_id()
-            && let Some(sent_ns) = stamp::read(&id)
+            && let Some(sent_ns) = order_id_timestamp::read(&id)
             && let Some(passed_ns) = self.store.time_of_day_ns(now).checked_sub(sent_ns)
         {
             self.hops.record(Hop::ClientToGateway, passed_ns);
