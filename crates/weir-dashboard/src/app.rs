@@ -20,7 +20,7 @@ use crate::{
     pages::{self, PAGE_STUDIES},
     query::{accepted, value},
     reader::Reader,
-    shelf::{Problem, Shelf},
+    study_cache::{Problem, StudyCache},
     top::Top,
     words::{self, Told},
 };
@@ -49,7 +49,7 @@ pub struct Settings {
 /// What every answer is made from.
 pub(crate) struct App {
     pub settings: Settings,
-    pub shelf: Shelf,
+    pub studies: StudyCache,
     pub counters: Counters,
     pub live: Arc<Live>,
     pub control: Option<Control>,
@@ -65,7 +65,7 @@ impl App {
     pub(crate) fn read_ahead(&self) {
         if let Ok(found) = listing(self) {
             let shown: Vec<&Found> = found.studies.iter().take(PAGE_STUDIES).collect();
-            self.shelf.rows(&found.studies, &shown, &self.counters);
+            self.studies.rows(&found.studies, &shown, &self.counters);
         }
     }
 

@@ -9,8 +9,8 @@ use crate::{
     forms::{self, Panel},
     query::encoded,
     reader::{Reader, address},
-    scene::Scene,
-    shelf::{Card, Row},
+    running_study::Scene,
+    study_cache::{Card, Row},
     words,
 };
 

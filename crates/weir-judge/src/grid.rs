@@ -33,8 +33,8 @@ use weir_stats::{
 };
 
 use crate::{
-    equal_rate::{Claim, Witnesses, is_generator_limited},
     interaction,
+    witnesses::{Claim, Witnesses, is_generator_limited},
 };
 
 /// Expected share of false ones among the cells that are told to differ.
