@@ -108,7 +108,7 @@ impl Upstream {
         waiting: &mut Waiting,
         log: impl FnOnce(u32) -> Lsn,
     ) -> bool {
-        let sending = self.outstanding.borrow_mut().number(*origin, raw, &mut Vec::new());
+        let sending = self.outstanding.borrow_mut().assign_upstream_number(*origin, raw, &mut Vec::new());
         let (Sending::Passed(number), Some(quantity)) = (sending, quantity_of_cancel(raw)) else {
             return false;
         };
