@@ -1,6 +1,6 @@
 //! Outstanding orders through sends, answers, lost connections and restarts.
 
-use weir_proto::ouch::{Cancel, Inbound};
+use weir_proto::ouch::{Cancel, Inbound, inbound_user_ref_num, outbound_user_ref_num};
 
 use super::*;
 use crate::gateway::test_messages::{accepted, entered as enter};
