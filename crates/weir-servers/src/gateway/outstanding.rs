@@ -729,14 +729,16 @@ impl OutstandingOrders {
             && front.number <= number
         {
             let (handled, is_replace) = (front.number, front.message[0] == b'U');
-            let is_skipped = handled != number && self.may_be_skipped(front);
             if handled == number {
                 sent_ns = front.sent_ns;
+                self.unanswered.pop_front();
+                continue;
             }
+            let is_skipped = self.may_be_skipped(front);
             let front = self.unanswered.pop_front();
             if is_skipped {
                 self.skipped.extend(front.map(|front| (handled, front)));
-            } else if handled != number && is_replace {
+            } else if is_replace {
                 let origin = self.order_ids.origin_of(handled);
                 self.ignore(origin);
                 self.order_ids.finish(handled);
