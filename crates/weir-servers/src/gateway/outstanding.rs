@@ -112,6 +112,10 @@ pub(super) struct OutstandingOrders {
     answers_unswept: usize,
 }
 
+/// Memory for so many messages without an answer is there from the beginning, and grows to their maximum when it is
+/// needed. Mostly there are fewer, and what goes round in little memory stays in the cache.
+const UNANSWERED_RESERVED: usize = 256;
+
 /// So many orders that are not open may be in [`OutstandingOrders::passed`] before they are looked for.
 const PASSED_SLACK: usize = 64;
 
@@ -121,7 +125,7 @@ impl OutstandingOrders {
         Self {
             order_ids: UpstreamNumbers::with_policy(next, limits.open_max, limits.when_full),
             owners: Owners::default(),
-            unanswered: VecDeque::with_capacity(limits.unanswered_max.min(1 << 16)),
+            unanswered: VecDeque::with_capacity(limits.unanswered_max.min(UNANSWERED_RESERVED)),
             skipped: BTreeMap::new(),
             passed: HashMap::new(),
             passed_count: 0,
