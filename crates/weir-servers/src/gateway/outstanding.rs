@@ -17,10 +17,11 @@
 mod messages;
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     ops::RangeInclusive,
 };
 
+use foldhash::HashMap;
 use weir_proto::{
     ouch::{
         Cancel, Inbound, Outbound, inbound_user_ref_num, original_user_ref_num,
@@ -127,7 +128,7 @@ impl OutstandingOrders {
             owners: Owners::default(),
             unanswered: VecDeque::with_capacity(limits.unanswered_max.min(UNANSWERED_RESERVED)),
             skipped: BTreeMap::new(),
-            passed: HashMap::new(),
+            passed: HashMap::default(),
             passed_count: 0,
             ignored: Vec::new(),
             given_up: Vec::new(),

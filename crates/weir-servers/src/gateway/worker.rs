@@ -5,7 +5,7 @@ mod handoff;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     rc::{Rc, Weak},
     sync::{
         Arc, Mutex,
@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::HashMap;
 use weir_engine::{
     JoinHandle,
     handoff::Port,
