@@ -121,8 +121,8 @@ impl Common {
     /// Which worker sends the orders of an account. One without a login sends none.
     #[inline]
     pub(super) fn sender_of(&self, account: AccountId) -> u16 {
-        let home = account.0 as usize % self.workers;
-        self.senders.get(account.0 as usize).copied().unwrap_or(home as u16)
+        let home = || (account.0 as usize % self.workers) as u16;
+        self.senders.get(account.0 as usize).copied().unwrap_or_else(home)
     }
 
     /// Whether a worker sends orders of accounts that live on `home`.
