@@ -5,21 +5,36 @@ use weir_proto::ouch::ClientOrderId;
 
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
+/// Digits there are. As a value: the byte is none.
+const BASE: u8 = 36;
+
+/// By byte: what it is worth as a digit.
+static VALUES: [u8; 256] = values();
+
+const fn values() -> [u8; 256] {
+    let mut values = [BASE; 256];
+    let mut value = 0;
+    while value < BASE {
+        let digit = if value < 10 { b'0' + value } else { b'A' + value - 10 };
+        values[digit as usize] = value;
+        values[digit.to_ascii_lowercase() as usize] = value;
+        value += 1;
+    }
+    values
+}
+
 /// The time, if the id has one.
 #[inline]
 pub(super) fn read(id: &ClientOrderId) -> Option<u64> {
     let [b'W', digits @ ..] = &id.0 else { return None };
-    let mut time = 0_u64;
+    // Whether a digit is a letter nobody can foretell, so there is no branch for each of them.
+    let (mut time, mut value_max) = (0_u64, 0);
     for digit in digits {
-        let value = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'A'..=b'Z' => digit - b'A' + 10,
-            b'a'..=b'z' => digit - b'a' + 10,
-            _ => return None,
-        };
-        time = time.wrapping_mul(36).wrapping_add(value.into());
+        let value = VALUES[usize::from(*digit)];
+        value_max = value.max(value_max);
+        time = time.wrapping_mul(BASE.into()).wrapping_add(value.into());
     }
-    (time < DAY_NS).then_some(time)
+    (value_max < BASE && time < DAY_NS).then_some(time)
 }
 
 #[cfg(test)]
@@ -32,6 +47,19 @@ mod tests {
         assert_eq!(read(&ClientOrderId(*b"W000000000000z")), Some(35));
         for other in [*b"ORDER-00000001", *b"W             ", *b"WZZZZZZZZZZZZZ"] {
             assert_eq!(read(&ClientOrderId(other)), None);
+        }
+    }
+
+    #[test]
+    fn every_byte_counts_for_what_it_is_as_a_digit_of_base_36_and_no_other_byte_is_one() {
+        for byte in 0..=u8::MAX {
+            // No value there is more than a day.
+            for (place, weight) in [(13, 1), (12, 36), (6, 36_u64.pow(7))] {
+                let mut id = *b"W0000000000000";
+                id[place] = byte;
+                let expected = char::from(byte).to_digit(36).map(|value| u64::from(value) * weight);
+                assert_eq!(read(&ClientOrderId(id)), expected, "{byte} at {place}");
+            }
         }
     }
 }

@@ -19,10 +19,11 @@ mod restore;
 mod upstream_number;
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     ops::RangeInclusive,
 };
 
+use foldhash::HashMap;
 use weir_proto::{
     ouch::{
         Cancel, Inbound, Outbound, original_user_ref_num, reject_reason, set_outbound_original_user_ref_num,
@@ -113,6 +114,10 @@ pub(super) struct OutstandingOrders {
     answers_unswept: usize,
 }
 
+/// Memory for so many messages without an answer is there from the beginning, and grows to their maximum when it is
+/// needed. Mostly there are fewer, and what goes round in little memory stays in the cache.
+const UNANSWERED_RESERVED: usize = 256;
+
 /// So many orders that are not open may be in [`OutstandingOrders::passed`] before they are looked for.
 const PASSED_SLACK: usize = 64;
 
@@ -122,9 +127,9 @@ impl OutstandingOrders {
         Self {
             upstream_numbers: UpstreamNumbers::with_policy(next, limits.open_max, limits.when_full),
             owners: Owners::default(),
-            unanswered: VecDeque::with_capacity(limits.unanswered_max.min(1 << 16)),
+            unanswered: VecDeque::with_capacity(limits.unanswered_max.min(UNANSWERED_RESERVED)),
             skipped: BTreeMap::new(),
-            passed: HashMap::new(),
+            passed: HashMap::default(),
             passed_count: 0,
             ignored: Vec::new(),
             given_up: Vec::new(),
@@ -541,14 +546,16 @@ impl OutstandingOrders {
             && front.number <= number
         {
             let (handled, is_replace) = (front.number, front.message[0] == b'U');
-            let is_skipped = handled != number && self.may_be_skipped(front);
             if handled == number {
                 sent_ns = front.sent_ns;
+                self.unanswered.pop_front();
+                continue;
             }
+            let is_skipped = self.may_be_skipped(front);
             let front = self.unanswered.pop_front();
             if is_skipped {
                 self.skipped.extend(front.map(|front| (handled, front)));
-            } else if handled != number && is_replace {
+            } else if is_replace {
                 let origin = self.upstream_numbers.origin_of(handled);
                 self.ignore(origin);
                 self.upstream_numbers.finish(handled);

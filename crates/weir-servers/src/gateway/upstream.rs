@@ -538,8 +538,10 @@ impl Upstream {
             return Ok(());
         }
         let decoded = Outbound::decode(payload);
-        let is_answer = decoded.as_ref().is_ok_and(|(message, _)| message.user_ref_num().is_some());
-        self.prove(|joining| joining.heard(sequence, is_answer))?;
+        self.prove(|joining| {
+            let is_answer = decoded.as_ref().is_ok_and(|(message, _)| message.user_ref_num().is_some());
+            joining.heard(sequence, is_answer)
+        })?;
         self.next.set(sequence + 1);
         let Ok((message, _)) = decoded else {
             counters.malformed.add(1);

@@ -5,7 +5,7 @@ mod handoff;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     rc::{Rc, Weak},
     sync::{
         Arc, Mutex,
@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::HashMap;
 use weir_engine::{
     JoinHandle,
     handoff::Port,
@@ -120,8 +121,8 @@ impl Common {
     /// Which worker sends the orders of an account. One without a login sends none.
     #[inline]
     pub(super) fn sender_of(&self, account: AccountId) -> u16 {
-        let home = account.0 as usize % self.workers;
-        self.senders.get(account.0 as usize).copied().unwrap_or(home as u16)
+        let home = || (account.0 as usize % self.workers) as u16;
+        self.senders.get(account.0 as usize).copied().unwrap_or_else(home)
     }
 
     /// Whether a worker sends orders of accounts that live on `home`.
