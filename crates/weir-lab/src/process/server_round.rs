@@ -41,7 +41,7 @@ use super::{
     Deadlines,
     files::{Files, TrialFiles},
     server::{NoServer, Server},
-    stopping,
+    suspend,
 };
 use crate::{
     launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
@@ -477,7 +477,7 @@ impl Arm {
         let share = waited.cpu_ns as f64 / waited.length.as_nanos().max(1) as f64;
         self.works_while_waiting |= waited.length >= WAITING_MIN && share > WAITING_SHARE_MAX;
         if self.works_while_waiting {
-            stopping::stop(self.pid, self.supervisor);
+            suspend::suspend(self.pid, self.supervisor);
             self.is_stopped = true;
         }
         // Read when it is stopped: of a thread that is on a CPU the clock lags.
@@ -486,7 +486,7 @@ impl Arm {
 
     fn go_on(&mut self) {
         if std::mem::take(&mut self.is_stopped) {
-            stopping::go_on(self.pid, self.supervisor);
+            suspend::resume(self.pid, self.supervisor);
         }
     }
 
@@ -501,7 +501,7 @@ impl Arm {
     fn edge(&self, generator: &Generator, is_timed: bool) -> SliceEdge {
         let stops = is_timed && self.works_while_waiting;
         if stops {
-            stopping::stop(self.pid, self.supervisor);
+            suspend::suspend(self.pid, self.supervisor);
         }
         let edge = SliceEdge {
             // A server that is gone has used nothing more; its death is found after the slice.
@@ -511,7 +511,7 @@ impl Arm {
             segments_sent: network::segments_sent(),
         };
         if stops {
-            stopping::go_on(self.pid, self.supervisor);
+            suspend::resume(self.pid, self.supervisor);
         }
         edge
     }
