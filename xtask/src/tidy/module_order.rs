@@ -30,7 +30,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "file_bytes",
             "slab",
             "semaphore",
-            "wake",
+            "wake_flag",
             "timer_wheel",
             "counter",
             "call_clock",
@@ -46,7 +46,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "remote",
             "multishot_probe",
             "driver_choice",
-            "probe",
+            "driver_report",
             "runtime",
             "mailbox",
             "handoff",
@@ -437,7 +437,7 @@ fn check_stated(files: &[SourceFile]) -> Vec<Finding> {
     unstated
         .map(|(file, name)| {
             let message = format!(
-                "the modules of `{name}` have no order; add it to ORDERS in xtask/src/tidy/modules.rs"
+                "the modules of `{name}` have no order; add it to ORDERS in xtask/src/tidy/module_order.rs"
             );
             Finding::new(&file.path, 1, "modules", message)
         })
@@ -463,7 +463,7 @@ fn check_crate(files: &[SourceFile], name: &str, order: &[&str]) -> Vec<Finding>
     if !own.is_empty() {
         findings.extend(gone.map(|module| {
             let message = format!("`{module}` of {name} is gone; take it out of ORDERS");
-            Finding::new("xtask/src/tidy/modules.rs", 1, "modules", message)
+            Finding::new("xtask/src/tidy/module_order.rs", 1, "modules", message)
         }));
     }
     findings
@@ -537,7 +537,7 @@ fn check_module(module: &Module, order: &[&str], reexports: &BTreeMap<&str, &str
     let place_of = |module: &str| order.iter().position(|line| line.split(' ').any(|name| name == module));
     let own = module.path[0];
     let Some(place) = place_of(own) else {
-        let message = format!("`{own}` has no place; add it to ORDERS in xtask/src/tidy/modules.rs");
+        let message = format!("`{own}` has no place; add it to ORDERS in xtask/src/tidy/module_order.rs");
         return vec![Finding::new(module.file, 1, "modules", message)];
     };
     let used = used_names(module).into_iter().filter(|(offset, _)| !module.is_test(*offset));
