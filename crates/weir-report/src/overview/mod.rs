@@ -375,17 +375,15 @@ fn measured(view: &View<'_>, row: &MeanRow) -> Vec<String> {
 fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
     let Some(found) = ratio else { return ABSENT.to_owned() };
     let text = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
-    let cells = found.cells;
-    match found.cells != row.cells {
-        true => {
-            told!(
-                view.language,
-                "{text} ({cells} cells)",
-                "{text}(조건 {cells}개)",
-                "{text}（{cells} 个条件）"
-            )
-        }
-        false => text,
+    match found.cells {
+        cells if cells == row.cells => text,
+        1 => told!(view.language, "{text} (1 cell)", "{text}(조건 1개)", "{text}（1 个条件）"),
+        cells => told!(
+            view.language,
+            "{text} ({cells} cells)",
+            "{text}(조건 {cells}개)",
+            "{text}（{cells} 个条件）",
+        ),
     }
 }
 

@@ -219,8 +219,9 @@ fn a_mean_of_throughput_that_cells_contradict_names_them_as_one_of_cpu_does() {
     assert!(!markdown(&result, Language::English).contains(sentence));
     let row = result.overviews[0].overall.iter_mut().find(|row| row.arm == "uring").expect("it is there");
     row.throughput_ratio.clone_from(&row.per_cpu_second_ratio);
+    row.throughput_ratio.as_mut().expect("it is there").cells = 1;
     let text = markdown(&result, Language::English);
-    assert!(text.contains(sentence), "{text}");
+    assert!(text.contains(sentence) && text.contains("1.080 [1.058, 1.102] (1 cell) |"), "{text}");
     assert!(text.contains("uring, messages per CPU-second: the mean over all cells hides cells"), "{text}");
 }
 
