@@ -82,7 +82,7 @@ pub struct Tracer {
 
 #[derive(Debug)]
 struct Loaded {
-    /// `None` of the one that every group needs.
+    /// `None` of those that every group needs.
     group: Option<Group>,
     tracepoint: &'static str,
     program: Program,
@@ -163,8 +163,9 @@ impl Tracer {
             left_out: Vec::new(),
             run_ns: 0.0,
         };
-        let (tracepoint, program) = programs::family();
-        tracer.take_in(None, tracepoint, &program)?;
+        for (tracepoint, program) in programs::family() {
+            tracer.take_in(None, tracepoint, &program)?;
+        }
         for group in ORDER.into_iter().filter(|group| groups.contains(group)) {
             for (tracepoint, program) in group.programs() {
                 tracer.take_in(Some(group), tracepoint, &program)?;

@@ -137,7 +137,7 @@ fn add_run(it: &mut Assembler) {
 
 /// The thread in `R9`, whose address is at [`TASK`], runs no more.
 fn end_of_thread(it: &mut Assembler) {
-    let (is_over, has_others) = (it.label(), it.label());
+    let is_over = it.label();
     it.load(Eight, R1, R9, of_thread!(entered_ns));
     it.jump_if(Condition::Equal, R1, 0, is_over);
     call_of_thread(it, is_over);
@@ -148,6 +148,12 @@ fn end_of_thread(it: &mut Assembler) {
     count_of_side(it, Counter::EndedBlockedNs as u32, Some(R8));
     it.load(Eight, R8, R9, of_thread!(queued_ns));
     count_of_side(it, Counter::EndedQueuedNs as u32, Some(R8));
+    forget_thread(it);
+}
+
+/// The thread in `R9`, whose address is at [`TASK`], is followed no more.
+fn forget_thread(it: &mut Assembler) {
+    let has_others = it.label();
     it.load(Eight, R8, R9, of_thread!(ids));
     it.table(R1, Table::Threads);
     it.address(R2, TASK);
@@ -258,6 +264,22 @@ pub(super) fn fork() -> Assembled {
     it.jump_if(Condition::Equal, R0, 0, fits);
     count(&mut it, Counter::ThreadsLost as u32);
     it.bind(fits);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// Argument: a thread that ended, whose address may be another one's from here on. Where switches are not looked at
+/// nothing else says that it ended, and whoever has the address next would be taken for it.
+pub(super) fn free() -> Assembled {
+    let mut it = begin();
+    let leave = it.label();
+    argument(&mut it, R1, 0);
+    it.store(Eight, Frame, TASK, R1);
+    it.lookup(Table::Threads, TASK);
+    it.jump_if(Condition::Equal, R0, 0, leave);
+    it.copy(R9, R0);
+    forget_thread(&mut it);
     it.bind(leave);
     it.exit();
     it.finish()
