@@ -403,7 +403,8 @@ impl Tracer {
                 counts.threads.push(TracedThread::decode(&value));
             }
         }
-        // A new thread has no number before it first comes back from the kernel.
+        // A new thread has no number before it first comes back from the kernel, and the first one of a process none
+        // from its end on.
         counts.threads.retain(|thread| thread.tid > 0 && thread.side == side);
         counts.threads.sort_by_key(|thread| (thread.pid, thread.tid));
         let wakes = self.table(Table::Wakes);

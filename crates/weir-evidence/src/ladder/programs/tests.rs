@@ -163,6 +163,28 @@ fn whoever_has_the_address_of_a_thread_that_is_gone_is_not_taken_for_it() {
 }
 
 #[test]
+fn threads_that_were_not_seen_yet_are_followed_though_the_first_one_of_their_process_ended() {
+    const LATE: u64 = 0x9000;
+    let mut scene = Scene::new();
+    let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
+    scene.enters(100).event(200, OWN, scheduling::switch(), &dies);
+    assert_eq!(scene.thread().tid, 0, "it is not told of any more");
+    (scene.0.now_ns, scene.0.task, scene.0.ids) = (300, LATE, 7 << 32 | 8);
+    scene.0.run(&sys_enter(), &[0, CALL.into()]);
+    let late = scene.0.value(Table::Threads, &LATE.to_ne_bytes()).expect("it is followed");
+    assert_eq!(TracedThread::decode(late).calls, 1);
+    scene.event(400, OTHER, scheduling::free(), &[LATE]);
+    let is_member = |scene: &mut Scene| {
+        let members = scene.0.value(Table::Members, &0_u32.to_ne_bytes()).expect("an array");
+        members[..] != [0_u8; 8]
+    };
+    assert!(is_member(&mut scene), "that was not its first one");
+    scene.event(500, OTHER, scheduling::free(), &[OWN]);
+    assert!(!is_member(&mut scene), "its number is free");
+    assert_eq!(scene.0.values_of(Table::Threads).count(), 0);
+}
+
+#[test]
 fn no_order_of_events_makes_parts_larger_than_their_call() {
     for seed in 0..20_000_u64 {
         let mut scene = Scene::new();
