@@ -144,10 +144,15 @@ fn end_of_thread(it: &mut Assembler) {
     it.add_number_to(R8, of_call!(unreturned), 1, R1);
     it.bind(is_over);
     count_of_side(it, Counter::ThreadsEnded as u32, None);
-    it.load(Eight, R8, R9, of_thread!(blocked_ns));
-    count_of_side(it, Counter::EndedBlockedNs as u32, Some(R8));
-    it.load(Eight, R8, R9, of_thread!(queued_ns));
-    count_of_side(it, Counter::EndedQueuedNs as u32, Some(R8));
+    for (sum, counter) in [
+        (of_thread!(blocked_ns), Counter::EndedBlockedNs),
+        (of_thread!(queued_ns), Counter::EndedQueuedNs),
+        (of_thread!(probe_ns), Counter::EndedProbeNs),
+        (of_thread!(probe_runs), Counter::EndedProbeRuns),
+    ] {
+        it.load(Eight, R8, R9, sum);
+        count_of_side(it, counter as u32, Some(R8));
+    }
     it.load(Eight, R8, R9, of_thread!(ids));
     compare_numbers(it);
     it.jump_if(Condition::Equal, R1, 0, is_first);

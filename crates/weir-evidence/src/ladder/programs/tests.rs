@@ -185,6 +185,19 @@ fn threads_that_were_not_seen_yet_are_followed_though_the_first_one_of_their_pro
 }
 
 #[test]
+fn what_the_programs_took_of_a_thread_is_kept_beyond_its_end() {
+    let mut scene = Scene::new();
+    scene.enters(100).sleeps(110).is_woken(210).goes_on(220).leaves(230);
+    let runs = scene.thread().probe.runs;
+    assert!(runs > 0, "one ran on the way to it");
+    let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
+    scene.event(300, OWN, scheduling::switch(), &dies);
+    let key = (Counter::EndedProbeRuns as u32).to_ne_bytes();
+    let kept = scene.0.value(Table::Counters, &key).expect("an array");
+    assert_eq!(tables::decode_counter(kept), runs);
+}
+
+#[test]
 fn no_order_of_events_makes_parts_larger_than_their_call() {
     for seed in 0..20_000_u64 {
         let mut scene = Scene::new();
