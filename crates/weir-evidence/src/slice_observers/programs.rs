@@ -69,7 +69,7 @@ impl Observer for Programs<'_> {
             None => Tracer::load(&Group::ALL).map_err(io::Error::other)?,
         };
         tracer.attach(self.groups).map_err(io::Error::other)?;
-        let cost = cost::tried(&tracer, &untraced).map_err(io::Error::other)?.cost;
+        let cost = cost::tried(&tracer, &untraced).map_err(io::Error::other)?.believed()?;
         let members = family_of(self.pid)?;
         tracer.add_members(&members, Side::First).map_err(io::Error::other)?;
         let baseline = tracer.read()?;

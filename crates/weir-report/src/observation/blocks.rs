@@ -37,6 +37,8 @@ pub(super) struct Columns {
     pub optional: Vec<usize>,
     /// How many go at a time.
     pub together: usize,
+    /// What columns have in them, where a terminal has no other help: each with its place.
+    pub legend: Vec<(usize, &'static str)>,
 }
 
 /// The parts of a view.
@@ -86,7 +88,12 @@ pub(super) fn live(observation: &Observation, language: Language) -> Blocks {
         Some(threads(observation, language)),
         of_trace.map(|trace| wakes(observation, trace, language)),
     ];
-    let short = |block: Block| Block { help: String::new(), lines: Vec::new(), ..block };
+    let short = |block: Block| Block {
+        help: String::new(),
+        lines: Vec::new(),
+        table: block.table.map(|content| Columns { legend: Vec::new(), ..content }),
+        ..block
+    };
     let mut sums = process(observation, language);
     sums.lines.truncate(LIVE_LINES);
     let mut blocks = vec![sums];
