@@ -43,7 +43,6 @@ mod doorbell;
 mod driver;
 mod driver_choice;
 mod driver_report;
-mod driver_report;
 mod executor;
 mod file_bytes;
 pub mod fs;
@@ -73,7 +72,6 @@ pub use config::{
 pub use counters::Counters;
 pub use driver::MissingFeature;
 pub use driver_choice::{Refusal, StartError};
-pub use driver_report::{DriverReport, probe};
 pub use driver_report::{DriverReport, probe};
 pub use executor::{JoinHandle, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use pool::Lease;

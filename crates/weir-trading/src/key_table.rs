@@ -96,7 +96,7 @@ impl KeyTable {
         // At least half of the cells are empty, so a line that is not full comes.
         loop {
             let line = &self.lines[at];
-            if let Some(cell) = line.find(tag, &is_it) {
+            if let Some(cell) = line.find(tag, is_it) {
                 return Some(line.0[cell].place);
             }
             if !line.is_full() {
