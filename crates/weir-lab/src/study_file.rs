@@ -17,7 +17,7 @@ mod threshold;
 
 pub use builds::Builds;
 pub use choice_error::ChoiceError;
-pub use choices::{Choices, chosen};
+pub use choices::{Choices, check_plan, chosen};
 pub use threshold::thresholds;
 
 use std::path::{Path, PathBuf};

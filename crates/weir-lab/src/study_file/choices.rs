@@ -76,6 +76,11 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     Ok(toml::to_string(&study).map_or(Cow::Borrowed(text), Cow::Owned))
 }
 
+/// Refuses a plan that the study does not have. A text that is no TOML is let pass: whoever reads it says why.
+pub fn check_plan(text: &str, name: &str) -> Result<(), ChoiceError> {
+    text.parse::<Table>().map_or(Ok(()), |mut study| take_plan(&mut study, name))
+}
+
 fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
     let mut plans = study.get("plan").and_then(Value::as_table).cloned().unwrap_or_default();
     match plans.remove(name) {
