@@ -61,9 +61,9 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Reads what the first pages show before anybody asks for them: a store takes a millisecond or two to open, and the
-    /// newest study, which most readers come for, a good part of a second to judge. That one waits for its reader while
-    /// a study runs: it would be work beside what is measured.
+    /// Reads what the first pages show before anybody asks for them: a store takes a millisecond or two to open, and
+    /// the newest study, which most readers come for, a good part of a second to judge. That one waits for its reader
+    /// while a study runs: it would be work beside what is measured.
     pub(crate) fn read_ahead(&self) {
         let Ok(found) = listing(self) else { return };
         let shown: Vec<&Found> = found.studies.iter().take(PAGE_STUDIES).collect();
