@@ -95,7 +95,8 @@ pub(super) fn check(spec: &StudySpec) -> Result<()> {
             let name = &arm.name;
             return Err(NoBaseline(told!(
                 language::of_command_line(),
-                "arm {name} ({program}): {why}; choose arms that it knows with --only-arms --arm NAME, or a later build",
+                "arm {name} ({program}): {why}; choose arms that it knows with --only-arms --arm NAME, or a later \
+                 build",
                 "비교 대상 {name}({program}): {why}. 그 빌드가 아는 대상을 --only-arms --arm NAME으로 고르거나 더 나중 빌드를 쓰십시오",
                 "方案 {name}（{program}）：{why}；请用 --only-arms --arm NAME 选择该构建支持的方案，或使用更新的构建",
             ))
