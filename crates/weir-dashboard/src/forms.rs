@@ -147,6 +147,7 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
                         (button(words::START))
                     }))
                     p.hint { (reader.say(words::START_HELP)) }
+                    (questions(reader, offered))
                 },
                 Panel::Running { of, is_ending } => {
                     p {
@@ -170,6 +171,20 @@ fn offer(language: Language, study: &Offered) -> String {
     let Some(takes_ns) = study.takes_ns else { return name };
     let takes = shown_ns(takes_ns, language);
     told!(language, "{name}, about {takes}", "{name}, 약 {takes}", "{name}，约 {takes}")
+}
+
+/// What the studies ask of which that is known. A plan asks what its study does.
+fn questions(reader: &Reader, offered: &[Offered]) -> Markup {
+    let known = offered.iter().filter(|study| study.levels.is_none());
+    html! {
+        details {
+            summary { (reader.say(words::QUESTIONS)) }
+            dl { @for (study, title) in known.filter_map(|study| Some((study, study.title.as_ref()?))) {
+                dt { (study.name) }
+                dd { (told(title, reader.language)) }
+            } }
+        }
+    }
 }
 
 fn runs(language: Language, name: &str) -> String {

@@ -311,6 +311,11 @@ fn a_study_is_started_with_a_plan_that_it_has_and_no_other() {
         let option = format!("<option value=\"tps/{levels}\">tps --levels {levels}, about ");
         assert!(list.contains(&option), "{list}");
     }
+    let question = "<dt>quick</dt><dd>Is epoll or io_uring cheaper for an echo server on this machine?</dd>";
+    assert!(
+        list.contains(question) && list.matches("<dt>tps").count() == 2,
+        "once each, not by plan: {list}"
+    );
     for name in ["tps/huge", "tps%2F", "quick/full", "tps/--help", "tps/quick%20--seed"] {
         let answer = lab.act("/start", &cookie, &format!("study={name}"));
         assert_eq!(answer.status, 404, "{name}: {}", answer.body);
