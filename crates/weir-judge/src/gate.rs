@@ -112,7 +112,8 @@ impl Gate {
         exclusions
     }
 
-    /// Whether the machine changed its state during a trial that is one with its machine.
+    /// Whether the machine changed its state during a trial that did not take turns: what takes turns meets the change
+    /// in all its arms.
     fn has_changed(&self, trial: &TrialRecord) -> bool {
         self.state(trial) == TrialState::Changed && !took_turns(trial)
     }
