@@ -265,8 +265,8 @@ fn draft(
     let units = units_of(cell);
     let is_cpu = row.metric == Metric::ServerCpuPerMessage;
     let (by_state, interaction) = match row.scale {
-        // A trial whose state was not read would count in both.
-        Scale::Ratio if cell.trials.iter().all(|trial| has_reading(trial)) => {
+        // A trial whose state was not read would count in both. A machine of one state has no effect in the other.
+        Scale::Ratio if gate.has_two_states() && cell.trials.iter().all(|trial| has_reading(trial)) => {
             by_state(|state| units_of(&cell.in_state(state)))
         }
         Scale::Ratio | Scale::Difference { .. } => (Vec::new(), None),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use weir_dashboard::{DashboardError, TokenError};
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
 use weir_evidence::recorded::RecordError;
-use weir_lab::{run::RunError, study_file::FileError};
+use weir_lab::{run::RunError, store_words, study_file::FileError};
 use weir_load::LoadError;
 use weir_report::Language;
 use weir_storage::job::{JobError, JobFileError};
@@ -63,7 +63,7 @@ pub(crate) fn report(error: &anyhow::Error, language: Language) -> Exit {
 
 /// The error and its causes. A cause that is quoted already, by an error that tells it in its own words, is not told
 /// again; nor is the name of a child that was this program too.
-fn sentence(error: &anyhow::Error, language: Language) -> String {
+pub(crate) fn sentence(error: &anyhow::Error, language: Language) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
         let text = told(cause, language);
@@ -82,6 +82,12 @@ fn sentence(error: &anyhow::Error, language: Language) -> String {
 fn told(cause: &(dyn std::error::Error + 'static), language: Language) -> String {
     if let Some(error) = cause.downcast_ref::<DashboardError>() {
         return error.told(language);
+    }
+    if let Some(error) = cause.downcast_ref::<RunError>() {
+        return error.told(language);
+    }
+    if let Some(error) = cause.downcast_ref::<StoreError>() {
+        return store_words::store_error(error, language);
     }
     match cause.downcast_ref::<TokenError>() {
         Some(error) => error.told(language),
@@ -170,5 +176,14 @@ mod tests {
             "cannot write: out of luck"
         );
         assert_eq!(sentence(&anyhow!("arm a: weir: no"), Language::English), "arm a: no");
+    }
+
+    #[test]
+    fn a_store_that_is_not_there_is_told_once_and_in_the_readers_language() {
+        let missing = || StoreError::NotFound { path: "run/study.db".into() };
+        let told = |error: anyhow::Error| sentence(&error, Language::Korean);
+        let alone = told(missing().into());
+        assert!(alone.starts_with("run/study.db: ") && alone.contains("파일이 없습니다"), "{alone}");
+        assert_eq!(told(RunError::Store { source: missing(), blocks_done: 0 }.into()), alone);
     }
 }

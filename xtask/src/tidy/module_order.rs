@@ -220,6 +220,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "limits",
             "run_folder",
             "run_locks",
+            "store_words",
             "stored",
             "host_defaults",
             "toml_table",

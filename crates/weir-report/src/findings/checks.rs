@@ -536,8 +536,8 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
         Finding::PlantedLeads { differences, apart } if apart.is_empty() => told!(
             language,
             "what was planted leads with its size in each of {differences} differences from the baseline",
-            "기준과의 차이 {differences}건 모두에서 심어 둔 것이 그 크기로 맨 앞에 옴",
-            "与基线的 {differences} 项差异中，植入的部分均居首位且大小相符",
+            "기준과의 차이 {differences}건 모두에서 일부러 넣은 것이 그 크기로 맨 위에 옴",
+            "与基线的 {differences} 项差异中，人为加入的部分均居首位且大小相符",
         ),
         Finding::PlantedLeads { differences, apart } => {
             let told: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
@@ -546,8 +546,8 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
                 language,
                 "of {differences} differences from the baseline, what was planted does not lead or has another \
                  size: {told}",
-                "기준과의 차이 {differences}건 중 심어 둔 것이 맨 앞에 오지 않거나 크기가 다른 것이 있음: {told}",
-                "与基线的 {differences} 项差异中，植入的部分未居首位或大小不符：{told}",
+                "기준과의 차이 {differences}건 중 일부러 넣은 것이 맨 위에 오지 않거나 크기가 다른 것이 있음: {told}",
+                "与基线的 {differences} 项差异中，人为加入的部分未居首位或大小不符：{told}",
             )
         }
         _ => return None,
@@ -569,7 +569,7 @@ fn planted_apart(language: Language, found: &PlantedApart) -> String {
     told!(
         language,
         "{arm} ({cell_id}) {planted}: {part} leads with {ns} [{low}, {high}]{calls}",
-        "{arm}({cell_id}) {planted}: 맨 앞은 {part} {ns} [{low}, {high}]{calls}",
+        "{arm}({cell_id}) {planted}: 맨 위는 {part} {ns} [{low}, {high}]{calls}",
         "{arm}（{cell_id}）{planted}：居首的是 {part} {ns} [{low}, {high}]{calls}",
     )
 }

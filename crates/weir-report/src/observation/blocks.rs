@@ -160,7 +160,7 @@ fn process(observation: &Observation, language: Language) -> Block {
         language,
         "context switches: {voluntary} voluntary (it waited), {involuntary} involuntary (another was given the CPU)",
         "컨텍스트 스위치: 자발적(스스로 대기) {voluntary}, 비자발적(CPU를 빼앗김) {involuntary}",
-        "上下文切换：主动（自身等待）{voluntary}，被动（CPU 被让给别人）{involuntary}",
+        "上下文切换：自愿（自身等待）{voluntary}，非自愿（CPU 被让给别人）{involuntary}",
     ));
     let (processes, threads) = (totals.processes, totals.threads);
     let memory = format::bytes(totals.rss_anon_bytes);

@@ -25,7 +25,7 @@ use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
 use weir_report::{Language, told};
 use weir_sys::child;
 
-use super::report::tell_page;
+use super::report::{tell_page, unmade};
 use crate::{
     args::Observe,
     engine,
@@ -129,17 +129,34 @@ fn under_strace(
 }
 
 fn usage(arguments: &Observe, error: WatchError) -> anyhow::Error {
-    let is_of_other = |pid: u32| arguments.pid != Some(pid) && arguments.compare == Some(pid);
-    match error {
-        WatchError::NoSuchProcess(pid) if is_of_other(pid) => {
-            UsageError(format!("--compare: {error}")).into()
+    let language = language::of_command_line();
+    let text = match error {
+        WatchError::NoSuchProcess(pid) => {
+            let is_of_other = arguments.pid != Some(pid) && arguments.compare == Some(pid);
+            let flag = if is_of_other { "--compare" } else { "--pid" };
+            told!(
+                language,
+                "{flag}: no process {pid}",
+                "{flag}: {pid}번 프로세스가 없습니다",
+                "{flag}：没有进程 {pid}",
+            )
         }
-        WatchError::NoSuchProcess(_) => UsageError(format!("--pid: {error}")).into(),
-        WatchError::SameProcess(_) | WatchError::Relatives { .. } => {
-            UsageError(format!("--compare: {error}")).into()
-        }
-        other => other.into(),
-    }
+        WatchError::SameProcess(pid) => told!(
+            language,
+            "--compare: {pid} is the same process; name another one",
+            "--compare: {pid}번은 같은 프로세스입니다. 다른 프로세스를 지정하십시오",
+            "--compare：{pid} 是同一个进程；请指定另一个",
+        ),
+        WatchError::Relatives { child, parent } => told!(
+            language,
+            "--compare: process {child} is a child of {parent}, and children are observed with their parent; name one \
+             of both",
+            "--compare: {child}번은 {parent}번의 자식이고, 자식은 부모와 함께 관찰합니다. 둘 중 하나만 지정하십시오",
+            "--compare：进程 {child} 是 {parent} 的子进程，子进程随父进程一起观测；请只指定其中一个",
+        ),
+        other => return other.into(),
+    };
+    UsageError(text).into()
 }
 
 /// Watches with what was seen in the last second on the terminal; whoever leaves it ends the observation.
@@ -273,7 +290,7 @@ pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> 
     let observation = recorded::read(path)?;
     let page = match folder {
         Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::create_dir_all(folder).with_context(|| unmade(folder, language))?;
             folder.join("report.html")
         }
         None => path.with_extension("html"),
