@@ -382,6 +382,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir",
         &[
             "output",
+            "hanging",
             "exit",
             "signals",
             "orphans",
