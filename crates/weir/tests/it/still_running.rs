@@ -12,8 +12,8 @@ const OF_PROCESS: [&str; 8] =
 /// What is told of each thread. For the stack of the kernel one has to be root.
 const OF_THREAD: [&str; 4] = ["wchan", "syscall", "schedstat", "stack"];
 
-/// Everything that /proc says of its threads, twice: `wait` lies between the two, so that a thread that computes is told
-/// from one that sleeps and from one that gets no CPU (the numbers of `schedstat` are nanoseconds on a CPU and
+/// Everything that /proc says of its threads, twice: `wait` lies between the two, so that a thread that computes is
+/// told from one that sleeps and from one that gets no CPU (the numbers of `schedstat` are nanoseconds on a CPU and
 /// nanoseconds of waiting for one, and how often it got one).
 pub fn report(pid: Pid, wait: impl FnOnce()) -> String {
     let before = looked_at(pid);
