@@ -11,7 +11,7 @@ use weir_report::Language;
 use weir_storage::job::{JobError, JobFileError};
 use weir_store::StoreError;
 
-use crate::output;
+use crate::{hanging::WorkersHang, output};
 
 /// What the process tells its caller. The numbers are documented in the README and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     /// A threshold that was set is not met.
     Threshold,
     Environment,
+    /// A part of a server did not end, and the process did without it.
+    Hanging,
     Interrupted,
     /// A study's own code.
     Study(weir_lab::exit::ExitCode),
@@ -37,6 +39,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Threshold => 10,
             Exit::Environment => 13,
+            Exit::Hanging => 15,
             Exit::Interrupted => 130,
             Exit::Study(code) => code.code(),
             Exit::Supervised(status) => status,
@@ -110,6 +113,9 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     {
         return Some(Exit::Usage);
     }
+    if cause.is::<WorkersHang>() {
+        return Some(Exit::Hanging);
+    }
     if cause.is::<NoBaseline>() {
         return Some(Exit::Study(weir_lab::exit::ExitCode::NoBaseline));
     }
@@ -163,6 +169,12 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
+
+    #[test]
+    fn a_server_whose_workers_hang_has_a_code_of_its_own() {
+        let error = anyhow::Error::new(WorkersHang::now(&[0]));
+        assert_eq!(error.chain().find_map(classify), Some(Exit::Hanging));
+    }
 
     #[test]
     fn a_cause_is_told_once() {

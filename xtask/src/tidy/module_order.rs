@@ -405,6 +405,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir",
         &[
             "output",
+            "hanging",
             "exit",
             "signals",
             "orphans",

@@ -607,14 +607,15 @@ impl GatewayControl {
         self.shared.upstreams()
     }
 
-    /// Waits until every upstream session is logged in. False: not within the limit.
+    /// Waits until every upstream session is logged in. False: not within the limit, or not any more, because the
+    /// gateway drains.
     pub fn wait_for_upstreams(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         loop {
             if self.upstreams().iter().all(|upstream| upstream.is_open) {
                 return true;
             }
-            if Instant::now() >= deadline {
+            if Instant::now() >= deadline || self.orders.is_draining() {
                 return false;
             }
             thread::sleep(LOOK_EVERY);
