@@ -10,6 +10,8 @@
 #[expect(dead_code, reason = "the other tests of the program need more of it")]
 #[path = "../it/harness.rs"]
 mod harness;
+#[path = "../it/still_running.rs"]
+mod still_running;
 
 use std::{
     collections::BTreeSet,
