@@ -12,12 +12,12 @@ use std::{
 
 use weir_stats::random::{Random, derived_seed};
 
-const USAGE: &str = "usage: cargo xtask hog [--seed N] [--share SHARE] [--seconds S]";
+const USAGE: &str = "usage: cargo xtask hog [--seed N] [--share SHARE] [--after S] [--seconds S]";
 
 /// Shortest and longest burst.
 const BURST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
-/// Longest run.
+/// Longest run, and longest wait before it.
 const SECONDS_MAX: u64 = 24 * 3_600;
 
 /// What it is to do.
@@ -26,23 +26,30 @@ struct Hog {
     seed: u64,
     /// Share of each CPU, above 0 and below 1.
     share: f64,
+    /// How long it does nothing first: for a machine that changes while a study runs.
+    after: Duration,
     length: Duration,
 }
 
 impl Hog {
     fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut hog = Self { seed: 1, share: 0.2, length: Duration::from_secs(120) };
+        let (after, length) = (Duration::ZERO, Duration::from_secs(120));
+        let mut hog = Self { seed: 1, share: 0.2, after, length };
         for pair in words.chunks(2) {
             let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
             match *name {
                 "--seed" => hog.seed = number(name, value)?,
                 "--share" => hog.share = number(name, value)?,
+                "--after" => hog.after = Duration::from_secs(number(name, value)?),
                 "--seconds" => hog.length = Duration::from_secs(number(name, value)?),
                 _ => return Err(format!("{name} is not known")),
             }
         }
         if !(hog.share > 0.0 && hog.share < 1.0) {
             return Err("--share is above 0 and below 1, such as 0.2".to_owned());
+        }
+        if hog.after.as_secs() > SECONDS_MAX {
+            return Err(format!("--after is at most {SECONDS_MAX}"));
         }
         if !(1..=SECONDS_MAX).contains(&hog.length.as_secs()) {
             return Err(format!("--seconds is from 1 to {SECONDS_MAX}"));
@@ -74,6 +81,7 @@ pub fn run(words: &[&str]) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    thread::sleep(hog.after);
     let end = Instant::now() + hog.length;
     let cpus = weir_sys::affinity::allowed_cpus().unwrap_or_default();
     thread::scope(|scope| {
@@ -117,10 +125,13 @@ mod tests {
     fn words_that_make_no_sense_are_named() {
         let share = Hog::parse(&["--share", "0.5", "--seed", "7"]).map(|hog| (hog.share, hog.seed));
         assert_eq!(share, Ok((0.5, 7)));
+        let times = Hog::parse(&["--after", "14", "--seconds", "60"]).map(|hog| (hog.after, hog.length));
+        assert_eq!(times, Ok((Duration::from_secs(14), Duration::from_secs(60))));
         for (words, said) in [
             (&["--share", "1"][..], "--share is above 0 and below 1, such as 0.2"),
             (&["--seed"], "--seed needs a value"),
             (&["--loud", "1"], "--loud is not known"),
+            (&["--after", "86401"], "--after is at most 86400"),
             (&["--seconds", "0"], "--seconds is from 1 to 86400"),
             (&["--seconds", "86401"], "--seconds is from 1 to 86400"),
             (&["--seconds", "x"], "--seconds x: invalid digit found in string"),

@@ -25,7 +25,7 @@ const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog [OPTIONS]
         both installed below the target folder (needs python3, its venv module and the package index; steps without
         Maven or tshark are skipped, or fail with WEIR_REQUIRE_TOOLS=mvn,tshark)
   hog    a noisy neighbour: bursts of 1 to 50 ms on every CPU it may use, to see what a study says beside it
-        --seed N  --share SHARE [default: 0.2]  --seconds S [default: 120]";
+        --seed N  --share SHARE [default: 0.2]  --after S [default: 0]  --seconds S [default: 120]";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 fn main() -> ExitCode {

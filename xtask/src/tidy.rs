@@ -8,7 +8,7 @@ mod layers;
 mod lengths;
 mod lexer;
 mod links;
-mod modules;
+mod module_order;
 mod prose;
 mod told;
 mod tree;
@@ -60,7 +60,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let mut findings: Vec<Finding> = files.iter().flat_map(|file| check_file(file, &paths)).collect();
     findings.extend(layers::check_code_map(files));
-    findings.extend(modules::check(files));
+    findings.extend(module_order::check(files));
     findings.sort();
     findings
 }

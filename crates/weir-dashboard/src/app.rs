@@ -20,7 +20,7 @@ use crate::{
     pages::{self, PAGE_STUDIES},
     query::{accepted, value},
     reader::Reader,
-    shelf::{Problem, Shelf},
+    study_cache::{Problem, StudyCache},
     top::Top,
     words::{self, Told},
 };
@@ -49,7 +49,7 @@ pub struct Settings {
 /// What every answer is made from.
 pub(crate) struct App {
     pub settings: Settings,
-    pub shelf: Shelf,
+    pub studies: StudyCache,
     pub counters: Counters,
     pub live: Arc<Live>,
     pub control: Option<Control>,
@@ -61,11 +61,19 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Reads what the first page shows before anybody asks for it: a store takes a millisecond or two to open.
+    /// Reads what the first pages show before anybody asks for them: a store takes a millisecond or two to open, and
+    /// the newest study, which most readers come for, a good part of a second to judge. That one waits for its reader
+    /// while a study runs: it would be work beside what is measured.
     pub(crate) fn read_ahead(&self) {
-        if let Ok(found) = listing(self) {
-            let shown: Vec<&Found> = found.studies.iter().take(PAGE_STUDIES).collect();
-            self.shelf.rows(&found.studies, &shown, &self.counters);
+        let Ok(found) = listing(self) else { return };
+        let shown: Vec<&Found> = found.studies.iter().take(PAGE_STUDIES).collect();
+        let rows = self.studies.rows(&found.studies, &shown, &self.counters);
+        if found.studies.iter().any(|study| study.is_running) {
+            return;
+        }
+        if let Some((newest, _)) = shown.into_iter().zip(rows).find(|(_, row)| row.is_ok()) {
+            // Why it cannot be read is told to whoever asks for it.
+            let _ = self.studies.judged(newest, &self.counters);
         }
     }
 

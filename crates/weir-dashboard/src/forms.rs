@@ -111,6 +111,20 @@ fn language(reader: &Reader) -> Markup {
     }
 }
 
+/// A form that asks for the token. What is wrong with the one that was given stands by its field.
+pub(crate) fn log_in(reader: &Reader, wrong: Option<&str>) -> Markup {
+    html! {
+        form method="post" action=(reader.href("/login", &[])) {
+            label { (reader.say(words::TOKEN))
+                input type="password" name="token" required autocomplete="current-password"
+                    aria-invalid=[wrong.map(|_| "true")] aria-describedby=[wrong.map(|_| "wrong-token")];
+            }
+            button { (reader.say(words::LOG_IN)) }
+        }
+        @if let Some(wrong) = wrong { p.hint #wrong-token role="alert" { (wrong) } }
+    }
+}
+
 /// What stands on the list of a dashboard that can act.
 pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
     let form = |action: &str, content: Markup| {
@@ -121,12 +135,7 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
         section.acts #control {
             h2 { (reader.say(words::CONTROL)) }
             @match panel {
-                Panel::LoggedOut => (form("/login", html! {
-                    label { (reader.say(words::TOKEN))
-                        input type="password" name="token" required autocomplete="current-password";
-                    }
-                    (button(words::LOG_IN))
-                })),
+                Panel::LoggedOut => (log_in(reader, None)),
                 Panel::Ready { offered, last } => {
                     @if let Some(last) = last { (ended(reader, last)) }
                     (form("/start", html! {
@@ -138,6 +147,7 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
                         (button(words::START))
                     }))
                     p.hint { (reader.say(words::START_HELP)) }
+                    (questions(reader, offered))
                 },
                 Panel::Running { of, is_ending } => {
                     p {
@@ -161,6 +171,20 @@ fn offer(language: Language, study: &Offered) -> String {
     let Some(takes_ns) = study.takes_ns else { return name };
     let takes = shown_ns(takes_ns, language);
     told!(language, "{name}, about {takes}", "{name}, 약 {takes}", "{name}，约 {takes}")
+}
+
+/// What the studies ask of which that is known. A plan asks what its study does.
+fn questions(reader: &Reader, offered: &[Offered]) -> Markup {
+    let known = offered.iter().filter(|study| study.levels.is_none());
+    html! {
+        details {
+            summary { (reader.say(words::QUESTIONS)) }
+            dl { @for (study, title) in known.filter_map(|study| Some((study, study.title.as_ref()?))) {
+                dt { (study.name) }
+                dd { (told(title, reader.language)) }
+            } }
+        }
+    }
 }
 
 fn runs(language: Language, name: &str) -> String {

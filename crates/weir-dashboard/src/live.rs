@@ -25,8 +25,8 @@ use weir_report::Language;
 
 use crate::{
     folder::{Found, Listing, Stamp, stamp},
-    scene::Scene,
-    shelf::Problem,
+    running_study::Scene,
+    study_cache::Problem,
 };
 
 /// Most browsers that watch at a time; a further one takes the place of the oldest at the address that has most.

@@ -18,6 +18,7 @@ use weir_lab::{
     host_defaults::{HostDefaults, OrderCpus},
     outline, run_folder,
 };
+use weir_record::text::Text;
 
 /// Most files of the folder that are offered: the first by name.
 pub const OFFERED_MAX: usize = 200;
@@ -42,6 +43,8 @@ pub(crate) struct Offered {
     pub levels: Option<String>,
     /// How long it takes here, about; absent where it was not looked at.
     pub takes_ns: Option<u64>,
+    /// What it asks; absent where it was not looked at.
+    pub title: Option<Text>,
 }
 
 impl Offered {
@@ -95,8 +98,8 @@ fn with_plans(study: &BuiltIn, host_defaults: &HostDefaults) -> Vec<Offered> {
         };
         let asked = HostDefaults { plan: levels.clone(), ..host_defaults.clone() };
         let spec = study.study(&asked).ok().map(|study| study.spec);
-        let takes_ns = spec.map(|spec| outline::study_ns(&spec).min(spec.time_cap_ns));
-        Offered { name, argument: study.name.into(), levels, takes_ns }
+        let takes_ns = spec.as_ref().map(|spec| outline::study_ns(spec).min(spec.time_cap_ns));
+        Offered { name, argument: study.name.into(), levels, takes_ns, title: spec.map(|spec| spec.title) }
     };
     let mut plans: Vec<Offered> = study.plans().into_iter().map(|plan| offered(Some(plan))).collect();
     plans.sort_by_key(|plan| plan.takes_ns);
@@ -120,7 +123,7 @@ fn files(folder: &Path) -> Vec<Offered> {
         let is_study = name.ends_with(".toml") && !name.starts_with('.');
         let is_file = is_study && entry.file_type().is_ok_and(|kind| kind.is_file());
         let argument = folder.join(&name).into();
-        is_file.then_some(Offered { argument, name, levels: None, takes_ns: None })
+        is_file.then_some(Offered { argument, name, levels: None, takes_ns: None, title: None })
     };
     let mut found: Vec<Offered> = entries.flatten().take(ENTRIES_MAX).filter_map(file).collect();
     found.sort_by(|one, other| one.name.cmp(&other.name));

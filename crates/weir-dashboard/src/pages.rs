@@ -9,8 +9,8 @@ use crate::{
     forms::{self, Panel},
     query::encoded,
     reader::{Reader, address},
-    scene::Scene,
-    shelf::{Card, Row},
+    running_study::Scene,
+    study_cache::{Card, Row},
     words,
 };
 
@@ -306,6 +306,20 @@ pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
         }
     };
     document(reader.language, "Weir", &body)
+}
+
+/// A page that asks for the token again, and says what is wrong with the one that was given.
+pub(crate) fn log_in_again(reader: &Reader, wrong: &str) -> String {
+    let body = html! {
+        (above(reader, ("/", &[]), None))
+        main {
+            section.acts #control {
+                h1 { (reader.say(words::CONTROL)) }
+                (forms::log_in(reader, Some(wrong)))
+            }
+        }
+    };
+    document(reader.language, &format!("Weir · {}", reader.say(words::LOG_IN)), &body)
 }
 
 /// A page that says one thing, and leads back to the list.

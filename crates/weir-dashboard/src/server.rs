@@ -40,17 +40,17 @@ use weir_report::{ChartPage, chart_page, html_below, run_pair};
 use crate::{
     actions,
     app::{App, Failure, Settings, listing, made, page, reader, text_of, written},
+    connections_by_address::ConnectionsByAddress,
     control::{Control, ControlSettings, Peer},
     counters::Counters,
     errors::DashboardError,
     folder::{Found, LISTED_MAX, Listing},
-    guests::Guests,
     live::Live,
     observed,
     observer::Observer,
     pages::{self, List, PAGE_STUDIES},
     query::{decoded, is_own_host, value},
-    shelf::{Problem, Shelf},
+    study_cache::{Problem, StudyCache},
     top::{Others, Top},
     top_page, words,
 };
@@ -131,7 +131,7 @@ impl Dashboard {
             TcpListener::from_std(listener).map_err(DashboardError::Runtime)?
         };
         let app = App {
-            shelf: Shelf::default(),
+            studies: StudyCache::default(),
             counters: Counters::default(),
             live: Arc::new(Live::over(folder)),
             control: control.map(|control| Control::of(control, bound)),
@@ -194,7 +194,7 @@ fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlS
 
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<u32>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let guests = Arc::new(Guests::default());
+    let connections = Arc::new(ConnectionsByAddress::default());
     let router = router(&app);
     tokio::spawn(Arc::clone(&app.live).run());
     let ahead = Arc::clone(&app);
@@ -209,7 +209,7 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
             _ = stopped.wait_for(|asked| *asked > 0) => break,
             (place, accepted) = accepted => match accepted {
                 Ok((stream, peer)) => {
-                    let Some(guest) = guests.enter(peer.ip()) else {
+                    let Some(counted) = connections.enter(peer.ip()) else {
                         app.counters.turned_away();
                         // Has room for so little; a peer that does not read it is not worse off.
                         let _ = SockRef::from(&stream).send(TURNED_AWAY);
@@ -221,7 +221,7 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
                         app.counters.connected();
                         connection(stream, router.layer(Extension(peer)), stopped).await;
                         app.counters.disconnected();
-                        drop((guest, place));
+                        drop((counted, place));
                     });
                 }
                 Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -339,7 +339,7 @@ async fn list(State(app): State<Arc<App>>, request: Request) -> Response {
         let listed = &all[..all.len().min(LISTED_MAX)];
         let from = from.min(listed.len());
         let shown = &listed[from..(from + PAGE_STUDIES).min(listed.len())];
-        let rows = app.shelf.rows(&found.studies, shown, &app.counters);
+        let rows = app.studies.rows(&found.studies, shown, &app.counters);
         let list = List {
             studies: shown.iter().copied().zip(rows.iter().map(|row| &**row)).collect(),
             find: &find,
@@ -367,7 +367,7 @@ async fn study(State(app): State<Arc<App>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     written(app, reader, move |app, reader| {
         let found = of_path(app, &path, "")?;
-        let run = app.shelf.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         let above = pages::above(reader, (&path, &[]), Some(&found));
         Ok(html_below(&run.result, reader.language, &above))
     })
@@ -380,7 +380,7 @@ async fn figures(State(app): State<Arc<App>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let made = made(app, reader, move |app, _| {
         let found = of_path(app, &path, "/figures.csv")?;
-        let run = app.shelf.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         Ok((found.name, weir_report::csv(&run.result)))
     });
     made.await.map_or_else(
@@ -426,7 +426,7 @@ impl Two {
         };
         let [one, other] = names.map(found);
         let names = [one?, other?];
-        let judged = |found: &Found| app.shelf.judged(found, &app.counters).map_err(Failure::Unreadable);
+        let judged = |found: &Found| app.studies.judged(found, &app.counters).map_err(Failure::Unreadable);
         Ok(Self { one: judged(&names[0])?, other: judged(&names[1])?, names })
     }
 }
@@ -470,7 +470,7 @@ fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     }
     let mut unfinished = None;
     for one in &found.studies {
-        match &*app.shelf.row(one, &app.counters) {
+        match &*app.studies.row(one, &app.counters) {
             Ok(card) if card.name == CHARTED && card.conclusion.is_some() => return Ok(one.clone()),
             Ok(card) if card.name == CHARTED && unfinished.is_none() => unfinished = Some(one.clone()),
             _ => {}
@@ -484,7 +484,7 @@ async fn chart(State(app): State<Arc<App>>, request: Request, page: ChartPage) -
     let named = value(request.uri().query().unwrap_or_default(), "study");
     let mut answer = written(app, reader, move |app, reader| {
         let found = charted(app, named)?;
-        let run = app.shelf.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         Ok(chart_page(&run.result, page, reader.language, &pages::study_href(reader, &found)))
     })
     .await;

@@ -17,7 +17,7 @@ use std::{
 use crossbeam_queue::ArrayQueue;
 use rustix::event::EventfdFlags;
 
-use crate::{counters::Counters, doorbell::Doorbell, slab::SlotId, wake::WakeFlag};
+use crate::{counters::Counters, doorbell::Doorbell, slab::SlotId, wake_flag::WakeFlag};
 
 /// Work for a runtime's own thread.
 pub(crate) type Call = Box<dyn FnOnce() + Send>;

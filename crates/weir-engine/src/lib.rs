@@ -42,6 +42,7 @@ mod counters;
 mod doorbell;
 mod driver;
 mod driver_choice;
+mod driver_report;
 mod executor;
 mod file_bytes;
 pub mod fs;
@@ -53,7 +54,6 @@ pub mod mailbox;
 mod multishot_probe;
 pub mod net;
 mod pool;
-mod probe;
 mod remote;
 mod runtime;
 mod semaphore;
@@ -63,7 +63,7 @@ mod slab;
 mod task_group;
 pub mod time;
 mod timer_wheel;
-mod wake;
+mod wake_flag;
 
 pub use config::{
     BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,
@@ -72,9 +72,9 @@ pub use config::{
 pub use counters::Counters;
 pub use driver::MissingFeature;
 pub use driver_choice::{Refusal, StartError};
+pub use driver_report::{DriverReport, probe};
 pub use executor::{JoinHandle, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use pool::Lease;
-pub use probe::{DriverReport, probe};
 pub use remote::{Remote, RemoteError};
 pub use runtime::Runtime;
 pub use send_queue::SendBuf;

@@ -34,7 +34,7 @@ use std::task::{Context, Poll, Waker};
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::wake::{AtomicWord, WakeFlag};
+use crate::wake_flag::{AtomicWord, WakeFlag};
 
 /// Largest capacity of a mailbox, in messages.
 pub const CAPACITY_MAX: usize = 1 << 20;

@@ -4,6 +4,7 @@
 //! thread with a runtime for each connection. `drain` stops accepting, lets receives end after what has arrived,
 //! waits for the handlers, and cuts what is left at the deadline. A worker that cannot accept any more, whatever the
 //! reason, ends the whole server, and the end says so: a server that listens and serves only some is worse than none.
+//! The end waits for no worker that hangs: it is named, and left behind.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -44,6 +45,7 @@ use std::{
     time::Duration,
 };
 
+use departures::Departures;
 use failures::Failures;
 use weir_engine_types::EngineStats;
 use weir_sys::unix_path::BoundPath;
@@ -61,6 +63,7 @@ use crate::{
 };
 
 mod blocking;
+mod departures;
 mod failures;
 #[cfg(test)]
 mod tests;
@@ -166,6 +169,9 @@ pub struct Drained {
     pub connections_refused: u64,
     /// Why it ended although nobody had told it to.
     pub accept_error: Option<AcceptError>,
+    /// Workers that had not ended long after the deadline. They hang, and are left behind: what they do goes on for as
+    /// long as the process lives.
+    pub workers_left: Vec<usize>,
 }
 
 /// A worker can accept no more connections: the whole server has ended.
@@ -196,6 +202,7 @@ struct ServerState {
     /// How far the end has come: [`SERVING`], [`DRAINING`], [`CUTTING`].
     stage: AtomicU8,
     drain_limit: Duration,
+    departures: Arc<Departures>,
     blocking: Threads,
     /// The first error with which a worker stopped accepting.
     accept_error: Mutex<Option<AcceptError>>,
@@ -252,6 +259,7 @@ impl Server {
             counters: Mutex::default(),
             stage: AtomicU8::new(SERVING),
             drain_limit: config.drain_limit,
+            departures: Arc::default(),
             blocking: Threads::default(),
             accept_error: Mutex::default(),
         });
@@ -300,8 +308,12 @@ impl Server {
                 handler: handler.clone(),
             };
             let (ready, started) = mpsc::channel();
-            let thread =
-                thread::Builder::new().name(format!("weir-worker-{worker}")).spawn(move || job.run(&ready));
+            let present = self.shared.departures.begin();
+            let run = move || {
+                let _present = present;
+                job.run(&ready)
+            };
+            let thread = thread::Builder::new().name(format!("weir-worker-{worker}")).spawn(run);
             self.threads.push(thread.map_err(|source| ServeError::Worker { worker, source })?);
             let dead = || io::Error::other("the worker ended before it was ready");
             let outcome = started.recv().unwrap_or_else(|_| Err(dead()));
@@ -327,10 +339,13 @@ impl Server {
         self.shared.blocking.listen(listener.try_clone().map_err(wrap)?);
         let (shared, config) = (Arc::clone(&self.shared), config.clone());
         let (ready, started) = mpsc::channel();
+        let present = self.shared.departures.begin();
         let acceptor = Acceptor { config, shared, handler };
-        let acceptor = thread::Builder::new()
-            .name("weir-acceptor".into())
-            .spawn(move || acceptor.run(listener, on_worker, &ready));
+        let run = move || {
+            let _present = present;
+            acceptor.run(listener, on_worker, &ready)
+        };
+        let acceptor = thread::Builder::new().name("weir-acceptor".into()).spawn(run);
         self.threads.push(acceptor.map_err(wrap)?);
         started.recv().unwrap_or_else(|_| Err(io::Error::other("the acceptor ended early"))).map_err(wrap)
     }
@@ -355,14 +370,16 @@ impl Server {
         self.control().drain();
     }
 
-    /// Waits until the server has drained.
+    /// Waits until the server has drained, or some seconds longer than that may take.
     ///
     /// # Panics
     /// When a worker panicked: with its message.
     pub fn join(self) -> Drained {
         let control = self.control();
+        let workers_left = self.shared.departures.wait();
         let mut connections_cut = 0;
-        for worker in self.threads {
+        let ended = self.threads.into_iter().enumerate().filter(|(worker, _)| !workers_left.contains(worker));
+        for (_, worker) in ended {
             match worker.join() {
                 Ok(cut) => connections_cut += cut,
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -373,7 +390,7 @@ impl Server {
         }
         let connections_refused = control.stats().total.accepts_refused;
         let accept_error = lock(&self.shared.accept_error).take();
-        Drained { connections_cut, connections_refused, accept_error }
+        Drained { connections_cut, connections_refused, accept_error, workers_left }
     }
 }
 
@@ -418,6 +435,12 @@ impl ServerControl {
         self.shared.drain();
     }
 
+    /// Has [`Server::join`] wait no longer than so long from now on, and the seconds that it waits beyond every limit.
+    /// A drain says that itself: this is for who has to do something before it drains, and may hang in that.
+    pub fn limit_end(&self, limit: Duration) {
+        self.shared.departures.limit(limit);
+    }
+
     /// Whether new connections are taken: until a drain begins, for whatever reason.
     pub fn is_serving(&self) -> bool {
         self.shared.is_serving()
@@ -434,6 +457,7 @@ impl ServerState {
         if self.stage.fetch_max(DRAINING, Ordering::SeqCst) != SERVING {
             return;
         }
+        self.departures.limit(self.drain_limit);
         lock(&self.remotes).iter().for_each(Remote::drain);
         self.blocking.drain();
     }

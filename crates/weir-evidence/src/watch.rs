@@ -184,7 +184,7 @@ impl Watch {
 
     /// What was seen between the last two looks, for whoever looks on; no bound, and nothing of how it is known.
     pub fn glimpse(&mut self) -> Observation {
-        let counted: Vec<_> = Side::ALL.map(|side| self.counts(side)).into();
+        let counted = self.counts();
         let parts = self.subjects.iter_mut().zip(counted).map(|(subject, counts)| {
             let window = subject.glimpse();
             let traced = counts.map(|counts| subject.traced_since_glimpse(counts));
@@ -194,8 +194,10 @@ impl Watch {
         self.assembled(parts, Ending::Time, Vec::new())
     }
 
-    fn counts(&self, side: Side) -> Option<KernelCounts> {
-        self.tracing.as_ref()?.tracer.read_side(side).ok()
+    /// Of each process that is watched: a table that is read costs as many bytes as the machine has CPUs.
+    fn counts(&self) -> Vec<Option<KernelCounts>> {
+        let sides = Side::ALL.into_iter().take(self.subjects.len());
+        sides.map(|side| self.tracing.as_ref()?.tracer.read_side(side).ok()).collect()
     }
 
     /// Ends, and gives what was seen.
@@ -207,7 +209,7 @@ impl Watch {
         if let Some(tracing) = &mut self.tracing {
             tracing.tracer.stop();
         }
-        let counted: Vec<_> = Side::ALL.map(|side| self.counts(side)).into();
+        let counted = self.counts();
         let parts = self.subjects.iter_mut().zip(counted).map(|(subject, counts)| {
             let traced = subject.traced(counts);
             if self.tracing.is_some() && traced.is_none() {

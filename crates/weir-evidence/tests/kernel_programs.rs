@@ -12,6 +12,7 @@ use std::{
     os::unix::fs::FileExt,
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -428,6 +429,28 @@ fn threads_that_come_and_go_are_counted() {
     child.go_on();
     let counts = tracer.finish().expect("tables can be read");
     assert_exact(&counts, 4);
+    child.end();
+}
+
+/// The kernel gives the address of a thread to another one, of whatever process, a moment after it ended.
+#[test]
+fn threads_that_ended_are_forgotten_where_switches_are_not_looked_at_too() {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let mut child = Observed::start("threads");
+    let Some(mut tracer) = tracer(&[child.pid()]) else { return child.end() };
+    tracer.attach(&[Group::Calls]).expect("it did with all of them");
+    let before = tracer.read().expect("tables can be read");
+    child.go_on();
+    let begun = Instant::now();
+    let counts = loop {
+        let counts = tracer.read().expect("tables can be read");
+        if counts.threads.len() <= 1 {
+            break counts;
+        }
+        assert!(begun.elapsed() < PATIENCE, "they are known still: {:?}", counts.threads);
+        std::thread::yield_now();
+    };
+    assert_exact(&counts.since(&before), 4);
     child.end();
 }
 

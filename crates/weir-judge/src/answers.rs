@@ -30,11 +30,11 @@ use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, estimate_at, estimate_unpai
 
 use crate::{
     cell_trials::CellTrials,
-    equal_rate::{Claim, Witnesses},
     gate::{Gate, TrialState},
     obstacle,
     progress::Progress,
     units::{self, Compared},
+    witnesses::{Claim, Witnesses},
 };
 
 /// One answer for each comparison of the specification, in its order. `beside` tells what stands beside the server CPU

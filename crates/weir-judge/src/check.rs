@@ -69,6 +69,7 @@ pub(crate) fn all(
     checks.extend(exclusion_balance::check(spec, gate, trials));
     checks.extend(evidence::check(trials));
     checks.extend(evidence::calls_agree(observed));
+    checks.extend(evidence::calls_cover(observed));
     checks.extend(planted::check(spec, differences, observed));
     checks
 }

@@ -15,7 +15,7 @@ use weir_record::{
     study::MissingArm,
 };
 
-use crate::{answers, cell_trials::CellTrials, equal_rate::is_same_shape, gate::Gate};
+use crate::{answers, cell_trials::CellTrials, gate::Gate, witnesses::is_same_shape};
 
 /// Costs of a study that asks for any.
 pub(crate) fn all(

@@ -7,23 +7,24 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     evidence::{
-        AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, OverRounds,
+        AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, Needed, OverRounds,
         WAKERS_MAX, Waker,
     },
     figure::{Figure, PairedRatio},
-    finding::{CallsApart, Finding},
+    finding::{CallsApart, CallsLacking, Finding},
     machine::NetworkCounters,
     observation::Rung,
     spec::{CellSpec, StudySpec},
     study::Check,
-    trial::{EvidenceSlice, SliceRecord, TrialRecord},
+    trial::{EvidenceSlice, Reading, SliceRecord, TrialRecord},
 };
 use weir_stats::decide::estimate;
 
 use crate::{
     cpu_account,
     sums::{
-        ENGINE_KINDS, GROUP_OF_CALLS, GROUP_OF_PROC, Kind, Sums, WAITS, by_group, right, softirqs_are_apart,
+        ENGINE_KINDS, GROUP_OF_CALLS, GROUP_OF_PROC, Kind, OBSERVER, PROGRAMS_FAILED, Sums, WAITS, by_group,
+        right, softirqs_are_apart,
     },
     syscall_coverage,
 };
@@ -62,15 +63,41 @@ pub(crate) fn calls_agree(evidence: &[ArmEvidence]) -> Option<Check> {
     Some(Check { name: "calls-agree".to_owned(), passed, detail: Finding::CallsAgree { servers, apart } })
 }
 
-/// Whether the kernel's programs saw all that they were to see; absent where they saw nothing.
+/// Whether the calls that the kernel's programs saw are enough to have moved the messages, of every arm; absent where
+/// they saw none.
+pub(crate) fn calls_cover(evidence: &[ArmEvidence]) -> Option<Check> {
+    let seen = || {
+        let arms = evidence.iter().filter(|arm| arm.rung >= Rung::Programs);
+        arms.filter_map(|arm| Some((arm, arm.needed.as_ref()?)))
+    };
+    seen().next()?;
+    let lacking_of = |(arm, needed): (&ArmEvidence, &Needed)| CallsLacking {
+        cell_id: arm.cell_id.clone(),
+        arm: arm.arm.clone(),
+        share: needed.share(),
+    };
+    let mut lacking: Vec<CallsLacking> =
+        seen().filter(|(_, needed)| !needed.is_covered()).map(lacking_of).collect();
+    let passed = lacking.is_empty();
+    lacking.truncate(APART_MAX);
+    let servers = seen().count() as u64;
+    let detail = Finding::CallsCover { servers, share_min: Needed::SHARE_MIN, lacking };
+    Some(Check { name: "calls-cover".to_owned(), passed, detail })
+}
+
+/// Whether the kernel's programs saw all that they were to see; absent where they were to see nothing.
 pub(crate) fn check(trials: &[&TrialRecord]) -> Option<Check> {
     let slices = || trials.iter().flat_map(|trial| right(trial).filter(|slice| slice.rung == Rung::Programs));
     let rows = || slices().flat_map(|slice| &slice.readings).filter(|row| row.source == "trace");
     let sum = |key: &str| rows().filter(|row| row.key == key).map(|row| row.value).sum::<f64>() as u64;
     let (missed, without_room) = (sum("misses"), sum("threads-lost") + sum("wakes-lost"));
-    let detail = Finding::ProgramsComplete { missed, without_room, slices: slices().count() as u64 };
-    let passed = missed == 0 && without_room == 0;
-    slices().next().map(|_| Check { name: "programs-complete".to_owned(), passed, detail })
+    let could_not = |row: &Reading| row.source == OBSERVER && row.key == PROGRAMS_FAILED;
+    let all = trials.iter().flat_map(|trial| &trial.evidence);
+    let failed = all.filter(|slice| slice.readings.iter().any(could_not)).count() as u64;
+    let slices = slices().count() as u64;
+    let detail = Finding::ProgramsComplete { missed, without_room, slices, failed };
+    let passed = missed == 0 && without_room == 0 && failed == 0;
+    (slices + failed > 0).then(|| Check { name: "programs-complete".to_owned(), passed, detail })
 }
 
 /// One entry for each arm and cell with slices that are right.
@@ -277,9 +304,10 @@ fn tax<'a>(
     with: impl Fn(&'a TrialRecord) -> Slices<'a>,
     without: impl Fn(&'a TrialRecord) -> Slices<'a>,
 ) -> Option<PairedRatio> {
+    // Of the rows nothing is needed, which are most of what a slice has.
     let log_cpu = |slices: Slices<'a>| {
-        let sums = Sums::of(&slices);
-        let cost = sums.server_cpu_ns as f64 / sums.messages as f64;
+        let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(|it| of(&it.slice)).sum::<u64>();
+        let cost = sum(|it| it.server_cpu_ns) as f64 / sum(|it| it.messages) as f64;
         Some(cost.ln()).filter(|log| log.is_finite())
     };
     let logs: Vec<f64> =
@@ -319,8 +347,6 @@ fn slices_of<'a>(trial: &'a TrialRecord, group: &str) -> Slices<'a> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::trial::Reading;
-
     use super::*;
     use crate::sample::study;
 
@@ -417,10 +443,38 @@ mod tests {
         }
         trials[0].evidence[0].readings.clear();
         let found = checked(&trials).expect("there are such slices");
-        let detail = Finding::ProgramsComplete { missed: 2, without_room: 3, slices: 6 };
+        let detail = Finding::ProgramsComplete { missed: 2, without_room: 3, slices: 6, failed: 0 };
         assert_eq!((found.passed, found.detail), (false, detail));
         trials.iter_mut().for_each(|trial| trial.evidence.truncate(1));
         assert_eq!(checked(&trials), None);
+    }
+
+    #[test]
+    fn slices_that_the_programs_could_not_observe_fail_the_same_check_also_where_there_are_no_others() {
+        let mut trials = trials(1_000.0);
+        for slice in trials.iter_mut().map(|trial| &mut trial.evidence[1]) {
+            slice.rung = Rung::Process;
+            slice.readings = vec![row("observer", "programs-failed", 1.0)];
+        }
+        let found = check(&trials.iter().collect::<Vec<_>>()).expect("they were to observe");
+        let detail = Finding::ProgramsComplete { missed: 0, without_room: 0, slices: 0, failed: 6 };
+        assert_eq!((found.passed, found.detail), (false, detail));
+    }
+
+    #[test]
+    fn calls_that_cannot_have_moved_the_messages_fail_a_check_that_names_their_arm() {
+        let checked = |trials: &[TrialRecord]| calls_cover(&found(trials));
+        let mut trials = trials(1_000.0);
+        let found = checked(&trials).expect("calls were seen");
+        let Finding::CallsCover { servers: 1, lacking, .. } = &found.detail else { panic!("{found:?}") };
+        let [epoll] = lacking.as_slice() else { panic!("{lacking:?}") };
+        assert_eq!((found.passed, epoll.arm.as_str(), epoll.share), (false, "epoll", 0.0), "none received");
+        for trial in &mut trials {
+            trial.evidence[1].readings.push(row("call recvfrom", "returned", 64_000.0));
+        }
+        assert!(checked(&trials).is_some_and(|check| check.passed));
+        trials.iter_mut().for_each(|trial| trial.evidence.truncate(1));
+        assert_eq!(checked(&trials), None, "nobody saw calls");
     }
 
     #[test]

@@ -92,12 +92,11 @@ impl Gate {
 
     /// State of the machine during a trial. A reading that was not taken agrees with the other one.
     pub fn state(&self, trial: &TrialRecord) -> TrialState {
-        let far: Vec<bool> = [trial.reading_before, trial.reading_after]
-            .iter()
-            .filter(|reading| is_taken(reading))
-            .map(|reading| self.is_far(reading))
-            .collect();
-        match (far.contains(&true), far.contains(&false)) {
+        let readings = [&trial.reading_before, &trial.reading_after];
+        let has = |is_far: bool| {
+            readings.into_iter().any(|reading| is_taken(reading) && self.is_far(reading) == is_far)
+        };
+        match (has(true), has(false)) {
             (true, true) => TrialState::Changed,
             (true, false) => TrialState::Far,
             (false, _) => TrialState::Near,
@@ -107,16 +106,21 @@ impl Gate {
     /// All reasons to keep a trial out, its machine state included.
     pub fn exclusions(&self, trial: &TrialRecord) -> Vec<Exclusion> {
         let mut exclusions = trial.exclusions.clone();
-        let changed = self.state(trial) == TrialState::Changed && !took_turns(trial);
-        if changed && !exclusions.contains(&Exclusion::StateChanged) {
+        if self.has_changed(trial) && !exclusions.contains(&Exclusion::StateChanged) {
             exclusions.push(Exclusion::StateChanged);
         }
         exclusions
     }
 
+    /// Whether the machine changed its state during a trial that did not take turns: what takes turns meets the change
+    /// in all its arms.
+    fn has_changed(&self, trial: &TrialRecord) -> bool {
+        self.state(trial) == TrialState::Changed && !took_turns(trial)
+    }
+
     /// Whether nothing speaks against the trial.
     pub fn is_clean(&self, trial: &TrialRecord) -> bool {
-        self.exclusions(trial).is_empty()
+        trial.exclusions.is_empty() && !self.has_changed(trial)
     }
 
     /// Whether the machine has two states and a clean trial ran in the near one. Spoilt trials and those that changed
@@ -221,8 +225,11 @@ impl Gate {
 
     /// Why not.
     pub(crate) fn obstacle(&self, trial: &TrialRecord, state: Option<TrialState>) -> Option<ExclusionKind> {
-        if let Some(first) = self.exclusions(trial).first() {
+        if let Some(first) = trial.exclusions.first() {
             return Some(ExclusionKind::from(first));
+        }
+        if self.has_changed(trial) {
+            return Some(ExclusionKind::StateChanged);
         }
         match (self.state(trial), state?) {
             (own, wanted) if own == wanted => None,

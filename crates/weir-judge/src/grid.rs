@@ -29,12 +29,11 @@ use weir_record::{
 use weir_stats::{
     decide::{self, ALPHA, Estimate, UNITS_MIN, estimate},
     false_discovery::benjamini_hochberg,
-    student,
 };
 
 use crate::{
-    equal_rate::{Claim, Witnesses, is_generator_limited},
     interaction,
+    witnesses::{Claim, Witnesses, is_generator_limited},
 };
 
 /// Expected share of false ones among the cells that are told to differ.
@@ -455,7 +454,7 @@ fn crossing(line: &[&Point<'_>]) -> Option<Crossing> {
     let place = |step: u32| ends.0 + (ends.1 - ends.0) * f64::from(step) / f64::from(steps);
     let undecided = |step: &u32| {
         at(place(*step)).is_none_or(|(mean, error, degrees)| {
-            let reach = student::quantile(1.0 - ALPHA / 2.0, degrees).unwrap_or(f64::INFINITY);
+            let reach = decide::reach(degrees).unwrap_or(f64::INFINITY);
             mean.abs() <= reach * error
         })
     };

@@ -14,7 +14,7 @@
 //!    itself is a check beside, and no second test.
 //! 4. A verdict on server CPU stands only if machine CPU, server CPU with waiting included, and both arms at every
 //!    equal rate that was measured (one at least, where the generator was the limit), are known not to go the other
-//!    way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
+//!    way by more than the margin (`witnesses`). No verdict comes from an unfinished schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
 //!    two other arms is set beside a comparison of these two, in its cell and in the open-loop cells of the same shape.
 //!    The noise floor is always that of the first arm, the only one that runs twice in a block.
@@ -50,9 +50,7 @@ use crate::{
     cell_trials::{self, CellTrials},
     check, connection_costs,
     contrast::{self, CellEffect},
-    cpu_account,
-    equal_rate::{AtRate, Claim, Witnesses, equal_rate_of, is_same_shape},
-    evidence, frontier,
+    cpu_account, evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
     grid, guidance, latency_map, obstacle, oversubscription, overview,
     progress::Progress,
@@ -61,6 +59,7 @@ use crate::{
     syn_ladder::syn_ladder_s,
     thread_use,
     units::{self, Compared, Units},
+    witnesses::{AtRate, Claim, Witnesses, equal_rate_of, is_same_shape},
 };
 
 /// What is judged.
@@ -266,8 +265,8 @@ fn draft(
     let units = units_of(cell);
     let is_cpu = row.metric == Metric::ServerCpuPerMessage;
     let (by_state, interaction) = match row.scale {
-        // A trial whose state was not read would count in both.
-        Scale::Ratio if cell.trials.iter().all(|trial| has_reading(trial)) => {
+        // A trial whose state was not read would count in both. A machine of one state has no effect in the other.
+        Scale::Ratio if gate.has_two_states() && cell.trials.iter().all(|trial| has_reading(trial)) => {
             by_state(|state| units_of(&cell.in_state(state)))
         }
         Scale::Ratio | Scale::Difference { .. } => (Vec::new(), None),

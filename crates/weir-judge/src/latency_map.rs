@@ -19,7 +19,7 @@ use weir_record::{
 };
 use weir_stats::{decide::estimate, order::median};
 
-use crate::{cell_trials::CellTrials, equal_rate::is_same_shape, gate::Gate, obstacle};
+use crate::{cell_trials::CellTrials, gate::Gate, obstacle, witnesses::is_same_shape};
 
 /// With fewer rates there is no line.
 const RATES_MIN: usize = 2;

@@ -54,6 +54,11 @@ pub(crate) const GROUP_OF_CALLS: &str = "calls";
 /// /proc, read again and again by whoever watches a process without programs.
 pub(crate) const GROUP_OF_PROC: &str = "proc";
 
+/// Who says in a row what an observer itself did, and that the kernel's programs, or `strace`, could not observe.
+pub(crate) const OBSERVER: &str = "observer";
+pub(crate) const PROGRAMS_FAILED: &str = "programs-failed";
+const STRACE_FAILED: &str = "strace-failed";
+
 /// Slices in which every message was right, and in which nothing watched that could not say what it saw, or saw less
 /// than it could.
 pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
@@ -70,7 +75,7 @@ fn of_right_messages(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice
     let is_right = |slice: &&EvidenceSlice| slice.slice.errors == 0 && slice.slice.messages > 0;
     let was_seen = |slice: &&EvidenceSlice| {
         let is_failure = |row: &Reading| {
-            row.source == "observer" && ["programs-failed", "strace-failed"].contains(&row.key.as_str())
+            row.source == OBSERVER && [PROGRAMS_FAILED, STRACE_FAILED].contains(&row.key.as_str())
         };
         !slice.readings.iter().any(is_failure)
     };

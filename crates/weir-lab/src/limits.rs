@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use thiserror::Error;
+use weir_report::{Language, told};
 
 /// Most arms of a study.
 pub const ARMS_MAX: usize = 24;
@@ -238,10 +239,20 @@ pub(crate) fn names_port(argv: &[String]) -> bool {
 
 /// The nearest of the words there are, or all of them where none is near.
 pub(crate) fn instead(word: &str, known: &[&str]) -> String {
+    instead_in(Language::English, word, known)
+}
+
+/// The same in the reader's language.
+pub(crate) fn instead_in(language: Language, word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
-        Some(near) => format!("did you mean {near}?"),
-        None if known.is_empty() => "there is none at all".to_owned(),
-        None => format!("there are {}", known.join(", ")),
+        Some(near) => told!(language, "did you mean {near}?", "비슷한 이름: {near}", "相近的名称：{near}"),
+        None if known.is_empty() => {
+            language.choose(["there is none at all", "하나도 없음", "一个也没有"]).to_owned()
+        }
+        None => {
+            let known = known.join(", ");
+            told!(language, "there are {known}", "있는 것: {known}", "可用：{known}")
+        }
     }
 }
 

@@ -17,8 +17,8 @@ mod pipe;
 mod server;
 mod server_round;
 mod startup_probe;
-mod stopping;
 mod storage;
+mod suspend;
 
 use std::{
     collections::BTreeMap,

@@ -3,10 +3,13 @@
 //! What is stored is never changed and never deleted. A session that is interrupted, runs out of time, or meets a
 //! full disk leaves all finished blocks; the next one continues the same schedule.
 
+mod error_words;
 mod longer_slices;
 mod resume_hint;
 
 use std::{
+    error::Error,
+    fmt,
     fs::File,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -17,7 +20,6 @@ use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
 };
-use thiserror::Error;
 use weir_judge::{
     exclusion,
     gate::Gate,
@@ -29,12 +31,13 @@ use weir_judge::{
 use weir_record::{
     finding::Finding,
     load::LoadReport,
-    machine::{Fingerprint, NetworkCounters, differences},
+    machine::{FactDifference, Fingerprint, NetworkCounters, differences},
     protocol::ProtocolRow,
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     study::{MissingArm, StudyResult},
     trial::{Exclusion, TrialRecord},
 };
+use weir_report::Language;
 use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader};
 
 use crate::{
@@ -156,10 +159,9 @@ pub struct Outcome {
 }
 
 /// Why a session broke off.
-#[derive(Debug, Error)]
+#[derive(Debug)]
 pub enum RunError {
     /// The store failed.
-    #[error("{source}{}", stored(*blocks_done))]
     Store {
         /// How.
         source: StoreError,
@@ -167,32 +169,33 @@ pub enum RunError {
         blocks_done: usize,
     },
     /// Another session works on the same run folder.
-    #[error("another session works on {folder}; wait for it to end, or choose another folder with `--out`")]
     Busy {
         /// The run folder.
         folder: String,
     },
     /// What was asked cannot be meant.
-    #[error("{0}")]
     Usage(String),
     /// This environment cannot run the study.
-    #[error("{0}")]
     Environment(String),
     /// The study was begun on another machine.
-    #[error(
-        "this study was begun on another machine ({differences}); its blocks cannot be mixed, begin a new study here"
-    )]
     OtherMachine {
         /// What differs.
-        differences: String,
+        differences: Vec<FactDifference>,
     },
 }
 
-fn stored(blocks_done: usize) -> String {
-    match blocks_done {
-        0 => String::new(),
-        1 => " (1 block is stored)".to_owned(),
-        number => format!(" ({number} blocks are stored)"),
+impl fmt::Display for RunError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.told(Language::English))
+    }
+}
+
+impl Error for RunError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Store { source, .. } => Some(source),
+            Self::Busy { .. } | Self::Usage(_) | Self::Environment(_) | Self::OtherMachine { .. } => None,
+        }
     }
 }
 
@@ -216,12 +219,10 @@ pub fn start(folder: &Path, study: &NewStudy, callbacks: Callbacks<'_>) -> Resul
 pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let store = Store::open(folder).map_err(wrap)?;
-    let differences = differences(&store.study().map_err(wrap)?.fingerprint, here);
-    let decisive = differences.iter().filter(|it| SAME_MACHINE.contains(&it.name.as_str()));
-    let differences: Vec<_> =
-        decisive.map(|it| format!("{} {} there, {} here", it.name, it.one, it.other)).collect();
+    let mut differences = differences(&store.study().map_err(wrap)?.fingerprint, here);
+    differences.retain(|it| SAME_MACHINE.contains(&it.name.as_str()));
     if !differences.is_empty() {
-        return Err(RunError::OtherMachine { differences: differences.join(", ") });
+        return Err(RunError::OtherMachine { differences });
     }
     run(store, callbacks)
 }

@@ -6,6 +6,7 @@ mod arms;
 mod builds;
 mod cause;
 mod cells;
+mod choice_error;
 mod choices;
 mod comparisons;
 mod contrasts;
@@ -15,7 +16,8 @@ mod published_table;
 mod threshold;
 
 pub use builds::Builds;
-pub use choices::{ChoiceError, Choices, chosen};
+pub use choice_error::ChoiceError;
+pub use choices::{Choices, check_plan, chosen};
 pub use threshold::thresholds;
 
 use std::path::{Path, PathBuf};

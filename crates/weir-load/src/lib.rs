@@ -51,9 +51,9 @@ mod spec;
 mod workload;
 
 mod closed;
+mod connection_per_message;
 mod open;
 pub mod pacer;
-mod single;
 mod virtual_user;
 
 mod echo;
@@ -80,7 +80,7 @@ mod worker_state;
 mod slices;
 
 mod gather;
-mod little;
+mod littles_law;
 mod outcome;
 mod recorder;
 mod report;

@@ -23,7 +23,7 @@ use weir_record::{failure::FailureCounts, latency::empty_histogram};
 use crate::{
     connection_notes::ConnectionNotes,
     failure::{self, Class},
-    little::InFlight,
+    littles_law::InFlight,
     payload::Arrival,
     warmup,
 };
@@ -410,7 +410,7 @@ mod tests {
     use weir_record::load::LittlesLaw;
 
     use super::*;
-    use crate::little::littles_law;
+    use crate::littles_law::littles_law;
 
     fn recorder(bounds: &Arc<WindowBounds>, is_paced: bool) -> (Recorder, Outbox) {
         let outbox = Outbox::default();

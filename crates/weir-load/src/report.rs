@@ -12,7 +12,7 @@ use weir_record::{
 
 use crate::{
     gather::Gather,
-    little::littles_law,
+    littles_law::littles_law,
     outcome::WorkerOutcomes,
     spec::{Arrivals, LoadSpec},
 };

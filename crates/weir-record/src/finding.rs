@@ -309,6 +309,9 @@ findings! {
         without_room: u64,
         /// Slices of evidence that they observed.
         slices: u64,
+        /// Further ones that they were to observe, and could not.
+        #[serde(default)]
+        failed: u64,
     }
     /// Whether engines and the kernel's programs counted the same system calls, of every kind.
     CallsAgree = "calls-agree" {
@@ -316,6 +319,15 @@ findings! {
         servers: u64,
         /// Kinds of which they counted different numbers, the first of them.
         apart: Vec<CallsApart>,
+    }
+    /// Whether the system calls that the kernel's programs saw are those that moved the messages.
+    CallsCover = "calls-cover" {
+        /// Arms in a cell whose calls they saw.
+        servers: u64,
+        /// The share of what the messages need that must be seen.
+        share_min: f64,
+        /// Those of which less was seen, the first of them.
+        lacking: Vec<CallsLacking>,
     }
     /// Whether what was planted into arms leads their differences from the baseline, with its size.
     PlantedLeads = "planted-leads" {
@@ -767,34 +779,4 @@ findings! {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_finding_is_a_code_with_arguments() {
-        let found = Finding::LowerBound {
-            arm: "uring".to_owned(),
-            per_second: 126_219.0,
-            kind: MessageKind::Message,
-        };
-        let text = serde_json::to_string(&found).expect("it is plain data");
-        assert_eq!(text, r#"{"code":"lower-bound","arm":"uring","per_second":126219.0,"kind":"message"}"#);
-        assert_eq!(serde_json::from_str::<Finding>(&text).expect("it is what was written"), found);
-        assert_eq!(found.code(), "lower-bound");
-        let plain = serde_json::to_string(&Finding::NotAsked).expect("it is plain data");
-        assert_eq!(serde_json::from_str::<Finding>(&plain).expect("no arguments"), Finding::NotAsked);
-    }
-
-    #[test]
-    fn a_sentence_of_an_older_record_stays_a_sentence() {
-        let found: Finding = serde_json::from_str(r#""2 state changed""#).expect("it is a text");
-        assert_eq!(found, Finding::Text("2 state changed".to_owned()));
-        assert_eq!(serde_json::to_string(&found).expect("it is a text"), r#""2 state changed""#);
-    }
-
-    #[test]
-    fn codes_are_distinct() {
-        let distinct: std::collections::BTreeSet<_> = Finding::CODES.iter().collect();
-        assert_eq!(distinct.len(), Finding::CODES.len());
-    }
-}
+mod tests;

@@ -25,6 +25,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "machine-states" => Some(Word::CheckStates),
         "programs-complete" => Some(Word::CheckPrograms),
         "calls-agree" => Some(Word::CheckCalls),
+        "calls-cover" => Some(Word::CheckCover),
         "planted-leads" => Some(Word::CheckPlanted),
         "slice-order" => Some(Word::CheckSliceOrder),
         "segments" => Some(Word::CheckSegments),

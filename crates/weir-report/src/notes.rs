@@ -186,6 +186,7 @@ pub(crate) fn cells_of(view: &View<'_>, finding: &Finding) -> Vec<String> {
         Finding::SliceMessages { arms, .. } => distinct(arms.iter().map(|it| &it.cell_id)),
         Finding::Warming { arms, .. } => distinct(arms.iter().map(|it| &it.cell_id)),
         Finding::CallsAgree { apart, .. } => distinct(apart.iter().map(|it| &it.cell_id)),
+        Finding::CallsCover { lacking, .. } => distinct(lacking.iter().map(|it| &it.cell_id)),
         Finding::PlantedLeads { apart, .. } => distinct(apart.iter().map(|it| &it.cell_id)),
         Finding::RoundComponents { .. } | Finding::AgainstItself { .. } => {
             view.primary().map(|it| it.cell_id.clone()).into_iter().collect()

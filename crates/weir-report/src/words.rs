@@ -107,8 +107,8 @@ words! {
         sleep이 끝났을 때 이미 완료된 I/O이고, 해로운 miss는 인터럽트보다 늦게 알아챈 것입니다. CPU는 기다리는 스레드의 CPU 시간을 경과 \
         시간으로 나눈 값입니다. 차이는 ‘비교 대상 − 기준’입니다. 기준이 한쪽에서 판정상 더 적고 다른 쪽에서 여유 안에서 더 많지 않으면 \
         앞섭니다. 두 부분을 따로 검정하므로 결합 명제에 추가 보정은 필요하지 않습니다."
-        | "每个点是一种等待方式在各区组上的均值，同一族的设置以线相连，越靠左下越好。阶梯线为前沿（表中的 ◆）：除神谕（空心）外，没有点在一项上更少而\
-        另一项不更多。神谕知道线程无法知道的。miss 指睡眠结束时已经完成的操作，有害 miss 是比中断更晚察觉的那些。CPU 为等待线程的 CPU \
+        | "每个点是一种等待方式在各区组上的均值，同一族的设置以线相连，越靠左下越好。阶梯线为前沿（表中的 ◆）：除 oracle（空心，即预知结果的理想情形）外，没有点\
+        在一项上更少而另一项不更多。oracle 知道线程无从得知的信息。miss 指睡眠结束时已经完成的操作，有害 miss 是比中断更晚察觉的那些。CPU 为等待线程的 CPU \
         时间除以经过时间。差值为“方案 − 基线”。基线在一项上按判定更少、在另一项上按余量不更多，即为领先；两部分分别检验，联合结论无需再校正。";
     MissAxis: "misses" | "miss 비율" | "miss 率";
     CpuAxis: "CPU of the thread" | "스레드 CPU" | "线程 CPU";
@@ -147,10 +147,10 @@ words! {
     AttributionsHelp: "The published pair again, with one cause switched on. The share is what the cause adds to the clean \
         ratio, of the published one, on the scale of logarithms: 100 % is the whole published difference. From server CPU \
         it says what one CPU could serve, also where the generator was the limit. Shares need not add up to 100 %."
-        | "발표된 쌍을 원인 하나만 켜고 다시 측정했습니다. 몫은 그 원인이 깨끗한 비율에 더하는 정도를 로그 척도에서 발표된 비율로 나눈 \
-        값으로, 100 %면 발표된 차이 전체입니다. 서버 CPU로 구한 몫은 부하 생성기가 한계일 때도 CPU 하나가 처리할 수 있는 양을 \
+        | "발표된 쌍을 원인 하나만 켜고 다시 측정했습니다. 몫은 그 원인을 껐을 때의 비율에 그 원인이 더하는 정도를 로그 척도에서 발표된 \
+        비율로 나눈 값으로, 100 %면 발표된 차이 전체입니다. 서버 CPU로 구한 몫은 부하 생성기가 한계일 때도 CPU 하나가 처리할 수 있는 양을 \
         나타냅니다. 몫의 합이 100 %일 필요는 없습니다."
-        | "打开一个原因后重新测量已发表的配对。份额为该原因在对数尺度上给干净比值增加的部分占已发表比值的比例：100 % 即全部已发表的差异。\
+        | "打开一个原因后重新测量已发表的配对。份额为在对数尺度上，该原因使比值（相对关闭它时）增加的部分占已发表比值的比例：100 % 即全部已发表的差异。\
         由服务器 CPU 得出的份额表示一个 CPU 能处理的量，即使瓶颈在负载生成器也成立。各份额之和不必为 100 %。";
     ShareOfIt: "share of the published" | "발표된 차이 중 몫" | "占已发表差异的份额";
     ListeningTitle: "How connections came about" | "연결이 맺어진 과정" | "连接的建立";
@@ -229,7 +229,7 @@ words! {
         | "평균은 기하 평균이며 모든 수준과 모든 대상에서 같은 조건을 씁니다. 서로 다른 조건의 원래 수치를 평균하지 않습니다. 구간은 라운드에 걸친 99 %입니다. \
         비율은 기준에 대한 것으로, 라운드 안에서 비교할 수 있는 조건에서 구합니다. ‘CPU 1초당’은 서버 CPU 시간 1초에 처리한 건수이며, 실제로 도달한 처리율에서의 값이므로 처리율에 따라 달라집니다. \
         ≥ 표시가 있는 처리량은 하한입니다. 일부 조건에서 부하 생성기가 한계였습니다."
-        | "平均均为几何平均，各水平与各方案使用相同的条件，从不对互不相同条件的原始数值求平均；区间为跨各轮的 99 % 区间。比值相对基线，在同一轮内、\
+        | "均值均为几何平均，各水平与各方案使用相同的条件，从不对互不相同条件的原始数值求平均；区间为跨各轮的 99 % 区间。比值相对基线，在同一轮内、\
         在两者可比的条件下求得。“每 CPU 秒”是服务器每用 1 秒 CPU 时间所完成的数量，是在实际达到的速率下的数值，会随速率变化。带 ≥ 的吞吐量只是下限：部分条件下瓶颈在负载生成器。";
     AggregateTitle: "Aggregate report" | "집계 보고서(Aggregate Report)" | "聚合报告";
     AggregateHelp: "The rows of a load tester for each server. Times are those of right responses to the last byte, from the \
@@ -302,8 +302,8 @@ words! {
     CallQueued: "waiting for a CPU" | "CPU 대기" | "等待 CPU";
     OtherCalls: "other calls" | "그 밖의 호출" | "其他调用";
     OutsideCalls: "outside of system calls" | "시스템 콜 밖" | "系统调用之外";
-    SwitchesVoluntary: "switches, voluntary" | "자발적 전환" | "自愿切换";
-    SwitchesInvoluntary: "involuntary" | "비자발적 전환" | "非自愿切换";
+    SwitchesVoluntary: "switches, voluntary" | "자발적 스위치" | "自愿切换";
+    SwitchesInvoluntary: "involuntary" | "비자발적 스위치" | "非自愿切换";
     Wakeups: "wake-ups" | "깨움" | "唤醒";
     EventsPerWait: "events a wait" | "대기 호출당 이벤트" | "每次等待的事件";
     SubmissionsPerEnter: "SQE an enter" | "enter당 SQE" | "每次 enter 的 SQE";
@@ -560,7 +560,8 @@ words! {
     CheckComponents: "what rounds scatter by is known" | "라운드가 흩어지는 원인이 확인됨" | "轮次离散的来源已知";
     CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
     CheckCalls: "engine and kernel counted the same calls" | "엔진과 커널이 같은 호출을 셈" | "引擎与内核统计的调用相同";
-    CheckPlanted: "what was planted leads the table of parts" | "심어 둔 것이 부분 표의 맨 앞에 옴" | "植入的部分居于各部分之首";
+    CheckCover: "the calls that were seen moved the messages" | "관찰된 호출이 메시지를 모두 옮김" | "所见调用足以传送全部消息";
+    CheckPlanted: "what was planted leads the table of parts" | "일부러 넣은 것이 내역 표의 맨 위에 옴" | "人为加入的部分居于各部分之首";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
     CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";

@@ -9,13 +9,16 @@
 //! for several claims. The mean is tested, and not the median: it is what the interval of few values can be made for
 //! without steps (order statistics of six values reach 97 % and no more), and the same method holds at every number.
 
-use crate::student;
+use crate::student::{self, Quantiles};
 
 /// Probability of calling a difference where there is none, for one claim.
 pub const ALPHA: f64 = 0.01;
 
 /// Power at which a detectable effect is printed.
 pub const POWER: f64 = 0.8;
+
+static OF_INTERVALS: Quantiles = Quantiles::at(1.0 - ALPHA / 2.0);
+static OF_POWER: Quantiles = Quantiles::at(POWER);
 
 /// Fewest units that decide anything. With fewer the deviation itself is a guess.
 pub const UNITS_MIN: usize = 6;
@@ -114,8 +117,13 @@ impl Estimate {
     /// Standard error of the mean, from the interval that [`estimate`] gives.
     pub fn standard_error(&self) -> Option<f64> {
         let degrees = u32::try_from(self.units.checked_sub(1)?).ok()?;
-        Some((self.high - self.low) / 2.0 / student::quantile(1.0 - ALPHA / 2.0, degrees)?)
+        Some((self.high - self.low) / 2.0 / reach(degrees)?)
     }
+}
+
+/// How many standard errors an interval with confidence `1 - ALPHA` reaches to either side.
+pub fn reach(degrees_of_freedom: u32) -> Option<f64> {
+    OF_INTERVALS.of(degrees_of_freedom)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -124,13 +132,19 @@ fn mean(values: &[f64]) -> f64 {
 
 /// An estimate from a mean and its standard error.
 fn of_mean(mean: f64, error: f64, degrees_of_freedom: u32, units: usize, alpha: f64) -> Option<Estimate> {
-    let half = student::quantile(1.0 - alpha / 2.0, degrees_of_freedom)? * error;
+    let is_usual = alpha.to_bits() == ALPHA.to_bits();
+    let reach = if is_usual {
+        reach(degrees_of_freedom)
+    } else {
+        student::quantile(1.0 - alpha / 2.0, degrees_of_freedom)
+    };
+    let half = reach? * error;
     let p_value = match (error > 0.0, mean == 0.0) {
         (true, _) => student::two_sided(mean / error, degrees_of_freedom)?,
         (false, true) => 1.0,
         (false, false) => 0.0,
     };
-    let detectable = half + student::quantile(POWER, degrees_of_freedom)? * error;
+    let detectable = half + OF_POWER.of(degrees_of_freedom)? * error;
     let (low, high) = (mean - half, mean + half);
     [mean, low, high].iter().all(|end| end.is_finite()).then_some(Estimate {
         mean,

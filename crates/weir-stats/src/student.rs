@@ -3,7 +3,34 @@
 //! Whole degrees of freedom have a finite trigonometric sum, so nothing here converges, approximates or needs the
 //! gamma function. The cost grows with the degrees of freedom, which are never more than the pairs measured.
 
-use std::f64::consts::FRAC_PI_2;
+use std::{f64::consts::FRAC_PI_2, sync::OnceLock};
+
+/// Degrees of freedom below which the quantiles of one probability are kept; studies have tens of rounds.
+const KEPT: usize = 256;
+
+/// The quantiles of one probability, each found once. A map asks for the same dozen ten thousand times, and finding one
+/// takes some fifty steps.
+#[derive(Debug)]
+pub struct Quantiles {
+    probability: f64,
+    kept: [OnceLock<Option<f64>>; KEPT],
+}
+
+impl Quantiles {
+    /// Those of this probability, none of which is found yet.
+    pub const fn at(probability: f64) -> Self {
+        Self { probability, kept: [const { OnceLock::new() }; KEPT] }
+    }
+
+    /// The same as [`quantile`] gives.
+    pub fn of(&self, degrees_of_freedom: u32) -> Option<f64> {
+        let find = || quantile(self.probability, degrees_of_freedom);
+        match self.kept.get(degrees_of_freedom as usize) {
+            Some(kept) => *kept.get_or_init(find),
+            None => find(),
+        }
+    }
+}
 
 /// The value a t-distributed variable stays below with this probability.
 ///
@@ -119,6 +146,17 @@ mod tests {
         for probability in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(quantile(probability, 5), None);
         }
+    }
+
+    #[test]
+    fn a_quantile_that_was_found_is_the_same_again_and_so_is_one_that_is_not_kept() {
+        let quantiles = Quantiles::at(0.995);
+        let degrees = || [0, 1, 5, 30, KEPT as u32 - 1, KEPT as u32, 100_000].into_iter();
+        for degrees in degrees().chain(degrees()) {
+            assert_eq!(quantiles.of(degrees), quantile(0.995, degrees), "{degrees}");
+        }
+        assert_eq!(quantiles.kept.iter().filter(|kept| kept.get().is_some()).count(), 5);
+        assert_eq!(Quantiles::at(f64::NAN).of(5), None);
     }
 
     proptest! {

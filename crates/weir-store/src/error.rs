@@ -147,6 +147,14 @@ impl StoreError {
         }
     }
 
+    /// Free KiB of the disk, where so little explains the error.
+    pub fn free_kib(&self) -> Option<u64> {
+        match self {
+            Self::Full { free_bytes, .. } | Self::NoRoom { free_bytes, .. } => free_kib(*free_bytes),
+            _ => None,
+        }
+    }
+
     /// The error when there is no block yet that could be kept.
     pub(crate) fn before_the_first_block(self) -> Self {
         match self {
@@ -165,10 +173,11 @@ fn free_bytes(path: &Path) -> Option<u64> {
 
 /// How much is free, where that explains the error.
 fn free(free_bytes: Option<u64>) -> String {
-    match free_bytes {
-        Some(free_bytes) if free_bytes < NEARLY_FULL_BYTES => format!(" ({} KiB free)", free_bytes >> 10),
-        _ => String::new(),
-    }
+    free_kib(free_bytes).map(|kib| format!(" ({kib} KiB free)")).unwrap_or_default()
+}
+
+fn free_kib(free_bytes: Option<u64>) -> Option<u64> {
+    free_bytes.filter(|free_bytes| *free_bytes < NEARLY_FULL_BYTES).map(|free_bytes| free_bytes >> 10)
 }
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
-//! Finds places in a [`Slab`](crate::slab::Slab) by 64-bit keys. The keys themselves are with what lies there, so a
-//! cell is a place and 32 bits of the key's hash: eight to a cache line, and the hash is right but for one time in
+//! Finds places in a [`Slab`](crate::slab::Slab) by 64-bit keys. The keys themselves are with what lies there, so
+//! a cell is a place and 32 bits of the key's hash: eight to a cache line, and the hash is right but for one time in
 //! thousands of millions.
 //!
-//! Open addressing with linear probing, at most half full; a removal closes the gap, so there are no tombstones and a
-//! table that is used for a day is as fast as a new one. Eight neighbouring keys share a cache line: the next number of
-//! an account is mostly found where the last one was. Not hardened against keys chosen to collide: keys come from
-//! clients that are logged in, and probing is bounded by the capacity.
+//! Open addressing by whole lines, at most half full: **a key lies in its home line or, where that was full, in the
+//! first one behind it that was not.** It stays so: every line before a key's own, from its home on, is full, and one
+//! that is not ends a search. What is removed from a line that is not full leaves nothing to be mended; from a full
+//! one it brings back what had passed over that line. There are no tombstones, and a table that is used for a day is
+//! as fast as a new one.
+//!
+//! Eight neighbouring keys share a home line, and each has a cell of its own there, which it gets if it is empty: the
+//! next number of an account is mostly found where the last one was. Not hardened against keys chosen to collide:
+//! keys come from clients that are logged in, and probing is bounded by the capacity.
 
 use crate::slab::NONE;
 
@@ -24,20 +29,54 @@ struct Cell {
     place: u32,
 }
 
-/// The cells of one cache line.
+const EMPTY: Cell = Cell { tag: 0, place: NONE };
+
+impl Cell {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.place == NONE
+    }
+}
+
+const CELLS_OF_LINE: usize = 8;
+
+/// The cells of one cache line, in no order.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-struct Line([Cell; 8]);
+struct Line([Cell; CELLS_OF_LINE]);
 
-const EMPTY: Cell = Cell { tag: 0, place: NONE };
+impl Line {
+    /// Where the cell is of which this is true. A tag's own one is asked first.
+    #[inline]
+    fn find(&self, tag: u32, is_it: impl Fn(&Cell) -> bool) -> Option<usize> {
+        let own = own_cell(tag);
+        if is_it(&self.0[own]) { Some(own) } else { self.0.iter().position(is_it) }
+    }
+
+    /// An empty cell for a tag: its own one if it can be.
+    #[inline]
+    fn empty_for(&mut self, tag: u32) -> Option<&mut Cell> {
+        let own = own_cell(tag);
+        if self.0[own].is_empty() {
+            return Some(&mut self.0[own]);
+        }
+        self.0.iter_mut().find(|cell| cell.is_empty())
+    }
+
+    /// All cells are looked at, because nobody can foretell which one is the first that is empty.
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.0.iter().fold(true, |is_full, cell| is_full & !cell.is_empty())
+    }
+}
 
 impl KeyTable {
     pub(crate) fn new(capacity: usize) -> Self {
-        let cells = (capacity * 2).next_power_of_two().max(16);
-        let lines = cells / 8;
+        let cells = (capacity * 2).next_power_of_two().max(2 * CELLS_OF_LINE);
+        let lines = cells / CELLS_OF_LINE;
         Self {
-            lines: vec![Line([EMPTY; 8]); lines].into_boxed_slice(),
-            mask: cells - 1,
+            lines: vec![Line([EMPTY; CELLS_OF_LINE]); lines].into_boxed_slice(),
+            mask: lines - 1,
             shift: 32 - lines.trailing_zeros(),
             len: 0,
             capacity,
@@ -52,15 +91,16 @@ impl KeyTable {
     #[inline]
     pub(crate) fn get(&self, key: u64, is_its: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = tag(key);
+        let is_it = |cell: &Cell| cell.tag == tag && !cell.is_empty() && is_its(cell.place);
         let mut at = self.home(tag);
-        // The table is never full, so an empty cell comes.
+        // At least half of the cells are empty, so a line that is not full comes.
         loop {
-            let cell = self.cell(at);
-            if cell.place == NONE {
-                return None;
+            let line = &self.lines[at];
+            if let Some(cell) = line.find(tag, is_it) {
+                return Some(line.0[cell].place);
             }
-            if cell.tag == tag && is_its(cell.place) {
-                return Some(cell.place);
+            if !line.is_full() {
+                return None;
             }
             at = (at + 1) & self.mask;
         }
@@ -75,74 +115,83 @@ impl KeyTable {
         }
         let tag = tag(key);
         let mut at = self.home(tag);
-        while self.cell(at).place != NONE {
+        loop {
+            if let Some(cell) = self.lines[at].empty_for(tag) {
+                *cell = Cell { tag, place };
+                self.len += 1;
+                return true;
+            }
             at = (at + 1) & self.mask;
         }
-        *self.cell_mut(at) = Cell { tag, place };
-        self.len += 1;
-        true
     }
 
     /// Removes a key and its place, which must be there.
     pub(crate) fn remove(&mut self, key: u64, place: u32) {
-        let mut at = self.home(tag(key));
-        while self.cell(at).place != place {
-            assert_ne!(self.cell(at).place, NONE, "what is removed is there");
+        let tag = tag(key);
+        let mut at = self.home(tag);
+        let cell = loop {
+            let line = &self.lines[at];
+            if let Some(cell) = line.find(tag, |cell| cell.place == place) {
+                break cell;
+            }
+            assert!(line.is_full(), "what is removed is there");
             at = (at + 1) & self.mask;
-        }
-        self.remove_at(at);
+        };
+        self.remove_at(at, cell);
     }
 
     /// Keeps the places for which `keep` is true. It costs the whole table, so it is for rare occasions.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         let mut at = 0;
-        while at <= self.mask {
-            let place = self.cell(at).place;
+        while at < self.lines.len() * CELLS_OF_LINE {
+            let (line, cell) = (at / CELLS_OF_LINE, at % CELLS_OF_LINE);
+            let place = self.lines[line].0[cell].place;
             if place != NONE && !keep(place) {
                 // What moves into this cell is looked at next. One that wraps round to the end of the table is
                 // looked at twice, which `keep` cannot tell from once.
-                self.remove_at(at);
+                self.remove_at(line, cell);
             } else {
                 at += 1;
             }
         }
     }
 
-    fn remove_at(&mut self, at: usize) {
-        let mut hole = at;
-        let mut next = (at + 1) & self.mask;
-        loop {
-            let cell = *self.cell(next);
-            if cell.place == NONE {
-                break;
-            }
-            // A cell may move back into the hole unless that would put it before its home.
-            let home = self.home(cell.tag);
-            if next.wrapping_sub(home) & self.mask >= next.wrapping_sub(hole) & self.mask {
-                *self.cell_mut(hole) = cell;
-                hole = next;
-            }
-            next = (next + 1) & self.mask;
-        }
-        *self.cell_mut(hole) = EMPTY;
+    /// Empties a cell. If its line was full, what had passed over it may lie behind: in lines that are full too, or
+    /// in the first that is not. One of these moves into the cell, and leaves one of its own in the same way.
+    fn remove_at(&mut self, line: usize, cell: usize) {
+        let (mut hole, mut hole_cell) = (line, cell);
+        let mut was_full = self.lines[line].is_full();
+        self.lines[line].0[cell] = EMPTY;
         self.len -= 1;
+        let mut at = line;
+        while was_full {
+            at = (at + 1) & self.mask;
+            was_full = self.lines[at].is_full();
+            if let Some(passed) = self.passed_over(hole, at) {
+                self.lines[hole].0[hole_cell] = std::mem::replace(&mut self.lines[at].0[passed], EMPTY);
+                (hole, hole_cell) = (at, passed);
+            }
+        }
     }
 
-    /// The upper bits of a tag choose the line, its lowest three the cell in it.
+    /// A cell of the line `at` whose home is `line` or lies before it.
+    fn passed_over(&self, line: usize, at: usize) -> Option<usize> {
+        let behind = |other: usize| at.wrapping_sub(other) & self.mask;
+        let has_passed = |cell: &Cell| !cell.is_empty() && behind(self.home(cell.tag)) >= behind(line);
+        self.lines[at].0.iter().position(has_passed)
+    }
+
+    /// The upper bits of a tag choose the line.
     #[inline]
     fn home(&self, tag: u32) -> usize {
-        (u64::from(tag) >> self.shift << 3) as usize | (tag & 7) as usize
+        (u64::from(tag) >> self.shift) as usize
     }
+}
 
-    #[inline]
-    fn cell(&self, at: usize) -> &Cell {
-        &self.lines[at >> 3].0[at & 7]
-    }
-
-    #[inline]
-    fn cell_mut(&mut self, at: usize) -> &mut Cell {
-        &mut self.lines[at >> 3].0[at & 7]
-    }
+/// The lowest three bits of a tag choose the cell.
+#[inline]
+fn own_cell(tag: u32) -> usize {
+    tag as usize % CELLS_OF_LINE
 }
 
 /// Fibonacci hashing of all but the lowest three bits, which are kept.
@@ -159,6 +208,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    const CAPACITY: usize = 16;
+    const KEYS: u64 = 40;
 
     #[test]
     fn a_full_table_refuses_new_keys() {
@@ -187,38 +239,108 @@ mod tests {
         assert_eq!(table.get(key, |_| false), None);
     }
 
-    proptest! {
-        /// Few distinct keys in a small table, so that runs, gaps and the wrap at its end are met all the time.
-        #[test]
-        fn it_agrees_with_a_plain_list(steps in prop::collection::vec((0_usize..40, 0_u8..8, 0_u32..5), 0..400)) {
-            let mut table = KeyTable::new(16);
-            // The place of a key is its index here.
-            let keys: Vec<u64> = (0..40).map(|index: u64| index << 29 | index).collect();
-            let mut plain = [false; 40];
-            for (index, action, value) in steps {
-                let (key, place) = (keys[index], index as u32);
-                let len = plain.iter().filter(|is_there| **is_there).count();
-                match (action, plain[index]) {
-                    (0..=3, false) => {
-                        prop_assert_eq!(table.insert(key, place), len < 16);
-                        plain[index] = len < 16;
-                    }
-                    (4..=6, true) => {
-                        table.remove(key, place);
-                        plain[index] = false;
-                    }
-                    (7, _) => {
-                        table.retain(|kept| kept % 5 != value);
-                        (0..40).filter(|index| index % 5 == value as usize).for_each(|index| plain[index] = false);
-                    }
-                    _ => {}
-                }
-                prop_assert_eq!(table.len(), plain.iter().filter(|is_there| **is_there).count());
-                for (index, is_there) in plain.iter().enumerate() {
-                    let found = table.get(keys[index], |place| keys[place as usize] == keys[index]);
-                    prop_assert_eq!(found, is_there.then_some(index as u32));
-                }
+    /// Keys for a table of [`CAPACITY`], far from each other.
+    fn spread_keys() -> Vec<u64> {
+        (0..KEYS).map(|index: u64| index << 29 | index).collect()
+    }
+
+    /// Keys that want into its last two lines, which are too few for them: they go on at its beginning.
+    fn crowded_keys() -> Vec<u64> {
+        let table = KeyTable::new(CAPACITY);
+        let is_crowded = |key: &u64| table.home(tag(*key)) + 2 >= table.lines.len();
+        (0_u64..).map(|step| (step << 3) | (step % 8)).filter(is_crowded).take(KEYS as usize).collect()
+    }
+
+    /// Of each key: whether every line that is searched before its own one is full.
+    fn are_all_reachable(table: &KeyTable) -> bool {
+        let is_reachable = |line: usize, cell: &Cell| {
+            let mut at = table.home(cell.tag);
+            while at != line && table.lines[at].is_full() {
+                at = (at + 1) & table.mask;
             }
+            at == line
+        };
+        let of_line = |(index, line): (usize, &Line)| {
+            line.0.iter().filter(|cell| !cell.is_empty()).all(|cell| is_reachable(index, cell))
+        };
+        table.lines.iter().enumerate().all(of_line)
+    }
+
+    /// Holds a table against a plain list while keys come and go. The place of a key is its index here.
+    fn agrees(keys: &[u64], steps: Vec<(usize, u8, u32)>) -> Result<(), TestCaseError> {
+        let mut table = KeyTable::new(CAPACITY);
+        let mut plain = [false; KEYS as usize];
+        for (index, action, value) in steps {
+            let (key, place) = (keys[index], index as u32);
+            let len = plain.iter().filter(|is_there| **is_there).count();
+            match (action, plain[index]) {
+                (0..=3, false) => {
+                    prop_assert_eq!(table.insert(key, place), len < CAPACITY);
+                    plain[index] = len < CAPACITY;
+                }
+                (4..=6, true) => {
+                    table.remove(key, place);
+                    plain[index] = false;
+                }
+                (7, _) => {
+                    table.retain(|kept| kept % 5 != value);
+                    let is_gone = |index: &usize| *index as u32 % 5 == value;
+                    (0..plain.len()).filter(is_gone).for_each(|index| plain[index] = false);
+                }
+                _ => {}
+            }
+            prop_assert_eq!(table.len(), plain.iter().filter(|is_there| **is_there).count());
+            prop_assert!(are_all_reachable(&table));
+            for (index, is_there) in plain.iter().enumerate() {
+                let found = table.get(keys[index], |place| keys[place as usize] == keys[index]);
+                prop_assert_eq!(found, is_there.then_some(index as u32));
+            }
+        }
+        Ok(())
+    }
+
+    fn any_steps() -> impl Strategy<Value = Vec<(usize, u8, u32)>> {
+        prop::collection::vec((0..KEYS as usize, 0_u8..8, 0_u32..5), 0..400)
+    }
+
+    #[test]
+    fn keys_for_one_line_fill_it_and_go_on_behind_the_end_until_there_is_room_again() {
+        let mut table = KeyTable::new(CAPACITY);
+        let last = table.lines.len() - 1;
+        let of_last = |key: &u64| table.home(tag(*key)) == last;
+        let keys: Vec<u64> = (0_u64..).map(|step| step << 3).filter(of_last).take(CAPACITY).collect();
+        let counts = |table: &KeyTable| {
+            table
+                .lines
+                .iter()
+                .map(|line| line.0.iter().filter(|cell| !cell.is_empty()).count())
+                .collect::<Vec<_>>()
+        };
+        for (key, place) in keys.iter().zip(0..) {
+            assert!(table.insert(*key, place));
+        }
+        assert_eq!(counts(&table), [8, 0, 0, 8]);
+        // The first ones have their home line: each makes room there for one that is behind the end.
+        for (key, place) in keys.iter().zip(0..).take(8) {
+            table.remove(*key, place);
+            assert!(are_all_reachable(&table));
+        }
+        assert_eq!(counts(&table), [0, 0, 0, 8]);
+        for (key, place) in keys.iter().zip(0..).skip(8) {
+            assert_eq!(table.get(*key, |found| found == place), Some(place));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_a_plain_list(steps in any_steps()) {
+            agrees(&spread_keys(), steps)?;
+        }
+
+        /// Full lines, what passes over them and the wrap at the table's end are met all the time.
+        #[test]
+        fn it_agrees_with_a_plain_list_also_where_lines_are_full(steps in any_steps()) {
+            agrees(&crowded_keys(), steps)?;
         }
     }
 }

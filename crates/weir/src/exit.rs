@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use weir_dashboard::{DashboardError, TokenError};
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
 use weir_evidence::recorded::RecordError;
-use weir_lab::{run::RunError, study_file::FileError};
+use weir_lab::{run::RunError, store_words, study_file::FileError};
 use weir_load::LoadError;
 use weir_report::Language;
 use weir_storage::job::{JobError, JobFileError};
 use weir_store::StoreError;
 
-use crate::output;
+use crate::{hanging::WorkersHang, output};
 
 /// What the process tells its caller. The numbers are documented in the README and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     /// A threshold that was set is not met.
     Threshold,
     Environment,
+    /// A part of a server did not end, and the process did without it.
+    Hanging,
     Interrupted,
     /// A study's own code.
     Study(weir_lab::exit::ExitCode),
@@ -37,6 +39,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Threshold => 10,
             Exit::Environment => 13,
+            Exit::Hanging => 15,
             Exit::Interrupted => 130,
             Exit::Study(code) => code.code(),
             Exit::Supervised(status) => status,
@@ -63,7 +66,7 @@ pub(crate) fn report(error: &anyhow::Error, language: Language) -> Exit {
 
 /// The error and its causes. A cause that is quoted already, by an error that tells it in its own words, is not told
 /// again; nor is the name of a child that was this program too.
-fn sentence(error: &anyhow::Error, language: Language) -> String {
+pub(crate) fn sentence(error: &anyhow::Error, language: Language) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
         let text = told(cause, language);
@@ -82,6 +85,12 @@ fn sentence(error: &anyhow::Error, language: Language) -> String {
 fn told(cause: &(dyn std::error::Error + 'static), language: Language) -> String {
     if let Some(error) = cause.downcast_ref::<DashboardError>() {
         return error.told(language);
+    }
+    if let Some(error) = cause.downcast_ref::<RunError>() {
+        return error.told(language);
+    }
+    if let Some(error) = cause.downcast_ref::<StoreError>() {
+        return store_words::store_error(error, language);
     }
     match cause.downcast_ref::<TokenError>() {
         Some(error) => error.told(language),
@@ -103,6 +112,9 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         || cause.is::<TokenError>()
     {
         return Some(Exit::Usage);
+    }
+    if cause.is::<WorkersHang>() {
+        return Some(Exit::Hanging);
     }
     if cause.is::<NoBaseline>() {
         return Some(Exit::Study(weir_lab::exit::ExitCode::NoBaseline));
@@ -159,6 +171,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_server_whose_workers_hang_has_a_code_of_its_own() {
+        let error = anyhow::Error::new(WorkersHang::now(&[0]));
+        assert_eq!(error.chain().find_map(classify), Some(Exit::Hanging));
+    }
+
+    #[test]
     fn a_cause_is_told_once() {
         let cause = std::io::Error::other("out of luck");
         assert_eq!(
@@ -170,5 +188,14 @@ mod tests {
             "cannot write: out of luck"
         );
         assert_eq!(sentence(&anyhow!("arm a: weir: no"), Language::English), "arm a: no");
+    }
+
+    #[test]
+    fn a_store_that_is_not_there_is_told_once_and_in_the_readers_language() {
+        let missing = || StoreError::NotFound { path: "run/study.db".into() };
+        let told = |error: anyhow::Error| sentence(&error, Language::Korean);
+        let alone = told(missing().into());
+        assert!(alone.starts_with("run/study.db: ") && alone.contains("파일이 없습니다"), "{alone}");
+        assert_eq!(told(RunError::Store { source: missing(), blocks_done: 0 }.into()), alone);
     }
 }

@@ -7,6 +7,7 @@ mod command_line;
 mod engine;
 mod exit;
 mod flags;
+mod hanging;
 mod language;
 mod load;
 mod load_text;

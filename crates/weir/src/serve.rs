@@ -24,6 +24,7 @@ use crate::{
     engine,
     exit::UsageError,
     flags::{Accept, ServeShared},
+    hanging::WorkersHang,
     output, signals,
 };
 
@@ -136,6 +137,9 @@ impl Prepared {
         let _ = output::print(&format!("listening on {}", running.address));
         let drained = (running.join)();
         sentences(&drained, driver).iter().for_each(|sentence| output::tell(sentence));
+        if !drained.workers_left.is_empty() {
+            return Err(WorkersHang::now(&drained.workers_left).into());
+        }
         drained.accept_error.map_or(Ok(()), |error| Err(error.into()))
     }
 
@@ -309,7 +313,7 @@ mod tests {
     #[test]
     fn the_end_tells_of_cut_and_refused_connections_and_of_nothing_else() {
         assert!(sentences(&Drained::default(), Driver::Epoll).is_empty());
-        let drained = Drained { connections_cut: 2, connections_refused: 7, accept_error: None };
+        let drained = Drained { connections_cut: 2, connections_refused: 7, ..Drained::default() };
         let said = sentences(&drained, Driver::Select);
         assert_eq!(said[0], "drained: 2 connections were cut at the deadline");
         assert_eq!(

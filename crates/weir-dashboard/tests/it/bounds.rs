@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use rustix::fs::{FlockOperation, flock};
 use weir_dashboard::{CONNECTIONS_ADDRESS_MAX, CONNECTIONS_MAX, FOLDERS_MAX, JUDGED_MAX, LISTED_MAX};
 
 use crate::{
@@ -132,13 +133,14 @@ fn as_many_judged_studies_are_kept_as_is_stated_and_no_more() {
     }
     let dashboard = Running::over(&results);
     let see = |number: usize| assert_eq!(dashboard.get(&format!("/study/study-{number}")).status, 200);
-    // The list is read ahead, each store of it once.
-    let listed = JUDGED_MAX as u64 + 1;
+    // The list is read ahead, each store of it once, and the newest study is judged.
+    let ahead = JUDGED_MAX as u64 + 2;
     let read = || metric(&dashboard.get("/metrics"), "stores_read_total");
-    until("the list", || read() == listed);
+    until("the list and the newest study", || read() == ahead);
     assert_eq!(dashboard.get("/").status, 200);
-    assert_eq!(read(), listed, "it is not read again for who asks first");
-    let read = || read() - listed;
+    see(JUDGED_MAX);
+    assert_eq!(read(), ahead, "neither is read again for who asks first");
+    let read = || read() - ahead;
     (0..JUDGED_MAX).for_each(see);
     assert_eq!(read(), JUDGED_MAX as u64);
     (0..JUDGED_MAX).for_each(see);
@@ -148,6 +150,20 @@ fn as_many_judged_studies_are_kept_as_is_stated_and_no_more() {
     assert_eq!(read(), JUDGED_MAX as u64 + 1, "the one before it is still there");
     see(0);
     assert_eq!(read(), JUDGED_MAX as u64 + 2, "the one that was asked for longest ago is not");
+}
+
+#[test]
+fn no_study_is_judged_ahead_beside_one_that_runs() {
+    let results = folder("judged-beside");
+    study(&results, ("done", "quick"), 10);
+    let running = study(&results, ("running", "quick"), 20);
+    let lock = File::open(&running).expect("the folder can be opened");
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    let dashboard = Running::over(&results);
+    let read = || metric(&dashboard.get("/metrics"), "stores_read_total");
+    until("the list", || read() >= 2);
+    assert_eq!(dashboard.get("/study/running").status, 200);
+    assert_eq!(read(), 3, "the one that was asked for is judged, and the newest is not");
 }
 
 /// Connections of one address that are served and stay open.

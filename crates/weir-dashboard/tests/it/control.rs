@@ -186,6 +186,25 @@ fn whoever_gives_the_token_starts_a_study_sees_it_and_stops_it() {
 }
 
 #[test]
+fn a_wrong_token_is_told_of_by_its_field_and_asked_for_again() {
+    let lab = Lab::new("wrong-token");
+    for (language, words) in
+        [("en", "This is not the token."), ("ko", "토큰이 올바르지 않습니다."), ("zh", "令牌不正确。")]
+    {
+        let answer = lab.act(&format!("/login?lang={language}"), "", "token=a%20guess");
+        assert_eq!(answer.status, 401, "{}", answer.body);
+        let field = "aria-invalid=\"true\" aria-describedby=\"wrong-token\"";
+        let form = format!("<form method=\"post\" action=\"/login?lang={language}\">");
+        for expected in [words, field, &form, "id=\"wrong-token\" role=\"alert\""] {
+            assert!(answer.body.contains(expected), "no {expected}: {}", answer.body);
+        }
+        assert!(!answer.body.contains("a guess"), "what was given is not shown: {}", answer.body);
+    }
+    assert!(!lab.list("").contains("aria-invalid"), "nothing is wrong yet");
+    lab.expect_nothing();
+}
+
+#[test]
 fn a_hostile_page_cannot_start_or_stop_anything() {
     let lab = Lab::new("hostile");
     let cookie = format!("Cookie: {}", lab.log_in());
@@ -240,6 +259,7 @@ fn a_program_gives_the_token_with_each_request_and_guessing_has_a_limit() {
     assert_eq!((answer.status, answer.header("retry-after")), (429, "60"), "{}", answer.body);
     let answer = lab.act("/login", "", "token=correct-horse-battery-stapl3");
     assert_eq!(answer.status, 429, "{}", answer.body);
+    assert!(answer.body.contains("none is looked at for a minute"), "{}", answer.body);
     lab.expect_nothing();
     // Who knows it, or is in already, is not kept from working by somebody who guesses.
     assert_eq!(ask(TOKEN, "/stop", "").status, 409);
@@ -291,6 +311,11 @@ fn a_study_is_started_with_a_plan_that_it_has_and_no_other() {
         let option = format!("<option value=\"tps/{levels}\">tps --levels {levels}, about ");
         assert!(list.contains(&option), "{list}");
     }
+    let question = "<dt>quick</dt><dd>Is epoll or io_uring cheaper for an echo server on this machine?</dd>";
+    assert!(
+        list.contains(question) && list.matches("<dt>tps").count() == 2,
+        "once each, not by plan: {list}"
+    );
     for name in ["tps/huge", "tps%2F", "quick/full", "tps/--help", "tps/quick%20--seed"] {
         let answer = lab.act("/start", &cookie, &format!("study={name}"));
         assert_eq!(answer.status, 404, "{name}: {}", answer.body);

@@ -4,7 +4,7 @@ use std::{
     io::{self, IoSlice},
     net::SocketAddr,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -29,8 +29,8 @@ pub(crate) const SLICES_MAX: usize = 16;
 /// What the kernel moves in one call.
 const CALL_BYTES_MAX: usize = 0x7fff_f000;
 
-/// How often an address that is taken is tried when a server starts, and the pause between: a second in all.
-const TAKEN_TRIES_MAX: u32 = 101;
+/// How long an address that is taken is tried when a server starts, and the pause between.
+const TAKEN_WAIT_MAX: Duration = Duration::from_secs(1);
 const TAKEN_PAUSE: Duration = Duration::from_millis(10);
 
 /// How a listener is opened.
@@ -124,22 +124,30 @@ pub(crate) fn open_listener(
     congestion_control: Option<&str>,
 ) -> io::Result<(OwnedFd, Address)> {
     let attempt = || listen(address, options, congestion_control);
-    let descriptor = until_free(attempt, || std::thread::sleep(TAKEN_PAUSE))?;
+    let begun = Instant::now();
+    // One attempt may take long itself: where somebody has the folder of a Unix path locked, it waits for the lock.
+    let pause = || {
+        std::thread::sleep(TAKEN_PAUSE);
+        begun.elapsed() < TAKEN_WAIT_MAX
+    };
+    let descriptor = until_free(attempt, pause)?;
     let bound = local_address(descriptor.as_fd())?;
     Ok((descriptor, bound))
 }
 
-/// Tries again while an address is taken, a stated number of times. The kernel takes the ring of a process that was
-/// killed down after the process is gone, and the ring's listener with it: for some milliseconds nobody has the
-/// address, and it is taken all the same.
-fn until_free<T>(mut attempt: impl FnMut() -> io::Result<T>, mut pause: impl FnMut()) -> io::Result<T> {
-    for _ in 1..TAKEN_TRIES_MAX {
+/// Tries again while an address is taken, until the pause says that the time is over. The kernel takes the ring of a
+/// process that was killed down after the process is gone, and the ring's listener with it: for some milliseconds
+/// nobody has the address, and it is taken all the same.
+fn until_free<T>(
+    mut attempt: impl FnMut() -> io::Result<T>,
+    mut pause: impl FnMut() -> bool,
+) -> io::Result<T> {
+    loop {
         match attempt() {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => pause(),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && pause() => {}
             outcome => return outcome,
         }
     }
-    attempt()
 }
 
 /// A socket for connecting to `address`, from a local one of TCP's if there is one.
@@ -358,23 +366,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_stays_taken_is_tried_a_hundred_and_one_times() {
+    fn an_address_that_stays_taken_is_tried_until_the_time_is_over() {
         let (mut tries, mut pauses) = (0, 0);
         let outcome: io::Result<()> = until_free(
             || {
                 tries += 1;
                 Err(io::ErrorKind::AddrInUse.into())
             },
-            || pauses += 1,
+            || {
+                pauses += 1;
+                pauses < 3
+            },
         );
         assert_eq!(outcome.expect_err("it is never free").kind(), io::ErrorKind::AddrInUse);
-        assert_eq!((tries, pauses), (TAKEN_TRIES_MAX, TAKEN_TRIES_MAX - 1));
+        assert_eq!((tries, pauses), (3, 3));
+    }
+
+    #[test]
+    fn a_path_that_is_taken_in_a_folder_that_somebody_keeps_locked_is_refused_within_seconds() {
+        // With a hundred tries, of which each waits for the lock, it took 100 s.
+        const REFUSED_WITHIN_MAX: Duration = Duration::from_secs(30);
+        let folder = std::env::temp_dir().join(format!("weir-taken-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        let path = folder.join("server.sock");
+        let server = std::os::unix::net::UnixListener::bind(&path).expect("the path is free");
+        let lock = std::fs::File::open(&folder).expect("it can be read");
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("nobody has it");
+        let begun = Instant::now();
+        let refused = open_listener(&Address::Unix(path.clone()), &ListenOptions::default(), None);
+        let took = begun.elapsed();
+        assert_eq!(refused.expect_err("somebody listens").kind(), io::ErrorKind::AddrInUse);
+        assert!(took < REFUSED_WITHIN_MAX, "{took:?}");
+        assert!(path.exists(), "the path is still that of who listens");
+        drop((server, lock));
+        std::fs::remove_dir_all(&folder).expect("it can be removed");
     }
 
     #[test]
     fn an_address_is_taken_once_it_is_free_and_other_errors_are_told_at_once() {
         let mut answers = [Err(io::ErrorKind::AddrInUse), Err(io::ErrorKind::AddrInUse), Ok(7)].into_iter();
-        let found = until_free(|| answers.next().expect("three").map_err(io::Error::from), || {});
+        let found = until_free(|| answers.next().expect("three").map_err(io::Error::from), || true);
         assert_eq!(found.expect("it is free by then"), 7);
         let refused: io::Result<()> =
             until_free(|| Err(io::ErrorKind::PermissionDenied.into()), || panic!("nothing to wait for"));

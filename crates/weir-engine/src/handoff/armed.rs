@@ -30,7 +30,7 @@ use std::{
 use crossbeam_utils::CachePadded;
 
 use super::Priority;
-use crate::wake::AtomicWord;
+use crate::wake_flag::AtomicWord;
 
 /// Nothing is in the chain.
 const EMPTY: u32 = 0;

@@ -42,10 +42,11 @@
 //!   all of it counts in `depth` for ever, because nobody has taken it.
 //!
 //! # Wakes
-//! A worker that sleeps in its driver must be woken (`wakes.rs`), and nothing but that should cost a system call:
+//! A worker that sleeps in its driver must be woken (`wake_targets.rs`), and nothing but that should cost a system
+//! call:
 //! - `mesh`, `mesh-spin` and `msgring` publish once for each turn and destination, after the tasks have run, and then
-//!   announce it with the runtime's own flag (`wake.rs`): one read-modify-write, and an eventfd (or a message to the
-//!   other's ring) only if the other sleeps. The flag is the one that mailboxes use: both sides change the same word,
+//!   announce it with the runtime's own flag (`wake_flag.rs`): one read-modify-write, and an eventfd (or a message to
+//!   the other's ring) only if the other sleeps. The flag is the one that mailboxes use: both sides change the same word,
 //!   so there is no order of a queue and a flag to get wrong, and the consumer pays for it once a turn, not once a
 //!   message.
 //! - `armed` needs no flag: the word of its queue says that the consumer sleeps (`armed.rs`).
@@ -71,7 +72,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 mod waiting;
-mod wakes;
+mod wake_targets;
 
 pub use counters::HandoffCounters;
 pub use port::Port;

@@ -10,7 +10,7 @@ use super::{
     armed::{self, queue},
     ring::ring,
 };
-use crate::wake::{AtomicWord, WakeFlag, model::EventCount};
+use crate::wake_flag::{AtomicWord, WakeFlag, model::EventCount};
 
 /// Most messages of one producer.
 const EACH_MAX: u32 = 2;

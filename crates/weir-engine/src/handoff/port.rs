@@ -25,7 +25,7 @@ use super::{
     adaptive_spin::AdaptiveSpin,
     queue_ends::{self, QueueEnds},
     waiting::{Ready, Room, Wanted},
-    wakes::{Group, WakeTarget},
+    wake_targets::{Group, WakeTarget},
 };
 use crate::{
     clock::monotonic,

@@ -27,7 +27,7 @@ use std::{
 
 use crossbeam_utils::CachePadded;
 
-use crate::wake::AtomicWord;
+use crate::wake_flag::AtomicWord;
 
 /// What both sides share.
 struct Ring<T, W: AtomicWord> {

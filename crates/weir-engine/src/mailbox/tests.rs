@@ -303,7 +303,7 @@ mod every_interleaving {
     use loom::sync::atomic::AtomicU32;
 
     use super::super::*;
-    use crate::wake::model::EventCount;
+    use crate::wake_flag::model::EventCount;
 
     struct Model;
 

@@ -163,6 +163,39 @@ fn a_drain_waits_for_no_place_in_a_queue() {
 }
 
 #[test]
+fn the_end_of_a_server_does_not_wait_for_a_worker_that_hangs() {
+    let ((hold, held), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+    let released = Arc::new(Mutex::new(released));
+    // A handler that gives its thread back when the test is over.
+    let hangs = move |stream: Stream| {
+        let (hold, released) = (hold.clone(), Arc::clone(&released));
+        async move {
+            hold.send(()).expect("it is waited for");
+            let _ = lock(&released).recv();
+            drop(stream);
+        }
+    };
+    let server = Server::start(config(Driver::Poll, loopback()), hangs).expect("poll runs everywhere");
+    let stream = connect(&server);
+    held.recv().expect("the connection is served");
+    // As when the limit of the drain is long over.
+    server.shared.departures.limit_until(std::time::Instant::now());
+    server.drain();
+    let drained = server.join();
+    assert_eq!((drained.workers_left, drained.connections_cut), (vec![0], 0));
+    drop((stream, release));
+}
+
+#[test]
+fn a_drain_limits_how_long_the_end_may_take() {
+    let server = Server::start(config(Driver::Poll, loopback()), echo).expect("poll runs everywhere");
+    assert!(!server.shared.departures.is_limited(), "nobody has told it to end");
+    server.drain();
+    assert!(server.shared.departures.is_limited());
+    assert_eq!(server.join(), Drained::default());
+}
+
+#[test]
 fn a_worker_that_cannot_begin_is_the_error_of_the_start() {
     for driver in [Driver::Poll, Driver::Blocking] {
         let fails = |_| Err(io::Error::other("there is no journal"));

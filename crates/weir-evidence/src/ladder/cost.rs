@@ -35,6 +35,21 @@ pub struct Tried {
     pub counted: u64,
 }
 
+impl Tried {
+    /// What a call costs.
+    ///
+    /// # Errors
+    /// When calls were missed: then nothing that the programs count can be believed.
+    pub fn believed(self) -> io::Result<ProbeCost> {
+        let Self { cost, made, counted } = self;
+        if counted >= made {
+            return Ok(cost);
+        }
+        let text = format!("the programs counted {counted} of {made} calls that were made to try them");
+        Err(io::Error::other(text))
+    }
+}
+
 /// Time of one call without programs, for each repetition.
 pub fn untraced() -> Vec<f64> {
     (0..REPETITIONS).map(|_| time_of_calls()).collect()
@@ -124,6 +139,17 @@ mod tests {
     #[test]
     fn the_call_that_is_tried_is_the_one_that_is_looked_for() {
         assert_eq!(weir_sys::syscalls::name(CALL), Some("getppid"));
+    }
+
+    #[test]
+    fn programs_that_missed_calls_are_not_believed() {
+        let tried = |counted| Tried { cost: ProbeCost::default(), made: 2_250, counted };
+        let error = tried(2_249).believed().expect_err("one was missed");
+        assert!(error.to_string().contains("2249 of 2250"), "{error}");
+        // Another thread of this process may make the same call.
+        for counted in [2_250, 2_251] {
+            assert_eq!(tried(counted).believed().expect("none was missed"), ProbeCost::default());
+        }
     }
 
     #[test]

@@ -122,9 +122,10 @@ impl Group {
     }
 }
 
-/// The program every group needs, which finds the children of observed threads.
-pub(super) fn family() -> (&'static str, Assembled) {
-    ("sched_process_fork", scheduling::fork())
+/// The programs every group needs: one finds the children of observed threads, the other knows whose address is free
+/// again.
+pub(super) fn family() -> [(&'static str, Assembled); 2] {
+    [("sched_process_free", scheduling::free()), ("sched_process_fork", scheduling::fork())]
 }
 
 /// A program that does nothing.

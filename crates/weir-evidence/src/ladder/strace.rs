@@ -57,7 +57,7 @@ impl Strace {
         let mut strace = Self { child, input };
         let begun = Instant::now();
         while !is_held(pid) {
-            if strace.child.try_wait()?.is_some() {
+            if strace.has_ended()? {
                 let text = strace.rest()?;
                 return Err(io::Error::other(text.lines().last().unwrap_or("strace ended").to_owned()));
             }
@@ -69,14 +69,22 @@ impl Strace {
         Ok(strace)
     }
 
+    /// Whether it has ended by itself: with the process that it held.
+    pub fn has_ended(&mut self) -> io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
     /// Lets the process go, unless it has ended, and gives the table.
     pub fn finish(mut self) -> io::Result<Vec<StraceRow>> {
-        // This fails when strace has ended with the process that it held; what it counted until then is to be
-        // read.
-        let _ = match &mut self.input {
-            Some(input) => input.write_all(END),
-            None => kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(io::Error::from),
-        };
+        // Its number may be another process's once it was waited for, and a supervisor that has ended reads no word.
+        if !self.has_ended()? {
+            // This fails when strace ends just now, with the process that it held; what it counted until then is to
+            // be read.
+            let _ = match &mut self.input {
+                Some(input) => input.write_all(END),
+                None => kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(io::Error::from),
+            };
+        }
         let text = self.rest()?;
         self.child.wait()?;
         if !text.lines().any(is_rule) {

@@ -224,10 +224,13 @@ pub(super) enum Counter {
     /// Their times.
     EndedBlockedNs = 4,
     EndedQueuedNs = 6,
+    /// What our own programs took of them.
+    EndedProbeNs = 8,
+    EndedProbeRuns = 10,
     /// Switches that the kernel did not announce, as far as later events betray them.
-    SwitchesMissed = 8,
+    SwitchesMissed = 12,
     /// Times a thread could not be followed because the table was full.
-    ThreadsLost = 10,
+    ThreadsLost = 14,
     /// Wakes that found no room.
     WakesLost,
     /// First of the io_uring events: three for each, in other contexts and in observed threads of each side.

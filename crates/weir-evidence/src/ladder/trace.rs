@@ -37,8 +37,8 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
         wakes_lost: counts.wakes_lost,
         misses: counts.misses,
         cost,
-        probe_ns: counts.threads.iter().map(|it| it.probe.ns).sum(),
-        probe_runs: counts.threads.iter().map(|it| it.probe.runs).sum(),
+        probe_ns: counts.threads.iter().map(|it| it.probe.ns).sum::<u64>() + counts.ended_probe.ns,
+        probe_runs: counts.threads.iter().map(|it| it.probe.runs).sum::<u64>() + counts.ended_probe.runs,
         softirqs_are_apart: None,
     }
 }
@@ -148,7 +148,7 @@ fn event(name: &str, count: u64, elsewhere_count: u64) -> UringFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ladder::tables::TracedThread;
+    use crate::ladder::tables::{ProbeTime, TracedThread};
 
     #[test]
     fn a_call_that_only_blocked_is_in_flight_and_counts_from_the_windows_begin() {
@@ -163,6 +163,21 @@ mod tests {
         assert_eq!(trace.window_ns, 600);
         let [call] = &trace.calls[..] else { panic!("one kind: {:?}", trace.calls) };
         assert_eq!((call.count, call.in_flight, call.in_flight_ns), (0, 2, 600 + 300));
+    }
+
+    #[test]
+    fn what_the_programs_took_of_threads_that_ended_is_in_what_they_took() {
+        let probe = |ns, runs| ProbeTime { ns, runs };
+        let thread = |tid| TracedThread { tid, probe: probe(100, 2), ..Default::default() };
+        let counts = KernelCounts {
+            threads: vec![thread(1), thread(2)],
+            ended_probe: probe(7, 1),
+            ..KernelCounts::default()
+        };
+        let trace = trace(&counts, 0, true, ProbeCost::default());
+        assert_eq!((trace.probe_ns, trace.probe_runs), (207, 5));
+        let none = counts.since(&counts);
+        assert_eq!((none.ended_probe, none.threads[0].probe), (probe(0, 0), probe(0, 0)));
     }
 
     #[test]

@@ -19,8 +19,8 @@ use super::{
     programs::{self, Group},
     rung,
     tables::{
-        self, CALLS_MAX, Counter, MEMBERS_IN_WORD, PID_LIMIT, SIDES, SOFTIRQS_MAX, Side, Table, TracedCall,
-        TracedSoftirq, TracedThread, TracedWake, URING_EVENTS,
+        self, CALLS_MAX, Counter, MEMBERS_IN_WORD, PID_LIMIT, ProbeTime, SIDES, SOFTIRQS_MAX, Side, Table,
+        TracedCall, TracedSoftirq, TracedThread, TracedWake, URING_EVENTS,
     },
 };
 
@@ -82,7 +82,7 @@ pub struct Tracer {
 
 #[derive(Debug)]
 struct Loaded {
-    /// `None` of the one that every group needs.
+    /// `None` of those that every group needs.
     group: Option<Group>,
     tracepoint: &'static str,
     program: Program,
@@ -111,6 +111,8 @@ pub struct KernelCounts {
     pub ended_blocked_ns: u64,
     /// Time they had waited for a CPU.
     pub ended_queued_ns: u64,
+    /// What our own programs had taken of them.
+    pub ended_probe: ProbeTime,
     /// Switches that the kernel did not announce, as far as later events betrayed them. What their threads did between
     /// counts as time without a CPU.
     pub switches_missed: u64,
@@ -163,8 +165,9 @@ impl Tracer {
             left_out: Vec::new(),
             run_ns: 0.0,
         };
-        let (tracepoint, program) = programs::family();
-        tracer.take_in(None, tracepoint, &program)?;
+        for (tracepoint, program) in programs::family() {
+            tracer.take_in(None, tracepoint, &program)?;
+        }
         for group in ORDER.into_iter().filter(|group| groups.contains(group)) {
             for (tracepoint, program) in group.programs() {
                 tracer.take_in(Some(group), tracepoint, &program)?;
@@ -402,7 +405,8 @@ impl Tracer {
                 counts.threads.push(TracedThread::decode(&value));
             }
         }
-        // A new thread has no number before it first comes back from the kernel.
+        // A new thread has no number before it first comes back from the kernel, and the first one of a process none
+        // from its end on.
         counts.threads.retain(|thread| thread.tid > 0 && thread.side == side);
         counts.threads.sort_by_key(|thread| (thread.pid, thread.tid));
         let wakes = self.table(Table::Wakes);
@@ -423,6 +427,8 @@ impl Tracer {
         counts.threads_ended = own(Counter::ThreadsEnded)?;
         counts.ended_blocked_ns = own(Counter::EndedBlockedNs)?;
         counts.ended_queued_ns = own(Counter::EndedQueuedNs)?;
+        let (ns, runs) = (own(Counter::EndedProbeNs)?, own(Counter::EndedProbeRuns)?);
+        counts.ended_probe = ProbeTime { ns, runs };
         counts.switches_missed = own(Counter::SwitchesMissed)?;
         counts.threads_lost = self.counter(Counter::ThreadsLost as u32)?;
         counts.wakes_lost = self.counter(Counter::WakesLost as u32)?;
@@ -517,6 +523,8 @@ impl KernelCounts {
             (&mut self.threads_ended, earlier.threads_ended),
             (&mut self.ended_blocked_ns, earlier.ended_blocked_ns),
             (&mut self.ended_queued_ns, earlier.ended_queued_ns),
+            (&mut self.ended_probe.ns, earlier.ended_probe.ns),
+            (&mut self.ended_probe.runs, earlier.ended_probe.runs),
             (&mut self.switches_missed, earlier.switches_missed),
             (&mut self.threads_lost, earlier.threads_lost),
             (&mut self.wakes_lost, earlier.wakes_lost),

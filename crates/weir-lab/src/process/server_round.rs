@@ -9,10 +9,10 @@
 //! A server that fails costs its own arm the round and no other. So does one that does not answer what it is primed
 //! with: every further turn would take as long as the generator waits for an answer.
 
+mod slice_generator;
+
 use std::{
     path::Path,
-    process::Command,
-    sync::atomic::Ordering,
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -20,7 +20,7 @@ use std::{
 use weir_evidence::{
     edge::Edge,
     ladder, memory, network,
-    process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
+    process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns},
     slice_observers::{
         EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, RepeatedReadings,
         UnderStrace,
@@ -30,7 +30,7 @@ use weir_evidence::{
 use weir_record::{
     engine::EngineStats,
     load::LoadReport,
-    slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
+    slices::{SliceCommand, SliceCounts},
     spec::CellSpec,
     trial::{EvidenceSlice, SliceRecord, WAITING_SHARE_MAX},
     window::ObservedWindow,
@@ -40,15 +40,15 @@ use weir_stats::random::{Random, derived_seed};
 use super::{
     Deadlines,
     files::{Files, TrialFiles},
-    generator,
-    group::{Bond, Group},
     server::{NoServer, Server},
-    stopping,
+    suspend,
 };
 use crate::{
     launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
     protocol, supervise,
 };
+
+use slice_generator::Generator;
 
 /// From the last answer of a slice until its server sleeps.
 const SETTLE: Duration = Duration::from_micros(300);
@@ -477,7 +477,7 @@ impl Arm {
         let share = waited.cpu_ns as f64 / waited.length.as_nanos().max(1) as f64;
         self.works_while_waiting |= waited.length >= WAITING_MIN && share > WAITING_SHARE_MAX;
         if self.works_while_waiting {
-            stopping::stop(self.pid, self.supervisor);
+            suspend::suspend(self.pid, self.supervisor);
             self.is_stopped = true;
         }
         // Read when it is stopped: of a thread that is on a CPU the clock lags.
@@ -486,7 +486,7 @@ impl Arm {
 
     fn go_on(&mut self) {
         if std::mem::take(&mut self.is_stopped) {
-            stopping::go_on(self.pid, self.supervisor);
+            suspend::resume(self.pid, self.supervisor);
         }
     }
 
@@ -501,7 +501,7 @@ impl Arm {
     fn edge(&self, generator: &Generator, is_timed: bool) -> SliceEdge {
         let stops = is_timed && self.works_while_waiting;
         if stops {
-            stopping::stop(self.pid, self.supervisor);
+            suspend::suspend(self.pid, self.supervisor);
         }
         let edge = SliceEdge {
             // A server that is gone has used nothing more; its death is found after the slice.
@@ -511,7 +511,7 @@ impl Arm {
             segments_sent: network::segments_sent(),
         };
         if stops {
-            stopping::go_on(self.pid, self.supervisor);
+            suspend::resume(self.pid, self.supervisor);
         }
         edge
     }
@@ -622,103 +622,6 @@ impl Broken {
     }
 }
 
-/// The generator of a round.
-struct Generator {
-    group: Group,
-    softirq: Vec<u32>,
-}
-
-impl Generator {
-    /// Starts it and waits until it has tried all connections. An arm to which not all of them could be opened has
-    /// failed.
-    fn start(round: &Round<'_>, arms: &mut [Arm], there: &[usize]) -> Result<Self, Broken> {
-        let setup = setup(round, arms, there)?;
-        let mut command = Command::new(round.weir);
-        command.arg("load-slices");
-        super::pad_environment(&mut command, derived_seed(round.request.seed, 1));
-        let group = Group::start(&mut command, Bond::Commanded).map_err(|error| {
-            let reason = format!("cannot start {}: {error}", round.weir.display());
-            Broken::Stop(LaunchError::Environment(reason))
-        })?;
-        let mut generator = Self { group, softirq: softirq_threads() };
-        generator.say(&setup)?;
-        // A server that takes no connection costs the time limit of one, and servers are tried one after the other.
-        let targets = u32::try_from(there.len()).unwrap_or(u32::MAX);
-        let opening = generator::connect_timeout(round.request.cell).saturating_mul(targets);
-        let SliceAnswer::Ready { opened, failures } =
-            generator.answer(round, round.deadlines.load_margin + opening)?
-        else {
-            return Err(Broken::Load("it answered something else than that it is ready".to_owned()));
-        };
-        for (index, (opened, failure)) in there.iter().zip(opened.into_iter().zip(failures)) {
-            if let Some(reason) = too_few(round.request.cell, opened, failure) {
-                arms[*index].failure = Some(TrialFailure::Server { reason });
-            }
-        }
-        Ok(generator)
-    }
-
-    fn say(&mut self, value: &impl serde::Serialize) -> Result<(), Broken> {
-        let mut line = serde_json::to_vec(value).map_err(|error| Broken::Load(error.to_string()))?;
-        line.push(b'\n');
-        self.group.say(&line);
-        Ok(())
-    }
-
-    fn answer(&mut self, round: &Round<'_>, longest: Duration) -> Result<SliceAnswer, Broken> {
-        let deadline = Instant::now() + longest;
-        loop {
-            if round.request.interrupt.load(Ordering::Relaxed) {
-                return Err(Broken::Stop(LaunchError::Interrupted));
-            }
-            if let Some(line) = self.group.next_line() {
-                return serde_json::from_str(&line)
-                    .map_err(|error| Broken::Load(format!("its answer cannot be read: {error}")));
-            }
-            if self.group.has_ended() {
-                return Err(self.death());
-            }
-            if Instant::now() >= deadline {
-                return Err(Broken::Load(format!("gave no answer within {} s", longest.as_secs_f64())));
-            }
-        }
-    }
-
-    fn death(&mut self) -> Broken {
-        match self.group.refusal(true) {
-            Some(refusal) => Broken::Stop(refusal.into()),
-            None => Broken::Load(self.group.exit_reason()),
-        }
-    }
-
-    fn done(&mut self, round: &Round<'_>, command: SliceCommand) -> Result<SliceCounts, Broken> {
-        self.say(&command)?;
-        let work = match command {
-            SliceCommand::Run { length_ns, .. } => Duration::from_nanos(length_ns),
-            SliceCommand::Prime { .. } | SliceCommand::Finish => generator::longer_waits(round.request.cell),
-        };
-        match self.answer(round, work + round.deadlines.load_margin)? {
-            SliceAnswer::Done(counts) => Ok(counts),
-            _ => Err(Broken::Load("it answered something else than what it was asked".to_owned())),
-        }
-    }
-
-    fn finish(mut self, round: &Round<'_>) -> Result<Vec<LoadReport>, Broken> {
-        self.say(&SliceCommand::Finish)?;
-        match self.answer(round, round.deadlines.load_margin)? {
-            SliceAnswer::Finished(reports) => Ok(reports),
-            _ => Err(Broken::Load("it answered something else than its reports".to_owned())),
-        }
-    }
-}
-
-/// Why an arm cannot be loaded: connections are missing, those that are to stay silent among them.
-fn too_few(cell: &CellSpec, opened: u32, failure: Option<String>) -> Option<String> {
-    let asked = cell.connections + cell.idle_connections;
-    let why = failure.unwrap_or_else(|| "no attempt was made".to_owned());
-    (opened < asked).then(|| format!("accepted {opened} of {asked} connections: {why}"))
-}
-
 /// Why an arm is not loaded further: not even half of what it was primed with was answered. A server that loses a few
 /// messages is loaded, and its trial says so.
 fn unanswered(cell: &CellSpec, messages_each: u32, primed: &SliceCounts) -> Option<String> {
@@ -727,29 +630,11 @@ fn unanswered(cell: &CellSpec, messages_each: u32, primed: &SliceCounts) -> Opti
     (2 * primed.messages < asked).then(|| format!("answered {} of {asked} messages: {why}", primed.messages))
 }
 
-/// What the generator is told of the servers that are there.
-fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup, Broken> {
-    let servers = there.iter().filter_map(|index| Some((*index, arms[*index].server.as_ref()?)));
-    let words = |(index, server): (usize, &Server)| {
-        generator::words(&round.request.of_arm(round.request.arms[index], 0), &server.address)
-    };
-    Ok(SliceSetup { loads: servers.map(words).collect::<Result<_, _>>().map_err(Broken::Stop)? })
-}
-
 #[cfg(test)]
 mod tests {
     use weir_judge::sample;
 
     use super::*;
-
-    #[test]
-    fn a_connection_that_is_to_stay_silent_is_missed_as_one_that_is_not() {
-        let study = sample::study(&["epoll", "uring"], 6, 1);
-        let cell = CellSpec { idle_connections: 3_900, ..study.cells[0].clone() };
-        assert_eq!(too_few(&cell, 4_000, None), None);
-        let told = too_few(&cell, 1_010, Some("connection refused".to_owned()));
-        assert_eq!(told.as_deref(), Some("accepted 1010 of 4000 connections: connection refused"));
-    }
 
     #[test]
     fn an_arm_is_given_up_for_a_round_that_answers_less_than_half_of_what_it_is_primed_with() {

@@ -5,7 +5,7 @@
 
 use toml::{Table, Value};
 
-use super::choices::ChoiceError;
+use super::choice_error::ChoiceError;
 use crate::{length::length_ns, limits::TIME_CAP_NS};
 
 /// What stands before the name of an arm in that of its older build, and of that build's placebo.
@@ -28,7 +28,7 @@ pub struct Builds {
 /// Puts the builds into a table with arms, a study or what takes its place without a driver.
 pub(super) fn set(study: &mut Table, protocol: &str, builds: &Builds) -> Result<(), ChoiceError> {
     let Some(own_key) = own_key(protocol) else {
-        return Err(ChoiceError::Builds("it belongs to studies of echo, http and orders; leave it out"));
+        return Err(ChoiceError::NoBuilds);
     };
     let own = study.get("arm").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut arms = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn set(study: &mut Table, protocol: &str, builds: &Builds) -> Result<
         arms.extend(family);
     }
     if families.iter().all(|(_, family)| family.len() == 1) {
-        return Err(ChoiceError::Builds("no arm of the study names a driver; write the commands as arms"));
+        return Err(ChoiceError::NoDriver);
     }
     let names: Vec<String> = arms.iter().map(name_of).collect();
     if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {

@@ -3,19 +3,15 @@
 
 use std::borrow::Cow;
 
-use thiserror::Error;
 use toml::{Table, Value};
 use weir_record::kernel::{AS_ON_KERNEL, lacking};
 
 use super::{
     TIME_CAP,
     builds::{self, Builds},
+    choice_error::ChoiceError,
 };
-use crate::{
-    length::length_ns,
-    limits::{WARMUP_NS, instead},
-    protocol,
-};
+use crate::{length::length_ns, limits::WARMUP_NS, protocol};
 
 /// What is changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,51 +33,6 @@ pub struct Choices {
     pub fail_if: Vec<String>,
     /// Other builds of this program, as arms beside those of the file.
     pub builds: Option<Builds>,
-}
-
-/// What cannot be changed so.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ChoiceError {
-    /// There is no such plan.
-    #[error("--levels {name}: the study has no plan of that name; {instead}, or FACTOR=LEVEL,LEVEL")]
-    Plan {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        instead: String,
-    },
-    /// There are no combinations to choose from.
-    #[error("--levels {0}: the study has no [factors]; its cells are written one by one")]
-    NoFactors(String),
-    /// A bare name that is no arm of the file.
-    #[error("--arm {name}: the study has no arm of that name; {instead}, or NAME=COMMAND")]
-    Arm {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        instead: String,
-    },
-    /// The study is not of sockets alone.
-    #[error("--kernels: it belongs to studies of echo and http; leave it out")]
-    Kernels,
-    /// No length of a warm-up.
-    #[error("--warmup {0}: write a length of time of at most 1min, such as 5s or 400ms")]
-    Warmup(String),
-    /// A job on a disk has one in its cells.
-    #[error("--warmup: arms of storage have none; leave it out, and write `warmup_max` into the file")]
-    NoWarmup,
-    /// Nothing is left.
-    #[error("--only-arms: no arm is given; add --arm NAME or --arm NAME=COMMAND")]
-    NoArms,
-    /// A bare name where all arms run.
-    #[error("--arm {0}: it runs anyway; leave it out, or add --only-arms")]
-    RunsAnyway(String),
-    /// There is nothing to run with another build.
-    #[error("--baseline: {0}")]
-    Builds(&'static str),
-    /// Two have one name.
-    #[error("--arm {0}: an arm of that name is there already")]
-    Twice(String),
 }
 
 /// The text of the study with these choices. A text that is no TOML stays as it is: whoever reads it says why.
@@ -125,6 +76,11 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     Ok(toml::to_string(&study).map_or(Cow::Borrowed(text), Cow::Owned))
 }
 
+/// Refuses a plan that the study does not have. A text that is no TOML is let pass: whoever reads it says why.
+pub fn check_plan(text: &str, name: &str) -> Result<(), ChoiceError> {
+    text.parse::<Table>().map_or(Ok(()), |mut study| take_plan(&mut study, name))
+}
+
 fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
     let mut plans = study.get("plan").and_then(Value::as_table).cloned().unwrap_or_default();
     match plans.remove(name) {
@@ -132,12 +88,7 @@ fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
             study.extend(plan);
             Ok(())
         }
-        _ => {
-            let names: Vec<&str> = plans.keys().map(String::as_str).collect();
-            let there =
-                if names.is_empty() { "it has one plan only".to_owned() } else { instead(name, &names) };
-            Err(ChoiceError::Plan { name: name.to_owned(), instead: there })
-        }
+        _ => Err(ChoiceError::Plan { name: name.to_owned(), there: plans.keys().cloned().collect() }),
     }
 }
 
@@ -257,9 +208,10 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
             ([], Some(_)) => return Err(ChoiceError::RunsAnyway(name.clone())),
             ([], None) if !is_file => continue,
             ([], None) => {
-                let names: Vec<String> = own.iter().map(name_of).collect();
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                return Err(ChoiceError::Arm { name: name.clone(), instead: instead(name, &names) });
+                return Err(ChoiceError::Arm {
+                    name: name.clone(),
+                    there: own.iter().map(name_of).collect(),
+                });
             }
             (words, _) => {
                 let words = words.iter().cloned().map(Value::String).collect();

@@ -29,6 +29,17 @@ pub struct CallsApart {
     pub kernel: u64,
 }
 
+/// An arm whose system calls, as they were seen, cannot have moved its messages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallsLacking {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// Of what its messages need, the share that was seen.
+    pub share: f64,
+}
+
 /// A difference in which what was planted does not lead, or has another size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlantedApart {

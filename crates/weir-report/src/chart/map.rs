@@ -518,21 +518,36 @@ fn limited(view: &View<'_>) -> Vec<Told> {
             None => alike.push((key, vec![arm], own.collect())),
         }
     }
-    let told = |((metric, limited, all), arms, cells): Limited| {
-        let (arms, metric) = (arms.join(view.language.list()), metrics::name(view, metric));
-        let text = told!(
-            view.language,
-            "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, and no open-loop cell \
-             shows both arms at one equal rate. What differs there may be the rate, so that these cells are in no mean and \
-             no crossing.",
-            "{metric} ({arms}): 조건 {all}개 중 {limited}개(†)에서 부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없습니다. \
-             여기서 보이는 차이는 부하율 차이일 수 있어 평균과 교차점 계산에서 뺐습니다.",
-            "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，且没有开环条件以相同速率比较双方。\
-             那里的差异可能只是速率之差，因此不计入均值与交叉点。",
-        );
+    let told = |(key, arms, cells): Limited| {
+        let text = left_out(view, key, &arms.join(view.language.list()));
         Told { text, cells: cells.into_iter().collect() }
     };
     alike.into_iter().map(told).collect()
+}
+
+/// Why cells that the generator limited are in no mean: an equal rate may bear out a cost, and never a rate.
+fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms: &str) -> String {
+    let (family, metric) = (metric.row().family, metrics::name(view, metric));
+    if family == Family::Rate {
+        return told!(
+            view.language,
+            "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, so that figures there are \
+             lower bounds. Bounds have no ratio, and these cells are in no mean and no crossing.",
+            "{metric} ({arms}): 조건 {all}개 중 {limited}개(†)에서 부하 생성기가 한계여서 그 값은 하한입니다. 하한으로는 비율을 낼 수 없어 평균과 \
+             교차점 계산에서 뺐습니다.",
+            "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，其数值只是下限。下限之间没有比值，因此不计入均值与交叉点。",
+        );
+    }
+    told!(
+        view.language,
+        "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, and no cell with one rate for \
+         both arms bears a difference out. What differs there may be the rate, so that these cells are in no mean and no \
+         crossing.",
+        "{metric} ({arms}): 조건 {all}개 중 {limited}개(†)에서 부하 생성기가 한계였고, 두 대상의 부하율이 같은 조건 가운데 차이를 뒷받침하는 것이 없습니다. \
+         여기서 보이는 차이는 부하율 차이일 수 있어 평균과 교차점 계산에서 뺐습니다.",
+        "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，且没有以相同速率比较双方的条件佐证这一差异。\
+         那里的差异可能只是速率之差，因此不计入均值与交叉点。",
+    )
 }
 
 /// Whether the effect of one factor depends on another, where that was found, and what would have been seen.

@@ -1,8 +1,8 @@
 //! What checks of a study's validity found.
 
 use weir_record::finding::{
-    ArmExclusions, CallsApart, Finding, MessagesInSlices, OrderEffect, PlantedApart, RoundComponents,
-    SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
+    ArmExclusions, CallsApart, CallsLacking, Finding, MessagesInSlices, OrderEffect, PlantedApart,
+    RoundComponents, SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
 };
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
@@ -499,13 +499,20 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
 
 fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
-        Finding::ProgramsComplete { missed, without_room, slices } => told!(
-            language,
-            "in {slices} slices of evidence the kernel's programs missed {missed} events, and {without_room} threads and \
-             wake-ups found no room",
-            "관찰 구간 {slices}개에서 커널 프로그램이 놓친 이벤트 {missed}건, 자리가 없던 스레드와 깨움 {without_room}건",
-            "{slices} 个观测时间片中，内核程序漏掉 {missed} 个事件，{without_room} 个线程和唤醒没有位置可记",
-        ),
+        Finding::ProgramsComplete { missed, without_room, slices, failed } => {
+            let seen = told!(
+                language,
+                "in {slices} slices of evidence the kernel's programs missed {missed} events, and {without_room} threads \
+                 and wake-ups found no room",
+                "관찰 구간 {slices}개에서 커널 프로그램이 놓친 이벤트 {missed}건, 자리가 없던 스레드와 깨움 {without_room}건",
+                "{slices} 个观测时间片中，内核程序漏掉 {missed} 个事件，{without_room} 个线程和唤醒没有位置可记",
+            );
+            if *failed == 0 {
+                seen
+            } else {
+                format!("{seen}{}{}", language.semicolon(), unobserved(language, *failed))
+            }
+        }
         Finding::CallsAgree { servers, apart } if apart.is_empty() => told!(
             language,
             "engine and kernel counted the same system calls of every kind, of {servers} arms in their cells",
@@ -523,11 +530,14 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
                 "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{told}",
             )
         }
+        Finding::CallsCover { servers, share_min, lacking } => {
+            calls_cover(language, *servers, *share_min, lacking)
+        }
         Finding::PlantedLeads { differences, apart } if apart.is_empty() => told!(
             language,
             "what was planted leads with its size in each of {differences} differences from the baseline",
-            "기준과의 차이 {differences}건 모두에서 심어 둔 것이 그 크기로 맨 앞에 옴",
-            "与基线的 {differences} 项差异中，植入的部分均居首位且大小相符",
+            "기준과의 차이 {differences}건 모두에서 일부러 넣은 것이 그 크기로 맨 위에 옴",
+            "与基线的 {differences} 项差异中，人为加入的部分均居首位且大小相符",
         ),
         Finding::PlantedLeads { differences, apart } => {
             let told: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
@@ -536,8 +546,8 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
                 language,
                 "of {differences} differences from the baseline, what was planted does not lead or has another \
                  size: {told}",
-                "기준과의 차이 {differences}건 중 심어 둔 것이 맨 앞에 오지 않거나 크기가 다른 것이 있음: {told}",
-                "与基线的 {differences} 项差异中，植入的部分未居首位或大小不符：{told}",
+                "기준과의 차이 {differences}건 중 일부러 넣은 것이 맨 위에 오지 않거나 크기가 다른 것이 있음: {told}",
+                "与基线的 {differences} 项差异中，人为加入的部分未居首位或大小不符：{told}",
             )
         }
         _ => return None,
@@ -559,7 +569,7 @@ fn planted_apart(language: Language, found: &PlantedApart) -> String {
     told!(
         language,
         "{arm} ({cell_id}) {planted}: {part} leads with {ns} [{low}, {high}]{calls}",
-        "{arm}({cell_id}) {planted}: 맨 앞은 {part} {ns} [{low}, {high}]{calls}",
+        "{arm}({cell_id}) {planted}: 맨 위는 {part} {ns} [{low}, {high}]{calls}",
         "{arm}（{cell_id}）{planted}：居首的是 {part} {ns} [{low}, {high}]{calls}",
     )
 }
@@ -572,6 +582,40 @@ fn calls_apart(language: Language, found: &CallsApart) -> String {
         "{arm} ({cell_id}) {kind}: {engine} by the engine, {kernel} by the kernel",
         "{arm}({cell_id}) {kind}: 엔진 {engine}, 커널 {kernel}",
         "{arm}（{cell_id}）{kind}：引擎 {engine}，内核 {kernel}",
+    )
+}
+
+fn unobserved(language: Language, failed: u64) -> String {
+    told!(
+        language,
+        "{failed} further ones they could not observe",
+        "그 밖의 구간 {failed}개는 관찰하지 못함",
+        "另有 {failed} 个时间片未能观测",
+    )
+}
+
+fn calls_cover(language: Language, servers: u64, share_min: f64, lacking: &[CallsLacking]) -> String {
+    let least = percent(share_min);
+    if lacking.is_empty() {
+        return told!(
+            language,
+            "of {servers} arms in their cells the calls that were seen moved {least} and more of what the messages need",
+            "조건별 대상 {servers}개 모두에서, 관찰된 호출이 메시지에 필요한 것의 {least} 이상을 옮김",
+            "各条件下共 {servers} 个方案，所见调用均传送了消息所需的 {least} 以上",
+        );
+    }
+    let of_arm = |CallsLacking { cell_id, arm, share }: &CallsLacking| {
+        let share = percent(*share);
+        told!(language, "{arm} ({cell_id}) {share}", "{arm}({cell_id}) {share}", "{arm}（{cell_id}）{share}")
+    };
+    let told = lacking.iter().map(of_arm).collect::<Vec<String>>().join(language.semicolon());
+    told!(
+        language,
+        "of {servers} arms in their cells there are some whose calls, as they were seen, cannot have moved the messages, \
+         so that their tables are not those of the data path; seen of what is needed, which is {least} at least: {told}",
+        "조건별 대상 {servers}개 중 관찰된 호출만으로는 메시지를 옮길 수 없어 호출 표가 데이터 경로의 것이 아닌 것이 있음. 필요한 것 중 \
+         관찰된 비율({least} 이상이어야 함): {told}",
+        "各条件下共 {servers} 个方案，其中有的仅凭所见调用无法传送消息，其调用表并非数据路径的全部；所见占所需的比例（至少应为 {least}）：{told}",
     )
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Columns {
     pub optional: Vec<usize>,
     /// How many go at a time.
     pub together: usize,
+    /// What columns have in them, where a terminal has no other help: each with its place.
+    pub legend: Vec<(usize, &'static str)>,
 }
 
 /// The parts of a view.
@@ -86,7 +88,12 @@ pub(super) fn live(observation: &Observation, language: Language) -> Blocks {
         Some(threads(observation, language)),
         of_trace.map(|trace| wakes(observation, trace, language)),
     ];
-    let short = |block: Block| Block { help: String::new(), lines: Vec::new(), ..block };
+    let short = |block: Block| Block {
+        help: String::new(),
+        lines: Vec::new(),
+        table: block.table.map(|content| Columns { legend: Vec::new(), ..content }),
+        ..block
+    };
     let mut sums = process(observation, language);
     sums.lines.truncate(LIVE_LINES);
     let mut blocks = vec![sums];
@@ -153,7 +160,7 @@ fn process(observation: &Observation, language: Language) -> Block {
         language,
         "context switches: {voluntary} voluntary (it waited), {involuntary} involuntary (another was given the CPU)",
         "컨텍스트 스위치: 자발적(스스로 대기) {voluntary}, 비자발적(CPU를 빼앗김) {involuntary}",
-        "上下文切换：主动（自身等待）{voluntary}，被动（CPU 被让给别人）{involuntary}",
+        "上下文切换：自愿（自身等待）{voluntary}，非自愿（CPU 被让给别人）{involuntary}",
     ));
     let (processes, threads) = (totals.processes, totals.threads);
     let memory = format::bytes(totals.rss_anon_bytes);

@@ -137,10 +137,10 @@ const ROWS: [Row; 18] = [
     (["wake-ups", "깨어남", "唤醒"], |it| {
         of_trace(it, |trace, window| window.rate(trace.wakes.iter().map(|wake| wake.count).sum()))
     }),
-    (["voluntary switches", "자발적 컨텍스트 스위치", "主动切换"], |it| {
+    (["voluntary switches", "자발적 컨텍스트 스위치", "自愿切换"], |it| {
         Window(it.window_ns).rate(it.totals.context_switches_voluntary)
     }),
-    (["involuntary switches", "비자발적 컨텍스트 스위치", "被动切换"], |it| {
+    (["involuntary switches", "비자발적 컨텍스트 스위치", "非自愿切换"], |it| {
         Window(it.window_ns).rate(it.totals.context_switches_involuntary)
     }),
     (["softirqs in its threads", "자기 스레드의 softirq", "其线程中的软中断"], |it| {

@@ -320,6 +320,18 @@ mod tests {
     }
 
     #[test]
+    fn what_columns_have_in_them_stands_below_their_table_and_nothing_of_those_that_are_left_out() {
+        let seen = observed(Some(trace()));
+        let [wide, narrow] = [110, 60].map(|width| terminal(&seen, Language::English, width, false));
+        for (text, has_empty) in [(&wide, true), (&narrow, false)] {
+            assert!(text.contains("queued: runnable without") && text.contains("nvcswch/s: "), "{text}");
+            assert_eq!(text.contains("empty: "), has_empty, "{text}");
+        }
+        assert!(wide.contains("operation submitted"), "an event says what it is: {wide}");
+        assert!(!live(&seen, Language::English, 120, 50).contains("queued: "), "there is no room for it");
+    }
+
+    #[test]
     fn a_range_whose_ends_are_equal_is_told_once() {
         let mut traced = observed(Some(trace()));
         traced.trace.as_mut().expect("it was traced").cost.added_ns = (412.2, 412.4);

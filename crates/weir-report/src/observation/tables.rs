@@ -32,7 +32,70 @@ pub(super) fn columns(
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     let rows: Vec<_> = rows.into_iter().take(ROWS_MAX).collect();
     let table = Table { left_out, ..Table::with_head(head, text_columns, rows) };
-    (!table.rows.is_empty()).then(|| Columns { table, optional: optional.to_vec(), together: 1 })
+    let content = Columns { table, optional: optional.to_vec(), together: 1, legend: Vec::new() };
+    (!content.table.rows.is_empty()).then_some(content)
+}
+
+/// What columns have in them: place, and words in each language.
+type Legend = (usize, [&'static str; 3]);
+
+const LEGEND_OF_CALLS: [Legend; 7] = [
+    (2, ["of its CPU", "프로세스 CPU 중 몫", "占该进程 CPU"]),
+    (3, ["CPU a call", "호출당 CPU 시간", "每次调用的 CPU 时间"]),
+    (5, ["all calls together, costs no CPU", "모든 호출의 합, CPU 비용 아님", "所有调用合计，不占 CPU"]),
+    (QUEUED, RUNNABLE),
+    (7, ["found nothing to do", "할 일이 없던 호출", "无事可做的调用"]),
+    (
+        9,
+        [
+            "bytes, events or operations a call",
+            "호출당 바이트·이벤트·작업 수",
+            "每次调用的字节、事件或操作数",
+        ],
+    ),
+    (
+        12,
+        [
+            "calls by how long they took, each step twice the one before",
+            "걸린 시간별 호출 수, 한 칸마다 두 배",
+            "按耗时分布的调用次数，每格加倍",
+        ],
+    ),
+];
+
+const LEGEND_OF_THREADS: [Legend; 3] = [
+    (3, RUNNABLE),
+    (4, ["it waited", "스스로 대기", "自身等待"]),
+    (5, ["another was given the CPU", "CPU를 빼앗김", "CPU 被让给别人"]),
+];
+
+const LEGEND_OF_WAKES: [Legend; 2] = [
+    (
+        2,
+        [
+            "a softirq, in which the thread that is named only had the CPU",
+            "softirq 안이면 이름이 적힌 스레드는 그때 CPU에 있었을 뿐",
+            "软中断，其中所列线程只是当时占有 CPU",
+        ],
+    ),
+    (4, ["before each wake, on the mean", "깨어나기 전의 평균", "每次被唤醒前的平均值"]),
+];
+
+const LEGEND_OF_STRACE: [Legend; 1] = [(
+    2,
+    [
+        "with waiting and strace's own stops, which is no cost of the calls",
+        "대기와 strace 자체의 정지를 더한 값으로, 호출의 비용이 아님",
+        "含等待与 strace 自身的停顿，并非调用的开销",
+    ],
+)];
+
+const RUNNABLE: [&str; 3] = ["runnable without a CPU", "실행 가능한데 CPU를 기다림", "可运行但在等 CPU"];
+
+/// The table with what its columns have in them.
+fn explained(content: Columns, legend: &[Legend], language: Language) -> Columns {
+    let legend = legend.iter().map(|(column, words)| (*column, language.choose(*words))).collect();
+    Columns { legend, ..content }
 }
 
 fn owned(head: &[&str]) -> Vec<String> {
@@ -112,8 +175,9 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
     let mut calls: Vec<(&CallFigures, f64)> =
         trace.calls.iter().map(|call| (call, call.cpu_ns(&trace.cost))).collect();
     calls.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let mut found =
-        columns(owned(&head_of_calls(language)), 1, calls.iter().map(row).collect(), &OPTIONAL_OF_CALLS)?;
+    let rows = calls.iter().map(row).collect();
+    let found = columns(owned(&head_of_calls(language)), 1, rows, &OPTIONAL_OF_CALLS)?;
+    let mut found = explained(found, &LEGEND_OF_CALLS, language);
     let sum_ns: f64 = calls.iter().map(|(_, cpu_ns)| cpu_ns).sum();
     found.table.rows.extend(beside_calls(trace, sum_ns, whole_ns, language));
     Some(found)
@@ -224,7 +288,8 @@ pub(super) fn threads(observation: &Observation, language: Language) -> Option<C
             thread.calls.map_or_else(|| ABSENT.to_owned(), |calls| window.rate(calls)),
         ]
     });
-    columns(owned(&head), 2, rows.collect(), &[3])
+    let found = columns(owned(&head), 2, rows.collect(), &[3])?;
+    Some(explained(found, &LEGEND_OF_THREADS, language))
 }
 
 /// Threads whose rows would show nothing, to be told together; none where that would leave no row, or saves none.
@@ -268,7 +333,8 @@ pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language
             format::nanos(wake.blocked_ns as f64 / wake.count as f64),
         ]
     });
-    columns(owned(&head), 3, rows.collect(), &[4])
+    let found = columns(owned(&head), 3, rows.collect(), &[4])?;
+    Some(explained(found, &LEGEND_OF_WAKES, language))
 }
 
 /// strace's time beside what the kernel's programs say, each as a share of its window.
@@ -297,7 +363,8 @@ pub(super) fn strace(observation: &Observation, strace: &StraceTable, language: 
             cpu_ns.map_or_else(|| ABSENT.to_owned(), format::nanos),
         ]
     });
-    columns(owned(&head), 1, rows.collect(), &[6, 3, 5])
+    let found = columns(owned(&head), 1, rows.collect(), &[6, 3, 5])?;
+    Some(explained(found, &LEGEND_OF_STRACE, language))
 }
 
 pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {
@@ -328,14 +395,37 @@ pub(super) fn uring(observation: &Observation, trace: &Trace, language: Language
         return None;
     }
     let head = match language {
-        Language::English => ["event", "in its threads"],
-        Language::Korean => ["이벤트", "관찰한 스레드에서"],
-        Language::Chinese => ["事件", "在其线程中"],
+        Language::English => ["event", "what it is", "in its threads"],
+        Language::Korean => ["이벤트", "뜻", "관찰한 스레드에서"],
+        Language::Chinese => ["事件", "含义", "在其线程中"],
     };
     let window = Window(trace.window_ns);
     let own = trace.uring.iter().filter(|it| it.count > 0);
-    let rows = own.map(|it| vec![printable(&it.event), window.rate(it.count)]);
-    columns(owned(&head), 1, rows.collect(), &[])
+    let rows = own.map(|it| {
+        let meaning = meaning_of_event(&it.event).map_or(ABSENT, |words| language.choose(words));
+        vec![printable(&it.event), meaning.to_owned(), window.rate(it.count)]
+    });
+    columns(owned(&head), 2, rows.collect(), &[1])
+}
+
+/// What an event of io_uring says of the process.
+fn meaning_of_event(event: &str) -> Option<[&'static str; 3]> {
+    Some(match event {
+        "submit_req" => ["operation submitted", "제출된 작업", "提交的操作"],
+        "complete" => ["completion", "완료", "完成"],
+        "queue_async_work" => {
+            ["given to a worker thread of the kernel", "커널의 워커 스레드로 넘김", "交给内核的工作线程"]
+        }
+        "poll_arm" => ["waits for readiness", "준비될 때까지 대기", "等待就绪"],
+        "task_add" => {
+            ["rest of an operation, left to the thread", "스레드에 남긴 작업의 나머지", "留给线程的剩余操作"]
+        }
+        "local_work_run" => {
+            ["thread did what was left to it", "스레드가 남은 일을 처리", "线程处理了剩余操作"]
+        }
+        "cqe_overflow" => ["completion queue was full", "완료 큐가 가득 참", "完成队列已满"],
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -58,12 +58,16 @@ fn draw(block: &Block, language: Language, out: &mut Output) {
     out.blank();
     out.styled(Style::Bold, &block.title);
     if let Some(content) = &block.table {
-        let table = fitting(content, out.width());
+        let (table, kept) = fitting(content, out.width());
         columns_of(&table, out);
         if table.left_out > 0 {
             let count = table.left_out;
             let more = told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个");
             out.wrapped(&more, "");
+        }
+        let legend = legend(content, &kept, language);
+        if !legend.is_empty() {
+            out.wrapped(&legend, "  ");
         }
     }
     for line in &block.lines {
@@ -71,8 +75,19 @@ fn draw(block: &Block, language: Language, out: &mut Output) {
     }
 }
 
-/// The table with as many columns as there is room for, and names cut where even that is too wide.
-fn fitting(content: &Columns, width: usize) -> Table {
+/// What those of the columns have in them that are shown.
+fn legend(content: &Columns, kept: &[usize], language: Language) -> String {
+    let shown = content.legend.iter().filter(|(column, _)| kept.contains(column));
+    let told = shown.map(|(column, words)| {
+        let head = &content.table.head[*column];
+        format!("{head}{}{words}", language.colon())
+    });
+    told.collect::<Vec<String>>().join(language.semicolon())
+}
+
+/// The table with as many columns as there is room for, and names cut where even that is too wide; and which columns
+/// those are.
+fn fitting(content: &Columns, width: usize) -> (Table, Vec<usize>) {
     let source = &content.table;
     let mut kept: Vec<usize> = (0..source.head.len()).collect();
     for optional in content.optional.chunks(content.together) {
@@ -93,7 +108,7 @@ fn fitting(content: &Columns, width: usize) -> Table {
             row[widest] = crate::display::truncate(&row[widest], room);
         }
     }
-    table
+    (table, kept)
 }
 
 fn selected(source: &Table, kept: &[usize]) -> Table {

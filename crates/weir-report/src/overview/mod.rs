@@ -350,7 +350,10 @@ fn means_beside(
         cells
     });
     let is_first = table == TableName::Overall;
-    let reversed = rows.iter().filter(|_| is_first).filter_map(|row| reversed(view, map, row));
+    let of_row = |row: &MeanRow| -> Vec<Told> {
+        Quantity::ALL.into_iter().filter_map(|of| reversed(view, map, row, of)).collect()
+    };
+    let reversed = rows.iter().filter(|_| is_first).flat_map(of_row);
     let states = states(view, map).into_iter().filter(|_| is_first);
     let told = reversed.chain(states).chain(theirs.map(|it| explained(view, it).into())).collect();
     Table::with_head(head, text_columns, shown).titled(name(view, table), told)
@@ -372,25 +375,27 @@ fn measured(view: &View<'_>, row: &MeanRow) -> Vec<String> {
 fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
     let Some(found) = ratio else { return ABSENT.to_owned() };
     let text = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
-    let cells = found.cells;
-    match found.cells != row.cells {
-        true => {
-            told!(
-                view.language,
-                "{text} ({cells} cells)",
-                "{text}(조건 {cells}개)",
-                "{text}（{cells} 个条件）"
-            )
-        }
-        false => text,
+    match found.cells {
+        cells if cells == row.cells => text,
+        1 => told!(view.language, "{text} (1 cell)", "{text}(조건 1개)", "{text}（1 个条件）"),
+        cells => told!(
+            view.language,
+            "{text} ({cells} cells)",
+            "{text}(조건 {cells}개)",
+            "{text}（{cells} 个条件）",
+        ),
     }
 }
 
 /// A mean over all cells that some of them contradict.
-fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<Told> {
-    let found = row.per_cpu_second_ratio.as_ref().filter(|it| !it.reversed.is_empty())?;
+fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Option<Told> {
+    let ratio = match of {
+        Quantity::Throughput => &row.throughput_ratio,
+        Quantity::PerCpuSecond => &row.per_cpu_second_ratio,
+    };
+    let found = ratio.as_ref().filter(|it| !it.reversed.is_empty())?;
     let cells = found.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
-    let (arm, what) = (maps::arm(view, &row.arm, map.map), quantity(view, Quantity::PerCpuSecond));
+    let (arm, what) = (maps::arm(view, &row.arm, map.map), quantity(view, of));
     let text = told!(
         view.language,
         "{arm}, {what}: the mean over all cells hides cells that go the other way: {cells}.",
@@ -407,7 +412,8 @@ fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     let found = row.per_cpu_second_ratio.as_ref().filter(|found| found.cells > 1)?;
     let ratio = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
     let (what, cells) = (quantity(view, Quantity::PerCpuSecond), found.cells);
-    let hidden = reversed(view, map, row).map_or_else(String::new, |it| format!(" {}", it.text));
+    let hidden = reversed(view, map, row, Quantity::PerCpuSecond);
+    let hidden = hidden.map_or_else(String::new, |it| format!(" {}", it.text));
     Some(told!(
         view.language,
         "{what}, geometric mean over {cells} cells: {arm} / {baseline} {ratio}.{hidden}",

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     finding::{
-        ArmExclusions, CallsApart, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding,
-        MessageKind, MessagesInSlices, NoTurns, OrderEffect, PlantedApart, RoundComponents, SegmentsOfArm,
-        SharedPart, SlicePlace, Stopped, UnitKind, WarmingArm, Witness, WitnessBearing, WitnessFigure,
+        ArmExclusions, CallsApart, CallsLacking, ExclusionKind, FailedTrial, FailureClass, FailureCount,
+        Finding, MessageKind, MessagesInSlices, NoTurns, OrderEffect, PlantedApart, RoundComponents,
+        SegmentsOfArm, SharedPart, SlicePlace, Stopped, UnitKind, WarmingArm, Witness, WitnessBearing,
+        WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -50,7 +51,7 @@ fn planted_apart() -> PlantedApart {
 
 /// One of each, with arguments that cannot be confused.
 fn every() -> Vec<Example> {
-    let of_slices = [of_the_baseline(), of_slices()].concat();
+    let of_slices = [of_the_baseline(), of_evidence(), of_slices()].concat();
     [of_responses(), of_the_session(), of_slices, of_comparisons(), of_the_machine(), of_the_doctor()]
         .concat()
 }
@@ -181,13 +182,7 @@ fn of_slices() -> Vec<Example> {
     ]
 }
 
-fn of_the_baseline() -> Vec<Example> {
-    let effect = OrderEffect {
-        place: SlicePlace::Following { arm: arm() },
-        cell_id: "c7".to_owned(),
-        change: 0.0123,
-        interval: (-0.0345, 0.0567),
-    };
+fn of_evidence() -> Vec<Example> {
     let apart = CallsApart {
         cell_id: "c8".to_owned(),
         arm: arm(),
@@ -196,10 +191,30 @@ fn of_the_baseline() -> Vec<Example> {
         kernel: 75_901,
     };
     let apart_words = vec!["13", "my arm", "c8", "receive", "75,001", "75,901"];
+    let lacking = CallsLacking { cell_id: "c6".to_owned(), arm: arm(), share: 0.512 };
     vec![
-        (Finding::ProgramsComplete { missed: 21, without_room: 34, slices: 48 }, vec!["21", "34", "48"]),
+        (
+            Finding::ProgramsComplete { missed: 21, without_room: 34, slices: 48, failed: 57 },
+            vec!["21", "34", "48", "57"],
+        ),
+        (
+            Finding::CallsCover { servers: 15, share_min: 0.98, lacking: vec![lacking] },
+            vec!["15", "98 %", "my arm", "c6", "51.2 %"],
+        ),
+        (Finding::CallsCover { servers: 16, share_min: 0.97, lacking: Vec::new() }, vec!["16", "97 %"]),
         (Finding::CallsAgree { servers: 13, apart: vec![apart] }, apart_words),
         (Finding::CallsAgree { servers: 14, apart: Vec::new() }, vec!["14"]),
+    ]
+}
+
+fn of_the_baseline() -> Vec<Example> {
+    let effect = OrderEffect {
+        place: SlicePlace::Following { arm: arm() },
+        cell_id: "c7".to_owned(),
+        change: 0.0123,
+        interval: (-0.0345, 0.0567),
+    };
+    vec![
         (
             Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],

@@ -151,6 +151,21 @@ fn a_map_in_a_document_is_its_table_and_its_sentences() {
 }
 
 #[test]
+fn cells_that_the_generator_limited_are_left_out_for_the_reason_of_their_metric() {
+    let mut result = mapped();
+    let of_cpu = result.grids[0].clone();
+    result.grids.push(Grid { metric: Metric::Throughput, ..of_cpu });
+    for (language, cost, rate) in [
+        (Language::English, "no cell with one rate for both arms bears a difference", "Bounds have no ratio"),
+        (Language::Korean, "두 대상의 부하율이 같은 조건 가운데", "하한으로는 비율을 낼 수 없어"),
+        (Language::Chinese, "没有以相同速率比较双方的条件佐证", "下限之间没有比值"),
+    ] {
+        let text = markdown(&result, language);
+        assert!(text.contains(cost) && text.contains(rate), "{language:?}: {text}");
+    }
+}
+
+#[test]
 fn on_a_page_every_cell_says_its_direction_without_colour() {
     for language in Language::ALL {
         let page = html(&mapped(), language);

@@ -212,6 +212,20 @@ fn every_table_stands_under_its_published_name_and_beside_what_was_published() {
 }
 
 #[test]
+fn a_mean_of_throughput_that_cells_contradict_names_them_as_one_of_cpu_does() {
+    let mut result = mapped();
+    let sentence = "uring, messages/s: the mean over all cells hides cells that go the other way: 100 connections · 64 B \
+                    · 2 workers.";
+    assert!(!markdown(&result, Language::English).contains(sentence));
+    let row = result.overviews[0].overall.iter_mut().find(|row| row.arm == "uring").expect("it is there");
+    row.throughput_ratio.clone_from(&row.per_cpu_second_ratio);
+    row.throughput_ratio.as_mut().expect("it is there").cells = 1;
+    let text = markdown(&result, Language::English);
+    assert!(text.contains(sentence) && text.contains("1.080 [1.058, 1.102] (1 cell) |"), "{text}");
+    assert!(text.contains("uring, messages per CPU-second: the mean over all cells hides cells"), "{text}");
+}
+
+#[test]
 fn a_terminal_has_a_line_for_each_arm_and_what_scales_too_well() {
     insta::assert_snapshot!("overview-terminal", {
         let text = terminal(&mapped(), Language::English, 100, false);
@@ -420,7 +434,6 @@ fn the_rows_of_a_load_tester_stand_beside_the_published_ones() {
     assert!(bounds("uring", 1) && bounds("epoll", 0), "{text}");
 }
 
-/// A map of 120 cells with everything a report has of a cell: rounds, comparisons, tables, a timeline.
 /// Rounds of each cell of the large map.
 const ROUNDS: usize = 40;
 

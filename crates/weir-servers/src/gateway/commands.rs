@@ -23,8 +23,8 @@ use weir_proto::ouch::Symbol;
 use weir_trading::{AccountId, RiskLimits};
 
 use super::{
+    account_limits::Limits,
     counters::GatewayCounters,
-    limits::Limits,
     reference_prices::{Prices, resolve},
     worker::{Gateway, RECORD_CONTROL},
 };

@@ -20,7 +20,7 @@ use weir_proto::{
 use weir_trading::{Route, WhenFull};
 
 use super::{
-    limits::{Limits, symbol},
+    account_limits::{Limits, symbol},
     outstanding::OutstandingLimits,
     reference_prices::{REFERENCES_MAX, price},
 };

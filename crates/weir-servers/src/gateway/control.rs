@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use weir_record::orders::SessionStats;
 use weir_sys::unix_path::{self, BoundPath};
 
-use super::{GatewayControl, limits::Limits};
+use super::{GatewayControl, account_limits::Limits};
 use crate::thread_per_connection::{Seat, talk_to_each};
 
 /// Callers at a time. One more takes the place of the one that has asked nothing for longest.

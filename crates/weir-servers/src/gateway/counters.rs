@@ -2,8 +2,9 @@
 
 use crate::counter::Counter;
 
-/// Counters of one worker.
+/// Counters of one worker, on cache lines of their own.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(super) struct GatewayCounters {
     /// Of these, handed to another worker.
     pub(super) handed_off: Counter,

@@ -19,20 +19,20 @@
 //! What it is not: it keeps no book, and it does not send an order to another venue when one is down: that order is
 //! refused.
 
+mod account_limits;
 mod backoff;
-mod bounds;
 mod commands;
 mod config;
 mod control;
 mod counters;
-mod elsewhere;
 mod hop_latency;
-mod limits;
-mod mass_cancel;
+mod kill_and_disconnect;
 mod metrics;
 mod notices;
+mod order_id_timestamp;
+mod order_owners;
+mod orders_of_other_workers;
 mod outstanding;
-mod owners;
 mod positions;
 mod pre_trade_checks;
 mod recovery;
@@ -42,22 +42,21 @@ mod server;
 mod simulated_days;
 #[cfg(test)]
 mod test_messages;
+mod undelivered_bounds;
+mod unreachable_orders;
 mod unsolicited_cancels;
+mod upstream;
 mod upstream_login;
 mod venue_record;
 mod worker;
-
-mod stamp;
-mod stranded;
-mod upstream;
 mod worker_message;
 
+pub use account_limits::Limits;
 pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
     ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, ProtocolErrors, UpstreamStatus,
     VenueCancels,
 };
-pub use limits::Limits;
 pub use outstanding::OutstandingLimits;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;

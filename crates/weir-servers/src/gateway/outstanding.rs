@@ -15,23 +15,25 @@
 //! is cancelled there.
 
 mod messages;
+mod restore;
+mod upstream_number;
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     ops::RangeInclusive,
 };
 
+use foldhash::HashMap;
 use weir_proto::{
     ouch::{
-        Cancel, Inbound, Outbound, inbound_user_ref_num, original_user_ref_num,
-        outbound_original_user_ref_num, outbound_user_ref_num, reject_reason, set_inbound_user_ref_num,
-        set_original_user_ref_num, set_outbound_original_user_ref_num, set_outbound_user_ref_num,
+        Cancel, Inbound, Outbound, original_user_ref_num, reject_reason, set_outbound_original_user_ref_num,
+        set_outbound_user_ref_num,
     },
     soup,
 };
 use weir_trading::{AccountId, Origin, UpstreamNumbers, WhenFull};
 
-use super::{owners::Owners, unsolicited_cancels::Expiry, worker_message::MESSAGE_BYTES_MAX};
+use super::{order_owners::Owners, unsolicited_cancels::Expiry};
 
 use messages::{About, Passed, Unanswered};
 
@@ -86,7 +88,7 @@ pub(super) struct Response {
 /// The orders of one upstream session.
 pub(super) struct OutstandingOrders {
     limits: OutstandingLimits,
-    order_ids: UpstreamNumbers,
+    upstream_numbers: UpstreamNumbers,
     /// Also of orders that are over.
     owners: Owners,
     unanswered: VecDeque<Unanswered>,
@@ -112,6 +114,10 @@ pub(super) struct OutstandingOrders {
     answers_unswept: usize,
 }
 
+/// Memory for so many messages without an answer is there from the beginning, and grows to their maximum when it is
+/// needed. Mostly there are fewer, and what goes round in little memory stays in the cache.
+const UNANSWERED_RESERVED: usize = 256;
+
 /// So many orders that are not open may be in [`OutstandingOrders::passed`] before they are looked for.
 const PASSED_SLACK: usize = 64;
 
@@ -119,11 +125,11 @@ impl OutstandingOrders {
     /// None yet; the first one gets the number `next`.
     pub(super) fn new(next: u32, limits: OutstandingLimits) -> Self {
         Self {
-            order_ids: UpstreamNumbers::with_policy(next, limits.open_max, limits.when_full),
+            upstream_numbers: UpstreamNumbers::with_policy(next, limits.open_max, limits.when_full),
             owners: Owners::default(),
-            unanswered: VecDeque::with_capacity(limits.unanswered_max.min(1 << 16)),
+            unanswered: VecDeque::with_capacity(limits.unanswered_max.min(UNANSWERED_RESERVED)),
             skipped: BTreeMap::new(),
-            passed: HashMap::new(),
+            passed: HashMap::default(),
             passed_count: 0,
             ignored: Vec::new(),
             given_up: Vec::new(),
@@ -138,7 +144,7 @@ impl OutstandingOrders {
 
     /// Orders that are open, or may be.
     pub(super) fn open(&self) -> usize {
-        self.order_ids.len()
+        self.upstream_numbers.len()
     }
 
     /// Numbered messages without an answer.
@@ -158,7 +164,7 @@ impl OutstandingOrders {
             self.given_up.retain(|number| *number < next);
         }
         self.handled = next.max(self.handled);
-        self.order_ids.advance(next);
+        self.upstream_numbers.advance(next);
     }
 
     /// Messages of the exchange cannot be had any more.
@@ -176,7 +182,7 @@ impl OutstandingOrders {
                 Ok(Inbound::Replace(replace, _)) => replace.quantity,
                 _ => continue,
             };
-            self.order_ids.assume(number, quantity);
+            self.upstream_numbers.assume(number, quantity);
         }
     }
 
@@ -184,7 +190,7 @@ impl OutstandingOrders {
     /// their clients are told.
     pub(super) fn begin_anew(&mut self) -> Vec<Expiry> {
         let expiries = self.expiries();
-        let given_up = self.order_ids.all_open_orders().map(|(number, _)| number).collect();
+        let given_up = self.upstream_numbers.all_open_orders().map(|(number, _)| number).collect();
         // An exchange that has lost the end of its session alone knows some of them.
         let owners = std::mem::take(&mut self.owners);
         *self = Self { given_up, owners, is_new: true, ..Self::new(1, self.limits) };
@@ -194,7 +200,7 @@ impl OutstandingOrders {
     /// What clients are told if all that is open ends. Of a venue that forgets orders nobody waits for the end of one
     /// that was accepted.
     pub(super) fn expiries(&self) -> Vec<Expiry> {
-        let numbers: Vec<u32> = self.order_ids.all_open_orders().map(|(number, _)| number).collect();
+        let numbers: Vec<u32> = self.upstream_numbers.all_open_orders().map(|(number, _)| number).collect();
         let is_forgetful = self.limits.when_full == WhenFull::ForgetOldest;
         let mut all = self.expiries_of(&numbers);
         all.retain(|expiry| expiry.left.is_none() || !is_forgetful);
@@ -205,10 +211,10 @@ impl OutstandingOrders {
     /// first, the last ones before the others: the end of what they would replace is theirs for a later start, and a
     /// kill may come between.
     fn expiries_of(&self, numbers: &[u32]) -> Vec<Expiry> {
-        let is_replacement = |number: &u32| self.order_ids.original_of(*number).is_some();
+        let is_replacement = |number: &u32| self.upstream_numbers.original_of(*number).is_some();
         let replacements = numbers.iter().rev().filter(|number| is_replacement(number));
         let others = numbers.iter().filter(|number| !is_replacement(number));
-        let expiry = |number: &u32| Some(self.expiry(*number, self.order_ids.origin_of(*number)?));
+        let expiry = |number: &u32| Some(self.expiry(*number, self.upstream_numbers.origin_of(*number)?));
         replacements.chain(others).filter_map(expiry).collect()
     }
 
@@ -217,36 +223,17 @@ impl OutstandingOrders {
         let sent = place.map_or_else(|_| self.skipped.get(&number), |place| self.unanswered.get(place));
         let id = sent.and_then(|sent| Inbound::decode(sent.message()).ok()?.client_order_id());
         let refusal = sent.map_or(reject_reason::DESTINATION_CLOSED, |sent| sent.refusal);
-        Expiry::new(origin, self.order_ids.shares_of(number), id).refused_with(refusal)
+        Expiry::new(origin, self.upstream_numbers.shares_of(number), id).refused_with(refusal)
     }
 
     /// Ends clients' orders, as far as they are open here. Says what their clients are told.
     pub(super) fn give_up(&mut self, orders: impl IntoIterator<Item = (AccountId, u32)>) -> Vec<Expiry> {
-        let number = |(account, user_ref_num)| self.order_ids.upstream_of(account, user_ref_num);
+        let number = |(account, user_ref_num)| self.upstream_numbers.upstream_of(account, user_ref_num);
         let mut numbers: Vec<u32> = orders.into_iter().filter_map(number).collect();
         numbers.sort_unstable();
         let expiries = self.expiries_of(&numbers);
         self.end_here(&numbers);
         expiries
-    }
-
-    /// Recovery: other accounts than these are not there any more, and whether anything of theirs is open nobody knows.
-    pub(super) fn leave_accounts(&mut self, is_there: impl Fn(AccountId) -> bool) {
-        let of_others = |(_, origin): &(u32, Origin)| !is_there(origin.account);
-        let open = self.order_ids.all_open_orders().filter(of_others);
-        let numbers: Vec<u32> = open.map(|(number, _)| number).collect();
-        self.end_all(&numbers);
-        // Also those that were forgotten.
-        self.unanswered.retain(|sent| is_there(sent.account));
-        self.skipped.retain(|_, sent| is_there(sent.account));
-        self.owners.leave(is_there);
-        self.keep_used();
-    }
-
-    /// A journal says that the gateway has ended a client's order by itself, in the session there is.
-    pub(super) fn restore_end(&mut self, account: AccountId, user_ref_num: u32) {
-        self.give_up([(account, user_ref_num)]);
-        self.keep_used();
     }
 
     /// Ends what has no answer and was not sent again, and appends cancels of that.
@@ -295,7 +282,7 @@ impl OutstandingOrders {
     /// Ends the orders with these numbers, which rise.
     fn end_all(&mut self, numbers: &[u32]) {
         // A replacement before what it would replace: it does not end unheard with that.
-        numbers.iter().rev().for_each(|number| self.order_ids.finish(*number));
+        numbers.iter().rev().for_each(|number| self.upstream_numbers.finish(*number));
         self.forget(numbers);
         self.bury_orphans();
     }
@@ -308,24 +295,27 @@ impl OutstandingOrders {
 
     /// Whose an order is or was.
     pub(super) fn account_of(&self, number: u32) -> Option<AccountId> {
-        self.order_ids.origin_of(number).or_else(|| self.owners.of(number)).map(|origin| origin.account)
+        self.upstream_numbers
+            .origin_of(number)
+            .or_else(|| self.owners.of(number))
+            .map(|origin| origin.account)
     }
 
     /// Whether this client's order is open here.
     pub(super) fn knows(&self, account: AccountId, user_ref_num: u32) -> bool {
-        self.order_ids.upstream_of(account, user_ref_num).is_some()
+        self.upstream_numbers.upstream_of(account, user_ref_num).is_some()
     }
 
     /// Orders that are open, or may be, with the shares that are left of those the exchange accepted.
     pub(super) fn open_orders(&self) -> impl Iterator<Item = (Origin, Option<u32>)> {
-        let orders = self.order_ids.all_open_orders();
-        orders.map(|(number, origin)| (origin, self.order_ids.shares_of(number)))
+        let orders = self.upstream_numbers.all_open_orders();
+        orders.map(|(number, origin)| (origin, self.upstream_numbers.shares_of(number)))
     }
 
     /// The order that one is to replace, as long as the exchange has said nothing of that, by the client's numbers.
     pub(super) fn original_of(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
-        let number = self.order_ids.upstream_of(account, user_ref_num)?;
-        self.order_ids.original_of(number).map(|origin| origin.user_ref_num)
+        let number = self.upstream_numbers.upstream_of(account, user_ref_num)?;
+        self.upstream_numbers.original_of(number).map(|origin| origin.user_ref_num)
     }
 
     /// Whether an open order is of a client of another worker than this one.
@@ -333,196 +323,22 @@ impl OutstandingOrders {
         self.open_orders().any(|(origin, _)| usize::from(origin.home) != worker)
     }
 
-    /// Gives a client's message, at most [`MESSAGE_BYTES_MAX`] long, its number upstream, and appends the frame to send
-    /// to `out`.
-    pub(super) fn number(&mut self, origin: Origin, raw: &[u8], out: &mut Vec<u8>) -> Sending {
-        let concerned = match raw.first() {
-            Some(b'O') => None,
-            Some(b'U') => original_user_ref_num(raw),
-            _ => inbound_user_ref_num(raw),
-        };
-        let concerned = concerned.map(|client| self.order_ids.upstream_of(origin.account, client));
-        if concerned == Some(None) {
-            return Sending::Unknown;
-        }
-        let concerned = concerned.flatten();
-        match (raw.first(), concerned) {
-            (Some(b'O' | b'U'), _) => {
-                let Ok(number) = self.order_ids.assign(origin, concerned) else { return Sending::Full };
-                self.owners.note(number, &origin);
-                self.bury_orphans();
-                let message = frame(raw, out);
-                self.note(number, &origin, concerned, &mut out[message..]);
-                Sending::Numbered(number)
-            }
-            (_, Some(number)) => {
-                let message = frame(raw, out);
-                set_inbound_user_ref_num(&mut out[message..], number);
-                self.note_passed(number, &out[message..]);
-                Sending::Passed(number)
-            }
-            (_, None) => Sending::Unknown,
-        }
-    }
-
-    /// Keeps a cancel or a change. Of two cancels the one that leaves less holds, whichever comes last.
-    fn note_passed(&mut self, number: u32, message: &[u8]) {
-        if self.passed.len() >= 2 * self.order_ids.len() + PASSED_SLACK {
-            self.passed.retain(|number, _| self.order_ids.origin_of(*number).is_some());
-        }
-        self.passed_count += 1;
-        let mut kept = [0; MESSAGE_BYTES_MAX];
-        kept[..message.len()].copy_from_slice(message);
-        let (after, place) = (self.last_number(), self.passed_count);
-        let passed = Passed { after, place, length: message.len() as u8, message: kept };
-        let about = self.passed.entry(number).or_default();
-        match message.first() {
-            Some(b'X') if about.cancel.is_some_and(|cancel| cancel.quantity() <= passed.quantity()) => {}
-            Some(b'X') => about.cancel = Some(passed),
-            _ => about.change = Some(passed),
-        }
-    }
-
-    /// Writes the numbers into a message and keeps it until it is answered. The order that a replace concerns may be
-    /// over when it is read from a journal. Then it has no number, which none has: the client's own would be that of
-    /// another client's order there.
-    fn note(&mut self, number: u32, origin: &Origin, original: Option<u32>, message: &mut [u8]) {
-        set_inbound_user_ref_num(message, number);
-        set_original_user_ref_num(message, original.unwrap_or(0));
-        let mut kept = [0; MESSAGE_BYTES_MAX];
-        kept[..message.len()].copy_from_slice(message);
-        let length = message.len() as u8;
-        let received_ns = origin.received_ns;
-        let resend_until_ns = received_ns.saturating_add(self.limits.resend_age_max_ns);
-        self.unanswered.push_back(Unanswered {
-            received_ns,
-            sent_ns: 0,
-            resend_until_ns,
-            number,
-            account: origin.account,
-            refusal: reject_reason::DESTINATION_CLOSED,
-            length,
-            is_restored: false,
-            is_answered: false,
-            message: kept,
-        });
-    }
-
-    /// A journal says that this was sent with this number; it may be sent again until `resend_until_ns`. Of one session
-    /// they come in the order of their numbers. False: there is no room for it, as long as none of those before it has
-    /// ended. Behind the last record there has to be a [`Self::sweep`].
-    pub(super) fn restore(&mut self, number: u32, origin: Origin, raw: &[u8], resend_until_ns: u64) -> bool {
-        let original =
-            original_user_ref_num(raw).and_then(|client| self.order_ids.upstream_of(origin.account, client));
-        if number < self.order_ids.next() || raw.len() > MESSAGE_BYTES_MAX {
-            return true;
-        }
-        if self.order_ids.restore(number, origin, original).is_err() {
-            if self.answers_unswept <= self.limits.open_max {
-                return false;
-            }
-            self.sweep();
-            return self.restore(number, origin, raw, resend_until_ns);
-        }
-        self.owners.note(number, &origin);
-        self.bury_orphans();
-        self.keep_used();
-        self.note(number, &origin, original, &mut raw.to_vec());
-        if let Some(last) = self.unanswered.back_mut() {
-            (last.resend_until_ns, last.is_restored) = (resend_until_ns, true);
-        }
-        true
-    }
-
-    /// A journal says that this was sent about an order, in the client's numbers. Nothing says that it has arrived.
-    pub(super) fn restore_passed(&mut self, account: AccountId, raw: &[u8]) {
-        let client = inbound_user_ref_num(raw).filter(|_| raw.len() <= MESSAGE_BYTES_MAX);
-        let number = client.and_then(|client| self.order_ids.upstream_of(account, client));
-        if let (Some(number), Some(b'X' | b'M')) = (number, raw.first()) {
-            let mut raw = raw.to_vec();
-            set_inbound_user_ref_num(&mut raw, number);
-            self.note_passed(number, &raw);
-        }
-    }
-
-    /// A journal says that the client has this answer; its numbers are the client's.
-    pub(super) fn restore_answer(&mut self, account: AccountId, raw: &[u8]) {
-        let upstream = |client: Option<u32>| self.order_ids.upstream_of(account, client?);
-        let Some(number) = upstream(outbound_user_ref_num(raw)) else { return };
-        let original = upstream(outbound_original_user_ref_num(raw)).unwrap_or(0);
-        let mut raw = raw.to_vec();
-        set_outbound_user_ref_num(&mut raw, number);
-        set_outbound_original_user_ref_num(&mut raw, original);
-        if let Ok((message, _)) = Outbound::decode(&raw) {
-            self.note_answered(account, number);
-            self.order_ids.apply(&message);
-            self.bury(&message);
-            self.keep_used();
-        }
-    }
-
-    /// A journal has an answer to this number. It says nothing about lower ones of other accounts: the journals of
-    /// their homes may be read later, and may have lost what the exchange has said to them before.
-    fn note_answered(&mut self, account: AccountId, number: u32) {
-        if let Ok(place) = self.unanswered.binary_search_by_key(&number, |sent| sent.number) {
-            self.unanswered[place].is_answered = true;
-        }
-        while self.unanswered.front().is_some_and(|front| front.is_answered) {
-            self.unanswered.pop_front();
-        }
-        if account.0 as usize >= self.answered.len() {
-            self.answered.resize(account.0 as usize + 1, 0);
-        }
-        let last = &mut self.answered[account.0 as usize];
-        *last = number.max(*last);
-        self.answers_unswept += 1;
-    }
-
-    /// Forgets what the journals have answers to. An account's stream has its answers in their order, so later ones
-    /// say of a lower number of its own that it was handled too, unless it was too old to be sent again: a replace
-    /// among these got no answer, because it was ignored.
-    pub(super) fn sweep(&mut self) {
-        self.answers_unswept = 0;
-        for sent in std::mem::take(&mut self.unanswered) {
-            let Some(origin) = self.order_ids.origin_of(sent.number).filter(|_| !sent.is_answered) else {
-                continue;
-            };
-            let is_handled =
-                self.answered.get(origin.account.0 as usize).is_some_and(|last| sent.number < *last);
-            if !is_handled {
-                self.unanswered.push_back(sent);
-            } else if self.may_be_skipped(&sent) {
-                self.skipped.insert(sent.number, sent);
-            } else if sent.message[0] == b'U' {
-                self.order_ids.finish(sent.number);
-            }
-        }
-        self.bury_orphans();
-        self.keep_used();
-    }
-
-    /// Of what a journal tells, no number is given back: that was done when it happened, and the client may have used
-    /// it for another order since. Given back again, that order would be taken twice.
-    fn keep_used(&mut self) {
-        self.ignored.clear();
-    }
-
     /// Takes an answer and puts the client's numbers into it. `None`: it concerns no order known here. Of an order that
     /// is over only what concerns its trades is an answer. `message` is what `raw` means.
     pub(super) fn apply_response(&mut self, message: &Outbound, raw: &mut [u8]) -> Option<Response> {
         let original = match message {
-            Outbound::Replaced(replaced) => self.order_ids.origin_of(replaced.original_user_ref_num),
+            Outbound::Replaced(replaced) => self.upstream_numbers.origin_of(replaced.original_user_ref_num),
             _ => None,
         };
         let is_overfill = match message {
             Outbound::Executed(executed) => {
-                let left = self.order_ids.shares_of(executed.user_ref_num);
+                let left = self.upstream_numbers.shares_of(executed.user_ref_num);
                 left.is_some_and(|left| executed.quantity > left)
             }
             _ => false,
         };
         let sent_ns = self.acknowledge(message.user_ref_num()?);
-        let origin = self.order_ids.apply(message);
+        let origin = self.upstream_numbers.apply(message);
         self.bury(message);
         let is_late = origin.is_none();
         let origin = origin.or_else(|| self.owners.of(traded_order(message)?))?;
@@ -565,7 +381,7 @@ impl OutstandingOrders {
             self.skipped.insert(sent.number, sent);
         }
         // Of one that was forgotten nobody is to be told.
-        self.skipped.retain(|number, _| self.order_ids.origin_of(*number).is_some());
+        self.skipped.retain(|number, _| self.upstream_numbers.origin_of(*number).is_some());
         is_any
     }
 
@@ -583,7 +399,8 @@ impl OutstandingOrders {
             let stale = is_stale.then_some(reject_reason::DESTINATION_CLOSED);
             withheld(sent.number, sent.account).or(stale)
         });
-        let of_open = self.passed.iter().filter(|(number, _)| self.order_ids.origin_of(**number).is_some());
+        let of_open =
+            self.passed.iter().filter(|(number, _)| self.upstream_numbers.origin_of(**number).is_some());
         let mut passed: Vec<&Passed> =
             of_open.flat_map(|(_, about)| [&about.cancel, &about.change]).flatten().collect();
         passed.sort_unstable_by_key(|passed| passed.place);
@@ -617,7 +434,7 @@ impl OutstandingOrders {
         let mut count = 0;
         for (number, about) in &self.passed {
             if let Some(cancel) = about.cancel.filter(|_| *number <= through)
-                && self.order_ids.origin_of(*number).is_some()
+                && self.upstream_numbers.origin_of(*number).is_some()
             {
                 frame(cancel.message(), out);
                 count += 1;
@@ -638,7 +455,7 @@ impl OutstandingOrders {
             return;
         }
         if let Some(number) = message.user_ref_num()
-            && self.order_ids.origin_of(number).is_none()
+            && self.upstream_numbers.origin_of(number).is_none()
         {
             self.passed.remove(&number);
         }
@@ -650,7 +467,7 @@ impl OutstandingOrders {
     /// A replace that was not confirmed before its original ended will not be answered. Had the exchange handled it
     /// first, it would have said so first.
     fn bury_orphans(&mut self) {
-        let orphans = self.order_ids.take_orphans();
+        let orphans = self.upstream_numbers.take_orphans();
         if orphans.is_empty() {
             return;
         }
@@ -677,7 +494,7 @@ impl OutstandingOrders {
 
     /// The number given last; 0 when none was.
     pub(super) fn last_number(&self) -> u32 {
-        self.order_ids.next().wrapping_sub(1)
+        self.upstream_numbers.next().wrapping_sub(1)
     }
 
     /// Appends cancels of the open orders with these numbers, of an account or of all accounts, and says how many there
@@ -712,8 +529,8 @@ impl OutstandingOrders {
         account: Option<AccountId>,
         numbers: RangeInclusive<u32>,
     ) -> impl Iterator<Item = u32> + '_ {
-        let of_one = account.map(|account| self.order_ids.open_orders(account));
-        let of_all = account.is_none().then(|| self.order_ids.all_open_orders());
+        let of_one = account.map(|account| self.upstream_numbers.open_orders(account));
+        let of_all = account.is_none().then(|| self.upstream_numbers.all_open_orders());
         let open = of_one.into_iter().flatten().chain(of_all.into_iter().flatten());
         let (first, last) = numbers.into_inner();
         open.map(|(number, _)| number)
@@ -729,17 +546,19 @@ impl OutstandingOrders {
             && front.number <= number
         {
             let (handled, is_replace) = (front.number, front.message[0] == b'U');
-            let is_skipped = handled != number && self.may_be_skipped(front);
             if handled == number {
                 sent_ns = front.sent_ns;
+                self.unanswered.pop_front();
+                continue;
             }
+            let is_skipped = self.may_be_skipped(front);
             let front = self.unanswered.pop_front();
             if is_skipped {
                 self.skipped.extend(front.map(|front| (handled, front)));
-            } else if handled != number && is_replace {
-                let origin = self.order_ids.origin_of(handled);
+            } else if is_replace {
+                let origin = self.upstream_numbers.origin_of(handled);
                 self.ignore(origin);
-                self.order_ids.finish(handled);
+                self.upstream_numbers.finish(handled);
             }
         }
         sent_ns
@@ -748,7 +567,7 @@ impl OutstandingOrders {
     /// Whether a message from an earlier start is so old that a later one may have been sent again without it. A
     /// replace of an order that is over has no answer anyway.
     fn may_be_skipped(&self, sent: &Unanswered) -> bool {
-        let is_open = |number: u32| self.order_ids.origin_of(number).is_some();
+        let is_open = |number: u32| self.upstream_numbers.origin_of(number).is_some();
         let original = original_user_ref_num(sent.message());
         sent.resend_until_ns == 0 && is_open(sent.number) && original.is_none_or(is_open)
     }

@@ -18,7 +18,7 @@ use super::{
     config::VENUES_MAX,
     outstanding::{OutstandingLimits, OutstandingOrders},
     positions::{Executed, Positions},
-    stranded::{Stranded, Why},
+    unreachable_orders::{Stranded, Why},
     unsolicited_cancels::Expiry,
     upstream::Resume,
     venue_record::{Seat, VenueRecord, Venues, of_venues_record},

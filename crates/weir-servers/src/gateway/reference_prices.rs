@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use weir_proto::ouch::{PRICE_MAX, Symbol};
 use weir_trading::References;
 
-use super::limits::{UNIT, symbol};
+use super::account_limits::{UNIT, symbol};
 
 /// Symbols that may have a reference price.
 pub(super) const REFERENCES_MAX: usize = 16_384;

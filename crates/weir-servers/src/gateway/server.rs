@@ -28,21 +28,20 @@ use weir_record::{
 use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
-    bounds,
+    account_limits::Limits,
     commands::{Asked, Cancels, Change, Commander, Controls, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
     control::{KillError, UpstreamStatus, VenueCancels},
     counters::{GatewayCounters, total},
-    elsewhere::OrdersElsewhere,
     hop_latency::{Hops, summarize},
-    limits::Limits,
     metrics::Facts,
     notices::{Begun, Notices},
+    orders_of_other_workers::OrdersElsewhere,
     outstanding::{OutstandingLimits, OutstandingOrders},
     positions::Executed,
     pre_trade_checks::{Checks, new_risk},
     recovery::{Moment, Recovered, Recovering},
-    reference_prices, stranded,
+    reference_prices, undelivered_bounds, unreachable_orders,
     unsolicited_cancels::{Expiry, Untold},
     upstream::{Login, Resume, Upstream, UpstreamId},
     venue_record::Seat,
@@ -266,9 +265,9 @@ fn read_journals(
     }
     if !recovered.stranded.is_empty() {
         if !config.expire_unreachable {
-            return Err(invalid(stranded::refusal(&recovered.stranded, config)));
+            return Err(invalid(unreachable_orders::refusal(&recovered.stranded, config)));
         }
-        common.notices.lines().leave(stranded::notice(&recovered.stranded, config));
+        common.notices.lines().leave(unreachable_orders::notice(&recovered.stranded, config));
     }
     Ok((recovery, recovered))
 }
@@ -552,7 +551,7 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
         hops: Arc::clone(&shared.hops[worker]),
         upstreams: upstreams.collect(),
         port,
-        bounds: bounds::of(config, shared.common.workers),
+        bounds: undelivered_bounds::of(config, shared.common.workers),
         checks: checks(&shared.commander.controls(), config.accounts.len(), risk),
         elsewhere,
     };
@@ -621,14 +620,15 @@ impl GatewayControl {
         self.shared.upstreams()
     }
 
-    /// Waits until every upstream session is logged in. False: not within the limit.
+    /// Waits until every upstream session is logged in. False: not within the limit, or not any more, because the
+    /// gateway drains.
     pub fn wait_for_upstreams(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         loop {
             if self.upstreams().iter().all(|upstream| upstream.is_open) {
                 return true;
             }
-            if Instant::now() >= deadline {
+            if Instant::now() >= deadline || self.orders.is_draining() {
                 return false;
             }
             thread::sleep(LOOK_EVERY);

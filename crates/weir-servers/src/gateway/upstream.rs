@@ -273,19 +273,20 @@ impl Upstream {
             _ if is_behind => return Err(reject_reason::PROCESSING_ERROR),
             _ => {}
         }
-        let number = match self.outstanding.borrow_mut().number(origin, raw, &mut waiting.bytes) {
-            Sending::Numbered(number) => {
-                waiting.last = number;
-                waiting.through = number;
-                if waiting.first == 0 {
-                    waiting.first = number;
+        let number =
+            match self.outstanding.borrow_mut().assign_upstream_number(origin, raw, &mut waiting.bytes) {
+                Sending::Numbered(number) => {
+                    waiting.last = number;
+                    waiting.through = number;
+                    if waiting.first == 0 {
+                        waiting.first = number;
+                    }
+                    number
                 }
-                number
-            }
-            Sending::Passed(number) => number,
-            Sending::Unknown => return Ok(false),
-            Sending::Full => return Err(reject_reason::PROCESSING_ERROR),
-        };
+                Sending::Passed(number) => number,
+                Sending::Unknown => return Ok(false),
+                Sending::Full => return Err(reject_reason::PROCESSING_ERROR),
+            };
         waiting.messages += 1;
         waiting.orders += 1;
         let lsn = log(number);
@@ -537,8 +538,10 @@ impl Upstream {
             return Ok(());
         }
         let decoded = Outbound::decode(payload);
-        let is_answer = decoded.as_ref().is_ok_and(|(message, _)| message.user_ref_num().is_some());
-        self.prove(|joining| joining.heard(sequence, is_answer))?;
+        self.prove(|joining| {
+            let is_answer = decoded.as_ref().is_ok_and(|(message, _)| message.user_ref_num().is_some());
+            joining.heard(sequence, is_answer)
+        })?;
         self.next.set(sequence + 1);
         let Ok((message, _)) = decoded else {
             counters.malformed.add(1);

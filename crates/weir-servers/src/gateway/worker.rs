@@ -5,7 +5,7 @@ mod handoff;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     rc::{Rc, Weak},
     sync::{
         Arc, Mutex,
@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::HashMap;
 use weir_engine::{
     JoinHandle,
     handoff::Port,
@@ -28,12 +29,12 @@ use weir_trading::{AccountId, Origin, References};
 
 use super::{
     counters::{GatewayCounters, total},
-    elsewhere::OrdersElsewhere,
     hop_latency::{Hop, Hops},
     notices::{Begun, Notices},
+    order_id_timestamp,
+    orders_of_other_workers::OrdersElsewhere,
     pre_trade_checks::Checks,
     recovery::symbol_of,
-    stamp,
     upstream::{self, Upstream},
     venue_record::{Seat, VenueRecord, venues_record},
     worker_message::{CAME_TO_NOTHING, Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
@@ -123,8 +124,8 @@ impl Common {
     /// Which worker sends the orders of an account. One without a login sends none.
     #[inline]
     pub(super) fn sender_of(&self, account: AccountId) -> u16 {
-        let home = account.0 as usize % self.workers;
-        self.senders.get(account.0 as usize).copied().unwrap_or(home as u16)
+        let home = || (account.0 as usize % self.workers) as u16;
+        self.senders.get(account.0 as usize).copied().unwrap_or_else(home)
     }
 
     /// Whether a worker sends orders of accounts that live on `home`.
@@ -668,7 +669,7 @@ impl Application for Gateway {
         self.counters.taken.add(1);
         if self.common.hop_times
             && let Some(id) = message.client_order_id()
-            && let Some(sent_ns) = stamp::read(&id)
+            && let Some(sent_ns) = order_id_timestamp::read(&id)
             && let Some(passed_ns) = self.store.time_of_day_ns(now).checked_sub(sent_ns)
         {
             self.hops.record(Hop::ClientToGateway, passed_ns);

@@ -81,13 +81,18 @@ pub struct Timeouts {
     pub content: Duration,
 }
 
+impl Timeouts {
+    /// What a server has that is told nothing.
+    pub const DEFAULT: Self = Self {
+        idle: Duration::from_secs(60),
+        head: Duration::from_secs(10),
+        content: Duration::from_secs(30),
+    };
+}
+
 impl Default for Timeouts {
     fn default() -> Self {
-        Self {
-            idle: Duration::from_secs(60),
-            head: Duration::from_secs(10),
-            content: Duration::from_secs(30),
-        }
+        Self::DEFAULT
     }
 }
 

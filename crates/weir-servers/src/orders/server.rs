@@ -235,7 +235,14 @@ impl OrdersControl {
         }
     }
 
+    /// Whether a drain is under way, or the end of the session.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::SeqCst) || !self.server.is_serving()
+    }
+
     fn begin_drain(&self) {
+        // Telling the workers, waiting for their sessions, and what is left of the connections: as long each.
+        self.server.limit_end(self.shared.drain_limit.saturating_mul(3));
         let this = self.clone();
         let drain = move || {
             this.shared.tell_drain();

@@ -16,6 +16,7 @@ mod exchange;
 mod file_cache;
 mod files;
 mod gateway;
+mod hanging;
 mod journal;
 mod methods;
 mod orders;

@@ -25,7 +25,7 @@ use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
 use weir_report::{Language, told};
 use weir_sys::child;
 
-use super::report::tell_page;
+use super::report::{tell_page, unmade};
 use crate::{
     args::Observe,
     engine,
@@ -37,6 +37,8 @@ use crate::{
 const LENGTH: Duration = Duration::from_secs(10);
 /// How long a command may take to end when it is asked to.
 const COMMAND_END_MAX: Duration = Duration::from_secs(2);
+/// Between two looks whether strace has ended: by so much its window may be too long.
+const STRACE_LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
@@ -105,7 +107,7 @@ fn of_process(
     Ok(observation)
 }
 
-/// The process under strace, for as long.
+/// The process under strace, for as long, or until it ends.
 fn under_strace(
     pid: u32,
     length: Duration,
@@ -117,27 +119,44 @@ fn under_strace(
         "strace: 끝날 때까지 프로세스가 시스템 콜마다 두 번씩 멈춥니다",
         "strace：结束之前，进程在每次系统调用中都会暂停两次",
     ]));
-    let strace = Strace::attach(pid, &supervise::words(&env::current_exe()?))?;
+    let mut strace = Strace::attach(pid, &supervise::words(&env::current_exe()?))?;
     let begun = Instant::now();
-    while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
-        thread::park_timeout(length.saturating_sub(begun.elapsed()).min(Duration::from_millis(100)));
+    while begun.elapsed() < length && !stop.load(Ordering::Relaxed) && !strace.has_ended()? {
+        thread::park_timeout(length.saturating_sub(begun.elapsed()).min(STRACE_LOOK_PAUSE));
     }
     let window_ns = begun.elapsed().as_nanos() as u64;
     Ok(StraceTable { window_ns, rows: strace.finish()? })
 }
 
 fn usage(arguments: &Observe, error: WatchError) -> anyhow::Error {
-    let is_of_other = |pid: u32| arguments.pid != Some(pid) && arguments.compare == Some(pid);
-    match error {
-        WatchError::NoSuchProcess(pid) if is_of_other(pid) => {
-            UsageError(format!("--compare: {error}")).into()
+    let language = language::of_command_line();
+    let text = match error {
+        WatchError::NoSuchProcess(pid) => {
+            let is_of_other = arguments.pid != Some(pid) && arguments.compare == Some(pid);
+            let flag = if is_of_other { "--compare" } else { "--pid" };
+            told!(
+                language,
+                "{flag}: no process {pid}",
+                "{flag}: {pid}번 프로세스가 없습니다",
+                "{flag}：没有进程 {pid}",
+            )
         }
-        WatchError::NoSuchProcess(_) => UsageError(format!("--pid: {error}")).into(),
-        WatchError::SameProcess(_) | WatchError::Relatives { .. } => {
-            UsageError(format!("--compare: {error}")).into()
-        }
-        other => other.into(),
-    }
+        WatchError::SameProcess(pid) => told!(
+            language,
+            "--compare: {pid} is the same process; name another one",
+            "--compare: {pid}번은 같은 프로세스입니다. 다른 프로세스를 지정하십시오",
+            "--compare：{pid} 是同一个进程；请指定另一个",
+        ),
+        WatchError::Relatives { child, parent } => told!(
+            language,
+            "--compare: process {child} is a child of {parent}, and children are observed with their parent; name one \
+             of both",
+            "--compare: {child}번은 {parent}번의 자식이고, 자식은 부모와 함께 관찰합니다. 둘 중 하나만 지정하십시오",
+            "--compare：进程 {child} 是 {parent} 的子进程，子进程随父进程一起观测；请只指定其中一个",
+        ),
+        other => return other.into(),
+    };
+    UsageError(text).into()
 }
 
 /// Watches with what was seen in the last second on the terminal; whoever leaves it ends the observation.
@@ -271,7 +290,7 @@ pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> 
     let observation = recorded::read(path)?;
     let page = match folder {
         Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::create_dir_all(folder).with_context(|| unmade(folder, language))?;
             folder.join("report.html")
         }
         None => path.with_extension("html"),

@@ -86,11 +86,15 @@ pub(crate) fn refuse_sweep(folder: &Path) -> Result<()> {
     if !folder.join(SWEEP).exists() {
         return Ok(());
     }
-    let text = format!(
-        "{} holds a sweep, as the study polling was up to commit 96a1a42 of Weir {}; that one reads it, and `weir \
-         study polling` measures it again",
-        folder.display(),
-        env!("CARGO_PKG_VERSION")
+    let (folder, version) = (folder.display(), env!("CARGO_PKG_VERSION"));
+    let text = told!(
+        language::of_command_line(),
+        "{folder} holds a sweep, as the study polling was up to commit 96a1a42 of Weir {version}; that one reads it, \
+         and `weir study polling` measures it again",
+        "{folder}: Weir {version}의 커밋 96a1a42까지 polling 연구가 쓰던 형식(sweep)입니다. 그 버전으로 읽거나 `weir study \
+         polling`으로 다시 측정하십시오",
+        "{folder} 中是一次 sweep，即 Weir {version} 到提交 96a1a42 为止 polling 研究所用的格式；请用该版本读取，或用 `weir \
+         study polling` 重新测量",
     );
     Err(UsageError(text).into())
 }
@@ -107,10 +111,20 @@ pub(crate) fn tell_page(page: &Path, language: Language) {
     output::tell(&told!(language, "report: {page}", "보고서: {page}", "报告：{page}"));
 }
 
+/// What is said of a folder that cannot be made.
+pub(crate) fn unmade(folder: &Path, language: Language) -> String {
+    let folder = folder.display();
+    told!(
+        language,
+        "cannot make {folder}; choose another folder with --out",
+        "{folder} 폴더를 만들 수 없습니다. --out으로 다른 폴더를 고르십시오",
+        "无法创建 {folder}；请用 --out 选择其他文件夹",
+    )
+}
+
 /// Writes the pages into `folder` and the table to standard output.
 pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make {}; choose another folder with --out", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| unmade(folder, language))?;
     output::write_whole(&folder.join("report.html"), &weir_report::html(result, language))?;
     output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
     if let Some(page) = weir_report::guidance(result, language) {

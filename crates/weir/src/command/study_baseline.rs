@@ -12,10 +12,12 @@ use weir_lab::{
     study_file::Builds,
 };
 use weir_record::spec::{ArmSpec, GatewaySubject, StudySpec, Subject};
+use weir_report::told;
 
 use crate::{
     args::Study,
     exit::{NoBaseline, UsageError},
+    language,
 };
 
 /// Exit codes of `weir serve` that say why it did not.
@@ -42,25 +44,39 @@ pub(super) fn builds(arguments: &Study) -> Result<Option<Builds>> {
 /// The whole path of a program that says it is a weir.
 fn program(flag: &str, path: &Path) -> Result<String, NoBaseline> {
     let shown = path.display();
-    let no = |why: String| NoBaseline(format!("{flag} {shown}: {why}"));
-    let whole =
-        path.canonicalize().map_err(|error| no(format!("{error}; give the path of an older weir")))?;
+    let language = language::of_command_line();
+    let whole = path.canonicalize().map_err(|error| {
+        NoBaseline(told!(
+            language,
+            "{flag} {shown}: {error}; give the path of an older weir",
+            "{flag} {shown}: {error}. 이전 weir의 경로를 지정하십시오",
+            "{flag} {shown}：{error}；请给出较早的 weir 的路径",
+        ))
+    })?;
     if !whole.is_file() || rustix::fs::access(&whole, Access::EXEC_OK).is_err() {
-        return Err(no(format!("it is no program that may be run; name the binary, or `chmod +x {shown}`")));
+        return Err(NoBaseline(told!(
+            language,
+            "{flag} {shown}: it is no program that may be run; name the binary, or `chmod +x {shown}`",
+            "{flag} {shown}: 실행할 수 있는 프로그램이 아닙니다. 바이너리를 지정하거나 `chmod +x {shown}`을 실행하십시오",
+            "{flag} {shown}：不是可执行的程序；请指定二进制文件，或执行 `chmod +x {shown}`",
+        )));
     }
     let name = whole.display().to_string();
-    let remedy = "name an older build of weir; other servers are arms (--arm)";
-    match answer(&name, &["--version".to_owned()]) {
-        Ok(Answer::Line(line)) if line.starts_with("weir ") => Ok(name),
-        Ok(Answer::Line(line)) => {
-            Err(no(format!("it is no weir (--version says {:?}); {remedy}", line.trim())))
-        }
-        Ok(Answer::Ended { said, .. }) => {
-            Err(no(format!("it is no weir (--version ended with {said:?}); {remedy}")))
-        }
-        Ok(Answer::Silence) => Err(no(format!("it is no weir (--version says nothing); {remedy}"))),
-        Err(error) => Err(no(format!("it cannot be started: {error}; {remedy}"))),
-    }
+    let seen = match answer(&name, &["--version".to_owned()]) {
+        Ok(Answer::Line(line)) if line.starts_with("weir ") => return Ok(name),
+        Ok(Answer::Line(line)) => format!("--version: {:?}", line.trim()),
+        Ok(Answer::Ended { said, .. }) => format!("--version: {said:?}"),
+        Ok(Answer::Silence) => language
+            .choose(["--version says nothing", "--version에 답이 없음", "--version 没有输出"])
+            .to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(NoBaseline(told!(
+        language,
+        "{flag} {shown}: it is no weir ({seen}); name an older build of weir; other servers are arms (--arm)",
+        "{flag} {shown}: weir가 아닙니다({seen}). 이전 weir 빌드를 지정하십시오. 다른 서버는 --arm으로 비교 대상에 넣습니다",
+        "{flag} {shown}：不是 weir（{seen}）；请指定较早的 weir 构建；其他服务器请作为方案（--arm）加入",
+    )))
 }
 
 /// Tries every command of the builds once: what one of them does not know would fail all its rounds. Those of this
@@ -76,8 +92,15 @@ pub(super) fn check(spec: &StudySpec) -> Result<()> {
     for arm in spec.arms.iter().filter(|arm| arm.is_placebo || is_old(arm)) {
         if let Some(why) = refusal(spec, arm)? {
             let program = arm.subject.program().unwrap_or_default();
-            let way_out = "choose arms that it knows with --only-arms --arm NAME, or a later build";
-            return Err(NoBaseline(format!("arm {} ({program}): {why}; {way_out}", arm.name)).into());
+            let name = &arm.name;
+            return Err(NoBaseline(told!(
+                language::of_command_line(),
+                "arm {name} ({program}): {why}; choose arms that it knows with --only-arms --arm NAME, or a later \
+                 build",
+                "비교 대상 {name}({program}): {why}. 그 빌드가 아는 대상을 --only-arms --arm NAME으로 고르거나 더 나중 빌드를 쓰십시오",
+                "方案 {name}（{program}）：{why}；请用 --only-arms --arm NAME 选择该构建支持的方案，或使用更新的构建",
+            ))
+            .into());
         }
     }
     Ok(())

@@ -6,18 +6,18 @@ use anyhow::Result;
 use weir_judge::progress::Progress;
 use weir_lab::{exit::ExitCode, stored::StoredRun, study_file};
 use weir_record::{goal::ComparisonSpec, run_pair::PairObstacle, spec::StudySpec};
-use weir_report::{Language, run_pair};
+use weir_report::{Language, run_pair, told};
 
 use super::{report, study};
 use crate::{
     args::{PairFormat, StudyCompare},
-    exit::{Exit, NoBaseline, UsageError},
+    exit::{Exit, NoBaseline, UsageError, sentence},
     language, output,
 };
 
 pub(crate) fn run(arguments: &StudyCompare) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
-    let one = baseline(&arguments.one)?;
+    let one = baseline(&arguments.one, language)?;
     let other = read(&arguments.other)?;
     let thresholds = thresholds(&other.result.spec, &arguments.fail_if)?;
     let (pair, other) = (other.against(&one, &thresholds), other.result);
@@ -40,14 +40,27 @@ fn read(folder: &Path) -> Result<StoredRun> {
 }
 
 /// The earlier run, which must be there and finished.
-fn baseline(folder: &Path) -> Result<StoredRun, NoBaseline> {
-    let named = |reason: String| NoBaseline(format!("no baseline in {}: {reason}", folder.display()));
-    let run = read(folder).map_err(|error| named(format!("{error:#}")))?;
+fn baseline(folder: &Path, language: Language) -> Result<StoredRun, NoBaseline> {
+    let shown = folder.display();
+    let named = |reason: String| {
+        NoBaseline(told!(
+            language,
+            "no baseline in {shown}: {reason}",
+            "{shown}: 비교할 기준이 없습니다. {reason}",
+            "{shown} 中没有可对比的基线：{reason}",
+        ))
+    };
+    let run = read(folder).map_err(|error| named(sentence(&error, language)))?;
     let Progress { blocks_done, blocks, .. } = run.progress;
     if blocks_done < blocks {
         let found = PairObstacle::OneUnfinished { blocks_done, blocks };
-        let why = run_pair::obstacle(&found, Language::English);
-        return Err(named(format!("{why}; finish it with `weir study --resume {}`", folder.display())));
+        let why = run_pair::obstacle(&found, language);
+        return Err(named(told!(
+            language,
+            "{why}; finish it with `weir study --resume {shown}`",
+            "{why}. `weir study --resume {shown}`으로 끝까지 실행하십시오",
+            "{why}；请用 `weir study --resume {shown}` 完成",
+        )));
     }
     Ok(run)
 }
@@ -57,7 +70,11 @@ fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>,
     let usage = |why: String| UsageError(format!("--fail-if {why}"));
     let all = study_file::thresholds(spec, lines).map_err(usage)?;
     if all.iter().any(|asked| asked.to.is_empty()) {
-        let why = "absolute figures of two runs are not compared; write METRIC ratio > NUMBER";
+        let why = language::of_command_line().choose([
+            "absolute figures of two runs are not compared; write METRIC ratio > NUMBER",
+            "두 실행의 절대 수치는 비교하지 않습니다. METRIC ratio > NUMBER로 쓰십시오",
+            "不比较两次运行的绝对数值；请写 METRIC ratio > NUMBER",
+        ]);
         return Err(usage(why.to_owned()));
     }
     Ok(all)

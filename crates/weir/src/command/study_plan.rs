@@ -105,14 +105,24 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
 /// The study with what the command line says of its levels and arms. A plan alone leaves the file as it is.
 fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str>) -> Result<Written> {
     let choices = choices(arguments)?;
+    let language = language::of_command_line();
     let plan = choices.plan.clone();
+    if let Some(plan) = plan.as_deref().filter(|_| !arguments.published_plan) {
+        study_file::check_plan(&text, plan).map_err(|error| UsageError(error.told(language)))?;
+    }
     if (Choices { plan: None, ..choices.clone() }) == Choices::default() {
         return Ok(Written { name, path, text, plan });
     }
     let text =
-        study_file::chosen(&text, &choices).map_err(|error| UsageError(error.to_string()))?.into_owned();
+        study_file::chosen(&text, &choices).map_err(|error| UsageError(error.told(language)))?.into_owned();
     // Lines of errors are of the text that --print shows.
-    let path = PathBuf::from(format!("{} with what the command line adds", path.display()));
+    let file = path.display();
+    let path = PathBuf::from(told!(
+        language,
+        "{file} with what the command line adds",
+        "{file}(명령줄의 변경 포함)",
+        "{file}（含命令行的更改）",
+    ));
     Ok(Written { name, path, text: Cow::Owned(text), plan: None })
 }
 

@@ -12,7 +12,7 @@ use weir_report::{Language, told};
 use weir_store::{FILE_NAME, Store};
 
 use super::report;
-use crate::exit::UsageError;
+use crate::{exit::UsageError, language};
 
 /// Most stores of a folder that are looked into, the newest first.
 const STORES_MAX: usize = 200;
@@ -133,8 +133,13 @@ fn stores(folder: &Path) -> Result<Vec<PathBuf>> {
         return Ok(vec![own]);
     }
     let entries = fs::read_dir(folder).map_err(|error| {
-        let why = "name a folder that `weir study` wrote, or one of such folders";
-        UsageError(format!("--earlier {}: {error}; {why}", folder.display()))
+        let folder = folder.display();
+        UsageError(told!(
+            language::of_command_line(),
+            "--earlier {folder}: {error}; name a folder that `weir study` wrote, or one of such folders",
+            "--earlier {folder}: {error}. `weir study`가 만든 폴더나 그런 폴더를 모아 둔 폴더를 지정하십시오",
+            "--earlier {folder}：{error}；请指定 `weir study` 生成的文件夹，或存放此类文件夹的文件夹",
+        ))
     })?;
     let found = entries.flatten().map(|entry| entry.path()).filter(has_store);
     // One whose time cannot be read counts as the oldest. Names part those of one time.

@@ -92,8 +92,8 @@ pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -
         if seen.contains(&path) {
             continue;
         }
-        let standing = layout::examine(&path)
-            .map_err(|error| UsageError(format!("cannot read the data file {}: {error}", path.display())))?;
+        let standing =
+            layout::examine(&path).map_err(|error| UsageError(format!("{}: {error}", unreadable(&path))))?;
         if let Some(reason) = standing.refusals.first() {
             return Err(no_device(&path, reason, cell.file.is_some() && !standing.missing.is_empty()).into());
         }
@@ -107,11 +107,18 @@ pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -
 
 /// Why a file says nothing about a device. One with holes that the user named stays as it is.
 fn no_device(path: &Path, reason: &str, is_left_alone: bool) -> RunError {
-    let remedy = if is_left_alone {
-        "a file that you name is not laid out; fill it with data, or leave --file out for one that is"
-    } else {
-        "a study of storage speaks of a device, so name a file on one with --file"
-    };
+    let remedy = language::of_command_line().choose(match is_left_alone {
+        true => [
+            "a file that you name is not laid out; fill it with data, or leave --file out for one that is",
+            "지정한 파일은 새로 만들어 채우지 않습니다. 데이터로 채우거나, 새로 만들도록 --file을 빼십시오",
+            "您指定的文件不会被重新生成；请先填满数据，或去掉 --file 以便生成一个",
+        ],
+        false => [
+            "a study of storage speaks of a device, so name a file on one with --file",
+            "저장 장치 연구는 장치에 관한 것이므로, 장치 위의 파일을 --file로 지정하십시오",
+            "存储研究针对的是设备，请用 --file 指定设备上的文件",
+        ],
+    });
     RunError::Environment(format!("{}: {reason}; {remedy}", path.display()))
 }
 
@@ -121,20 +128,24 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
     let own = |cell: &&StorageCell| cell.file.as_deref().is_some_and(|file| Path::new(file) == path);
     let cells: Vec<&StorageCell> = storage::on_disk(spec).filter(own).collect();
     let used = cells.iter().map(|cell| cell.file_bytes).max().unwrap_or(0);
-    let has = File::open(path)
-        .and_then(|file| length_bytes(&file))
-        .with_context(|| format!("cannot read the data file {}", path.display()))?;
-    let path_shown = path.display();
+    let has = File::open(path).and_then(|file| length_bytes(&file)).with_context(|| unreadable(path))?;
+    let (shown, language) = (path.display(), language::of_command_line());
     if used < FILE_BYTES_MIN {
-        let text = format!(
-            "{path_shown} has {has} bytes, and a study of storage uses {} at least; name a larger file",
-            shown_bytes(FILE_BYTES_MIN)
+        let least = shown_bytes(FILE_BYTES_MIN);
+        let text = told!(
+            language,
+            "{shown} has {has} bytes, and a study of storage uses {least} at least; name a larger file",
+            "{shown}: {has}바이트입니다. 저장 장치 연구에는 적어도 {least}가 필요하므로 더 큰 파일을 지정하십시오",
+            "{shown} 有 {has} 字节，而存储研究至少需要 {least}；请指定更大的文件",
         );
         return Err(UsageError(text).into());
     }
     if has < used {
-        let text = format!(
-            "{path_shown} has {has} bytes, and the study uses {used}; name a larger file, or ask for less with file_size"
+        let text = told!(
+            language,
+            "{shown} has {has} bytes, and the study uses {used}; name a larger file, or ask for less with file_size",
+            "{shown}: {has}바이트인데 연구는 {used}바이트를 씁니다. 더 큰 파일을 지정하거나 file_size를 줄이십시오",
+            "{shown} 有 {has} 字节，而研究使用 {used} 字节；请指定更大的文件，或减小 file_size",
         );
         return Err(UsageError(text).into());
     }
@@ -142,11 +153,26 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         return Ok(());
     }
     if is_device(path)? {
-        let text = format!("{path_shown} is a block device, and the study writes; name a file instead");
+        let text = told!(
+            language,
+            "{shown} is a block device, and the study writes; name a file instead",
+            "{shown}: 블록 장치입니다. 이 연구는 쓰기를 하므로 파일을 지정하십시오",
+            "{shown} 是块设备，而该研究会写入；请改为指定文件",
+        );
         return Err(UsageError(text).into());
     }
-    output::tell(&overwrites(path, used, language::of_command_line()));
+    output::tell(&overwrites(path, used, language));
     Ok(())
+}
+
+fn unreadable(path: &Path) -> String {
+    let path = path.display();
+    told!(
+        language::of_command_line(),
+        "cannot read the data file {path}",
+        "데이터 파일({path})을 읽을 수 없습니다",
+        "无法读取数据文件 {path}",
+    )
 }
 
 fn overwrites(path: &Path, used: u64, language: Language) -> String {

@@ -59,8 +59,15 @@ fn targets(arguments: &Top) -> Result<Vec<Target>> {
         found.push(Target::of_socket(socket));
     }
     for pid in &arguments.pid {
-        let target = Target::of_pid(*pid).map_err(|error| UsageError(format!("--pid: {error}")))?;
-        found.push(target);
+        let missing = |_| {
+            UsageError(told!(
+                language::of_command_line(),
+                "--pid: there is no process {pid}",
+                "--pid: {pid}번 프로세스가 없습니다",
+                "--pid：没有进程 {pid}",
+            ))
+        };
+        found.push(Target::of_pid(*pid).map_err(missing)?);
     }
     if arguments.socket.is_empty() && arguments.pid.is_empty() {
         found = Target::running();

@@ -3,9 +3,9 @@
 
 use std::{
     fs,
-    hint::spin_loop,
     path::Path,
     process::Command,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_stats::random::Random;
 use weir_store::Store;
 
-use super::harness::{PATIENCE, Running, TWO_ARMS, WEIR, folder, shown, study_file, study_head, until, weir};
+use super::harness::{
+    LOOK_PAUSE, PATIENCE, Running, TWO_ARMS, WEIR, folder, shown, study_file, study_head, until, weir,
+};
 
 /// Environment variable that every process of one round inherits.
 const MARK: &str = "WEIR_IT_MARK";
@@ -59,7 +61,7 @@ fn expect_none(mark: &str) {
             return;
         }
         assert!(Instant::now() < deadline, "left behind: {left:?}");
-        std::thread::yield_now();
+        thread::park_timeout(LOOK_PAUSE);
     }
 }
 
@@ -74,7 +76,7 @@ fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
     let moment = Duration::from_micros(random.below(900_000));
     let began = Instant::now();
     while began.elapsed() < moment {
-        spin_loop();
+        thread::park_timeout(moment.saturating_sub(began.elapsed()));
     }
     let victim = VICTIMS[random.below(VICTIMS.len() as u64) as usize];
     let signal = [Signal::KILL, Signal::TERM, Signal::INT][random.below(3) as usize];

@@ -5,6 +5,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     ops::Deref,
     os::{
+        fd::OwnedFd,
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixStream},
         unix::process::ExitStatusExt,
@@ -25,11 +26,19 @@ use rustix::{
 };
 use weir_record::{engine::ServerStats, study::StudyResult};
 
+use super::still_running;
+
 /// The program under test.
 pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
 /// Longest wait for anything that should come soon, on a machine that is busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks of who waits for something to hold: whoever has to bring it about wants the CPU.
+pub const LOOK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Between the two looks at a process that does not end.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// What a finished run said.
 pub struct Said {
@@ -191,15 +200,24 @@ impl Running {
         std::iter::from_fn(|| next(&self.stderr)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Exit code, or minus the signal's number. Fails when the program does not end in time.
+    /// Exit code, or minus the signal's number. Fails when the program does not end in time, and says what it does.
     pub fn wait(&mut self, longest: Duration) -> i32 {
         let descriptor = pidfd_open(self.pid(), PidfdFlags::empty()).expect("it is not reaped yet");
-        let timeout = Timespec::try_from(longest).expect("a short time");
-        let ready = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&timeout));
-        assert_eq!(ready, Ok(1), "it still runs after {longest:?}");
+        if !ends_within(&descriptor, longest) {
+            println!("{}", still_running::report(self.pid(), || _ = ends_within(&descriptor, LOOK_AGAIN)));
+            self.stderr.try_iter().for_each(|line| println!("it has said: {line}"));
+            panic!("it still runs after {longest:?}");
+        }
         let status: ExitStatus = self.child.wait().expect("it can be reaped");
         status.code().or_else(|| status.signal().map(|signal| -signal)).expect("it has ended")
     }
+}
+
+/// Whether a process ends in this time.
+fn ends_within(process: &OwnedFd, longest: Duration) -> bool {
+    let timeout = Timespec::try_from(longest).expect("a short time");
+    let ready = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout));
+    ready.expect("it can be waited for") == 1
 }
 
 impl Drop for Running {
@@ -237,7 +255,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "{what} did not come in {PATIENCE:?}");
-        thread::yield_now();
+        thread::park_timeout(LOOK_PAUSE);
     }
 }
 

@@ -36,6 +36,7 @@ mod packaging;
 mod refused;
 mod serve;
 mod serve_http;
+mod still_running;
 mod stop;
 mod storage;
 mod storage_capture;

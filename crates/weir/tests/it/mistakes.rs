@@ -65,6 +65,31 @@ fn what_the_parser_refuses_has_the_same_code() {
 }
 
 #[test]
+fn what_a_library_refuses_is_told_in_the_language_that_is_asked_for() {
+    let cases: [(&[&str], i32, &[&str]); 8] = [
+        (&["report", "no-such-run", "--lang", "ko"], 2, &["no-such-run", "연구가 들어 있는 폴더가 아닙니다"]),
+        (&["report", "no-such-run", "--lang", "zh"], 2, &["no-such-run", "此文件夹中没有研究"]),
+        (&["study", "tps", "--levels", "quik", "--lang", "ko"], 2, &["--levels quik", "비슷한 이름: quick"]),
+        (&["study", "tps", "--levels", "quik", "--lang", "zh"], 2, &["--levels quik", "相近的名称：quick"]),
+        (&["study", "tps", "--only-arms", "--lang", "zh"], 2, &["--only-arms", "没有指定方案"]),
+        (
+            &["study", "compare", "no-such-run", "other", "--lang", "ko"],
+            14,
+            &["no-such-run", "비교할 기준이 없습니다"],
+        ),
+        (&["study", "--resume", "no-such-run", "--lang", "zh"], 2, &["no-such-run", "此文件夹中没有研究"]),
+        (
+            &["observe", "--pid", "536870911", "--lang", "ko"],
+            2,
+            &["--pid", "536870911번 프로세스가 없습니다"],
+        ),
+    ];
+    for (words, code, expected) in cases {
+        expect_refusal(&weir(words), code, expected);
+    }
+}
+
+#[test]
 fn a_folder_that_is_no_study_is_told_apart_from_a_failure() {
     let folder = folder("no-study");
     std::fs::write(folder.join("study.db"), "hello, this is text").expect("a file can be written");

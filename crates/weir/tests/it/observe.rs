@@ -3,9 +3,13 @@
 use std::io::{Read, Write};
 
 use rustix::process::Signal;
+use weir_evidence::process::{family_of, is_stopped};
 use weir_record::observation::{Bound, Ending, Note, Observation, Obstacle, Rung};
 
-use super::harness::{PATIENCE, Running, Said, Server, WEIR, expect_refusal, folder, stats, weir};
+use super::{
+    harness::{PATIENCE, Running, Said, Server, WEIR, expect_refusal, folder, stats, until, weir},
+    observe_tools::have,
+};
 
 fn record(said: &Said) -> Observation {
     serde_json::from_str(&said.stdout)
@@ -158,6 +162,35 @@ fn in_a_pid_namespace_nothing_is_traced() {
     let inside = ["unshare", "--pid", "--fork", "--mount-proc"];
     let Some(observation) = otherwise(&inside, "1") else { return };
     assert_eq!((observation.rung, obstacle(&observation)), (Rung::Process, Some(&Obstacle::PidNamespace)));
+}
+
+#[test]
+fn a_process_in_a_pid_namespace_is_traced_from_outside_of_it() {
+    if !have(&["unshare", "dd"]) {
+        return;
+    }
+    let inside = ["--pid", "--fork", "--kill-child", "dd", "if=/dev/zero", "of=/dev/null", "bs=1"];
+    let process = Running::start(std::process::Command::new("unshare").args(inside));
+    let pid = process.pid().as_raw_nonzero().get().cast_unsigned();
+    let has_child = || family_of(pid).is_ok_and(|family| family.len() > 1);
+    until("the process in its namespace, or the end without it", || has_child() || is_stopped(pid));
+    if !has_child() {
+        println!("skipped: {}", process.rest_of_errors());
+        return;
+    }
+    let said = weir(&["observe", "--trace", "--json", "-d", "300ms", "-p", &number(&process)]);
+    let observation = record(&said);
+    let Some(trace) = &observation.trace else {
+        let required = std::env::var("WEIR_REQUIRE_EVIDENCE").unwrap_or_default();
+        let notes = &observation.notes;
+        assert!(!required.split(',').any(|rung| rung == "programs"), "WEIR_REQUIRE_EVIDENCE: {notes:?}");
+        println!("skipped: {notes:?}");
+        return;
+    };
+    let reads = trace.calls.iter().find(|call| call.name == "read").map_or(0, |call| call.count);
+    let of_thread = observation.threads.iter().find(|thread| thread.name == "dd");
+    let calls = of_thread.and_then(|thread| thread.calls);
+    assert!(reads > 100 && calls.is_some_and(|calls| calls > 100), "{reads} {:?}", observation.threads);
 }
 
 #[test]

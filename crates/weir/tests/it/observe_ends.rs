@@ -174,12 +174,13 @@ fn a_process_that_ends_under_strace_leaves_the_table_of_what_it_did_until_then()
     until("strace", || is_held(&pid));
     echo_under_strace(&server);
     assert_eq!(server.terminate(), 0);
-    // The time of the observation is not over, so strace ends before it is told to.
+    // The time of the observation is not over, so strace ends before it is told to, and its window with it.
     assert_eq!(observer.wait(PATIENCE), 0);
     let text: String = std::iter::from_fn(|| observer.next_line()).collect();
     let observation: Observation = serde_json::from_str(&text).expect("a record");
     let strace = observation.strace.as_ref().unwrap_or_else(|| panic!("{:?}", observation.notes));
     assert!(strace.rows.iter().any(|row| row.name == "sendto"), "{:?}", strace.rows);
+    assert!(strace.window_ns < 3_000_000_000, "the window ends with the process: {} ns", strace.window_ns);
 }
 
 /// Numbers of the kernel programs that a process holds.

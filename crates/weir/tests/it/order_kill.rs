@@ -47,7 +47,8 @@ impl Node {
 
     /// Ends by itself, and says so with this code.
     pub fn expect_end(&mut self, code: i32) {
-        assert_eq!(self.process.wait(PATIENCE), code);
+        let ended = self.process.wait(PATIENCE);
+        assert_eq!(ended, code, "it said: {}", self.process.rest_of_errors());
     }
 
     pub fn start_again(&mut self, driver: &str) {

@@ -108,6 +108,7 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
         assert_eq!(families, BTreeSet::from(["AF_INET", "AF_INET6", "AF_UNIX"]), "{name}");
         assert_eq!(setting(&unit, "NoNewPrivileges"), "yes", "{name}");
         assert_eq!(setting(&unit, "CapabilityBoundingSet"), "", "{name}");
+        assert_eq!(setting(&unit, "Type"), "exec", "{name}");
         for section in ["[Unit]", "[Service]", "[Install]"] {
             assert_eq!(unit.lines().filter(|line| *line == section).count(), 1, "{name} has no {section}");
         }
@@ -119,6 +120,9 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
         assert!(unit.lines().all(is_line), "{name} has a line that is no setting");
     }
     let server = packaging("weir@.service");
+    // Whoever owns a folder can put something else in the place of what is in it.
+    let owned = |unit: &str| setting(unit, "StateDirectory").split('/').next().map(str::to_owned);
+    assert_ne!(owned(&server), owned(&packaging("weir-dashboard.service")), "users do not share a folder");
     assert!(setting(&server, "SystemCallFilter").split(' ').any(|group| group == "@aio"), "io_uring's calls");
     // What is said there of draining: the default is below it.
     let stop_s: u32 = setting(&server, "TimeoutStopSec").trim_end_matches('s').parse().expect("seconds");

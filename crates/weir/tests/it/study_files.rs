@@ -86,7 +86,7 @@ fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
     fs::write(&file, &printed.stdout).expect("a file can be written");
     assert_eq!(plan(shown(&file), &[]), told);
     for (words, refused) in [
-        (&["--levels", "quik"][..], &["no plan \"quik\"", "quick"][..]),
+        (&["--levels", "quik"][..], &["--levels quik", "no plan of that name", "quick"][..]),
         (&["--levels", "quick", "--levels", "full"], &["one plan at a time"]),
         (&["--levels", "conections=1"], &["conections", "connections"]),
         (&["--levels", "connections=0"], &["connections", "1 to"]),

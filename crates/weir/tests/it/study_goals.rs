@@ -9,7 +9,7 @@ use weir_record::{
     study::StudyResult,
 };
 
-use super::harness::{PATIENCE, Running, TWO_ARMS, folder, shown, study_file, weir};
+use super::harness::{PATIENCE, Running, TWO_ARMS, folder, shown, study_file, until, weir};
 
 /// Three cells, one of them with a neighbour that stays and one with a neighbour that does not.
 fn study(stays: &str, rounds: u32) -> String {
@@ -104,9 +104,7 @@ fn an_interrupted_study_leaves_no_neighbour() {
     let stays = format!("sleep {}", 300_000 + std::process::id());
     let (file, out) = study_file(&folder, &study(&stays, 400));
     let mut study = Running::weir(&["study", &file, "--out", shown(&out)]);
-    while running(&stays) == 0 {
-        std::thread::yield_now();
-    }
+    until("its neighbour", || running(&stays) > 0);
     study.signal(Signal::INT);
     assert_eq!(study.wait(PATIENCE), 130);
     assert_eq!(running(&stays), 0, "{stays} is left");

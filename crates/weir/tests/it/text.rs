@@ -43,7 +43,8 @@ Begin with:
 
 Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, 12
 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are
-kept); 10 a threshold is not met (--max-errors, --fail-if); 14 there is no baseline to compare with
+kept); 10 a threshold is not met (--max-errors, --fail-if); 14 there is no baseline to compare with;
+15 a server hung when it was told to end
 ";
 
 #[test]

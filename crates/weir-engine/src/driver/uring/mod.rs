@@ -61,6 +61,7 @@ mod files;
 mod receive;
 mod ring;
 mod send;
+mod setup;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use weir_sys::ring::{
     EnterWait, enter, register_ring, unregister_ring,
 };
 
+use super::setup::set_up;
 use crate::{
     config::{KernelMask, ReceiveMode, UringOptions},
     counters::Counters,
@@ -63,96 +64,9 @@ pub(super) struct Ring {
     pub(super) disorder: Option<super::fault_injection::Disorder>,
 }
 
-/// One rung of the set-up ladder.
-#[derive(Clone, Copy)]
-struct Rung {
-    single_issuer: bool,
-    defer_taskrun: bool,
-    cooperative: bool,
-    submit_all: bool,
-    no_sqarray: bool,
-}
-
-/// Newest first; each needs an older kernel than the one before: 6.6, 6.1, 6.0, 5.19, 5.18, 5.11.
-const LADDER: [Rung; 6] = [
-    Rung { single_issuer: true, defer_taskrun: true, cooperative: true, submit_all: true, no_sqarray: true },
-    Rung { single_issuer: true, defer_taskrun: true, cooperative: true, submit_all: true, no_sqarray: false },
-    Rung {
-        single_issuer: true,
-        defer_taskrun: false,
-        cooperative: true,
-        submit_all: true,
-        no_sqarray: false,
-    },
-    Rung {
-        single_issuer: false,
-        defer_taskrun: false,
-        cooperative: true,
-        submit_all: true,
-        no_sqarray: false,
-    },
-    Rung {
-        single_issuer: false,
-        defer_taskrun: false,
-        cooperative: false,
-        submit_all: true,
-        no_sqarray: false,
-    },
-    Rung {
-        single_issuer: false,
-        defer_taskrun: false,
-        cooperative: false,
-        submit_all: false,
-        no_sqarray: false,
-    },
-];
-
-impl Rung {
-    /// The rung less what the options switch off.
-    fn without(self, options: &UringOptions, masked: KernelMask) -> Self {
-        Self {
-            single_issuer: self.single_issuer && !masked.hides(KernelFeature::SingleIssuer),
-            defer_taskrun: self.defer_taskrun
-                && options.defer_taskrun
-                && options.poll_idle_ms.is_none()
-                && !masked.hides(KernelFeature::DeferredTaskRun),
-            // Completions run on the kernel's thread where that submits.
-            cooperative: self.cooperative
-                && options.poll_idle_ms.is_none()
-                && !masked.hides(KernelFeature::CooperativeTaskRun),
-            submit_all: self.submit_all && !masked.hides(KernelFeature::SubmitAll),
-            no_sqarray: self.no_sqarray && !masked.hides(KernelFeature::NoIndexArray),
-        }
-    }
-
-    fn build(self, entries: u32, poll_idle_ms: Option<u32>) -> io::Result<IoUring> {
-        let mut builder = IoUring::builder();
-        builder.setup_clamp().setup_cqsize(entries.saturating_mul(4)).dontfork();
-        if let Some(idle_ms) = poll_idle_ms {
-            builder.setup_sqpoll(idle_ms);
-        }
-        if self.single_issuer {
-            builder.setup_single_issuer();
-        }
-        if self.defer_taskrun && self.single_issuer {
-            builder.setup_defer_taskrun();
-        }
-        if self.cooperative {
-            builder.setup_coop_taskrun().setup_taskrun_flag();
-        }
-        if self.submit_all {
-            builder.setup_submit_all();
-        }
-        if self.no_sqarray {
-            builder.setup_no_sqarray();
-        }
-        builder.build(entries)
-    }
-}
-
 impl Ring {
     pub(super) fn new(options: &UringOptions, masked: KernelMask) -> io::Result<Self> {
-        let (ring, rung) = set_up(options, masked)?;
+        let (ring, setup) = set_up(options, masked)?;
         let parameters = ring.params();
         if !parameters.is_feature_ext_arg()
             || !parameters.is_feature_nodrop()
@@ -172,10 +86,10 @@ impl Ring {
             return Err(error::missing(KernelFeature::ReceiveBundle, "IORING_FEAT_RECVSEND_BUNDLE"));
         }
         let mut granted = Granted {
-            single_issuer: rung.single_issuer,
-            defer_taskrun: rung.defer_taskrun && rung.single_issuer,
-            taskrun_flag: rung.cooperative,
-            no_sqarray: rung.no_sqarray,
+            single_issuer: setup.single_issuer,
+            defer_taskrun: setup.defer_taskrun && setup.single_issuer,
+            taskrun_flag: setup.cooperative,
+            no_sqarray: setup.no_sqarray,
             registered_ring: false,
             no_iowait: parameters.is_feature_no_iowait() && !masked.hides(KernelFeature::NoIowait),
             // The absence of a completion says something once a call has submitted: here none does.
@@ -410,28 +324,6 @@ impl Ring {
             disorder.completed(into);
         }
     }
-}
-
-/// A ring with everything that the kernel grants and the options do not switch off.
-fn set_up(options: &UringOptions, masked: KernelMask) -> io::Result<(IoUring, Rung)> {
-    let entries = options.entries.clamp(2, 1 << 15);
-    let missing =
-        || error::missing(KernelFeature::SubmissionPolling, "IORING_SETUP_SQPOLL without privileges");
-    if options.poll_idle_ms.is_some() && masked.hides(KernelFeature::SubmissionPolling) {
-        return Err(missing());
-    }
-    for rung in LADDER {
-        let rung = rung.without(options, masked);
-        match rung.build(entries, options.poll_idle_ms) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
-            // Is it the option, or io_uring?
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) && options.poll_idle_ms.is_some() => {
-                return Err(if rung.build(entries, None).is_ok() { missing() } else { error });
-            }
-            other => return other.map(|ring| (ring, rung)),
-        }
-    }
-    Err(io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 impl Drop for Ring {

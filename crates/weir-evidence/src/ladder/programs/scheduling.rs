@@ -137,31 +137,50 @@ fn add_run(it: &mut Assembler) {
 
 /// The thread in `R9`, whose address is at [`TASK`], runs no more.
 fn end_of_thread(it: &mut Assembler) {
-    let (is_over, has_others) = (it.label(), it.label());
+    let (is_over, is_first, done) = (it.label(), it.label(), it.label());
     it.load(Eight, R1, R9, of_thread!(entered_ns));
     it.jump_if(Condition::Equal, R1, 0, is_over);
     call_of_thread(it, is_over);
     it.add_number_to(R8, of_call!(unreturned), 1, R1);
     it.bind(is_over);
     count_of_side(it, Counter::ThreadsEnded as u32, None);
-    it.load(Eight, R8, R9, of_thread!(blocked_ns));
-    count_of_side(it, Counter::EndedBlockedNs as u32, Some(R8));
-    it.load(Eight, R8, R9, of_thread!(queued_ns));
-    count_of_side(it, Counter::EndedQueuedNs as u32, Some(R8));
+    for (sum, counter) in [
+        (of_thread!(blocked_ns), Counter::EndedBlockedNs),
+        (of_thread!(queued_ns), Counter::EndedQueuedNs),
+        (of_thread!(probe_ns), Counter::EndedProbeNs),
+        (of_thread!(probe_runs), Counter::EndedProbeRuns),
+    ] {
+        it.load(Eight, R8, R9, sum);
+        count_of_side(it, counter as u32, Some(R8));
+    }
     it.load(Eight, R8, R9, of_thread!(ids));
-    it.table(R1, Table::Threads);
-    it.address(R2, TASK);
-    it.call(Helper::MapDelete);
-    // The number of a process is free for another one when its first thread is gone.
+    compare_numbers(it);
+    it.jump_if(Condition::Equal, R1, 0, is_first);
+    delete_thread(it);
+    it.jump(done);
+    it.bind(is_first);
+    // Others of its process may go on, of which some were not seen yet: its number goes, that of the process stays.
+    it.with_number(Operation::ShiftRight, R8, 32);
+    it.with_number(Operation::ShiftLeft, R8, 32);
+    it.store(Eight, R9, of_thread!(ids), R8);
+    it.bind(done);
+}
+
+/// `R1 =` the number of the process in `R8` less that of the thread in there: 0 for its first one. `R2 =` the latter.
+fn compare_numbers(it: &mut Assembler) {
     it.copy(R1, R8);
     it.with_number(Operation::ShiftRight, R1, 32);
     it.copy(R2, R8);
     it.with_number(Operation::ShiftLeft, R2, 32);
     it.with_number(Operation::ShiftRight, R2, 32);
     it.with(Operation::Subtract, R1, R2);
-    it.jump_if(Condition::NotEqual, R1, 0, has_others);
-    unmark_member(it);
-    it.bind(has_others);
+}
+
+/// The thread whose address is at [`TASK`] is followed no more; `R0` to `R5` are lost.
+fn delete_thread(it: &mut Assembler) {
+    it.table(R1, Table::Threads);
+    it.address(R2, TASK);
+    it.call(Helper::MapDelete);
 }
 
 /// Argument: the thread that is woken. Runs on whoever wakes it.
@@ -258,6 +277,30 @@ pub(super) fn fork() -> Assembled {
     it.jump_if(Condition::Equal, R0, 0, fits);
     count(&mut it, Counter::ThreadsLost as u32);
     it.bind(fits);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// Argument: a thread that ended, whose address may be another one's from here on. Where switches are not looked at
+/// nothing else says that it ended, and whoever has the address next would be taken for it.
+///
+/// The first thread of a process is the last that goes, and the number of the process is free then.
+pub(super) fn free() -> Assembled {
+    let mut it = begin();
+    let (leave, is_last) = (it.label(), it.label());
+    argument(&mut it, R1, 0);
+    it.store(Eight, Frame, TASK, R1);
+    it.lookup(Table::Threads, TASK);
+    it.jump_if(Condition::Equal, R0, 0, leave);
+    it.load(Eight, R8, R0, of_thread!(ids));
+    delete_thread(&mut it);
+    compare_numbers(&mut it);
+    it.jump_if(Condition::Equal, R1, 0, is_last);
+    // One whose end was seen has no number any more.
+    it.jump_if(Condition::NotEqual, R2, 0, leave);
+    it.bind(is_last);
+    unmark_member(&mut it);
     it.bind(leave);
     it.exit();
     it.finish()

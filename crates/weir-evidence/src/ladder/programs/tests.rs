@@ -10,7 +10,7 @@ use crate::ladder::{
 
 #[test]
 fn every_program_is_short_and_ends() {
-    let groups = Group::ALL.into_iter().flat_map(Group::programs).chain([family()]);
+    let groups = Group::ALL.into_iter().flat_map(Group::programs).chain(family());
     for (name, program) in groups {
         let words = program.linked(|_| 1);
         assert!(words.len() < INSTRUCTIONS_MAX / 8, "{name}: {}", words.len());
@@ -145,6 +145,56 @@ fn a_wake_by_a_timer_is_nobodys_although_a_thread_runs() {
     let by_timer = (0, String::new(), Some(tables::WakeContext::Timer), 1, 200);
     let by_thread = (9, "x".to_owned(), None, 1, 90);
     assert_eq!(wakes.iter().map(told).collect::<Vec<_>>(), [by_timer, by_thread]);
+}
+
+#[test]
+fn whoever_has_the_address_of_a_thread_that_is_gone_is_not_taken_for_it() {
+    let mut scene = Scene::new();
+    scene.enters(100).event(200, OTHER, scheduling::free(), &[OWN]);
+    assert!(scene.0.value(Table::Threads, &OWN.to_ne_bytes()).is_none(), "its address is free");
+    let members = scene.0.value(Table::Members, &0_u32.to_ne_bytes()).expect("an array");
+    assert_eq!(members[..], [0_u8; 8], "the number of its process is, too");
+    // A thread of another process has the address now.
+    (scene.0.now_ns, scene.0.task, scene.0.ids) = (300, OWN, 9 << 32 | 9);
+    scene.0.run(&sys_enter(), &[0, CALL.into()]);
+    scene.0.run(&sys_exit(), &[0, 0]);
+    assert!(scene.0.value(Table::Threads, &OWN.to_ne_bytes()).is_none(), "it is nobody's");
+    assert_eq!(scene.times(), ([0; 3], 0));
+}
+
+#[test]
+fn threads_that_were_not_seen_yet_are_followed_though_the_first_one_of_their_process_ended() {
+    const LATE: u64 = 0x9000;
+    let mut scene = Scene::new();
+    let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
+    scene.enters(100).event(200, OWN, scheduling::switch(), &dies);
+    assert_eq!(scene.thread().tid, 0, "it is not told of any more");
+    (scene.0.now_ns, scene.0.task, scene.0.ids) = (300, LATE, 7 << 32 | 8);
+    scene.0.run(&sys_enter(), &[0, CALL.into()]);
+    let late = scene.0.value(Table::Threads, &LATE.to_ne_bytes()).expect("it is followed");
+    assert_eq!(TracedThread::decode(late).calls, 1);
+    scene.event(400, OTHER, scheduling::free(), &[LATE]);
+    let is_member = |scene: &mut Scene| {
+        let members = scene.0.value(Table::Members, &0_u32.to_ne_bytes()).expect("an array");
+        members[..] != [0_u8; 8]
+    };
+    assert!(is_member(&mut scene), "that was not its first one");
+    scene.event(500, OTHER, scheduling::free(), &[OWN]);
+    assert!(!is_member(&mut scene), "its number is free");
+    assert_eq!(scene.0.values_of(Table::Threads).count(), 0);
+}
+
+#[test]
+fn what_the_programs_took_of_a_thread_is_kept_beyond_its_end() {
+    let mut scene = Scene::new();
+    scene.enters(100).sleeps(110).is_woken(210).goes_on(220).leaves(230);
+    let runs = scene.thread().probe.runs;
+    assert!(runs > 0, "one ran on the way to it");
+    let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
+    scene.event(300, OWN, scheduling::switch(), &dies);
+    let key = (Counter::EndedProbeRuns as u32).to_ne_bytes();
+    let kept = scene.0.value(Table::Counters, &key).expect("an array");
+    assert_eq!(tables::decode_counter(kept), runs);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
-    process::{files::Files, stopping},
+    process::{files::Files, suspend},
 };
 
 /// After a job goes on, until its slice begins: what had completed while it was stopped is taken.
@@ -139,7 +139,7 @@ impl<'a> Arm<'a> {
             Ok(mut tool) => {
                 let warm_up = Duration::from_nanos(request.cell.warmup_ns_max);
                 if tool.go_on(&of_arm, warm_up)? {
-                    stopping::stop(tool.pid, None);
+                    suspend::suspend(tool.pid, None);
                     self.tool = Some(tool);
                 } else {
                     self.failure = Some(tool.refusal(&of_arm)?);
@@ -158,14 +158,14 @@ impl<'a> Arm<'a> {
     ) -> Result<(), LaunchError> {
         let of_arm = request.of_arm(self.spec, place);
         let Some(tool) = self.tool.as_mut().filter(|_| self.failure.is_none()) else { return Ok(()) };
-        stopping::go_on(tool.pid, None);
+        suspend::resume(tool.pid, None);
         let mut goes_on = tool.go_on(&of_arm, PRIME)?;
-        stopping::stop(tool.pid, None);
+        suspend::suspend(tool.pid, None);
         let before = Stopped::read(tool, beside, softirq);
         let began = std::time::Instant::now();
-        stopping::go_on(tool.pid, None);
+        suspend::resume(tool.pid, None);
         goes_on &= tool.go_on(&of_arm, Duration::from_nanos(request.alternation.slice_ns))?;
-        stopping::stop(tool.pid, None);
+        suspend::suspend(tool.pid, None);
         let length = began.elapsed();
         if !goes_on {
             self.failure = Some(tool.refusal(&of_arm)?);
@@ -211,7 +211,7 @@ impl<'a> Arm<'a> {
         };
         let moved_whole = moved_bytes(tool.pid).unwrap_or(0).saturating_sub(moved_by_first(tool.pid));
         // It is asked while it is stopped, so that it does next to nothing more.
-        stopping::end(tool.pid);
+        suspend::terminate(tool.pid);
         let printed = match tool.printed_when_asked(&of_arm, deadlines.load_margin)? {
             Ok(printed) => printed,
             Err(failure) => return Ok(Err(failure)),

@@ -1,6 +1,6 @@
 //! Outstanding orders through sends, answers, lost connections and restarts.
 
-use weir_proto::ouch::{Cancel, Inbound};
+use weir_proto::ouch::{Cancel, Inbound, inbound_user_ref_num, outbound_user_ref_num};
 
 use super::*;
 use crate::gateway::test_messages::{accepted, entered as enter};
@@ -75,7 +75,10 @@ fn resend(outstanding: &mut OutstandingOrders, now_ns: u64, out: &mut Vec<u8>) -
 fn numbers_are_exchanged_on_the_way_out_and_back() {
     let mut outstanding = OutstandingOrders::new(50, LIMITS);
     let mut out = Vec::new();
-    assert_eq!(outstanding.number(origin(3, 7), &enter(7, 100), &mut out), Sending::Numbered(50));
+    assert_eq!(
+        outstanding.assign_upstream_number(origin(3, 7), &enter(7, 100), &mut out),
+        Sending::Numbered(50)
+    );
     assert_eq!(out[..3], [0, 48, b'U']);
     assert_eq!(inbound_user_ref_num(&out[3..]), Some(50));
     let (found, raw) = answer(&mut outstanding, accepted(50, b'L')).expect("it is known");
@@ -87,14 +90,14 @@ fn numbers_are_exchanged_on_the_way_out_and_back() {
 fn an_order_is_open_until_its_last_share_is_gone() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
     answer(&mut outstanding, accepted(1, b'L'));
     answer(&mut outstanding, reduced(b'E', 1, 60));
     assert_eq!(outstanding.open(), 1);
-    assert_eq!(outstanding.number(origin(0, 1), &cancel(1), &mut out), Sending::Passed(1));
+    assert_eq!(outstanding.assign_upstream_number(origin(0, 1), &cancel(1), &mut out), Sending::Passed(1));
     answer(&mut outstanding, reduced(b'C', 1, 40));
     assert_eq!(outstanding.open(), 0);
-    assert_eq!(outstanding.number(origin(0, 1), &cancel(1), &mut out), Sending::Unknown);
+    assert_eq!(outstanding.assign_upstream_number(origin(0, 1), &cancel(1), &mut out), Sending::Unknown);
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn a_rejected_or_dead_order_is_not_open() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
     for number in 1..=2 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
     }
     answer(&mut outstanding, accepted(1, b'D'));
     answer(&mut outstanding, reduced(b'J', 2, 0));
@@ -114,7 +117,7 @@ fn what_was_not_answered_is_sent_again_with_its_number() {
     let mut outstanding = OutstandingOrders::new(10, LIMITS);
     let mut sent = Vec::new();
     for number in 1..=3 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut sent);
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut sent);
     }
     assert!(outstanding.is_full());
     answer(&mut outstanding, accepted(10, b'L'));
@@ -133,7 +136,7 @@ fn an_order_has_the_time_it_was_handed_to_the_connection_until_its_first_answer(
     let mut out = Vec::new();
     for number in 1..=3 {
         let origin = Origin { received_ns: u64::from(number), ..origin(0, number) };
-        outstanding.number(origin, &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin, &enter(number, 100), &mut out);
     }
     let mut received = Vec::new();
     outstanding.stamp(11, 12, 77, |received_ns| received.push(received_ns));
@@ -148,10 +151,13 @@ fn an_order_has_the_time_it_was_handed_to_the_connection_until_its_first_answer(
 fn a_replace_moves_the_order_to_its_new_number() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.number(origin(0, 11), &enter(11, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 11), &enter(11, 100), &mut out);
     answer(&mut outstanding, accepted(1, b'L'));
     out.clear();
-    assert_eq!(outstanding.number(origin(0, 12), &replace(11, 12, 50), &mut out), Sending::Numbered(2));
+    assert_eq!(
+        outstanding.assign_upstream_number(origin(0, 12), &replace(11, 12, 50), &mut out),
+        Sending::Numbered(2)
+    );
     assert_eq!((number_at(&out[3..], 1), number_at(&out[3..], 5)), (1, 2));
     let (_, raw) = answer(&mut outstanding, replaced(1, 2, 50)).expect("it is known");
     assert_eq!((number_at(&raw, 9), number_at(&raw, 13)), (11, 12));
@@ -164,9 +170,9 @@ fn a_replace_moves_the_order_to_its_new_number() {
 fn a_replace_the_exchange_ignored_is_forgotten_when_a_later_order_is_answered() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.number(origin(0, 1), &enter(1, 100), &mut out);
-    outstanding.number(origin(0, 2), &replace(1, 2, 50), &mut out);
-    outstanding.number(origin(0, 3), &enter(3, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 2), &replace(1, 2, 50), &mut out);
+    outstanding.assign_upstream_number(origin(0, 3), &enter(3, 100), &mut out);
     answer(&mut outstanding, accepted(3, b'L'));
     assert_eq!((outstanding.open(), outstanding.unanswered()), (2, 0));
 }
@@ -177,16 +183,16 @@ fn one_open_order_too_many_is_refused_or_the_oldest_is_forgotten() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     for number in 1..=4 {
         assert_eq!(
-            outstanding.number(origin(0, number), &enter(number, 100), &mut out),
+            outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out),
             Sending::Numbered(number)
         );
     }
-    assert_eq!(outstanding.number(origin(0, 5), &enter(5, 100), &mut out), Sending::Full);
+    assert_eq!(outstanding.assign_upstream_number(origin(0, 5), &enter(5, 100), &mut out), Sending::Full);
     let mut outstanding =
         OutstandingOrders::new(1, OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
     for number in 1..=9 {
         assert_eq!(
-            outstanding.number(origin(0, number), &enter(number, 100), &mut out),
+            outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out),
             Sending::Numbered(number)
         );
     }
@@ -199,10 +205,10 @@ fn one_open_order_too_many_is_refused_or_the_oldest_is_forgotten() {
 fn an_old_open_order_outlives_many_that_ended() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
     answer(&mut outstanding, accepted(1, b'L'));
     for number in 2..=20 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
         answer(&mut outstanding, accepted(number, b'D'));
     }
     assert_eq!(outstanding.open(), 1);
@@ -215,7 +221,7 @@ fn every_open_order_of_an_account_is_cancelled_in_order() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
     for (account, number) in [(0, 1), (1, 1), (0, 2)] {
-        outstanding.number(origin(account, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(account, number), &enter(number, 100), &mut out);
     }
     out.clear();
     assert_eq!(outstanding.last_number(), 3);
@@ -232,10 +238,10 @@ fn a_replace_dies_with_its_original_and_gives_its_number_back() {
     for kind in [b'C', b'E'] {
         let mut outstanding = OutstandingOrders::new(1, LIMITS);
         let mut out = Vec::new();
-        outstanding.number(origin(0, 1), &enter(1, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
         answer(&mut outstanding, accepted(1, b'L'));
-        outstanding.number(origin(0, 2), &replace(1, 2, 0), &mut out);
-        outstanding.number(origin(0, 3), &replace(2, 3, 50), &mut out);
+        outstanding.assign_upstream_number(origin(0, 2), &replace(1, 2, 0), &mut out);
+        outstanding.assign_upstream_number(origin(0, 3), &replace(2, 3, 50), &mut out);
         assert_eq!((outstanding.open(), outstanding.unanswered()), (3, 2));
         assert!(answer(&mut outstanding, reduced(kind, 1, 100)).is_some());
         assert_eq!((outstanding.open(), outstanding.unanswered()), (0, 0));
@@ -250,9 +256,9 @@ fn a_replace_dies_with_its_original_and_gives_its_number_back() {
 fn a_confirmed_replace_outlives_its_original() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.number(origin(0, 1), &enter(1, 100), &mut out);
-    outstanding.number(origin(0, 2), &replace(1, 2, 50), &mut out);
-    outstanding.number(origin(0, 3), &replace(1, 3, 60), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 2), &replace(1, 2, 50), &mut out);
+    outstanding.assign_upstream_number(origin(0, 3), &replace(1, 3, 60), &mut out);
     answer(&mut outstanding, accepted(1, b'L'));
     answer(&mut outstanding, replaced(1, 2, 50));
     assert_eq!((outstanding.open(), outstanding.unanswered()), (1, 0), "the other one had lost its original");
@@ -319,14 +325,14 @@ fn kinds(mut frames: &[u8]) -> Vec<(u8, u32)> {
 fn a_cancel_is_said_again_where_it_was_said_as_long_as_its_order_lives() {
     let mut outstanding = OutstandingOrders::new(10, LIMITS);
     let mut out = Vec::new();
-    outstanding.number(origin(0, 1), &enter(1, 100), &mut out);
-    outstanding.number(origin(0, 2), &enter(2, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 2), &enter(2, 100), &mut out);
     answer(&mut outstanding, accepted(11, b'L'));
-    outstanding.number(origin(0, 1), &cancel_to(1, 80), &mut out);
-    outstanding.number(origin(0, 1), &cancel_to(1, 50), &mut out);
-    outstanding.number(origin(0, 1), &cancel_to(1, 60), &mut out);
-    outstanding.number(origin(0, 3), &replace(1, 3, 70), &mut out);
-    outstanding.number(origin(0, 2), &cancel(2), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &cancel_to(1, 80), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &cancel_to(1, 50), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &cancel_to(1, 60), &mut out);
+    outstanding.assign_upstream_number(origin(0, 3), &replace(1, 3, 70), &mut out);
+    outstanding.assign_upstream_number(origin(0, 2), &cancel(2), &mut out);
     let mut again = Vec::new();
     assert_eq!(resend(&mut outstanding, 0, &mut again), 3);
     assert_eq!(kinds(&again), [(b'X', 10), (b'U', 12), (b'X', 11)]);
@@ -343,8 +349,8 @@ fn cancels_of_orders_that_were_forgotten_do_not_pile_up() {
         OutstandingOrders::new(1, OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
     let mut out = Vec::new();
     for number in 1..=1000 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut out);
-        outstanding.number(origin(0, number), &cancel(number), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &cancel(number), &mut out);
         assert!(outstanding.passed.len() <= PASSED_SLACK + 2 * 4);
     }
 }
@@ -356,7 +362,8 @@ fn a_journal_gives_the_outstanding_orders_back() {
     let mut journal = Vec::new();
     for client in 101..=103 {
         let raw = enter(client, 100);
-        let Sending::Numbered(number) = outstanding.number(origin(0, client), &raw, &mut out) else {
+        let Sending::Numbered(number) = outstanding.assign_upstream_number(origin(0, client), &raw, &mut out)
+        else {
             panic!("there is room")
         };
         journal.push((number, client, raw));
@@ -367,7 +374,7 @@ fn a_journal_gives_the_outstanding_orders_back() {
         assert!(again.restore(*number, origin(0, *client), raw, 1_000));
     }
     again.restore_answer(AccountId(0), &first);
-    assert_eq!((again.open(), again.unanswered(), again.order_ids.next()), (3, 2, 4));
+    assert_eq!((again.open(), again.unanswered(), again.upstream_numbers.next()), (3, 2, 4));
     let (mut sent, mut sent_again) = (Vec::new(), Vec::new());
     resend(&mut outstanding, 0, &mut sent);
     resend(&mut again, 0, &mut sent_again);
@@ -390,14 +397,14 @@ fn busy(limits: OutstandingLimits) -> OutstandingOrders {
     let mut outstanding = OutstandingOrders::new(50, OutstandingLimits { open_max: 5, ..limits });
     let mut out = Vec::new();
     for number in 1..=3 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
     }
     answer(&mut outstanding, accepted(50, b'D'));
     answer(&mut outstanding, accepted(51, b'L'));
     answer(&mut outstanding, reduced(b'E', 51, 40));
-    outstanding.number(origin(0, 4), &replace(2, 4, 50), &mut out);
+    outstanding.assign_upstream_number(origin(0, 4), &replace(2, 4, 50), &mut out);
     let late = Origin { received_ns: 500, ..origin(0, 5) };
-    outstanding.number(late, &enter(5, 100), &mut out);
+    outstanding.assign_upstream_number(late, &enter(5, 100), &mut out);
     outstanding
 }
 
@@ -418,7 +425,10 @@ fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_
     assert_eq!(cancels(&outstanding), [51, 52]);
     outstanding.raise_next(51);
     assert_eq!(cancels(&outstanding), [51, 52], "an answer that was given before says nothing");
-    assert_eq!(outstanding.number(origin(0, 6), &enter(6, 100), &mut out), Sending::Numbered(53));
+    assert_eq!(
+        outstanding.assign_upstream_number(origin(0, 6), &enter(6, 100), &mut out),
+        Sending::Numbered(53)
+    );
     outstanding.begin_anew();
     outstanding.raise_next(1);
     assert!(cancels(&outstanding).is_empty());
@@ -467,7 +477,7 @@ fn of_a_venue_that_forgets_orders_no_more_are_kept_than_may_be_open() {
         OutstandingOrders::new(1, OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
     let mut out = Vec::new();
     for number in 1..=40 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
         resend(&mut outstanding, 1_001, &mut out);
         assert!(outstanding.unanswered() <= LIMITS.open_max);
     }
@@ -532,8 +542,8 @@ fn of_clients_cancels_those_of_open_orders_are_said_again_up_to_a_number() {
     let mut outstanding = OutstandingOrders::new(10, LIMITS);
     let mut out = Vec::new();
     for number in 1..=3 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut out);
-        outstanding.number(origin(0, number), &cancel_to(number, 40), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &cancel_to(number, 40), &mut out);
     }
     answer(&mut outstanding, accepted(10, b'D'));
     out.clear();
@@ -546,7 +556,7 @@ fn orders_that_are_given_up_are_cancelled_and_no_more_are_known_than_may_be_open
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
     for number in 1..=10 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
         assert_eq!(told(&outstanding.give_up([(AccountId(0), number)])), [(number, None)]);
         assert!(outstanding.give_up([(AccountId(0), number)]).is_empty(), "it is not open any more");
     }
@@ -570,9 +580,9 @@ fn what_no_connection_has_had_ends_when_it_is_withdrawn_and_others_go_on() {
         OutstandingOrders::new(10, OutstandingLimits { open_max: 8, unanswered_max: 8, ..LIMITS });
     let mut out = Vec::new();
     for (account, number) in [(0, 1), (1, 1), (0, 2), (1, 2)] {
-        outstanding.number(origin(account, number), &enter(number, 100), &mut out);
+        outstanding.assign_upstream_number(origin(account, number), &enter(number, 100), &mut out);
     }
-    outstanding.number(origin(0, 3), &replace(1, 3, 50), &mut out);
+    outstanding.assign_upstream_number(origin(0, 3), &replace(1, 3, 50), &mut out);
     let expiries = outstanding.withdraw(Some(AccountId(0)), 11, reject_reason::FIRM_NOT_AUTHORIZED);
     assert_eq!(told(&expiries), [(3, None), (2, None)]);
     assert_eq!(
@@ -584,7 +594,7 @@ fn what_no_connection_has_had_ends_when_it_is_withdrawn_and_others_go_on() {
     assert_eq!(told(&outstanding.withdraw(None, 12, 2)), [(2, None)]);
     assert_eq!(outstanding.last_number(), 14, "their numbers are used");
     let mut outstanding = OutstandingOrders::new(u32::MAX, LIMITS);
-    outstanding.number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
     assert!(outstanding.withdraw(None, u32::MAX, 2).is_empty(), "the last number there is has left");
 }
 
@@ -638,7 +648,7 @@ fn what_concerns_a_trade_has_its_addressee_also_when_the_order_is_over() {
     let mut outstanding =
         OutstandingOrders::new(1, OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
     for number in 1..=5 {
-        outstanding.number(origin(0, number), &enter(number, 100), &mut Vec::new());
+        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut Vec::new());
     }
     assert_eq!(of(&mut outstanding, reduced(b'E', 1, 10)), Some((1, false)), "forgotten is not over");
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
@@ -679,9 +689,9 @@ fn an_order_that_was_passed_over_is_refused_when_the_exchange_shows_no_answer_to
 #[test]
 fn an_order_whose_acceptance_is_missing_ends_with_its_last_share() {
     let (mut outstanding, mut out) = (OutstandingOrders::new(1, LIMITS), Vec::new());
-    outstanding.number(origin(0, 1), &enter(1, 100), &mut out);
-    outstanding.number(origin(0, 2), &replace(1, 2, 60), &mut out);
-    outstanding.number(origin(0, 3), &enter(3, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign_upstream_number(origin(0, 2), &replace(1, 2, 60), &mut out);
+    outstanding.assign_upstream_number(origin(0, 3), &enter(3, 100), &mut out);
     outstanding.note_gap();
     // It does not know the third one.
     outstanding.raise_next(3);
@@ -722,9 +732,9 @@ fn numbers_that_are_to_be_given_back_are_no_more_than_may_be_open_however_long_a
     let mut out = Vec::new();
     for first in (1..=81).step_by(4) {
         // It takes the place of an order before, with which its replacements end.
-        outstanding.number(origin(0, first), &enter(first, 100), &mut out);
+        outstanding.assign_upstream_number(origin(0, first), &enter(first, 100), &mut out);
         for number in first + 1..first + 4 {
-            outstanding.number(origin(0, number), &replace(first, number, 50), &mut out);
+            outstanding.assign_upstream_number(origin(0, number), &replace(first, number, 50), &mut out);
         }
     }
     let ignored: Vec<u32> = outstanding.take_ignored().iter().map(|origin| origin.user_ref_num).collect();

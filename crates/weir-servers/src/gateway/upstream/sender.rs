@@ -75,6 +75,16 @@ impl Waiting {
         taken
     }
 
+    /// Whether there is anything. What is counted here has bytes.
+    fn has_bytes(&self) -> bool {
+        let has_bytes = !self.bytes.is_empty();
+        debug_assert!(
+            has_bytes || self.messages == 0 && self.cancels.is_empty(),
+            "what is counted has bytes"
+        );
+        has_bytes
+    }
+
     /// Keeps a client's cancel once more.
     pub(super) fn copy(&mut self, number: u32, raw: &[u8]) {
         if let Some(quantity) = quantity_of_cancel(raw) {
@@ -108,7 +118,7 @@ impl Upstream {
         waiting: &mut Waiting,
         log: impl FnOnce(u32) -> Lsn,
     ) -> bool {
-        let sending = self.outstanding.borrow_mut().number(*origin, raw, &mut Vec::new());
+        let sending = self.outstanding.borrow_mut().assign_upstream_number(*origin, raw, &mut Vec::new());
         let (Sending::Passed(number), Some(quantity)) = (sending, quantity_of_cancel(raw)) else {
             return false;
         };
@@ -164,11 +174,14 @@ enum Meanwhile {
 }
 
 impl Sender {
-    /// Sends what waits for no journal.
+    /// Sends what waits for no journal. Mostly that is nothing.
     async fn send_urgent(&mut self) {
+        if !self.upstream.urgent.borrow().has_bytes() {
+            return;
+        }
         let memory = std::mem::take(&mut self.memory);
         let mut batch = self.upstream.urgent.borrow_mut().take(memory);
-        if !batch.bytes.is_empty() && give(&self.upstream, &batch.bytes).await.is_some() {
+        if give(&self.upstream, &batch.bytes).await.is_some() {
             count(&self.gateway, &batch);
         }
         batch.bytes.clear();

@@ -7,7 +7,7 @@ use weir_engine::handoff::Priority;
 use super::Gateway;
 use crate::{
     gateway::{
-        bounds::ANSWERS_MAX,
+        undelivered_bounds::ANSWERS_MAX,
         worker_message::{Kind, WorkerMessage},
     },
     overflow::{Handed, Overflow},

@@ -1,6 +1,6 @@
 //! What a gateway does when an exchange goes and comes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_engine::Driver;
 use weir_proto::{
@@ -38,6 +38,20 @@ fn without_an_exchange_orders_are_refused_and_with_one_they_are_taken_again() {
         drop(trader);
         end_gateway(gateway);
         end_exchange(venue);
+    }
+}
+
+#[test]
+fn a_start_does_not_wait_for_its_exchange_when_the_gateway_is_told_to_end() {
+    for driver in drivers() {
+        // A port that was free a moment ago.
+        let config = GatewayConfig::demo(1, Script::new().address());
+        let gateway = GatewayServer::start(server(driver, 1), config).expect("the driver runs here");
+        gateway.drain();
+        let begun = Instant::now();
+        assert!(!gateway.wait_for_upstreams(PATIENCE));
+        assert!(begun.elapsed() < PATIENCE, "{driver}: it was waited for");
+        gateway.join();
     }
 }
 

@@ -216,7 +216,7 @@ fn cpu(report: &StorageJobReport, language: Language) -> Vec<String> {
     );
     let mut rows = vec![
         row(language, ["CPU"; 3], used),
-        row(language, ["switches", "컨텍스트 전환", "上下文切换"], switches),
+        row(language, ["switches", "컨텍스트 스위치", "上下文切换"], switches),
     ];
     if cpu.machine_busy_ns > 0 {
         let busy = percent(cpu.machine_busy_ns as f64);

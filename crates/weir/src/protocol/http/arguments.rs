@@ -1,12 +1,17 @@
 //! `weir serve http` and `weir load http` as they are typed.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use weir_proto::http1::Limits;
-use weir_servers::http::CONNECTIONS_MAX;
+use weir_servers::http::{CONNECTIONS_MAX, Timeouts};
 
 use crate::flags::{LoadShared, ServeShared, number};
+
+/// A length of time of whole seconds, as it is typed.
+fn typed(length: Duration) -> String {
+    format!("{}s", length.as_secs())
+}
 
 /// How the content of files reaches the sockets.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -76,13 +81,13 @@ pub(crate) struct ServeHttp {
     #[command(flatten)]
     pub(crate) shared: ServeShared,
     /// Longest pause between two requests; then the connection ends silently
-    #[arg(long, default_value = "60s", value_name = "TIME")]
+    #[arg(long, default_value = typed(Timeouts::DEFAULT.idle), value_name = "TIME")]
     pub(crate) idle_timeout: String,
     /// Longest time for a whole head, however it drips
-    #[arg(long, default_value = "10s", value_name = "TIME")]
+    #[arg(long, default_value = typed(Timeouts::DEFAULT.head), value_name = "TIME")]
     pub(crate) header_timeout: String,
     /// Longest time for each 256 KiB of content, of a request to arrive and of a reply to be taken
-    #[arg(long, default_value = "30s", value_name = "TIME")]
+    #[arg(long, default_value = typed(Timeouts::DEFAULT.content), value_name = "TIME")]
     pub(crate) body_timeout: String,
     /// Largest head of a request
     #[arg(long, default_value_t = Limits::DEFAULT.head_bytes_max, value_name = "BYTES",

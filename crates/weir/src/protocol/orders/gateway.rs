@@ -61,7 +61,7 @@ fn running(
             Ok(path) => *kept.borrow_mut() = path,
             Err(error) => output::tell(&format!("the control socket does not answer: {error}")),
         }
-        if !handle.wait_for_upstreams(UPSTREAM_PATIENCE) {
+        if !handle.wait_for_upstreams(UPSTREAM_PATIENCE) && !handle.orders().is_draining() {
             for upstream in handle.upstreams().into_iter().filter(|upstream| !upstream.is_open) {
                 let trouble = upstream.trouble.unwrap_or_else(|| "it is not logged in yet".into());
                 output::tell(&format!("no orders can be sent: {trouble}; the gateway goes on trying"));

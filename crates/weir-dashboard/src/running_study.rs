@@ -8,7 +8,7 @@ use weir_lab::follow::Followed;
 use weir_record::{finding::MessageKind, metric::Metric};
 use weir_report::{Language, told};
 
-use crate::{query::encoded, reader::address, shelf::Problem, words};
+use crate::{query::encoded, reader::address, study_cache::Problem, words};
 
 /// What is seen of the study that runs.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -30,7 +30,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "file_bytes",
             "slab",
             "semaphore",
-            "wake",
+            "wake_flag",
             "timer_wheel",
             "counter",
             "call_clock",
@@ -46,7 +46,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "remote",
             "multishot_probe",
             "driver_choice",
-            "probe",
+            "driver_report",
             "runtime",
             "mailbox",
             "handoff",
@@ -220,6 +220,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "limits",
             "run_folder",
             "run_locks",
+            "store_words",
             "stored",
             "host_defaults",
             "toml_table",
@@ -251,7 +252,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "close_backoff",
             "spin",
             "warmup",
-            "little",
+            "littles_law",
             "error",
             "failure",
             "summary",
@@ -268,7 +269,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "closed",
             "open",
             "virtual_user",
-            "single",
+            "connection_per_message",
             "worker",
             "slice_worker",
             // The protocols.
@@ -296,7 +297,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "gate",
             "cell_trials",
             "units",
-            "equal_rate",
+            "witnesses",
             "progress",
             "slice_order",
             "sums",
@@ -373,15 +374,38 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-dashboard",
         &[
-            "token", "auth", "folder", "query", "words", "reader", "runner", "offered", "forms", "origin",
-            "control", "counters", "guests", "shelf", "scene", "live", "observer", "top", "pages", "app",
-            "observed", "top_page", "actions", "errors", "server",
+            "token",
+            "auth",
+            "folder",
+            "query",
+            "words",
+            "reader",
+            "runner",
+            "offered",
+            "forms",
+            "origin",
+            "control",
+            "counters",
+            "connections_by_address",
+            "study_cache",
+            "running_study",
+            "live",
+            "observer",
+            "top",
+            "pages",
+            "app",
+            "observed",
+            "top_page",
+            "actions",
+            "errors",
+            "server",
         ],
     ),
     (
         "weir",
         &[
             "output",
+            "hanging",
             "exit",
             "signals",
             "orphans",
@@ -415,7 +439,7 @@ fn check_stated(files: &[SourceFile]) -> Vec<Finding> {
     unstated
         .map(|(file, name)| {
             let message = format!(
-                "the modules of `{name}` have no order; add it to ORDERS in xtask/src/tidy/modules.rs"
+                "the modules of `{name}` have no order; add it to ORDERS in xtask/src/tidy/module_order.rs"
             );
             Finding::new(&file.path, 1, "modules", message)
         })
@@ -441,7 +465,7 @@ fn check_crate(files: &[SourceFile], name: &str, order: &[&str]) -> Vec<Finding>
     if !own.is_empty() {
         findings.extend(gone.map(|module| {
             let message = format!("`{module}` of {name} is gone; take it out of ORDERS");
-            Finding::new("xtask/src/tidy/modules.rs", 1, "modules", message)
+            Finding::new("xtask/src/tidy/module_order.rs", 1, "modules", message)
         }));
     }
     findings
@@ -515,7 +539,7 @@ fn check_module(module: &Module, order: &[&str], reexports: &BTreeMap<&str, &str
     let place_of = |module: &str| order.iter().position(|line| line.split(' ').any(|name| name == module));
     let own = module.path[0];
     let Some(place) = place_of(own) else {
-        let message = format!("`{own}` has no place; add it to ORDERS in xtask/src/tidy/modules.rs");
+        let message = format!("`{own}` has no place; add it to ORDERS in xtask/src/tidy/module_order.rs");
         return vec![Finding::new(module.file, 1, "modules", message)];
     };
     let used = used_names(module).into_iter().filter(|(offset, _)| !module.is_test(*offset));

@@ -1,4 +1,4 @@
-//! Stops the processes of an arm between its slices, so that it takes nothing from the others.
+//! Suspends the processes of an arm between its slices, so that it takes nothing from the others.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const STOPPED_MAX: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_micros(200);
 
 /// Stops a process and everything below it but the supervisor, and waits until they are.
-pub(super) fn stop(pid: u32, supervisor: Option<u32>) {
+pub(super) fn suspend(pid: u32, supervisor: Option<u32>) {
     let pids = signal(pid, supervisor, Signal::STOP);
     let deadline = Instant::now() + STOPPED_MAX;
     while !pids.iter().all(|pid| is_stopped(*pid)) && Instant::now() < deadline {
@@ -21,12 +21,12 @@ pub(super) fn stop(pid: u32, supervisor: Option<u32>) {
 }
 
 /// Lets them go on.
-pub(super) fn go_on(pid: u32, supervisor: Option<u32>) {
+pub(super) fn resume(pid: u32, supervisor: Option<u32>) {
     signal(pid, supervisor, Signal::CONT);
 }
 
 /// Asks stopped processes to end, which they hear of when they go on.
-pub(super) fn end(pid: u32) {
+pub(super) fn terminate(pid: u32) {
     signal(pid, None, Signal::TERM);
     signal(pid, None, Signal::CONT);
 }

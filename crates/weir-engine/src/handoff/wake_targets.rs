@@ -1,6 +1,6 @@
 //! Waking another worker: how each is reached, what all ports of a group know, and when a sleeper is woken.
 //!
-//! How a runtime sees that it was woken, and loses no wake, is the crate's `wake.rs`.
+//! How a runtime sees that it was woken, and loses no wake, is the crate's `wake_flag.rs`.
 
 use std::sync::{
     Arc, OnceLock,

@@ -13,31 +13,31 @@ pub const CONNECTIONS_ADDRESS_MAX: usize = 32;
 
 /// Connections that are open, by where they come from.
 #[derive(Debug, Default)]
-pub(crate) struct Guests {
+pub(crate) struct ConnectionsByAddress {
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
 /// A connection that is counted until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Guest {
-    of: Arc<Guests>,
+pub(crate) struct CountedConnection {
+    of: Arc<ConnectionsByAddress>,
     from: IpAddr,
 }
 
-impl Guests {
+impl ConnectionsByAddress {
     /// Counts one more, unless the address has [`CONNECTIONS_ADDRESS_MAX`].
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Guest> {
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<CountedConnection> {
         let from = counted_as(address);
         let mut open = held(&self.open);
         let own = open.entry(from).or_default();
         (*own < CONNECTIONS_ADDRESS_MAX).then(|| {
             *own += 1;
-            Guest { of: Arc::clone(self), from }
+            CountedConnection { of: Arc::clone(self), from }
         })
     }
 }
 
-impl Drop for Guest {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut open = held(&self.of.open);
         if let Some(own) = open.get_mut(&self.from) {
@@ -64,24 +64,24 @@ mod tests {
 
     #[test]
     fn an_address_has_its_maximum_and_keeps_nobody_else_out() {
-        let guests = Arc::new(Guests::default());
+        let connections = Arc::new(ConnectionsByAddress::default());
         let (one, other) = (address("10.0.0.1"), address("10.0.0.2"));
-        let enter = || guests.enter(one).expect("there is room");
-        let mut own: Vec<Guest> = (0..CONNECTIONS_ADDRESS_MAX).map(|_| enter()).collect();
-        assert!(guests.enter(one).is_none() && guests.enter(other).is_some());
+        let enter = || connections.enter(one).expect("there is room");
+        let mut own: Vec<CountedConnection> = (0..CONNECTIONS_ADDRESS_MAX).map(|_| enter()).collect();
+        assert!(connections.enter(one).is_none() && connections.enter(other).is_some());
         drop(own.pop());
-        assert!(guests.enter(one).is_some(), "one of them has gone");
+        assert!(connections.enter(one).is_some(), "one of them has gone");
         drop(own);
-        assert!(held(&guests.open).is_empty(), "nothing is left of those that have gone");
+        assert!(held(&connections.open).is_empty(), "nothing is left of those that have gone");
     }
 
     #[test]
     fn addresses_that_one_client_can_choose_among_share_one_maximum() {
-        let guests = Arc::new(Guests::default());
-        let enter = |host: usize| guests.enter(address(&format!("2001:db8:1:2::{host:x}")));
-        let held: Vec<Guest> = (0..CONNECTIONS_ADDRESS_MAX).filter_map(enter).collect();
+        let connections = Arc::new(ConnectionsByAddress::default());
+        let enter = |host: usize| connections.enter(address(&format!("2001:db8:1:2::{host:x}")));
+        let held: Vec<CountedConnection> = (0..CONNECTIONS_ADDRESS_MAX).filter_map(enter).collect();
         assert_eq!(held.len(), CONNECTIONS_ADDRESS_MAX);
         assert!(enter(CONNECTIONS_ADDRESS_MAX).is_none());
-        assert!(guests.enter(address("2001:db8:1:3::1")).is_some());
+        assert!(connections.enter(address("2001:db8:1:3::1")).is_some());
     }
 }

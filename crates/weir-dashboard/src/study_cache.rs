@@ -115,13 +115,13 @@ struct Judged {
 
 /// The studies that were read.
 #[derive(Default)]
-pub(crate) struct Shelf {
+pub(crate) struct StudyCache {
     rows: Mutex<HashMap<OsString, (Stamp, Arc<Row>)>>,
     /// The one that was asked for last is last.
     judged: Mutex<Vec<Judged>>,
 }
 
-impl Shelf {
+impl StudyCache {
     /// What is known of the studies of `shown`. Of studies that are neither there nor in `listed` nothing is kept.
     pub(crate) fn rows(&self, listed: &[Found], shown: &[&Found], counters: &Counters) -> Vec<Arc<Row>> {
         let names: HashSet<&OsString> =

@@ -39,12 +39,13 @@ impl Owners {
                 self.first = number;
             }
         }
-        let Origin { account, user_ref_num, home, .. } = *origin;
-        self.all.push_back(Owner { account, user_ref_num, home });
-        while self.all.len() > OWNERS_MAX {
+        // Before there is one more: memory that is full would be doubled for it.
+        while self.all.len() >= OWNERS_MAX {
             self.all.pop_front();
             self.first += 1;
         }
+        let Origin { account, user_ref_num, home, .. } = *origin;
+        self.all.push_back(Owner { account, user_ref_num, home });
     }
 
     /// Nobody's are those of other accounts than these.
@@ -99,6 +100,7 @@ mod tests {
         (1..=most + 3).for_each(|number| owners.note(number, &origin(number)));
         assert_eq!(of(&owners, [1, 3, 4, most + 3]), [0, 0, 4, most + 3]);
         assert_eq!(owners.all.len(), OWNERS_MAX);
+        assert!(owners.all.capacity() * size_of::<Owner>() <= 12 << 20, "there is no memory for more");
         // As far as a gap is filled at all.
         owners.note(2 * most + 2, &origin(5));
         assert_eq!(of(&owners, [most + 3, 2 * most + 2]), [most + 3, 5]);

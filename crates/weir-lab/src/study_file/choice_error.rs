@@ -1,0 +1,180 @@
+//! Why a command line cannot change a study file so, in the reader's language.
+
+use std::{error::Error, fmt};
+
+use weir_report::{Language, told};
+
+use crate::limits::instead_in;
+
+/// What cannot be changed so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChoiceError {
+    /// There is no such plan.
+    Plan {
+        /// What was asked for.
+        name: String,
+        /// The plans there are.
+        there: Vec<String>,
+    },
+    /// There are no combinations to choose from, for this factor.
+    NoFactors(String),
+    /// A bare name that is no arm of the file.
+    Arm {
+        /// What was asked for.
+        name: String,
+        /// The arms there are.
+        there: Vec<String>,
+    },
+    /// The study is not of sockets alone.
+    Kernels,
+    /// No length of a warm-up.
+    Warmup(String),
+    /// A job on a disk has one in its cells.
+    NoWarmup,
+    /// Nothing is left.
+    NoArms,
+    /// A bare name where all arms run.
+    RunsAnyway(String),
+    /// The study is of nothing that another build could serve.
+    NoBuilds,
+    /// No arm is a server of this program, which another build could take the place of.
+    NoDriver,
+    /// Two have one name.
+    Twice(String),
+}
+
+impl ChoiceError {
+    /// What is wrong and the way out.
+    pub fn told(&self, language: Language) -> String {
+        match self {
+            Self::Plan { name, there } => no_plan(name, there, language),
+            Self::NoFactors(factor) => told!(
+                language,
+                "--levels {factor}: the study has no [factors]; its cells are written one by one",
+                "--levels {factor}: 이 연구에는 [factors]가 없습니다. 조건이 하나씩 적혀 있습니다",
+                "--levels {factor}：该研究没有 [factors]，条件是逐个写出的",
+            ),
+            Self::Arm { name, there } => no_arm(name, there, language),
+            Self::Warmup(length) => told!(
+                language,
+                "--warmup {length}: write a length of time of at most 1min, such as 5s or 400ms",
+                "--warmup {length}: 5s나 400ms처럼 1min 이하의 시간을 쓰십시오",
+                "--warmup {length}：请写不超过 1min 的时长，例如 5s 或 400ms",
+            ),
+            Self::RunsAnyway(name) => told!(
+                language,
+                "--arm {name}: it runs anyway; leave it out, or add --only-arms",
+                "--arm {name}: 어차피 실행되는 대상입니다. 빼거나 --only-arms를 더하십시오",
+                "--arm {name}：它本来就会运行；请去掉，或加上 --only-arms",
+            ),
+            Self::Twice(name) => told!(
+                language,
+                "--arm {name}: an arm of that name is there already",
+                "--arm {name}: 같은 이름의 비교 대상이 이미 있습니다",
+                "--arm {name}：已有同名的方案",
+            ),
+            Self::Kernels | Self::NoWarmup | Self::NoArms | Self::NoBuilds | Self::NoDriver => {
+                language.choose(self.without_names()).to_owned()
+            }
+        }
+    }
+
+    /// Of those that name nothing of the study's.
+    fn without_names(&self) -> [&'static str; 3] {
+        match self {
+            Self::Kernels => [
+                "--kernels: it belongs to studies of echo and http; leave it out",
+                "--kernels는 echo와 http 연구에만 씁니다. 빼십시오",
+                "--kernels 只用于 echo 和 http 研究；请去掉",
+            ],
+            Self::NoWarmup => [
+                "--warmup: arms of storage have none; leave it out, and write `warmup_max` into the file",
+                "--warmup: 저장 장치 연구의 비교 대상에는 예열이 없습니다. 빼고, 파일에 `warmup_max`를 쓰십시오",
+                "--warmup：存储研究的方案没有预热；请去掉，并在文件中写 `warmup_max`",
+            ],
+            Self::NoBuilds => [
+                "--baseline: it belongs to studies of echo, http and orders; leave it out",
+                "--baseline은 echo, http, orders 연구에만 씁니다. 빼십시오",
+                "--baseline 只用于 echo、http 和 orders 研究；请去掉",
+            ],
+            Self::NoDriver => [
+                "--baseline: no arm of the study names a driver; write the commands as arms",
+                "--baseline: 드라이버를 지정한 비교 대상이 없습니다. 명령을 비교 대상으로 쓰십시오",
+                "--baseline：没有指定驱动的方案；请把各命令写成方案",
+            ],
+            _ => [
+                "--only-arms: no arm is given; add --arm NAME or --arm NAME=COMMAND",
+                "--only-arms: 비교 대상이 없습니다. --arm NAME이나 --arm NAME=COMMAND를 더하십시오",
+                "--only-arms：没有指定方案；请加上 --arm NAME 或 --arm NAME=COMMAND",
+            ],
+        }
+    }
+}
+
+fn no_plan(name: &str, there: &[String], language: Language) -> String {
+    let instead = match there {
+        [] => language.choose(["it has one plan only", "계획은 하나뿐임", "它只有一个计划"]).to_owned(),
+        _ => instead_of(name, there, language),
+    };
+    told!(
+        language,
+        "--levels {name}: the study has no plan of that name; {instead}, or FACTOR=LEVEL,LEVEL",
+        "--levels {name}: 이 연구에는 그런 이름의 계획이 없습니다({instead}). FACTOR=LEVEL,LEVEL로 수준을 고를 수도 있습니다",
+        "--levels {name}：该研究没有这个名称的计划（{instead}）；也可用 FACTOR=LEVEL,LEVEL 选择水平",
+    )
+}
+
+fn no_arm(name: &str, there: &[String], language: Language) -> String {
+    let instead = instead_of(name, there, language);
+    told!(
+        language,
+        "--arm {name}: the study has no arm of that name; {instead}, or NAME=COMMAND",
+        "--arm {name}: 이 연구에는 그런 이름의 비교 대상이 없습니다({instead}). NAME=COMMAND로 새로 더할 수도 있습니다",
+        "--arm {name}：该研究没有这个名称的方案（{instead}）；也可用 NAME=COMMAND 添加",
+    )
+}
+
+fn instead_of(name: &str, there: &[String], language: Language) -> String {
+    instead_in(language, name, &there.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+impl fmt::Display for ChoiceError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.told(Language::English))
+    }
+}
+
+impl Error for ChoiceError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_told_in_every_language_with_what_was_asked_for() {
+        let name = || "quik".to_owned();
+        let there = || vec!["quick".to_owned(), "wide".to_owned()];
+        let errors: [(ChoiceError, &[&str]); 12] = [
+            (ChoiceError::Plan { name: name(), there: there() }, &["--levels quik", "quick", "FACTOR="]),
+            (ChoiceError::Plan { name: name(), there: Vec::new() }, &["--levels quik", "FACTOR="]),
+            (ChoiceError::NoFactors(name()), &["--levels quik", "[factors]"]),
+            (ChoiceError::Arm { name: name(), there: there() }, &["--arm quik", "quick", "NAME=COMMAND"]),
+            (ChoiceError::Kernels, &["--kernels", "echo", "http"]),
+            (ChoiceError::Warmup(name()), &["--warmup quik", "1min", "400ms"]),
+            (ChoiceError::NoWarmup, &["--warmup", "`warmup_max`"]),
+            (ChoiceError::NoArms, &["--only-arms", "--arm NAME=COMMAND"]),
+            (ChoiceError::RunsAnyway(name()), &["--arm quik", "--only-arms"]),
+            (ChoiceError::NoBuilds, &["--baseline", "orders"]),
+            (ChoiceError::NoDriver, &["--baseline"]),
+            (ChoiceError::Twice(name()), &["--arm quik"]),
+        ];
+        for (error, words) in errors {
+            let told = Language::ALL.map(|language| error.told(language));
+            assert_eq!(error.to_string(), told[0]);
+            assert!(told[0] != told[1] && told[1] != told[2], "{told:?}");
+            for text in told {
+                assert!(words.iter().all(|word| text.contains(word)), "{text}");
+            }
+        }
+    }
+}

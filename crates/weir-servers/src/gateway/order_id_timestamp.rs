@@ -1,0 +1,65 @@
+//! The time in a client order id: `W` and 13 digits of base 36, nanoseconds since midnight UTC. Clients that measure
+//! their orders' way write it; of all others nothing is read.
+
+use weir_proto::ouch::ClientOrderId;
+
+const DAY_NS: u64 = 86_400 * 1_000_000_000;
+
+/// Digits there are. As a value: the byte is none.
+const BASE: u8 = 36;
+
+/// By byte: what it is worth as a digit.
+static VALUES: [u8; 256] = values();
+
+const fn values() -> [u8; 256] {
+    let mut values = [BASE; 256];
+    let mut value = 0;
+    while value < BASE {
+        let digit = if value < 10 { b'0' + value } else { b'A' + value - 10 };
+        values[digit as usize] = value;
+        values[digit.to_ascii_lowercase() as usize] = value;
+        value += 1;
+    }
+    values
+}
+
+/// The time, if the id has one.
+#[inline]
+pub(super) fn read(id: &ClientOrderId) -> Option<u64> {
+    let [b'W', digits @ ..] = &id.0 else { return None };
+    // Whether a digit is a letter nobody can foretell, so there is no branch for each of them.
+    let (mut time, mut value_max) = (0_u64, 0);
+    for digit in digits {
+        let value = VALUES[usize::from(*digit)];
+        value_max = value.max(value_max);
+        time = time.wrapping_mul(BASE.into()).wrapping_add(value.into());
+    }
+    (value_max < BASE && time < DAY_NS).then_some(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_read_and_other_ids_are_left_alone() {
+        assert_eq!(read(&ClientOrderId(*b"W0000000000010")), Some(36));
+        assert_eq!(read(&ClientOrderId(*b"W000000000000z")), Some(35));
+        for other in [*b"ORDER-00000001", *b"W             ", *b"WZZZZZZZZZZZZZ"] {
+            assert_eq!(read(&ClientOrderId(other)), None);
+        }
+    }
+
+    #[test]
+    fn every_byte_counts_for_what_it_is_as_a_digit_of_base_36_and_no_other_byte_is_one() {
+        for byte in 0..=u8::MAX {
+            // No value there is more than a day.
+            for (place, weight) in [(13, 1), (12, 36), (6, 36_u64.pow(7))] {
+                let mut id = *b"W0000000000000";
+                id[place] = byte;
+                let expected = char::from(byte).to_digit(36).map(|value| u64::from(value) * weight);
+                assert_eq!(read(&ClientOrderId(id)), expected, "{byte} at {place}");
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Outstanding orders as journals tell of them when a gateway is started again: what was sent with which number, what
+//! was answered, and what the gateway has ended by itself.
+
+use weir_proto::ouch::{
+    Outbound, inbound_user_ref_num, original_user_ref_num, outbound_original_user_ref_num,
+    outbound_user_ref_num, set_inbound_user_ref_num, set_outbound_original_user_ref_num,
+    set_outbound_user_ref_num,
+};
+use weir_trading::{AccountId, Origin};
+
+use super::OutstandingOrders;
+use crate::gateway::worker_message::MESSAGE_BYTES_MAX;
+
+impl OutstandingOrders {
+    /// A journal says that this was sent with this number; it may be sent again until `resend_until_ns`. Of one session
+    /// they come in the order of their numbers. False: there is no room for it, as long as none of those before it has
+    /// ended. Behind the last record there has to be a [`Self::sweep`].
+    pub(in crate::gateway) fn restore(
+        &mut self,
+        number: u32,
+        origin: Origin,
+        raw: &[u8],
+        resend_until_ns: u64,
+    ) -> bool {
+        let original = original_user_ref_num(raw)
+            .and_then(|client| self.upstream_numbers.upstream_of(origin.account, client));
+        if number < self.upstream_numbers.next() || raw.len() > MESSAGE_BYTES_MAX {
+            return true;
+        }
+        if self.upstream_numbers.restore(number, origin, original).is_err() {
+            if self.answers_unswept <= self.limits.open_max {
+                return false;
+            }
+            self.sweep();
+            return self.restore(number, origin, raw, resend_until_ns);
+        }
+        self.owners.note(number, &origin);
+        self.bury_orphans();
+        self.keep_used();
+        self.note(number, &origin, original, &mut raw.to_vec());
+        if let Some(last) = self.unanswered.back_mut() {
+            (last.resend_until_ns, last.is_restored) = (resend_until_ns, true);
+        }
+        true
+    }
+
+    /// A journal says that this was sent about an order, in the client's numbers. Nothing says that it has arrived.
+    pub(in crate::gateway) fn restore_passed(&mut self, account: AccountId, raw: &[u8]) {
+        let client = inbound_user_ref_num(raw).filter(|_| raw.len() <= MESSAGE_BYTES_MAX);
+        let number = client.and_then(|client| self.upstream_numbers.upstream_of(account, client));
+        if let (Some(number), Some(b'X' | b'M')) = (number, raw.first()) {
+            let mut raw = raw.to_vec();
+            set_inbound_user_ref_num(&mut raw, number);
+            self.note_passed(number, &raw);
+        }
+    }
+
+    /// A journal says that the client has this answer; its numbers are the client's.
+    pub(in crate::gateway) fn restore_answer(&mut self, account: AccountId, raw: &[u8]) {
+        let upstream = |client: Option<u32>| self.upstream_numbers.upstream_of(account, client?);
+        let Some(number) = upstream(outbound_user_ref_num(raw)) else { return };
+        let original = upstream(outbound_original_user_ref_num(raw)).unwrap_or(0);
+        let mut raw = raw.to_vec();
+        set_outbound_user_ref_num(&mut raw, number);
+        set_outbound_original_user_ref_num(&mut raw, original);
+        if let Ok((message, _)) = Outbound::decode(&raw) {
+            self.note_answered(account, number);
+            self.upstream_numbers.apply(&message);
+            self.bury(&message);
+            self.keep_used();
+        }
+    }
+
+    /// A journal says that the gateway has ended a client's order by itself, in the session there is.
+    pub(in crate::gateway) fn restore_end(&mut self, account: AccountId, user_ref_num: u32) {
+        self.give_up([(account, user_ref_num)]);
+        self.keep_used();
+    }
+
+    /// Recovery: other accounts than these are not there any more, and whether anything of theirs is open nobody knows.
+    pub(in crate::gateway) fn leave_accounts(&mut self, is_there: impl Fn(AccountId) -> bool) {
+        let of_others = |(_, origin): &(u32, Origin)| !is_there(origin.account);
+        let open = self.upstream_numbers.all_open_orders().filter(of_others);
+        let numbers: Vec<u32> = open.map(|(number, _)| number).collect();
+        self.end_all(&numbers);
+        // Also those that were forgotten.
+        self.unanswered.retain(|sent| is_there(sent.account));
+        self.skipped.retain(|_, sent| is_there(sent.account));
+        self.owners.leave(is_there);
+        self.keep_used();
+    }
+
+    /// A journal has an answer to this number. It says nothing about lower ones of other accounts: the journals of
+    /// their homes may be read later, and may have lost what the exchange has said to them before.
+    fn note_answered(&mut self, account: AccountId, number: u32) {
+        if let Ok(place) = self.unanswered.binary_search_by_key(&number, |sent| sent.number) {
+            self.unanswered[place].is_answered = true;
+        }
+        while self.unanswered.front().is_some_and(|front| front.is_answered) {
+            self.unanswered.pop_front();
+        }
+        if account.0 as usize >= self.answered.len() {
+            self.answered.resize(account.0 as usize + 1, 0);
+        }
+        let last = &mut self.answered[account.0 as usize];
+        *last = number.max(*last);
+        self.answers_unswept += 1;
+    }
+
+    /// Forgets what the journals have answers to. An account's stream has its answers in their order, so later ones
+    /// say of a lower number of its own that it was handled too, unless it was too old to be sent again: a replace
+    /// among these got no answer, because it was ignored.
+    pub(in crate::gateway) fn sweep(&mut self) {
+        self.answers_unswept = 0;
+        for sent in std::mem::take(&mut self.unanswered) {
+            let Some(origin) = self.upstream_numbers.origin_of(sent.number).filter(|_| !sent.is_answered)
+            else {
+                continue;
+            };
+            let is_handled =
+                self.answered.get(origin.account.0 as usize).is_some_and(|last| sent.number < *last);
+            if !is_handled {
+                self.unanswered.push_back(sent);
+            } else if self.may_be_skipped(&sent) {
+                self.skipped.insert(sent.number, sent);
+            } else if sent.message[0] == b'U' {
+                self.upstream_numbers.finish(sent.number);
+            }
+        }
+        self.bury_orphans();
+        self.keep_used();
+    }
+
+    /// Of what a journal tells, no number is given back: that was done when it happened, and the client may have used
+    /// it for another order since. Given back again, that order would be taken twice.
+    fn keep_used(&mut self) {
+        self.ignored.clear();
+    }
+}
