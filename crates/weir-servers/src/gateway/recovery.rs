@@ -21,7 +21,7 @@ use super::{
     unreachable_orders::{Stranded, Why},
     unsolicited_cancels::Expiry,
     upstream::Resume,
-    venue_record::{Seat, VenueRecord, Venues, of_venues_record},
+    venue_record::{Endpoint, VenueRecord, Venues, of_venues_record},
     worker::{RECORD_CONTROL, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
     worker_message::{
         CAME_TO_NOTHING, Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence,
@@ -257,8 +257,8 @@ pub(super) struct Recovering<'c> {
     /// By journal: the venues by their numbers in what follows there. None: as they are configured.
     numbers: HashMap<u16, Vec<usize>>,
     /// By worker and venue: where the worker has logged in, as far as its journal says so, and where it is to.
-    seats: BTreeMap<SessionId, Seat>,
-    seats_now: BTreeMap<SessionId, Seat>,
+    endpoints: BTreeMap<SessionId, Endpoint>,
+    endpoints_now: BTreeMap<SessionId, Endpoint>,
     /// Journals in which everything that is said from here on was written by this version.
     certain: HashSet<u16>,
     /// By worker and venue: those that are configured, and others whose orders the journals have.
@@ -364,8 +364,8 @@ impl<'c> Recovering<'c> {
             limits,
             venues: venues.iter().map(|(name, _)| name.clone()).collect(),
             numbers: HashMap::default(),
-            seats: BTreeMap::new(),
-            seats_now: BTreeMap::new(),
+            endpoints: BTreeMap::new(),
+            endpoints_now: BTreeMap::new(),
             certain: HashSet::new(),
             former: Vec::new(),
             now,
@@ -387,8 +387,8 @@ impl<'c> Recovering<'c> {
     }
 
     /// Workers log in here: orders that they have sent elsewhere are not reached.
-    pub(super) fn with_seats(self, seats_now: BTreeMap<SessionId, Seat>) -> Self {
-        Self { seats_now, ..self }
+    pub(super) fn with_endpoints(self, endpoints_now: BTreeMap<SessionId, Endpoint>) -> Self {
+        Self { endpoints_now, ..self }
     }
 
     /// Takes one record.
@@ -448,26 +448,26 @@ impl<'c> Recovering<'c> {
             }
             Venues::Named(names) => {
                 self.certain.remove(&journal);
-                self.seats.retain(|(of, _), _| *of != worker);
-                names.into_iter().map(|name| VenueRecord { name, seat: None }).collect()
+                self.endpoints.retain(|(of, _), _| *of != worker);
+                names.into_iter().map(|name| VenueRecord { name, endpoint: None }).collect()
             }
         };
         let mut numbers = Vec::new();
-        for VenueRecord { name, seat } in venues.into_iter().take(VENUES_MAX) {
+        for VenueRecord { name, endpoint } in venues.into_iter().take(VENUES_MAX) {
             let venue = self.venue(name);
             numbers.push(venue);
-            if let Some(seat) = seat {
-                self.log_in((worker, venue), seat);
+            if let Some(endpoint) = endpoint {
+                self.log_in((worker, venue), endpoint);
             }
         }
         self.numbers.insert(journal, numbers);
     }
 
     /// A worker logs in here from now on.
-    fn log_in(&mut self, place: SessionId, seat: Seat) {
-        let before = self.seats.get(&place);
-        let has_changed = before.is_some_and(|before| seat.change_from(before).is_some());
-        self.seats.insert(place, seat);
+    fn log_in(&mut self, place: SessionId, endpoint: Endpoint) {
+        let before = self.endpoints.get(&place);
+        let has_changed = before.is_some_and(|before| endpoint.change_from(before).is_some());
+        self.endpoints.insert(place, endpoint);
         if has_changed {
             let limits = self.limits_of(place.1);
             let former = self.session(place).leave(limits);
@@ -653,8 +653,8 @@ impl<'c> Recovering<'c> {
         for ((worker, venue), session) in &mut sessions {
             session.finish_orders(&mut early);
             let place = (*worker, *venue);
-            let seats = self.seats.get(&place).zip(self.seats_now.get(&place));
-            if let Some(why) = seats.and_then(|(before, now)| now.change_from(before)) {
+            let endpoints = self.endpoints.get(&place).zip(self.endpoints_now.get(&place));
+            if let Some(why) = endpoints.and_then(|(before, now)| now.change_from(before)) {
                 let expiries = session.outstanding.expiries();
                 stranded.extend(expiries.iter().map(|expiry| Stranded {
                     account: expiry.origin.account,

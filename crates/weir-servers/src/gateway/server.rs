@@ -44,7 +44,7 @@ use super::{
     reference_prices, undelivered_bounds, unreachable_orders,
     unsolicited_cancels::{Expiry, Untold},
     upstream::{Login, Resume, Upstream, UpstreamId},
-    venue_record::Seat,
+    venue_record::Endpoint,
     worker::{Common, Gateway, Parts, Symbols},
     worker_message::{Reject, WorkerMessage},
 };
@@ -250,7 +250,7 @@ fn read_journals(
         };
         let mut recovering = Recovering::new(workers, &limits, &common.symbols, &names, controls, now)
             .of_accounts(configured)
-            .with_seats(common.seats.clone());
+            .with_endpoints(common.endpoints.clone());
         let recovery = recover_with_removed(&orders_config(config), &mut |record| recovering.take(record))
             .map_err(io::Error::other)?;
         let feeds = |worker, home| common.feeds(worker, home);
@@ -496,15 +496,15 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
     let sender = |account: usize| config.route.worker(account % workers, row(account), workers) as u16;
     let senders: Vec<u16> = (0..config.accounts.len()).map(sender).collect();
     let sessions = workers * config.venues.len();
-    let seats_of = |worker: usize| {
+    let endpoints_of = |worker: usize| {
         let venues = config.venues.iter().enumerate();
-        venues.map(move |(number, venue)| ((worker, number), Seat::new(venue, worker)))
+        venues.map(move |(number, venue)| ((worker, number), Endpoint::new(venue, worker)))
     };
     Common {
         workers,
         venues: config.venues.iter().map(|venue| venue.name.clone()).collect(),
         venues_recorded: Vec::new(),
-        seats: (0..workers).flat_map(seats_of).collect(),
+        endpoints: (0..workers).flat_map(endpoints_of).collect(),
         symbols: Symbols { venues: config.symbols.iter().copied().collect(), other: config.default_venue },
         hands_off: senders
             .iter()

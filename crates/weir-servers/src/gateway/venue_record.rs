@@ -4,11 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{config::VenueConfig, stranded::Why};
+use super::{config::VenueConfig, unreachable_orders::Why};
 
 /// Where a worker logs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Seat {
+pub(super) struct Endpoint {
     address: String,
     username: String,
     /// Addresses at which the same exchange was before, as somebody has confirmed.
@@ -16,7 +16,7 @@ pub(super) struct Seat {
     moved_from: Vec<String>,
 }
 
-impl Seat {
+impl Endpoint {
     pub(super) fn new(venue: &VenueConfig, worker: usize) -> Self {
         Self {
             address: venue.address.to_string(),
@@ -41,7 +41,7 @@ pub(super) struct VenueRecord {
     pub(super) name: String,
     /// None: it is not configured, and named because orders there have expired.
     #[serde(flatten)]
-    pub(super) seat: Option<Seat>,
+    pub(super) endpoint: Option<Endpoint>,
 }
 
 /// What the record of the venues says.
@@ -68,16 +68,18 @@ mod tests {
     use super::*;
     use crate::gateway::GatewayConfig;
 
-    fn seat(address: &str, username: &str, moved_from: &[&str]) -> Seat {
+    fn endpoint(address: &str, username: &str, moved_from: &[&str]) -> Endpoint {
         let moved_from = moved_from.iter().map(|address| (*address).to_owned()).collect();
-        Seat { address: address.to_owned(), username: username.to_owned(), moved_from }
+        Endpoint { address: address.to_owned(), username: username.to_owned(), moved_from }
     }
 
     #[test]
     fn what_is_written_is_read_back_and_so_are_the_names_of_an_earlier_version() {
-        let known = VenueRecord { name: "A".into(), seat: Some(seat("10.0.0.1:7001", "G00001", &[])) };
-        let moved = VenueRecord { name: "B".into(), seat: Some(seat("10.0.0.2:7001", "G", &["@before"])) };
-        let gone = VenueRecord { name: "C".into(), seat: None };
+        let known =
+            VenueRecord { name: "A".into(), endpoint: Some(endpoint("10.0.0.1:7001", "G00001", &[])) };
+        let moved =
+            VenueRecord { name: "B".into(), endpoint: Some(endpoint("10.0.0.2:7001", "G", &["@before"])) };
+        let gone = VenueRecord { name: "C".into(), endpoint: None };
         let venues = vec![known, moved, gone];
         let record = venues_record(&venues);
         assert_eq!(
@@ -94,19 +96,19 @@ mod tests {
 
     #[test]
     fn another_address_is_confirmed_and_another_login_is_not() {
-        let before = seat("10.0.0.1:7001", "G00001", &[]);
-        assert_eq!(seat("10.0.0.1:7001", "g00001", &[]).change_from(&before), None);
+        let before = endpoint("10.0.0.1:7001", "G00001", &[]);
+        assert_eq!(endpoint("10.0.0.1:7001", "g00001", &[]).change_from(&before), None);
         let address = Why::Address { from: "10.0.0.1:7001".into(), to: "10.0.0.2:7001".into() };
-        assert_eq!(seat("10.0.0.2:7001", "G00001", &[]).change_from(&before), Some(address));
+        assert_eq!(endpoint("10.0.0.2:7001", "G00001", &[]).change_from(&before), Some(address));
         let confirmed = ["10.0.0.9:7001", "10.0.0.1:7001"];
-        assert_eq!(seat("10.0.0.2:7001", "G00001", &confirmed).change_from(&before), None);
+        assert_eq!(endpoint("10.0.0.2:7001", "G00001", &confirmed).change_from(&before), None);
         let login = Why::Login { from: "G00001".into(), to: "G00002".into() };
-        assert_eq!(seat("10.0.0.1:7001", "G00002", &confirmed).change_from(&before), Some(login));
+        assert_eq!(endpoint("10.0.0.1:7001", "G00002", &confirmed).change_from(&before), Some(login));
     }
 
     #[test]
-    fn a_seat_is_that_of_the_configuration() {
+    fn an_endpoint_is_that_of_the_configuration() {
         let config = GatewayConfig::demo(1, "127.0.0.1:9101".parse().expect("an address"));
-        assert_eq!(Seat::new(&config.venues[0], 1), seat("127.0.0.1:9101", "G00002", &[]));
+        assert_eq!(Endpoint::new(&config.venues[0], 1), endpoint("127.0.0.1:9101", "G00002", &[]));
     }
 }

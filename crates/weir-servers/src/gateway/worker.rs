@@ -36,7 +36,7 @@ use super::{
     pre_trade_checks::Checks,
     recovery::symbol_of,
     upstream::{self, Upstream},
-    venue_record::{Seat, VenueRecord, venues_record},
+    venue_record::{Endpoint, VenueRecord, venues_record},
     worker_message::{CAME_TO_NOTHING, Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
 };
 use crate::{
@@ -95,7 +95,7 @@ pub(super) struct Common {
     /// These, and behind them others at which the journals have orders that expire now.
     pub(super) venues_recorded: Vec<String>,
     /// By worker and venue.
-    pub(super) seats: BTreeMap<(usize, usize), Seat>,
+    pub(super) endpoints: BTreeMap<(usize, usize), Endpoint>,
     pub(super) symbols: Symbols,
     /// By account: the worker that sends its orders.
     pub(super) senders: Vec<u16>,
@@ -428,8 +428,8 @@ impl Gateway {
     fn name_venues(&self) {
         if !self.are_venues_named.replace(true) {
             let record = |(number, name): (usize, &String)| {
-                let seat = self.common.seats.get(&(self.worker, number)).cloned();
-                VenueRecord { name: name.clone(), seat }
+                let endpoint = self.common.endpoints.get(&(self.worker, number)).cloned();
+                VenueRecord { name: name.clone(), endpoint }
             };
             let venues: Vec<VenueRecord> =
                 self.common.venues_recorded.iter().enumerate().map(record).collect();

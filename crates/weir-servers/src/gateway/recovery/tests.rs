@@ -7,8 +7,8 @@ use weir_proto::ouch::{self, Appendage, Cancel, Canceled, Modify, Outbound, Reje
 use super::*;
 use crate::gateway::{test_messages, worker_message::sent_key};
 
+mod endpoints;
 mod homes;
-mod seats;
 
 const ACCOUNT: AccountId = AccountId(1);
 const NOW: Moment = Moment { wall_ns: 0, engine_ns: 0 };

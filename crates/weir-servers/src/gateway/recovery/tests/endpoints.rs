@@ -21,9 +21,9 @@ fn moved(said: &[u8], now: &[u8], when_full: WhenFull, gives_up: bool) -> Recove
     let nobody = |_: &str| None;
     let venues = [("A".to_owned(), OutstandingLimits { when_full, ..OutstandingLimits::default() })];
     let Some(Venues::Known(mut known)) = of_venues_record(now) else { panic!("it is a record") };
-    let seat = known.remove(0).seat.expect("it is one of this version");
+    let endpoint = known.remove(0).endpoint.expect("it is one of this version");
     let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW)
-        .with_seats([((1, 0), seat)].into());
+        .with_endpoints([((1, 0), endpoint)].into());
     for kind in records {
         recovering.take(&Record { worker: 1, t_ns: 0, generation: 0, kind });
     }
