@@ -169,14 +169,16 @@ impl OutstandingOrders {
     /// What was handled and has no answer because that is missing was probably accepted as it was sent: so it ends with
     /// its last share. Should the exchange not have it, it says so when that is sent again.
     fn accept_missed(&mut self) {
-        let missed = self.unanswered.iter().filter(|sent| sent.number < self.handled);
-        for (number, message) in missed.map(|sent| (sent.number, sent.message())) {
-            let quantity = match Inbound::decode(message) {
+        let handled = self.handled;
+        for sent in self.unanswered.iter_mut().filter(|sent| sent.number < handled) {
+            let quantity = match Inbound::decode(sent.message()) {
                 Ok(Inbound::Enter(enter, _)) => enter.quantity,
                 Ok(Inbound::Replace(replace, _)) => replace.quantity,
                 _ => continue,
             };
-            self.order_ids.assume(number, quantity);
+            self.order_ids.assume(sent.number, quantity);
+            // Its answer is missing, and was not passed over.
+            sent.is_restored = false;
         }
     }
 
@@ -602,14 +604,25 @@ impl OutstandingOrders {
         if std::mem::take(&mut self.has_gap) {
             self.accept_missed();
         } else {
-            // An earlier start may have sent what came behind and not this: then it is ignored now, and unless there is
-            // an answer to it among what the exchange has still to say, it is refused.
-            let handled = self.handled;
-            let is_passed_over =
-                |sent: &Unanswered| sent.is_restored && sent.number < handled && sent.message[0] == b'O';
-            self.set_aside(|sent| is_passed_over(sent).then_some(reject_reason::DESTINATION_CLOSED));
+            self.set_aside_passed_over();
         }
         count
+    }
+
+    /// An earlier start may have sent what came behind an order and not this: then the exchange ignores it, and unless
+    /// there is an answer to it among what the exchange has still to say, it is refused. Says whether that is any.
+    pub(super) fn set_aside_passed_over(&mut self) -> bool {
+        let handled = self.handled;
+        let is_it = |sent: &Unanswered| sent.is_restored && sent.number < handled && sent.message[0] == b'O';
+        self.set_aside(|sent| is_it(sent).then_some(reject_reason::DESTINATION_CLOSED))
+    }
+
+    /// Whether anything without an answer would not be sent again now: see [`Self::resend`].
+    pub(super) fn refuses(&self, now_ns: u64, withheld: impl Fn(u32, AccountId) -> Option<u16>) -> bool {
+        let is_it = |sent: &Unanswered| {
+            sent.resend_until_ns < now_ns || withheld(sent.number, sent.account).is_some()
+        };
+        !self.skipped.is_empty() || self.unanswered.iter().any(is_it)
     }
 
     /// Appends the cancels that clients have sent of open orders with numbers up to this one. Says how many.

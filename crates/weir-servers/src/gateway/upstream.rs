@@ -42,7 +42,7 @@ use super::{
     notices::NoticeKind,
     outstanding::{OutstandingOrders, Sending, traded_order},
     unsolicited_cancels::Untold,
-    upstream_login::{Doubtful, Joining, LoginOutcome},
+    upstream_login::{Doubtful, Joining, LoginOutcome, QueryAnswer},
     worker::Gateway,
     worker_message::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
@@ -131,6 +131,8 @@ pub(super) enum Ended {
     Withheld,
     #[error("the exchange has the session that is known, and is asked for what comes next of it")]
     Proven,
+    #[error("the exchange has said how far its session has come, and is asked for what comes next of it")]
+    Measured,
     #[error(
         "the exchange may have begun its session anew, and is asked for the end of the one that is known"
     )]
@@ -177,8 +179,8 @@ pub(super) struct Upstream {
     mass_cancels: RefCell<BTreeMap<Option<AccountId>, PendingMassCancel>>,
     /// Orders that have ended here, of which clients are to be told.
     pub(super) untold: Untold,
-    /// Orders were not sent again, because they were too old or are to be cancelled: see `refuse_stale`. An answer to
-    /// this number, or a later one, shows that it is time.
+    /// Orders were not sent again, because they were too old or are to be cancelled: see `refuse_stale`. Or it is not
+    /// known whether all older answers have come. An answer to this number, or a later one, shows that they have.
     stale: Cell<Option<u32>>,
     /// Orders up to this number that wait to be sent may be over, and are not sent then.
     taken_back: Cell<u32>,
@@ -195,6 +197,10 @@ impl Upstream {
         resume: Resume,
     ) -> Self {
         let UpstreamId { worker, venue, venues } = place;
+        let mut joining = Joining::after(resume.next, resume.heard);
+        if resume.session.is_some() {
+            joining = joining.with_older_answers();
+        }
         Self {
             index: worker * venues + venue,
             key: session_key(worker, venue),
@@ -214,7 +220,7 @@ impl Upstream {
             session: Cell::new(resume.session),
             epoch: Cell::new(resume.epoch),
             next: Cell::new(resume.next),
-            joining: Cell::new(Joining::after(resume.next, resume.heard)),
+            joining: Cell::new(joining),
             replay_until: Cell::new(resume.delivered.values().copied().max().unwrap_or(0)),
             delivered: resume.delivered,
             lsn: Cell::new(0),
@@ -335,6 +341,16 @@ impl Upstream {
         }
     }
 
+    /// A connection begins. Where orders are refused unless the exchange shows an answer to them, it matters to know when
+    /// it has said everything.
+    fn begin_login(&self) {
+        let withheld = |number, account| self.withheld(number, account);
+        let refuses = self.outstanding.borrow().refuses(time::now().as_nanos(), withheld);
+        let mut joining = self.joining.get();
+        joining.begin(refuses);
+        self.joining.set(joining);
+    }
+
     fn login(&self) -> LoginRequest {
         let (session, sequence) = self.joining.get().wanted(self.session.get(), self.next.get());
         let Login { username, password, .. } = self.login;
@@ -347,6 +363,7 @@ impl Upstream {
             Ok(Err(error)) => return Ended::Failed(error),
             Err(_) => return Ended::NoAnswer,
         };
+        self.begin_login();
         let login = self.login();
         let rules = ClientSession::new(time::now().as_nanos(), self.login.timing, &login);
         *self.rules.borrow_mut() = Some(rules);
@@ -466,7 +483,7 @@ impl Upstream {
 
     /// The exchange has nothing else to say.
     fn on_heartbeat(&self, gateway: &Gateway) -> Result<(), Ended> {
-        if self.is_up.get() {
+        if self.is_up.get() && self.joining.get().has_heard_all() {
             self.refuse_stale(gateway);
         }
         self.prove(Joining::beaten)
@@ -505,6 +522,7 @@ impl Upstream {
             }
             LoginOutcome::Proven => return Err(Ended::Proven),
             LoginOutcome::Probed => return Err(Ended::Withheld),
+            LoginOutcome::Measured => return Err(Ended::Measured),
         }
         gateway.show_session(self, session, None);
         let mut query = Vec::new();
@@ -548,21 +566,13 @@ impl Upstream {
         };
         if let Outbound::AccountQueryResponse { next_user_ref_num, .. } = message {
             counters.passed.add(1);
-            // In a session that is said again there are old answers, which come first.
-            self.outstanding.borrow_mut().raise_next(next_user_ref_num);
-            if self.joining.get().is_open() {
-                // It may be the answer of a session that is not the one that is known.
-                return Ok(());
-            }
-            self.answer_due.set(None);
-            if !self.is_up.get() {
-                self.come_up(gateway, now);
-            }
+            self.on_numbers(gateway, (sequence, next_user_ref_num), now);
             return Ok(());
         }
         if let Some(later) = self.stale.get()
             && message.user_ref_num().is_some_and(|number| number >= later)
         {
+            self.note_all_heard();
             self.refuse_stale(gateway);
         }
         if sequence <= self.replay_until.get() && self.is_delivered(&message, sequence) {
@@ -582,6 +592,38 @@ impl Upstream {
             self.pass_back(gateway, &message, &mut raw, sequence, now);
         }
         Ok(())
+    }
+
+    /// An answer to an account query, of this connection or of an earlier one. It tells in any case which numbers the
+    /// exchange had handled by then.
+    #[cold]
+    fn on_numbers(&self, gateway: &Gateway, (sequence, next): (u64, u32), now: Instant) {
+        self.outstanding.borrow_mut().raise_next(next);
+        let mut joining = self.joining.get();
+        if joining.is_open() {
+            // It may be the answer of a session that is not the one that is known.
+            return;
+        }
+        let answer = joining.answered(sequence);
+        self.joining.set(joining);
+        if answer == QueryAnswer::Older {
+            return;
+        }
+        self.answer_due.set(None);
+        if !self.is_up.get() {
+            self.come_up(gateway, now);
+        } else if self.outstanding.borrow_mut().set_aside_passed_over() {
+            let last = self.outstanding.borrow().last_number();
+            self.stale.set(Some(last.saturating_add(1)));
+        }
+    }
+
+    /// An order that was sent behind the query of this connection has its answer.
+    #[cold]
+    fn note_all_heard(&self) {
+        let mut joining = self.joining.get();
+        joining.note_all_heard();
+        self.joining.set(joining);
     }
 
     #[inline]
@@ -638,7 +680,8 @@ impl Upstream {
             urgent.messages += outstanding.cancel_given_up(&mut urgent.bytes);
             let withheld = |number, account| self.withheld(number, account);
             let again = outstanding.resend(now.as_nanos(), withheld, &mut waiting.bytes);
-            self.stale.set(outstanding.has_stale().then_some(outstanding.last_number().saturating_add(1)));
+            let is_open = outstanding.has_stale() || !self.joining.get().has_heard_all();
+            self.stale.set(is_open.then_some(outstanding.last_number().saturating_add(1)));
             waiting.messages += again;
             waiting.through = outstanding.last_number();
             waiting.lsn = waiting.lsn.max(self.lsn.get());

@@ -65,9 +65,10 @@ impl Upstream {
         self.untold.borrow_mut().extend(expiries.into_iter().map(|expiry| (session, expiry)));
     }
 
-    /// Refuses what was not sent again and has no answer. Among what the exchange had to say when the session
-    /// came up may be the answers still, and nothing says where that ends. Two things show that it has: an answer to a
-    /// number that was given later, and a heartbeat, for which there has to be nothing else to be sent.
+    /// Refuses what was not sent again and has no answer. Among what the exchange had to say when it was joined may be
+    /// the answers, and heartbeats may be anywhere among that. Two things show that it has all come: an answer to a
+    /// number that was given later; and a heartbeat, for which there has to be nothing else to be sent, behind the
+    /// answer to the account query of this connection.
     #[cold]
     pub(super) fn refuse_stale(&self, gateway: &Gateway) {
         if self.stale.take().is_none() {
