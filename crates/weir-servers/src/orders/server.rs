@@ -28,7 +28,7 @@ use super::{
     connection,
     counters::{NUMBER_USED_BEFORE, PROTOCOL_ERRORS_MAX},
     recover,
-    worker::{OrdersState, ServerShape, Worker},
+    worker::{OrdersState, ServerShape, Worker, session_name},
 };
 
 /// How long the sessions of a [`LocalOrders`] may take to end.
@@ -217,6 +217,10 @@ impl OrdersControl {
         }
         if self.shared.has_failed() {
             return Err("the journal has failed, and cannot keep that the session is over".into());
+        }
+        if self.shared.config.active_journal().is_some() {
+            // The next start could not give the next session a name.
+            session_name(&self.shared.config.session, u64::from(self.shared.generation) + 1)?;
         }
         // Only one of them decides what the drain is the end of.
         if self.is_draining.swap(true, Ordering::SeqCst) {
