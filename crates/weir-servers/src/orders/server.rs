@@ -75,10 +75,10 @@ impl OrdersServer {
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
     {
         // The sessions take one half of the time, what is left of their connections the other.
-        let drain_limit = server.drain_limit / 2;
-        let server = ServerConfig { handler_waits_for_two: true, drain_limit, ..server };
-        let (workers, place) =
-            (server.workers, ServerShape { workers: server.workers.max(1), is_local: false, drain_limit });
+        let session_drain_limit = server.drain_limit / 2;
+        let server = ServerConfig { handler_waits_for_two: true, drain_limit: session_drain_limit, ..server };
+        let workers = server.workers;
+        let place = ServerShape { workers: workers.max(1), is_local: false, session_drain_limit };
         let shared =
             share(orders, place, recovery).map_err(|source| ServeError::Worker { worker: 0, source })?;
         let (begun, outcomes) = mpsc::channel();
@@ -243,7 +243,7 @@ impl OrdersControl {
         let this = self.clone();
         let drain = move || {
             this.shared.tell_drain();
-            this.shared.barrier.wait(this.shared.workers, this.shared.drain_limit);
+            this.shared.barrier.wait(this.shared.workers, this.shared.session_drain_limit);
             this.server.drain();
         };
         if thread::Builder::new().name("weir-drain".into()).spawn(drain).is_err() {
@@ -332,7 +332,7 @@ impl LocalOrders {
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
-        let place = ServerShape { workers: 1, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
+        let place = ServerShape { workers: 1, is_local: true, session_drain_limit: LOCAL_DRAIN_LIMIT };
         let worker = Worker::new(share(orders, place, recovery)?, 0);
         Rc::clone(&worker).begin(make).await?;
         Ok(Self { worker })
@@ -349,7 +349,7 @@ impl LocalOrders {
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
-        let place = ServerShape { workers, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
+        let place = ServerShape { workers, is_local: true, session_drain_limit: LOCAL_DRAIN_LIMIT };
         let shared = share(orders, place, recovery)?;
         let mut all = Vec::new();
         for number in 0..workers {

@@ -114,7 +114,7 @@ pub(super) struct OrdersState {
     /// All of it is in one runtime: no other threads, and no addresses.
     pub(super) is_local: bool,
     pub(super) simulated: bool,
-    pub(super) drain_limit: Duration,
+    pub(super) session_drain_limit: Duration,
     /// Name of the session that can be joined.
     pub(super) session: Name<10>,
     pub(super) generation: u16,
@@ -145,7 +145,7 @@ impl std::fmt::Debug for OrdersState {
 pub(super) struct ServerShape {
     pub(super) workers: usize,
     pub(super) is_local: bool,
-    pub(super) drain_limit: Duration,
+    pub(super) session_drain_limit: Duration,
 }
 
 impl OrdersState {
@@ -167,7 +167,7 @@ impl OrdersState {
             workers: place.workers,
             is_local: place.is_local,
             simulated: place.is_local,
-            drain_limit: place.drain_limit,
+            session_drain_limit: place.session_drain_limit,
             session,
             generation,
             verifier,
@@ -202,7 +202,7 @@ impl OrdersState {
 
     /// Tells every worker to end its sessions.
     pub(super) fn tell_drain(&self) {
-        let until = time::monotonic() + self.drain_limit;
+        let until = time::monotonic() + self.session_drain_limit;
         for commands in &self.commands {
             // A full box is emptied within a turn, unless its worker hangs; one that is closed needs no command.
             while let Err(SendError::Full(_)) = commands.try_send(Command::Drain)
@@ -385,7 +385,7 @@ impl Worker {
             return;
         }
         let store = self.store().await;
-        let until = time::now() + self.shared.drain_limit;
+        let until = time::now() + self.shared.session_drain_limit;
         let mut deadline = Deadline::new();
         store.draining.set(true);
         let application = store.application();
@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     fn a_drain_does_not_wait_for_a_worker_that_hangs() {
-        let place = ServerShape { workers: 2, is_local: true, drain_limit: Duration::from_millis(5) };
+        let place = ServerShape { workers: 2, is_local: true, session_drain_limit: Duration::from_millis(5) };
         let config = OrdersConfig::new(crate::orders::demo_accounts(1));
         let shared = OrdersState::new(config, place, Recovery::default()).expect("no threads are asked for");
         while shared.commands[0].try_send(Command::Drain).is_ok() {}
