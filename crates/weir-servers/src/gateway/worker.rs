@@ -276,15 +276,19 @@ impl Gateway {
     /// What a message of a client has to pass before it is routed.
     #[inline]
     fn admit(&self, account: AccountId, message: &Inbound<'_>, raw: &[u8], now: Instant) -> Result<(), u16> {
-        if matches!(message, Inbound::Enter(..) | Inbound::Replace(..)) {
-            if self.is_leaving(account) {
-                return Err(reject_reason::DESTINATION_CLOSED);
+        match message {
+            Inbound::Enter(..) | Inbound::Replace(..) => {
+                if self.is_leaving(account) {
+                    return Err(reject_reason::DESTINATION_CLOSED);
+                }
+                let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
+                if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
+                    self.store.disconnect(account);
+                }
+                outcome?;
             }
-            let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
-            if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
-                self.store.disconnect(account);
-            }
-            outcome?;
+            Inbound::Modify(modify) => self.checks.borrow().risk.check_modify(account, modify)?,
+            Inbound::Cancel(_) | Inbound::AccountQuery => {}
         }
         if raw.len() > MESSAGE_BYTES_MAX {
             self.counters.too_long.add(1);
