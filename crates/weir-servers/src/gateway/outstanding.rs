@@ -66,7 +66,7 @@ pub(super) enum Sending {
     Numbered(u32),
     /// It is to be sent and concerns the order with this number.
     Passed(u32),
-    /// It concerns an order that is not open: nothing is sent and nothing is answered.
+    /// It concerns an order that is not open: nothing is sent.
     Unknown,
     /// There is no room for another open order, or no number.
     Full,

@@ -323,29 +323,27 @@ impl Gateway {
     /// Sends an order by this worker's own session.
     #[inline]
     fn send_up(&self, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
-        let Some(venue) = self.venue_of(origin, raw)? else {
-            self.come_to_nothing(origin, raw);
-            return Ok(());
-        };
+        let Some(venue) = self.venue_of(origin, raw)? else { return self.come_to_nothing(raw) };
         let upstream = &self.upstreams[venue];
         let log = |number: u32| {
             self.name_venues();
             self.log_home(upstream, origin.home);
             self.store.log_sent(origin.account, raw, upstream.sent_key(), number)
         };
-        if !upstream.send(*origin, raw, log)? {
-            self.come_to_nothing(origin, raw);
-        }
-        Ok(())
+        if upstream.send(*origin, raw, log)? { Ok(()) } else { self.come_to_nothing(raw) }
     }
 
-    /// Nothing is sent and nothing is answered. A replace that is ignored does not use its number up.
-    fn come_to_nothing(&self, origin: &Origin, raw: &[u8]) {
+    /// It concerns an order that is not open, and is not sent. A replace has a number of its own, under which it is
+    /// refused. OUCH allows silence too, but who waits for a new order has to know that there is none. A cancel wants
+    /// what is so already, and has no answer in OUCH but the one that its order has got.
+    #[cold]
+    fn come_to_nothing(&self, raw: &[u8]) -> Result<(), u16> {
         self.counters.without_order.add(1);
-        self.counters.passed.add(1);
         if raw.first() == Some(&b'U') {
-            self.release_number(origin);
+            return Err(reject_reason::REPLACE_NOT_ALLOWED);
         }
+        self.counters.passed.add(1);
+        Ok(())
     }
 
     /// A replace came to nothing: its number may be used again, if none came after it.
