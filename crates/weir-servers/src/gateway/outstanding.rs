@@ -15,6 +15,7 @@
 //! is cancelled there.
 
 mod messages;
+mod withdrawn;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -44,7 +45,8 @@ pub struct OutstandingLimits {
     pub unanswered_max: usize,
     /// What happens to one open order too many.
     pub when_full: WhenFull,
-    /// An order without an answer that is older is refused instead of sent again.
+    /// An order without an answer that is older is refused instead of sent again. So is one that has waited for longer
+    /// to be sent at all, and for a second.
     pub resend_age_max_ns: u64,
 }
 
@@ -258,27 +260,6 @@ impl OutstandingOrders {
         self.end_here(&stale);
         stale.iter().for_each(|number| append_cancel(*number, 0, cancels));
         expiries
-    }
-
-    /// Ends the orders of an account, or of all accounts, with numbers above this one. No connection has had them, so
-    /// the exchange does not either.
-    pub(super) fn withdraw(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> Vec<Expiry> {
-        let open = self.open_among(account, 0..=u32::MAX);
-        let numbers: Vec<u32> = open.filter(|number| *number > above).collect();
-        let expiries = self.expiries_of(&numbers).into_iter().map(|it| it.refused_with(refusal)).collect();
-        self.end_all(&numbers);
-        // Also those that were forgotten before they were sent.
-        let is_kept =
-            |sent: &Unanswered| sent.number <= above || account.is_some_and(|of| of != sent.account);
-        self.unanswered.retain(is_kept);
-        expiries
-    }
-
-    /// Sets aside what has no answer of an account's orders, or of all, with numbers above this one: it is not sent
-    /// again. Says whether that is anything.
-    pub(super) fn withhold(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> bool {
-        let is_it = |sent: &Unanswered| sent.number > above && account.is_none_or(|of| of == sent.account);
-        self.set_aside(|sent| is_it(sent).then_some(refusal))
     }
 
     /// Whether an order waits to be sent or for its answer, and is not set aside.

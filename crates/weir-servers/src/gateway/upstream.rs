@@ -5,6 +5,7 @@
 //! and cancels of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in
 //! their places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
 
+mod login;
 mod mass_cancel;
 mod orphaned_orders;
 mod sender;
@@ -27,10 +28,10 @@ use weir_engine::{
     time::{self, Instant, Sleep},
 };
 use weir_proto::{
-    ouch::{ACCOUNT_QUERY, Cancel, Outbound, reject_reason},
+    ouch::{Cancel, Outbound, reject_reason},
     soup::{
         CLIENT_HEARTBEAT_FRAME, ClientInput, ClientSession, CloseReason, Deframer, Due, Frame, LOGOUT_FRAME,
-        LoginReject, LoginRequest, Name, ProtocolError, ServerPacket, Timing, UNSEQUENCED, encode_frame,
+        LoginReject, Name, ProtocolError, ServerPacket, Timing,
     },
 };
 use weir_trading::{AccountId, Origin};
@@ -42,7 +43,7 @@ use super::{
     notices::NoticeKind,
     outstanding::{OutstandingOrders, Sending, traded_order},
     unsolicited_cancels::Untold,
-    upstream_login::{Doubtful, Joining, LoginOutcome, QueryAnswer},
+    upstream_login::{Doubtful, Joining},
     worker::Gateway,
     worker_message::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
@@ -184,6 +185,8 @@ pub(super) struct Upstream {
     stale: Cell<Option<u32>>,
     /// Orders up to this number that wait to be sent may be over, and are not sent then.
     taken_back: Cell<u32>,
+    /// How old an order may be when it is first sent.
+    wait_max_ns: u64,
     /// Workers with clients for whom the session has answers, as far as the journal says so in this start.
     homes: Cell<[u64; WORKERS_MAX / 64]>,
     flush: Signal,
@@ -209,6 +212,7 @@ impl Upstream {
             // What a journal has may have been sent.
             handed: Cell::new(outstanding.last_number()),
             handed_here: Cell::new(0),
+            wait_max_ns: outstanding.wait_max_ns(),
             outstanding: RefCell::new(outstanding),
             waiting: RefCell::default(),
             urgent: RefCell::default(),
@@ -285,6 +289,8 @@ impl Upstream {
                 waiting.through = number;
                 if waiting.first == 0 {
                     waiting.first = number;
+                    let until_ns = origin.received_ns.saturating_add(self.wait_max_ns);
+                    waiting.until_ns.get_or_insert(until_ns);
                 }
                 number
             }
@@ -302,6 +308,11 @@ impl Upstream {
         drop(waiting);
         self.flush.raise();
         Ok(true)
+    }
+
+    /// Whether an order has become too old on its way here from another worker.
+    pub(super) fn is_late(&self, origin: &Origin, now_ns: u64) -> bool {
+        now_ns.saturating_sub(origin.received_ns) > self.wait_max_ns
     }
 
     /// Whether nothing waits to be sent or answered.
@@ -339,22 +350,6 @@ impl Upstream {
         if self.urgent.borrow().bytes.is_empty() {
             self.say(&CLIENT_HEARTBEAT_FRAME);
         }
-    }
-
-    /// A connection begins. Where orders are refused unless the exchange shows an answer to them, it matters to know when
-    /// it has said everything.
-    fn begin_login(&self) {
-        let withheld = |number, account| self.withheld(number, account);
-        let refuses = self.outstanding.borrow().refuses(time::now().as_nanos(), withheld);
-        let mut joining = self.joining.get();
-        joining.begin(refuses);
-        self.joining.set(joining);
-    }
-
-    fn login(&self) -> LoginRequest {
-        let (session, sequence) = self.joining.get().wanted(self.session.get(), self.next.get());
-        let Login { username, password, .. } = self.login;
-        LoginRequest { username, password, session, sequence, heartbeat_timeout_ms: None }
     }
 
     async fn attempt(&self, gateway: &Rc<Gateway>) -> Ended {
@@ -501,38 +496,6 @@ impl Upstream {
         outcome.map_err(|Doubtful| Ended::Doubtful)
     }
 
-    /// Logged in: asks which number comes next. Orders are sent when that is answered.
-    fn on_login(&self, gateway: &Gateway, next: u64, now: Instant) -> Result<(), Ended> {
-        let session = self.rules.borrow().as_ref().map(ClientSession::session).unwrap_or_default();
-        let known = self.session.get().map(|session| (session, self.next.get()));
-        let patience_ns = self.login.timing.heartbeat_timeout_ns.saturating_mul(2);
-        let mut joining = self.joining.get();
-        let joined = joining.accepted(known, (session, next), now.as_nanos(), patience_ns);
-        if joined == LoginOutcome::NewSession {
-            self.begin_anew(gateway, session, next)?;
-        }
-        self.joining.set(joining);
-        match joined {
-            LoginOutcome::Continued | LoginOutcome::NewSession => {}
-            LoginOutcome::Gap(messages) => {
-                gateway.counters.missed.add(messages);
-                gateway.tell_gap(self, messages, (session, next));
-                self.outstanding.borrow_mut().note_gap();
-                self.next.set(next);
-            }
-            LoginOutcome::Proven => return Err(Ended::Proven),
-            LoginOutcome::Probed => return Err(Ended::Withheld),
-            LoginOutcome::Measured => return Err(Ended::Measured),
-        }
-        gateway.show_session(self, session, None);
-        let mut query = Vec::new();
-        encode_frame(UNSEQUENCED, &[ACCOUNT_QUERY], &mut query);
-        self.urgent.borrow_mut().messages += 1;
-        self.answer_due.set(Some(now + QUERY_LIMIT));
-        self.say(&query);
-        Ok(())
-    }
-
     #[inline]
     fn on_message(
         &self,
@@ -594,38 +557,6 @@ impl Upstream {
         Ok(())
     }
 
-    /// An answer to an account query, of this connection or of an earlier one. It tells in any case which numbers the
-    /// exchange had handled by then.
-    #[cold]
-    fn on_numbers(&self, gateway: &Gateway, (sequence, next): (u64, u32), now: Instant) {
-        self.outstanding.borrow_mut().raise_next(next);
-        let mut joining = self.joining.get();
-        if joining.is_open() {
-            // It may be the answer of a session that is not the one that is known.
-            return;
-        }
-        let answer = joining.answered(sequence);
-        self.joining.set(joining);
-        if answer == QueryAnswer::Older {
-            return;
-        }
-        self.answer_due.set(None);
-        if !self.is_up.get() {
-            self.come_up(gateway, now);
-        } else if self.outstanding.borrow_mut().set_aside_passed_over() {
-            let last = self.outstanding.borrow().last_number();
-            self.stale.set(Some(last.saturating_add(1)));
-        }
-    }
-
-    /// An order that was sent behind the query of this connection has its answer.
-    #[cold]
-    fn note_all_heard(&self) {
-        let mut joining = self.joining.get();
-        joining.note_all_heard();
-        self.joining.set(joining);
-    }
-
     #[inline]
     fn pass_back(&self, gateway: &Gateway, message: &Outbound, raw: &mut [u8], sequence: u64, now: Instant) {
         let (answer, ignored) = {
@@ -684,6 +615,7 @@ impl Upstream {
             self.stale.set(is_open.then_some(outstanding.last_number().saturating_add(1)));
             waiting.messages += again;
             waiting.through = outstanding.last_number();
+            waiting.until_ns = outstanding.first_wait_until_ns();
             waiting.lsn = waiting.lsn.max(self.lsn.get());
             if again == 0 {
                 // Nothing is to come before what concerns them.

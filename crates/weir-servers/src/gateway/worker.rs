@@ -325,6 +325,12 @@ impl Gateway {
     fn send_up(&self, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
         let Some(venue) = self.venue_of(origin, raw)? else { return self.come_to_nothing(raw) };
         let upstream = &self.upstreams[venue];
+        if usize::from(origin.home) != self.worker
+            && matches!(raw.first(), Some(b'O' | b'U'))
+            && upstream.is_late(origin, self.store.now().as_nanos())
+        {
+            return Err(reject_reason::DESTINATION_CLOSED);
+        }
         let log = |number: u32| {
             self.name_venues();
             self.log_home(upstream, origin.home);
