@@ -12,7 +12,7 @@ use crate::{
     journal::Level,
     orders::{
         AccountConfig, ConfigError,
-        config_file::{AccountTable, JournalTable, accounts, named, parsed, read},
+        config_file::{AccountTable, JournalTable, accounts, parsed, read, session_named},
     },
 };
 
@@ -52,7 +52,7 @@ pub fn parse(path: &Path, text: &str) -> Result<ExchangeConfig, ConfigError> {
             accounts: accounts(file.account)?,
             listen: file.listen,
             mode: parsed("mode", file.mode.as_ref())?,
-            session: file.session.map(|session| named("session", &session)).transpose()?,
+            session: file.session.as_ref().map(session_named).transpose()?,
             journal: file.journal.map(JournalTable::resolve).transpose()?,
         })
     })
@@ -94,6 +94,7 @@ mod tests {
             (account("TOOLONG"), 2, "1 to 6"),
             ("[[account]]\nname = \"A\"\npassword_hash = \"SECRET\"\n".into(), 3, "Argon2id"),
             (format!("session = \"\"\n{one}"), 1, "session"),
+            (format!("session = \"DAY\"\n{one}"), 1, "no number at its end"),
             (format!("[journal]\ndirectory = \"j\"\nlevel = \"fsync\"\n{one}"), 3, "fsync"),
         ] {
             let error = parse(Path::new("exchange.toml"), &text).expect_err("it is wrong");

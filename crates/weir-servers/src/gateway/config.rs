@@ -31,7 +31,9 @@ use crate::{
     },
     orders::{
         AccountConfig, ConfigError,
-        config_file::{self, AccountTable, FieldError, JournalTable, invalid, named, parsed, read, within},
+        config_file::{
+            self, AccountTable, FieldError, JournalTable, invalid, parsed, read, session_named, within,
+        },
         demo_accounts,
     },
 };
@@ -318,7 +320,7 @@ impl File {
             route: parsed("route", self.route.as_ref())?.unwrap_or_default(),
             handoff: self.handoff.resolve()?,
             session: match &self.session {
-                Some(session) => named("session", session)?,
+                Some(session) => session_named(session)?,
                 None => name("WEIRGW0001"),
             },
             journal: self.journal.map(JournalTable::resolve).transpose()?,
@@ -592,6 +594,7 @@ mod tests {
     #[test]
     fn errors_name_their_line_and_key() {
         for (line, by, words) in [
+            ("session = ", "session = \"DAY\"", "session \"DAY\": there is no number at its end"),
             ("route = ", "rout = \"own\"", "rout"),
             ("route = ", "route = \"nowhere\"", "nowhere"),
             ("strategy = ", "strategy = \"mash\"", "mash"),

@@ -99,9 +99,12 @@ pub struct ControlResponse {
     /// Name of the session that clients can join.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Clients that are logged in.
+    /// Clients that are logged in, at most [`SESSIONS_LISTED_MAX`](weir_record::orders::SESSIONS_LISTED_MAX).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<SessionStats>>,
+    /// How many there are, listed or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions_open: Option<u64>,
     /// Upstream sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstreams: Option<Vec<UpstreamStatus>>,
@@ -342,13 +345,17 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
             Ok(done)
         }
         ControlRequest::EndSession { session } => control.end_session(&session).map(|()| done),
-        ControlRequest::Sessions => Ok(ControlResponse {
-            session: Some(control.orders().session().to_string()),
-            sessions: Some(control.node_stats().sessions),
-            upstreams: Some(control.upstreams()),
-            protocol_errors: Some(protocol_errors(control)),
-            ..done
-        }),
+        ControlRequest::Sessions => {
+            let stats = control.node_stats();
+            Ok(ControlResponse {
+                session: Some(control.orders().session().to_string()),
+                sessions: Some(stats.sessions),
+                sessions_open: Some(stats.sessions_open),
+                upstreams: Some(control.upstreams()),
+                protocol_errors: Some(protocol_errors(control)),
+                ..done
+            })
+        }
     };
     outcome.unwrap_or_else(refused)
 }

@@ -23,7 +23,7 @@ pub(super) struct GatewayCounters {
     pub(super) malformed: Counter,
     /// Lines for people that were left out or lost.
     pub(super) lines_left_out: Counter,
-    /// Cancels and replaces of orders that are not open: the protocol wants silence.
+    /// Cancels, changes and replaces of orders that are not open: the last are refused.
     pub(super) without_order: Counter,
     /// Orders refused because they do not fit a task.
     pub(super) too_long: Counter,

@@ -7,7 +7,7 @@ use weir_engine::spawn;
 use weir_proto::ouch::codes::cancel_reason;
 use weir_trading::AccountId;
 
-use super::{commands::Cancels, worker::Gateway};
+use super::{commands::Cancels, upstream::Upstream, worker::Gateway};
 
 impl Gateway {
     /// Cancels what an account has open at this worker's sessions, or what all have, because of a kill switch.
@@ -21,12 +21,16 @@ impl Gateway {
         for upstream in &self.upstreams {
             orders += upstream.cancel_all(account, reason, has_failed);
             // Who cancels waits for nothing.
-            if let Some(gateway) = self.this.upgrade().filter(|_| upstream.has_untold()) {
-                let upstream = Rc::clone(upstream);
-                self.keep(spawn(async move { gateway.expire(&upstream.untold).await }));
-            }
+            self.tell_untold(upstream);
         }
         orders
+    }
+
+    /// Tells clients of orders that have ended here, and does not wait for that.
+    pub(super) fn tell_untold(&self, upstream: &Rc<Upstream>) {
+        let Some(gateway) = self.this.upgrade().filter(|_| upstream.has_untold()) else { return };
+        let upstream = Rc::clone(upstream);
+        self.keep(spawn(async move { gateway.expire(&upstream.untold).await }));
     }
 
     /// What has become of the last cancels of an account's orders here, or of all orders, by venue.

@@ -66,7 +66,7 @@ fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
         ("weir_lines_left_out_total", "Lines on standard error that were left out.", facts.lines_left_out),
         (
             "weir_orders_unknown_total",
-            "Cancels and replaces of orders that are not open.",
+            "Cancels, modifications and replaces of orders that are not open; the replaces are refused.",
             facts.without_order,
         ),
         ("weir_orders_too_long_total", "Orders refused because of their appendage.", facts.too_long),

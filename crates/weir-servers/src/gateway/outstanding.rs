@@ -17,6 +17,7 @@
 mod messages;
 mod restore;
 mod upstream_number;
+mod withdrawn;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -46,7 +47,8 @@ pub struct OutstandingLimits {
     pub unanswered_max: usize,
     /// What happens to one open order too many.
     pub when_full: WhenFull,
-    /// An order without an answer that is older is refused instead of sent again.
+    /// An order without an answer that is older is refused instead of sent again. So is one that has waited for longer
+    /// to be sent at all, and for a second.
     pub resend_age_max_ns: u64,
 }
 
@@ -68,7 +70,7 @@ pub(super) enum Sending {
     Numbered(u32),
     /// It is to be sent and concerns the order with this number.
     Passed(u32),
-    /// It concerns an order that is not open: nothing is sent and nothing is answered.
+    /// It concerns an order that is not open: nothing is sent.
     Unknown,
     /// There is no room for another open order, or no number.
     Full,
@@ -175,14 +177,16 @@ impl OutstandingOrders {
     /// What was handled and has no answer because that is missing was probably accepted as it was sent: so it ends with
     /// its last share. Should the exchange not have it, it says so when that is sent again.
     fn accept_missed(&mut self) {
-        let missed = self.unanswered.iter().filter(|sent| sent.number < self.handled);
-        for (number, message) in missed.map(|sent| (sent.number, sent.message())) {
-            let quantity = match Inbound::decode(message) {
+        let handled = self.handled;
+        for sent in self.unanswered.iter_mut().filter(|sent| sent.number < handled) {
+            let quantity = match Inbound::decode(sent.message()) {
                 Ok(Inbound::Enter(enter, _)) => enter.quantity,
                 Ok(Inbound::Replace(replace, _)) => replace.quantity,
                 _ => continue,
             };
-            self.upstream_numbers.assume(number, quantity);
+            self.upstream_numbers.assume(sent.number, quantity);
+            // Its answer is missing, and was not passed over.
+            sent.is_restored = false;
         }
     }
 
@@ -243,27 +247,6 @@ impl OutstandingOrders {
         self.end_here(&stale);
         stale.iter().for_each(|number| append_cancel(*number, 0, cancels));
         expiries
-    }
-
-    /// Ends the orders of an account, or of all accounts, with numbers above this one. No connection has had them, so
-    /// the exchange does not either.
-    pub(super) fn withdraw(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> Vec<Expiry> {
-        let open = self.open_among(account, 0..=u32::MAX);
-        let numbers: Vec<u32> = open.filter(|number| *number > above).collect();
-        let expiries = self.expiries_of(&numbers).into_iter().map(|it| it.refused_with(refusal)).collect();
-        self.end_all(&numbers);
-        // Also those that were forgotten before they were sent.
-        let is_kept =
-            |sent: &Unanswered| sent.number <= above || account.is_some_and(|of| of != sent.account);
-        self.unanswered.retain(is_kept);
-        expiries
-    }
-
-    /// Sets aside what has no answer of an account's orders, or of all, with numbers above this one: it is not sent
-    /// again. Says whether that is anything.
-    pub(super) fn withhold(&mut self, account: Option<AccountId>, above: u32, refusal: u16) -> bool {
-        let is_it = |sent: &Unanswered| sent.number > above && account.is_none_or(|of| of == sent.account);
-        self.set_aside(|sent| is_it(sent).then_some(refusal))
     }
 
     /// Whether an order waits to be sent or for its answer, and is not set aside.
@@ -419,14 +402,25 @@ impl OutstandingOrders {
         if std::mem::take(&mut self.has_gap) {
             self.accept_missed();
         } else {
-            // An earlier start may have sent what came behind and not this: then it is ignored now, and unless there is
-            // an answer to it among what the exchange has still to say, it is refused.
-            let handled = self.handled;
-            let is_passed_over =
-                |sent: &Unanswered| sent.is_restored && sent.number < handled && sent.message[0] == b'O';
-            self.set_aside(|sent| is_passed_over(sent).then_some(reject_reason::DESTINATION_CLOSED));
+            self.set_aside_passed_over();
         }
         count
+    }
+
+    /// An earlier start may have sent what came behind an order and not this: then the exchange ignores it, and unless
+    /// there is an answer to it among what the exchange has still to say, it is refused. Says whether that is any.
+    pub(super) fn set_aside_passed_over(&mut self) -> bool {
+        let handled = self.handled;
+        let is_it = |sent: &Unanswered| sent.is_restored && sent.number < handled && sent.message[0] == b'O';
+        self.set_aside(|sent| is_it(sent).then_some(reject_reason::DESTINATION_CLOSED))
+    }
+
+    /// Whether anything without an answer would not be sent again now: see [`Self::resend`].
+    pub(super) fn refuses(&self, now_ns: u64, withheld: impl Fn(u32, AccountId) -> Option<u16>) -> bool {
+        let is_it = |sent: &Unanswered| {
+            sent.resend_until_ns < now_ns || withheld(sent.number, sent.account).is_some()
+        };
+        !self.skipped.is_empty() || self.unanswered.iter().any(is_it)
     }
 
     /// Appends the cancels that clients have sent of open orders with numbers up to this one. Says how many.

@@ -24,7 +24,7 @@ use super::{
     venue_record::{Endpoint, VenueRecord, Venues, of_venues_record},
     worker::{RECORD_CONTROL, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
     worker_message::{
-        CAME_TO_NOTHING, Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence,
+        Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence,
         session_key, unpack_sequence,
     },
 };
@@ -89,8 +89,8 @@ struct Unsent {
     client_order_id: ClientOrderId,
     /// Why it was refused. None: it was handed to the worker that sends, whose journal says whether it was sent.
     reason: Option<u16>,
-    /// What has no other record was not sent. Otherwise it may have come to nothing as well: an earlier version wrote
-    /// it, which kept no record of replaces that do.
+    /// What has no other record was not sent. Otherwise it may have been ignored as well: an earlier version wrote it,
+    /// which refused no replace of an order that was over, and kept no record of one.
     is_certain: bool,
 }
 
@@ -525,9 +525,7 @@ impl<'c> Recovering<'c> {
     fn refused(&mut self, account: AccountId, reason: u16, raw: &[u8]) {
         let Some(number) = new_number(raw) else { return };
         let key = (account.0, number);
-        if reason == CAME_TO_NOTHING {
-            self.unsent.remove(&key);
-        } else if !self.told.remove(&key) {
+        if !self.told.remove(&key) {
             let unsent = Unsent { client_order_id: name_of(raw), reason: Some(reason), is_certain: true };
             self.unsent.insert(key, unsent);
         }

@@ -5,6 +5,7 @@
 //! and cancels of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in
 //! their places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
 
+mod login;
 mod mass_cancel;
 mod orphaned_orders;
 mod sender;
@@ -27,10 +28,10 @@ use weir_engine::{
     time::{self, Instant, Sleep},
 };
 use weir_proto::{
-    ouch::{ACCOUNT_QUERY, Cancel, Outbound, reject_reason},
+    ouch::{Cancel, Outbound, reject_reason},
     soup::{
         CLIENT_HEARTBEAT_FRAME, ClientInput, ClientSession, CloseReason, Deframer, Due, Frame, LOGOUT_FRAME,
-        LoginReject, LoginRequest, Name, ProtocolError, ServerPacket, Timing, UNSEQUENCED, encode_frame,
+        LoginReject, Name, ProtocolError, ServerPacket, Timing,
     },
 };
 use weir_trading::{AccountId, Origin};
@@ -42,7 +43,7 @@ use super::{
     notices::NoticeKind,
     outstanding::{OutstandingOrders, Sending, traded_order},
     unsolicited_cancels::Untold,
-    upstream_login::{Doubtful, Joining, LoginOutcome},
+    upstream_login::{Doubtful, Joining},
     worker::Gateway,
     worker_message::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
@@ -131,6 +132,8 @@ pub(super) enum Ended {
     Withheld,
     #[error("the exchange has the session that is known, and is asked for what comes next of it")]
     Proven,
+    #[error("the exchange has said how far its session has come, and is asked for what comes next of it")]
+    Measured,
     #[error(
         "the exchange may have begun its session anew, and is asked for the end of the one that is known"
     )]
@@ -177,11 +180,13 @@ pub(super) struct Upstream {
     mass_cancels: RefCell<BTreeMap<Option<AccountId>, PendingMassCancel>>,
     /// Orders that have ended here, of which clients are to be told.
     pub(super) untold: Untold,
-    /// Orders were not sent again, because they were too old or are to be cancelled: see `refuse_stale`. An answer to
-    /// this number, or a later one, shows that it is time.
+    /// Orders were not sent again, because they were too old or are to be cancelled: see `refuse_stale`. Or it is not
+    /// known whether all older answers have come. An answer to this number, or a later one, shows that they have.
     stale: Cell<Option<u32>>,
     /// Orders up to this number that wait to be sent may be over, and are not sent then.
     taken_back: Cell<u32>,
+    /// How old an order may be when it is first sent.
+    wait_max_ns: u64,
     /// Workers with clients for whom the session has answers, as far as the journal says so in this start.
     homes: Cell<[u64; WORKERS_MAX / 64]>,
     flush: Signal,
@@ -195,6 +200,10 @@ impl Upstream {
         resume: Resume,
     ) -> Self {
         let UpstreamId { worker, venue, venues } = place;
+        let mut joining = Joining::after(resume.next, resume.heard);
+        if resume.session.is_some() {
+            joining = joining.with_older_answers();
+        }
         Self {
             index: worker * venues + venue,
             key: session_key(worker, venue),
@@ -203,6 +212,7 @@ impl Upstream {
             // What a journal has may have been sent.
             handed: Cell::new(outstanding.last_number()),
             handed_here: Cell::new(0),
+            wait_max_ns: outstanding.wait_max_ns(),
             outstanding: RefCell::new(outstanding),
             waiting: RefCell::default(),
             urgent: RefCell::default(),
@@ -214,7 +224,7 @@ impl Upstream {
             session: Cell::new(resume.session),
             epoch: Cell::new(resume.epoch),
             next: Cell::new(resume.next),
-            joining: Cell::new(Joining::after(resume.next, resume.heard)),
+            joining: Cell::new(joining),
             replay_until: Cell::new(resume.delivered.values().copied().max().unwrap_or(0)),
             delivered: resume.delivered,
             lsn: Cell::new(0),
@@ -280,6 +290,8 @@ impl Upstream {
                     waiting.through = number;
                     if waiting.first == 0 {
                         waiting.first = number;
+                        let until_ns = origin.received_ns.saturating_add(self.wait_max_ns);
+                        waiting.until_ns.get_or_insert(until_ns);
                     }
                     number
                 }
@@ -297,6 +309,11 @@ impl Upstream {
         drop(waiting);
         self.flush.raise();
         Ok(true)
+    }
+
+    /// Whether an order has become too old on its way here from another worker.
+    pub(super) fn is_late(&self, origin: &Origin, now_ns: u64) -> bool {
+        now_ns.saturating_sub(origin.received_ns) > self.wait_max_ns
     }
 
     /// Whether nothing waits to be sent or answered.
@@ -336,18 +353,13 @@ impl Upstream {
         }
     }
 
-    fn login(&self) -> LoginRequest {
-        let (session, sequence) = self.joining.get().wanted(self.session.get(), self.next.get());
-        let Login { username, password, .. } = self.login;
-        LoginRequest { username, password, session, sequence, heartbeat_timeout_ms: None }
-    }
-
     async fn attempt(&self, gateway: &Rc<Gateway>) -> Ended {
         let stream = match time::timeout(CONNECT_LIMIT, Stream::connect(&self.login.address)).await {
             Ok(Ok(stream)) => Rc::new(stream),
             Ok(Err(error)) => return Ended::Failed(error),
             Err(_) => return Ended::NoAnswer,
         };
+        self.begin_login();
         let login = self.login();
         let rules = ClientSession::new(time::now().as_nanos(), self.login.timing, &login);
         *self.rules.borrow_mut() = Some(rules);
@@ -467,7 +479,7 @@ impl Upstream {
 
     /// The exchange has nothing else to say.
     fn on_heartbeat(&self, gateway: &Gateway) -> Result<(), Ended> {
-        if self.is_up.get() {
+        if self.is_up.get() && self.joining.get().has_heard_all() {
             self.refuse_stale(gateway);
         }
         self.prove(Joining::beaten)
@@ -483,37 +495,6 @@ impl Upstream {
         let outcome = hear(&mut joining);
         self.joining.set(joining);
         outcome.map_err(|Doubtful| Ended::Doubtful)
-    }
-
-    /// Logged in: asks which number comes next. Orders are sent when that is answered.
-    fn on_login(&self, gateway: &Gateway, next: u64, now: Instant) -> Result<(), Ended> {
-        let session = self.rules.borrow().as_ref().map(ClientSession::session).unwrap_or_default();
-        let known = self.session.get().map(|session| (session, self.next.get()));
-        let patience_ns = self.login.timing.heartbeat_timeout_ns.saturating_mul(2);
-        let mut joining = self.joining.get();
-        let joined = joining.accepted(known, (session, next), now.as_nanos(), patience_ns);
-        if joined == LoginOutcome::NewSession {
-            self.begin_anew(gateway, session, next)?;
-        }
-        self.joining.set(joining);
-        match joined {
-            LoginOutcome::Continued | LoginOutcome::NewSession => {}
-            LoginOutcome::Gap(messages) => {
-                gateway.counters.missed.add(messages);
-                gateway.tell_gap(self, messages, (session, next));
-                self.outstanding.borrow_mut().note_gap();
-                self.next.set(next);
-            }
-            LoginOutcome::Proven => return Err(Ended::Proven),
-            LoginOutcome::Probed => return Err(Ended::Withheld),
-        }
-        gateway.show_session(self, session, None);
-        let mut query = Vec::new();
-        encode_frame(UNSEQUENCED, &[ACCOUNT_QUERY], &mut query);
-        self.urgent.borrow_mut().messages += 1;
-        self.answer_due.set(Some(now + QUERY_LIMIT));
-        self.say(&query);
-        Ok(())
     }
 
     #[inline]
@@ -551,21 +532,13 @@ impl Upstream {
         };
         if let Outbound::AccountQueryResponse { next_user_ref_num, .. } = message {
             counters.passed.add(1);
-            // In a session that is said again there are old answers, which come first.
-            self.outstanding.borrow_mut().raise_next(next_user_ref_num);
-            if self.joining.get().is_open() {
-                // It may be the answer of a session that is not the one that is known.
-                return Ok(());
-            }
-            self.answer_due.set(None);
-            if !self.is_up.get() {
-                self.come_up(gateway, now);
-            }
+            self.on_numbers(gateway, (sequence, next_user_ref_num), now);
             return Ok(());
         }
         if let Some(later) = self.stale.get()
             && message.user_ref_num().is_some_and(|number| number >= later)
         {
+            self.note_all_heard();
             self.refuse_stale(gateway);
         }
         if sequence <= self.replay_until.get() && self.is_delivered(&message, sequence) {
@@ -641,9 +614,11 @@ impl Upstream {
             urgent.messages += outstanding.cancel_given_up(&mut urgent.bytes);
             let withheld = |number, account| self.withheld(number, account);
             let again = outstanding.resend(now.as_nanos(), withheld, &mut waiting.bytes);
-            self.stale.set(outstanding.has_stale().then_some(outstanding.last_number().saturating_add(1)));
+            let is_open = outstanding.has_stale() || !self.joining.get().has_heard_all();
+            self.stale.set(is_open.then_some(outstanding.last_number().saturating_add(1)));
             waiting.messages += again;
             waiting.through = outstanding.last_number();
+            waiting.until_ns = outstanding.first_wait_until_ns();
             waiting.lsn = waiting.lsn.max(self.lsn.get());
             if again == 0 {
                 // Nothing is to come before what concerns them.

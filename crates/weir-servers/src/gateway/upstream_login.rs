@@ -11,6 +11,15 @@
 //! exchange may begin anew too. So until the last message that any client has had has come again, nothing is sent in
 //! the session, and one that has nothing more to say before is questioned anew. A session that has just begun cannot
 //! give that message: it is an answer to an order.
+//!
+//! Answers to the account query are in the stream like anything else, and come again with it. Which one is the answer to
+//! the query of this connection decides what is known of the orders without an answer, and nothing in it says so: the
+//! number in it may be the same, the clock is another one, an exchange may beat in the middle of what it says again, and
+//! how many queries a killed gateway has left behind nobody knows. What an exchange has to do is to say things in order.
+//! So an answer behind everything that there was before the query is ours, and how much that is a look tells. Where an
+//! older answer may come and orders depend on it, the login is preceded by a look. Where every query has had its answer
+//! none is owed, and the next one is ours. An exchange that refuses looks leaves it open: then only an answer to an
+//! order that was sent behind the query shows that everything older has come.
 
 use std::cmp::Ordering;
 
@@ -23,6 +32,37 @@ pub(super) struct Joining {
     /// Since when every look has found the session and every login that asked for what comes next was refused.
     withheld_since_ns: Option<u64>,
     proof: Proof,
+    /// The next login asks how far the session has come, and for nothing else.
+    is_measure: bool,
+    /// The query of this connection has no answer yet.
+    is_asked: bool,
+    older: Older,
+}
+
+/// What is known of answers to the queries of earlier connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Older {
+    /// There is none that was not heard.
+    #[default]
+    Heard,
+    /// Some may come.
+    Owed,
+    /// They come before this message, which is the next one that the session had to say when it was looked at. Where
+    /// an exchange means its last message by that, nothing was behind it.
+    Before(u64),
+    /// Some may come, and a look was refused.
+    Untold,
+}
+
+/// Whose an answer to the account query is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueryAnswer {
+    /// It answers the query of this connection: everything older has come.
+    Own,
+    /// That of an earlier one.
+    Older,
+    /// Nobody knows.
+    Unsure,
 }
 
 /// What is known of whether the session is the one that is known.
@@ -59,6 +99,8 @@ pub(super) enum LoginOutcome {
     Gap(u64),
     /// The session is there and has come farther: what comes next is to be asked for again.
     Probed,
+    /// It is known how far the session has come: what comes next is to be asked for.
+    Measured,
     /// It is another session, although it may have the same name.
     NewSession,
 }
@@ -71,10 +113,42 @@ impl Joining {
         Self { proof: if is_known { Proof::Given } else { questioned }, ..Self::default() }
     }
 
+    /// Queries of earlier starts may have answers that nobody has heard.
+    pub(super) fn with_older_answers(self) -> Self {
+        Self { older: Older::Owed, ..self }
+    }
+
+    /// A connection begins; `depends`: it matters which answers have come.
+    pub(super) fn begin(&mut self, depends: bool) {
+        self.is_measure = depends && self.older == Older::Owed && !self.is_look;
+    }
+
+    /// The session has answered an account query with this message.
+    pub(super) fn answered(&mut self, sequence: u64) -> QueryAnswer {
+        match self.older {
+            Older::Before(next) if sequence < next => QueryAnswer::Older,
+            Older::Owed | Older::Untold => QueryAnswer::Unsure,
+            Older::Heard | Older::Before(_) => {
+                self.note_all_heard();
+                QueryAnswer::Own
+            }
+        }
+    }
+
+    /// Everything that the session had to say before the query of this connection has come.
+    pub(super) fn note_all_heard(&mut self) {
+        (self.older, self.is_asked) = (Older::Heard, false);
+    }
+
+    /// Whether that is known.
+    pub(super) fn has_heard_all(&self) -> bool {
+        self.older == Older::Heard && !self.is_asked
+    }
+
     /// What to ask for of the session that is known, whose next message has this number.
     pub(super) fn wanted(&self, session: Option<Name<10>>, next: u64) -> (Name<10>, u64) {
         match self.proof {
-            _ if self.is_look => (Name::default(), 0),
+            _ if self.is_look || self.is_measure => (Name::default(), 0),
             Proof::Questioned { heard, .. } => (session.unwrap_or_default(), heard + 1),
             Proof::Given | Proof::Awaited { .. } => (session.unwrap_or_default(), next),
         }
@@ -112,6 +186,9 @@ impl Joining {
 
     /// The connection is gone. A session that has not proved itself on it is questioned anew.
     pub(super) fn left(&mut self) {
+        if std::mem::take(&mut self.is_asked) {
+            self.older = Older::Owed;
+        }
         if let Proof::Awaited { heard, beats_max, is_joined: true, .. } = self.proof {
             self.proof = Proof::Questioned { heard, beats_max };
         }
@@ -119,6 +196,10 @@ impl Joining {
 
     /// The login was refused.
     pub(super) fn refused(&mut self) {
+        if std::mem::take(&mut self.is_measure) {
+            self.older = Older::Untold;
+            return;
+        }
         if self.is_look {
             // Who asks for nothing is refused when somebody else is logged in, or when nobody can.
             self.withheld_since_ns = None;
@@ -135,9 +216,45 @@ impl Joining {
         now_ns: u64,
         patience_ns: u64,
     ) -> LoginOutcome {
-        let is_look = std::mem::take(&mut self.is_look);
-        let since_ns = self.withheld_since_ns.take();
+        let (is_look, is_measure) = (std::mem::take(&mut self.is_look), std::mem::take(&mut self.is_measure));
         let expected = known.filter(|(name, _)| name.eq_ignore_case(&session)).map(|(_, expected)| expected);
+        if (is_look || is_measure) && expected.is_some() && self.older != Older::Heard {
+            self.older = Older::Before(next);
+        }
+        if is_measure && expected.is_some() {
+            return self.measured(next);
+        }
+        let joined = self.joined(expected, is_look, next, (now_ns, patience_ns));
+        match joined {
+            LoginOutcome::NewSession => (self.older, self.is_asked) = (Older::Heard, true),
+            LoginOutcome::Continued | LoginOutcome::Gap(_) => self.is_asked = true,
+            LoginOutcome::Proven | LoginOutcome::Probed | LoginOutcome::Measured => {}
+        }
+        joined
+    }
+
+    /// It is known how far the session has come. A session that may be another one is one that has not come far enough,
+    /// but an exchange may count the last message or the next one: that is left to the login that asks for it.
+    fn measured(&mut self, next: u64) -> LoginOutcome {
+        match self.proof {
+            Proof::Questioned { heard, beats_max } if next > heard => {
+                self.proof = Proof::Awaited { heard, beats_max, is_joined: false, beats: 0 };
+                LoginOutcome::Proven
+            }
+            _ => LoginOutcome::Measured,
+        }
+    }
+
+    /// What it means to be let in to the message `next` of a session in which `expected` is wanted; none: it is another
+    /// session.
+    fn joined(
+        &mut self,
+        expected: Option<u64>,
+        is_look: bool,
+        next: u64,
+        (now_ns, patience_ns): (u64, u64),
+    ) -> LoginOutcome {
+        let since_ns = self.withheld_since_ns.take();
         let joined = match (self.proof, expected) {
             (_, None) => LoginOutcome::NewSession,
             (Proof::Questioned { heard, beats_max }, Some(_)) if next > heard => {
@@ -240,6 +357,84 @@ mod tests {
         joining.refused();
         assert_eq!(joining.accepted(known(7), (day(), 9), 71, PATIENCE_NS), LoginOutcome::Gap(2));
         assert_eq!(joining.wanted(Some(day()), 9), (day(), 9));
+    }
+
+    /// As after a start that knows the session, whose next message is the seventh.
+    fn with_older_answers() -> Joining {
+        let mut joining = Joining::after(7, 6).with_older_answers();
+        joining.begin(true);
+        assert_eq!(joining.wanted(Some(day()), 7), (Name::default(), 0));
+        joining
+    }
+
+    #[test]
+    fn an_answer_is_ours_when_it_comes_behind_everything_that_a_look_has_found() {
+        // Some exchanges tell the last message there is, and some the next one.
+        for found in [6, 7, 9] {
+            let mut joining = with_older_answers();
+            assert_eq!(joining.accepted(known(7), (day(), found), 0, PATIENCE_NS), LoginOutcome::Measured);
+            joining.left();
+            joining.begin(true);
+            assert_eq!(joining.wanted(Some(day()), 7), (day(), 7));
+            assert_eq!(joining.accepted(known(7), (day(), 7), 0, PATIENCE_NS), LoginOutcome::Continued);
+            for sequence in 7..found {
+                assert_eq!(joining.answered(sequence), QueryAnswer::Older, "{sequence} of {found}");
+                assert!(!joining.has_heard_all());
+            }
+            assert_eq!(joining.answered(found.max(7)), QueryAnswer::Own, "{found}");
+            assert!(joining.has_heard_all());
+            joining.left();
+            joining.begin(true);
+            assert_eq!(joining.wanted(Some(day()), 10), (day(), 10), "every query has had its answer");
+        }
+    }
+
+    #[test]
+    fn a_query_without_an_answer_makes_the_next_connection_look_where_it_matters() {
+        let mut joining = Joining::default();
+        assert_eq!(joining.accepted(None, (day(), 1), 0, PATIENCE_NS), LoginOutcome::NewSession);
+        assert_eq!(joining.answered(1), QueryAnswer::Own);
+        joining.left();
+        joining.begin(true);
+        assert_eq!(joining.accepted(known(2), (day(), 2), 0, PATIENCE_NS), LoginOutcome::Continued);
+        joining.left();
+        for (depends, wanted) in [(false, (day(), 2)), (true, (Name::default(), 0))] {
+            joining.begin(depends);
+            assert_eq!(joining.wanted(Some(day()), 2), wanted);
+        }
+        joining.begin(false);
+        assert_eq!(joining.accepted(known(2), (day(), 2), 0, PATIENCE_NS), LoginOutcome::Continued);
+        assert_eq!((joining.answered(2), joining.has_heard_all()), (QueryAnswer::Unsure, false));
+        joining.note_all_heard();
+        assert!(joining.has_heard_all());
+    }
+
+    #[test]
+    fn an_exchange_that_refuses_looks_is_joined_all_the_same_and_nothing_is_taken_for_sure() {
+        let mut joining = with_older_answers();
+        joining.left();
+        joining.refused();
+        joining.begin(true);
+        assert_eq!(joining.wanted(Some(day()), 7), (day(), 7));
+        assert_eq!(joining.accepted(known(7), (day(), 7), 0, PATIENCE_NS), LoginOutcome::Continued);
+        assert_eq!((joining.answered(7), joining.has_heard_all()), (QueryAnswer::Unsure, false));
+        joining.left();
+        joining.begin(true);
+        assert_eq!(joining.wanted(Some(day()), 8), (Name::default(), 0), "that was another connection");
+    }
+
+    #[test]
+    fn a_look_that_has_come_far_enough_proves_a_session_and_one_that_has_not_decides_nothing() {
+        let other = "NEXT".parse().expect("a name");
+        for (found, joined) in [
+            ((day(), 10), LoginOutcome::Proven),
+            ((day(), 9), LoginOutcome::Measured),
+            ((other, 10), LoginOutcome::NewSession),
+        ] {
+            let mut joining = Joining::after(1, 9).with_older_answers();
+            joining.begin(true);
+            assert_eq!(joining.accepted(known(1), found, 0, PATIENCE_NS), joined, "{found:?}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ use super::{
     recovery::symbol_of,
     upstream::{self, Upstream},
     venue_record::{Endpoint, VenueRecord, venues_record},
-    worker_message::{CAME_TO_NOTHING, Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
+    worker_message::{Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage, session_record},
 };
 use crate::{
     journal::Lsn,
@@ -280,15 +280,19 @@ impl Gateway {
     /// What a message of a client has to pass before it is routed.
     #[inline]
     fn admit(&self, account: AccountId, message: &Inbound<'_>, raw: &[u8], now: Instant) -> Result<(), u16> {
-        if matches!(message, Inbound::Enter(..) | Inbound::Replace(..)) {
-            if self.is_leaving(account) {
-                return Err(reject_reason::DESTINATION_CLOSED);
+        match message {
+            Inbound::Enter(..) | Inbound::Replace(..) => {
+                if self.is_leaving(account) {
+                    return Err(reject_reason::DESTINATION_CLOSED);
+                }
+                let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
+                if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
+                    self.store.disconnect(account);
+                }
+                outcome?;
             }
-            let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
-            if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
-                self.store.disconnect(account);
-            }
-            outcome?;
+            Inbound::Modify(modify) => self.checks.borrow().risk.check_modify(account, modify)?,
+            Inbound::Cancel(_) | Inbound::AccountQuery => {}
         }
         if raw.len() > MESSAGE_BYTES_MAX {
             self.counters.too_long.add(1);
@@ -324,34 +328,33 @@ impl Gateway {
     /// Sends an order by this worker's own session.
     #[inline]
     fn send_up(&self, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
-        let Some(venue) = self.venue_of(origin, raw)? else {
-            self.come_to_nothing(origin, raw);
-            return Ok(());
-        };
+        let Some(venue) = self.venue_of(origin, raw)? else { return self.come_to_nothing(raw) };
         let upstream = &self.upstreams[venue];
+        if usize::from(origin.home) != self.worker
+            && matches!(raw.first(), Some(b'O' | b'U'))
+            && upstream.is_late(origin, self.store.now().as_nanos())
+        {
+            return Err(reject_reason::DESTINATION_CLOSED);
+        }
         let log = |number: u32| {
             self.name_venues();
             self.log_home(upstream, origin.home);
             self.store.log_sent(origin.account, raw, upstream.sent_key(), number)
         };
-        if !upstream.send(*origin, raw, log)? {
-            self.come_to_nothing(origin, raw);
-        }
-        Ok(())
+        if upstream.send(*origin, raw, log)? { Ok(()) } else { self.come_to_nothing(raw) }
     }
 
-    /// Nothing is sent and nothing is answered. A replace that is ignored does not use its number up.
-    fn come_to_nothing(&self, origin: &Origin, raw: &[u8]) {
+    /// It concerns an order that is not open, and is not sent. A replace has a number of its own, under which it is
+    /// refused. OUCH allows silence too, but who waits for a new order has to know that there is none. A cancel wants
+    /// what is so already, and has no answer in OUCH but the one that its order has got.
+    #[cold]
+    fn come_to_nothing(&self, raw: &[u8]) -> Result<(), u16> {
         self.counters.without_order.add(1);
+        if raw.first() == Some(&b'U') {
+            return Err(reject_reason::REPLACE_NOT_ALLOWED);
+        }
         self.counters.passed.add(1);
-        if raw.first() != Some(&b'U') {
-            return;
-        }
-        if usize::from(origin.home) == self.worker {
-            self.release_number(origin);
-        } else if let Some(worker_message) = WorkerMessage::new(Kind::CameToNothing, origin.account.0, raw) {
-            self.push(origin.home.into(), worker_message);
-        }
+        Ok(())
     }
 
     /// A replace came to nothing: its number may be used again, if none came after it.
@@ -629,14 +632,6 @@ impl Gateway {
             Kind::ReleaseNumber => {
                 if let Some(number) = worker_message.message().first_chunk() {
                     self.release_number_here(account, u32::from_be_bytes(*number));
-                }
-            }
-            Kind::CameToNothing => {
-                let raw = worker_message.message();
-                // Its journal has said that it was handed over: otherwise it would pass for lost.
-                self.store.log_refused(account, raw, CAME_TO_NOTHING);
-                if let Some(number) = weir_proto::ouch::inbound_user_ref_num(raw) {
-                    self.release_number_here(account, number);
                 }
             }
             Kind::CancelAll => self.cancel_of_disconnected(account),

@@ -23,8 +23,6 @@ pub(super) enum Kind {
     Reject,
     /// To the account's home: the client's message with this number was ignored and does not use it up.
     ReleaseNumber,
-    /// The same of a replace that was not even sent, with the message itself.
-    CameToNothing,
     /// To every worker: there is room upstream again.
     Room,
 }
@@ -35,9 +33,7 @@ impl Handed for WorkerMessage {
         match self.kind {
             Kind::Order => Role::Message(self.account),
             Kind::CancelAll => Role::CancelAll(self.account),
-            Kind::Reply | Kind::Reject | Kind::ReleaseNumber | Kind::CameToNothing | Kind::Room => {
-                Role::Response
-            }
+            Kind::Reply | Kind::Reject | Kind::ReleaseNumber | Kind::Room => Role::Response,
         }
     }
 }
@@ -132,10 +128,6 @@ impl Reject {
         })
     }
 }
-
-/// In the record of a refusal: a replace that was handed over was not sent, because what it is to replace is not there,
-/// and nobody is told.
-pub(super) const CAME_TO_NOTHING: u16 = 0;
 
 /// Names an upstream session in a journal. It stays the same when venues or workers are added.
 pub(super) fn session_key(worker: usize, venue: usize) -> u32 {

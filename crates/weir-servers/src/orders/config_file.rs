@@ -12,7 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use toml::Spanned;
 use weir_proto::soup::Name;
 
-use super::{ACCOUNTS_MAX, AccountConfig, is_password_hash};
+use super::{ACCOUNTS_MAX, AccountConfig, is_password_hash, worker::session_name};
 use crate::journal::Level;
 
 /// Largest configuration file.
@@ -78,6 +78,12 @@ pub(crate) fn named<const N: usize>(key: &str, text: &Spanned<String>) -> Result
     };
     let name: Name<N> = text.get_ref().parse().map_err(|_| wrong())?;
     if name.is_blank() { Err(wrong()) } else { Ok(name) }
+}
+
+/// The name of the first session. The ones behind it have names of their own.
+pub(crate) fn session_named(text: &Spanned<String>) -> Result<Name<10>, FieldError> {
+    let name = named("session", text)?;
+    session_name(&name, 0).map_err(|message| FieldError { at: text.span().start, message })
 }
 
 pub(crate) fn within<N: PartialOrd + Copy + Display>(

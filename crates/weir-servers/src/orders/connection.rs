@@ -340,7 +340,7 @@ fn count_ending(store: &SessionStore, ending: Ending) {
 
 /// In a drain: sends what there is for the client, and that the session is over if it is.
 async fn finish(store: &SessionStore, slot: &Slot, session: &Rc<Session>) -> Ending {
-    let until = time::now() + store.shared.drain_limit;
+    let until = time::now() + store.shared.session_drain_limit;
     loop {
         if let Some(End::CutOff(reason)) = session.asked_to_end() {
             return Ending::CutOff(reason);

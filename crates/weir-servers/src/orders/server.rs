@@ -28,7 +28,7 @@ use super::{
     connection,
     counters::{NUMBER_USED_BEFORE, PROTOCOL_ERRORS_MAX},
     recover,
-    worker::{OrdersState, ServerShape, Worker},
+    worker::{OrdersState, ServerShape, Worker, session_name},
 };
 
 /// How long the sessions of a [`LocalOrders`] may take to end.
@@ -75,10 +75,10 @@ impl OrdersServer {
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
     {
         // The sessions take one half of the time, what is left of their connections the other.
-        let drain_limit = server.drain_limit / 2;
-        let server = ServerConfig { handler_waits_for_two: true, drain_limit, ..server };
-        let (workers, place) =
-            (server.workers, ServerShape { workers: server.workers.max(1), is_local: false, drain_limit });
+        let session_drain_limit = server.drain_limit / 2;
+        let server = ServerConfig { handler_waits_for_two: true, drain_limit: session_drain_limit, ..server };
+        let workers = server.workers;
+        let place = ServerShape { workers: workers.max(1), is_local: false, session_drain_limit };
         let shared =
             share(orders, place, recovery).map_err(|source| ServeError::Worker { worker: 0, source })?;
         let (begun, outcomes) = mpsc::channel();
@@ -218,6 +218,10 @@ impl OrdersControl {
         if self.shared.has_failed() {
             return Err("the journal has failed, and cannot keep that the session is over".into());
         }
+        if self.shared.config.active_journal().is_some() {
+            // The next start could not give the next session a name.
+            session_name(&self.shared.config.session, u64::from(self.shared.generation) + 1)?;
+        }
         // Only one of them decides what the drain is the end of.
         if self.is_draining.swap(true, Ordering::SeqCst) {
             return Err("a drain is under way, after which the session can be joined again".into());
@@ -246,7 +250,7 @@ impl OrdersControl {
         let this = self.clone();
         let drain = move || {
             this.shared.tell_drain();
-            this.shared.barrier.wait(this.shared.workers, this.shared.drain_limit);
+            this.shared.barrier.wait(this.shared.workers, this.shared.session_drain_limit);
             this.server.drain();
         };
         if thread::Builder::new().name("weir-drain".into()).spawn(drain).is_err() {
@@ -335,7 +339,7 @@ impl LocalOrders {
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
-        let place = ServerShape { workers: 1, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
+        let place = ServerShape { workers: 1, is_local: true, session_drain_limit: LOCAL_DRAIN_LIMIT };
         let worker = Worker::new(share(orders, place, recovery)?, 0);
         Rc::clone(&worker).begin(make).await?;
         Ok(Self { worker })
@@ -352,7 +356,7 @@ impl LocalOrders {
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
     {
-        let place = ServerShape { workers, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
+        let place = ServerShape { workers, is_local: true, session_drain_limit: LOCAL_DRAIN_LIMIT };
         let shared = share(orders, place, recovery)?;
         let mut all = Vec::new();
         for number in 0..workers {

@@ -114,7 +114,7 @@ pub(super) struct OrdersState {
     /// All of it is in one runtime: no other threads, and no addresses.
     pub(super) is_local: bool,
     pub(super) simulated: bool,
-    pub(super) drain_limit: Duration,
+    pub(super) session_drain_limit: Duration,
     /// Name of the session that can be joined.
     pub(super) session: Name<10>,
     pub(super) generation: u16,
@@ -145,24 +145,30 @@ impl std::fmt::Debug for OrdersState {
 pub(super) struct ServerShape {
     pub(super) workers: usize,
     pub(super) is_local: bool,
-    pub(super) drain_limit: Duration,
+    pub(super) session_drain_limit: Duration,
 }
 
 impl OrdersState {
     /// # Errors
-    /// When no thread can be had for verifying passwords.
+    /// When no thread can be had for verifying passwords, or the session no name of its own.
     pub(super) fn new(config: OrdersConfig, place: ServerShape, recovery: Recovery) -> io::Result<Arc<Self>> {
         let (commands, inboxes) =
             (0..place.workers).map(|_| mailbox(ARRIVALS_MAX)).unzip::<_, _, Vec<_>, Vec<_>>();
         let verifier =
             if place.is_local { None } else { Some(Verifier::start(VERIFIER_THREADS, WAITING_MAX)?) };
         let generation = recovery.generation();
+        let session = match config.active_journal() {
+            Some(_) => session_name(&config.session, generation.into())
+                .map_err(|wrong| io::Error::new(io::ErrorKind::InvalidInput, wrong))?,
+            // None of its sessions is ended by its name.
+            None => config.session,
+        };
         Ok(Arc::new(Self {
             workers: place.workers,
             is_local: place.is_local,
             simulated: place.is_local,
-            drain_limit: place.drain_limit,
-            session: session_name(&config.session, generation),
+            session_drain_limit: place.session_drain_limit,
+            session,
             generation,
             verifier,
             admission: Admission::new(config.unauthenticated_max, config.unauthenticated_per_address_max),
@@ -196,7 +202,7 @@ impl OrdersState {
 
     /// Tells every worker to end its sessions.
     pub(super) fn tell_drain(&self) {
-        let until = time::monotonic() + self.drain_limit;
+        let until = time::monotonic() + self.session_drain_limit;
         for commands in &self.commands {
             // A full box is emptied within a turn, unless its worker hangs; one that is closed needs no command.
             while let Err(SendError::Full(_)) = commands.try_send(Command::Drain)
@@ -234,16 +240,30 @@ impl OrdersState {
 }
 
 /// The name of a session after so many have ended: its trailing number, that much higher, in as many digits.
-fn session_name(first: &Name<10>, ended: u16) -> Name<10> {
+///
+/// # Errors
+/// In words: it would have the name of one that has ended. Who was away then and comes back would be let in, and miss
+/// what the two have under the same numbers.
+pub(super) fn session_name(first: &Name<10>, ended: u64) -> Result<Name<10>, String> {
     let text = first.as_str();
     let stem = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let digits = text.len() - stem.len();
-    if ended == 0 || digits == 0 {
-        return *first;
+    if digits == 0 {
+        return Err(format!(
+            "session {text:?}: there is no number at its end, by which the next session is told from one that was \
+             ended; write one, as in \"WEIR000001\""
+        ));
     }
     let number: u64 = text[stem.len()..].parse().unwrap_or_default();
-    let number = (number + u64::from(ended)) % 10_u64.saturating_pow(digits as u32);
-    format!("{stem}{number:0digits$}").parse().unwrap_or(*first)
+    let number = number.saturating_add(ended);
+    if number >= 10_u64.saturating_pow(digits as u32) {
+        return Err(format!(
+            "session {text:?}: the number at its end has no room for the next session, and one that was ended would \
+             come again; write it with more digits, or another name"
+        ));
+    }
+    let next = format!("{stem}{number:0digits$}").parse::<Name<10>>();
+    next.map_err(|error| format!("session {text:?}: {error}"))
 }
 
 /// One worker of a server.
@@ -365,7 +385,7 @@ impl Worker {
             return;
         }
         let store = self.store().await;
-        let until = time::now() + self.shared.drain_limit;
+        let until = time::now() + self.shared.session_drain_limit;
         let mut deadline = Deadline::new();
         store.draining.set(true);
         let application = store.application();
@@ -442,17 +462,32 @@ mod tests {
 
     #[test]
     fn a_session_that_ended_is_followed_by_one_with_the_next_number() {
-        let name = |text: &str, ended| session_name(&text.parse().expect("a name"), ended).to_string();
+        let name = |text: &str, ended| {
+            session_name(&text.parse().expect("a name"), ended).expect("it has room").to_string()
+        };
         assert_eq!(name("WEIR000001", 0), "WEIR000001");
         assert_eq!(name("WEIR000001", 1), "WEIR000002");
-        assert_eq!(name("7", 3), "0");
-        assert_eq!(name("DAY", 3), "DAY");
-        assert_eq!(name("9999999999", 1), "0000000000");
+        assert_eq!(name("7", 2), "9");
+        assert_eq!(name("9999999999", 0), "9999999999");
+    }
+
+    #[test]
+    fn no_session_gets_the_name_of_one_that_has_ended() {
+        for (text, ended, words) in [
+            ("DAY", 0, "no number at its end"),
+            ("DAY", 3, "no number at its end"),
+            ("7", 3, "no room"),
+            ("9999999999", 1, "no room"),
+            ("9999999999", u64::MAX, "no room"),
+        ] {
+            let wrong = session_name(&text.parse().expect("a name"), ended).expect_err("it would come again");
+            assert!(wrong.contains(text) && wrong.contains(words), "{wrong}");
+        }
     }
 
     #[test]
     fn a_drain_does_not_wait_for_a_worker_that_hangs() {
-        let place = ServerShape { workers: 2, is_local: true, drain_limit: Duration::from_millis(5) };
+        let place = ServerShape { workers: 2, is_local: true, session_drain_limit: Duration::from_millis(5) };
         let config = OrdersConfig::new(crate::orders::demo_accounts(1));
         let shared = OrdersState::new(config, place, Recovery::default()).expect("no threads are asked for");
         while shared.commands[0].try_send(Command::Drain).is_ok() {}

@@ -26,9 +26,16 @@ pub(super) struct OpenOrder {
     /// What a share counts for.
     pub(super) price: u64,
     pub(super) leaves: u32,
+    /// Shares that were executed, also of what it has replaced; `None`: nobody knows.
+    pub(super) filled: Option<u32>,
 }
 
 impl OpenOrder {
+    /// How many shares it may come to in all, as a modification counts them.
+    pub(super) fn size(&self) -> Option<u32> {
+        self.filled.map(|filled| self.leaves.saturating_add(filled))
+    }
+
     pub(super) fn value(&self) -> u64 {
         value(self.price, self.leaves)
     }
@@ -124,12 +131,9 @@ impl OpenOrders {
             Outbound::Rejected(rejected) => self.end(account, rejected.user_ref_num),
             Outbound::Canceled(canceled) => self.lessen(account, canceled.user_ref_num, canceled.quantity),
             Outbound::AiqCanceled(canceled) => self.lessen(account, canceled.user_ref_num, canceled.quantity),
-            Outbound::Modified(modified) => {
-                let leaves = self.find(account, modified.user_ref_num).map_or(0, |order| order.leaves);
-                self.lessen(account, modified.user_ref_num, leaves.saturating_sub(modified.quantity))
-            }
+            Outbound::Modified(modified) => self.leave(account, modified.user_ref_num, modified.quantity),
             Outbound::Executed(executed) => {
-                let symbol = self.find(account, executed.user_ref_num).map(|order| order.symbol);
+                let symbol = self.fill(account, executed.user_ref_num, executed.quantity);
                 // What was open at the order's price is now held at the trade's. Of an order that is over nothing was
                 // open, and it was traded all the same.
                 let change = self.lessen(account, executed.user_ref_num, executed.quantity);
@@ -153,6 +157,7 @@ impl OpenOrders {
                     symbol: replaced.symbol,
                     price,
                     leaves: replaced.quantity,
+                    filled: self.members.at(original).order.filled,
                 };
                 let change = self.replace(original, order);
                 if replaced.order_state != b'D' {
@@ -186,11 +191,25 @@ impl OpenOrders {
     }
 
     fn lessen(&mut self, account: AccountId, number: u32, shares: u32) -> Change {
+        let leaves = self.find(account, number).map_or(0, |order| order.leaves);
+        self.leave(account, number, leaves.saturating_sub(shares))
+    }
+
+    /// So many shares are open now. The venue may say more than before, and then they count.
+    fn leave(&mut self, account: AccountId, number: u32, leaves: u32) -> Change {
         let Some(place) = self.place(account, number) else { return Change::default() };
-        let Member { order, head, .. } = self.members.at_mut(place);
-        order.leaves -= shares.min(order.leaves);
-        let (is_over, head) = (order.leaves == 0, *head);
-        if is_over { self.end(account, number) } else { self.recount(head) }
+        let member = self.members.at_mut(place);
+        member.order.leaves = leaves;
+        let head = member.head;
+        if leaves == 0 { self.end(account, number) } else { self.recount(head) }
+    }
+
+    /// So many shares were executed: of which symbol, if the order is known.
+    fn fill(&mut self, account: AccountId, number: u32, shares: u32) -> Option<Symbol> {
+        let place = self.place(account, number)?;
+        let order = &mut self.members.at_mut(place).order;
+        order.filled = order.filled.map(|filled| filled.saturating_add(shares));
+        Some(order.symbol)
     }
 
     /// An order stands instead of another one of its chain, at the chain's head.

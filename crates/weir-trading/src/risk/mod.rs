@@ -1,8 +1,11 @@
 //! Checks before an order is passed on. All are off until a limit is set; limits may change at any time and count
 //! from the next message on.
 //!
-//! Only new orders and replacements are checked. **Cancels and modifications are not**: whatever an account is not
-//! allowed any more, it may always get out. The rates come first, so that a refused order uses them too. A
+//! New orders and replacements are checked. **Cancels are not, nor are modifications**: whatever an account is not
+//! allowed any more, it may always get out, and OUCH lets a modification lower the shares of an order and no more. So
+//! one that asks for more than its order may come to is refused, and if a venue should make an order larger all the
+//! same, that counts from then on. Of an order from before it is not known how much was executed, and the venue decides.
+//! The rates come first, so that a refused order uses them too. A
 //! replacement does not say what it is about; that is known of orders that are followed: always
 //! ([`RiskConfig::follows_orders`]), or while a limit needs it. Where one needs it and not every order was followed, a
 //! replacement of one that is not known is refused. And where a value is limited, what is at any price and has no
@@ -27,7 +30,7 @@ pub use reference_prices::References;
 
 use std::sync::Arc;
 
-use weir_proto::ouch::{Enter, Inbound, Outbound, Replace, Symbol, reject_reason};
+use weir_proto::ouch::{Enter, Inbound, Modify, Outbound, Replace, Symbol, reject_reason};
 
 use self::{
     duplicates::Duplicates,
@@ -188,8 +191,17 @@ impl RiskState {
         match message {
             Inbound::Enter(enter, _) => self.check_enter(now_ns, account, enter),
             Inbound::Replace(replace, _) => self.check_replace(now_ns, account, replace),
-            Inbound::Cancel(_) | Inbound::Modify(_) | Inbound::AccountQuery => Ok(()),
+            Inbound::Modify(modify) => self.check_modify(account, modify),
+            Inbound::Cancel(_) | Inbound::AccountQuery => Ok(()),
         }
+    }
+
+    /// Whether a modification lowers its order, as far as that is known; if not, the reason of the reject. Rates, kill
+    /// switches and limits are no business of one that does.
+    pub fn check_modify(&self, account: AccountId, modify: &Modify) -> Result<(), u16> {
+        let size = self.open.find(account, modify.user_ref_num).and_then(OpenOrder::size);
+        let asks_for_more = size.is_some_and(|size| modify.quantity > size);
+        if asks_for_more { Err(reject_reason::INVALID_QUANTITY) } else { Ok(()) }
     }
 
     /// Counts a message that asks for no order and costs as much against the rate of the account; if it is one too
@@ -215,6 +227,7 @@ impl RiskState {
             symbol: order.symbol,
             price: if admit::is_market(order.price) { reference.unwrap_or(0) } else { order.price },
             leaves: order.shares,
+            filled: None,
         };
         let chained = order.original.and_then(|original| self.open.insert_replacement(original, open));
         let more = match chained {
@@ -377,6 +390,7 @@ fn of_enter(account: AccountId, enter: &Enter, reference: Option<u64>) -> OpenOr
         symbol: enter.symbol,
         price: Asked::by_enter(enter, reference).price_counted().unwrap_or(0),
         leaves: enter.quantity,
+        filled: Some(0),
     }
 }
 
@@ -387,5 +401,6 @@ fn of_replace(account: AccountId, replace: &Replace, symbol: Symbol, reference: 
         symbol,
         price: Asked::by_replace(replace, Some(symbol), reference).price_counted().unwrap_or(0),
         leaves: replace.quantity,
+        filled: None,
     }
 }

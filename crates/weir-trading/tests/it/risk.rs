@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_proto::ouch::{Canceled, Enter, Executed, Inbound, Outbound, Replaced, reject_reason};
+use weir_proto::ouch::{Canceled, Enter, Executed, Inbound, Modified, Outbound, Replaced, reject_reason};
 use weir_trading::{
     AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, References, Restored, RiskConfig,
     RiskLimits, RiskState, Venue,
@@ -266,6 +266,54 @@ fn executed(user_ref_num: u32, quantity: u32) -> Outbound {
 
 fn restored(user_ref_num: u32, shares: u32, original: Option<u32>) -> Restored {
     Restored { user_ref_num, symbol: WEIR, price: HUNDRED, shares, original }
+}
+
+fn modified(user_ref_num: u32, quantity: u32) -> Outbound {
+    Outbound::Modified(Modified { timestamp_ns: 0, user_ref_num, side: b'B', quantity })
+}
+
+#[test]
+fn a_modification_may_lower_an_order_and_no_more() {
+    let mut state = state(RiskLimits { exposure_max: Some(1_000 * HUNDRED), ..Default::default() });
+    let most = |state: &mut RiskState, number, quantity| {
+        assert_eq!(state.check(0, ONE, &modify(number, b'B', quantity)), Ok(()), "{quantity}");
+        let more = state.check(0, ONE, &modify(number, b'B', quantity + 1));
+        assert_eq!(more, Err(reject_reason::INVALID_QUANTITY), "{quantity}");
+    };
+    assert_eq!(state.check(0, ONE, &buy(1, 100, HUNDRED)), Ok(()));
+    most(&mut state, 1, 100);
+    // What is executed is a part of what an order comes to.
+    state.follow(ONE, &executed(1, 40));
+    most(&mut state, 1, 100);
+    let canceled = Canceled { timestamp_ns: 0, user_ref_num: 1, quantity: 10, reason: b'U' };
+    state.follow(ONE, &Outbound::Canceled(canceled));
+    most(&mut state, 1, 90);
+    state.follow(ONE, &modified(1, 30));
+    most(&mut state, 1, 70);
+    assert_eq!(state.check(0, ONE, &replace(1, 2, 80, HUNDRED)), Ok(()));
+    state.follow(ONE, &replaced(1, 2, 40, b'L'));
+    most(&mut state, 2, 80);
+    // Of these the venue knows more.
+    state.restore(ONE, &restored(3, 50, None));
+    for number in [3, 4] {
+        assert_eq!(state.check(0, ONE, &modify(number, b'B', 999_999)), Ok(()));
+    }
+}
+
+#[test]
+fn what_a_venue_says_of_a_modification_counts_also_when_it_is_more() {
+    let mut state = state(RiskLimits { exposure_max: Some(1_000 * HUNDRED), ..Default::default() });
+    assert_eq!(state.check(0, ONE, &buy(1, 100, HUNDRED)), Ok(()));
+    for (left, exposure) in [(1_000, 1_000), (30, 30), (0, 0)] {
+        state.follow(ONE, &modified(1, left));
+        assert_eq!(state.exposure(ONE) / HUNDRED, exposure, "{left}");
+        let refused = if left == 1_000 { Err(reject_reason::RISK_AGGREGATE_EXPOSURE) } else { Ok(()) };
+        assert_eq!(state.check(0, ONE, &buy(2, 1, HUNDRED)), refused, "{left}");
+        state.follow(
+            ONE,
+            &Outbound::Canceled(Canceled { timestamp_ns: 0, user_ref_num: 2, quantity: 1, reason: b'U' }),
+        );
+    }
 }
 
 #[test]

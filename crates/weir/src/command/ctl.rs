@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use weir_record::orders::SESSIONS_LISTED_MAX;
 use weir_servers::{
     gateway::{ControlRequest, ControlResponse, Limits},
     orders::hash_password,
@@ -175,6 +176,7 @@ fn sessions(answer: &ControlResponse) -> Vec<String> {
             session.queued_bytes
         ));
     }
+    lines.extend(cut(answer));
     for upstream in answer.upstreams.iter().flatten() {
         let state = match (&upstream.trouble, upstream.is_open) {
             (_, true) => "open".to_owned(),
@@ -197,11 +199,37 @@ fn sessions(answer: &ControlResponse) -> Vec<String> {
     lines
 }
 
+/// That there are more clients than the list has, if it was cut.
+fn cut(answer: &ControlResponse) -> Option<String> {
+    let (listed, open) = (answer.sessions.as_ref()?.len(), answer.sessions_open?);
+    // Somebody may come or go while they are counted.
+    let is_cut = listed >= SESSIONS_LISTED_MAX && open > listed as u64;
+    is_cut.then(|| format!("the list is cut: of {open} clients that are logged in it has {listed}"))
+}
+
 #[cfg(test)]
 mod tests {
+    use weir_record::orders::SessionStats;
     use weir_servers::gateway::{ProtocolErrors, UpstreamStatus, VenueCancels};
 
     use super::*;
+
+    #[test]
+    fn a_list_of_sessions_that_was_cut_says_so() {
+        for (listed, open, is_cut) in
+            [(1, 1, false), (1, 2, false), (1_000, 1_000, false), (1_000, 1_001, true)]
+        {
+            let answer = ControlResponse {
+                ok: true,
+                sessions: Some(vec![SessionStats::default(); listed]),
+                sessions_open: Some(open),
+                ..ControlResponse::default()
+            };
+            let told = text(&ControlRequest::Sessions, &answer);
+            let words = "the list is cut: of 1001 clients that are logged in it has 1000";
+            assert_eq!(told.contains(words), is_cut, "{listed} of {open}: {told}");
+        }
+    }
 
     #[test]
     fn changes_are_numbers_lists_and_off() {

@@ -2,7 +2,7 @@
 
 use weir_proto::ouch::{Cancel, Inbound, inbound_user_ref_num, outbound_user_ref_num};
 
-use super::*;
+use super::{withdrawn::WAIT_MIN_NS, *};
 use crate::gateway::test_messages::{accepted, entered as enter};
 
 const LIMITS: OutstandingLimits = OutstandingLimits {
@@ -69,6 +69,32 @@ fn answer(outstanding: &mut OutstandingOrders, mut raw: Vec<u8>) -> Option<(Resp
 /// Nothing is withheld.
 fn resend(outstanding: &mut OutstandingOrders, now_ns: u64, out: &mut Vec<u8>) -> u64 {
     outstanding.resend(now_ns, |_, _| None, out)
+}
+
+#[test]
+fn what_has_waited_too_long_to_be_sent_ends_with_what_would_replace_it() {
+    let mut outstanding = OutstandingOrders::new(1, LIMITS);
+    let mut out = Vec::new();
+    // The second one was received later; the third is to replace the first, and is young too.
+    for (number, received_ns, raw) in
+        [(1, 0, enter(1, 100)), (2, 500, enter(2, 100)), (3, 500, replace(1, 3, 50))]
+    {
+        let origin = Origin { received_ns, ..origin(0, number) };
+        assert_eq!(outstanding.assign_upstream_number(origin, &raw, &mut out), Sending::Numbered(number));
+    }
+    assert_eq!(
+        (outstanding.wait_max_ns(), outstanding.first_wait_until_ns()),
+        (WAIT_MIN_NS, Some(WAIT_MIN_NS))
+    );
+    assert!(outstanding.withdraw_late(0, WAIT_MIN_NS).is_empty());
+    assert!(outstanding.withdraw_late(1, WAIT_MIN_NS + 1).is_empty(), "a connection has had it");
+    let ended = outstanding.withdraw_late(0, WAIT_MIN_NS + 1);
+    let numbers: Vec<u32> = ended.iter().map(|expiry| expiry.origin.user_ref_num).collect();
+    assert_eq!(numbers, [3, 1]);
+    assert_eq!([1, 2, 3].map(|number| outstanding.awaits(number)), [false, true, false]);
+    assert!(!outstanding.withhold_late(0, WAIT_MIN_NS + 500));
+    assert!(outstanding.withhold_late(0, WAIT_MIN_NS + 501));
+    assert_eq!((outstanding.awaits(2), outstanding.has_stale()), (false, true));
 }
 
 #[test]

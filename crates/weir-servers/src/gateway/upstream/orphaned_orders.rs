@@ -1,5 +1,5 @@
 //! Orders of an upstream session that end without a word of the exchange: when it has begun another session, and when
-//! they are not sent again.
+//! they are not sent, or not sent again.
 
 use weir_proto::soup::Name;
 
@@ -65,9 +65,10 @@ impl Upstream {
         self.untold.borrow_mut().extend(expiries.into_iter().map(|expiry| (session, expiry)));
     }
 
-    /// Refuses what was not sent again and has no answer. Among what the exchange had to say when the session
-    /// came up may be the answers still, and nothing says where that ends. Two things show that it has: an answer to a
-    /// number that was given later, and a heartbeat, for which there has to be nothing else to be sent.
+    /// Refuses what was not sent again and has no answer. Among what the exchange had to say when it was joined may be
+    /// the answers, and heartbeats may be anywhere among that. Two things show that it has all come: an answer to a
+    /// number that was given later; and a heartbeat, for which there has to be nothing else to be sent, behind the
+    /// answer to the account query of this connection.
     #[cold]
     pub(super) fn refuse_stale(&self, gateway: &Gateway) {
         if self.stale.take().is_none() {
@@ -90,5 +91,29 @@ impl Upstream {
             gateway.notice(self, NoticeKind::Stale, what);
         }
         self.expire(stale, self.epoch.get());
+    }
+
+    /// Refuses what has waited too long to be sent, for the journal or for an exchange that does not read: nobody wants
+    /// the price of then. Whether the exchange has one that only an earlier connection was given is waited for.
+    #[cold]
+    pub(super) fn refuse_late(&self, gateway: &Gateway, now_ns: u64) {
+        let last = self.outstanding.borrow().last_number();
+        let handed = self.handed.get();
+        let late = self.end_here(|outstanding| outstanding.withdraw_late(handed, now_ns));
+        let above = self.handed_here.get();
+        if self.outstanding.borrow_mut().withhold_late(above, now_ns) {
+            self.stale.set(Some(last.saturating_add(1)));
+            self.taken_back.set(last);
+        }
+        let ignored = self.outstanding.borrow_mut().take_ignored();
+        ignored.iter().for_each(|origin| gateway.release_number(origin));
+        if late.is_empty() {
+            return;
+        }
+        self.taken_back.set(last);
+        let refused = late.iter().filter(|expiry| gateway.can_tell(expiry)).count();
+        let what = format_args!("{refused} orders were too old when they could be sent, and are refused");
+        gateway.notice(self, NoticeKind::Stale, what);
+        self.expire(late, self.epoch.get());
     }
 }

@@ -53,6 +53,8 @@ pub(super) struct Waiting {
     pub(super) last: u32,
     /// The highest number of an order among them, also of one that is sent again; or 0.
     pub(super) through: u32,
+    /// When the first of the orders among them is too old to be sent.
+    pub(super) until_ns: Option<u64>,
     /// The journal has to have this before they may be sent.
     pub(super) lsn: Lsn,
     /// Cancels of our own among them: where they are counted when they are sent, and how many.
@@ -136,7 +138,7 @@ impl Upstream {
 
 /// Sends what collects, for as long as the worker runs.
 pub(in crate::gateway) async fn send(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
-    let mut sender = Sender { gateway, upstream, memory: Vec::new(), deadline: Deadline::new() };
+    let mut sender = Sender { gateway, upstream, memory: Vec::new(), deadline: Deadline::new(), now_ns: 0 };
     let mut memory = Vec::new();
     loop {
         sender.upstream.flush.raised().await;
@@ -161,6 +163,8 @@ struct Sender {
     /// For what is urgent.
     memory: Vec<u8>,
     deadline: Deadline,
+    /// When it last had to wait for something, and went on.
+    now_ns: u64,
 }
 
 /// What happens while a batch waits for the journal.
@@ -181,7 +185,8 @@ impl Sender {
         }
         let memory = std::mem::take(&mut self.memory);
         let mut batch = self.upstream.urgent.borrow_mut().take(memory);
-        if give(&self.upstream, &batch.bytes).await.is_some() {
+        if let Some(now_ns) = give(&self.upstream, &batch.bytes).await {
+            self.now_ns = now_ns;
             count(&self.gateway, &batch);
         }
         batch.bytes.clear();
@@ -200,6 +205,11 @@ impl Sender {
             if generation != upstream.generation.get() {
                 return;
             }
+            // What has come since then is young. No clock is read for it.
+            if batch.until_ns.is_some_and(|until_ns| until_ns < self.now_ns) {
+                upstream.refuse_late(&self.gateway, self.now_ns);
+                self.gateway.tell_untold(upstream);
+            }
             if upstream.taken_back.get() > upstream.handed_here.get() {
                 let outstanding = upstream.outstanding.borrow();
                 let struck = strike(&mut batch.bytes, begin, |number| !outstanding.awaits(number));
@@ -213,6 +223,7 @@ impl Sender {
             }
             if end > begin {
                 let Some(now_ns) = give(upstream, &batch.bytes[begin..end]).await else { return };
+                self.now_ns = now_ns;
                 let first = batch.first.max(before.saturating_add(1));
                 stamp(&self.gateway, upstream, first..=through.min(batch.last), now_ns);
             }
@@ -273,6 +284,7 @@ impl Sender {
         }
         // What was said meanwhile, and is not sent, is looked for once more.
         upstream.flush.raise();
+        self.now_ns = time::now().as_nanos();
         is_kept
     }
 }

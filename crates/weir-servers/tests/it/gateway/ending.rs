@@ -13,7 +13,7 @@ use super::{
     changes::ask,
     rig::{
         Folder, Script, Scripted, Trader, beside_each_other, counted, drivers, end_gateway, eventually,
-        gateway, line_with, order, strict,
+        gateway, line_with, order, server, strict,
     },
 };
 
@@ -154,6 +154,37 @@ fn a_client_that_begins_with_the_first_number_again_is_told_so_and_so_is_the_ope
         assert_eq!(listed, Some(vec![ProtocolErrors { account, kind, count: 2 }]));
         drop((trader, open));
         end_gateway(second);
+    }
+}
+
+#[test]
+fn a_session_that_could_not_be_told_from_one_that_was_ended_is_neither_begun_nor_ended() {
+    for driver in drivers() {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let named = |name: &str| {
+            let mut config = strict(2, venue.address(), &folder);
+            config.session = name.parse().expect("a name");
+            config
+        };
+        let refused =
+            GatewayServer::start(server(driver, 1), named("DAY")).expect_err("the next one is DAY too");
+        let told = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(": ");
+        assert!(told.contains("session \"DAY\": there is no number at its end"), "{told}");
+
+        let (gateway, mut sessions) = start_with(driver, 1, &venue, named("DAY9"), 1);
+        let error = gateway.control().end_session("DAY9").expect_err("DAY0 was there before");
+        assert!(error.contains("session \"DAY9\"") && error.contains("no room"), "{error}");
+        let mut trader = Trader::try_login_to(&gateway, "DAY9", "C00001", 1)
+            .unwrap_or_else(|reason| panic!("it is refused with {}", char::from(reason)));
+        trader.send(&[order(1, 100)]);
+        let raw = sessions[0].next();
+        sessions[0].accept_order(&raw);
+        expect_accepted(&mut trader, 1);
+        drop(trader);
+        end_gateway(gateway);
     }
 }
 

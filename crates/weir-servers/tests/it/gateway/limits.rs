@@ -1,6 +1,8 @@
 //! Limits that hold for all workers together, from one start to the next, and for what has no answer yet.
 
-use weir_proto::ouch::{Outbound, codes::side, reject_reason};
+use weir_proto::ouch::{
+    Inbound, Modified, Modify, Outbound, codes::side, inbound_user_ref_num, reject_reason,
+};
 use weir_servers::{
     exchange::Mode,
     gateway::{GatewayConfig, GatewayServer, Limits},
@@ -94,6 +96,44 @@ fn replaces_in_one_write_count_together_although_none_has_an_answer() {
         assert_eq!(session.next()[0], b'U');
         trader.send(&[cancel(2)]);
         assert_eq!(session.next()[0], b'X', "no other one has left");
+        drop(trader);
+        end_gateway(gateway);
+    }
+}
+
+#[test]
+fn a_change_that_would_make_an_order_larger_is_refused_and_one_that_an_exchange_makes_larger_counts() {
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = Script::new();
+        let mut config = GatewayConfig::demo(1, venue.address());
+        config.limits.exposure_max = Some(1_000.0);
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 1);
+        let change = |quantity| Inbound::Modify(Modify { user_ref_num: 1, side: side::BUY, quantity });
+        trader.send(&[change(101)]);
+        let next = trader.next();
+        assert!(matches!(next, Outbound::CancelReject(reject) if reject.user_ref_num == 1), "{next:?}");
+        // Nothing has left. One that lowers it passes the kill switch, as a cancel does.
+        gateway.control().kill(Some("C00001"), true).expect("it is on");
+        let killed = session.next();
+        assert_eq!((killed[0], inbound_user_ref_num(&killed)), (b'X', Some(1)));
+        trader.send(&[change(90)]);
+        let raw = session.next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'M', Some(1)));
+        gateway.control().kill(Some("C00001"), false).expect("it is off");
+        let modified = Modified { timestamp_ns: 1, user_ref_num: 1, side: side::BUY, quantity: 1_000 };
+        session.say(&Outbound::Modified(modified));
+        let next = trader.next();
+        assert!(matches!(next, Outbound::Modified(modified) if modified.quantity == 1_000), "{next:?}");
+        trader.send(&[order(2, 100)]);
+        expect_refused(&mut trader, 2, reject_reason::RISK_AGGREGATE_EXPOSURE);
         drop(trader);
         end_gateway(gateway);
     }

@@ -214,17 +214,13 @@ fn cancels_and_replaces_find_their_orders() {
             }
             let expected = [('A', 0, 10), ('A', 0, 20), ('U', 10, 30), ('C', 50, 20), ('C', 70, 30)];
             assert_eq!(seen, expected, "{driver} {route}");
-            // A replace of an order that is not there is ignored, and its number may be used again.
+            // A replace of one is refused under its own number, which is used up.
             trader.send(&[replace(9, 40, 70)]);
-            eventually("the number is given back", || {
-                trader.send(&[Inbound::AccountQuery]);
-                match trader.next() {
-                    Outbound::AccountQueryResponse { next_user_ref_num, .. } => next_user_ref_num == 31,
-                    other => panic!("{other:?}"),
-                }
-            });
-            trader.send(&[order(40, 10)]);
-            assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 40));
+            let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
+            let expected = (40, reject_reason::REPLACE_NOT_ALLOWED);
+            assert_eq!((rejected.user_ref_num, rejected.reason), expected);
+            trader.send(&[order(40, 10), order(41, 10)]);
+            assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 41));
             assert_eq!(counted(&gateway, "weir_orders_unknown_total"), 2, "the cancel and the replace");
             end_gateway(gateway);
             end_exchange(venue);

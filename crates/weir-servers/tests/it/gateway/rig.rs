@@ -407,6 +407,14 @@ impl Script {
         Scripted { wire, login: LoginRequest::parse(&payload).expect("a login") }
     }
 
+    /// The next connection asks how far the session has come, and leaves with the answer.
+    pub fn accept_look(&self, session: &str, next_sequence: u64) {
+        let mut look = self.accept();
+        assert_eq!((look.login.session.as_str(), look.login.sequence), ("", 0));
+        look.let_in(session, next_sequence);
+        assert_eq!(look.try_next(), None, "it asks for nothing else");
+    }
+
     /// The next connection, logged in, with the number of its orders told.
     pub fn accept_session(&self, session: &str, next_sequence: u64, next_number: u32) -> Scripted {
         let mut scripted = self.accept();

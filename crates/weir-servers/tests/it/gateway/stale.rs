@@ -1,9 +1,12 @@
 //! Orders without an answer that are too old to be sent again.
 
-use weir_proto::ouch::{Outbound, inbound_user_ref_num, reject_reason};
+use weir_proto::{
+    ouch::{Outbound, inbound_user_ref_num, reject_reason},
+    soup::LoginReject,
+};
 
 use super::{
-    anew::{expect_accepted, expect_nothing_more, expect_refused},
+    anew::{executed, expect_accepted, expect_nothing_more, expect_refused},
     rig::{
         Folder, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, eventually, gateway,
         line_with, order, strict,
@@ -31,11 +34,18 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
         trader.send(&[order(1, 100), order(2, 100)]);
         let (first, _second) = (session.next(), session.next());
         drop(session);
+        // The answer to this query is lost with the connection, and is said again.
+        let mut session = venue.accept();
+        session.let_in("DAY", 2);
+        assert_eq!(session.next(), [b'Q']);
+        drop(session);
+        venue.accept_look("DAY", 4);
         let mut session = venue.accept();
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 2));
         session.let_in("DAY", 2);
-        // An answer to a query of an earlier connection comes before what was said behind it.
         session.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num: 41 });
+        // An exchange that takes its time to say things again beats between them.
+        session.beat();
         session.accept_order(&first);
         session.answer_query(42);
         expect_accepted(&mut trader, 1);
@@ -71,6 +81,109 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
     });
 }
 
+/// The next connection that goes on, wherever it wants to; looks find nothing behind the first message.
+fn join(venue: &Script, next_number: u32) -> Scripted {
+    loop {
+        let mut session = venue.accept();
+        session.let_in("DAY", session.login.sequence.max(2));
+        if session.try_answer_query(next_number) {
+            return session;
+        }
+    }
+}
+
+#[test]
+fn what_was_answered_before_a_restart_is_not_refused_in_the_middle_of_what_is_said_again() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let start = |resend_age_max_ns: u64| {
+            let mut config = strict(1, venue.address(), &folder);
+            config.venues[0].limits.resend_age_max_ns = resend_age_max_ns;
+            std::thread::spawn(move || gateway(driver, 1, config))
+        };
+        let starting = start(60_000_000_000);
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let first = starting.join().expect("it starts");
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let raw = session.next();
+        drop(trader);
+        end_gateway(first);
+        drop(session);
+
+        let starting = start(0);
+        venue.accept_look("DAY", 5);
+        let mut session = venue.accept();
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 2));
+        session.let_in("DAY", 2);
+        // The answer to the query of a gateway that was killed, and then what was not heard.
+        session.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num: 1 });
+        session.beat();
+        session.accept_order(&raw);
+        session.say(&executed(1, 100, 7));
+        session.answer_query(2);
+        session.beat();
+        let second = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second, "C00001", 1);
+        expect_accepted(&mut trader, 1);
+        assert!(matches!(trader.next(), Outbound::Executed(executed) if executed.user_ref_num == 1));
+        trader.send(&[order(2, 100)]);
+        let raw = session.next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(2)), "nothing is cancelled");
+        session.accept_order(&raw);
+        expect_accepted(&mut trader, 2);
+        expect_nothing_more(&mut trader);
+        drop(trader);
+        end_gateway(second);
+    });
+}
+
+#[test]
+fn an_exchange_that_refuses_looks_shows_by_a_later_order_what_it_does_not_have() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let start = |resend_age_max_ns: u64| {
+            let mut config = strict(1, venue.address(), &folder);
+            config.venues[0].limits.resend_age_max_ns = resend_age_max_ns;
+            std::thread::spawn(move || gateway(driver, 1, config))
+        };
+        let starting = start(60_000_000_000);
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let first = starting.join().expect("it starts");
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        session.next();
+        drop(trader);
+        end_gateway(first);
+        drop(session);
+
+        let starting = start(0);
+        venue.accept().refuse(LoginReject::SessionNotAvailable);
+        let mut session = venue.accept();
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 2));
+        session.let_in("DAY", 2);
+        session.answer_query(2);
+        session.beat();
+        let second = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second, "C00001", 1);
+        expect_nothing_more(&mut trader);
+        trader.send(&[order(2, 100)]);
+        let raw = session.next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(2)));
+        session.accept_order(&raw);
+        expect_cancel(&mut session, 1);
+        let mut ends = [0; 2].map(|_| match trader.next() {
+            Outbound::Accepted(accepted) => (accepted.user_ref_num, 'A'),
+            Outbound::Rejected(rejected) => (rejected.user_ref_num, 'J'),
+            other => panic!("{other:?}"),
+        });
+        ends.sort_unstable();
+        assert_eq!(ends, [(1, 'J'), (2, 'A')]);
+        drop(trader);
+        end_gateway(second);
+    });
+}
+
 #[test]
 fn what_is_too_old_after_a_restart_is_refused_once() {
     beside_each_other(drivers(), |driver| {
@@ -92,7 +205,7 @@ fn what_is_too_old_after_a_restart_is_refused_once() {
 
         for life in 0..2 {
             let starting = start(0);
-            let mut session = venue.accept_session("DAY", 1, 2);
+            let mut session = join(&venue, 2);
             let gateway = starting.join().expect("it starts");
             session.beat();
             let refused = || gateway.control().node_stats().orders_expired;

@@ -1,7 +1,11 @@
 //! A disk that does not answer below a gateway: orders wait for it, and nothing else does.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    time::Duration,
+};
 
+use weir_engine::time::sleep;
 use weir_proto::ouch::{Canceled, Inbound, Outbound, inbound_user_ref_num, reject_reason};
 use weir_servers::{
     gateway::GatewayConfig,
@@ -11,9 +15,11 @@ use weir_servers::{
     },
 };
 
-use super::rig::{
-    Folder, Script, Scripted, Trader, cancel, drivers, end_gateway, eventually, gateway, order,
+use super::{
+    rig::{Folder, Script, Scripted, Trader, cancel, drivers, end_gateway, eventually, gateway, order},
+    world,
 };
+use crate::orders::client::{self, enter};
 
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
@@ -121,4 +127,57 @@ fn while_a_sync_does_not_return_heartbeats_logins_cancels_and_the_kill_switch_pa
         drop((trader, other));
         end_gateway(gateway);
     }
+}
+
+static IS_OLD: AtomicBool = AtomicBool::new(false);
+
+/// A disk whose writes do not return until the test says so.
+fn hold_writes(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } if IS_OLD.load(SeqCst) => Verdict::Hold,
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn an_order_that_has_waited_for_the_disk_for_longer_than_it_may_is_refused_and_a_cancel_passes() {
+    let folder = Folder::new();
+    IS_OLD.store(false, SeqCst);
+    let shape = |at| {
+        let mut config = GatewayConfig::demo(1, at);
+        config.journal = Some((folder.0.clone(), Level::Os));
+        config.journal_segment_bytes = 64 << 10;
+        config.journal_faults = Some(hold_writes);
+        config.venues[0].limits.resend_age_max_ns = 2_000_000_000;
+        config
+    };
+    world::on_sim(world::exchange_config(), shape, async |world| {
+        let mut client = world.enter("C00001").await;
+        client.send(&enter(1)).await;
+        assert_eq!(client::accepted(&client.message().await), 1);
+        // Time is virtual.
+        IS_OLD.store(true, SeqCst);
+        client.send(&enter(2)).await;
+        client.send(&client::cancel(1)).await;
+        sleep(Duration::from_millis(1_500)).await;
+        client.send(&enter(3)).await;
+        sleep(Duration::from_millis(1_000)).await;
+        let of_exchange = || world.exchange.node_stats().orders;
+        assert_eq!(of_exchange(), 2, "the first order and its cancel, which did not wait");
+        IS_OLD.store(false, SeqCst);
+        let mut ends = Vec::new();
+        for _ in 0..3 {
+            ends.push(match client.message().await {
+                Outbound::Accepted(accepted) => (accepted.user_ref_num, 0),
+                Outbound::Canceled(canceled) => (canceled.user_ref_num, 1),
+                Outbound::Rejected(rejected) => (rejected.user_ref_num, rejected.reason),
+                other => panic!("{other:?}"),
+            });
+        }
+        ends.sort_unstable();
+        assert_eq!(ends, [(1, 1), (2, reject_reason::DESTINATION_CLOSED), (3, 0)]);
+        client.send(&enter(4)).await;
+        assert_eq!(client::accepted(&client.message().await), 4);
+        assert_eq!(of_exchange(), 5, "two more orders, and the cancel once more in its place");
+    });
 }

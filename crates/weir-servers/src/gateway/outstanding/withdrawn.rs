@@ -1,0 +1,87 @@
+//! Orders that are not sent, or not sent again: those that are to be cancelled, and those that have waited too long.
+
+use weir_proto::ouch::{original_user_ref_num, reject_reason};
+use weir_trading::AccountId;
+
+use super::{OutstandingOrders, messages::Unanswered};
+use crate::gateway::unsolicited_cancels::Expiry;
+
+/// To be sent at all an order may wait for a second, however short-lived it is otherwise: it always waits for the
+/// journal.
+pub(super) const WAIT_MIN_NS: u64 = 1_000_000_000;
+
+impl OutstandingOrders {
+    /// Ends the orders of an account, or of all accounts, with numbers above this one. No connection has had them, so
+    /// the exchange does not either.
+    pub(in crate::gateway) fn withdraw(
+        &mut self,
+        account: Option<AccountId>,
+        above: u32,
+        refusal: u16,
+    ) -> Vec<Expiry> {
+        let open = self.open_among(account, 0..=u32::MAX);
+        let numbers: Vec<u32> = open.filter(|number| *number > above).collect();
+        let expiries = self.expiries_of(&numbers).into_iter().map(|it| it.refused_with(refusal)).collect();
+        self.end_all(&numbers);
+        // Also those that were forgotten before they were sent.
+        let is_kept =
+            |sent: &Unanswered| sent.number <= above || account.is_some_and(|of| of != sent.account);
+        self.unanswered.retain(is_kept);
+        expiries
+    }
+
+    /// How old an order may be when it is first sent.
+    pub(in crate::gateway) fn wait_max_ns(&self) -> u64 {
+        self.limits.resend_age_max_ns.max(WAIT_MIN_NS)
+    }
+
+    /// Until when one that may be sent again until `resend_until_ns` may wait for that.
+    fn wait_until_ns(&self, resend_until_ns: u64) -> u64 {
+        resend_until_ns.saturating_add(self.wait_max_ns() - self.limits.resend_age_max_ns)
+    }
+
+    /// Until when the first of those without an answer may wait to be sent.
+    pub(in crate::gateway) fn first_wait_until_ns(&self) -> Option<u64> {
+        self.unanswered.front().map(|sent| self.wait_until_ns(sent.resend_until_ns))
+    }
+
+    fn has_waited_too_long(&self, sent: &Unanswered, now_ns: u64) -> bool {
+        self.wait_until_ns(sent.resend_until_ns) < now_ns
+    }
+
+    /// Ends the orders with numbers above this one that have waited too long to be sent, and what would replace them.
+    /// No connection has had them, so the exchange does not either.
+    pub(in crate::gateway) fn withdraw_late(&mut self, above: u32, now_ns: u64) -> Vec<Expiry> {
+        let mut numbers: Vec<u32> = Vec::new();
+        for sent in self.unanswered.iter().filter(|sent| sent.number > above) {
+            let original = original_user_ref_num(sent.message());
+            let ends_with_it = original.is_some_and(|original| numbers.binary_search(&original).is_ok());
+            if ends_with_it || self.has_waited_too_long(sent, now_ns) {
+                numbers.push(sent.number);
+            }
+        }
+        let expiries = self.expiries_of(&numbers);
+        self.end_all(&numbers);
+        expiries
+    }
+
+    /// Sets aside the orders with numbers above this one that have waited too long to be sent again. Says whether that
+    /// is any.
+    pub(in crate::gateway) fn withhold_late(&mut self, above: u32, now_ns: u64) -> bool {
+        let until_ns = now_ns.saturating_sub(self.wait_max_ns() - self.limits.resend_age_max_ns);
+        let is_late = |sent: &Unanswered| sent.number > above && sent.resend_until_ns < until_ns;
+        self.set_aside(|sent| is_late(sent).then_some(reject_reason::DESTINATION_CLOSED))
+    }
+
+    /// Sets aside what has no answer of an account's orders, or of all, with numbers above this one: it is not sent
+    /// again. Says whether that is anything.
+    pub(in crate::gateway) fn withhold(
+        &mut self,
+        account: Option<AccountId>,
+        above: u32,
+        refusal: u16,
+    ) -> bool {
+        let is_it = |sent: &Unanswered| sent.number > above && account.is_none_or(|of| of == sent.account);
+        self.set_aside(|sent| is_it(sent).then_some(refusal))
+    }
+}
