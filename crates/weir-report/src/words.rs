@@ -560,7 +560,7 @@ words! {
     CheckComponents: "what rounds scatter by is known" | "라운드가 흩어지는 원인이 확인됨" | "轮次离散的来源已知";
     CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
     CheckCalls: "engine and kernel counted the same calls" | "엔진과 커널이 같은 호출을 셈" | "引擎与内核统计的调用相同";
-    CheckCover: "the calls that were seen moved the messages" | "관찰된 호출이 메시지를 모두 옮김" | "所见调用足以传送全部消息";
+    CheckCover: "the calls that were seen account for the work" | "관찰된 호출만으로 한 일이 모두 설명됨" | "所见调用足以解释完成的工作";
     CheckPlanted: "what was planted leads the table of parts" | "일부러 넣은 것이 내역 표의 맨 위에 옴" | "人为加入的部分居于各部分之首";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";

@@ -46,9 +46,9 @@
 //! call:
 //! - `mesh`, `mesh-spin` and `msgring` publish once for each turn and destination, after the tasks have run, and then
 //!   announce it with the runtime's own flag (`wake_flag.rs`): one read-modify-write, and an eventfd (or a message to
-//!   the other's ring) only if the other sleeps. The flag is the one that mailboxes use: both sides change the same word,
-//!   so there is no order of a queue and a flag to get wrong, and the consumer pays for it once a turn, not once a
-//!   message.
+//!   the other's ring) only if the other sleeps. The flag is the one that mailboxes use: both sides change the same
+//!   word, so there is no order of a queue and a flag to get wrong, and the consumer pays for it once a turn, not once
+//!   a message.
 //! - `armed` needs no flag: the word of its queue says that the consumer sleeps (`armed.rs`).
 //! - `edge` writes the eventfd whenever a message finds the queue empty, `naive` for each message, both whether the
 //!   consumer sleeps or not: they are what the others are measured against.

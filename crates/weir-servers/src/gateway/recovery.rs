@@ -24,8 +24,8 @@ use super::{
     venue_record::{Endpoint, VenueRecord, Venues, of_venues_record},
     worker::{RECORD_CONTROL, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
     worker_message::{
-        Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence,
-        session_key, unpack_sequence,
+        Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence, session_key,
+        unpack_sequence,
     },
 };
 use crate::orders::{KnownNumbers, Record, RecordKind};
@@ -159,8 +159,8 @@ impl Session {
         }
     }
 
-    /// The worker logs in elsewhere: what was sent before stays behind, and is given back if there is any of it. What is
-    /// said there from now on is no answer to it, whatever the session is called.
+    /// The worker logs in elsewhere: what was sent before stays behind, and is given back if there is any of it. What
+    /// is said there from now on is no answer to it, whatever the session is called.
     fn leave(&mut self, limits: OutstandingLimits) -> Option<Self> {
         let mut next = Self::new(limits);
         next.resume.epoch = self.resume.epoch;
@@ -654,12 +654,7 @@ impl<'c> Recovering<'c> {
             let endpoints = self.endpoints.get(&place).zip(self.endpoints_now.get(&place));
             if let Some(why) = endpoints.and_then(|(before, now)| now.change_from(before)) {
                 let expiries = session.outstanding.expiries();
-                stranded.extend(expiries.iter().map(|expiry| Stranded {
-                    account: expiry.origin.account,
-                    user_ref_num: expiry.origin.user_ref_num,
-                    venue: self.venues[*venue].clone(),
-                    why: why.clone(),
-                }));
+                stranded.extend(expiries.iter().map(|it| left_behind(it, &self.venues[*venue], &why)));
                 if gives_up {
                     naming.add(place, session, expiries, &mut expired);
                 }
@@ -692,15 +687,10 @@ impl<'c> Recovering<'c> {
             open.extend(session.open(asked));
         }
         sessions.retain(|(worker, venue), _| *worker < workers && *venue < limits.len());
-        let reject = |((account, user_ref_num), unsent): (Key, Unsent)| {
-            let reason = unsent.reason.unwrap_or(reject_reason::DESTINATION_CLOSED);
-            let client_order_id = unsent.client_order_id;
-            (AccountId(account), Reject { user_ref_num, reason, client_order_id })
-        };
         Recovered {
             sessions: sessions.into_values().map(|session| (session.outstanding, session.resume)).collect(),
             controls,
-            unsent: unsent.into_iter().map(reject).collect(),
+            unsent: unsent.into_iter().map(refusal).collect(),
             open,
             prices: self.positions.prices(),
             executed: self.positions.executed,
@@ -709,6 +699,18 @@ impl<'c> Recovering<'c> {
             venues: naming.venues,
         }
     }
+}
+
+/// An order that was sent where its worker does not log in any more.
+fn left_behind(order: &Expiry, venue: &str, why: &Why) -> Stranded {
+    let Origin { account, user_ref_num, .. } = order.origin;
+    Stranded { account, user_ref_num, venue: venue.to_owned(), why: why.clone() }
+}
+
+/// What a client is told of an order that was never sent.
+fn refusal(((account, user_ref_num), unsent): (Key, Unsent)) -> (AccountId, Reject) {
+    let reason = unsent.reason.unwrap_or(reject_reason::DESTINATION_CLOSED);
+    (AccountId(account), Reject { user_ref_num, reason, client_order_id: unsent.client_order_id })
 }
 
 /// Of the session there is at a place and the former ones, the last one that it is; the one there is where none is.

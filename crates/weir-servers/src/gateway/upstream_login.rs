@@ -12,14 +12,14 @@
 //! the session, and one that has nothing more to say before is questioned anew. A session that has just begun cannot
 //! give that message: it is an answer to an order.
 //!
-//! Answers to the account query are in the stream like anything else, and come again with it. Which one is the answer to
-//! the query of this connection decides what is known of the orders without an answer, and nothing in it says so: the
-//! number in it may be the same, the clock is another one, an exchange may beat in the middle of what it says again, and
-//! how many queries a killed gateway has left behind nobody knows. What an exchange has to do is to say things in order.
-//! So an answer behind everything that there was before the query is ours, and how much that is a look tells. Where an
-//! older answer may come and orders depend on it, the login is preceded by a look. Where every query has had its answer
-//! none is owed, and the next one is ours. An exchange that refuses looks leaves it open: then only an answer to an
-//! order that was sent behind the query shows that everything older has come.
+//! Answers to the account query are in the stream like anything else, and come again with it. Which one is the
+//! answer to the query of this connection decides what is known of the orders without an answer, and nothing in it
+//! says so: the number in it may be the same, the clock is another one, an exchange may beat in the middle of what
+//! it says again, and how many queries a killed gateway has left behind nobody knows. What an exchange has to do is
+//! to say things in order. So an answer behind everything that there was before the query is ours, and how much that
+//! is a look tells. Where an older answer may come and orders depend on it, the login is preceded by a look. Where
+//! every query has had its answer none is owed, and the next one is ours. An exchange that refuses looks leaves it
+//! open: then only an answer to an order that was sent behind the query shows that everything older has come.
 
 use std::cmp::Ordering;
 

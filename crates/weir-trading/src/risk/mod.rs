@@ -2,14 +2,13 @@
 //! from the next message on.
 //!
 //! New orders and replacements are checked. **Cancels are not, nor are modifications**: whatever an account is not
-//! allowed any more, it may always get out, and OUCH lets a modification lower the shares of an order and no more. So
-//! one that asks for more than its order may come to is refused, and if a venue should make an order larger all the
-//! same, that counts from then on. Of an order from before it is not known how much was executed, and the venue decides.
-//! The rates come first, so that a refused order uses them too. A
-//! replacement does not say what it is about; that is known of orders that are followed: always
-//! ([`RiskConfig::follows_orders`]), or while a limit needs it. Where one needs it and not every order was followed, a
-//! replacement of one that is not known is refused. And where a value is limited, what is at any price and has no
-//! reference price is refused: it may be worth anything.
+//! allowed any more, it may always get out, and OUCH lets a modification lower the shares of an order and no more.
+//! So one that asks for more than its order may come to is refused, and if a venue should make an order larger all
+//! the same, that counts from then on. Of an order from before it is not known how much was executed, and the venue
+//! decides. The rates come first, so that a refused order uses them too. A replacement does not say what it is
+//! about; that is known of orders that are followed: always ([`RiskConfig::follows_orders`]), or while a limit needs
+//! it. Where one needs it and not every order was followed, a replacement of one that is not known is refused. And
+//! where a value is limited, what is at any price and has no reference price is refused: it may be worth anything.
 //!
 //! Exposure is the value of an account's live orders plus that of what it executed since the state was made, and of
 //! both as much from before as it was given ([`RiskState::restore`], [`RiskState::restore_executed`]); rates and
