@@ -433,8 +433,8 @@ fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
             if state.check(step, account, &message).is_ok() {
                 venue.handle(step, account, &message, &mut sink);
             } else {
-                // At any price, and instead of an order that is not known.
-                assert!(matches!(message, Inbound::Replace(..)), "{message:?}");
+                // At any price, and instead of an order that is not known; or it asks for more than the order has.
+                assert!(matches!(message, Inbound::Replace(..) | Inbound::Modify(_)), "{message:?}");
             }
             if step == 19_999 {
                 (0..4).for_each(|account| venue.disconnected(step, AccountId(account), &mut sink));
