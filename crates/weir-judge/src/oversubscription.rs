@@ -51,7 +51,7 @@ fn threads_and_cpus(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> O
 fn submitting_threads(spec: &StudySpec, cell: &CellSpec) -> u32 {
     let has_them = |arm: &ArmSpec| match &arm.subject {
         Subject::Weir { options, .. } => options.contains_key(SUBMITTING_THREAD),
-        Subject::Command { argv } => argv.iter().any(|word| word.starts_with(SUBMITTING_THREAD)),
+        Subject::Command { argv } => argv.iter().any(|word| word.contains(SUBMITTING_THREAD)),
         Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => false,
     };
     let is_there = spec.arms.iter().any(|arm| cell.has_arm(&arm.name) && has_them(arm));

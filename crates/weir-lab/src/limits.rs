@@ -251,7 +251,7 @@ pub(crate) fn instead_in(language: Language, word: &str, known: &[&str]) -> Stri
         }
         None => {
             let known = known.join(", ");
-            told!(language, "there are {known}", "있는 것: {known}", "可用：{known}")
+            told!(language, "there are {known}", "사용 가능: {known}", "可用：{known}")
         }
     }
 }

@@ -138,6 +138,9 @@ impl Prepared {
         let drained = (running.join)();
         sentences(&drained, driver).iter().for_each(|sentence| output::tell(sentence));
         if !drained.workers_left.is_empty() {
+            if let Some(error) = &drained.accept_error {
+                output::tell(&error.to_string());
+            }
             return Err(WorkersHang::now(&drained.workers_left).into());
         }
         drained.accept_error.map_or(Ok(()), |error| Err(error.into()))

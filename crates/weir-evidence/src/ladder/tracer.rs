@@ -297,6 +297,20 @@ impl Tracer {
         Ok(forgotten)
     }
 
+    /// The processes of all threads that are known, also of those that have ended and have no number any more.
+    pub fn pids(&self) -> io::Result<Vec<u32>> {
+        let threads = self.table(Table::Threads);
+        let mut value = vec![0; threads.read_bytes()];
+        let mut pids = Vec::new();
+        for key in threads.keys()? {
+            if threads.read(&key, &mut value)? {
+                pids.push(TracedThread::decode(&value).pid);
+            }
+        }
+        pids.retain(|pid| *pid > 0);
+        Ok(pids)
+    }
+
     /// The sums now, of the first side.
     pub fn read(&self) -> io::Result<KernelCounts> {
         self.read_side(Side::First)

@@ -84,7 +84,7 @@ impl Observer for Programs<'_> {
         let counts = tracer.read()?;
         // Also those that are gone: the tables outlive the slice, and their numbers may be others' in the next one.
         members.extend(family_of(self.pid).unwrap_or_default());
-        members.extend(counts.threads.iter().map(|thread| thread.pid));
+        members.extend(tracer.pids()?);
         let counts = counts.since(&baseline);
         let trace = trace(&counts, baseline.at_ns, tracer.counts(Group::Scheduling), cost);
         let mut rows = trace_rows(&trace);

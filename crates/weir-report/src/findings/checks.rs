@@ -600,8 +600,8 @@ fn calls_cover(language: Language, servers: u64, share_min: f64, lacking: &[Call
         return told!(
             language,
             "of {servers} arms in their cells the calls that were seen moved {least} and more of what the messages need",
-            "조건별 대상 {servers}개 모두에서, 관찰된 호출이 메시지에 필요한 것의 {least} 이상을 옮김",
-            "各条件下共 {servers} 个方案，所见调用均传送了消息所需的 {least} 以上",
+            "조건별 대상 {servers}개 모두에서, 관찰된 호출로 메시지에 필요한 양의 {least} 이상이 처리됨",
+            "各条件下共 {servers} 个方案，所见调用均足以完成消息所需的 {least} 以上",
         );
     }
     let of_arm = |CallsLacking { cell_id, arm, share }: &CallsLacking| {

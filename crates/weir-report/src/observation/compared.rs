@@ -184,8 +184,8 @@ fn calls(pair: Pair<'_>, language: Language) -> Block {
     let title = language.choose(["System calls", "시스템 콜", "系统调用"]);
     let help = language.choose([
         "As for one process: share is of that process's CPU, each is CPU a call; what tracing added is taken out.",
-        "프로세스 하나일 때와 같습니다. 비중은 해당 프로세스 CPU 중 몫, 1회는 호출당 CPU 시간이며 추적이 더한 몫은 뺐습니다.",
-        "与单个进程相同：占比为占该进程 CPU，每次为每次调用的 CPU 时间，均已扣除跟踪增加的部分。",
+        "프로세스 하나일 때와 같습니다. 비중은 해당 프로세스 CPU 중 비율, 1회는 호출당 CPU 시간이며 추적이 더한 몫은 뺐습니다.",
+        "与单个进程相同：占比为占该进程 CPU 的比例，每次为每次调用的 CPU 时间，均已扣除跟踪增加的部分。",
     ]);
     Block {
         title: title.to_owned(),

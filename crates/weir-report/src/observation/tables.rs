@@ -40,7 +40,7 @@ pub(super) fn columns(
 type Legend = (usize, [&'static str; 3]);
 
 const LEGEND_OF_CALLS: [Legend; 7] = [
-    (2, ["of its CPU", "프로세스 CPU 중 몫", "占该进程 CPU"]),
+    (2, ["of its CPU", "프로세스 CPU 중 비율", "占该进程 CPU 的比例"]),
     (3, ["CPU a call", "호출당 CPU 시간", "每次调用的 CPU 时间"]),
     (5, ["all calls together, costs no CPU", "모든 호출의 합, CPU 비용 아님", "所有调用合计，不占 CPU"]),
     (QUEUED, RUNNABLE),
@@ -66,7 +66,7 @@ const LEGEND_OF_CALLS: [Legend; 7] = [
 const LEGEND_OF_THREADS: [Legend; 3] = [
     (3, RUNNABLE),
     (4, ["it waited", "스스로 대기", "自身等待"]),
-    (5, ["another was given the CPU", "CPU를 빼앗김", "CPU 被让给别人"]),
+    (5, ["another was given the CPU", "CPU를 빼앗김", "CPU 让给了其他线程"]),
 ];
 
 const LEGEND_OF_WAKES: [Legend; 2] = [

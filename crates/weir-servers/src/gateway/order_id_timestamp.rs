@@ -26,13 +26,14 @@ const fn values() -> [u8; 256] {
 /// The time, if the id has one.
 #[inline]
 pub(super) fn read(id: &ClientOrderId) -> Option<u64> {
-    let [b'W', digits @ ..] = &id.0 else { return None };
+    // A day has fewer than 36^9 nanoseconds.
+    let [b'W', b'0', b'0', b'0', b'0', digits @ ..] = &id.0 else { return None };
     // Whether a digit is a letter nobody can foretell, so there is no branch for each of them.
     let (mut time, mut value_max) = (0_u64, 0);
     for digit in digits {
         let value = VALUES[usize::from(*digit)];
         value_max = value.max(value_max);
-        time = time.wrapping_mul(BASE.into()).wrapping_add(value.into());
+        time = time * u64::from(BASE) + u64::from(value);
     }
     (value_max < BASE && time < DAY_NS).then_some(time)
 }
@@ -45,7 +46,8 @@ mod tests {
     fn a_time_is_read_and_other_ids_are_left_alone() {
         assert_eq!(read(&ClientOrderId(*b"W0000000000010")), Some(36));
         assert_eq!(read(&ClientOrderId(*b"W000000000000z")), Some(35));
-        for other in [*b"ORDER-00000001", *b"W             ", *b"WZZZZZZZZZZZZZ"] {
+        // The last one is 2^64, which would be taken for nothing.
+        for other in [*b"ORDER-00000001", *b"W             ", *b"WZZZZZZZZZZZZZ", *b"W3W5E11264SGSG"] {
             assert_eq!(read(&ClientOrderId(other)), None);
         }
     }

@@ -285,7 +285,9 @@ pub(super) fn fork() -> Assembled {
 /// Argument: a thread that ended, whose address may be another one's from here on. Where switches are not looked at
 /// nothing else says that it ended, and whoever has the address next would be taken for it.
 ///
-/// The first thread of a process is the last that goes, and the number of the process is free then.
+/// The first thread of a process is the last that goes, and the number of the process is free then. Where another
+/// thread has called exec it goes first: then the process is followed by the threads of it that are known. What the
+/// programs took of a thread whose end was not seen is in no sum.
 pub(super) fn free() -> Assembled {
     let mut it = begin();
     let (leave, is_last) = (it.label(), it.label());
