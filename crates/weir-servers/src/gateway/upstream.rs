@@ -135,6 +135,10 @@ pub(super) enum Ended {
     #[error("the exchange has said how far its session has come, and is asked for what comes next of it")]
     Measured,
     #[error(
+        "orders depend on what the exchange has still to say, and it is asked how far its session has come"
+    )]
+    Unmeasured,
+    #[error(
         "the exchange may have begun its session anew, and is asked for the end of the one that is known"
     )]
     Doubtful,
@@ -477,10 +481,17 @@ impl Upstream {
         Ok(())
     }
 
-    /// The exchange has nothing else to say.
+    /// The exchange has nothing else to say. What was set aside since the connection began, and waits for
+    /// what cannot be known on it, makes the next one begin with a look.
     fn on_heartbeat(&self, gateway: &Gateway) -> Result<(), Ended> {
-        if self.is_up.get() && self.joining.get().has_heard_all() {
-            self.refuse_stale(gateway);
+        if self.is_up.get() {
+            let mut joining = self.joining.get();
+            if joining.has_heard_all() {
+                self.refuse_stale(gateway);
+            } else if self.outstanding.borrow().has_stale() && joining.leaves_to_look() {
+                self.joining.set(joining);
+                return Err(Ended::Unmeasured);
+            }
         }
         self.prove(Joining::beaten)
     }
