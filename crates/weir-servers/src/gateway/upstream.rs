@@ -294,9 +294,10 @@ impl Upstream {
                     waiting.through = number;
                     if waiting.first == 0 {
                         waiting.first = number;
-                        let until_ns = origin.received_ns.saturating_add(self.wait_max_ns);
-                        waiting.until_ns.get_or_insert(until_ns);
                     }
+                    // One that another worker has handed over late comes behind younger ones.
+                    let until_ns = origin.received_ns.saturating_add(self.wait_max_ns);
+                    waiting.until_ns = Some(waiting.until_ns.map_or(until_ns, |first| first.min(until_ns)));
                     number
                 }
                 Sending::Passed(number) => number,
@@ -629,7 +630,7 @@ impl Upstream {
             self.stale.set(is_open.then_some(outstanding.last_number().saturating_add(1)));
             waiting.messages += again;
             waiting.through = outstanding.last_number();
-            waiting.until_ns = outstanding.first_wait_until_ns();
+            waiting.until_ns = outstanding.first_wait_until_ns(0);
             waiting.lsn = waiting.lsn.max(self.lsn.get());
             if again == 0 {
                 // Nothing is to come before what concerns them.
