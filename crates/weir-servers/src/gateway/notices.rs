@@ -142,7 +142,7 @@ impl Gateway {
                 *place = Some(text);
             }
         }
-        if matches!(ended, Ended::Proven | Ended::Measured) {
+        if matches!(ended, Ended::Proven | Ended::Measured | Ended::Unmeasured) {
             // That is how a session that goes on is joined after a restart.
             return;
         }

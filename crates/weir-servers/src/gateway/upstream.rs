@@ -135,6 +135,10 @@ pub(super) enum Ended {
     #[error("the exchange has said how far its session has come, and is asked for what comes next of it")]
     Measured,
     #[error(
+        "orders depend on what the exchange has still to say, and it is asked how far its session has come"
+    )]
+    Unmeasured,
+    #[error(
         "the exchange may have begun its session anew, and is asked for the end of the one that is known"
     )]
     Doubtful,
@@ -290,9 +294,10 @@ impl Upstream {
                     waiting.through = number;
                     if waiting.first == 0 {
                         waiting.first = number;
-                        let until_ns = origin.received_ns.saturating_add(self.wait_max_ns);
-                        waiting.until_ns.get_or_insert(until_ns);
                     }
+                    // One that another worker has handed over late comes behind younger ones.
+                    let until_ns = origin.received_ns.saturating_add(self.wait_max_ns);
+                    waiting.until_ns = Some(waiting.until_ns.map_or(until_ns, |first| first.min(until_ns)));
                     number
                 }
                 Sending::Passed(number) => number,
@@ -477,10 +482,17 @@ impl Upstream {
         Ok(())
     }
 
-    /// The exchange has nothing else to say.
+    /// The exchange has nothing else to say. What was set aside since the connection began, and waits for
+    /// what cannot be known on it, makes the next one begin with a look.
     fn on_heartbeat(&self, gateway: &Gateway) -> Result<(), Ended> {
-        if self.is_up.get() && self.joining.get().has_heard_all() {
-            self.refuse_stale(gateway);
+        if self.is_up.get() {
+            let mut joining = self.joining.get();
+            if joining.has_heard_all() {
+                self.refuse_stale(gateway);
+            } else if self.outstanding.borrow().has_stale() && joining.leaves_to_look() {
+                self.joining.set(joining);
+                return Err(Ended::Unmeasured);
+            }
         }
         self.prove(Joining::beaten)
     }
@@ -618,7 +630,7 @@ impl Upstream {
             self.stale.set(is_open.then_some(outstanding.last_number().saturating_add(1)));
             waiting.messages += again;
             waiting.through = outstanding.last_number();
-            waiting.until_ns = outstanding.first_wait_until_ns();
+            waiting.until_ns = outstanding.first_wait_until_ns(0);
             waiting.lsn = waiting.lsn.max(self.lsn.get());
             if again == 0 {
                 // Nothing is to come before what concerns them.

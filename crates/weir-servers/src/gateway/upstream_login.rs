@@ -17,9 +17,12 @@
 //! says so: the number in it may be the same, the clock is another one, an exchange may beat in the middle of what
 //! it says again, and how many queries a killed gateway has left behind nobody knows. What an exchange has to do is
 //! to say things in order. So an answer behind everything that there was before the query is ours, and how much that
-//! is a look tells. Where an older answer may come and orders depend on it, the login is preceded by a look. Where
-//! every query has had its answer none is owed, and the next one is ours. An exchange that refuses looks leaves it
-//! open: then only an answer to an order that was sent behind the query shows that everything older has come.
+//! is a look tells. Where an older answer may come and orders depend on it, the login is preceded by a look;
+//! where they come to depend on it later, the connection is left for one. Where every query has had its
+//! answer none is owed, and the next one is ours. An exchange that refuses looks leaves it open: then only an
+//! answer to an order that was sent behind the query shows that everything older has come. A look that finds
+//! somebody logged in is refused too. If the login behind it is refused as well, that was it; if not, the
+//! connection is left once to look again, should that have been somebody who has left since.
 
 use std::cmp::Ordering;
 
@@ -37,7 +40,12 @@ pub(super) struct Joining {
     /// The query of this connection has no answer yet.
     is_asked: bool,
     older: Older,
+    /// Connections that were left because a look had been refused, since one was let in.
+    left_untold: u32,
 }
+
+/// More connections are not left for that: an exchange may refuse every look.
+const LEFT_UNTOLD_MAX: u32 = 1;
 
 /// What is known of answers to the queries of earlier connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,6 +153,19 @@ impl Joining {
         self.older == Older::Heard && !self.is_asked
     }
 
+    /// Orders depend on that, it is not known, and the session has nothing else to say: whether the
+    /// connection is to be left, so that the next one looks.
+    pub(super) fn leaves_to_look(&mut self) -> bool {
+        match self.older {
+            Older::Owed => true,
+            Older::Untold if self.left_untold < LEFT_UNTOLD_MAX => {
+                self.left_untold += 1;
+                true
+            }
+            Older::Heard | Older::Before(_) | Older::Untold => false,
+        }
+    }
+
     /// What to ask for of the session that is known, whose next message has this number.
     pub(super) fn wanted(&self, session: Option<Name<10>>, next: u64) -> (Name<10>, u64) {
         match self.proof {
@@ -203,6 +224,9 @@ impl Joining {
         if self.is_look {
             // Who asks for nothing is refused when somebody else is logged in, or when nobody can.
             self.withheld_since_ns = None;
+        } else if self.older == Older::Untold {
+            // So the look before may have been refused because of somebody who is logged in.
+            self.older = Older::Owed;
         }
         self.is_look = !self.is_look;
     }
@@ -217,6 +241,9 @@ impl Joining {
         patience_ns: u64,
     ) -> LoginOutcome {
         let (is_look, is_measure) = (std::mem::take(&mut self.is_look), std::mem::take(&mut self.is_measure));
+        if is_look || is_measure {
+            self.left_untold = 0;
+        }
         let expected = known.filter(|(name, _)| name.eq_ignore_case(&session)).map(|(_, expected)| expected);
         if (is_look || is_measure) && expected.is_some() && self.older != Older::Heard {
             self.older = Older::Before(next);
@@ -421,6 +448,74 @@ mod tests {
         joining.left();
         joining.begin(true);
         assert_eq!(joining.wanted(Some(day()), 8), (Name::default(), 0), "that was another connection");
+    }
+
+    #[test]
+    fn a_connection_that_does_not_tell_what_has_come_is_left_for_a_look_once_orders_depend_on_it() {
+        let mut joining = Joining::after(7, 6).with_older_answers();
+        joining.begin(false);
+        assert_eq!(joining.wanted(Some(day()), 7), (day(), 7), "none does yet");
+        assert_eq!(joining.accepted(known(7), (day(), 7), 0, PATIENCE_NS), LoginOutcome::Continued);
+        assert_eq!((joining.answered(7), joining.leaves_to_look()), (QueryAnswer::Unsure, true));
+        joining.left();
+        joining.begin(true);
+        assert_eq!(joining.wanted(Some(day()), 8), (Name::default(), 0));
+        assert_eq!(joining.accepted(known(8), (day(), 8), 0, PATIENCE_NS), LoginOutcome::Measured);
+        joining.left();
+        joining.begin(true);
+        assert_eq!(joining.accepted(known(8), (day(), 8), 0, PATIENCE_NS), LoginOutcome::Continued);
+        assert_eq!((joining.answered(8), joining.leaves_to_look()), (QueryAnswer::Own, false));
+        assert!(joining.has_heard_all());
+    }
+
+    /// A look is refused, and the login behind it is let in.
+    fn refuse_look(joining: &mut Joining, next: u64) {
+        joining.begin(true);
+        assert_eq!(joining.wanted(Some(day()), next), (Name::default(), 0));
+        joining.left();
+        joining.refused();
+        joining.begin(true);
+        assert_eq!(joining.accepted(known(next), (day(), next), 0, PATIENCE_NS), LoginOutcome::Continued);
+        assert_eq!(joining.answered(next), QueryAnswer::Unsure);
+    }
+
+    #[test]
+    fn a_refused_look_is_tried_once_more_and_the_exchange_is_taken_at_its_word_then() {
+        let mut joining = Joining::after(7, 6).with_older_answers();
+        refuse_look(&mut joining, 7);
+        assert!(joining.leaves_to_look(), "somebody may have been there and have left since");
+        joining.left();
+        for next in [8, 9] {
+            refuse_look(&mut joining, next);
+            assert!(!joining.leaves_to_look(), "it refuses all of them");
+            joining.left();
+        }
+        // One is let in, and the connection behind it is lost before the query has an answer.
+        joining.begin(true);
+        assert_eq!(joining.accepted(known(10), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Measured);
+        joining.left();
+        joining.begin(true);
+        assert_eq!(joining.accepted(known(10), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Continued);
+        joining.left();
+        refuse_look(&mut joining, 10);
+        assert!(joining.leaves_to_look(), "it does not refuse all of them");
+    }
+
+    #[test]
+    fn who_finds_the_seat_taken_looks_when_it_is_free() {
+        let mut joining = with_older_answers();
+        // The look is refused, the login behind it, and the look behind that.
+        for wanted in [(day(), 7), (Name::default(), 0), (Name::default(), 0)] {
+            joining.left();
+            joining.refused();
+            joining.begin(true);
+            assert_eq!(joining.wanted(Some(day()), 7), wanted);
+        }
+        assert_eq!(joining.accepted(known(7), (day(), 7), 0, PATIENCE_NS), LoginOutcome::Measured);
+        joining.left();
+        joining.begin(true);
+        assert_eq!(joining.accepted(known(7), (day(), 7), 0, PATIENCE_NS), LoginOutcome::Continued);
+        assert_eq!((joining.answered(7), joining.has_heard_all()), (QueryAnswer::Own, true));
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub struct OrdersConfig {
     /// Who may log in. The place in this list is the account's number.
     pub accounts: Arc<Vec<AccountConfig>>,
     /// Name of the first session; each session that was ended is followed by one whose trailing number is one higher.
-    /// With a journal it needs such a number, which must have room for those that have ended.
+    /// A configuration file has to give it such a number. With a journal it needs one in any case, which must
+    /// have room for those that have ended.
     pub session: Name<10>,
     /// Whether numbers of orders go on in the next session. Otherwise they begin with 1, as an exchange has it.
     pub numbers_go_on: bool,

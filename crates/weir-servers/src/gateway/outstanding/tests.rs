@@ -83,7 +83,7 @@ fn what_has_waited_too_long_to_be_sent_ends_with_what_would_replace_it() {
         assert_eq!(outstanding.assign_upstream_number(origin, &raw, &mut out), Sending::Numbered(number));
     }
     assert_eq!(
-        (outstanding.wait_max_ns(), outstanding.first_wait_until_ns()),
+        (outstanding.wait_max_ns(), outstanding.first_wait_until_ns(0)),
         (WAIT_MIN_NS, Some(WAIT_MIN_NS))
     );
     assert!(outstanding.withdraw_late(0, WAIT_MIN_NS).is_empty());

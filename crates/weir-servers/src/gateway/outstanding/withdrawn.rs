@@ -40,9 +40,11 @@ impl OutstandingOrders {
         resend_until_ns.saturating_add(self.wait_max_ns() - self.limits.resend_age_max_ns)
     }
 
-    /// Until when the first of those without an answer may wait to be sent.
-    pub(in crate::gateway) fn first_wait_until_ns(&self) -> Option<u64> {
-        self.unanswered.front().map(|sent| self.wait_until_ns(sent.resend_until_ns))
+    /// When the first of those without an answer and with numbers above this one will have waited too long to
+    /// be sent. They have come from several workers, and the oldest one may be anywhere among them.
+    pub(in crate::gateway) fn first_wait_until_ns(&self, above: u32) -> Option<u64> {
+        let waiting = self.unanswered.iter().filter(|sent| sent.number > above);
+        waiting.map(|sent| self.wait_until_ns(sent.resend_until_ns)).min()
     }
 
     fn has_waited_too_long(&self, sent: &Unanswered, now_ns: u64) -> bool {

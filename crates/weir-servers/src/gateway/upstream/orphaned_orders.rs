@@ -94,26 +94,37 @@ impl Upstream {
     }
 
     /// Refuses what has waited too long to be sent, for the journal or for an exchange that does not read: nobody wants
-    /// the price of then. Whether the exchange has one that only an earlier connection was given is waited for.
+    /// the price of then. Says when there will be more of that.
     #[cold]
-    pub(super) fn refuse_late(&self, gateway: &Gateway, now_ns: u64) {
-        let last = self.outstanding.borrow().last_number();
-        let handed = self.handed.get();
-        let late = self.end_here(|outstanding| outstanding.withdraw_late(handed, now_ns));
-        let above = self.handed_here.get();
-        if self.outstanding.borrow_mut().withhold_late(above, now_ns) {
-            self.stale.set(Some(last.saturating_add(1)));
-            self.taken_back.set(last);
-        }
+    pub(super) fn refuse_late(&self, gateway: &Gateway, now_ns: u64) -> Option<u64> {
+        let (late, until_ns) = self.end_late(now_ns);
         let ignored = self.outstanding.borrow_mut().take_ignored();
         ignored.iter().for_each(|origin| gateway.release_number(origin));
         if late.is_empty() {
-            return;
+            return until_ns;
         }
-        self.taken_back.set(last);
         let refused = late.iter().filter(|expiry| gateway.can_tell(expiry)).count();
         let what = format_args!("{refused} orders were too old when they could be sent, and are refused");
         gateway.notice(self, NoticeKind::Stale, what);
         self.expire(late, self.epoch.get());
+        until_ns
+    }
+
+    /// Ends what has waited too long and no connection has had. What only an earlier one has had is set
+    /// aside: whether the exchange has it is waited for. Says what has ended, and when the next of what is
+    /// left will be too old.
+    pub(super) fn end_late(&self, now_ns: u64) -> (Vec<Expiry>, Option<u64>) {
+        let last = self.outstanding.borrow().last_number();
+        let handed = self.handed.get();
+        let late = self.end_here(|outstanding| outstanding.withdraw_late(handed, now_ns));
+        let above = self.handed_here.get();
+        let is_withheld = self.outstanding.borrow_mut().withhold_late(above, now_ns);
+        if is_withheld {
+            self.stale.set(Some(last.saturating_add(1)));
+        }
+        if is_withheld || !late.is_empty() {
+            self.taken_back.set(last);
+        }
+        (late, self.outstanding.borrow().first_wait_until_ns(above))
     }
 }

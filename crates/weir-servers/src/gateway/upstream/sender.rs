@@ -53,7 +53,7 @@ pub(super) struct Waiting {
     pub(super) last: u32,
     /// The highest number of an order among them, also of one that is sent again; or 0.
     pub(super) through: u32,
-    /// When the first of the orders among them is too old to be sent.
+    /// When the oldest of the orders among them, or of those behind them, is too old to be sent.
     pub(super) until_ns: Option<u64>,
     /// The journal has to have this before they may be sent.
     pub(super) lsn: Lsn,
@@ -207,7 +207,7 @@ impl Sender {
             }
             // What has come since then is young. No clock is read for it.
             if batch.until_ns.is_some_and(|until_ns| until_ns < self.now_ns) {
-                upstream.refuse_late(&self.gateway, self.now_ns);
+                batch.until_ns = upstream.refuse_late(&self.gateway, self.now_ns);
                 self.gateway.tell_untold(upstream);
             }
             if upstream.taken_back.get() > upstream.handed_here.get() {
@@ -390,6 +390,7 @@ mod tests {
         commands::Cancels,
         outstanding::{OutstandingLimits, OutstandingOrders},
         test_messages::enter,
+        unsolicited_cancels::Expiry,
         upstream::{Login, Resume, UpstreamId, WAITING_BYTES_MAX},
     };
 
@@ -409,8 +410,13 @@ mod tests {
     }
 
     fn send(session: &Upstream, message: &Inbound<'_>) -> Result<bool, u16> {
+        send_received(session, message, 0)
+    }
+
+    /// The same of a message that was received then.
+    fn send_received(session: &Upstream, message: &Inbound<'_>, received_ns: u64) -> Result<bool, u16> {
         let user_ref_num = message.user_ref_num().expect("it has one");
-        let origin = Origin { account: AccountId(0), user_ref_num, home: 0, received_ns: 0 };
+        let origin = Origin { account: AccountId(0), user_ref_num, home: 0, received_ns };
         let mut raw = Vec::new();
         message.encode(&mut raw);
         session.send(origin, &raw, |_| 1)
@@ -523,6 +529,63 @@ mod tests {
             Some(6),
             "whether the exchange has them, it says before anything later"
         );
+    }
+
+    /// Clients' numbers of these.
+    fn numbers(expiries: &[Expiry]) -> Vec<u32> {
+        expiries.iter().map(|expiry| expiry.origin.user_ref_num).collect()
+    }
+
+    #[test]
+    fn the_oldest_of_the_orders_that_wait_decides_when_one_is_too_old_wherever_it_is() {
+        let session = session();
+        let wait_max_ns = session.wait_max_ns;
+        for (number, received_ns) in [(1, 50), (2, 10), (3, 70)] {
+            assert_eq!(send_received(&session, &enter(number, 100), received_ns), Ok(true));
+        }
+        assert_eq!(session.waiting.borrow().until_ns, Some(wait_max_ns + 10));
+        // Also when all of them are sent again.
+        let until_ns = |above| session.outstanding.borrow().first_wait_until_ns(above);
+        assert_eq!([0, 2, 3].map(until_ns), [Some(wait_max_ns + 10), Some(wait_max_ns + 70), None]);
+    }
+
+    #[test]
+    fn what_is_late_ends_once_and_the_rest_is_looked_at_again_only_when_it_is_late_too() {
+        let session = session();
+        let wait_max_ns = session.wait_max_ns;
+        for (number, received_ns) in [(1, 0), (2, 40), (3, 0), (4, 50)] {
+            assert_eq!(send_received(&session, &enter(number, 100), received_ns), Ok(true));
+        }
+        // The first one has left: the exchange says what becomes of it, however late.
+        hand(&session, 1);
+        let (late, until_ns) = session.end_late(wait_max_ns + 1);
+        assert_eq!((numbers(&late), until_ns), (vec![3], Some(wait_max_ns + 40)));
+        assert_eq!((session.stale.get(), session.taken_back.get()), (None, 4));
+        assert_eq!(orders_left(&session), [1, 2, 4]);
+        let (late, until_ns) = session.end_late(wait_max_ns + 51);
+        assert_eq!((numbers(&late), until_ns), (vec![2, 4], None), "nothing is left to be looked at");
+    }
+
+    #[test]
+    fn late_orders_that_only_an_earlier_connection_had_wait_for_what_the_exchange_says_of_them() {
+        let session = session();
+        (1..=3).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
+        // Two had left by the connection before, and this one does not read.
+        session.handed.set(2);
+        let (late, until_ns) = session.end_late(session.wait_max_ns + 1);
+        assert_eq!((numbers(&late), until_ns), (vec![3], None), "that one no exchange can have");
+        assert_eq!((session.stale.get(), session.taken_back.get()), (Some(4), 3));
+        assert_eq!(orders_left(&session), Vec::<u32>::new(), "none of them is sent again");
+        assert_eq!((session.outstanding.borrow().has_stale(), session.is_idle()), (true, false));
+    }
+
+    #[test]
+    fn an_order_of_another_worker_is_late_when_it_is_older_than_one_may_be_that_is_sent_first() {
+        let session = session();
+        let origin = Origin { account: AccountId(0), user_ref_num: 1, home: 1, received_ns: 5 };
+        let is_late = |now_ns| session.is_late(&origin, now_ns);
+        let limit_ns = session.wait_max_ns + 5;
+        assert_eq!([0, limit_ns, limit_ns + 1].map(is_late), [false, false, true]);
     }
 
     #[test]

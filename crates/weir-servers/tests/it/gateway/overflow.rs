@@ -4,7 +4,7 @@ use std::{
     io::Read,
     net::TcpStream,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use weir_engine::{
@@ -26,7 +26,7 @@ use weir_servers::{
 use weir_trading::{Route, WhenFull};
 
 use super::{
-    anew::{executed, expect_accepted, expect_nothing_more},
+    anew::{executed, expect_accepted, expect_nothing_more, expect_refused},
     rig::{
         Folder, PATIENCE, Script, Scripted, Trader, counted, drivers, end_exchange, end_gateway, eventually,
         exchange as echoing, gateway, line_with, loopback, order, order_for, replace, server, symbol,
@@ -221,6 +221,44 @@ fn with_home(venue: &Script, folder: &Folder, hold: fn(u16, &Operation) -> Verdi
         route: Route::Other,
         handoff: narrow(),
         ..GatewayConfig::demo(2, venue.address())
+    }
+}
+
+static OF_LATE: Hold = Hold::new();
+
+fn hold_late(worker: u16, operation: &Operation) -> Verdict {
+    OF_LATE.judge(worker, operation)
+}
+
+#[test]
+fn an_order_that_its_sender_takes_too_late_is_refused_and_does_not_leave() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let mut config = with_home(&venue, &folder, hold_late);
+        // To be sent first, it may be a second old all the same.
+        config.venues[0].limits.resend_age_max_ns = 0;
+        let (gateway, [mut other, mut session]) = start(driver, &venue, config);
+        // The first one's orders leave by the worker on which the second one lives, and which is held.
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let mut neighbour = Trader::login(&gateway, "C00002", 1);
+        OF_LATE.begin();
+        neighbour.send(&[Inbound::AccountQuery]);
+        OF_LATE.wait();
+        trader.send(&[order(1, 100)]);
+        let handoff = || gateway.control().node_stats().handoff.expect("orders are handed off");
+        eventually("it is handed over", || handoff().orders_handed_off > 0);
+        let handed = Instant::now();
+        while handed.elapsed() <= Duration::from_secs(1) {
+            // One comes every second.
+            other.hear_heartbeat();
+        }
+        OF_LATE.let_go();
+        expect_refused(&mut trader, 1);
+        expect_nothing_more(&mut trader);
+        drop((trader, neighbour));
+        end_gateway(gateway);
+        assert!(session.is_left(), "nothing but the good-bye");
     }
 }
 

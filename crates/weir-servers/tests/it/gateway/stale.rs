@@ -158,11 +158,20 @@ fn an_exchange_that_refuses_looks_shows_by_a_later_order_what_it_does_not_have()
         drop(session);
 
         let starting = start(0);
-        venue.accept().refuse(LoginReject::SessionNotAvailable);
-        let mut session = venue.accept();
-        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 2));
-        session.let_in("DAY", 2);
-        session.answer_query(2);
+        let refused_look = |next: u64| {
+            let look = venue.accept();
+            assert_eq!((look.login.session.as_str(), look.login.sequence), ("", 0));
+            look.refuse(LoginReject::SessionNotAvailable);
+            let mut session = venue.accept();
+            assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", next));
+            session.let_in("DAY", next);
+            session.answer_query(2);
+            session.beat();
+            session
+        };
+        let mut session = refused_look(2);
+        assert_eq!(session.try_next(), None, "somebody may have been logged in, and it looks once more");
+        let mut session = refused_look(3);
         session.beat();
         let second = starting.join().expect("it starts");
         let mut trader = Trader::login(&second, "C00001", 1);
@@ -179,6 +188,57 @@ fn an_exchange_that_refuses_looks_shows_by_a_later_order_what_it_does_not_have()
         });
         ends.sort_unstable();
         assert_eq!(ends, [(1, 'J'), (2, 'A')]);
+        drop(trader);
+        end_gateway(second);
+    });
+}
+
+#[test]
+fn an_order_that_was_passed_over_is_refused_although_no_later_one_has_an_answer() {
+    beside_each_other(drivers(), |driver| {
+        let (venue, folder) = (Script::new(), Folder::new());
+        let start = || {
+            let config = strict(2, venue.address(), &folder);
+            std::thread::spawn(move || gateway(driver, 1, config))
+        };
+        let starting = start();
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let first = starting.join().expect("it starts");
+        let mut traders = ["C00001", "C00002"].map(|name| Trader::login(&first, name, 1));
+        traders[0].send(&[order(1, 100)]);
+        session.next();
+        traders[1].send(&[order(1, 100)]);
+        // As if it had never had the one before.
+        let raw = session.next();
+        session.accept_order(&raw);
+        expect_accepted(&mut traders[1], 1);
+        drop(traders);
+        end_gateway(first);
+        drop(session);
+
+        let starting = start();
+        let mut session = venue.accept();
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 3));
+        session.let_in("DAY", 3);
+        session.answer_query(3);
+        let raw = session.next();
+        assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(1)), "it ignores that");
+        let second = starting.join().expect("it starts");
+        let notices = second.control().notices().expect("nobody has them");
+        session.beat();
+        assert_eq!(session.try_next(), None, "nobody knows whose query that was an answer to");
+        venue.accept_look("DAY", 4);
+        let mut session = venue.accept();
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 4));
+        session.let_in("DAY", 4);
+        session.answer_query(3);
+        session.beat();
+        expect_cancel(&mut session, 1);
+        let mut trader = Trader::login(&second, "C00001", 1);
+        expect_refused(&mut trader, 1);
+        expect_nothing_more(&mut trader);
+        let lost = notices.try_iter().find(|line| line.contains("the session is lost"));
+        assert_eq!(lost, None, "it was left in time, and not because of a silence");
         drop(trader);
         end_gateway(second);
     });
