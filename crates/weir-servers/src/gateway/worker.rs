@@ -48,6 +48,9 @@ use crate::{
 
 use handoff::drain_overflow;
 
+#[cfg(test)]
+use super::simulated_days::{Plant, is_planted};
+
 /// Journal record: an upstream session was joined.
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
 /// Journal record: a control changed.
@@ -356,6 +359,11 @@ impl Gateway {
     #[cold]
     fn come_to_nothing(&self, raw: &[u8]) -> Result<(), u16> {
         self.counters.without_order.add(1);
+        #[cfg(test)]
+        if is_planted(Plant::ReplaceUntold) {
+            self.counters.passed.add(1);
+            return Ok(());
+        }
         if raw.first() == Some(&b'U') {
             return Err(reject_reason::REPLACE_NOT_ALLOWED);
         }
