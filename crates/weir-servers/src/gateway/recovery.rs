@@ -21,8 +21,8 @@ use super::{
     unreachable_orders::{Stranded, Why},
     unsolicited_cancels::Expiry,
     upstream::Resume,
-    venue_record::{Endpoint, VenueRecord, Venues, of_venues_record},
-    worker::{RECORD_CONTROL, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
+    venue_record::{Endpoint, Venues, of_endpoint_record, of_venues_record},
+    worker::{RECORD_CONTROL, RECORD_ENDPOINT, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
     worker_message::{
         Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence, session_key,
         unpack_sequence,
@@ -160,10 +160,13 @@ impl Session {
     }
 
     /// The worker logs in elsewhere: what was sent before stays behind, and is given back if there is any of it. What
-    /// is said there from now on is no answer to it, whatever the session is called.
+    /// is said there from now on is no answer to it, whatever the session is called. Answers of sessions there may have
+    /// been read already, in the journal of another worker.
     fn leave(&mut self, limits: OutstandingLimits) -> Option<Self> {
         let mut next = Self::new(limits);
         next.resume.epoch = self.resume.epoch;
+        next.kept = std::mem::take(&mut self.kept);
+        next.delivered = std::mem::take(&mut self.delivered);
         next.begun = std::mem::take(&mut self.begun);
         let former = std::mem::replace(self, next);
         (former.outstanding.open() > 0 || !former.later.is_empty()).then_some(former)
@@ -273,7 +276,8 @@ pub(super) struct Recovering<'c> {
     /// handed to may have one, and its journal may be read later.
     told: HashSet<Key>,
     /// By account: orders that were sent, and of which no other worker's journal had said before that they were handed
-    /// over. It may be read later.
+    /// over. It may be read later. A number that a replace had, which came to nothing, and behind it an order that was
+    /// handed over and lost, counts as sent here too: its client has no answer to that order.
     sent_first: HashMap<AccountId, KnownNumbers>,
     /// By account: the last of its orders that was sent.
     last_sent: HashMap<AccountId, u32>,
@@ -429,6 +433,13 @@ impl<'c> Recovering<'c> {
                     self.name_venues(record.worker, venues);
                 }
             }
+            RecordKind::Application { kind: RECORD_ENDPOINT, session, payload } => {
+                if let (Some(place), Some(endpoint)) =
+                    (self.place_of(record.worker, session), of_endpoint_record(payload))
+                {
+                    self.log_in(place, endpoint);
+                }
+            }
             RecordKind::Application { kind: RECORD_CONTROL, payload, .. } => {
                 if let Ok(change) = serde_json::from_slice::<Change>(payload) {
                     self.change(record.t_ns, &change);
@@ -438,32 +449,21 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// What numbers of venues stand for from here on in a journal, and where its worker logs in.
+    /// What numbers of venues stand for from here on in a journal.
     fn name_venues(&mut self, journal: u16, venues: Venues) {
-        let worker = usize::from(journal);
-        let venues = match venues {
-            Venues::Known(venues) => {
-                self.certain.insert(journal);
-                venues
-            }
-            Venues::Named(names) => {
-                self.certain.remove(&journal);
-                self.endpoints.retain(|(of, _), _| *of != worker);
-                names.into_iter().map(|name| VenueRecord { name, endpoint: None }).collect()
-            }
-        };
-        let mut numbers = Vec::new();
-        for VenueRecord { name, endpoint } in venues.into_iter().take(VENUES_MAX) {
-            let venue = self.venue(name);
-            numbers.push(venue);
-            if let Some(endpoint) = endpoint {
-                self.log_in((worker, venue), endpoint);
-            }
+        if venues.is_certain {
+            self.certain.insert(journal);
+        } else {
+            self.certain.remove(&journal);
+            // Nobody knows where that version has logged in.
+            self.endpoints.retain(|(worker, _), _| *worker != usize::from(journal));
         }
+        let names = venues.names.into_iter().take(VENUES_MAX);
+        let numbers: Vec<usize> = names.map(|name| self.venue(name)).collect();
         self.numbers.insert(journal, numbers);
     }
 
-    /// A worker logs in here from now on.
+    /// A worker has logged in here, and nowhere else from then on.
     fn log_in(&mut self, place: SessionId, endpoint: Endpoint) {
         let before = self.endpoints.get(&place);
         let has_changed = before.is_some_and(|before| endpoint.change_from(before).is_some());

@@ -1,6 +1,6 @@
 //! What a journal says of the venues: their names, in the order of their numbers in the records behind it, and where
-//! its worker logs in. An order is where it was sent: at another address there may be another exchange, with a session
-//! of the same name in which the same numbers are other orders. Pure.
+//! its worker has logged in. An order is where it was sent: at another address there may be another exchange, with a
+//! session of the same name in which the same numbers are other orders. Pure.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,21 +35,18 @@ impl Endpoint {
     }
 }
 
-/// One venue.
+/// One venue. An earlier version kept its name alone, as a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct VenueRecord {
     pub(super) name: String,
-    /// None: it is not configured, and named because orders there have expired.
-    #[serde(flatten)]
-    pub(super) endpoint: Option<Endpoint>,
 }
 
 /// What the record of the venues says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Venues {
-    Known(Vec<VenueRecord>),
-    /// An earlier version wrote it, which kept names alone.
-    Named(Vec<String>),
+pub(super) struct Venues {
+    pub(super) names: Vec<String>,
+    /// This version wrote it, and every refusal behind it has a record.
+    pub(super) is_certain: bool,
 }
 
 /// Writes the record. Names are text, which is always data.
@@ -59,8 +56,21 @@ pub(super) fn venues_record(venues: &[VenueRecord]) -> Vec<u8> {
 
 /// Reads it; `None`: it is none.
 pub(super) fn of_venues_record(payload: &[u8]) -> Option<Venues> {
-    let names = || serde_json::from_slice(payload).ok().map(Venues::Named);
-    names().or_else(|| serde_json::from_slice(payload).ok().map(Venues::Known))
+    if let Ok(names) = serde_json::from_slice(payload) {
+        return Some(Venues { names, is_certain: false });
+    }
+    let venues: Vec<VenueRecord> = serde_json::from_slice(payload).ok()?;
+    Some(Venues { names: venues.into_iter().map(|venue| venue.name).collect(), is_certain: true })
+}
+
+/// Writes the record of where a worker has logged in. That is text too.
+pub(super) fn endpoint_record(endpoint: &Endpoint) -> Vec<u8> {
+    serde_json::to_vec(endpoint).unwrap_or_default()
+}
+
+/// Reads it; `None`: it is none.
+pub(super) fn of_endpoint_record(payload: &[u8]) -> Option<Endpoint> {
+    serde_json::from_slice(payload).ok()
 }
 
 #[cfg(test)]
@@ -75,23 +85,29 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back_and_so_are_the_names_of_an_earlier_version() {
-        let known =
-            VenueRecord { name: "A".into(), endpoint: Some(endpoint("10.0.0.1:7001", "G00001", &[])) };
-        let moved =
-            VenueRecord { name: "B".into(), endpoint: Some(endpoint("10.0.0.2:7001", "G", &["@before"])) };
-        let gone = VenueRecord { name: "C".into(), endpoint: None };
-        let venues = vec![known, moved, gone];
+        let names = || vec!["A".to_owned(), "B".to_owned()];
+        let venues: Vec<VenueRecord> = names().into_iter().map(|name| VenueRecord { name }).collect();
         let record = venues_record(&venues);
-        assert_eq!(
-            String::from_utf8_lossy(&record),
-            r#"[{"name":"A","address":"10.0.0.1:7001","username":"G00001"},"#.to_owned()
-                + r#"{"name":"B","address":"10.0.0.2:7001","username":"G","moved_from":["@before"]},"#
-                + r#"{"name":"C"}]"#
-        );
-        assert_eq!(of_venues_record(&record), Some(Venues::Known(venues)));
-        let named = Venues::Named(vec!["A".into(), "B".into()]);
+        assert_eq!(String::from_utf8_lossy(&record), r#"[{"name":"A"},{"name":"B"}]"#);
+        assert_eq!(of_venues_record(&record), Some(Venues { names: names(), is_certain: true }));
+        let named = Venues { names: names(), is_certain: false };
         assert_eq!(of_venues_record(br#"["A","B"]"#), Some(named));
         assert_eq!(of_venues_record(b"nothing"), None);
+    }
+
+    #[test]
+    fn where_a_worker_has_logged_in_is_read_back() {
+        let first = endpoint("10.0.0.1:7001", "G00001", &[]);
+        let moved = endpoint("10.0.0.2:7001", "G", &["@before"]);
+        let records = [
+            (first, r#"{"address":"10.0.0.1:7001","username":"G00001"}"#),
+            (moved, r#"{"address":"10.0.0.2:7001","username":"G","moved_from":["@before"]}"#),
+        ];
+        for (endpoint, record) in records {
+            assert_eq!(String::from_utf8_lossy(&endpoint_record(&endpoint)), record);
+            assert_eq!(of_endpoint_record(record.as_bytes()), Some(endpoint));
+        }
+        assert_eq!(of_endpoint_record(b"nothing"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! At most one of them is ever live, and nobody knows yet which it will be: so a chain counts as much as the dearest.
 //! It ends with its live order, because what would have replaced that is ignored then.
 
-use weir_proto::ouch::{Outbound, Symbol};
+use weir_proto::ouch::{AiqCanceled, Canceled, Outbound, Symbol};
 
 use crate::{
     account::AccountId,
@@ -129,14 +129,21 @@ impl OpenOrders {
                 self.end(account, accepted.user_ref_num)
             }
             Outbound::Rejected(rejected) => self.end(account, rejected.user_ref_num),
-            Outbound::Canceled(canceled) => self.lessen(account, canceled.user_ref_num, canceled.quantity),
-            Outbound::AiqCanceled(canceled) => self.lessen(account, canceled.user_ref_num, canceled.quantity),
-            Outbound::Modified(modified) => self.leave(account, modified.user_ref_num, modified.quantity),
+            Outbound::Canceled(Canceled { user_ref_num, quantity, .. })
+            | Outbound::AiqCanceled(AiqCanceled { user_ref_num, quantity, .. }) => {
+                let place = self.place(account, *user_ref_num);
+                place.map(|place| self.lessen(place, *quantity)).unwrap_or_default()
+            }
+            Outbound::Modified(modified) => {
+                let place = self.place(account, modified.user_ref_num);
+                place.map(|place| self.leave(place, modified.quantity)).unwrap_or_default()
+            }
             Outbound::Executed(executed) => {
-                let symbol = self.fill(account, executed.user_ref_num, executed.quantity);
+                let place = self.place(account, executed.user_ref_num);
+                let symbol = place.map(|place| self.fill(place, executed.quantity));
                 // What was open at the order's price is now held at the trade's. Of an order that is over nothing was
                 // open, and it was traded all the same.
-                let change = self.lessen(account, executed.user_ref_num, executed.quantity);
+                let change = place.map(|place| self.lessen(place, executed.quantity)).unwrap_or_default();
                 let more = change.more.saturating_add(value(executed.price, executed.quantity));
                 Change { more, traded: symbol.map(|symbol| (symbol, executed.price)), ..change }
             }
@@ -172,7 +179,10 @@ impl OpenOrders {
 
     /// An order ends, and with a live one all that would have replaced it; or a replacement comes to nothing.
     pub(super) fn end(&mut self, account: AccountId, number: u32) -> Change {
-        let Some(place) = self.place(account, number) else { return Change::default() };
+        self.place(account, number).map(|place| self.end_at(place)).unwrap_or_default()
+    }
+
+    fn end_at(&mut self, place: u32) -> Change {
         let Member { head, counted, .. } = *self.members.at(place);
         if place == head {
             self.forget_all(head);
@@ -190,26 +200,24 @@ impl OpenOrders {
         })
     }
 
-    fn lessen(&mut self, account: AccountId, number: u32, shares: u32) -> Change {
-        let leaves = self.find(account, number).map_or(0, |order| order.leaves);
-        self.leave(account, number, leaves.saturating_sub(shares))
+    fn lessen(&mut self, place: u32, shares: u32) -> Change {
+        let leaves = self.members.at(place).order.leaves;
+        self.leave(place, leaves.saturating_sub(shares))
     }
 
     /// So many shares are open now. The venue may say more than before, and then they count.
-    fn leave(&mut self, account: AccountId, number: u32, leaves: u32) -> Change {
-        let Some(place) = self.place(account, number) else { return Change::default() };
+    fn leave(&mut self, place: u32, leaves: u32) -> Change {
         let member = self.members.at_mut(place);
         member.order.leaves = leaves;
         let head = member.head;
-        if leaves == 0 { self.end(account, number) } else { self.recount(head) }
+        if leaves == 0 { self.end_at(place) } else { self.recount(head) }
     }
 
-    /// So many shares were executed: of which symbol, if the order is known.
-    fn fill(&mut self, account: AccountId, number: u32, shares: u32) -> Option<Symbol> {
-        let place = self.place(account, number)?;
+    /// So many shares were executed: of this symbol.
+    fn fill(&mut self, place: u32, shares: u32) -> Symbol {
         let order = &mut self.members.at_mut(place).order;
         order.filled = order.filled.map(|filled| filled.saturating_add(shares));
-        Some(order.symbol)
+        order.symbol
     }
 
     /// An order stands instead of another one of its chain, at the chain's head.

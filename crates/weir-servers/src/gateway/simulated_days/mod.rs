@@ -18,6 +18,7 @@
 mod disks;
 mod model;
 mod parties;
+mod replaces;
 
 use std::{
     cell::{Cell, RefCell},
@@ -76,6 +77,8 @@ pub(super) enum Plant {
     CancelBehindJournal,
     /// An order that a kill has lost, below one that was sent, passes for a retransmission.
     LostNumberIgnored,
+    /// A client is not told that its replace has nothing to replace.
+    ReplaceUntold,
 }
 
 thread_local! {
@@ -298,6 +301,7 @@ impl Day {
             disks::mend();
             outcome.map_err(|wrong| format!("{wrong}\n{}", self.log.join("\n")))?;
         }
+        self.truth.sent_on = replaces::sent_on(self.folder.join("gateway"));
         let wrong = |wrong| format!("{wrong}\n{}", self.log.join("\n"));
         check(&self.truth, &self.clients, BOUNDS).map_err(wrong)?;
         self.happened.fills = self.truth.fills();
@@ -780,8 +784,11 @@ fn nothing_is_lost_on_days_on_which_a_kill_finds_one_disk_behind_the_other() {
 
 #[test]
 fn a_day_finds_each_fault_that_is_planted() {
-    use Plant::{CancelBehindJournal, ExposureNotRebuilt, LostNumberIgnored, VenueNotRecorded};
-    for plant in [VenueNotRecorded, ExposureNotRebuilt, CancelBehindJournal, LostNumberIgnored] {
+    use Plant::{
+        CancelBehindJournal, ExposureNotRebuilt, LostNumberIgnored, ReplaceUntold, VenueNotRecorded,
+    };
+    for plant in [VenueNotRecorded, ExposureNotRebuilt, CancelBehindJournal, LostNumberIgnored, ReplaceUntold]
+    {
         let make = if plant == LostNumberIgnored { Day::with_cuts } else { Day::new };
         PLANTED.set(Some(plant));
         let found = (0..DAYS).find_map(|seed| Some((seed, make(seed).run().err()?)));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_proto::ouch::{Outbound, codes::cancel_reason, reject_reason};
+use weir_proto::ouch::{Outbound, codes::cancel_reason, original_user_ref_num, reject_reason};
 
 use super::parties::Client;
 
@@ -72,6 +72,9 @@ pub(super) struct Truth {
     moved_ns: Vec<(u64, Option<u32>)>,
     /// Who was stopped or released, everybody if it says no account.
     kills: Vec<(u64, Option<u32>, bool)>,
+    /// The names of replaces that the gateway has sent on, as its journals say, and of those that a venue was given.
+    pub(super) sent_on: BTreeSet<String>,
+    pub(super) arrived: BTreeSet<String>,
 }
 
 impl Truth {
@@ -161,6 +164,26 @@ impl Truth {
         }
         open.retain(|(place, _), shares| *shares > 0 && !self.ended_ns.contains_key(place));
         open
+    }
+
+    /// Whether a client's message with a number needs no answer: it is a replace that a venue has ignored, or one whose
+    /// original ended when it was still to be sent. Then it was sent on, because the gateway refuses by name what it
+    /// sends nowhere; and its original was over when all of it had long been sent.
+    fn needs_no_answer(&self, account: u32, name: &str, raw: &[u8]) -> bool {
+        let original = original_user_ref_num(raw).map(|original| format!("{account}-{original}"));
+        let Some(original) = original.filter(|_| raw[0] == b'U') else { return false };
+        self.arrived.contains(name) || self.sent_on.contains(name) && !self.is_live_at_the_end(&original)
+    }
+
+    /// Whether an order was open when everybody was stopped for good.
+    fn is_live_at_the_end(&self, name: &str) -> bool {
+        let stopped_ns = self.kills.last().map_or(u64::MAX, |(at_ns, ..)| *at_ns);
+        let goes_on = |said: &&Said| said.t_ns <= stopped_ns && !self.ended_ns.contains_key(&said.place);
+        let mut shares = 0;
+        for said in self.said.iter().filter(|said| said.name == name).filter(goes_on) {
+            apply(&mut shares, said.event);
+        }
+        shares > 0
     }
 
     /// Trades' sides that venues have told.
@@ -266,8 +289,8 @@ pub(super) fn check(truth: &Truth, clients: &[Client], bounds: Bounds) -> Result
         for (number, name, raw) in &client.sent {
             let nothing = Heard::default();
             let order = orders.get(number).unwrap_or(&nothing);
-            // A replace of what is not there has none.
-            if order.answers > 1 || order.answers == 0 && raw[0] == b'O' {
+            let is_missing = order.answers == 0 && !truth.needs_no_answer(client.account, name, raw);
+            if order.answers > 1 || is_missing {
                 return Err(format!("order {name} has {} answers", order.answers));
             }
             let said = of_orders.get(name.as_str()).map_or(&[][..], Vec::as_slice);
@@ -480,15 +503,26 @@ mod tests {
     }
 
     #[test]
-    fn an_order_has_an_answer_and_a_replace_has_one_if_it_was_taken() {
+    fn an_order_has_an_answer_and_so_has_a_replace_that_was_not_ignored_or_too_late_on_its_way() {
         let mut truth = Truth::default();
         assert!(wrong(&truth, deaf()).contains("0 answers"));
         let replaces = || {
-            let mut client = deaf();
-            client.sent[0].2 = b"U".to_vec();
+            let (mut client, mut raw) = (deaf(), Vec::new());
+            test_messages::replace(2, 1).encode(&mut raw);
+            client.sent[0].2 = raw;
             client
         };
-        assert_eq!(check(&truth, &[replaces()], BOUNDS), Ok(()));
+        let is_right = |truth: &Truth| check(truth, &[replaces()], BOUNDS);
+        assert!(wrong(&truth, replaces()).contains("0 answers"), "it was not sent on");
+        truth.sent_on.insert("0-1".into());
+        assert_eq!(is_right(&truth), Ok(()), "it may have had nothing to replace any more");
+        let original = |at_s, event| Said { name: "0-2".into(), ..said(at_s, event) };
+        truth.said.extend([original(1, Event::Live(100)), original(9, Event::Over)]);
+        assert_eq!(is_right(&truth), Ok(()));
+        truth.kill(5 * SECOND_NS, None, true);
+        assert!(wrong(&truth, replaces()).contains("0 answers"), "its original was open to the end");
+        truth.arrived.insert("0-1".into());
+        assert_eq!(is_right(&truth), Ok(()), "a venue has ignored it");
         truth.said.extend([said(1, Event::Live(100)), said(2, Event::Over)]);
         assert!(wrong(&truth, replaces()).contains("which the gateway has heard"), "it was taken");
     }

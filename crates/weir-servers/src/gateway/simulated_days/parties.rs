@@ -20,7 +20,11 @@ use weir_proto::{
     soup::{Deframer, LoginRequest, ServerPacket, UNSEQUENCED, encode_frame},
 };
 
-use super::{Random, SYMBOLS, model::Truth};
+use super::{
+    Random, SYMBOLS,
+    model::Truth,
+    replaces::{Arrived, Tap},
+};
 use crate::{
     exchange::{self, Mode},
     journal::Level,
@@ -66,6 +70,7 @@ pub(super) struct Venue {
     folder: PathBuf,
     sessions: Vec<Session>,
     names: u32,
+    arrived: Arrived,
     current: Rc<RefCell<Option<LocalOrders>>>,
 }
 
@@ -76,6 +81,7 @@ impl Venue {
             folder: folder.join(format!("venue-{number}")),
             sessions: Vec::new(),
             names: 0,
+            arrived: Arrived::default(),
             current: Rc::default(),
         };
         venue.begin_anew(true, time::Instant::from_nanos(0));
@@ -121,14 +127,15 @@ impl Venue {
         self.current = Rc::default();
         self.start_exchange().await;
         let current = Rc::clone(&self.current);
-        Line::lay(open(move |stream| {
+        let served = open(move |stream| {
             let exchange = current.borrow().clone();
             async move {
                 if let Some(exchange) = exchange {
                     exchange.serve(stream).await;
                 }
             }
-        }))
+        });
+        Line::lay(served, self.arrived.clone())
     }
 
     /// The session that has just begun takes the place of the one before.
@@ -148,8 +155,9 @@ impl Venue {
         self.current.borrow_mut().take();
     }
 
-    /// Tells what its sessions have said.
+    /// Tells what its sessions have said, and what they were given.
     pub(super) fn tell(&mut self, truth: &mut Truth) {
+        truth.arrived.append(&mut self.arrived.names());
         let sessions = self.sessions.iter_mut().enumerate();
         for (index, session) in sessions.filter(|(_, session)| !session.is_told) {
             let key = (self.number, index);
@@ -190,16 +198,17 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn lay(to: Address) -> Self {
+    /// Notes what arrives at the other end.
+    fn lay(to: Address, arrived: Arrived) -> Self {
         let cuts = Rc::new(Cuts::default());
         let of_each = Rc::clone(&cuts);
         let address = open(move |near| {
-            let (to, cuts) = (to.clone(), Rc::clone(&of_each));
+            let (to, cuts, tap) = (to.clone(), Rc::clone(&of_each), Tap::new(&arrived));
             async move {
                 let Ok(far) = Stream::connect(&to).await else { return };
                 let (near, far) = (Rc::new(near), Rc::new(far));
-                spawn(carry(Rc::clone(&near), Rc::clone(&far), Rc::clone(&cuts)));
-                carry(far, near, cuts).await;
+                spawn(carry(Rc::clone(&near), Rc::clone(&far), Rc::clone(&cuts), Some(tap)));
+                carry(far, near, cuts, None).await;
             }
         });
         Self { address, cuts, troubled: Cell::new(None) }
@@ -221,7 +230,7 @@ impl Line {
     }
 }
 
-async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>) {
+async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>, mut tap: Option<Tap>) {
     let begun = (cuts.dead.get(), cuts.broken.get());
     loop {
         let received = time::timeout(Duration::from_millis(1_000), from.recv()).await;
@@ -231,6 +240,10 @@ async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>) {
         if cuts.dead.get() != begun.0 {
             // Who waits for it is let go by its own patience.
             return pending().await;
+        }
+        if let (Some(tap), Ok(Ok(Some(bytes)))) = (&mut tap, &received) {
+            // Also what a venue that ends takes a part of.
+            tap.note(bytes);
         }
         match received {
             Err(_) => {}

@@ -53,6 +53,7 @@ impl Upstream {
             LoginOutcome::Probed => return Err(Ended::Withheld),
             LoginOutcome::Measured => return Err(Ended::Measured),
         }
+        gateway.log_endpoint(self.key);
         gateway.show_session(self, session, None);
         let mut query = Vec::new();
         encode_frame(UNSEQUENCED, &[ACCOUNT_QUERY], &mut query);

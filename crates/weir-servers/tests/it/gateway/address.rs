@@ -125,6 +125,35 @@ fn an_exchange_that_is_confirmed_to_have_moved_is_the_one_that_is_known() {
 }
 
 #[test]
+fn orders_are_where_they_were_when_a_start_elsewhere_was_not_let_in() {
+    beside_each_other(drivers(), |driver| {
+        let (before, elsewhere, folder) = (Script::new(), Script::new(), Folder::new());
+        leave_order(driver, &before, &folder);
+        let mut config = strict(1, elsewhere.address(), &folder);
+        config.venues[0].moved_from = vec![before.address()];
+        let mistaken = GatewayServer::start(server(driver, 1), config).expect("it starts");
+        // It comes there, and hears nothing.
+        let session = elsewhere.accept();
+        end_gateway(mistaken);
+        drop(session);
+
+        let config = strict(1, before.address(), &folder);
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = before.accept();
+        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 3));
+        session.let_in("DAY", 3);
+        session.answer_query(2);
+        let gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        expect_accepted(&mut trader, 1);
+        trader.send(&[cancel(1)]);
+        assert_eq!(session.next()[0], b'X', "it is open there");
+        drop(trader);
+        end_gateway(gateway);
+    });
+}
+
+#[test]
 fn orders_at_another_address_expire_when_that_is_asked_for_and_nothing_is_cancelled_there() {
     beside_each_other(drivers(), |driver| {
         let (before, after, folder) = (Script::new(), Script::new(), Folder::new());
