@@ -558,12 +558,14 @@ impl OutstandingOrders {
         sent_ns
     }
 
-    /// Whether a message from an earlier start is so old that a later one may have been sent again without it. A
-    /// replace of an order that is over has no answer anyway.
+    /// Whether a later message may have been sent and not this one, which is from an earlier start: it was too old to
+    /// be sent again, or it is an order that was to be cancelled, which has an answer if it was sent. A replace of an
+    /// order that is over has no answer anyway.
     fn may_be_skipped(&self, sent: &Unanswered) -> bool {
         let is_open = |number: u32| self.upstream_numbers.origin_of(number).is_some();
         let original = original_user_ref_num(sent.message());
-        sent.resend_until_ns == 0 && is_open(sent.number) && original.is_none_or(is_open)
+        let is_order = sent.is_restored && sent.message[0] == b'O';
+        (sent.resend_until_ns == 0 || is_order) && is_open(sent.number) && original.is_none_or(is_open)
     }
 }
 

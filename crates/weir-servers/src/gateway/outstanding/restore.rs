@@ -108,7 +108,7 @@ impl OutstandingOrders {
     }
 
     /// Forgets what the journals have answers to. An account's stream has its answers in their order, so later ones
-    /// say of a lower number of its own that it was handled too, unless it was too old to be sent again: a replace
+    /// say of a lower number of its own that it was handled too, unless it may not have been sent again: a replace
     /// among these got no answer, because it was ignored.
     pub(in crate::gateway) fn sweep(&mut self) {
         self.answers_unswept = 0;

@@ -323,7 +323,8 @@ fn a_number_that_was_given_back_before_a_restart_is_not_given_back_again() {
     {
         assert!(outstanding.restore(number, origin(0, client), &raw, 1_000));
     }
-    // Ignored, because a later one was answered.
+    // The replace was ignored, because a later one was answered.
+    outstanding.restore_answer(AccountId(0), &accepted(1, b'L'));
     outstanding.restore_answer(AccountId(0), &accepted(3, b'L'));
     outstanding.sweep();
     assert_eq!((outstanding.unanswered(), outstanding.take_ignored()), (0, Vec::new()));
@@ -527,10 +528,10 @@ fn what_a_journal_says_of_younger_orders_does_not_end_those_that_are_too_old_to_
     outstanding.sweep();
     assert_eq!(
         (outstanding.open(), outstanding.unanswered()),
-        (4, 1),
-        "the third was answered, or is ignored"
+        (4, 2),
+        "an order has an answer if it was sent"
     );
-    assert_eq!(told(&outstanding.take_stale(&mut Vec::new())), [(2, None)]);
+    assert_eq!(told(&outstanding.take_stale(&mut Vec::new())), [(2, None), (3, None)]);
 }
 
 #[test]

@@ -759,13 +759,15 @@ fn nothing_is_lost_on_days_on_which_calls_fail_and_move_only_a_part() {
 }
 
 /// Days on which something went wrong once, and what that was.
-const FORMER: [(u64, &str); 6] = [
+const FORMER: [(u64, &str); 8] = [
     (31, "another session of the name of one in which only a missing account had traded passed for the same"),
     (512, "numbers that the journal had given to a missing account's orders were given to others too"),
     (455, "answers that a failed journal had lost were not asked for when their client lived elsewhere"),
     (865, "a replacement that was given up behind its original was not told to have ended"),
     (974, "the same"),
     (1076, "the same"),
+    (9283, "a young order that was withheld passed for answered when a later one had its answer"),
+    (9892, "the same"),
 ];
 
 #[test]

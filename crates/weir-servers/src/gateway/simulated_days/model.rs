@@ -291,7 +291,13 @@ pub(super) fn check(truth: &Truth, clients: &[Client], bounds: Bounds) -> Result
             let order = orders.get(number).unwrap_or(&nothing);
             let is_missing = order.answers == 0 && !truth.needs_no_answer(client.account, name, raw);
             if order.answers > 1 || is_missing {
-                return Err(format!("order {name} has {} answers", order.answers));
+                let (is_sent_on, has_arrived) = (truth.sent_on.contains(name), truth.arrived.contains(name));
+                let original = original_user_ref_num(raw).filter(|_| raw[0] == b'U');
+                return Err(format!(
+                    "order {name} has {} answers; it replaces {original:?}, a journal has it as sent: {is_sent_on}, a \
+                     venue was given it: {has_arrived}",
+                    order.answers
+                ));
             }
             let said = of_orders.get(name.as_str()).map_or(&[][..], Vec::as_slice);
             check_order(truth, order, said).map_err(|wrong| {
