@@ -10,8 +10,8 @@ use weir_servers::{
 use super::{
     anew::{expect_accepted, expect_expired, expect_nothing_more},
     rig::{
-        Folder, Script, Trader, beside_each_other, cancel, drivers, end_exchange, end_gateway, exchange_in,
-        gateway, loopback, order, order_for, server, strict, symbol,
+        Folder, Script, Scripted, Trader, beside_each_other, cancel, drivers, end_exchange, end_gateway,
+        exchange_in, gateway, loopback, order, order_for, server, strict, symbol,
     },
 };
 
@@ -82,6 +82,23 @@ fn a_gateway_does_not_start_with_the_addresses_of_two_exchanges_swapped_and_send
     });
 }
 
+/// A gateway begins, and asks the exchange for this session and message. It is let in at `next.0`, and the order
+/// `next.1` comes next.
+fn start(
+    driver: Driver,
+    config: GatewayConfig,
+    venue: &Script,
+    asked: (&str, u64),
+    next: (u64, u32),
+) -> (GatewayServer, Scripted) {
+    let starting = std::thread::spawn(move || gateway(driver, 1, config));
+    let mut session = venue.accept();
+    assert_eq!((session.login.session.as_str(), session.login.sequence), asked);
+    session.let_in("DAY", next.0);
+    session.answer_query(next.1);
+    (starting.join().expect("it starts"), session)
+}
+
 /// Leaves an order open at an exchange.
 fn leave_order(driver: Driver, venue: &Script, folder: &Folder) {
     let config = strict(1, venue.address(), folder);
@@ -103,19 +120,14 @@ fn an_exchange_that_is_confirmed_to_have_moved_is_the_one_that_is_known() {
         let (before, after, folder) = (Script::new(), Script::new(), Folder::new());
         leave_order(driver, &before, &folder);
         // Confirmed once, it is known.
-        for (start, moved_from) in [(0, vec![before.address()]), (1, Vec::new())] {
+        for (life, moved_from) in [(0, vec![before.address()]), (1, Vec::new())] {
             let mut config = strict(1, after.address(), &folder);
             config.venues[0].moved_from = moved_from;
-            let starting = std::thread::spawn(move || gateway(driver, 1, config));
-            let mut session = after.accept();
-            assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 3), "{start}");
-            session.let_in("DAY", 3);
-            session.answer_query(2);
-            let gateway = starting.join().expect("it starts");
+            let (gateway, mut session) = start(driver, config, &after, ("DAY", 3), (3, 2));
             let mut trader = Trader::login(&gateway, "C00001", 1);
             expect_accepted(&mut trader, 1);
             trader.send(&[cancel(1)]);
-            if start == 0 {
+            if life == 0 {
                 assert_eq!(session.next()[0], b'X', "it is open there");
             }
             drop(trader);
@@ -138,12 +150,7 @@ fn orders_are_where_they_were_when_a_start_elsewhere_was_not_let_in() {
         drop(session);
 
         let config = strict(1, before.address(), &folder);
-        let starting = std::thread::spawn(move || gateway(driver, 1, config));
-        let mut session = before.accept();
-        assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 3));
-        session.let_in("DAY", 3);
-        session.answer_query(2);
-        let gateway = starting.join().expect("it starts");
+        let (gateway, mut session) = start(driver, config, &before, ("DAY", 3), (3, 2));
         let mut trader = Trader::login(&gateway, "C00001", 1);
         expect_accepted(&mut trader, 1);
         trader.send(&[cancel(1)]);
@@ -162,13 +169,8 @@ fn orders_at_another_address_expire_when_that_is_asked_for_and_nothing_is_cancel
         for (expires, asked, next) in [(true, ("", 0), 11), (false, ("DAY", 12), 12)] {
             let mut config = strict(1, after.address(), &folder);
             config.expire_unreachable = expires;
-            let starting = std::thread::spawn(move || gateway(driver, 1, config));
-            let mut session = after.accept();
             // Of the same name, and longer.
-            assert_eq!((session.login.session.as_str(), session.login.sequence), asked);
-            session.let_in("DAY", next);
-            session.answer_query(5);
-            let gateway = starting.join().expect("it starts");
+            let (gateway, mut session) = start(driver, config, &after, asked, (next, 5));
             let mut trader = Trader::login(&gateway, "C00001", 1);
             expect_accepted(&mut trader, 1);
             expect_expired(&mut trader, 1, 100);

@@ -1,9 +1,13 @@
 //! Orders without an answer that are too old to be sent again.
 
+use std::thread::JoinHandle;
+
+use weir_engine::Driver;
 use weir_proto::{
     ouch::{Outbound, inbound_user_ref_num, reject_reason},
     soup::LoginReject,
 };
+use weir_servers::gateway::GatewayServer;
 
 use super::{
     anew::{executed, expect_accepted, expect_nothing_more, expect_refused},
@@ -12,6 +16,31 @@ use super::{
         line_with, order, strict,
     },
 };
+
+/// A gateway begins, which sends nothing again that is older than this.
+fn start(
+    driver: Driver,
+    venue: &Script,
+    folder: &Folder,
+    resend_age_max_ns: u64,
+) -> JoinHandle<GatewayServer> {
+    let mut config = strict(1, venue.address(), folder);
+    config.venues[0].limits.resend_age_max_ns = resend_age_max_ns;
+    std::thread::spawn(move || gateway(driver, 1, config))
+}
+
+/// Leaves an order without an answer at an exchange, and gives what that has got.
+fn leave_unanswered(driver: Driver, venue: &Script, folder: &Folder) -> Vec<u8> {
+    let starting = start(driver, venue, folder, 60_000_000_000);
+    let mut session = venue.accept_session("DAY", 1, 1);
+    let gateway = starting.join().expect("it starts");
+    let mut trader = Trader::login(&gateway, "C00001", 1);
+    trader.send(&[order(1, 100)]);
+    let raw = session.next();
+    drop(trader);
+    end_gateway(gateway);
+    raw
+}
 
 /// The exchange is told to cancel what it should not have.
 fn expect_cancel(session: &mut Scripted, number: u32) {
@@ -54,6 +83,7 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
             expect_refused(&mut trader, 2);
             expect_cancel(&mut session, 42);
         }
+        eventually("it is up again", || gateway.control().upstreams()[0].is_open);
         trader.send(&[order(3, 100)]);
         let third = session.next();
         assert_eq!(
@@ -96,22 +126,9 @@ fn join(venue: &Script, next_number: u32) -> Scripted {
 fn what_was_answered_before_a_restart_is_not_refused_in_the_middle_of_what_is_said_again() {
     beside_each_other(drivers(), |driver| {
         let (venue, folder) = (Script::new(), Folder::new());
-        let start = |resend_age_max_ns: u64| {
-            let mut config = strict(1, venue.address(), &folder);
-            config.venues[0].limits.resend_age_max_ns = resend_age_max_ns;
-            std::thread::spawn(move || gateway(driver, 1, config))
-        };
-        let starting = start(60_000_000_000);
-        let mut session = venue.accept_session("DAY", 1, 1);
-        let first = starting.join().expect("it starts");
-        let mut trader = Trader::login(&first, "C00001", 1);
-        trader.send(&[order(1, 100)]);
-        let raw = session.next();
-        drop(trader);
-        end_gateway(first);
-        drop(session);
+        let raw = leave_unanswered(driver, &venue, &folder);
 
-        let starting = start(0);
+        let starting = start(driver, &venue, &folder, 0);
         venue.accept_look("DAY", 5);
         let mut session = venue.accept();
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 2));
@@ -142,22 +159,9 @@ fn what_was_answered_before_a_restart_is_not_refused_in_the_middle_of_what_is_sa
 fn an_exchange_that_refuses_looks_shows_by_a_later_order_what_it_does_not_have() {
     beside_each_other(drivers(), |driver| {
         let (venue, folder) = (Script::new(), Folder::new());
-        let start = |resend_age_max_ns: u64| {
-            let mut config = strict(1, venue.address(), &folder);
-            config.venues[0].limits.resend_age_max_ns = resend_age_max_ns;
-            std::thread::spawn(move || gateway(driver, 1, config))
-        };
-        let starting = start(60_000_000_000);
-        let mut session = venue.accept_session("DAY", 1, 1);
-        let first = starting.join().expect("it starts");
-        let mut trader = Trader::login(&first, "C00001", 1);
-        trader.send(&[order(1, 100)]);
-        session.next();
-        drop(trader);
-        end_gateway(first);
-        drop(session);
+        leave_unanswered(driver, &venue, &folder);
 
-        let starting = start(0);
+        let starting = start(driver, &venue, &folder, 0);
         let refused_look = |next: u64| {
             let look = venue.accept();
             assert_eq!((look.login.session.as_str(), look.login.sequence), ("", 0));
@@ -176,6 +180,7 @@ fn an_exchange_that_refuses_looks_shows_by_a_later_order_what_it_does_not_have()
         let second = starting.join().expect("it starts");
         let mut trader = Trader::login(&second, "C00001", 1);
         expect_nothing_more(&mut trader);
+        eventually("it is up again", || second.control().upstreams()[0].is_open);
         trader.send(&[order(2, 100)]);
         let raw = session.next();
         assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(2)));
@@ -248,23 +253,10 @@ fn an_order_that_was_passed_over_is_refused_although_no_later_one_has_an_answer(
 fn what_is_too_old_after_a_restart_is_refused_once() {
     beside_each_other(drivers(), |driver| {
         let (venue, folder) = (Script::new(), Folder::new());
-        let start = |resend_age_max_ns: u64| {
-            let mut config = strict(1, venue.address(), &folder);
-            config.venues[0].limits.resend_age_max_ns = resend_age_max_ns;
-            std::thread::spawn(move || gateway(driver, 1, config))
-        };
-        let starting = start(60_000_000_000);
-        let mut session = venue.accept_session("DAY", 1, 1);
-        let first = starting.join().expect("it starts");
-        let mut trader = Trader::login(&first, "C00001", 1);
-        trader.send(&[order(1, 100)]);
-        session.next();
-        drop(trader);
-        end_gateway(first);
-        drop(session);
+        leave_unanswered(driver, &venue, &folder);
 
         for life in 0..2 {
-            let starting = start(0);
+            let starting = start(driver, &venue, &folder, 0);
             let mut session = join(&venue, 2);
             let gateway = starting.join().expect("it starts");
             session.beat();
