@@ -435,12 +435,6 @@ impl ServerControl {
         self.shared.drain();
     }
 
-    /// Has [`Server::join`] wait no longer than so long from now on, and the seconds that it waits beyond every limit.
-    /// A drain says that itself: this is for who has to do something before it drains, and may hang in that.
-    pub fn limit_end(&self, limit: Duration) {
-        self.shared.departures.limit(limit);
-    }
-
     /// Whether new connections are taken: until a drain begins, for whatever reason.
     pub fn is_serving(&self) -> bool {
         self.shared.is_serving()

@@ -245,8 +245,7 @@ impl OrdersControl {
     }
 
     fn begin_drain(&self) {
-        // Telling the workers, waiting for their sessions, and what is left of the connections: as long each.
-        self.server.limit_end(self.shared.session_drain_limit.saturating_mul(3));
+        // Telling the workers, waiting for their sessions, and the server's own drain: each has this limit.
         let this = self.clone();
         let drain = move || {
             this.shared.tell_drain();
