@@ -20,6 +20,11 @@ use std::{
 /// Most instructions a program may have here; the kernel's limit for the privileged is higher.
 pub const INSTRUCTIONS_MAX: usize = 4096;
 
+/// The verifier gives up with `EAGAIN` when a signal, or work of io_uring, waits for the thread. Both are done with on
+/// the way back, and a later try succeeds. libbpf has five (`PROG_LOAD_ATTEMPTS`); but while the kernel takes rings of
+/// the thread apart, such work keeps coming for some milliseconds, which were up to 52 tries.
+const LOAD_TRIES: u32 = 1000;
+
 /// Programs that [`programs`] lists at most.
 const PROGRAMS_MAX: usize = 65_536;
 /// Bytes of what the verifier says of a program it refuses.
@@ -405,7 +410,15 @@ fn load(name: &str, instructions: &[u64], log: &mut [u8]) -> io::Result<OwnedFd>
         name: kernel_name(name),
     };
     // SAFETY: invariant 1; instructions, licence and log live longer than the call and are as long as it says.
-    unsafe { new_descriptor(PROGRAM_LOAD, &attributes) }
+    let once = || unsafe { new_descriptor(PROGRAM_LOAD, &attributes) };
+    let is_interrupted = |error: &io::Error| error.raw_os_error() == Some(libc::EAGAIN);
+    for _ in 1..LOAD_TRIES {
+        match once() {
+            Err(error) if is_interrupted(&error) => {}
+            other => return other,
+        }
+    }
+    once()
 }
 
 /// The kernel keeps letters, digits, `_` and `.`, and ends names with a zero.
@@ -458,6 +471,8 @@ fn answer(result: libc::c_long) -> io::Result<u32> {
 
 #[cfg(test)]
 mod tests {
+    use io_uring::IoUring;
+
     use super::*;
 
     #[test]
@@ -499,6 +514,26 @@ mod tests {
             is_over.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(missing, None);
         });
+    }
+
+    /// Returns 0.
+    const NOTHING: [u64; 2] = [0xB7, 0x95];
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why a test was skipped")]
+    fn a_program_is_loaded_while_work_waits_for_the_thread() {
+        if let Err(refused) = Program::load("weir_nothing", &NOTHING) {
+            return println!("skipped: the kernel takes no program: {refused:?}");
+        }
+        // A ring that goes leaves work for the thread that made it.
+        for round in 0..2000 {
+            match IoUring::new(8) {
+                Ok(ring) => drop(ring),
+                Err(error) => return println!("skipped: no io_uring here: {error}"),
+            }
+            let loaded = Program::load("weir_nothing", &NOTHING);
+            assert!(loaded.is_ok(), "round {round}: {loaded:?}");
+        }
     }
 
     #[test]
