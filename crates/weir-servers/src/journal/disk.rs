@@ -1,10 +1,10 @@
 //! The files of a journal that is open: batches go in, and durable parts come out to be sent again.
 //!
-//! At level `os` a write is a copy into memory of the operating system. The worker does that itself: handing it to
-//! another thread would cost more than the copy. At level `disk` writes and syncs are operations of the engine, so that
-//! the worker goes on meanwhile. So is everything that makes a segment, at either level. The next one is made while the
-//! present one fills, so that a change of segments costs a commit nothing. Where no file descriptor is free it is tried
-//! again, and waited for if need be: others give theirs back.
+//! At level `os` a write is a copy into memory of the operating system. The worker does that itself, until one is held
+//! up; see [`InlineWrites`]. At level `disk` writes and syncs are operations of the engine, so that the worker goes on
+//! meanwhile. So is everything that makes a segment, at either level. The next one is made while the present one fills,
+//! so that a change of segments costs a commit nothing. Where no file descriptor is free it is tried again, and waited
+//! for if need be: others give theirs back.
 //!
 //! Whoever may still change names in the folder has the lock: this journal, and a rename that is under way when it is
 //! dropped. Nothing else of a segment that is being made outlives it, and nothing that does could harm the next owner.
@@ -35,6 +35,7 @@ use super::{
     chunk::{Found, JournalChunk},
     directory::Lock,
     faults::{Faults, Operation, Verdict},
+    inline_writes::InlineWrites,
     record,
     segment::{self, Header},
 };
@@ -82,6 +83,7 @@ pub(super) struct Disk {
     /// Makes the spare segment.
     making: RefCell<Option<JoinHandle<()>>>,
     readers: RefCell<VecDeque<Rc<Segment>>>,
+    inline_writes: InlineWrites,
     lock: Option<Arc<Lock>>,
 }
 
@@ -110,6 +112,7 @@ impl Disk {
             spare: RefCell::new(Spare::None),
             making: RefCell::new(None),
             readers: RefCell::default(),
+            inline_writes: InlineWrites::default(),
             lock,
         }
     }
@@ -135,6 +138,8 @@ impl Disk {
         mut bytes: Vec<u8>,
     ) -> Result<Vec<u8>, Failure> {
         let failed = |source| Failure { file: segment.path.clone(), doing: "write", source };
+        let begun = time::now();
+        let is_inline = self.level == Level::Os && self.inline_writes.are_allowed(begun);
         let at = Position { segment: segment.number, offset };
         let refused = match self.judge(Operation::Write { at, bytes: bytes.len() }).await {
             Ok(()) => None,
@@ -144,10 +149,11 @@ impl Disk {
                 Some(error)
             }
         };
-        let written = match (&segment.direct, self.level) {
-            (Some(file), Level::Os) => file.write_all_at(&bytes, offset).map(|()| bytes),
+        let written = match &segment.direct {
+            Some(file) if is_inline => file.write_all_at(&bytes, offset).map(|()| bytes),
             _ => segment.file.write_at(offset, bytes).await,
         };
+        self.inline_writes.took(begun, time::now());
         match refused {
             Some(error) => Err(failed(error)),
             None => written.map_err(failed),

@@ -34,6 +34,7 @@ mod counters;
 mod directory;
 mod disk;
 pub mod faults;
+mod inline_writes;
 mod merged;
 mod reader;
 pub mod record;
