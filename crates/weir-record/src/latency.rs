@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::encoding::{HistogramError, add_decoded, base64, decode, histogram_v2};
+pub use crate::histogram_encoding::{HistogramError, add_decoded, base64, decode, histogram_v2};
 
 /// Smallest and largest time a histogram tells apart, and its digits. Part of the format: only equal ones add up.
 pub const HISTOGRAM_NS_MIN: u64 = 1;

@@ -1,7 +1,7 @@
 //! Protocol cores driven by the engine: what a connection does, whatever I/O model runs it.
 
+mod connection_timer;
 mod counter;
-mod deadline;
 pub mod echo;
 pub mod exchange;
 pub mod gateway;

@@ -21,7 +21,7 @@ use rustix::{
 use weir_engine::serve::ServerControl;
 use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
 
-use crate::thread_per_connection::{Seat, talk_to_each};
+use crate::thread_per_connection::{CallerSlot, talk_to_each};
 
 /// What a server has to say about itself beside the engine's counters; adds it to each answer.
 pub type NodeSource = Arc<dyn Fn(&mut ServerStats) + Send + Sync>;
@@ -80,9 +80,9 @@ impl StatsSocket {
     fn answer_by(self, answers: Answers) -> io::Result<()> {
         let is_ours =
             |reader: &UnixStream| socket_peercred(reader).is_ok_and(|peer| may_read(peer.uid, geteuid()));
-        let talk = move |reader: UnixStream, seat: &Seat| {
+        let talk = move |reader: UnixStream, slot: &CallerSlot| {
             // A reader that breaks off is not our concern.
-            let _ = answer(reader, &answers, seat);
+            let _ = answer(reader, &answers, slot);
         };
         let run = move || talk_to_each(&self.listener, (THREAD, READERS_MAX), is_ours, talk);
         thread::Builder::new().name(THREAD.into()).spawn(run).map(drop)
@@ -109,7 +109,7 @@ fn may_read(reader: Uid, own: Uid) -> bool {
     reader == own || reader.is_root()
 }
 
-fn answer(stream: UnixStream, answers: &Answers, seat: &Seat) -> io::Result<()> {
+fn answer(stream: UnixStream, answers: &Answers, slot: &CallerSlot) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_LIMIT))?;
     let mut output = stream.try_clone()?;
     let mut input = BufReader::new(stream);
@@ -119,7 +119,7 @@ fn answer(stream: UnixStream, answers: &Answers, seat: &Seat) -> io::Result<()> 
         if io::Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        let mut text = seat.answer(|| serde_json::to_string(&answers(line.trim_end())))?;
+        let mut text = slot.answer(|| serde_json::to_string(&answers(line.trim_end())))?;
         text.push('\n');
         output.write_all(text.as_bytes())?;
     }

@@ -49,18 +49,18 @@ pub(crate) fn talk_to_each(
     listener: &UnixListener,
     (thread_name, callers_max): (&str, usize),
     may_ask: impl Fn(&UnixStream) -> bool,
-    talk: impl Fn(UnixStream, &Seat) + Clone + Send + 'static,
+    talk: impl Fn(UnixStream, &CallerSlot) + Clone + Send + 'static,
 ) {
-    let seated = Arc::new(Mutex::new(Vec::new()));
+    let callers = Arc::new(Mutex::new(Vec::new()));
     let mut numbers = 0..;
     thread_for_each(listener.incoming(), thread_name, |caller| {
         if !may_ask(&caller) {
             return None;
         }
         let stream = caller.try_clone().ok()?;
-        let seat = Seat { number: numbers.next()?, seated: Arc::clone(&seated) };
+        let slot = CallerSlot { number: numbers.next()?, callers: Arc::clone(&callers) };
         let talk = talk.clone();
-        seat.take(stream, callers_max).then_some(move || talk(caller, &seat))
+        slot.take(stream, callers_max).then_some(move || talk(caller, &slot))
     });
 }
 
@@ -83,7 +83,7 @@ fn thread_for_each<S, T: FnOnce() + Send + 'static>(
 }
 
 /// A caller that is connected.
-struct Seated {
+struct Caller {
     number: u64,
     asked: Instant,
     is_being_answered: bool,
@@ -91,12 +91,12 @@ struct Seated {
 }
 
 /// The place of one caller, until it is dropped.
-pub(crate) struct Seat {
+pub(crate) struct CallerSlot {
     number: u64,
-    seated: Arc<Mutex<Vec<Seated>>>,
+    callers: Arc<Mutex<Vec<Caller>>>,
 }
 
-impl Seat {
+impl CallerSlot {
     /// Answers what the caller has asked: meanwhile nobody takes its place.
     pub(crate) fn answer<T>(&self, work: impl FnOnce() -> T) -> T {
         self.mark(|caller| (caller.asked, caller.is_being_answered) = (Instant::now(), true));
@@ -114,22 +114,22 @@ impl Seat {
             // Its thread ends when it next reads or writes.
             let _ = list.swap_remove(longest).stream.shutdown(Shutdown::Both);
         }
-        list.push(Seated { number: self.number, asked: Instant::now(), is_being_answered: false, stream });
+        list.push(Caller { number: self.number, asked: Instant::now(), is_being_answered: false, stream });
         true
     }
 
-    fn mark(&self, change: impl FnOnce(&mut Seated)) {
+    fn mark(&self, change: impl FnOnce(&mut Caller)) {
         if let Some(caller) = self.list().iter_mut().find(|caller| caller.number == self.number) {
             change(caller);
         }
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Seated>> {
-        self.seated.lock().unwrap_or_else(PoisonError::into_inner)
+    fn list(&self) -> MutexGuard<'_, Vec<Caller>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Seat {
+impl Drop for CallerSlot {
     fn drop(&mut self) {
         self.list().retain(|caller| caller.number != self.number);
     }
@@ -162,26 +162,26 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_being_answered_keeps_its_seat_and_of_the_others_the_one_silent_for_longest_leaves() {
-        let seated = Arc::new(Mutex::new(Vec::new()));
-        let seat = |number| Seat { number, seated: Arc::clone(&seated) };
-        let seats: Vec<Seat> = (0..4).map(seat).collect();
+    fn whoever_is_being_answered_keeps_its_slot_and_of_the_others_the_one_silent_for_longest_leaves() {
+        let callers = Arc::new(Mutex::new(Vec::new()));
+        let slot = |number| CallerSlot { number, callers: Arc::clone(&callers) };
+        let slots: Vec<CallerSlot> = (0..4).map(slot).collect();
         let (ours, _theirs) = UnixStream::pair().expect("descriptors");
-        let take = |number: usize| seats[number].take(ours.try_clone().expect("a descriptor"), 2);
+        let take = |number: usize| slots[number].take(ours.try_clone().expect("a descriptor"), 2);
         let numbers = || {
-            let mut numbers: Vec<u64> = seats[0].list().iter().map(|caller| caller.number).collect();
+            let mut numbers: Vec<u64> = slots[0].list().iter().map(|caller| caller.number).collect();
             numbers.sort_unstable();
             numbers
         };
         assert!(take(0) && take(1));
-        let is_refused = seats[0].answer(|| {
+        let is_refused = slots[0].answer(|| {
             assert!(take(2), "the second is silent");
             assert_eq!(numbers(), [0, 2]);
-            seats[2].answer(|| !take(3))
+            slots[2].answer(|| !take(3))
         });
         assert!(is_refused && take(3));
         assert_eq!(numbers(), [2, 3], "the first has asked before");
-        drop(seats);
-        assert!(seated.lock().expect("nobody panics with it").is_empty());
+        drop(slots);
+        assert!(callers.lock().expect("nobody panics with it").is_empty());
     }
 }

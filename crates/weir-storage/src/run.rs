@@ -1,7 +1,7 @@
 //! Runs jobs: from what is asked to what was measured.
 //!
 //! Jobs run side by side until one says that it waits for those before it (`stonewall`). Every thread of a job has an
-//! engine, a waiter and notes of its own (the loop is in `lane`); the thread that called looks on, and adds up at
+//! engine, a waiter and notes of its own (the loop is in `job_thread`); the thread that called looks on, and adds up at
 //! the end. Latency counts from the issue, or from the intended start where there is a rate: a device that stalls
 //! cannot hide its queue. Failed operations are counted and make the run a failed one; what was measured stays.
 //!
@@ -15,7 +15,7 @@ mod contents;
 mod cpu;
 mod gather;
 mod group;
-mod lane;
+mod job_thread;
 mod ledger;
 mod pace;
 mod payload;

@@ -42,7 +42,7 @@ fn bind(parent: Pid) -> io::Result<()> {
 
 /// Holds a child between fork and exec.
 #[derive(Debug)]
-pub struct Gate {
+pub struct ExecGate {
     number: PipeReader,
     go: PipeWriter,
 }
@@ -50,7 +50,7 @@ pub struct Gate {
 /// Makes the command's child wait before it becomes the program, until its gate is opened; if the gate is dropped it
 /// ends instead. The command is to be spawned once, on another thread than the one that opens the gate: spawning
 /// returns when the program begins.
-pub fn hold(command: &mut Command) -> io::Result<Gate> {
+pub fn hold(command: &mut Command) -> io::Result<ExecGate> {
     let (number, number_of_child) = io::pipe()?;
     let (go_of_child, go) = io::pipe()?;
     let gates_end = go.as_raw_fd();
@@ -58,7 +58,7 @@ pub fn hold(command: &mut Command) -> io::Result<Gate> {
     // made from a number, which does not allocate. The descriptor it closes is the child's copy of the gate's end,
     // which nothing in the child uses.
     unsafe { command.pre_exec(move || wait_at_gate(gates_end, &number_of_child, &go_of_child)) };
-    Ok(Gate { number, go })
+    Ok(ExecGate { number, go })
 }
 
 /// Runs in the child, between fork and exec.
@@ -75,7 +75,7 @@ fn wait_at_gate(gates_end: i32, mut number: &PipeWriter, mut go: &PipeReader) ->
     Err(io::Error::from_raw_os_error(libc::ECANCELED))
 }
 
-impl Gate {
+impl ExecGate {
     /// Waits for the child and gives its number; an error when it could not be started.
     pub fn wait_for_child(&mut self) -> io::Result<u32> {
         let mut bytes = [0; 4];

@@ -28,16 +28,16 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 /// How often a folder that somebody has locked is tried, and the pause between. Another server has it for microseconds.
 #[derive(Clone, Copy, Debug)]
-struct Patience {
+struct LockRetry {
     tries: u32,
     pause: Duration,
 }
 
 /// A second in all.
-const AT_START: Patience = Patience { tries: 100, pause: Duration::from_millis(10) };
+const AT_START: LockRetry = LockRetry { tries: 100, pause: Duration::from_millis(10) };
 
 /// Nobody waits for a server that ends.
-const AT_END: Patience = Patience { tries: 10, pause: Duration::from_millis(1) };
+const AT_END: LockRetry = LockRetry { tries: 10, pause: Duration::from_millis(1) };
 
 /// Between two looks without a lock. A server binds and listens within microseconds.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
@@ -75,7 +75,7 @@ pub fn listen(socket: &impl AsFd, path: &Path, backlog: i32) -> io::Result<()> {
 }
 
 /// Locks the folder of a path as long as the descriptor is open.
-fn lock_folder(path: &Path, patience: Patience) -> Result<OwnedFd, NotLocked> {
+fn lock_folder(path: &Path, retry: LockRetry) -> Result<OwnedFd, NotLocked> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -86,9 +86,9 @@ fn lock_folder(path: &Path, patience: Patience) -> Result<OwnedFd, NotLocked> {
     loop {
         match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(folder),
-            Err(Errno::WOULDBLOCK | Errno::INTR) if tries < patience.tries => {
+            Err(Errno::WOULDBLOCK | Errno::INTR) if tries < retry.tries => {
                 tries += 1;
-                std::thread::sleep(patience.pause);
+                std::thread::sleep(retry.pause);
             }
             Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(NotLocked::Taken),
             Err(_) => return Err(NotLocked::Impossible),

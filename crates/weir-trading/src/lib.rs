@@ -27,7 +27,7 @@ pub use account::AccountId;
 pub use echo::{EchoConfig, EchoVenue};
 pub use kill::{KillScope, KillSwitch};
 pub use matching::{MatchingConfig, MatchingVenue, Quote};
-pub use rate::{Bucket, Rate};
+pub use rate::{Rate, TokenBucket};
 pub use risk::{DuplicateLimit, References, Restored, RiskConfig, RiskLimits, RiskState};
 pub use route::Route;
 pub use upstream_numbers::{Full, Origin, UpstreamNumbers, WhenFull, new_number};

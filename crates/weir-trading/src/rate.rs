@@ -19,13 +19,13 @@ fn units(tokens: u64) -> i64 {
 
 /// What is left of a rate. Time that goes back counts as none that passed.
 #[derive(Clone, Copy, Debug)]
-pub struct Bucket {
+pub struct TokenBucket {
     /// Below zero: owed.
     units: i64,
     at_ns: u64,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Full, whatever the burst is.
     pub const FULL: Self = Self { units: i64::MAX, at_ns: 0 };
 
@@ -75,13 +75,13 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
     const RATE: Rate = Rate { per_second: 100, burst: 100 };
 
-    fn taken(bucket: &mut Bucket, now_ns: u64, attempts: u32, rate: Rate) -> u32 {
+    fn taken(bucket: &mut TokenBucket, now_ns: u64, attempts: u32, rate: Rate) -> u32 {
         (0..attempts).map(|_| u32::from(bucket.take(now_ns, rate))).sum()
     }
 
     #[test]
     fn a_bucket_gives_its_burst_and_then_its_rate_exactly() {
-        let mut bucket = Bucket::FULL;
+        let mut bucket = TokenBucket::FULL;
         assert_eq!(taken(&mut bucket, 5, 1_000, RATE), 100);
         assert_eq!(taken(&mut bucket, 5 + 9_999_999, 10, RATE), 0, "a nanosecond too early");
         assert_eq!(taken(&mut bucket, 5 + 10_000_000, 10, RATE), 1);
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_gives_nothing() {
-        let mut bucket = Bucket::FULL;
+        let mut bucket = TokenBucket::FULL;
         assert_eq!(taken(&mut bucket, SECOND_NS, 200, RATE), 100);
         assert_eq!(taken(&mut bucket, 0, 10, RATE), 0);
         assert_eq!(taken(&mut bucket, SECOND_NS, 10, RATE), 0);
@@ -100,14 +100,14 @@ mod tests {
 
     #[test]
     fn a_lower_burst_counts_at_once() {
-        let mut bucket = Bucket::FULL;
+        let mut bucket = TokenBucket::FULL;
         bucket.take(0, RATE);
         assert_eq!(taken(&mut bucket, 0, 100, Rate { per_second: 1, burst: 5 }), 5);
     }
 
     #[test]
     fn a_bucket_knows_when_it_is_full_again() {
-        let mut bucket = Bucket::FULL;
+        let mut bucket = TokenBucket::FULL;
         taken(&mut bucket, 0, 50, RATE);
         assert_eq!(bucket.full_at_ns(RATE), SECOND_NS / 2);
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn what_is_owed_is_paid_at_the_rate_and_a_pause_is_worth_one_burst() {
         let rate = Rate { per_second: 1_000, burst: 5_000 };
-        let mut bucket = Bucket::FULL;
+        let mut bucket = TokenBucket::FULL;
         let second = |second: u64| second * SECOND_NS;
         for _ in 0..5 {
             assert!(bucket.ready_at_ns(rate) <= second(100));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_rate_of_nothing_is_very_slow_and_no_division() {
-        let (rate, mut bucket) = (Rate { per_second: 0, burst: 0 }, Bucket::FULL);
+        let (rate, mut bucket) = (Rate { per_second: 0, burst: 0 }, TokenBucket::FULL);
         bucket.spend(SECOND_NS, u64::MAX, rate);
         bucket.spend(SECOND_NS, u64::MAX, rate);
         assert!(bucket.ready_at_ns(rate) > 100 * 365 * 86_400 * SECOND_NS);

@@ -98,7 +98,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir-record",
         &[
             "calendar",
-            "encoding",
+            "histogram_encoding",
             "latency",
             "figure",
             "text",
@@ -200,7 +200,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         &[
             "thread_per_connection",
             "counter",
-            "deadline",
+            "connection_timer",
             "notify",
             "overflow",
             "echo",

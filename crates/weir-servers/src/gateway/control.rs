@@ -23,7 +23,7 @@ use weir_record::orders::SessionStats;
 use weir_sys::unix_path::{self, BoundPath};
 
 use super::{GatewayControl, account_limits::Limits};
-use crate::thread_per_connection::{Seat, talk_to_each};
+use crate::thread_per_connection::{CallerSlot, talk_to_each};
 
 /// Callers at a time. One more takes the place of the one that has asked nothing for longest.
 const CALLERS_MAX: usize = 16;
@@ -250,10 +250,10 @@ impl ControlSocket {
     pub fn answer(self, control: GatewayControl) -> io::Result<ControlPath> {
         let Self { listener, path } = self;
         let others = Others::default();
-        let talk = move |caller: UnixStream, seat: &Seat| {
+        let talk = move |caller: UnixStream, slot: &CallerSlot| {
             // A caller that breaks off is not our concern.
             let _ = converse(caller, |request| {
-                seat.answer(|| others.admit(&request, || perform(&control, request.clone())))
+                slot.answer(|| others.admit(&request, || perform(&control, request.clone())))
             });
         };
         // Who may open the path may ask.

@@ -24,7 +24,7 @@ use super::{
     static_body::Stored,
     worker::Worker,
 };
-use crate::deadline::Deadline;
+use crate::connection_timer::ConnectionTimer;
 
 mod content;
 mod refusals;
@@ -176,7 +176,7 @@ struct Connection {
     _admitted: Option<Admitted>,
     stream: Stream,
     decoder: RequestDecoder,
-    deadline: Deadline,
+    deadline: ConnectionTimer,
     waiting: Waiting,
     /// The request whose content is being read.
     request: Option<Request>,
@@ -202,7 +202,7 @@ impl Connection {
         Self {
             _admitted: None,
             decoder: RequestDecoder::new(config.limits),
-            deadline: Deadline::new(),
+            deadline: ConnectionTimer::new(),
             waiting: Waiting { stage: Stage::Request, until, content_bytes: 0 },
             request: None,
             requests_left: config.requests_max,

@@ -5,7 +5,7 @@ use std::{
     rc::Rc,
 };
 
-use weir_trading::{AccountId, Bucket, UserRefNums};
+use weir_trading::{AccountId, TokenBucket, UserRefNums};
 
 use super::{
     counters::AccountCells,
@@ -35,7 +35,7 @@ pub(super) struct Slot {
     /// What it may have read from journals, in bytes. What is read counts and not what is found in it, because a few
     /// messages may lie among gigabytes of others'. The account has it and not the connection, because who asks for
     /// everything again and again has a new connection each time.
-    pub(super) replay_bytes: Cell<Bucket>,
+    pub(super) replay_bytes: Cell<TokenBucket>,
     /// Is on the list of those that a commit concerns.
     pub(super) touched: Cell<bool>,
     /// The connection has ended.
@@ -68,7 +68,7 @@ impl Slot {
                 index: recovery.index(account),
                 session: None,
             }),
-            replay_bytes: Cell::new(Bucket::FULL),
+            replay_bytes: Cell::new(TokenBucket::FULL),
             touched: Cell::new(false),
             vacated: Notify::default(),
         }

@@ -33,7 +33,7 @@ use super::{
     store::SessionStore,
     worker::{Arrival, Worker},
 };
-use crate::deadline::Deadline;
+use crate::connection_timer::ConnectionTimer;
 
 /// How long after a login its refusal leaves, whatever the reason and however long finding it took.
 const REFUSAL_DELAY: Duration = Duration::from_millis(250);
@@ -101,7 +101,7 @@ async fn greet(
     let mut rules = ServerSession::new(began.as_nanos(), config.timing);
     let mut deframer = Deframer::new(config.payload_bytes_max);
     let until = Instant::from_nanos(rules.deadline_ns());
-    let mut deadline = Deadline::new();
+    let mut deadline = ConnectionTimer::new();
     let (login, rest) = loop {
         let lease = match deadline.until(until, stream.recv()).await {
             Some(Ok(Some(lease))) => lease,
@@ -177,7 +177,7 @@ async fn say_last(stream: &Stream, frame: &[u8]) {
 /// Ends our direction and waits a while for the client's end: closing with unread bytes would be a reset, which may
 /// overtake what was sent.
 async fn linger(stream: &Stream) {
-    let mut deadline = Deadline::new();
+    let mut deadline = ConnectionTimer::new();
     let until = time::now() + LINGER;
     if let Some(Ok(())) = deadline.until(until, stream.shutdown()).await {
         while let Some(Ok(Some(_))) = deadline.until(until, stream.recv()).await {}
@@ -210,7 +210,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     application.on_login(account);
     let mut connection = Connection {
         deframer: Deframer::new(store.shared.config.payload_bytes_max),
-        deadline: Deadline::new(),
+        deadline: ConnectionTimer::new(),
         rest,
         is_held_back: false,
         takes_all: true,
@@ -273,7 +273,7 @@ async fn place(store: &SessionStore, slot: &Slot, login: &LoginRequest) -> Resul
 /// Waits until the account has no connection, where a second one may take the place of the first.
 async fn vacate(store: &SessionStore, slot: &Slot) -> Result<(), &'static str> {
     let until = time::now() + Duration::from_nanos(store.shared.config.timing.login_ns);
-    let mut deadline = Deadline::new();
+    let mut deadline = ConnectionTimer::new();
     loop {
         let Some(session) = slot.state.borrow().session.clone() else { return Ok(()) };
         if !store.account(slot.account).takeover {
@@ -416,7 +416,7 @@ struct Connection {
     account: AccountId,
     session: Rc<Session>,
     deframer: Deframer,
-    deadline: Deadline,
+    deadline: ConnectionTimer,
     /// What was received and has to wait, at most one receive's.
     rest: Vec<u8>,
     /// Nothing is read of this client for now.

@@ -18,7 +18,7 @@ use super::{
     session::{End, Next, Session},
     store::{REPLAYS_MAX, SessionStore},
 };
-use crate::deadline::Deadline;
+use crate::connection_timer::ConnectionTimer;
 
 /// What is handed to the output queue at a time.
 pub(super) const PIECE_BYTES: usize = 32 << 10;
@@ -52,7 +52,7 @@ pub(super) async fn run(store: Rc<SessionStore>, account: AccountId, session: Rc
     let config = &store.shared.config;
     // Until it has got everything that was there when it logged in.
     let stall = if session.has_caught_up() { config.stall } else { config.stall_replay };
-    let mut deadline = Deadline::new();
+    let mut deadline = ConnectionTimer::new();
     let mut reading = None;
     let mut piece = Vec::new();
     loop {
@@ -88,7 +88,7 @@ pub(super) async fn run(store: Rc<SessionStore>, account: AccountId, session: Rc
 
 /// Waits until the kernel has taken everything that is queued. `None`: it has taken nothing at all for `stall`, or for
 /// up to [`LOOK_EVERY`] more.
-async fn flush(stream: &Stream, stall: Duration, deadline: &mut Deadline) -> Option<io::Result<()>> {
+async fn flush(stream: &Stream, stall: Duration, deadline: &mut ConnectionTimer) -> Option<io::Result<()>> {
     let (mut queued_bytes, mut stalled) = (stream.queued_bytes(), Duration::ZERO);
     loop {
         let slice = LOOK_EVERY.min(stall - stalled);

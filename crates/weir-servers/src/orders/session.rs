@@ -265,7 +265,7 @@ impl Session {
     }
 
     /// Ends the sending side's task.
-    pub(super) fn stop_pump(&self) {
+    pub(super) fn stop_replay(&self) {
         if let Some(task) = self.replay_sender.take() {
             task.abort();
         }
@@ -273,7 +273,7 @@ impl Session {
 
     /// Ends the connection: what is queued is sent on, or lost with a reset.
     pub(super) fn close(session: Rc<Self>, is_reset: bool) {
-        session.stop_pump();
+        session.stop_replay();
         // Nobody else has it: the account gave it up, and the replay sender is gone.
         if let Some(session) = Rc::into_inner(session)
             && is_reset

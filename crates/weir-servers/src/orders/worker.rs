@@ -40,7 +40,7 @@ use super::{
 };
 use crate::notify::Notify;
 use crate::{
-    deadline::Deadline,
+    connection_timer::ConnectionTimer,
     journal::{Journal, JournalConfig, JournalCounters, faults::Operation},
 };
 
@@ -386,7 +386,7 @@ impl Worker {
         }
         let store = self.store().await;
         let until = time::now() + self.shared.session_drain_limit;
-        let mut deadline = Deadline::new();
+        let mut deadline = ConnectionTimer::new();
         store.draining.set(true);
         let application = store.application();
         if let Some(application) = &application {

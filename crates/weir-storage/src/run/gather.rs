@@ -11,7 +11,7 @@ use super::{
 use crate::{capture::CapturedOperation, measure::Meter, wait::Calibration};
 
 /// What one thread brings home.
-pub(super) struct LaneReport {
+pub(super) struct JobThreadReport {
     pub(super) thread_number: u32,
     pub(super) recorder: Recorder,
     /// Why it ended before its time.
@@ -34,27 +34,27 @@ pub(super) struct HostDefaults<'a> {
 /// The report of a job, and what a reader must know about it.
 pub(super) fn job_report(
     job: &StorageJob,
-    lanes: Vec<LaneReport>,
+    job_threads: Vec<JobThreadReport>,
     around: &HostDefaults<'_>,
 ) -> (StorageJobReport, Vec<String>) {
     let mut notes = Vec::new();
-    let is_broken = lanes.iter().any(|lane| lane.broken.is_some());
-    let until_ns = around.captured.map(|captured| compared_until_ns(&lanes, captured));
-    let operations = lanes.iter().map(|lane| lane.recorder.operations()).sum();
-    let fill_ns = lanes.iter().find_map(|lane| lane.fill_ns);
+    let is_broken = job_threads.iter().any(|job_thread| job_thread.broken.is_some());
+    let until_ns = around.captured.map(|captured| compared_until_ns(&job_threads, captured));
+    let operations = job_threads.iter().map(|job_thread| job_thread.recorder.operations()).sum();
+    let fill_ns = job_threads.iter().find_map(|job_thread| job_thread.fill_ns);
     let mut cpu = around.helpers;
     let mut merged: Option<Recorder> = None;
-    for mut lane in lanes {
-        cpu::add_thread(&mut cpu, &lane.recorder.usage);
-        if let Some(reason) = lane.broken.take() {
+    for mut job_thread in job_threads {
+        cpu::add_thread(&mut cpu, &job_thread.recorder.usage);
+        if let Some(reason) = job_thread.broken.take() {
             notes.push(format!("{}: a thread ended before its time: {reason}", job.name));
         }
         if let (Some(captured), Some(until_ns)) = (around.captured, until_ns) {
-            notes.extend(retell(job, &mut lane, captured, until_ns, around.calibration));
+            notes.extend(retell(job, &mut job_thread, captured, until_ns, around.calibration));
         }
         match &mut merged {
-            None => merged = Some(lane.recorder),
-            Some(merged) => merged.merge(&lane.recorder),
+            None => merged = Some(job_thread.recorder),
+            Some(merged) => merged.merge(&job_thread.recorder),
         }
     }
     let Some(recorder) = merged else {
@@ -74,33 +74,37 @@ pub(super) fn job_report(
 
 /// From when on not every operation of these threads can be compared with the trace: one of their journals is full, or
 /// the trace is. The same for all of them, so that their figures are of the same time.
-fn compared_until_ns(lanes: &[LaneReport], captured: &Captured) -> u64 {
-    let full_ns = |lane: &LaneReport| {
-        let journal = lane.recorder.journal.as_ref()?;
+fn compared_until_ns(job_threads: &[JobThreadReport], captured: &Captured) -> u64 {
+    let full_ns = |job_thread: &JobThreadReport| {
+        let journal = job_thread.recorder.journal.as_ref()?;
         let kept: usize = journal.iter().map(Vec::len).sum();
         let last = journal.last()?.last()?;
-        (lane.recorder.operations() > kept as u64).then(|| last.measured.noticed_ns.saturating_add(1))
+        (job_thread.recorder.operations() > kept as u64).then(|| last.measured.noticed_ns.saturating_add(1))
     };
-    lanes.iter().filter_map(full_ns).chain(captured.full_from_ns).min().unwrap_or(u64::MAX)
+    job_threads.iter().filter_map(full_ns).chain(captured.full_from_ns).min().unwrap_or(u64::MAX)
 }
 
 /// Measures a thread's operations again with the device's own times.
 fn retell(
     job: &StorageJob,
-    lane: &mut LaneReport,
+    job_thread: &mut JobThreadReport,
     captured: &Captured,
     until_ns: u64,
     calibration: Option<&Calibration>,
 ) -> Option<String> {
-    let traced: Vec<Traced> = lane.recorder.journal.take()?.into_iter().flatten().collect();
-    let mut own: Vec<CapturedOperation> =
-        captured.operations.iter().filter(|request| request.thread == lane.thread_number).copied().collect();
+    let traced: Vec<Traced> = job_thread.recorder.journal.take()?.into_iter().flatten().collect();
+    let mut own: Vec<CapturedOperation> = captured
+        .operations
+        .iter()
+        .filter(|request| request.thread == job_thread.thread_number)
+        .copied()
+        .collect();
     own.sort_unstable_by_key(|request| request.issued_ns);
     if own.is_empty() && !traced.is_empty() {
         return Some(unseen(job));
     }
     let empty = empty_meter(job, calibration, DeviceClock::Tracepoint);
-    lane.recorder.meter = truth::retold(&traced, &own, &lane.recorder.meter, empty, until_ns);
+    job_thread.recorder.meter = truth::retold(&traced, &own, &job_thread.recorder.meter, empty, until_ns);
     None
 }
 
@@ -190,7 +194,12 @@ mod tests {
         StorageJob { name: "a".to_owned(), interval_ns: 1_000_000_000, ..StorageJob::default() }
     }
 
-    fn lane(thread_number: u32, opened_ns: u64, closed_ns: u64, keeps_journal: bool) -> LaneReport {
+    fn job_thread(
+        thread_number: u32,
+        opened_ns: u64,
+        closed_ns: u64,
+        keeps_journal: bool,
+    ) -> JobThreadReport {
         let meter = empty_meter(&job(), None, DeviceClock::Observed);
         let mut recorder = Recorder::new(meter, None, true, keeps_journal);
         recorder.open(opened_ns, 0, ThreadUsage::default());
@@ -205,7 +214,7 @@ mod tests {
         };
         recorder.succeeded(&flight, &polled(opened_ns + 1_000, opened_ns + 50_000));
         recorder.close(closed_ns, 10, ThreadUsage { user_ns: 3, system_ns: 4, ..ThreadUsage::default() });
-        LaneReport { thread_number, recorder, broken: None, fill_ns: None }
+        JobThreadReport { thread_number, recorder, broken: None, fill_ns: None }
     }
 
     fn host_defaults<'a>(machine: &'a MachineBusy, captured: Option<&'a Captured>) -> HostDefaults<'a> {
@@ -223,9 +232,11 @@ mod tests {
         let mut machine = MachineBusy::default();
         machine.add(0, 0);
         machine.add(4_000_000_000, 2_000_000_000);
-        let lanes =
-            vec![lane(7, 1_000_000_000, 3_000_000_000, false), lane(8, 1_000_000_000, 2_500_000_000, false)];
-        let (report, notes) = job_report(&job(), lanes, &host_defaults(&machine, None));
+        let job_threads = vec![
+            job_thread(7, 1_000_000_000, 3_000_000_000, false),
+            job_thread(8, 1_000_000_000, 2_500_000_000, false),
+        ];
+        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, None));
         assert_eq!((report.reads.operations, report.elapsed_ns, report.failed), (2, 2_000_000_000, false));
         assert!((report.reads.iops - 1.0).abs() < 1e-9);
         assert_eq!((report.cpu.user_ns, report.cpu.system_ns), (6, 108));
@@ -256,8 +267,8 @@ mod tests {
         let operations = vec![request(9, from_ns, to_ns), request(7, from_ns, to_ns)];
         let captured = Captured { operations, ..Captured::default() };
         let machine = MachineBusy::default();
-        let lanes = vec![lane(7, 1_000_000_000, 3_000_000_000, true)];
-        let (report, notes) = job_report(&job(), lanes, &host_defaults(&machine, Some(&captured)));
+        let job_threads = vec![job_thread(7, 1_000_000_000, 3_000_000_000, true)];
+        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.device_known, waiting.device_ns, waiting.notice_ns), (1, 40_000, 9_000));
         assert_eq!(waiting.device_clock, DeviceClock::Tracepoint);
@@ -266,7 +277,7 @@ mod tests {
 
     /// Five seconds of polled operations of a millisecond each, with the thread on its CPU for half of the time, and
     /// what the kernel saw of them.
-    fn long_lane(thread_number: u32) -> (LaneReport, Vec<CapturedOperation>) {
+    fn long_job_thread(thread_number: u32) -> (JobThreadReport, Vec<CapturedOperation>) {
         let meter = empty_meter(&job(), None, DeviceClock::Observed);
         let mut recorder = Recorder::new(meter, None, true, true);
         recorder.open(0, 0, ThreadUsage::default());
@@ -285,7 +296,7 @@ mod tests {
             requests.push(request(thread_number, started_ns, noticed_ns - 9_000));
         }
         recorder.close(5_000_000_000, 2_500_000_000, ThreadUsage::default());
-        (LaneReport { thread_number, recorder, broken: None, fill_ns: None }, requests)
+        (JobThreadReport { thread_number, recorder, broken: None, fill_ns: None }, requests)
     }
 
     fn polled(issued_ns: u64, noticed_ns: u64) -> Measured {
@@ -302,9 +313,9 @@ mod tests {
     }
 
     /// The figures of a job whose comparison ends before it: all of the first two seconds, and nothing else.
-    fn expect_two_seconds(lanes: Vec<LaneReport>, captured: &Captured) {
-        let (machine, threads) = (MachineBusy::default(), lanes.len() as u64);
-        let (report, notes) = job_report(&job(), lanes, &host_defaults(&machine, Some(captured)));
+    fn expect_two_seconds(job_threads: Vec<JobThreadReport>, captured: &Captured) {
+        let (machine, threads) = (MachineBusy::default(), job_threads.len() as u64);
+        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_known), (2_000 * threads, 2_000 * threads));
         assert_eq!((waiting.elapsed_ns, waiting.cpu_ns), (2_000_000_000, 1_000_000_000 * threads));
@@ -317,8 +328,8 @@ mod tests {
 
     #[test]
     fn when_a_journal_is_full_operations_time_and_cpu_end_together() {
-        let (mut first, mut operations) = long_lane(7);
-        let (second, more) = long_lane(8);
+        let (mut first, mut operations) = long_job_thread(7);
+        let (second, more) = long_job_thread(8);
         operations.extend(more);
         for chunk in first.recorder.journal.iter_mut().flatten() {
             chunk.truncate(2_400);
@@ -328,18 +339,18 @@ mod tests {
 
     #[test]
     fn when_the_trace_is_full_operations_time_and_cpu_end_together() {
-        let (lane, mut operations) = long_lane(7);
+        let (job_thread, mut operations) = long_job_thread(7);
         operations.truncate(2_700);
         let full_from_ns = Some(2_700 * 1_000_000);
-        expect_two_seconds(vec![lane], &Captured { operations, full_from_ns, ..Captured::default() });
+        expect_two_seconds(vec![job_thread], &Captured { operations, full_from_ns, ..Captured::default() });
     }
 
     #[test]
     fn a_thread_whose_requests_nobody_saw_has_estimates_and_says_so() {
         let machine = MachineBusy::default();
-        let lanes = vec![lane(7, 1_000_000_000, 3_000_000_000, true)];
+        let job_threads = vec![job_thread(7, 1_000_000_000, 3_000_000_000, true)];
         let captured = Captured::default();
-        let (report, notes) = job_report(&job(), lanes, &host_defaults(&machine, Some(&captured)));
+        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_clock), (1, DeviceClock::Observed));
         assert!(notes.len() == 1 && notes[0].starts_with("a: the tracepoints saw no request"), "{notes:?}");
@@ -348,18 +359,18 @@ mod tests {
     #[test]
     fn what_went_wrong_fails_the_job_and_keeps_its_figures() {
         let machine = MachineBusy::default();
-        let mut broken = lane(7, 0, 1_000_000_000, false);
+        let mut broken = job_thread(7, 0, 1_000_000_000, false);
         broken.broken = Some("out of luck".to_owned());
         let (report, notes) = job_report(&job(), vec![broken], &host_defaults(&machine, None));
         assert!(report.failed && report.reads.operations == 1);
         assert_eq!(notes, ["a: a thread ended before its time: out of luck"]);
-        let mut wrong = lane(7, 0, 1_000_000_000, false);
+        let mut wrong = job_thread(7, 0, 1_000_000_000, false);
         wrong.recorder.failed("EIO".into());
         let (report, _) = job_report(&job(), vec![wrong], &host_defaults(&machine, None));
         assert!(report.failed && report.reads.total.count == 1);
         assert_eq!(report.errors, [("EIO".to_owned(), 1)]);
         let around = HostDefaults { was_interrupted: true, ..host_defaults(&machine, None) };
-        let (report, _) = job_report(&job(), vec![lane(7, 0, 1_000_000_000, false)], &around);
+        let (report, _) = job_report(&job(), vec![job_thread(7, 0, 1_000_000_000, false)], &around);
         assert!(report.failed && report.reads.operations == 1);
         assert!(job_report(&job(), vec![], &host_defaults(&machine, None)).0.failed);
     }

@@ -22,11 +22,11 @@ use super::{
     JobProgress, Progress, RunError,
     contents::{self, Written},
     cpu::{self, Helpers, MachineBusy},
-    gather::{HostDefaults, LaneReport, job_report},
-    lane::Schedule,
+    gather::{HostDefaults, JobThreadReport, job_report},
+    job_thread::Schedule,
     ledger::Ledger,
     tracing::Tracing,
-    worker::{Counter, Crew, Gate, Member, Message, work},
+    worker::{Counter, Crew, Latch, Member, Message, work},
 };
 use crate::wait::time::now_ns;
 
@@ -41,7 +41,7 @@ const TELL_EVERY_NS: u64 = 500_000_000;
 pub(super) type Gathered = (Vec<StorageJobReport>, Vec<String>);
 
 /// What a thread brought home: nothing when the group did not start.
-type Brought = Option<(LaneReport, Option<Written>)>;
+type Brought = Option<(JobThreadReport, Option<Written>)>;
 
 /// Runs the jobs of a group. `used_bytes` is for each of them.
 pub(super) fn run(
@@ -55,8 +55,8 @@ pub(super) fn run(
     let ledgers = ledgers(jobs, used_bytes, run)?;
     let members = members(jobs, used_bytes, &ledgers, run);
     let crew = Crew {
-        start: Gate::new(),
-        release: Gate::new(),
+        start: Latch::new(),
+        release: Latch::new(),
         stop: AtomicBool::new(false),
         completed: members.iter().map(|_| Counter::default()).collect(),
         calibrations: jobs.iter().map(|_| OnceLock::new()).collect(),
@@ -333,16 +333,17 @@ fn gather(
     progress: &dyn Fn(&Progress<'_>),
 ) -> Gathered {
     let mut notes: Vec<String> = captured.iter().filter_map(|captured| captured.note()).collect();
-    let (mut lanes, mut written): (Vec<Vec<LaneReport>>, Vec<Vec<Written>>) =
+    let (mut job_threads, mut written): (Vec<Vec<JobThreadReport>>, Vec<Vec<Written>>) =
         watch.jobs.iter().map(|_| (Vec::new(), Vec::new())).unzip();
     for (member, brought) in members.iter().zip(brought) {
-        let Some((lane, blocks)) = brought else { continue };
-        lanes[member.job_index].push(lane);
+        let Some((job_thread, blocks)) = brought else { continue };
+        job_threads[member.job_index].push(job_thread);
         written[member.job_index].extend(blocks);
     }
     let was_interrupted = interrupt.load(Ordering::Relaxed);
     let mut reports = Vec::with_capacity(watch.jobs.len());
-    for (index, ((job, lanes), written)) in watch.jobs.iter().zip(lanes).zip(written).enumerate() {
+    for (index, ((job, job_threads), written)) in watch.jobs.iter().zip(job_threads).zip(written).enumerate()
+    {
         let calibration = watch.crew.calibrations[index].get();
         let around = HostDefaults {
             calibration,
@@ -351,7 +352,7 @@ fn gather(
             captured,
             was_interrupted,
         };
-        let (mut report, of_job) = job_report(job, lanes, &around);
+        let (mut report, of_job) = job_report(job, job_threads, &around);
         notes.extend(of_job);
         notes.extend(calibration.map(|found| format!("{}: {found}", job.name)));
         if !written.is_empty() {

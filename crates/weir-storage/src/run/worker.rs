@@ -12,8 +12,8 @@ use weir_sys::usage::ThreadUsage;
 use super::{
     RunError,
     contents::{Contents, Written},
-    gather::{LaneReport, empty_meter},
-    lane::{Lane, Parts, Schedule, Shared},
+    gather::{JobThreadReport, empty_meter},
+    job_thread::{JobThread, Parts, Schedule, Shared},
     ledger::Ledger,
     recorder::Recorder,
 };
@@ -55,12 +55,12 @@ pub(super) enum Message {
 
 /// Something that all threads of a group wait for.
 #[derive(Debug)]
-pub(super) struct Gate<T> {
+pub(super) struct Latch<T> {
     state: Mutex<Option<T>>,
     changed: Condvar,
 }
 
-impl<T: Copy> Gate<T> {
+impl<T: Copy> Latch<T> {
     pub(super) fn new() -> Self {
         Self { state: Mutex::new(None), changed: Condvar::new() }
     }
@@ -85,9 +85,9 @@ impl<T: Copy> Gate<T> {
 #[derive(Debug)]
 pub(super) struct Crew {
     /// When the group starts; nothing when it does not.
-    pub(super) start: Gate<Option<u64>>,
+    pub(super) start: Latch<Option<u64>>,
     /// Engines may go.
-    pub(super) release: Gate<()>,
+    pub(super) release: Latch<()>,
     pub(super) stop: AtomicBool,
     /// Operations of each thread.
     pub(super) completed: Vec<Counter>,
@@ -101,12 +101,12 @@ pub(super) struct Crew {
 pub(super) struct Counter(pub(super) AtomicU64);
 
 /// Tells when its thread ends, however it ends.
-struct Farewell<'a> {
+struct ExitNotice<'a> {
     index: usize,
     messages: &'a Sender<Message>,
 }
 
-impl Drop for Farewell<'_> {
+impl Drop for ExitNotice<'_> {
     fn drop(&mut self) {
         // Nobody listens any more when the group was given up.
         let _ = self.messages.send(Message::Gone(self.index));
@@ -127,8 +127,8 @@ pub(super) fn work(
     member: Member<'_>,
     crew: &Crew,
     messages: &Sender<Message>,
-) -> Option<(LaneReport, Option<Written>)> {
-    let _farewell = Farewell { index: member.index, messages };
+) -> Option<(JobThreadReport, Option<Written>)> {
+    let _exit_notice = ExitNotice { index: member.index, messages };
     let number = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let prepared = match prepare(&member, &crew.calibrations[member.job_index]) {
         Ok(prepared) => prepared,
@@ -141,21 +141,21 @@ pub(super) fn work(
     let start_ns = crew.start.wait()?;
     let calibration = crew.calibrations[member.job_index].get();
     let fill_ns = prepared.fill_ns;
-    let mut lane = match lane(&member, prepared, calibration, crew, start_ns) {
-        Ok(lane) => lane,
+    let mut job_thread = match job_thread(&member, prepared, calibration, crew, start_ns) {
+        Ok(job_thread) => job_thread,
         Err(mut report) => {
             report.thread_number = number;
             return Some((*report, None));
         }
     };
-    let broken = lane.run().err().map(|error| error.to_string());
-    let (engine, mut recorder, written) = lane.into_parts();
+    let broken = job_thread.run().err().map(|error| error.to_string());
+    let (engine, mut recorder, written) = job_thread.into_parts();
     let log = recorder.finish_log().err().map(|error| format!("its log cannot be written: {error}"));
     let _ = messages.send(Message::Done(member.index));
     // Threads that work for the engine are looked at before they end.
     crew.release.wait();
     drop(engine);
-    Some((LaneReport { thread_number: number, recorder, broken: broken.or(log), fill_ns }, written))
+    Some((JobThreadReport { thread_number: number, recorder, broken: broken.or(log), fill_ns }, written))
 }
 
 fn prepare(member: &Member<'_>, calibration: &OnceLock<Calibration>) -> Result<Prepared, RunError> {
@@ -204,13 +204,13 @@ pub(super) fn is_hybrid(job: &StorageJob) -> bool {
 }
 
 /// Makes the loop. When that fails there is a report without figures, that says why.
-fn lane<'a>(
+fn job_thread<'a>(
     member: &Member<'a>,
     prepared: Prepared,
     calibration: Option<&Calibration>,
     crew: &'a Crew,
     start_ns: u64,
-) -> Result<Lane<'a, RealTime>, Box<LaneReport>> {
+) -> Result<JobThread<'a, RealTime>, Box<JobThreadReport>> {
     let job = member.job;
     let Prepared { engine, log, offsets, contents, .. } = prepared;
     let meter = empty_meter(job, calibration, DeviceClock::Observed);
@@ -220,7 +220,7 @@ fn lane<'a>(
     let primitive = calibration.map_or(job.completion.sleep, |found| found.primitive);
     let broken = |mut recorder: Recorder, reason| {
         recorder.close(start_ns, 0, ThreadUsage::default());
-        Box::new(LaneReport { thread_number: 0, recorder, broken: Some(reason), fill_ns: None })
+        Box::new(JobThreadReport { thread_number: 0, recorder, broken: Some(reason), fill_ns: None })
     };
     let (method, time) = match (method(job, &costs), RealTime::new(primitive)) {
         (Ok(method), Ok(time)) => (method, time),
@@ -230,7 +230,7 @@ fn lane<'a>(
     let shared = Shared { stop: &crew.stop, completed: &crew.completed[member.index].0 };
     let schedule = Schedule::new(job, start_ns);
     let waiter = Waiter::new(time, method, costs);
-    Ok(Lane::new(Parts { job, engine, waiter, recorder, offsets, contents, schedule, shared }))
+    Ok(JobThread::new(Parts { job, engine, waiter, recorder, offsets, contents, schedule, shared }))
 }
 
 const NO_COSTS: Costs =

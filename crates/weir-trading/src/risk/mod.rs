@@ -41,7 +41,7 @@ use self::{
 use crate::{
     account::AccountId,
     admit,
-    rate::{Bucket, Rate},
+    rate::{Rate, TokenBucket},
 };
 
 /// Maxima of a [`RiskState`].
@@ -99,7 +99,7 @@ pub struct Restored {
 
 /// One account, made when it is first checked against a limit.
 struct Account {
-    port: Bucket,
+    port: TokenBucket,
     flood: Flood,
     is_flooding: bool,
     duplicates: Duplicates,
@@ -109,7 +109,7 @@ struct Account {
 impl Account {
     fn new() -> Self {
         Self {
-            port: Bucket::FULL,
+            port: TokenBucket::FULL,
             flood: Flood::default(),
             is_flooding: false,
             duplicates: Duplicates::default(),

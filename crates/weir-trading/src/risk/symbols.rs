@@ -7,7 +7,7 @@ use crate::{
     account::AccountId,
     admit,
     key_table::KeyTable,
-    rate::{Bucket, Rate},
+    rate::{Rate, TokenBucket},
     slab::Slab,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct SymbolBuckets {
 #[derive(Clone, Copy)]
 struct Counted {
     key: u64,
-    bucket: Bucket,
+    bucket: TokenBucket,
     full_at_ns: u64,
 }
 
@@ -64,7 +64,7 @@ impl SymbolBuckets {
                 is_used
             });
         }
-        let place = self.buckets.insert(Counted { key, bucket: Bucket::FULL, full_at_ns: 0 })?;
+        let place = self.buckets.insert(Counted { key, bucket: TokenBucket::FULL, full_at_ns: 0 })?;
         let inserted = self.table.insert(key, place);
         assert!(inserted, "the table has as many places as the slab");
         Some(place)

@@ -21,7 +21,7 @@ use weir_trading::Origin;
 
 use super::Upstream;
 use crate::{
-    deadline::Deadline,
+    connection_timer::ConnectionTimer,
     gateway::{
         hop_latency::Hop,
         outstanding::{Sending, append_cancel},
@@ -138,7 +138,8 @@ impl Upstream {
 
 /// Sends what collects, for as long as the worker runs.
 pub(in crate::gateway) async fn send(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
-    let mut sender = Sender { gateway, upstream, memory: Vec::new(), deadline: Deadline::new(), now_ns: 0 };
+    let mut sender =
+        Sender { gateway, upstream, memory: Vec::new(), deadline: ConnectionTimer::new(), now_ns: 0 };
     let mut memory = Vec::new();
     loop {
         sender.upstream.flush.raised().await;
@@ -162,7 +163,7 @@ struct Sender {
     upstream: Rc<Upstream>,
     /// For what is urgent.
     memory: Vec<u8>,
-    deadline: Deadline,
+    deadline: ConnectionTimer,
     /// When it last had to wait for something, and went on.
     now_ns: u64,
 }

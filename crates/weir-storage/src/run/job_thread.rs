@@ -68,7 +68,7 @@ pub(super) struct Shared<'a> {
 }
 
 /// One thread of a job.
-pub(super) struct Lane<'a, T> {
+pub(super) struct JobThread<'a, T> {
     job: &'a StorageJob,
     engine: Box<dyn Engine>,
     waiter: Waiter<T>,
@@ -97,7 +97,7 @@ pub(super) struct Lane<'a, T> {
     edge_ns: u64,
 }
 
-/// What a lane is made of.
+/// What the loop of a thread is made of.
 pub(super) struct Parts<'a, T> {
     pub(super) job: &'a StorageJob,
     pub(super) engine: Box<dyn Engine>,
@@ -109,7 +109,7 @@ pub(super) struct Parts<'a, T> {
     pub(super) shared: Shared<'a>,
 }
 
-impl<'a, T: Time> Lane<'a, T> {
+impl<'a, T: Time> JobThread<'a, T> {
     pub(super) fn new(parts: Parts<'a, T>) -> Self {
         let Parts { job, engine, waiter, recorder, offsets, contents, schedule, shared } = parts;
         let depth = job.depth as usize;

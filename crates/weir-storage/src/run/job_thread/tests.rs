@@ -68,7 +68,7 @@ fn run_with(
     let journal = engine.journal();
     let used_bytes = BLOCKS * u64::from(job.block_bytes);
     let completed = AtomicU64::new(0);
-    let mut lane = Lane::new(Parts {
+    let mut job_thread = JobThread::new(Parts {
         job,
         engine: Box::new(engine),
         waiter: Waiter::new(FakeTime(world.clone()), method, COSTS),
@@ -83,8 +83,8 @@ fn run_with(
         schedule: Schedule::new(job, 5_000),
         shared: Shared { stop, completed: &completed },
     });
-    let result = lane.run();
-    let (_, recorder, _) = lane.into_parts();
+    let result = job_thread.run();
+    let (_, recorder, _) = job_thread.into_parts();
     Outcome { recorder, journal, world, result, completed: completed.load(Ordering::Relaxed) }
 }
 

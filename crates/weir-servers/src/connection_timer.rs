@@ -17,7 +17,7 @@ const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 /// The timer of one connection.
 #[derive(Debug)]
-pub(crate) struct Deadline {
+pub(crate) struct ConnectionTimer {
     sleep: Sleep,
     /// When the timer fires; no sooner than any deadline that was waited for since it was set.
     fires: Instant,
@@ -25,7 +25,7 @@ pub(crate) struct Deadline {
     has_waited: bool,
 }
 
-impl Deadline {
+impl ConnectionTimer {
     pub(crate) fn new() -> Self {
         // It becomes a timer when something is waited for.
         Self { sleep: sleep_until(NEVER), fires: NEVER, has_waited: false }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_deadline_is_exact_whether_it_is_nearer_or_farther_than_the_one_before() {
         on_sim(async {
-            let mut deadline = Deadline::new();
+            let mut deadline = ConnectionTimer::new();
             let mut expected = time::now();
             for seconds in [5, 1, 30, 2, 2, 60] {
                 expected = expected + Duration::from_secs(seconds);
@@ -120,7 +120,7 @@ mod tests {
     fn a_deadline_that_moves_on_all_the_time_costs_few_timers() {
         const WAITS: u64 = 1000;
         let fired = on_sim(async {
-            let mut deadline = Deadline::new();
+            let mut deadline = ConnectionTimer::new();
             for _ in 0..WAITS {
                 let at = time::now() + Duration::from_secs(60);
                 // What is waited for comes after 100 ms, by a timer of its own.
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_future_that_is_ready_is_taken_even_when_it_is_late() {
         on_sim(async {
-            let mut deadline = Deadline::new();
+            let mut deadline = ConnectionTimer::new();
             let past = time::now();
             time::sleep(Duration::from_secs(1)).await;
             assert_eq!(deadline.until(past, async { 7 }).await, Some(7));
