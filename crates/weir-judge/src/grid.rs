@@ -438,13 +438,17 @@ fn crossings(points: &[Point<'_>]) -> Vec<Crossing> {
 }
 
 fn crossing(line: &[&Point<'_>]) -> Option<Crossing> {
-    let is_known = |it: &Difference| matches!(it, Difference::Less | Difference::More);
-    let known: Vec<Difference> = line.iter().map(|point| point.difference()).filter(is_known).collect();
-    let turns = known.windows(2).filter(|two| is_opposite(two[0], two[1])).count();
-    if turns != 1 {
-        return None;
-    }
-    let beyond = *known.last()?;
+    let differences = line.iter().map(|point| point.difference()).enumerate();
+    let known: Vec<(usize, Difference)> =
+        differences.filter(|(_, it)| matches!(it, Difference::Less | Difference::More)).collect();
+    let mut turns = known.windows(2).filter(|two| is_opposite(two[0].1, two[1].1));
+    let (Some([(near, _), (far, beyond)]), None) = (turns.next(), turns.next()) else { return None };
+    crossing_between(&line.first()?.cell.id, &line[*near..=*far], *beyond)
+}
+
+/// Where the line crosses between two cells that are known to differ, in opposite directions. What lies before or
+/// behind them may be on either side of none by chance.
+fn crossing_between(cell_id: &str, line: &[&Point<'_>], beyond: Difference) -> Option<Crossing> {
     let sign = if beyond == Difference::Less { -1.0 } else { 1.0 };
     // Towards the far side the sign rises from below zero to above.
     let at = |x: f64| band(line, x).map(|(mean, error, degrees)| (sign * mean, error, degrees));
@@ -452,20 +456,19 @@ fn crossing(line: &[&Point<'_>]) -> Option<Crossing> {
         (f64::from(line.first()?.cell.connections).ln(), f64::from(line.last()?.cell.connections).ln());
     let steps = STEPS * u32::try_from(line.len() - 1).ok()?;
     let place = |step: u32| ends.0 + (ends.1 - ends.0) * f64::from(step) / f64::from(steps);
-    let undecided = |step: &u32| {
-        at(place(*step)).is_none_or(|(mean, error, degrees)| {
-            let reach = decide::reach(degrees).unwrap_or(f64::INFINITY);
-            mean.abs() <= reach * error
+    let is_decided = |step: u32, side: f64| {
+        at(place(step)).is_some_and(|(mean, error, degrees)| {
+            decide::reach(degrees).is_some_and(|reach| side * mean > reach * error)
         })
     };
     let middle = (0..steps).find(|step| {
         let (here, next) = (at(place(*step)), at(place(step + 1)));
         matches!((here, next), (Some(here), Some(next)) if here.0 <= 0.0 && next.0 > 0.0)
     })?;
-    let low = (0..=middle).rev().find(|step| !undecided(step));
-    let high = (middle + 1..=steps).find(|step| !undecided(step));
+    let low = (0..=middle).rev().find(|step| is_decided(*step, -1.0));
+    let high = (middle + 1..=steps).find(|step| is_decided(*step, 1.0));
     Some(Crossing {
-        cell_id: line.first()?.cell.id.clone(),
+        cell_id: cell_id.to_owned(),
         connections: place(middle).exp(),
         low: low.map(|step| place(step).exp()),
         high: high.map(|step| place(step).exp()),

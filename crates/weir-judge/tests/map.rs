@@ -393,6 +393,33 @@ fn crossings_are_where_they_are_told_to_be() {
 }
 
 #[test]
+fn a_crossing_lies_between_the_cells_that_are_known_to_differ() {
+    const STUDIES: u64 = 20;
+    let (spec, recorded) = (spec(&[1]), rounds());
+    // Nothing below a hundred connections, where chance alone has a sign; then less, and more at the end.
+    let effect = |cell: &CellSpec| match cell.connections {
+        1000 => -0.1,
+        2000.. => 0.1,
+        _ => 0.0,
+    };
+    let mut told = 0_u32;
+    for study in 0..STUDIES {
+        let result = studied(&spec, &recorded, effect, derived_seed(29, study));
+        for found in &of_cpu(&result).crossings {
+            let cell = spec.cells.iter().find(|cell| cell.id == found.cell_id).expect("it is one");
+            assert_eq!(cell.connections, 1, "a line is named after its first cell");
+            if found.beyond == Difference::More {
+                let is_between = |place: f64| (1000.0..=2000.0).contains(&place.round());
+                assert!(is_between(found.connections), "{found:?}");
+                assert!(found.low.is_none_or(is_between) && found.high.is_none_or(is_between), "{found:?}");
+                told += 1;
+            }
+        }
+    }
+    assert!(told >= 80, "{told} of 100 lines");
+}
+
+#[test]
 fn a_mean_of_cells_names_those_that_go_the_other_way() {
     let (spec, recorded) = (spec(&[1]), rounds());
     let effect = |cell: &CellSpec| match (cell.connections, cell.workers) {

@@ -60,13 +60,17 @@ impl Pilot {
     }
 }
 
+/// Whether a cell is to run and has no rate yet.
+pub(crate) fn wants_rate(cell: &CellSpec) -> bool {
+    matches!(cell.load, LoadMode::OpenShare { .. }) && cell.blocks > 0
+}
+
 /// The pilot that a cell adds to its study: none where its rate is no share, or an earlier cell has the same pilot.
 pub(crate) fn added(spec: &StudySpec, cell: &CellSpec) -> Option<Pilot> {
-    let is_share = |cell: &CellSpec| matches!(cell.load, LoadMode::OpenShare { .. });
-    let index = spec.cells.iter().position(|own| own.id == cell.id).filter(|_| is_share(cell))?;
+    let index = spec.cells.iter().position(|own| own.id == cell.id).filter(|_| wants_rate(cell))?;
     let pilot = Pilot::of(spec, index);
     let has_it =
-        |other: usize| is_share(&spec.cells[other]) && Pilot::of(spec, other).cell.id == pilot.cell.id;
+        |other: usize| wants_rate(&spec.cells[other]) && Pilot::of(spec, other).cell.id == pilot.cell.id;
     (!(0..index).any(has_it)).then_some(pilot)
 }
 
@@ -108,16 +112,28 @@ pub(crate) fn fix_rates(spec: &mut StudySpec, index: usize, capacity: f64) -> Ve
     alike.filter_map(fix).collect()
 }
 
+/// Leaves out a cell whose pilot gave no capacity, and all others that have its pilot: without a rate there is nothing
+/// to run in them. Gives their identifiers.
+pub(crate) fn leave_out(spec: &mut StudySpec, index: usize) -> Vec<String> {
+    let own = spec.cells[index].clone();
+    let alike = spec.cells.iter_mut().filter(|cell| wants_rate(cell) && is_alike(cell, &own));
+    let leave_out = |cell: &mut CellSpec| {
+        cell.blocks = 0;
+        cell.id.clone()
+    };
+    alike.map(leave_out).collect()
+}
+
 /// The trials of a pilot's round or block, of the arms that run.
 pub(crate) type PilotRound<'t> = Vec<&'t TrialRecord>;
 
-/// Rounds in which something came back from every arm.
+/// Rounds in which something came back from every arm, of which there was one.
 pub(crate) fn whole_rounds(rounds: &[PilotRound<'_>]) -> usize {
     rounds.iter().filter(|round| is_whole(round)).count()
 }
 
 fn is_whole(round: &[&TrialRecord]) -> bool {
-    round.iter().all(|trial| throughput(trial).is_some())
+    !round.is_empty() && round.iter().all(|trial| throughput(trial).is_some())
 }
 
 /// The smallest capacity: of each arm the median of its trials, because one round may have met anything. All arms have

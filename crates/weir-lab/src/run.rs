@@ -4,6 +4,7 @@
 //! full disk leaves all finished blocks; the next one continues the same schedule.
 
 mod error_words;
+mod event;
 mod longer_slices;
 mod resume_hint;
 
@@ -23,7 +24,7 @@ use rustix::{
 use weir_judge::{
     exclusion,
     gate::Gate,
-    judge::{self, Judged, RunningEstimate},
+    judge::{self, Judged},
     missing::{is_given_up, is_over, missing_arms},
     plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
@@ -33,12 +34,14 @@ use weir_record::{
     load::LoadReport,
     machine::{FactDifference, Fingerprint, NetworkCounters, differences},
     protocol::ProtocolRow,
-    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, StudySpec, Subject},
     study::{MissingArm, StudyResult},
     trial::{Exclusion, TrialRecord},
 };
 use weir_report::Language;
 use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader};
+
+pub use event::Event;
 
 use crate::{
     launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
@@ -57,78 +60,6 @@ const NEAR_WAIT: Duration = Duration::from_millis(250);
 
 /// Longest wait for the near state at a time. Stretches last up to a minute; after two the machine is another one.
 const NEAR_WAIT_MAX: Duration = Duration::from_secs(120);
-
-/// What happens, as it happens. For progress displays; nothing depends on it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// The session begins.
-    Started {
-        /// Blocks that earlier sessions finished.
-        blocks_done: u32,
-        /// Blocks of the whole study.
-        blocks: u32,
-        /// What the others take, at most until the time cap.
-        left_ns: u64,
-    },
-    /// A trial begins.
-    TrialStarted {
-        /// Cell.
-        cell_id: String,
-        /// Block.
-        block: u32,
-        /// Attempt.
-        attempt: u32,
-        /// Position in the block, from 0.
-        position: u32,
-        /// Trials in the block.
-        trials: u32,
-        /// Arm.
-        arm: String,
-    },
-    /// A trial ended.
-    TrialFinished {
-        /// What was measured.
-        trial: Box<TrialRecord>,
-    },
-    /// A block is on disk.
-    BlockStored {
-        /// Cell.
-        cell_id: String,
-        /// Block.
-        block: u32,
-        /// Attempt.
-        attempt: u32,
-        /// Blocks of the schedule on disk; further attempts do not count.
-        blocks_done: u32,
-        /// Blocks of the whole study.
-        blocks: u32,
-        /// What the others take, at the pace of those that ran and at most until the time cap.
-        left_ns: u64,
-    },
-    /// What the primary comparison looks like so far. The schedule goes on whatever it is, and nothing is decided by
-    /// it.
-    SoFar {
-        /// The estimate.
-        estimate: RunningEstimate,
-    },
-    /// The pilots fixed the rate of an open-loop cell.
-    RateFixed {
-        /// Cell.
-        cell_id: String,
-        /// Messages a second.
-        rate_per_second: f64,
-    },
-    /// The machine is in its far state, and blocks wait to be repeated in the near one.
-    WaitingForNear {
-        /// Blocks that wait.
-        blocks: u32,
-    },
-    /// An arm was given up.
-    ArmMissing {
-        /// Which one and why.
-        arm: Box<MissingArm>,
-    },
-}
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,12 +142,17 @@ pub struct Callbacks<'a> {
 
 /// Begins a study in a new run folder and runs its first session.
 pub fn start(folder: &Path, study: &NewStudy, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
+    // Of a folder that cannot be made the store says what is wrong.
+    let _lock = if std::fs::create_dir_all(folder).is_ok() { Some(lock(folder)?) } else { None };
     let store = Store::create(folder, study).map_err(|source| RunError::Store { source, blocks_done: 0 })?;
-    run(store, callbacks)
+    run_locked(store, callbacks)
 }
 
 /// Continues the study in a run folder. The time cap counts anew.
 pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
+    // Opening brings an older store up to date, under whatever session works on it. Of a folder that is not there the
+    // store says so.
+    let _lock = if folder.is_dir() { Some(lock(folder)?) } else { None };
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let store = Store::open(folder).map_err(wrap)?;
     let mut differences = differences(&store.study().map_err(wrap)?.fingerprint, here);
@@ -224,13 +160,16 @@ pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Re
     if !differences.is_empty() {
         return Err(RunError::OtherMachine { differences });
     }
-    run(store, callbacks)
+    run_locked(store, callbacks)
 }
 
-/// Runs a session on an open store. One session at a time: the run folder is locked, by the kernel and therefore
-/// never longer than this process lives.
-pub fn run(mut store: Store, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
-    let _lock = lock(store.path())?;
+/// Runs a session on an open store. One session at a time.
+pub fn run(store: Store, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
+    let _lock = lock(store.path().parent().unwrap_or(store.path()))?;
+    run_locked(store, callbacks)
+}
+
+fn run_locked(mut store: Store, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let header = store.study().map_err(wrap)?;
     let blocks = store.blocks().map_err(wrap)?;
@@ -252,8 +191,8 @@ pub fn run(mut store: Store, callbacks: Callbacks<'_>) -> Result<Outcome, RunErr
     session.finish(ended)
 }
 
-fn lock(store: &Path) -> Result<File, RunError> {
-    let folder = store.parent().unwrap_or(store);
+/// Locks a run folder, by the kernel and therefore never longer than this process lives.
+pub fn lock(folder: &Path) -> Result<File, RunError> {
     let shown = folder.display().to_string();
     let unlockable = |error: std::io::Error| RunError::Environment(format!("cannot lock {shown}: {error}"));
     let handle = File::open(folder).map_err(unlockable)?;
@@ -366,24 +305,31 @@ impl Session<'_> {
     }
 
     /// Measures capacities, closed loop, and fixes the rates that are shares of the smallest one: at once for all
-    /// cells that have the same pilot.
+    /// cells that have the same pilot. Where no arm gave a capacity these cells are left out.
     fn run_pilots(&mut self) -> Result<(), Stop> {
-        let is_share = |cell: &CellSpec| matches!(cell.load, LoadMode::OpenShare { .. });
-        while let Some(index) = self.header.spec.cells.iter().position(is_share) {
-            let capacity = self.pilot_capacity(index)?;
-            let fixed = pilot::fix_rates(&mut self.header.spec, index, capacity);
+        while let Some(index) = self.header.spec.cells.iter().position(pilot::wants_rate) {
+            let events: Vec<Event> = match self.pilot_capacity(index)? {
+                Ok(capacity) => {
+                    let fixed = pilot::fix_rates(&mut self.header.spec, index, capacity);
+                    let told = |(cell_id, rate_per_second)| Event::RateFixed { cell_id, rate_per_second };
+                    fixed.into_iter().map(told).collect()
+                }
+                Err(reason) => {
+                    let left_out = pilot::leave_out(&mut self.header.spec, index);
+                    let told = |cell_id| Event::LeftOut { cell_id, reason: reason.clone() };
+                    left_out.into_iter().map(told).collect()
+                }
+            };
             let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
             stored.map_err(|source| self.store_error(source))?;
-            for (cell_id, rate_per_second) in fixed {
-                self.tell(&Event::RateFixed { cell_id, rate_per_second });
-            }
+            events.iter().for_each(|event| self.tell(event));
         }
         Ok(())
     }
 
-    /// Smallest capacity of the arms that run, from the pilot of a cell; what an earlier session has measured of it is
-    /// not measured again.
-    fn pilot_capacity(&mut self, index: usize) -> Result<f64, Stop> {
+    /// Smallest capacity of the arms that run, from the pilot of a cell, or why there is none; what an earlier session
+    /// has measured of it is not measured again.
+    fn pilot_capacity(&mut self, index: usize) -> Result<Result<f64, String>, Stop> {
         let pilot = Pilot::of(&self.header.spec, index);
         let first = self.attempts(&pilot.cell.id, 0);
         for attempt in first..first + pilot.rounds_max() {
@@ -391,7 +337,7 @@ impl Session<'_> {
                 break;
             }
             self.check_stop()?;
-            let block = self.run_trials(&pilot.cell, pilot.planned, attempt)?;
+            let Some(block) = self.run_trials(&pilot.cell, pilot.planned, attempt)? else { break };
             let blocks = std::slice::from_ref(&block);
             let stored = self.store.append_pilots(self.session, blocks, &self.header.spec, self.session_ns());
             stored.map_err(|source| self.store_error(source))?;
@@ -399,15 +345,11 @@ impl Session<'_> {
             self.check_arms()?;
         }
         if let Some(capacity) = pilot::capacity(&self.pilot_rounds(&pilot.cell.id)) {
-            return Ok(capacity);
+            return Ok(Ok(capacity));
         }
-        let failure = self
-            .trials()
-            .flat_map(|trial| &trial.exclusions)
-            .find_map(failure_reason)
-            .unwrap_or("nothing came back");
-        let reason = format!("no pilot of {} gave a capacity: {failure}", self.header.spec.cells[index].id);
-        Err(RunError::Environment(reason).into())
+        let own = self.trials().filter(|trial| trial.cell_id == pilot.cell.id);
+        let failure = own.flat_map(|trial| &trial.exclusions).find_map(failure_reason);
+        Ok(Err(failure.unwrap_or("nothing came back").to_owned()))
     }
 
     /// What is stored of a pilot, of the arms that run there.
@@ -423,7 +365,7 @@ impl Session<'_> {
 
     fn run_block(&mut self, planned: PlannedBlock, attempt: u32) -> Result<(), Stop> {
         let cell = self.header.spec.cells[planned.cell].clone();
-        let block = self.run_trials(&cell, planned, attempt)?;
+        let Some(block) = self.run_trials(&cell, planned, attempt)? else { return Ok(()) };
         let stored = self.store.append_block(self.session, &block, self.session_ns());
         stored.map_err(|source| self.store_error(source))?;
         self.blocks.push(block);
@@ -445,26 +387,34 @@ impl Session<'_> {
         self.check_arms()
     }
 
+    /// `None` where no arm runs any more.
     fn run_trials(
         &mut self,
         cell: &CellSpec,
         planned: PlannedBlock,
         number: u32,
-    ) -> Result<StoredBlock, Stop> {
-        let missing = self.missing_arms();
-        let is_present = |arm: usize| {
-            let name = &self.header.spec.arms[arm].name;
-            let is_gone = missing.iter().any(|gone| gone.name == *name);
-            cell.has_arm(name) && !is_gone && !is_given_up(&cell.id, name, self.trials())
-        };
-        let order = plan::order(&self.header.spec, planned, number, is_present);
+    ) -> Result<Option<StoredBlock>, Stop> {
+        let is_present = self.present_arms(cell, &self.missing_arms());
+        let order = plan::order(&self.header.spec, planned, number, |arm| is_present[arm]);
+        if order.is_empty() {
+            return Ok(None);
+        }
         let attempt = Attempt { cell, planned, number };
         let trials = match cell.alternation {
             Some(alternation) => self.run_round(&attempt, alternation, &order)?,
             None => self.run_whole_trials(&attempt, &order)?,
         };
         let key = BlockKey { cell_id: cell.id.clone(), block: planned.block, attempt: number };
-        Ok(StoredBlock { key, trials })
+        Ok(Some(StoredBlock { key, trials }))
+    }
+
+    /// Of each arm, whether it runs in a cell.
+    fn present_arms(&self, cell: &CellSpec, missing: &[MissingArm]) -> Vec<bool> {
+        let is_present = |arm: &ArmSpec| {
+            let is_gone = missing.iter().any(|gone| gone.name == arm.name);
+            cell.has_arm(&arm.name) && !is_gone && !is_given_up(&cell.id, &arm.name, self.trials())
+        };
+        self.header.spec.arms.iter().map(is_present).collect()
     }
 
     /// One trial for each run, one after the other.
@@ -641,7 +591,12 @@ impl Session<'_> {
     /// Blocks that may be tried again, with the attempt's number.
     fn gaps(&self) -> Vec<(PlannedBlock, u32)> {
         let trials: Vec<&TrialRecord> = self.trials().collect();
-        progress::gaps(&self.header.spec, &trials, &self.missing_arms())
+        let (spec, missing) = (&self.header.spec, self.missing_arms());
+        let has_arm = |cell: &CellSpec| self.present_arms(cell, &missing).contains(&true);
+        let have_arms: Vec<bool> = spec.cells.iter().map(has_arm).collect();
+        let mut gaps = progress::gaps(spec, &trials, &missing);
+        gaps.retain(|(planned, _)| have_arms[planned.cell]);
+        gaps
     }
 
     fn finish(mut self, ended: Ended) -> Result<Outcome, RunError> {

@@ -425,6 +425,8 @@ findings! {
     }
     /// Nothing was measured.
     NothingMeasured = "nothing-measured"
+    /// A cell was left out: no arm gave a capacity of which its rate would be a share.
+    NoCapacity = "no-capacity"
     /// One round or block has a value and no interval.
     OneUnit = "one-unit" {
         /// Which of them.

@@ -6,7 +6,7 @@ use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     host_defaults::HostDefaults,
     outline,
-    run::{self, Callbacks, Event},
+    run::{self, Callbacks, Ended, Event},
     study_file,
 };
 use weir_record::{
@@ -79,6 +79,34 @@ fn rates_of_one_shape_are_shares_of_one_capacity_though_its_pilot_failed_in_part
     let [half, most] = rates(&outcome.result.spec)[..] else { panic!("there are two") };
     // Both are whole numbers.
     assert!((half / 0.5 - most / 0.9).abs() < 2.0, "{half} {most}");
+}
+
+#[test]
+fn rates_without_a_capacity_are_left_out_and_the_other_cells_are_judged() {
+    for takes_turns in [false, true] {
+        let mut launcher = launcher(1, FakeStates::Near, 0.8);
+        for arm in launcher.arms.values_mut() {
+            arm.fault = FakeFault::DiesWithWorkers(16);
+        }
+        let mut spec = with_rates(&[(0.5, 8), (0.9, 8)]);
+        for cell in &mut spec.cells {
+            cell.workers = if cell.load == LoadMode::Closed { cell.workers } else { 16 };
+            cell.alternation = cell.alternation.filter(|_| takes_turns);
+        }
+        let folder = fresh_folder("no-capacity");
+        let mut left_out = 0;
+        let mut progress = |event: &Event| left_out += u32::from(matches!(event, Event::LeftOut { .. }));
+        let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
+        let outcome = run::start(&folder, &new_study(spec), callbacks).expect("the others run");
+        assert_eq!((left_out, outcome.ended, outcome.progress.is_complete()), (2, Ended::Complete, true));
+        assert_eq!(outcome.result.comparisons[0].verdict, Verdict::Better);
+        let at_rates = outcome.result.comparisons.iter().filter(|it| it.cell_id.contains("open"));
+        let reasons: Vec<_> = at_rates.map(|it| &it.reasons[..]).collect();
+        assert!(reasons.iter().all(|it| *it == [Finding::NoCapacity]), "{reasons:?}");
+        let trials = outcome.trials.len();
+        let again = resume(&folder, &mut launcher, &NEVER).expect("it can be gone on with");
+        assert_eq!((again.ended, again.trials.len()), (Ended::Complete, trials), "nothing is left to run");
+    }
 }
 
 #[test]

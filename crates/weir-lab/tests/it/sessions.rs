@@ -451,6 +451,25 @@ fn a_second_session_on_the_same_folder_is_refused() {
 }
 
 #[test]
+fn a_folder_is_locked_before_anything_in_it_is_opened_or_made() {
+    let folder = fresh_folder("locked");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let lock = run::lock(&folder).expect("nobody has it");
+    let mut other = launcher(SEED, FakeStates::Near, 0.8);
+    let resumed = resume(&folder, &mut other, &NEVER).expect_err("somebody works on it");
+    assert!(matches!(resumed, RunError::Busy { .. }), "{resumed}");
+    let spec = study(&["epoll", "uring"], 4, SEED);
+    let new = new_study(spec);
+    let callbacks = Callbacks { launcher: &mut other, interrupt: &NEVER, progress: &mut |_| {} };
+    let begun = run::start(&folder, &new, callbacks).expect_err("somebody works on it");
+    assert!(matches!(begun, RunError::Busy { .. }), "{begun}");
+    assert!(!folder.join(weir_store::FILE_NAME).exists(), "nothing was made");
+    drop(lock);
+    let callbacks = Callbacks { launcher: &mut other, interrupt: &NEVER, progress: &mut |_| {} };
+    run::start(&folder, &new, callbacks).expect("the folder is free");
+}
+
+#[test]
 fn a_folder_without_a_study_is_a_usage_error() {
     let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
     let error =

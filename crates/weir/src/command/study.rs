@@ -215,7 +215,12 @@ impl Fresh {
     fn clear(&self, folder: &Path, error: &RunError) {
         let is_another = matches!(error, RunError::Busy { .. })
             || matches!(error, RunError::Store { source: StoreError::Exists { .. }, .. });
-        if self.had_store || is_another || has_trials(folder) {
+        if self.had_store || is_another {
+            return;
+        }
+        // Whoever has the lock may have made the store, or be about to.
+        let Ok(_lock) = run::lock(folder) else { return };
+        if has_trials(folder) {
             return;
         }
         for suffix in ["", "-wal", "-shm"] {

@@ -88,6 +88,12 @@ impl Display {
                 "{cell_id}: 부하율 초당 {rate_per_second:.0}건",
                 "{cell_id}：负载速率为每秒 {rate_per_second:.0} 次",
             )),
+            Event::LeftOut { cell_id, reason } => self.line(&told!(
+                self.language,
+                "{cell_id} is left out: no arm gave a capacity of which its rate is a share: {reason}",
+                "{cell_id} 제외: 부하율의 기준이 될 처리 용량을 어느 대상에서도 얻지 못함: {reason}",
+                "{cell_id} 已略去：没有方案测得可供换算负载速率的容量：{reason}",
+            )),
             Event::WaitingForNear { blocks } => self.line(&told!(
                 self.language,
                 "{blocks} blocks wait for the machine's near state",
