@@ -1,8 +1,9 @@
 //! Watching a process and its children for a while, or two in the same window: what /proc tells at both ends, and the
 //! kernel's programs between.
 //!
-//! /proc is read once a second, so that a process that ends leaves figures; the kernel's programs keep their sums
-//! themselves, and are read at the end and where somebody looks on. Nothing here prints, and nothing is judged.
+//! /proc is read once a second, so that a process that ends leaves figures, and one or a thread that begins and ends
+//! within the window is in the sums up to its last reading; the kernel's programs keep their sums themselves, and are
+//! read at the end and where somebody looks on. Nothing here prints, and nothing is judged.
 
 mod subject;
 
@@ -19,7 +20,7 @@ use weir_record::{
 };
 
 pub use self::subject::WatchError;
-use self::subject::{Reading, Subject, is_of_32_bits, thread_rows};
+use self::subject::{Subject, Window, is_of_32_bits, thread_rows};
 use crate::{
     fingerprint::{fingerprint, program_of},
     ladder::{
@@ -75,8 +76,8 @@ pub struct Watch {
     due: Instant,
 }
 
-/// The two readings of a window, and what was counted in it from when on.
-type Seen = ((Reading, Reading), Option<(KernelCounts, u64)>);
+/// A window, and what was counted in it from when on.
+type Seen = (Window, Option<(KernelCounts, u64)>);
 
 /// The programs at work.
 #[derive(Debug)]
@@ -255,10 +256,11 @@ impl Watch {
     fn observation(
         &self,
         subject: &Subject,
-        ((from, to), counted): Seen,
+        (window, counted): Seen,
         ending: Ending,
         notes: Vec<Note>,
     ) -> Observation {
+        let (from, to) = (&window.from, &window.to);
         let (threads, threads_left_out) = thread_rows(&from.tree, &to.tree, counted.as_ref().map(|it| &it.0));
         let trace = counted.and_then(|(counts, began_ns)| self.trace(&counts, began_ns));
         let ending = match ending {
@@ -271,12 +273,12 @@ impl Watch {
             began_unix_s: self.began_unix_s,
             pid: subject.pid,
             command: subject.command.clone(),
-            window_ns: (to.at - from.at).as_nanos() as u64,
+            window_ns: window.length_ns(),
             ending,
             rung: if trace.is_some() { Rung::Programs } else { Rung::Process },
             ladder: self.ladder.clone(),
             notes,
-            totals: to.totals_since(&from),
+            totals: window.totals(),
             descriptors: to.descriptors,
             threads,
             threads_left_out,
