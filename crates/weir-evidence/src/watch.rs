@@ -217,7 +217,7 @@ impl Watch {
                 let error = "the tables of its programs could not be read".to_owned();
                 subject.notes.push(Note::NotTraced { obstacle: Obstacle::Refused { error } });
             }
-            if traced.is_some() && subject.family().iter().any(|pid| is_of_32_bits(*pid)) {
+            if traced.is_some() && subject.had_32_bits {
                 subject.notes.push(Note::Became32Bits);
             }
             (subject.window(), traced)
@@ -498,6 +498,55 @@ mod tests {
         let observation = watch.end(Ending::Time);
         assert_eq!(observation.notes.contains(&Note::Became32Bits), is_traced, "{:?}", observation.notes);
         end(child);
+        std::fs::remove_file(&path).expect("it can be removed");
+    }
+
+    /// A shell that runs a program between a first line and a second, and waits for a third.
+    fn running(program: &std::path::Path) -> std::process::Child {
+        let script = format!("read line; {} & read line; kill $!; wait; read line", program.display());
+        std::process::Command::new("sh")
+            .args(["-c", &script])
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("sh, waiting for its input")
+    }
+
+    /// Gives it the next line, and waits until a program of 32 bits is among its processes, or none.
+    fn let_it_go_on(child: &mut std::process::Child, has_32_bits: bool) {
+        use std::io::Write;
+        child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
+        let begun = Instant::now();
+        let has_now = || family_of(child.id()).unwrap_or_default().into_iter().any(is_of_32_bits);
+        while has_now() != has_32_bits {
+            assert!(begun.elapsed() < Duration::from_secs(30), "its program begins and ends");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
+    fn a_child_of_32_bits_that_ends_before_the_window_does_is_told() {
+        let path = std::env::temp_dir().join(format!("weir32-child-{}", std::process::id()));
+        program_of_32_bits(&path);
+        let started = std::process::Command::new(&path).spawn();
+        let Ok(alone) = started else {
+            println!("skipped: this machine runs no programs of 32 bits: {started:?}");
+            return;
+        };
+        end(alone);
+        for counts in [Some(KernelCounts::default()), None] {
+            let mut shell = running(&path);
+            let is_traced = counts.is_some();
+            let mut subject = Subject::of(shell.id()).expect("it lives");
+            subject.begin(counts).expect("it lives");
+            let_it_go_on(&mut shell, true);
+            assert!(subject.look());
+            let_it_go_on(&mut shell, false);
+            assert!(subject.look());
+            assert_eq!(subject.had_32_bits, is_traced, "numbers of calls matter to a trace alone");
+            end(shell);
+        }
         std::fs::remove_file(&path).expect("it can be removed");
     }
 

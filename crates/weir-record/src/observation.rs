@@ -262,7 +262,8 @@ pub enum Note {
         /// Its name at the end.
         to: String,
     },
-    /// It became a program of 32 bits, whose system calls have other numbers: names in the trace may be wrong.
+    /// It or a child became a program of 32 bits, whose system calls have other numbers: names in the trace may be
+    /// wrong.
     Became32Bits,
     /// It ended, and figures are of its last reading, so long before the end at most.
     EndedBetween {

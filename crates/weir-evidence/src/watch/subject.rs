@@ -122,6 +122,8 @@ pub(super) struct Subject {
     pub(super) command: String,
     pub(super) notes: Vec<Note>,
     pub(super) has_ended: bool,
+    /// Whether a program of 32 bits was among its processes at a reading, while the kernel's programs counted.
+    pub(super) had_32_bits: bool,
     before: Reading,
     /// Absent where nothing is traced, or its tables could not be read.
     counts_before: Option<KernelCounts>,
@@ -142,6 +144,7 @@ impl Subject {
             command: command(pid),
             notes: Vec::new(),
             has_ended: false,
+            had_32_bits: false,
             before: reading.clone(),
             counts_before: None,
             glimpsed: reading.clone(),
@@ -190,6 +193,8 @@ impl Subject {
         // One that has ended and was not waited for yet has times, and no descriptors any more.
         reading.descriptors = reading.descriptors.filter(|found| found.open > 0).or(self.last.descriptors);
         self.take_in(reading);
+        // All of them each time: one that was looked at before may have become another program.
+        self.had_32_bits |= self.counts_before.is_some() && self.family().into_iter().any(is_of_32_bits);
         true
     }
 
@@ -379,6 +384,7 @@ mod tests {
             command: String::new(),
             notes: Vec::new(),
             has_ended: false,
+            had_32_bits: false,
             before: first.clone(),
             counts_before: None,
             glimpsed: first.clone(),

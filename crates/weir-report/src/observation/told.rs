@@ -284,9 +284,9 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         }
         Note::Became32Bits => told!(
             language,
-            "It became a program of 32 bits, whose system calls have other numbers: names may be wrong.",
-            "32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
-            "它变成了 32 位程序，系统调用号不同：名称可能有误。",
+            "It, or a child, became a program of 32 bits, whose system calls have other numbers: names may be wrong.",
+            "이 프로세스나 자식이 32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
+            "它或其子进程变成了 32 位程序，系统调用号不同：名称可能有误。",
         ),
         Note::Stolen { stolen_ns, machine_ns } => {
             let share = percent(*stolen_ns as f64 / (*machine_ns).max(1) as f64);
