@@ -357,10 +357,8 @@ impl Tracing {
         let untraced = cost::untraced();
         let tracer = Tracer::start(&[], groups)?;
         let cost = cost::tried(&tracer, &untraced)?;
-        for (pid, side) in pids.iter().zip(Side::ALL) {
-            let members = family_of(*pid).map_err(|_| TracerError::NoSuchProcess(*pid))?;
-            tracer.add_members(&members, side)?;
-        }
+        let roots: Vec<(u32, Side)> = pids.iter().copied().zip(Side::ALL).collect();
+        tracer.add_families(&roots)?;
         Ok(Self { tracer, cost })
     }
 
