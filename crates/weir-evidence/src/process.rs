@@ -8,7 +8,8 @@
 //!   was adopted by a process outside the tree, is lost; [`TreeDelta::processes_vanished`] says when to wonder.
 //! - CPU of one thread, its waiting time (`schedstat`) and its switches (`status`) die with the thread: sums of these
 //!   are lower bounds when threads ended. [`TreeDelta::ended_cpu_ns`] says how much CPU such threads had, also those
-//!   that came and went between the snapshots.
+//!   that came and went between the snapshots. Who takes more snapshots and adds up what lies between them
+//!   ([`TreeDelta::add`]) has each thread up to the last one that it was in.
 //! - A thread that is on another CPU when it is read, and was not switched since, is seen as of the last tick:
 //!   each edge may lag by one tick (4 ms at 250 Hz) for a thread that spins, by almost nothing for one that sleeps
 //!   often.
@@ -93,6 +94,10 @@ pub struct TreeDelta {
     pub kernel_thread_cpu_ns: u64,
     /// Of `cpu_ns`, what no thread or process alive at the end accounts for.
     pub ended_cpu_ns: u64,
+    /// CPU of the threads alive at the end, by their own clocks. What `cpu_ns` has beyond it is of threads and
+    /// processes that ended: in a sum over many snapshots the lags of the clocks cancel, which in a sum of
+    /// `ended_cpu_ns` they do not.
+    pub living_cpu_ns: u64,
     /// Time threads waited for a CPU; a lower bound when threads ended.
     pub run_delay_ns: u64,
     /// Voluntary switches; a lower bound when threads ended.
@@ -244,6 +249,7 @@ impl TreeDelta {
         let own_ns = end.cpu_ns.saturating_sub(start.cpu_ns);
         self.cpu_ns += own_ns + reaped_ns;
         self.ended_cpu_ns += own_ns.saturating_sub(threads_cpu_ns) + reaped_ns;
+        self.living_cpu_ns += threads_cpu_ns;
         self.threads += count(end.threads.len());
         self.rss_anon_bytes += end.rss_anon_bytes;
         self.threads_vanished += count(start.threads.len() - matched);
@@ -254,6 +260,7 @@ impl TreeDelta {
         self.cpu_ns += later.cpu_ns;
         self.kernel_thread_cpu_ns += later.kernel_thread_cpu_ns;
         self.ended_cpu_ns += later.ended_cpu_ns;
+        self.living_cpu_ns += later.living_cpu_ns;
         self.run_delay_ns += later.run_delay_ns;
         self.context_switches_voluntary += later.context_switches_voluntary;
         self.context_switches_involuntary += later.context_switches_involuntary;

@@ -1,8 +1,9 @@
 //! Watching a process and its children for a while, or two in the same window: what /proc tells at both ends, and the
 //! kernel's programs between.
 //!
-//! /proc is read once a second, so that a process that ends leaves figures; the kernel's programs keep their sums
-//! themselves, and are read at the end and where somebody looks on. Nothing here prints, and nothing is judged.
+//! /proc is read once a second, so that a process that ends leaves figures, and one or a thread that begins and ends
+//! within the window is in the sums up to its last reading; the kernel's programs keep their sums themselves, and are
+//! read at the end and where somebody looks on. Nothing here prints, and nothing is judged.
 
 mod subject;
 
@@ -19,7 +20,7 @@ use weir_record::{
 };
 
 pub use self::subject::WatchError;
-use self::subject::{Reading, Subject, is_of_32_bits, thread_rows};
+use self::subject::{Subject, Window, is_of_32_bits, thread_rows};
 use crate::{
     fingerprint::{fingerprint, program_of},
     ladder::{
@@ -75,8 +76,8 @@ pub struct Watch {
     due: Instant,
 }
 
-/// The two readings of a window, and what was counted in it from when on.
-type Seen = ((Reading, Reading), Option<(KernelCounts, u64)>);
+/// A window, and what was counted in it from when on.
+type Seen = (Window, Option<(KernelCounts, u64)>);
 
 /// The programs at work.
 #[derive(Debug)]
@@ -216,7 +217,7 @@ impl Watch {
                 let error = "the tables of its programs could not be read".to_owned();
                 subject.notes.push(Note::NotTraced { obstacle: Obstacle::Refused { error } });
             }
-            if traced.is_some() && subject.family().iter().any(|pid| is_of_32_bits(*pid)) {
+            if traced.is_some() && subject.had_32_bits {
                 subject.notes.push(Note::Became32Bits);
             }
             (subject.window(), traced)
@@ -255,10 +256,11 @@ impl Watch {
     fn observation(
         &self,
         subject: &Subject,
-        ((from, to), counted): Seen,
+        (window, counted): Seen,
         ending: Ending,
         notes: Vec<Note>,
     ) -> Observation {
+        let (from, to) = (&window.from, &window.to);
         let (threads, threads_left_out) = thread_rows(&from.tree, &to.tree, counted.as_ref().map(|it| &it.0));
         let trace = counted.and_then(|(counts, began_ns)| self.trace(&counts, began_ns));
         let ending = match ending {
@@ -271,12 +273,12 @@ impl Watch {
             began_unix_s: self.began_unix_s,
             pid: subject.pid,
             command: subject.command.clone(),
-            window_ns: (to.at - from.at).as_nanos() as u64,
+            window_ns: window.length_ns(),
             ending,
             rung: if trace.is_some() { Rung::Programs } else { Rung::Process },
             ladder: self.ladder.clone(),
             notes,
-            totals: to.totals_since(&from),
+            totals: window.totals(),
             descriptors: to.descriptors,
             threads,
             threads_left_out,
@@ -355,10 +357,8 @@ impl Tracing {
         let untraced = cost::untraced();
         let tracer = Tracer::start(&[], groups)?;
         let cost = cost::tried(&tracer, &untraced)?;
-        for (pid, side) in pids.iter().zip(Side::ALL) {
-            let members = family_of(*pid).map_err(|_| TracerError::NoSuchProcess(*pid))?;
-            tracer.add_members(&members, side)?;
-        }
+        let roots: Vec<(u32, Side)> = pids.iter().copied().zip(Side::ALL).collect();
+        tracer.add_families(&roots)?;
         Ok(Self { tracer, cost })
     }
 
@@ -496,6 +496,55 @@ mod tests {
         let observation = watch.end(Ending::Time);
         assert_eq!(observation.notes.contains(&Note::Became32Bits), is_traced, "{:?}", observation.notes);
         end(child);
+        std::fs::remove_file(&path).expect("it can be removed");
+    }
+
+    /// A shell that runs a program between a first line and a second, and waits for a third.
+    fn running(program: &std::path::Path) -> std::process::Child {
+        let script = format!("read line; {} & read line; kill $!; wait; read line", program.display());
+        std::process::Command::new("sh")
+            .args(["-c", &script])
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("sh, waiting for its input")
+    }
+
+    /// Gives it the next line, and waits until a program of 32 bits is among its processes, or none.
+    fn let_it_go_on(child: &mut std::process::Child, has_32_bits: bool) {
+        use std::io::Write;
+        child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
+        let begun = Instant::now();
+        let has_now = || family_of(child.id()).unwrap_or_default().into_iter().any(is_of_32_bits);
+        while has_now() != has_32_bits {
+            assert!(begun.elapsed() < Duration::from_secs(30), "its program begins and ends");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
+    fn a_child_of_32_bits_that_ends_before_the_window_does_is_told() {
+        let path = std::env::temp_dir().join(format!("weir32-child-{}", std::process::id()));
+        program_of_32_bits(&path);
+        let started = std::process::Command::new(&path).spawn();
+        let Ok(alone) = started else {
+            println!("skipped: this machine runs no programs of 32 bits: {started:?}");
+            return;
+        };
+        end(alone);
+        for counts in [Some(KernelCounts::default()), None] {
+            let mut shell = running(&path);
+            let is_traced = counts.is_some();
+            let mut subject = Subject::of(shell.id()).expect("it lives");
+            subject.begin(counts).expect("it lives");
+            let_it_go_on(&mut shell, true);
+            assert!(subject.look());
+            let_it_go_on(&mut shell, false);
+            assert!(subject.look());
+            assert_eq!(subject.had_32_bits, is_traced, "numbers of calls matter to a trace alone");
+            end(shell);
+        }
         std::fs::remove_file(&path).expect("it can be removed");
     }
 

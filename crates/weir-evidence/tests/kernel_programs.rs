@@ -651,6 +651,19 @@ fn nothing_is_left_of_a_process_that_was_killed() {
 }
 
 #[test]
+fn of_members_it_is_said_whether_one_of_them_is_new() {
+    let child = Observed::start("wait");
+    let Some(tracer) = tracer(&[]) else { return child.end() };
+    let add = |side| tracer.add_members(&[child.pid()], side).expect("there is room");
+    assert!(add(Side::First) && !add(Side::First));
+    assert!(add(Side::Second) && !add(Side::Second), "it changed sides");
+    tracer.forget(child.pid()).expect("it can be forgotten");
+    let found = tracer.add_families(&[(child.pid(), Side::First)]).expect("it lives");
+    assert_eq!((found, add(Side::First)), (vec![child.pid()], false));
+    child.end();
+}
+
+#[test]
 fn two_processes_are_counted_apart_by_the_same_programs() {
     let (mut one, mut other) = (Observed::start("calls"), Observed::start("threads"));
     let Some(mut tracer) = tracer(&[one.pid()]) else {

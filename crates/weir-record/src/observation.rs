@@ -234,15 +234,26 @@ pub enum Ending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "code")]
 pub enum Note {
-    /// Threads ended in the window: their switches and waiting are not in the sums, their CPU is.
+    /// Threads ended in the window. Their CPU is in the sums.
     ThreadsEnded {
-        /// Threads of the first reading that were gone at the last.
+        /// Threads of a reading that were gone at the next; of the first and gone at the last, without `in_sums`.
         count: u32,
+        /// Whether their switches and waiting are in the sums, up to the last reading of each. Not so in older records.
+        #[serde(default)]
+        in_sums: bool,
     },
     /// Processes ended in the window.
     ProcessesEnded {
-        /// Processes of the first reading that were gone at the last.
+        /// Processes of a reading that were gone at the next; in older records, of the first and gone at the last.
         count: u32,
+    },
+    /// Threads and children that ended used CPU after their last reading, or were never read: what they switched and
+    /// waited then is not in the sums.
+    EndedUnread {
+        /// That CPU.
+        cpu_ns: u64,
+        /// All of the window.
+        of_cpu_ns: u64,
     },
     /// It became another program.
     BecameAnother {
@@ -251,7 +262,8 @@ pub enum Note {
         /// Its name at the end.
         to: String,
     },
-    /// It became a program of 32 bits, whose system calls have other numbers: names in the trace may be wrong.
+    /// It or a child became a program of 32 bits, whose system calls have other numbers: names in the trace may be
+    /// wrong.
     Became32Bits,
     /// It ended, and figures are of its last reading, so long before the end at most.
     EndedBetween {

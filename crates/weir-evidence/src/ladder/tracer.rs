@@ -7,7 +7,7 @@
 //! the tracer, or dying, takes everything out of the kernel.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     io,
 };
 
@@ -23,6 +23,7 @@ use super::{
         TracedCall, TracedSoftirq, TracedThread, TracedWake, URING_EVENTS,
     },
 };
+use crate::process::family_of;
 
 /// Why nothing can be counted.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,9 @@ const ORDER: [Group; 4] = [Group::Scheduling, Group::Softirqs, Group::Uring, Gro
 
 /// Looks at the table of threads until none is known any more; a second one finds none unless threads are being born.
 const FORGET_PASSES_MAX: usize = 16;
+
+/// Lists families until nobody in them is new; a third time finds nobody unless whoever is not marked yet has children.
+const MARK_PASSES_MAX: usize = 16;
 
 /// Sums since the tracer began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -230,8 +234,33 @@ impl Tracer {
         self.programs.iter().map(of_program).collect()
     }
 
-    /// Adds processes; what they did before is not known.
-    pub fn add_members(&self, members: &[u32], side: Side) -> Result<(), TracerError> {
+    /// Adds processes with all below them, and says which that were.
+    ///
+    /// A child that is born after its parent was listed and before it was marked is in no list and follows from no
+    /// mark, and neither do its own. So they are listed again, also because of marks that were lost (see
+    /// [`Self::add_members`]).
+    pub fn add_families(&self, roots: &[(u32, Side)]) -> Result<Vec<u32>, TracerError> {
+        let mut found: BTreeSet<u32> = BTreeSet::new();
+        until_nobody_is_new(|| {
+            let mut has_new = false;
+            for &(root, side) in roots {
+                let members = family_of(root).map_err(|_| TracerError::NoSuchProcess(root))?;
+                has_new |= self.add_members(&members, side)?;
+                found.extend(members);
+            }
+            Ok(has_new)
+        })?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// Adds processes; what they did before is not known. Says whether one of them had no mark, or the other side's.
+    ///
+    /// Programs that are at work mark and unmark processes in the same words, each in one step. There is no such step
+    /// from here: a mark that they set or take away between the reading and the writing of its word is lost, or is
+    /// back. So a word is written only where that changes something. A process whose mark was lost is still followed by
+    /// the threads that are known; one that is back is of a process that ended, and means a stranger only when the
+    /// kernel gives its number out again.
+    pub fn add_members(&self, members: &[u32], side: Side) -> Result<bool, TracerError> {
         let table = self.table(Table::Members);
         let refused = |error| TracerError::Refused { what: "a member".to_owned(), log: String::new(), error };
         // What a number was before says nothing of the process that has it now.
@@ -245,14 +274,18 @@ impl Tracer {
             *mask |= 3 << place;
             *new |= (side as u64 + 1) << place;
         }
+        let mut has_new = false;
         for (index, (mask, new)) in bits {
             let key = index.to_ne_bytes();
             let mut value = [0_u8; 8];
             table.read(&key, &mut value).map_err(refused)?;
-            let word = u64::from_ne_bytes(value) & !mask | new;
-            table.write(&key, &word.to_ne_bytes()).map_err(refused)?;
+            let word = u64::from_ne_bytes(value);
+            if word & mask != new {
+                table.write(&key, &(word & !mask | new).to_ne_bytes()).map_err(refused)?;
+                has_new = true;
+            }
         }
-        Ok(())
+        Ok(has_new)
     }
 
     /// Takes a process out again, with all that is known of its threads.
@@ -279,8 +312,10 @@ impl Tracer {
         let key = index.to_ne_bytes();
         let mut value = [0_u8; 8];
         members.read(&key, &mut value)?;
-        let word = u64::from_ne_bytes(value) & !(3 << place);
-        members.write(&key, &word.to_ne_bytes())
+        let word = u64::from_ne_bytes(value);
+        let without = word & !(3 << place);
+        // As in `add_members`: what is not written loses nothing.
+        if without == word { Ok(()) } else { members.write(&key, &without.to_ne_bytes()) }
     }
 
     /// Returns how many there were.
@@ -549,6 +584,17 @@ impl KernelCounts {
     }
 }
 
+/// Repeats a pass over families that says whether somebody in them was new. Those that still are after the last pass
+/// are children of marked ones: these are followed from their birth on, and get their marks when they first return.
+fn until_nobody_is_new(mut pass: impl FnMut() -> Result<bool, TracerError>) -> Result<(), TracerError> {
+    for _ in 0..MARK_PASSES_MAX {
+        if !pass()? {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// The word of a process in the table of members, and the place of its two bits in there.
 fn place_of(member: u32) -> (u32, u32) {
     (member / MEMBERS_IN_WORD, member % MEMBERS_IN_WORD * 2)
@@ -564,6 +610,37 @@ pub(super) fn monotonic_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_born_between_a_list_and_its_marks_are_found_by_the_next_list() {
+        let (mut living, mut marked) = (vec![1_u32], BTreeSet::<u32>::new());
+        let mut lists = 0;
+        let pass = || {
+            let listed = living.clone();
+            lists += 1;
+            if living.len() < 3 {
+                living.push(living.len() as u32 + 1);
+            }
+            let count_before = marked.len();
+            marked.extend(listed);
+            Ok(marked.len() > count_before)
+        };
+        until_nobody_is_new(pass).expect("no list fails");
+        assert_eq!((marked.into_iter().collect::<Vec<_>>(), lists), (vec![1, 2, 3], 4));
+    }
+
+    #[test]
+    fn families_in_which_somebody_is_always_new_are_listed_so_often_and_an_error_ends_it() {
+        let mut lists = 0;
+        let always = || {
+            lists += 1;
+            Ok(true)
+        };
+        until_nobody_is_new(always).expect("no list fails");
+        assert_eq!(lists, MARK_PASSES_MAX);
+        let failed = until_nobody_is_new(|| Err(TracerError::NoSuchProcess(7)));
+        assert!(matches!(failed, Err(TracerError::NoSuchProcess(7))));
+    }
 
     #[test]
     fn counters_that_fell_count_nothing() {

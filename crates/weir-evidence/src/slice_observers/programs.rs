@@ -70,8 +70,7 @@ impl Observer for Programs<'_> {
         };
         tracer.attach(self.groups).map_err(io::Error::other)?;
         let cost = cost::tried(&tracer, &untraced).map_err(io::Error::other)?.believed()?;
-        let members = family_of(self.pid)?;
-        tracer.add_members(&members, Side::First).map_err(io::Error::other)?;
+        let members = tracer.add_families(&[(self.pid, Side::First)]).map_err(io::Error::other)?;
         let baseline = tracer.read()?;
         self.tracing = Some(Tracing { tracer, members, baseline, cost });
         Ok(())

@@ -17,13 +17,17 @@ use crate::{
     files,
     ladder::tracer::KernelCounts,
     parse,
-    process::{ProcessSample, ProcessTree},
+    process::{ProcessSample, ProcessTree, TreeDelta},
 };
 
 /// Below this, ticks say nothing of how CPU is split.
 const SPLIT_WINDOW_NS: u64 = 2_000_000_000;
 /// Most descriptors that are looked at.
 const DESCRIPTORS_MAX: usize = 1 << 20;
+/// It is told that CPU was used which no reading of a thread has from this share of all on,
+const UNREAD_SHARE_TOLD: f64 = 0.01;
+/// if it is more than some ticks: by so much clocks differ that are not read at the same moment.
+const UNREAD_NS_TOLD: u64 = 30_000_000;
 
 /// Why processes cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -70,27 +74,43 @@ impl Reading {
         Self { tree, descriptors, at: Instant::now(), system_ns }
     }
 
-    pub(super) fn totals_since(&self, before: &Self) -> Totals {
-        let delta = ProcessTree::delta(&before.tree, &self.tree);
-        let system_ns = self.system_ns.saturating_sub(before.system_ns);
-        let window_ns = (self.at - before.at).as_nanos() as u64;
-        Totals {
-            cpu_ns: delta.cpu_ns,
-            system_ns: (window_ns >= SPLIT_WINDOW_NS).then_some(system_ns.min(delta.cpu_ns)),
-            kernel_thread_cpu_ns: delta.kernel_thread_cpu_ns,
-            ended_cpu_ns: delta.ended_cpu_ns,
-            run_delay_ns: delta.run_delay_ns,
-            context_switches_voluntary: delta.context_switches_voluntary,
-            context_switches_involuntary: delta.context_switches_involuntary,
-            processes: self.tree.processes.len() as u32,
-            threads: delta.threads,
-            rss_anon_bytes: delta.rss_anon_bytes,
-        }
-    }
-
     fn name(&self) -> String {
         let main = self.tree.processes.first().and_then(|process| process.threads.first());
         main.map(|thread| thread.name.clone()).unwrap_or_default()
+    }
+}
+
+/// A stretch between two readings.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) from: Reading,
+    pub(super) to: Reading,
+    /// Summed from each reading to the next: it has what threads did that are in neither `from` nor `to`.
+    did: TreeDelta,
+}
+
+impl Window {
+    pub(super) fn totals(&self) -> Totals {
+        let (did, ends) = (&self.did, ProcessTree::delta(&self.from.tree, &self.to.tree));
+        let system_ns = self.to.system_ns.saturating_sub(self.from.system_ns);
+        let living_ns = ends.cpu_ns.saturating_sub(ends.ended_cpu_ns);
+        Totals {
+            cpu_ns: did.cpu_ns,
+            system_ns: (self.length_ns() >= SPLIT_WINDOW_NS).then_some(system_ns.min(did.cpu_ns)),
+            kernel_thread_cpu_ns: did.kernel_thread_cpu_ns.min(did.cpu_ns),
+            // Not the sum's, which has only what no reading saw of them.
+            ended_cpu_ns: did.cpu_ns.saturating_sub(living_ns),
+            run_delay_ns: did.run_delay_ns,
+            context_switches_voluntary: did.context_switches_voluntary,
+            context_switches_involuntary: did.context_switches_involuntary,
+            processes: self.to.tree.processes.len() as u32,
+            threads: ends.threads,
+            rss_anon_bytes: ends.rss_anon_bytes,
+        }
+    }
+
+    pub(super) fn length_ns(&self) -> u64 {
+        (self.to.at - self.from.at).as_nanos() as u64
     }
 }
 
@@ -102,12 +122,17 @@ pub(super) struct Subject {
     pub(super) command: String,
     pub(super) notes: Vec<Note>,
     pub(super) has_ended: bool,
+    /// Whether a program of 32 bits was among its processes at a reading, while the kernel's programs counted.
+    pub(super) had_32_bits: bool,
     before: Reading,
     /// Absent where nothing is traced, or its tables could not be read.
     counts_before: Option<KernelCounts>,
     glimpsed: Reading,
     counts_glimpsed: KernelCounts,
     last: Reading,
+    /// Since the window began, from each reading to the next.
+    did: TreeDelta,
+    did_since_glimpse: TreeDelta,
 }
 
 impl Subject {
@@ -119,11 +144,14 @@ impl Subject {
             command: command(pid),
             notes: Vec::new(),
             has_ended: false,
+            had_32_bits: false,
             before: reading.clone(),
             counts_before: None,
             glimpsed: reading.clone(),
             counts_glimpsed: KernelCounts::default(),
             last: reading,
+            did: TreeDelta::default(),
+            did_since_glimpse: TreeDelta::default(),
         })
     }
 
@@ -131,6 +159,7 @@ impl Subject {
     pub(super) fn begin(&mut self, counts: Option<KernelCounts>) -> Result<(), WatchError> {
         self.before = Reading::of(snapshot(self.pid)?);
         (self.glimpsed, self.last) = (self.before.clone(), self.before.clone());
+        (self.did, self.did_since_glimpse) = (TreeDelta::default(), TreeDelta::default());
         self.counts_glimpsed = counts.clone().unwrap_or_default();
         self.counts_before = counts;
         Ok(())
@@ -163,8 +192,18 @@ impl Subject {
         let mut reading = Reading::of(tree);
         // One that has ended and was not waited for yet has times, and no descriptors any more.
         reading.descriptors = reading.descriptors.filter(|found| found.open > 0).or(self.last.descriptors);
-        self.last = reading;
+        self.take_in(reading);
+        // All of them each time: one that was looked at before may have become another program.
+        self.had_32_bits |= self.counts_before.is_some() && self.family().into_iter().any(is_of_32_bits);
         true
+    }
+
+    /// Adds up what was done since the last reading: what ends before the next one is in no later reading.
+    fn take_in(&mut self, reading: Reading) {
+        let delta = ProcessTree::delta(&self.last.tree, &reading.tree);
+        self.did.add(&delta);
+        self.did_since_glimpse.add(&delta);
+        self.last = reading;
     }
 
     /// The last look, and what a reader must know of the whole window.
@@ -178,22 +217,16 @@ impl Subject {
                 _ => Note::EndedBetween { interval_ns },
             });
         }
-        let delta = ProcessTree::delta(&self.before.tree, &self.last.tree);
-        if delta.threads_vanished > 0 {
-            self.notes.push(Note::ThreadsEnded { count: delta.threads_vanished });
-        }
-        if delta.processes_vanished > 0 {
-            self.notes.push(Note::ProcessesEnded { count: delta.processes_vanished });
-        }
+        self.notes.extend(notes_of_ended(&self.did));
         let (from, to) = (self.before.name(), self.last.name());
         if from != to {
             self.notes.push(Note::BecameAnother { from, to });
         }
     }
 
-    /// The first and the last reading.
-    pub(super) fn window(&self) -> (Reading, Reading) {
-        (self.before.clone(), self.last.clone())
+    /// From the first reading to the last.
+    pub(super) fn window(&self) -> Window {
+        Window { from: self.before.clone(), to: self.last.clone(), did: self.did }
     }
 
     /// Counts of the window, and when they began.
@@ -202,10 +235,10 @@ impl Subject {
         Some((counts?.since(before), before.at_ns))
     }
 
-    /// The two readings since the last glimpse.
-    pub(super) fn glimpse(&mut self) -> (Reading, Reading) {
+    /// What was read since the last glimpse.
+    pub(super) fn glimpse(&mut self) -> Window {
         let from = std::mem::replace(&mut self.glimpsed, self.last.clone());
-        (from, self.last.clone())
+        Window { from, to: self.last.clone(), did: std::mem::take(&mut self.did_since_glimpse) }
     }
 
     /// Counts since the last glimpse, and when that was.
@@ -213,6 +246,22 @@ impl Subject {
         let earlier = std::mem::replace(&mut self.counts_glimpsed, counts);
         (self.counts_glimpsed.since(&earlier), earlier.at_ns)
     }
+}
+
+/// What ended within a window, and how much of that is missing in its sums.
+fn notes_of_ended(did: &TreeDelta) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if did.threads_vanished > 0 {
+        notes.push(Note::ThreadsEnded { count: did.threads_vanished, in_sums: true });
+    }
+    if did.processes_vanished > 0 {
+        notes.push(Note::ProcessesEnded { count: did.processes_vanished });
+    }
+    let unread_ns = did.cpu_ns.saturating_sub(did.living_cpu_ns);
+    if unread_ns > UNREAD_NS_TOLD && unread_ns as f64 > UNREAD_SHARE_TOLD * did.cpu_ns as f64 {
+        notes.push(Note::EndedUnread { cpu_ns: unread_ns, of_cpu_ns: did.cpu_ns });
+    }
+    notes
 }
 
 /// Refuses two processes of which one is the other, or below it.
@@ -319,6 +368,59 @@ mod tests {
 
     fn thread(tid: u32, cpu_ns: u64) -> ThreadSample {
         ThreadSample { tid, cpu_ns, run_delay_ns: cpu_ns / 2, ..ThreadSample::default() }
+    }
+
+    /// A process with its clock and its threads.
+    fn reading(cpu_ns: u64, threads: Vec<ThreadSample>) -> Reading {
+        let mut tree = tree(threads);
+        tree.processes[0].cpu_ns = cpu_ns;
+        Reading { tree, descriptors: None, at: Instant::now(), system_ns: 0 }
+    }
+
+    fn subject(first: Reading) -> Subject {
+        Subject {
+            pid: 5,
+            descriptor: None,
+            command: String::new(),
+            notes: Vec::new(),
+            has_ended: false,
+            had_32_bits: false,
+            before: first.clone(),
+            counts_before: None,
+            glimpsed: first.clone(),
+            counts_glimpsed: KernelCounts::default(),
+            last: first,
+            did: TreeDelta::default(),
+            did_since_glimpse: TreeDelta::default(),
+        }
+    }
+
+    #[test]
+    fn threads_that_begin_and_end_within_a_window_are_counted_up_to_their_last_reading() {
+        const MS: u64 = 1_000_000;
+        let mut subject = subject(reading(100 * MS, vec![thread(5, 100 * MS)]));
+        // Thread 6 was born, and another one had 50 ms and is gone already.
+        subject.take_in(reading(400 * MS, vec![thread(5, 150 * MS), thread(6, 200 * MS)]));
+        // Thread 6 had 50 ms more before it ended.
+        subject.take_in(reading(500 * MS, vec![thread(5, 200 * MS)]));
+        let totals = subject.window().totals();
+        assert_eq!((totals.cpu_ns, totals.ended_cpu_ns, totals.threads), (400 * MS, 300 * MS, 1));
+        assert_eq!(totals.run_delay_ns, (100 + 200) / 2 * MS, "half of the CPU that was read");
+        let ended = Note::ThreadsEnded { count: 1, in_sums: true };
+        let unread = Note::EndedUnread { cpu_ns: 100 * MS, of_cpu_ns: 400 * MS };
+        assert_eq!(notes_of_ended(&subject.did), [ended, unread]);
+        assert_eq!(subject.glimpse().totals(), totals, "nobody had looked on before");
+        let nothing = subject.glimpse().totals();
+        assert_eq!((nothing.cpu_ns, nothing.run_delay_ns, nothing.threads), (0, 0, 1));
+    }
+
+    #[test]
+    fn clocks_that_differ_by_some_ticks_are_no_threads_that_ended() {
+        let did = |cpu_ns, living_cpu_ns| TreeDelta { cpu_ns, living_cpu_ns, ..TreeDelta::default() };
+        let of = |cpu_ns: u64, unread_ns: u64| notes_of_ended(&did(cpu_ns, cpu_ns - unread_ns)).len();
+        assert_eq!((of(1_000_000_000, UNREAD_NS_TOLD), of(1_000_000_000, UNREAD_NS_TOLD + 1)), (0, 1));
+        assert_eq!(of(10_000_000_000, 90_000_000), 0, "that is no noticeable share");
+        assert!(notes_of_ended(&did(0, 5)).is_empty(), "a thread's clock may be ahead");
     }
 
     #[test]

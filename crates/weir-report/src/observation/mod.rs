@@ -152,7 +152,7 @@ mod tests {
                 obstacle: (!traced).then_some(Obstacle::NoPrivilege),
                 unlock: (!traced).then(|| "sudo setcap cap_bpf,cap_perfmon=ep weir".to_owned()),
             }],
-            notes: vec![Note::ThreadsEnded { count: 2 }],
+            notes: vec![Note::ThreadsEnded { count: 2, in_sums: true }],
             totals: Totals {
                 cpu_ns: 1_900_000_000,
                 system_ns: Some(1_500_000_000),
@@ -329,6 +329,23 @@ mod tests {
         }
         assert!(wide.contains("operation submitted"), "an event says what it is: {wide}");
         assert!(!live(&seen, Language::English, 120, 50).contains("queued: "), "there is no room for it");
+    }
+
+    #[test]
+    fn of_threads_that_ended_it_is_told_what_the_sums_have_and_older_records_have_less() {
+        let older: Note =
+            serde_json::from_str(r#"{"code": "threads-ended", "count": 2}"#).expect("a note of before");
+        let newer = Note::ThreadsEnded { count: 2, in_sums: true };
+        let unread = Note::EndedUnread { cpu_ns: 190_000_000, of_cpu_ns: 1_900_000_000 };
+        let english = [&older, &newer, &unread].map(|note| told::note(note, Language::English));
+        assert!(english[0].ends_with("their switches and waiting are not."), "{english:?}");
+        assert!(english[1].ends_with("waiting up to the last reading of each."), "{english:?}");
+        assert!(english[2].contains("had 10 % of its CPU after their last reading"), "{english:?}");
+        for language in Language::ALL {
+            let [older, newer] = [&older, &newer].map(|note| told::note(note, language));
+            assert_ne!(older, newer);
+            assert!(told::note(&unread, language).contains("10 %"), "{language:?}");
+        }
     }
 
     #[test]

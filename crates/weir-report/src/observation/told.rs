@@ -265,12 +265,8 @@ pub(super) fn next_rung(state: &RungState, language: Language) -> String {
 /// What a reader must know beside the figures.
 pub(super) fn note(note: &Note, language: Language) -> String {
     match note {
-        Note::ThreadsEnded { count } => told!(
-            language,
-            "{count} threads ended meanwhile: their CPU is in the sums, their switches and waiting are not.",
-            "그동안 스레드 {count}개가 끝났습니다. 그 CPU는 합계에 있고, 컨텍스트 스위치와 대기는 없습니다.",
-            "其间有 {count} 个线程结束：其 CPU 已计入合计，切换与等待未计入。",
-        ),
+        Note::ThreadsEnded { count, in_sums } => threads_ended(*count, *in_sums, language),
+        Note::EndedUnread { cpu_ns, of_cpu_ns } => ended_unread(*cpu_ns, *of_cpu_ns, language),
         Note::ProcessesEnded { count } => told!(
             language,
             "{count} processes ended meanwhile.",
@@ -288,9 +284,9 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         }
         Note::Became32Bits => told!(
             language,
-            "It became a program of 32 bits, whose system calls have other numbers: names may be wrong.",
-            "32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
-            "它变成了 32 位程序，系统调用号不同：名称可能有误。",
+            "It, or a child, became a program of 32 bits, whose system calls have other numbers: names may be wrong.",
+            "이 프로세스나 자식이 32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
+            "它或其子进程变成了 32 位程序，系统调用号不同：名称可能有误。",
         ),
         Note::Stolen { stolen_ns, machine_ns } => {
             let share = percent(*stolen_ns as f64 / (*machine_ns).max(1) as f64);
@@ -332,6 +328,36 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             )
         }
     }
+}
+
+fn threads_ended(count: u32, in_sums: bool, language: Language) -> String {
+    if in_sums {
+        return told!(
+            language,
+            "{count} threads ended meanwhile: their CPU is in the sums, their switches and waiting up to the last \
+             reading of each.",
+            "그동안 스레드 {count}개가 끝났습니다. 그 CPU는 합계에 있고, 컨텍스트 스위치와 대기는 각각 마지막으로 읽은 때까지만 있습니다.",
+            "其间有 {count} 个线程结束：其 CPU 已计入合计，切换与等待计至各自最后一次读取。",
+        );
+    }
+    told!(
+        language,
+        "{count} threads ended meanwhile: their CPU is in the sums, their switches and waiting are not.",
+        "그동안 스레드 {count}개가 끝났습니다. 그 CPU는 합계에 있고, 컨텍스트 스위치와 대기는 없습니다.",
+        "其间有 {count} 个线程结束：其 CPU 已计入合计，切换与等待未计入。",
+    )
+}
+
+/// What ended between two readings of /proc, after the last that had it.
+fn ended_unread(cpu_ns: u64, of_cpu_ns: u64, language: Language) -> String {
+    let share = percent((cpu_ns as f64 / of_cpu_ns.max(1) as f64).min(1.0));
+    told!(
+        language,
+        "Threads or children that ended had {share} of its CPU after their last reading, or were never read: their \
+         switches and waiting of then are not in the sums.",
+        "끝난 스레드나 자식이 CPU의 {share}를 마지막으로 읽은 뒤에, 또는 한 번도 읽히지 않은 채 썼습니다. 그때의 컨텍스트 스위치와 대기는 합계에 없습니다.",
+        "已结束的线程或子进程在最后一次读取之后（或从未被读取）用了 CPU 的 {share}：那时的切换与等待未计入合计。",
+    )
 }
 
 /// Figures are of the last reading: because it ended, or for another reason.

@@ -39,6 +39,8 @@ const LENGTH: Duration = Duration::from_secs(10);
 const COMMAND_END_MAX: Duration = Duration::from_secs(2);
 /// Between two looks whether strace has ended: by so much its window may be too long.
 const STRACE_LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// What the kernel keeps of a program's name (`TASK_COMM_LEN`, less the byte that ends it).
+const NAME_BYTES_MAX: usize = 15;
 
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
@@ -228,8 +230,9 @@ fn of_command(
     let ending = watch.run(length, stop);
     // Before it is waited for, so that its last figures are there.
     let mut observation = watch.end(ending);
-    // That the child became the program is no news, and it had no command line of its own before.
-    observation.notes.retain(|note| !matches!(note, Note::BecameAnother { .. }));
+    let notes = observation.notes.into_iter();
+    observation.notes = notes.filter_map(|note| since_it_is_the_program(note, program)).collect();
+    // It had no command line of its own before it was the program.
     observation.command = arguments.command.join(" ");
     let status = if ending == Ending::TargetEnded { child.wait()? } else { end(&mut child)? };
     let exit = match ending {
@@ -237,6 +240,24 @@ fn of_command(
         Ending::Time | Ending::Interrupted | Ending::OtherEnded => Exit::Ok,
     };
     Ok((observation, exit))
+}
+
+/// A note of a child that was held until it became this program, which is no news. That the program became another one
+/// afterwards is.
+fn since_it_is_the_program(note: Note, program: &str) -> Option<Note> {
+    match note {
+        Note::BecameAnother { to, .. } => {
+            let from = name_of(program);
+            (to != from).then_some(Note::BecameAnother { from, to })
+        }
+        other => Some(other),
+    }
+}
+
+/// The name that the kernel gives a process that runs this program: the last part of its path, as far as there is room.
+fn name_of(program: &str) -> String {
+    let name = program.rsplit('/').next().unwrap_or(program).as_bytes();
+    String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]).into_owned()
 }
 
 /// Asks a command to end, and makes it when it does not.
@@ -299,4 +320,29 @@ pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> 
     print(&observation, language)?;
     tell_page(&page, language);
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn became(from: &str, to: &str) -> Note {
+        Note::BecameAnother { from: from.to_owned(), to: to.to_owned() }
+    }
+
+    #[test]
+    fn that_a_child_became_the_command_is_no_news_and_that_the_command_became_another_program_is() {
+        for (program, name) in [
+            ("sh", "sh"),
+            ("/usr/bin/redis-server", "redis-server"),
+            ("./a-name-that-is-too-long", "a-name-that-is-"),
+            ("/opt/서버프로그램", "서버프로그"),
+        ] {
+            assert_eq!(since_it_is_the_program(became("weir", name), program), None, "{program}");
+        }
+        let told = since_it_is_the_program(became("weir", "redis-server"), "/bin/sh");
+        assert_eq!(told, Some(became("sh", "redis-server")), "the name of the held child is nobody's");
+        let other = Note::ProcessesEnded { count: 1 };
+        assert_eq!(since_it_is_the_program(other.clone(), "sh"), Some(other));
+    }
 }

@@ -40,6 +40,18 @@ fn a_command_gives_its_exit_code_and_leaves_standard_output_to_the_record() {
 }
 
 #[test]
+fn a_command_that_becomes_another_program_is_told_and_one_that_is_itself_is_not() {
+    let become_cat = ["observe", "--json", "--", "sh", "-c", "exec cat /dev/null"];
+    let said = weir(&become_cat);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let note = Note::BecameAnother { from: "sh".to_owned(), to: "cat".to_owned() };
+    assert!(record(&said).notes.contains(&note), "{:?}", record(&said).notes);
+    let itself = record(&weir(&["observe", "--json", "--", "cat", "/dev/null"]));
+    let is_another = |note: &Note| matches!(note, Note::BecameAnother { .. });
+    assert!(!itself.notes.iter().any(is_another), "{:?}", itself.notes);
+}
+
+#[test]
 fn a_command_that_goes_on_is_ended_when_its_time_is_over() {
     let said = weir(&["observe", "-d", "200ms", "--json", "--", "sleep", "600"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
