@@ -169,9 +169,9 @@ pub(crate) const WRONG_TOKEN: Told = [
     "令牌不正确。令牌保存在启动仪表板时指定的文件中。",
 ];
 pub(crate) const TOO_MANY_TOKENS: Told = [
-    "Too many wrong tokens: none is looked at for a minute.",
-    "잘못된 토큰이 너무 많습니다. 1분 동안 토큰을 확인하지 않습니다.",
-    "错误令牌过多：一分钟内不再检查任何令牌。",
+    "Too many wrong tokens within a minute: further ones are refused and not counted. The right one still works.",
+    "1분 동안 잘못된 토큰이 너무 많았습니다. 이후의 잘못된 토큰은 세지 않고 거부하며, 올바른 토큰은 계속 사용할 수 있습니다.",
+    "一分钟内错误令牌过多：后续错误令牌将被拒绝且不再计数，正确的令牌仍可使用。",
 ];
 pub(crate) const NOT_STARTED: Told =
     ["The system refused this:", "시스템이 요청을 거부했습니다:", "系统拒绝了此操作："];
