@@ -462,7 +462,8 @@ async fn compare_json(State(app): State<Arc<App>>, request: Request) -> Response
         .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
 }
 
-/// The study that a query names, or the newest one that charts are of: a finished one before others.
+/// The study that a query names, or the newest one that charts are of: a finished one before others. It is looked for
+/// among the studies that are listed: thousands of older stores are not opened for a chart.
 fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     let found = listing(app)?;
     if let Some(name) = named {
@@ -476,7 +477,9 @@ fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
             _ => {}
         }
     }
-    unfinished.ok_or(Failure::Missing(words::NO_TPS_STUDY))
+    let has_others = found.is_cut || !found.older.is_empty();
+    let none = if has_others { words::NO_NEW_TPS_STUDY } else { words::NO_TPS_STUDY };
+    unfinished.ok_or(Failure::Missing(none))
 }
 
 async fn chart(State(app): State<Arc<App>>, request: Request, page: ChartPage) -> Response {

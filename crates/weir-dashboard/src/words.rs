@@ -64,6 +64,13 @@ pub(crate) const NO_TPS_STUDY: Told = [
     "이 폴더에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 다른 연구를 지정하십시오.",
     "此文件夹中没有可读取的 tps 研究。请先运行，或用 ?study= 指定其他研究。",
 ];
+/// The number is [`crate::folder::LISTED_MAX`]: stores of older studies are opened for nobody who does not name them.
+pub(crate) const NO_NEW_TPS_STUDY: Told = [
+    "None of the newest 1,000 studies of this folder is a study tps that can be read. Run one, or name an older one with \
+     ?study=.",
+    "이 폴더의 최근 연구 1,000개 중에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 더 오래된 연구를 지정하십시오.",
+    "此文件夹最近的 1,000 项研究中没有可读取的 tps 研究。请先运行，或用 ?study= 指定更早的研究。",
+];
 pub(crate) const NO_SUCH_STUDY: Told = [
     "No study of this name is listed here.",
     "목록에 이런 이름의 연구가 없습니다.",
