@@ -48,6 +48,7 @@ use crate::{
     live::Live,
     observed,
     observer::Observer,
+    origin::is_foreign_fetch,
     pages::{self, List, PAGE_STUDIES},
     query::{decoded, is_own_host, value},
     study_cache::{Problem, StudyCache},
@@ -286,18 +287,24 @@ fn router(app: &Arc<App>) -> Router {
 #[derive(Clone, Copy)]
 struct MayBeFramed;
 
-/// Refuses requests for a foreign host, and gives every answer what it must carry.
+/// Whether a page of another site fetches something that is made anew for it, or a stream that takes a place. What acts
+/// has a stricter rule of its own.
+fn is_fetched_from_elsewhere(request: &Request) -> bool {
+    let is_for_anybody = ["/metrics", "/healthz"].contains(&request.uri().path());
+    request.method().is_safe() && !is_for_anybody && is_foreign_fetch(request.headers())
+}
+
+/// Refuses requests for a foreign host and what pages of other sites fetch, and gives every answer what it must carry.
 async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let mut answer = if is_own_host(host, &app.settings.hosts) {
-        next.run(request).await
-    } else {
+    let reader = reader(&app, &request);
+    let host = text_of(request.headers(), header::HOST);
+    let mut answer = if !is_own_host(host, &app.settings.hosts) {
         app.counters.refused_host();
-        let reader = reader(&app, &request);
-        page(
-            StatusCode::MISDIRECTED_REQUEST,
-            pages::message(&reader, reader.language.choose(words::FOREIGN_HOST)),
-        )
+        page(StatusCode::MISDIRECTED_REQUEST, pages::message(&reader, reader.say(words::FOREIGN_HOST)))
+    } else if is_fetched_from_elsewhere(&request) {
+        page(StatusCode::FORBIDDEN, pages::message(&reader, reader.say(words::FOREIGN_FETCH)))
+    } else {
+        next.run(request).await
     };
     let may_be_framed = answer.extensions().get::<MayBeFramed>().is_some();
     let policy = if may_be_framed { POLICY } else { POLICY_UNFRAMED };

@@ -83,6 +83,11 @@ pub(crate) const FOREIGN_HOST: Told = [
     "이 대시보드는 이 머신의 주소나 localhost로 온 요청에만 응답합니다. 다른 이름을 쓰려면 --host NAME으로 시작하십시오.",
     "此仪表板只应答以本机地址或 localhost 发来的请求。若要使用其他名称，请以 --host NAME 启动。",
 ];
+pub(crate) const FOREIGN_FETCH: Told = [
+    "A page of another site asked for this. Other sites may link to this dashboard and frame its charts, and nothing else.",
+    "다른 사이트의 페이지에서 보낸 요청입니다. 다른 사이트는 이 대시보드로 링크하거나 차트를 iframe으로 넣을 수만 있습니다.",
+    "此请求来自其他网站的页面。其他网站只能链接到此仪表板，或用 iframe 嵌入其图表。",
+];
 pub(crate) const BROKEN: Told = [
     "This study could not be shown: what is stored of it makes no sense. `weir report` says more.",
     "이 연구를 표시할 수 없습니다. 저장된 내용이 올바르지 않습니다. 자세한 내용은 `weir report`로 확인하십시오.",
