@@ -88,6 +88,11 @@ pub(crate) const FOREIGN_FETCH: Told = [
     "다른 사이트의 페이지에서 보낸 요청입니다. 다른 사이트는 이 대시보드로 링크하거나 차트를 iframe으로 넣을 수만 있습니다.",
     "此请求来自其他网站的页面。其他网站只能链接到此仪表板，或用 iframe 嵌入其图表。",
 ];
+pub(crate) const NO_ROOM: Told = [
+    "Earlier answers still wait to be taken, and there is no room for this one. Load the page again in a moment.",
+    "이전 응답이 아직 다 전송되지 않아 지금은 이 응답을 보낼 수 없습니다. 잠시 후 페이지를 다시 불러오십시오.",
+    "之前的应答尚未发送完毕，暂时无法发送此应答。请稍后重新加载页面。",
+];
 pub(crate) const BROKEN: Told = [
     "This study could not be shown: what is stored of it makes no sense. `weir report` says more.",
     "이 연구를 표시할 수 없습니다. 저장된 내용이 올바르지 않습니다. 자세한 내용은 `weir report`로 확인하십시오.",
