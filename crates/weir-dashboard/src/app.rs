@@ -22,6 +22,7 @@ use crate::{
     reader::Reader,
     study_cache::{Problem, StudyCache},
     top::Top,
+    unsent::Unsent,
     words::{self, Told},
 };
 
@@ -58,6 +59,8 @@ pub(crate) struct App {
     pub observer: Observer,
     /// Threads that read and write pages: who goes away while it waits for one leaves nothing behind.
     pub readers: Arc<Semaphore>,
+    /// Answers that wait for whoever asked.
+    pub unsent: Arc<Unsent>,
 }
 
 impl App {
@@ -145,13 +148,11 @@ pub(crate) async fn made<T: Send + 'static>(
     let Ok(place) = Arc::clone(&app.readers).acquire_owned().await else {
         return Err(Failure::Broken.page(&reader));
     };
-    let work = tokio::task::spawn_blocking(move || {
-        let made = make(&app, &own);
-        drop(place);
-        made
-    });
-    let work = work.await;
-    work.unwrap_or(Err(Failure::Broken)).map_err(|failure| failure.page(&reader))
+    let work = tokio::task::spawn_blocking(move || (make(&app, &own), place));
+    // The place is free again when this returns, and not before on its thread: whoever waits for it begins when this
+    // answer has its room among those that are not sent. So no more answers are without room than there are readers.
+    let (made, _place) = work.await.map_err(|_| Failure::Broken.page(&reader))?;
+    made.map_err(|failure| failure.page(&reader))
 }
 
 /// The same where it is a page.

@@ -21,7 +21,7 @@ pub const SESSIONS_MAX: usize = 16;
 /// How long a browser stays logged in.
 pub(crate) const SESSION_AGE_MAX: Duration = Duration::from_secs(12 * 3_600);
 
-/// Wrong tokens of one address in [`FAILURES_WINDOW`]; then further ones have to wait.
+/// Wrong tokens of one address in [`FAILURES_WINDOW`]; then further ones are not counted, and it is said so.
 pub const FAILURES_MAX: usize = 10;
 
 /// Wrong tokens of all addresses in the same time; then nothing more is remembered.

@@ -13,7 +13,8 @@
 //! Everything that a peer can make grow has a maximum: [`CONNECTIONS_MAX`], [`CONNECTIONS_ADDRESS_MAX`],
 //! [`FOLDERS_MAX`], [`NAMES_MAX`], [`LISTED_MAX`], [`JUDGED_MAX`], [`WATCHERS_MAX`], [`WATCHERS_ADDRESS_MAX`],
 //! [`SESSIONS_MAX`], [`FAILURES_MAX`], [`FAILURES_ALL_MAX`], [`FORM_BYTES_MAX`], [`OFFERED_MAX`], [`RECORDS_MAX`],
-//! [`OBSERVED_MAX`], [`SAID_BYTES_MAX`], and the length of a request's head. One study runs at a time.
+//! [`OBSERVED_MAX`], [`SAID_BYTES_MAX`], [`UNSENT_BYTES_MAX`], [`UNSENT_ADDRESS_BYTES_MAX`], and the length of a
+//! request's head. One study runs at a time.
 
 mod actions;
 mod app;
@@ -39,6 +40,7 @@ mod study_cache;
 mod token;
 mod top;
 mod top_page;
+mod unsent;
 mod words;
 
 pub use actions::FORM_BYTES_MAX;
@@ -58,3 +60,4 @@ pub use runner::SAID_BYTES_MAX;
 pub use server::{CONNECTIONS_MAX, Dashboard, Stop};
 pub use study_cache::JUDGED_MAX;
 pub use token::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN, Token, TokenError};
+pub use unsent::{UNSENT_ADDRESS_BYTES_MAX, UNSENT_BYTES_MAX};

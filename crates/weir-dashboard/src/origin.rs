@@ -1,10 +1,13 @@
-//! Where a request that acts comes from, as the browser says. A page of another origin may send a form to any address;
-//! it cannot say that it came from here.
+//! Where a request comes from, as the browser says. A page of another origin may send a form to any address, and fetch
+//! from it what it cannot read; it cannot say that it came from here.
 
 use axum::http::{HeaderMap, header};
 
 /// Set by browsers alone, and by no script of theirs.
 const FETCH_SITE: &str = "sec-fetch-site";
+
+/// The same; `navigate` where a page is opened or framed.
+const FETCH_MODE: &str = "sec-fetch-mode";
 
 /// An origin whose pages may act: `http://lab.example:3000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +89,15 @@ impl Sender {
     }
 }
 
+/// Whether a page of another site asks for something in the background, as a picture, a script or an event stream. It
+/// could read none of that, and make work beside a measurement or take a reader's place. Links and frames are none of
+/// it. Programs, and browsers on a plain address of a network, do not say where they ask from.
+pub(crate) fn is_foreign_fetch(headers: &HeaderMap) -> bool {
+    let is_foreign =
+        headers.get_all(FETCH_SITE).iter().any(|site| site == "cross-site" || site == "same-site");
+    is_foreign && headers.get(FETCH_MODE).is_none_or(|mode| mode != "navigate")
+}
+
 #[cfg(test)]
 mod tests {
     use axum::http::{HeaderName, HeaderValue};
@@ -126,14 +138,36 @@ mod tests {
         }
     }
 
-    fn sender(lines: &[(&str, &str)], own: Own) -> Sender {
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
             headers.append(name, HeaderValue::from_str(value).expect("a value"));
         }
+        headers
+    }
+
+    fn sender(lines: &[(&str, &str)], own: Own) -> Sender {
         let named = [Origin::parse("https://lab.example").expect("an origin")];
-        Sender::of(&headers, &named, own)
+        Sender::of(&headers(lines), &named, own)
+    }
+
+    #[test]
+    fn what_a_page_of_another_site_fetches_is_told_from_links_frames_and_programs() {
+        let of = |lines: &[(&str, &str)]| is_foreign_fetch(&headers(lines));
+        let navigates = ("sec-fetch-mode", "navigate");
+        for site in ["cross-site", "same-site"] {
+            let site = ("sec-fetch-site", site);
+            for mode in ["no-cors", "cors", "websocket", ""] {
+                assert!(of(&[site, ("sec-fetch-mode", mode)]), "{site:?} {mode}");
+            }
+            assert!(of(&[site]) && !of(&[site, navigates]), "{site:?}");
+        }
+        for own in ["same-origin", "none"] {
+            let site = ("sec-fetch-site", own);
+            assert!(!of(&[site, ("sec-fetch-mode", "cors")]) && !of(&[site, navigates]), "{own}");
+        }
+        assert!(!of(&[]) && !of(&[("origin", "http://evil.example")]), "who says nothing is no such page");
     }
 
     #[test]

@@ -48,17 +48,21 @@ use crate::{
     live::Live,
     observed,
     observer::Observer,
+    origin::is_foreign_fetch,
     pages::{self, List, PAGE_STUDIES},
     query::{decoded, is_own_host, value},
+    reader::Reader,
     study_cache::{Problem, StudyCache},
     top::{Others, Top},
-    top_page, words,
+    top_page,
+    unsent::{ANSWER_WAIT_MAX, Deadline, Unsent},
+    words,
 };
 
 /// Most connections at a time; further ones wait in the kernel's queue.
 pub const CONNECTIONS_MAX: usize = 64;
 
-/// Longest head of a request, and longest piece of an answer that waits for its peer.
+/// Longest head of a request; and when less than this waits in a connection, it takes the next piece of its answer.
 const BUFFER_BYTES_MAX: usize = 16 << 10;
 /// How long a peer may take for the head of a request, the wait for it included.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -139,6 +143,7 @@ impl Dashboard {
             observer: Observer::default(),
             settings,
             readers: Arc::new(Semaphore::new(READERS_MAX)),
+            unsent: Arc::new(Unsent::default()),
         };
         Ok(Self { runtime, listener, address: bound, app: Arc::new(app), stop: watch::Sender::new(0) })
     }
@@ -219,7 +224,9 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
                     let (app, router, stopped) = (Arc::clone(&app), router.clone(), ended.clone());
                     tokio::spawn(async move {
                         app.counters.connected();
-                        connection(stream, router.layer(Extension(peer)), stopped).await;
+                        let deadline = Deadline::default();
+                        let router = router.layer(Extension(peer)).layer(Extension(deadline.clone()));
+                        connection(stream, router, &deadline, stopped).await;
                         app.counters.disconnected();
                         drop((counted, place));
                     });
@@ -233,8 +240,13 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
     let _ = timeout(GRACE, places.acquire_many(all)).await;
 }
 
-/// One connection until its end.
-async fn connection(stream: TcpStream, router: Router, mut stopped: watch::Receiver<u32>) {
+/// One connection until its end, or until an answer has not left in time.
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    deadline: &Deadline,
+    mut stopped: watch::Receiver<u32>,
+) {
     // A peer that does not answer is not worse for being noticed later.
     let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(STALL_MAX));
     let mut builder = http1::Builder::new();
@@ -244,6 +256,7 @@ async fn connection(stream: TcpStream, router: Router, mut stopped: watch::Recei
     tokio::select! {
         // What is wrong with a connection is its peer's to know.
         _ = served.as_mut() => return,
+        () = deadline.passes() => return,
         _ = stopped.wait_for(|asked| *asked > 0) => served.as_mut().graceful_shutdown(),
     }
     let _ = timeout(GRACE, served).await;
@@ -286,21 +299,44 @@ fn router(app: &Arc<App>) -> Router {
 #[derive(Clone, Copy)]
 struct MayBeFramed;
 
-/// Refuses requests for a foreign host, and gives every answer what it must carry.
-async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let mut answer = if is_own_host(host, &app.settings.hosts) {
-        next.run(request).await
-    } else {
+/// Whether a page of another site fetches something that is made anew for it, or a stream that takes a place. What acts
+/// has a stricter rule of its own.
+fn is_fetched_from_elsewhere(request: &Request) -> bool {
+    let is_for_anybody = ["/metrics", "/healthz"].contains(&request.uri().path());
+    request.method().is_safe() && !is_for_anybody && is_foreign_fetch(request.headers())
+}
+
+/// There is no room for an answer that would wait for whoever asked.
+fn no_room(reader: &Reader) -> Response {
+    let text = pages::message(reader, reader.say(words::NO_ROOM));
+    let mut answer = page(StatusCode::SERVICE_UNAVAILABLE, text);
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    answer
+}
+
+/// Refuses requests for a foreign host and what pages of other sites fetch, and gives every answer what it must carry
+/// and room until it has left.
+async fn guard(
+    State(app): State<Arc<App>>,
+    Extension(Peer(address)): Extension<Peer>,
+    Extension(deadline): Extension<Deadline>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let reader = reader(&app, &request);
+    let host = text_of(request.headers(), header::HOST);
+    let answer = if !is_own_host(host, &app.settings.hosts) {
         app.counters.refused_host();
-        let reader = reader(&app, &request);
-        page(
-            StatusCode::MISDIRECTED_REQUEST,
-            pages::message(&reader, reader.language.choose(words::FOREIGN_HOST)),
-        )
+        page(StatusCode::MISDIRECTED_REQUEST, pages::message(&reader, reader.say(words::FOREIGN_HOST)))
+    } else if is_fetched_from_elsewhere(&request) {
+        page(StatusCode::FORBIDDEN, pages::message(&reader, reader.say(words::FOREIGN_FETCH)))
+    } else {
+        next.run(request).await
     };
     let may_be_framed = answer.extensions().get::<MayBeFramed>().is_some();
     let policy = if may_be_framed { POLICY } else { POLICY_UNFRAMED };
+    let answer = app.unsent.hold(answer, address, &deadline, ANSWER_WAIT_MAX);
+    let mut answer = answer.unwrap_or_else(|| no_room(&reader));
     // Pages that tell nobody where a request is from would not tell us either: a form would come from `null`.
     let carried: [(HeaderName, &'static str); 5] = [
         (header::CONTENT_SECURITY_POLICY, policy),
@@ -462,7 +498,8 @@ async fn compare_json(State(app): State<Arc<App>>, request: Request) -> Response
         .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
 }
 
-/// The study that a query names, or the newest one that charts are of: a finished one before others.
+/// The study that a query names, or the newest one that charts are of: a finished one before others. It is looked for
+/// among the studies that are listed: thousands of older stores are not opened for a chart.
 fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     let found = listing(app)?;
     if let Some(name) = named {
@@ -476,7 +513,9 @@ fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
             _ => {}
         }
     }
-    unfinished.ok_or(Failure::Missing(words::NO_TPS_STUDY))
+    let has_others = found.is_cut || !found.older.is_empty();
+    let none = if has_others { words::NO_NEW_TPS_STUDY } else { words::NO_TPS_STUDY };
+    unfinished.ok_or(Failure::Missing(none))
 }
 
 async fn chart(State(app): State<Arc<App>>, request: Request, page: ChartPage) -> Response {
@@ -533,4 +572,45 @@ async fn healthz() -> &'static str {
 
 async fn nothing(State(app): State<Arc<App>>, request: Request) -> Response {
     Failure::Missing(words::NO_SUCH_PAGE).page(&reader(&app, &request))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::{IpAddr, TcpStream as StdStream},
+        time::Instant,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_connection_whose_peer_takes_its_answer_too_slowly_ends() {
+        // More than the system keeps of a connection.
+        const BYTES: usize = 32 << 20;
+        let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let mut slow = runtime.expect("a runtime").block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let mut slow =
+                StdStream::connect(listener.local_addr().expect("an address")).expect("it listens");
+            slow.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it takes a request");
+            let (stream, _) = listener.accept().await.expect("a connection");
+            let (unsent, deadline) = (Arc::new(Unsent::default()), Deadline::default());
+            let (held, own) = (Arc::clone(&unsent), deadline.clone());
+            let long = move || async move {
+                let answer = "x".repeat(BYTES).into_response();
+                held.hold(answer, IpAddr::from([127, 0, 0, 1]), &own, Duration::ZERO).expect("there is room")
+            };
+            let stop = watch::Sender::new(0);
+            let began = Instant::now();
+            connection(stream, Router::new().route("/", get(long)), &deadline, stop.subscribe()).await;
+            assert!(began.elapsed() < STALL_MAX, "it did not end for its peer's silence");
+            assert!(unsent.is_empty(), "and keeps nothing of its answer");
+            slow
+        });
+        let mut taken = Vec::new();
+        // What comes may end with a reset.
+        let _ = slow.read_to_end(&mut taken);
+        assert!(taken.len() < BYTES, "{} bytes came", taken.len());
+    }
 }

@@ -64,6 +64,13 @@ pub(crate) const NO_TPS_STUDY: Told = [
     "이 폴더에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 다른 연구를 지정하십시오.",
     "此文件夹中没有可读取的 tps 研究。请先运行，或用 ?study= 指定其他研究。",
 ];
+/// The number is [`crate::folder::LISTED_MAX`]: stores of older studies are opened for nobody who does not name them.
+pub(crate) const NO_NEW_TPS_STUDY: Told = [
+    "None of the newest 1,000 studies of this folder is a study tps that can be read. Run one, or name an older one with \
+     ?study=.",
+    "이 폴더의 최근 연구 1,000개 중에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 더 오래된 연구를 지정하십시오.",
+    "此文件夹最近的 1,000 项研究中没有可读取的 tps 研究。请先运行，或用 ?study= 指定更早的研究。",
+];
 pub(crate) const NO_SUCH_STUDY: Told = [
     "No study of this name is listed here.",
     "목록에 이런 이름의 연구가 없습니다.",
@@ -75,6 +82,16 @@ pub(crate) const FOREIGN_HOST: Told = [
      --host NAME.",
     "이 대시보드는 이 머신의 주소나 localhost로 온 요청에만 응답합니다. 다른 이름을 쓰려면 --host NAME으로 시작하십시오.",
     "此仪表板只应答以本机地址或 localhost 发来的请求。若要使用其他名称，请以 --host NAME 启动。",
+];
+pub(crate) const FOREIGN_FETCH: Told = [
+    "A page of another site asked for this. Other sites may link to this dashboard and frame its charts, and nothing else.",
+    "다른 사이트의 페이지에서 보낸 요청입니다. 다른 사이트는 이 대시보드로 링크하거나 차트를 iframe으로 넣을 수만 있습니다.",
+    "此请求来自其他网站的页面。其他网站只能链接到此仪表板，或用 iframe 嵌入其图表。",
+];
+pub(crate) const NO_ROOM: Told = [
+    "Earlier answers still wait to be taken, and there is no room for this one. Load the page again in a moment.",
+    "이전 응답이 아직 다 전송되지 않아 지금은 이 응답을 보낼 수 없습니다. 잠시 후 페이지를 다시 불러오십시오.",
+    "之前的应答尚未发送完毕，暂时无法发送此应答。请稍后重新加载页面。",
 ];
 pub(crate) const BROKEN: Told = [
     "This study could not be shown: what is stored of it makes no sense. `weir report` says more.",
@@ -169,9 +186,9 @@ pub(crate) const WRONG_TOKEN: Told = [
     "令牌不正确。令牌保存在启动仪表板时指定的文件中。",
 ];
 pub(crate) const TOO_MANY_TOKENS: Told = [
-    "Too many wrong tokens: none is looked at for a minute.",
-    "잘못된 토큰이 너무 많습니다. 1분 동안 토큰을 확인하지 않습니다.",
-    "错误令牌过多：一分钟内不再检查任何令牌。",
+    "Too many wrong tokens within a minute: further ones are refused and not counted. The right one still works.",
+    "1분 동안 잘못된 토큰이 너무 많았습니다. 이후의 잘못된 토큰은 세지 않고 거부하며, 올바른 토큰은 계속 사용할 수 있습니다.",
+    "一分钟内错误令牌过多：后续错误令牌将被拒绝且不再计数，正确的令牌仍可使用。",
 ];
 pub(crate) const NOT_STARTED: Told =
     ["The system refused this:", "시스템이 요청을 거부했습니다:", "系统拒绝了此操作："];

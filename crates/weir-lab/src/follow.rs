@@ -1,7 +1,7 @@
 //! A study that a session works on, as far as it is stored: what `weir study` shows while it runs, for others to see.
 //! It reads blocks that are new since it last looked, and has the judge say what they come to so far. Of a study of
-//! days it keeps the first [`FOLLOWED_TRIALS_MAX`] trials, and of most of these only what tells how far it is; of what
-//! is stored after them it counts the blocks.
+//! days it keeps the first trials, [`FOLLOWED_TRIALS_MAX`] with [`FOLLOWED_SLICES_MAX`] slices at most, and of most of
+//! these only what tells how far it is; of what is stored after them it counts the blocks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +26,10 @@ use weir_store::{Store, StoreError, StoredBlock};
 /// Most trials of a study that are kept. The estimate of one that has more stands still; its report has all of them.
 pub const FOLLOWED_TRIALS_MAX: usize = 20_000;
 
+/// Most slices of these trials: twenty for each of as many, which is the most that a study has unless its file asks for
+/// more.
+pub const FOLLOWED_SLICES_MAX: usize = 20 * FOLLOWED_TRIALS_MAX;
+
 /// Blocks that are read at a time: a trial is many times as long in its store as it is here.
 const BLOCKS_AT_A_TIME: u32 = 64;
 
@@ -36,6 +40,8 @@ use crate::time_left;
 pub struct Follower {
     /// Without what only reports show of them.
     trials: Vec<TrialRecord>,
+    /// Slices of all of them.
+    slices: usize,
     last_block: i64,
     /// There are more.
     is_full: bool,
@@ -58,8 +64,8 @@ pub struct Followed {
     pub estimate: Option<RunningEstimate>,
     /// Time of all sessions when that block was stored.
     pub elapsed_ns: u64,
-    /// More is stored than was read: the estimate, the blocks to repeat and the pace are of the first
-    /// [`FOLLOWED_TRIALS_MAX`] trials at most.
+    /// More is stored than was read: the estimate, the blocks to repeat and the pace are of the first trials,
+    /// [`FOLLOWED_TRIALS_MAX`] with [`FOLLOWED_SLICES_MAX`] slices at most.
     pub is_in_part: bool,
     /// What the blocks take that are left.
     pub left_ns: u64,
@@ -99,17 +105,18 @@ impl Follower {
 
     /// Keeps a block, as long as there is room for whole ones.
     fn take(&mut self, spec: &StudySpec, number: i64, block: StoredBlock) {
-        self.is_full |= self.trials.len() + block.trials.len() > FOLLOWED_TRIALS_MAX;
+        let is_estimated =
+            spec.cells.iter().any(|cell| cell.id == block.key.cell_id && cell.role == CellRole::Primary);
+        let kept = |trial| if is_estimated { brief(trial) } else { counted(brief(trial)) };
+        let trials: Vec<TrialRecord> = block.trials.into_iter().map(kept).collect();
+        let slices: usize = trials.iter().map(|trial| trial.slices.len()).sum();
+        self.is_full |= self.trials.len() + trials.len() > FOLLOWED_TRIALS_MAX;
+        self.is_full |= self.slices + slices > FOLLOWED_SLICES_MAX;
         if self.is_full {
             return;
         }
-        let is_estimated =
-            spec.cells.iter().any(|cell| cell.id == block.key.cell_id && cell.role == CellRole::Primary);
-        let trials = block.trials.into_iter().map(brief);
-        match is_estimated {
-            true => self.trials.extend(trials),
-            false => self.trials.extend(trials.map(counted)),
-        }
+        self.trials.extend(trials);
+        self.slices += slices;
         self.last_block = number;
     }
 
@@ -153,12 +160,14 @@ impl Follower {
     }
 }
 
-/// A trial without its histograms and its evidence: most of its bytes, and in no running estimate.
+/// A trial without its histograms and its evidence: most of its bytes, and in no running estimate. They are replaced
+/// and not cleared, which would keep their memory.
 fn brief(mut trial: TrialRecord) -> TrialRecord {
-    trial.evidence.clear();
+    trial.evidence = Vec::new();
+    trial.slices.shrink_to_fit();
     if let Some(load) = &mut trial.load {
-        load.response.histogram_v2_base64.clear();
-        load.service.histogram_v2_base64.clear();
+        load.response.histogram_v2_base64 = String::new();
+        load.service.histogram_v2_base64 = String::new();
         load.seconds = Vec::new();
         if let Some(observed) = &mut load.observed {
             observed.thread_window = None;
@@ -177,14 +186,48 @@ fn counted(mut trial: TrialRecord) -> TrialRecord {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::trial::SliceRecord;
+    use weir_judge::sample;
+    use weir_record::trial::{EvidenceSlice, SliceRecord};
+    use weir_store::BlockKey;
 
     use super::*;
 
     #[test]
-    fn what_is_kept_of_a_day_fits_into_a_few_dozen_megabytes() {
-        let bytes = FOLLOWED_TRIALS_MAX * (size_of::<TrialRecord>() + size_of::<SliceRecord>());
-        assert!(bytes < 96 << 20, "{bytes}");
+    fn what_is_kept_of_a_day_fits_into_a_hundred_and_some_megabytes() {
+        let bytes =
+            FOLLOWED_TRIALS_MAX * size_of::<TrialRecord>() + FOLLOWED_SLICES_MAX * size_of::<SliceRecord>();
+        assert!(bytes < 128 << 20, "{bytes}");
+    }
+
+    #[test]
+    fn of_trials_with_many_slices_fewer_are_kept() {
+        const LARGE: usize = FOLLOWED_SLICES_MAX / 4;
+        let spec = sample::study(&["epoll", "uring"], 9, 1);
+        let cell_id = spec.cells[0].id.clone();
+        let block = |number: u32, slices: usize| {
+            let slices = vec![SliceRecord::default(); slices];
+            let trial =
+                TrialRecord { cell_id: cell_id.clone(), block: number, slices, ..TrialRecord::default() };
+            let key = BlockKey { cell_id: cell_id.clone(), block: number, attempt: 0 };
+            StoredBlock { key, trials: vec![trial] }
+        };
+        let mut follower = Follower::default();
+        (0..4).for_each(|number| follower.take(&spec, i64::from(number), block(number, LARGE)));
+        assert!(!follower.is_full && follower.slices == FOLLOWED_SLICES_MAX, "as many as is stated");
+        follower.take(&spec, 4, block(4, 1));
+        assert!(follower.is_full && follower.trials.len() == 4, "and no more");
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_trial_keeps_no_memory() {
+        let mut load = LoadReport::default();
+        load.response.histogram_v2_base64 = "histogram".repeat(9);
+        load.service.histogram_v2_base64 = "histogram".repeat(9);
+        let evidence = vec![EvidenceSlice::default(); 9];
+        let left = brief(TrialRecord { evidence, load: Some(load), ..TrialRecord::default() });
+        let load = left.load.expect("it has a report");
+        let texts = [&load.response.histogram_v2_base64, &load.service.histogram_v2_base64];
+        assert_eq!((left.evidence.capacity(), texts.map(String::capacity)), (0, [0, 0]));
     }
 
     #[test]

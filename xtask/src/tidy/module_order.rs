@@ -387,6 +387,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "control",
             "counters",
             "connections_by_address",
+            "unsent",
             "study_cache",
             "running_study",
             "live",

@@ -77,6 +77,28 @@ fn studies_are_found_by_what_is_in_their_names_also_older_ones_than_are_listed()
 }
 
 #[test]
+fn a_chart_that_is_of_no_listed_study_does_not_say_that_there_is_none() {
+    let results = folder("charted-before");
+    study(&results, ("map", "tps"), 3_600);
+    for number in 0..LISTED_MAX {
+        let path = results.join(format!("study-{number}"));
+        fs::create_dir(&path).expect("a folder can be made");
+        fs::write(path.join("study.db"), "").expect("a file can be written");
+    }
+    let dashboard = Running::over(&results);
+    for (language, words) in [
+        ("en", "None of the newest 1,000 studies"),
+        ("ko", "최근 연구 1,000개 중에는"),
+        ("zh", "最近的 1,000 项研究中"),
+    ] {
+        let chart = dashboard.get(&format!("/thread-chart?lang={language}"));
+        assert!(chart.status == 404 && chart.body.contains(words), "{}", chart.body);
+    }
+    assert_eq!(LISTED_MAX, 1_000, "the number that is told");
+    assert_eq!(dashboard.get("/thread-chart?study=map").status, 200, "it is found by its name");
+}
+
+#[test]
 fn of_more_folders_than_the_maximum_the_newest_are_looked_at_and_the_rest_is_told_of() {
     let results = folder("crowded");
     for number in 0..=FOLDERS_MAX {

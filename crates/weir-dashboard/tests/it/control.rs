@@ -257,12 +257,20 @@ fn a_program_gives_the_token_with_each_request_and_guessing_has_a_limit() {
     }
     let answer = ask("correct-horse-battery-stapl3", "/start", "study=tiny.toml");
     assert_eq!((answer.status, answer.header("retry-after")), (429, "60"), "{}", answer.body);
-    let answer = lab.act("/login", "", "token=correct-horse-battery-stapl3");
-    assert_eq!(answer.status, 429, "{}", answer.body);
-    assert!(answer.body.contains("none is looked at for a minute"), "{}", answer.body);
+    for (language, words) in [
+        ("en", "The right one still works."),
+        ("ko", "올바른 토큰은 계속 사용할 수 있습니다."),
+        ("zh", "正确的令牌仍可使用。"),
+    ] {
+        let path = format!("/login?lang={language}");
+        let answer = lab.act(&path, "", "token=correct-horse-battery-stapl3");
+        assert_eq!(answer.status, 429, "{}", answer.body);
+        assert!(answer.body.contains(words), "{}", answer.body);
+    }
     lab.expect_nothing();
     // Who knows it, or is in already, is not kept from working by somebody who guesses.
     assert_eq!(ask(TOKEN, "/stop", "").status, 409);
+    lab.log_in();
     assert_eq!(lab.act("/start", &cookie, "study=tiny.toml").status, 303);
     lab.started();
     assert_eq!(lab.act("/stop", &cookie, "").status, 303);

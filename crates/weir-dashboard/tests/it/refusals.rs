@@ -77,6 +77,41 @@ fn a_request_for_another_host_is_refused_and_learns_nothing() {
 }
 
 #[test]
+fn a_page_of_another_site_may_link_here_and_frame_charts_and_fetch_nothing() {
+    let results = folder("foreign-fetch");
+    study(&results, ("map", "tps"), 10);
+    let dashboard = Running::over(&results);
+    let host = format!("Host: {}", dashboard.address);
+    let ask = |path: &str, lines: &[&str]| {
+        let first = format!("GET {path} HTTP/1.1");
+        dashboard.ask(&[&[first.as_str(), &host], lines].concat())
+    };
+    let fetched = [
+        ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image"],
+        ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty"],
+        ["Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: script"],
+    ];
+    for lines in &fetched {
+        for path in ["/", "/thread-chart", "/live/events", "/live.js", "/study/map/study.json", "/nowhere"] {
+            let answer = ask(path, lines);
+            assert_eq!(answer.status, 403, "{path} {lines:?}: {}", answer.body);
+        }
+        assert_eq!([ask("/metrics", lines).status, ask("/healthz", lines).status], [200; 2], "as ever");
+    }
+    for (language, words) in
+        [("en", "page of another site"), ("ko", "다른 사이트의 페이지"), ("zh", "其他网站的页面")]
+    {
+        let told = ask(&format!("/?lang={language}"), &fetched[0]).body;
+        assert!(told.contains(words), "{told}");
+    }
+    let link = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"];
+    let frame = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"];
+    assert_eq!([ask("/study/map", &link).status, ask("/thread-chart", &frame).status], [200; 2]);
+    let own = ["Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: script"];
+    assert_eq!(ask("/live.js", &own).status, 200);
+}
+
+#[test]
 fn nothing_takes_a_request_that_would_change_something() {
     let results = folder("methods");
     let dashboard = Running::over(&results);

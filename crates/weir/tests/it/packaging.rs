@@ -121,12 +121,26 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
     }
     let server = packaging("weir@.service");
     // Whoever owns a folder can put something else in the place of what is in it.
-    let owned = |unit: &str| setting(unit, "StateDirectory").split('/').next().map(str::to_owned);
-    assert_ne!(owned(&server), owned(&packaging("weir-dashboard.service")), "users do not share a folder");
+    let owned = |unit: &str| -> BTreeSet<String> {
+        let folders = setting(unit, "StateDirectory").split(' ');
+        folders.filter_map(|folder| folder.split('/').next().map(str::to_owned)).collect()
+    };
+    let dashboard = packaging("weir-dashboard.service");
+    assert!(owned(&server).is_disjoint(&owned(&dashboard)), "users do not share a folder");
     assert!(setting(&server, "SystemCallFilter").split(' ').any(|group| group == "@aio"), "io_uring's calls");
     // What is said there of draining: the default is below it.
     let stop_s: u32 = setting(&server, "TimeoutStopSec").trim_end_matches('s').parse().expect("seconds");
     assert!(stop_s > 5, "--drain-limit is 5 s unless it is given");
+}
+
+#[test]
+fn the_dashboards_unit_makes_the_results_folder_that_it_names() {
+    let unit = packaging("weir-dashboard.service");
+    let mut words = setting(&unit, "ExecStart").split(' ').skip_while(|word| *word != "dashboard").skip(1);
+    let named = words.next().expect("a folder of results");
+    // One that was named and is not there ends the dashboard, and a few ends in a row keep the unit from starting.
+    let mut made = setting(&unit, "StateDirectory").split(' ').map(|folder| format!("/var/lib/{folder}"));
+    assert!(made.any(|folder| folder == named), "nothing makes {named}");
 }
 
 #[test]
