@@ -148,5 +148,11 @@
 //!   run there.
 //! - `sim`: for tests.
 //!
+//! Some options of io_uring pay with one load and cost with another: `send-zc-bytes`, `minimum-wait-us`,
+//! `receive=bundle`, `sqpoll-idle-ms` and `fixed-files`. They are set by name
+//! ([`Config::set_option`](crate::Config::set_option)), and one that the kernel lacks is refused with the reason when
+//! the runtime starts. Incremental buffer rings are not offered. `docs/guide/io-models.md` says of each what it does,
+//! which kernel it needs and which study measures it, and of the last why.
+//!
 //! Which one is faster depends on the machine, the kernel and the load. Measure it with the program that will run:
 //! `weir study` compares any two commands that listen on a port.

@@ -13,7 +13,7 @@ use weir_record::{
 use crate::{
     chart, display, findings, format, html,
     language::{Language, told},
-    maps, metrics,
+    maps, metrics, ring_options,
     section::{Caption, Content, Section, Told, of_no_cell},
     table::Table,
     view::View,
@@ -23,7 +23,7 @@ use crate::{
 /// What guidance is about.
 const METRIC: Metric = Metric::ServerCpuPerMessage;
 
-/// The section: access, each arm's standing, its regions, and how far they reach.
+/// The section: access, each arm's standing, its regions, how far they reach, and options of io_uring.
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
@@ -31,7 +31,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
                 .into_iter()
                 .chain(of_no_cell([touched(view, guidance), scope(view)]))
                 .collect(),
-            tables: vec![regions(view, guidance)],
+            tables: [regions(view, guidance)].into_iter().chain(ring_options::titled(view)).collect(),
             ..Section::new(Word::GuidanceTitle, Word::GuidanceHelp)
         }))
     })
@@ -199,7 +199,8 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
     )
 }
 
-/// The page to print and hand on: sentences, the regions in a drawing and in figures, and how far all of it reaches.
+/// The page to print and hand on: sentences, the regions in a drawing and in figures, how far all of it reaches, and
+/// options of io_uring.
 pub(crate) fn page(view: &View<'_>) -> Option<String> {
     let guidance = view.result.guidance.as_ref()?;
     let language = view.language;
@@ -220,7 +221,9 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
     };
     let title = format!("{}{}{}", view.word(Word::GuidanceTitle), language.colon(), view.result.spec.name);
     let class = html::verdict_class(view.result.verdict);
-    Some(html::of_sections(view, &html! {}, (&title, &short(view)), class, &[drawn, figures, again]))
+    let parts = [Some(drawn), Some(figures), ring_options::section(view), Some(again)];
+    let parts: Vec<Section> = parts.into_iter().flatten().collect();
+    Some(html::of_sections(view, &html! {}, (&title, &short(view)), class, &parts))
 }
 
 /// How to read the map of the page.

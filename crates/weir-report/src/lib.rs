@@ -45,6 +45,7 @@ pub mod observation;
 mod overview;
 mod pidstat;
 mod published;
+mod ring_options;
 pub mod run_pair;
 mod rung;
 mod section;

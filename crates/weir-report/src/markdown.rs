@@ -77,8 +77,11 @@ pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
     paragraph(&mut out, &escape(titles::told(&view.result.spec.title, view.language)));
     section.told.iter().for_each(|it| out.push_str(&format!("- {}\n", escape(&it.text))));
     out.push('\n');
-    section.tables.iter().for_each(|one| table(view, &mut out, one));
+    // The section's own explanation is of its first table.
+    let (own, others) = section.tables.split_at(section.tables.len().min(1));
+    own.iter().for_each(|one| table(view, &mut out, one));
     paragraph(&mut out, section.help.told(view));
+    others.iter().for_each(|one| table(view, &mut out, one));
     reproduce(view, &mut out);
     format!("{}\n", out.trim_end())
 }

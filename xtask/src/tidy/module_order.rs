@@ -359,6 +359,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "definitions",
             "published",
             "io_models",
+            "ring_options",
             "added_cost",
             "cause",
             "threads",

@@ -9,8 +9,9 @@ use weir_record::{
     guidance::{Access, Advice, Guidance, ObservedProcess, Region, Standing},
     kernel::KernelVersion,
     metric::Metric,
-    spec::Subject,
-    study::{OversubscribedCell, StudyResult},
+    spec::{StorageCell, Subject},
+    storage::{AccessPattern, StorageDevice},
+    study::{MissingArm, OversubscribedCell, StudyResult},
 };
 use weir_report::{Language, html, markdown, terminal};
 
@@ -424,6 +425,117 @@ fn every_standing_is_a_sentence_of_its_own_and_a_refusal_says_what_is_in_the_way
         }
     }
     assert_eq!(seen.len(), 15);
+}
+
+/// The row of an option of io_uring in the guidance.
+fn option_row(result: &StudyResult, language: Language, option: &str) -> String {
+    let page = weir_report::guidance(result, language).expect("there is a map");
+    let start = format!("| {option} |");
+    let row = page.lines().find(|line| line.starts_with(&start));
+    row.unwrap_or_else(|| panic!("{option} has no row: {page}")).to_owned()
+}
+
+/// The study with an option of its second arm.
+fn with_option(name: &str, value: &str) -> StudyResult {
+    let mut result = mapped();
+    let options = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    result.spec.arms[1].subject =
+        Subject::Weir { driver: "uring".to_owned(), options, arguments: Vec::new() };
+    result
+}
+
+#[test]
+fn guidance_has_options_of_io_uring_where_messages_are_served_on_it() {
+    for language in Language::ALL {
+        let is_there = |result: &StudyResult| {
+            let page = weir_report::guidance(result, language).expect("there is a map");
+            let printed = weir_report::guidance_html(result, language).expect("there is a map");
+            let has_it = page.contains("sqpoll-idle-ms");
+            assert_eq!(printed.contains("<td>sqpoll-idle-ms</td>"), has_it, "{language:?}");
+            has_it
+        };
+        assert!(is_there(&mapped()), "{language:?}");
+        assert!(html(&mapped(), language).contains("<td>sqpoll-idle-ms</td>"), "{language:?}");
+        let mut without = mapped();
+        without.spec.arms[1] = fixture::arm("poll");
+        assert!(!is_there(&without), "{language:?}");
+        let mut of_disk = mapped();
+        let storage = StorageCell {
+            device: StorageDevice::Disk,
+            pattern: AccessPattern::RandRead,
+            engine: None,
+            background_depth: 0,
+            background_cores: 1,
+            file_bytes: 1 << 30,
+            file: None,
+        };
+        of_disk.spec.cells.iter_mut().for_each(|cell| cell.storage = Some(storage.clone()));
+        assert!(!is_there(&of_disk), "{language:?}");
+    }
+}
+
+#[test]
+fn an_option_is_told_by_the_standing_of_its_arm_and_else_by_the_study_that_measures_it() {
+    for (language, here, elsewhere) in [
+        (Language::English, "uring, measured here: less", "not part of this study"),
+        (Language::Korean, "uring, 여기서 측정: 조건 6개", "이 연구에 없음"),
+        (Language::Chinese, "uring，此处实测：6 个条件", "不在本研究中"),
+    ] {
+        let plain = option_row(&mapped(), language, "receive=bundle");
+        let names_study = |row: &str| row.contains("weir study docs/studies/uring-");
+        assert!(plain.contains(elsewhere) && names_study(&plain) && !plain.contains(here), "{plain}");
+        let result = with_option("receive", "bundle");
+        let own = option_row(&result, language, "receive=bundle");
+        assert!(own.contains(here) && !own.contains(elsewhere) && !names_study(&own), "{own}");
+        let other = option_row(&result, language, "fixed-files=on");
+        assert!(other.contains(elsewhere) && names_study(&other), "{other}");
+        let not_offered = option_row(&result, language, "receive=incremental");
+        assert!(!not_offered.contains(here) && !not_offered.contains("weir study"), "{not_offered}");
+    }
+    let is_measured = |result: &StudyResult, option: &str| {
+        option_row(result, Language::English, option).contains("uring, measured here: ")
+    };
+    assert!(is_measured(&with_option("minimum-wait-us", "50"), "minimum-wait-us"));
+    assert!(!is_measured(&with_option("minimum-wait-us", "0"), "minimum-wait-us"));
+    assert!(!is_measured(&with_option("fixed-files", "off"), "fixed-files=on"));
+    let mut result = mapped();
+    let words = ["weir", "serve", "echo", "--driver", "uring", "--option", "sqpoll-idle-ms=1"];
+    result.spec.arms[1].subject = Subject::Command { argv: words.map(str::to_owned).to_vec() };
+    assert!(is_measured(&result, "sqpoll-idle-ms") && !is_measured(&result, "send-zc-bytes"));
+}
+
+#[test]
+fn an_option_has_each_standing_in_words_of_its_own_and_an_arm_without_one_says_so() {
+    let standings = [Standing::Less, Standing::More, Standing::Both, Standing::Undetected, Standing::Untold];
+    let mut seen = std::collections::BTreeSet::new();
+    for language in Language::ALL {
+        let mut result = with_option("send-zc-bytes", "65536");
+        for standing in standings {
+            result.guidance.as_mut().expect("it has one").advice[0].standing = standing;
+            seen.insert(option_row(&result, language, "send-zc-bytes"));
+        }
+        result.guidance.as_mut().expect("it has one").advice[0].arm = "another".to_owned();
+        seen.insert(option_row(&result, language, "send-zc-bytes"));
+        let reason = Finding::IoUringDisabled { level: 2 };
+        result.missing_arms = vec![MissingArm { name: "uring".to_owned(), reason, unlock: None }];
+        let refused = option_row(&result, language, "send-zc-bytes");
+        assert!(refused.contains("io_uring_disabled"), "{refused}");
+        seen.insert(refused);
+    }
+    assert_eq!(seen.len(), 3 * 7);
+}
+
+#[test]
+fn an_option_says_which_kernel_it_needs_and_whether_this_one_is_older() {
+    let mut result = mapped();
+    result.fingerprint.kernel_release = "6.10.3-generic".to_owned();
+    for (language, lacks) in
+        Language::ALL.into_iter().zip(["this kernel lacks it", "이 커널에는 없음", "本内核没有"])
+    {
+        let row = |option: &str| option_row(&result, language, option);
+        assert!(row("fixed-files=on").contains("| 6.13") && row("fixed-files=on").contains(lacks));
+        assert!(row("receive=bundle").contains("| 6.10 |") && !row("receive=bundle").contains(lacks));
+    }
 }
 
 #[test]
