@@ -528,7 +528,7 @@ words! {
     Found: "what was found" | "확인된 내용" | "检查所见";
     NoChecks: "No check was recorded." | "기록된 검사가 없습니다." | "没有记录任何检查。";
     NoTimeline: "No trial was run." | "실행된 시행이 없습니다." | "没有运行任何试验。";
-    CrossCore: "cross-core round trip" | "코어 간 왕복 시간" | "跨核往返时间";
+    CrossCore: "cross-core round trip" | "코어 간 왕복 시간" | "核间往返时间";
     Start: "start" | "시작" | "开始";
     Length: "length" | "길이" | "时长";
     Block: "block" | "블록" | "区组";

@@ -60,8 +60,12 @@ pub(super) fn exclusion(language: Language, reason: ExclusionKind) -> &'static s
         ExclusionKind::CompletionOverflow => ["completion queue overflow", "완료 큐 넘침", "完成队列溢出"],
         ExclusionKind::JobFailed => ["job failed", "작업 실패", "任务失败"],
         ExclusionKind::NeighbourFailed => ["neighbour failed", "함께 실행한 프로세스 실패", "旁侧进程失败"],
-        ExclusionKind::InFarState => ["in the far state", "먼 상태(far)", "处于远状态（far）"],
-        ExclusionKind::InNearState => ["in the near state", "가까운 상태(near)", "处于近状态（near）"],
+        ExclusionKind::InFarState => {
+            ["in the far state", "코어 간 지연이 긴 상태(far)", "核间延迟较长（far）"]
+        }
+        ExclusionKind::InNearState => {
+            ["in the near state", "코어 간 지연이 짧은 상태(near)", "核间延迟较短（near）"]
+        }
         ExclusionKind::WithoutFigure => ["without this figure", "이 수치가 없음", "缺少该数值"],
     })
 }
