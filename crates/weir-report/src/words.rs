@@ -421,6 +421,8 @@ words! {
     GoalMet: "met" | "달성" | "达成";
     GoalMissed: "missed" | "미달성" | "未达成";
     GoalOpen: "open" | "미정" | "未定";
+    ThresholdMet: "met" | "충족" | "满足";
+    ThresholdMissed: "missed" | "위반" | "不满足";
 
     IoModelsTitle: "I/O models, and which of them this machine has" | "I/O 모델과 이 머신에서의 사용 가능 여부"
         | "I/O 模型，以及本机具备哪些";
