@@ -350,7 +350,7 @@ fn claims(spec: &StudySpec, language: Language, out: &mut String) {
     let Some(units) = of_claims.map(|cell| cell.blocks).min() else { return };
     let Some(found) = validate::deviations_found(units, claims) else { return };
     let noun = if claims == 1 { "claim" } else { "claims" };
-    let noun = language.choose([noun, "주장", "结论"]);
+    let noun = language.choose([noun, "가설", "结论"]);
     let told = told!(
         language,
         "{claims} {noun}: corrected for all of them, {units} rounds or blocks find a difference of {found:.1} of their \

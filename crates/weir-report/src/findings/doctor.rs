@@ -183,26 +183,26 @@ fn of_memory(language: Language, finding: &Finding) -> Option<String> {
         Finding::LockedMemoryFree { by_capability: true } => language
             .choose([
                 "this process has CAP_IPC_LOCK: locked memory is not limited",
-                "이 프로세스에 CAP_IPC_LOCK이 있어 잠긴 메모리에 제한이 없음",
+                "이 프로세스에 CAP_IPC_LOCK이 있어 잠금 메모리(memlock)에 제한이 없음",
                 "本进程有 CAP_IPC_LOCK：锁定内存不受限",
             ])
             .to_owned(),
         Finding::LockedMemoryFree { by_capability: false } => language
-            .choose(["locked memory is not limited", "잠긴 메모리에 제한이 없음", "锁定内存不受限"])
+            .choose(["locked memory is not limited", "잠금 메모리(memlock)에 제한이 없음", "锁定内存不受限"])
             .to_owned(),
         Finding::LockedMemory { bytes } => {
             let kib = format::count(bytes / 1024);
             told!(
                 language,
                 "{kib} KiB of locked memory: bounds what io_uring may register",
-                "잠글 수 있는 메모리 {kib} KiB: io_uring에 등록할 수 있는 양을 제한함",
-                "可锁定内存 {kib} KiB：限制 io_uring 可注册的量",
+                "잠금 메모리(memlock) 한도 {kib} KiB: io_uring에 등록할 수 있는 양을 제한함",
+                "锁定内存上限 {kib} KiB：限制 io_uring 可注册的量",
             )
         }
         Finding::NoLockedMemory => language
             .choose([
                 "the limit of locked memory cannot be read",
-                "잠긴 메모리 한도를 읽을 수 없음",
+                "잠금 메모리(memlock) 한도를 읽을 수 없음",
                 "无法读取锁定内存的限制",
             ])
             .to_owned(),
@@ -269,8 +269,8 @@ fn of_rungs(language: Language, finding: &Finding) -> Option<String> {
         ],
         Finding::RungGives { rung: Rung::Strace } => [
             "installed: shows what it makes of a program, and is never a measure",
-            "설치됨: 프로그램이 strace 아래에서 어떻게 보이는지 보여 줄 뿐, 측정값으로 쓰지 않음",
-            "已安装：只用来展示程序在它之下的样子，从不作为度量",
+            "설치됨: strace로 보면 프로그램이 어떻게 보이는지 보여 줄 뿐, 측정값으로 쓰지 않음",
+            "已安装：只用来展示 strace 跟踪下程序的表现，从不用作测量值",
         ],
         _ => return None,
     };

@@ -52,7 +52,7 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "among several claims the test does not rule out chance (p = {p})",
-                "여러 주장을 함께 검정하면 우연을 배제할 수 없습니다(p = {p})",
+                "여러 가설을 함께 검정하면 우연을 배제할 수 없습니다(p = {p})",
                 "在多个结论一并检验时不能排除偶然（p = {p}）",
             )
         }
