@@ -133,7 +133,7 @@ fn title(language: Language, texts: [&'static str; 3], out: &mut String) {
 /// Processes beside the servers, and what is asked beside the verdicts.
 fn beside(spec: &StudySpec, language: Language, out: &mut String) {
     if !spec.neighbours.is_empty() {
-        title(language, ["neighbours", "함께 실행하는 프로세스", "旁侧进程"], out);
+        title(language, ["neighbours", "함께 실행하는 프로세스", "同时运行的进程"], out);
     }
     for neighbour in &spec.neighbours {
         let _ = writeln!(out, "  {}  {}", neighbour.name, neighbour.argv.join(" "));

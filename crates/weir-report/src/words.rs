@@ -218,7 +218,7 @@ words! {
     MapNotBorneOut: "found, not borne out" | "검출되었으나 뒷받침되지 않음" | "已检出但未获佐证";
     MapLimited: "generator was the limit" | "부하 생성기 한계" | "受限于负载生成器";
     MapLimitedShort: "generator-bound" | "생성기 한계" | "受限";
-    MapInvalid: "not comparable" | "비교 불가" | "不可比";
+    MapInvalid: "not comparable" | "비교 불가" | "不可比较";
     MapUnfinished: "not told yet, unfinished" | "미완료로 판정 전" | "尚未完成，暂不判定";
 
     OverviewTitle: "The map in tables" | "조건별 결과표" | "分布图的各张表";

@@ -50,7 +50,7 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
                  up in {unbalanced} of {trials} trials",
                 "응답 {checked}건의 번호와 순서 확인, 순서가 어긋난 것 {inversions}건, 주식 수가 맞지 않는 시행 {trials}회 중 \
                  {unbalanced}회",
-                "已检查 {checked} 条回报的编号与次序，{inversions} 条次序有误；{trials} 次试验中有 {unbalanced} 次股数不平",
+                "已检查 {checked} 条回报的编号与次序，{inversions} 条次序有误；{trials} 次试验中有 {unbalanced} 次股数不符",
             )
         }
         Finding::Failures { count: 0, .. } => {

@@ -86,14 +86,14 @@ fn of_speed(language: Language, finding: &Finding) -> Option<String> {
         Finding::CpuQuota { cpus } => told!(
             language,
             "this control group is stopped after {cpus:.2} CPUs' worth of time: results show the quota",
-            "이 cgroup은 CPU {cpus:.2}개만큼의 시간을 쓰면 멈춤. 결과에 할당량이 드러남",
+            "이 cgroup은 CPU {cpus:.2}개만큼의 시간을 쓰면 멈춤. 결과가 할당량의 영향을 받음",
             "此控制组用满 {cpus:.2} 个 CPU 的时间后会被暂停：结果会反映配额",
         ),
         Finding::NoGovernor => language
             .choose([
                 "no frequency governor visible: the host or the firmware decides",
                 "주파수 거버너가 보이지 않음. 호스트나 펌웨어가 결정함",
-                "看不到频率调节器：由宿主机或固件决定",
+                "看不到调频策略：由宿主机或固件决定",
             ])
             .to_owned(),
         Finding::Governor { name, follows_load: false } => name.clone(),
@@ -219,7 +219,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 language,
                 "the hypervisor took {since_boot:.2} % of CPU time since boot, {now:.2} % in the last {seconds:.1} s",
                 "하이퍼바이저가 가져간 CPU 시간: 부팅 이후 {since_boot:.2} %, 최근 {seconds:.1}초 동안 {now:.2} %",
-                "被虚拟机管理程序占走的 CPU 时间：启动以来 {since_boot:.2} %，最近 {seconds:.1} 秒 {now:.2} %",
+                "被虚拟机监控程序占走的 CPU 时间：启动以来 {since_boot:.2} %，最近 {seconds:.1} 秒 {now:.2} %",
             )
         }
         Finding::OthersUsed { cpus, window_ns } => {
