@@ -100,8 +100,8 @@ fn estimated(language: Language, kind: MessageKind, of: &RunningEstimate) -> Str
     let what = weir_report::metric(Metric::ServerCpuPerMessage, kind, language);
     let state = match is_far {
         None => "",
-        Some(true) => language.choose([", far state", ", 먼 상태(far)", "，远状态（far）"]),
-        Some(false) => language.choose([", near state", ", 가까운 상태(near)", "，近状态（near）"]),
+        Some(true) => language.choose([", far state", ", 코어 간 지연 긺(far)", "，核间延迟长（far）"]),
+        Some(false) => language.choose([", near state", ", 코어 간 지연 짧음(near)", "，核间延迟短（near）"]),
     };
     let figure = format!("{ratio:.2} [{low:.2}, {high:.2}]");
     told!(

@@ -96,7 +96,7 @@ pub(crate) const NO_ROOM: Told = [
 pub(crate) const BROKEN: Told = [
     "This study could not be shown: what is stored of it makes no sense. `weir report` says more.",
     "이 연구를 표시할 수 없습니다. 저장된 내용이 올바르지 않습니다. 자세한 내용은 `weir report`로 확인하십시오.",
-    "无法显示此研究：存储的内容不合理。详情请用 `weir report` 查看。",
+    "无法显示此研究：存储的内容无效。详情请用 `weir report` 查看。",
 ];
 
 pub(crate) const DAMAGED: Told = [
@@ -227,7 +227,7 @@ pub(crate) const SERVERS: Told = ["Servers", "서버", "服务器"];
 pub(crate) const SERVERS_HELP: Told = [
     "What weir top shows of the servers that --stats names; rates are over the time since somebody looked last. \
      The page loads itself again every two seconds.",
-    "--stats로 지정한 서버를 weir top과 같은 내용으로 보여 줍니다. 속도는 마지막으로 조회한 뒤의 시간에 대한 값입니다. 이 페이지는 2초마다 다시 불러옵니다.",
+    "--stats로 지정한 서버를 weir top과 같은 내용으로 보여 줍니다. 초당 값은 마지막 조회 이후 구간에서 계산합니다. 이 페이지는 2초마다 다시 불러옵니다.",
     "以 weir top 的形式显示 --stats 所指定的服务器；速率按距上次查看的时间计算。此页面每两秒自动刷新。",
 ];
 pub(crate) const NO_SERVERS: Told = [

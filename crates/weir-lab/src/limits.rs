@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 use weir_report::{Language, told};
 
+use crate::mistake::Mistake;
+
 /// Most arms of a study.
 pub const ARMS_MAX: usize = 24;
 
@@ -158,14 +160,19 @@ pub struct SpecError {
     /// Key as in a study file.
     pub key: String,
     /// What is wrong and what would be right.
-    pub message: String,
+    pub message: Mistake,
     /// The arm it is about, if it is about one.
     pub arm: Option<String>,
 }
 
 impl SpecError {
-    pub(crate) fn new(key: &str, message: String) -> Self {
-        Self { key: key.to_owned(), message, arm: None }
+    pub(crate) fn new(key: &str, message: impl Into<Mistake>) -> Self {
+        Self { key: key.to_owned(), message: message.into(), arm: None }
+    }
+
+    /// The key and the sentence.
+    pub(crate) fn mistake(&self) -> Mistake {
+        self.message.about(&self.key)
     }
 
     pub(crate) fn of_arm(self, arm: &str) -> Self {
@@ -182,9 +189,8 @@ pub fn level(level: Level, value: i64) -> Result<u32, SpecError> {
 pub(crate) fn level_of(key: &str, level: Level, value: i64) -> Result<u32, SpecError> {
     let range = level.range();
     u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(|| {
-        let message =
-            format!("{value} is out of range; it must be from {} to {}", range.start(), range.end());
-        SpecError::new(key, message)
+        let (start, end) = (range.start().to_string(), range.end().to_string());
+        SpecError::new(key, out_of_range(&value.to_string(), &start, &end))
     })
 }
 
@@ -193,8 +199,19 @@ pub(crate) fn within(key: &str, value: f64, range: &RangeInclusive<f64>) -> Resu
     if range.contains(&value) {
         return Ok(());
     }
-    let message = format!("{value} is out of range; it must be from {} to {}", range.start(), range.end());
-    Err(SpecError::new(key, message))
+    let (start, end) = (range.start().to_string(), range.end().to_string());
+    Err(SpecError::new(key, out_of_range(&value.to_string(), &start, &end)))
+}
+
+fn out_of_range(value: &str, start: &str, end: &str) -> Mistake {
+    Mistake::of(|language| {
+        told!(
+            language,
+            "{value} is out of range; it must be from {start} to {end}",
+            "범위를 벗어난 값({value})입니다. {start}~{end} 사이의 값을 쓰십시오",
+            "{value} 超出范围；应在 {start} 到 {end} 之间",
+        )
+    })
 }
 
 /// Checks the length of a slice.
@@ -202,14 +219,16 @@ pub(crate) fn slice_ns(length_ns: u64) -> Result<(), SpecError> {
     if SLICE_NS.contains(&length_ns) {
         return Ok(());
     }
-    Err(SpecError::new("slice", "it must be from 5ms to 60s".to_owned()))
+    let texts = ["it must be from 5ms to 60s", "5ms에서 60s 사이로 쓰십시오", "应在 5ms 到 60s 之间"];
+    Err(SpecError::new("slice", Mistake::fixed(texts)))
 }
 
 pub(crate) fn evidence_slice_ns(length_ns: u64) -> Result<(), SpecError> {
     if EVIDENCE_SLICE_NS.contains(&length_ns) {
         return Ok(());
     }
-    Err(SpecError::new("evidence_slice", "it must be from 0.5s to 60s".to_owned()))
+    let texts = ["it must be from 0.5s to 60s", "0.5s에서 60s 사이로 쓰십시오", "应在 0.5s 到 60s 之间"];
+    Err(SpecError::new("evidence_slice", Mistake::fixed(texts)))
 }
 
 /// Names become parts of file names and table heads.
@@ -218,9 +237,15 @@ pub(crate) fn name(key: &str, name: &str) -> Result<(), SpecError> {
     if !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) && !name.starts_with(['.', '-']) {
         return Ok(());
     }
-    let message = format!(
-        "{name:?} is not a name; it must be 1 to 64 letters, digits, `-`, `_`, `.` or `+`, and not begin with `.` or `-`"
-    );
+    let message = Mistake::of(|language| {
+        told!(
+            language,
+            "{name:?} is not a name; it must be 1 to 64 letters, digits, `-`, `_`, `.` or `+`, and not begin with `.` or \
+             `-`",
+            "이름으로 쓸 수 없는 값 {name:?}입니다. 영문자, 숫자, `-`, `_`, `.`, `+`를 1~64자 쓰되 `.`이나 `-`로 시작할 수 없습니다",
+            "{name:?} 不能用作名称；须为 1 到 64 个字母、数字、`-`、`_`、`.` 或 `+`，且不以 `.` 或 `-` 开头",
+        )
+    });
     Err(SpecError::new(key, message))
 }
 
@@ -229,7 +254,16 @@ pub(crate) fn one_of(key: &str, word: &str, known: &[&str]) -> Result<(), SpecEr
     if known.contains(&word) {
         return Ok(());
     }
-    Err(SpecError::new(key, format!("there is no {word:?}; {}", instead(word, known))))
+    let message = Mistake::of(|language| {
+        let instead = instead_in(language, word, known);
+        told!(
+            language,
+            "there is no {word:?}; {instead}",
+            "알 수 없는 값 {word:?}({instead})",
+            "未知的值 {word:?}（{instead}）",
+        )
+    });
+    Err(SpecError::new(key, message))
 }
 
 /// Whether a foreign server is told where to listen.
@@ -275,6 +309,26 @@ mod tests {
         assert_eq!(instead("colour", &known), "there are connections, depth, workers");
         let error = one_of("arm.route", "onw", &["own", "other"]).expect_err("there is none").to_string();
         assert_eq!(error, "arm.route: there is no \"onw\"; did you mean own?");
+    }
+
+    #[test]
+    fn what_leaves_its_range_or_is_unknown_is_told_in_every_language() {
+        let errors = [
+            level(Level::Connections, 0).map(|_| ()),
+            within("share", 2.0, &SHARE),
+            name("name", "a b"),
+            one_of("arm.route", "onw", &["own", "other"]),
+            slice_ns(1),
+            evidence_slice_ns(1),
+        ];
+        for error in errors {
+            let error = error.expect_err("it is a mistake");
+            let mistake = error.mistake();
+            let told = Language::ALL.map(|language| mistake.told(language));
+            assert_eq!(error.to_string(), told[0]);
+            assert!(told[0] != told[1] && told[1] != told[2] && told[0] != told[2], "{told:?}");
+            assert!(told.iter().all(|text| text.starts_with(&error.key)), "{told:?}");
+        }
     }
 
     #[test]

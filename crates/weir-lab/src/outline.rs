@@ -133,7 +133,7 @@ fn title(language: Language, texts: [&'static str; 3], out: &mut String) {
 /// Processes beside the servers, and what is asked beside the verdicts.
 fn beside(spec: &StudySpec, language: Language, out: &mut String) {
     if !spec.neighbours.is_empty() {
-        title(language, ["neighbours", "함께 실행하는 프로세스", "旁侧进程"], out);
+        title(language, ["neighbours", "함께 실행하는 프로세스", "同时运行的进程"], out);
     }
     for neighbour in &spec.neighbours {
         let _ = writeln!(out, "  {}  {}", neighbour.name, neighbour.argv.join(" "));
@@ -350,7 +350,7 @@ fn claims(spec: &StudySpec, language: Language, out: &mut String) {
     let Some(units) = of_claims.map(|cell| cell.blocks).min() else { return };
     let Some(found) = validate::deviations_found(units, claims) else { return };
     let noun = if claims == 1 { "claim" } else { "claims" };
-    let noun = language.choose([noun, "주장", "结论"]);
+    let noun = language.choose([noun, "가설", "结论"]);
     let told = told!(
         language,
         "{claims} {noun}: corrected for all of them, {units} rounds or blocks find a difference of {found:.1} of their \

@@ -28,11 +28,13 @@ use weir_record::{
     spec::{CellRole, CellSpec, MissingCell, StudySpec},
     study::MissingArm,
 };
+use weir_report::{Language, told};
 
 use crate::{
     host_defaults::{DriverFound, HostDefaults},
     io_models,
-    limits::{self, EQUIVALENCE_MARGIN, instead},
+    limits::{self, EQUIVALENCE_MARGIN, instead, instead_in},
+    mistake::Mistake,
     protocol::{self, Protocol},
     toml_table::{At, Entry, FieldError, Table},
     validate,
@@ -57,7 +59,14 @@ pub struct FileError {
     /// Line, from 1.
     pub line: usize,
     /// The key and what is wrong with it.
-    pub message: String,
+    pub message: Mistake,
+}
+
+impl FileError {
+    /// Where the mistake is, and what it is, in the reader's language.
+    pub fn told(&self, language: Language) -> String {
+        format!("{}:{}: {}", self.path.display(), self.line, self.message.told(language))
+    }
 }
 
 /// What a file asks of this machine.
@@ -107,21 +116,33 @@ fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
 }
 
 fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {
-    let fail = |line: usize, message: String| FileError { path: path.to_path_buf(), line, message };
+    let fail = |line: usize, message: Mistake| FileError { path: path.to_path_buf(), line, message };
     if text.len() > BYTES_MAX {
-        return Err(fail(1, format!("the file is longer than {} KiB", BYTES_MAX >> 10)));
+        return Err(fail(1, too_long()));
     }
     let table = Table::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
-        fail(line, error.message().trim_end().replace('\n', "; "))
+        fail(line, error.message().trim_end().replace('\n', "; ").into())
     })?;
     let read = read(table, host_defaults);
-    let (study, places) = read.map_err(|error| fail(line_of(text, error.at), error.error.to_string()))?;
+    let (study, places) = read.map_err(|error| fail(line_of(text, error.at), error.error.mistake()))?;
     validate::study(&study.spec).map_err(|error| {
         let at = places.of(&error).map(|at| line_of(text, at));
-        fail(at.unwrap_or_else(|| line_of_table(text, &error.key)), error.to_string())
+        fail(at.unwrap_or_else(|| line_of_table(text, &error.key)), error.mistake())
     })?;
     Ok(study)
+}
+
+fn too_long() -> Mistake {
+    let most = BYTES_MAX >> 10;
+    Mistake::of(|language| {
+        told!(
+            language,
+            "the file is longer than {most} KiB",
+            "파일이 {most} KiB보다 큽니다",
+            "文件大于 {most} KiB",
+        )
+    })
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -235,16 +256,25 @@ fn choose_variants(
         None => {
             let names = plans.keys();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let there =
-                if names.is_empty() { "it has one plan only".to_owned() } else { instead(asked, &names) };
-            return Err(FieldError::new(
-                plan_at,
-                "plan",
-                format!("the study has no plan {asked:?}; {there}"),
-            ));
+            return Err(FieldError::new(plan_at, "plan", no_plan(asked, &names)));
         }
     }
     Ok(replaced)
+}
+
+fn no_plan(asked: &str, names: &[&str]) -> Mistake {
+    Mistake::of(|language| {
+        let there = match names {
+            [] => language.choose(["it has one plan only", "계획은 하나뿐임", "它只有一个计划"]).to_owned(),
+            _ => instead_in(language, asked, names),
+        };
+        told!(
+            language,
+            "the study has no plan {asked:?}; {there}",
+            "이 연구에 없는 계획 {asked:?}({there})",
+            "该研究没有名为 {asked:?} 的计划（{there}）",
+        )
+    })
 }
 
 fn read_protocol(entry: Entry<'_>) -> Result<&'static dyn Protocol, FieldError> {
@@ -260,7 +290,11 @@ fn read_name(entry: Entry<'_>) -> Result<String, FieldError> {
 }
 
 fn read_seed(entry: Entry<'_>) -> Result<u64, FieldError> {
-    let wrong = entry.wrong("a seed is a whole number, 0 or more".to_owned());
+    let wrong = entry.wrong(Mistake::fixed([
+        "a seed is a whole number, 0 or more",
+        "시드는 0 이상의 정수입니다",
+        "随机种子须为不小于 0 的整数",
+    ]));
     u64::try_from(entry.number()?).map_err(|_| wrong)
 }
 

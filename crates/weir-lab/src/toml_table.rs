@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
+use weir_report::told;
 
 use crate::{
     length::length_ns,
-    limits::{self, Level, SpecError},
+    limits::{self, Level, SpecError, instead_in},
+    mistake::Mistake,
 };
 
 /// An error and where in the text it is.
@@ -18,7 +20,7 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    pub(crate) fn new(at: usize, key: &str, message: String) -> Self {
+    pub(crate) fn new(at: usize, key: &str, message: impl Into<Mistake>) -> Self {
         Self { at, error: SpecError::new(key, message) }
     }
 }
@@ -117,7 +119,8 @@ impl<'t> Table<'t> {
         key: &'static str,
         read: impl FnOnce(Entry<'t>) -> Result<V, FieldError>,
     ) -> Result<V, FieldError> {
-        let missing = FieldError::new(self.at, &self.key(key), "it must be given".to_owned());
+        let texts = ["it must be given", "빠뜨릴 수 없는 항목입니다", "此项必须给出"];
+        let missing = FieldError::new(self.at, &self.key(key), Mistake::fixed(texts));
         self.read(key, read)?.ok_or(missing)
     }
 
@@ -149,10 +152,21 @@ impl<'t> Table<'t> {
     pub(crate) fn finish(self, elsewhere: impl Fn(&str) -> Option<String>) -> Result<(), FieldError> {
         let Some(key) = self.entries.keys().min_by_key(|key| key.span().start) else { return Ok(()) };
         let name = key.get_ref().as_ref();
-        let message = elsewhere(name)
-            .unwrap_or_else(|| format!("there is no such key; {}", limits::instead(name, &self.known)));
+        let message = elsewhere(name).map_or_else(|| no_such_key(name, &self.known), Mistake::from);
         Err(FieldError::new(key.span().start, &self.key(name), message))
     }
+}
+
+fn no_such_key(name: &str, known: &[&str]) -> Mistake {
+    Mistake::of(|language| {
+        let instead = instead_in(language, name, known);
+        told!(
+            language,
+            "there is no such key; {instead}",
+            "그런 키가 없습니다({instead})",
+            "没有这个键（{instead}）",
+        )
+    })
 }
 
 /// A value with its key and its place.
@@ -165,19 +179,29 @@ pub(crate) struct Entry<'t> {
 
 impl<'t> Entry<'t> {
     /// An error about this value.
-    pub(crate) fn wrong(&self, message: String) -> FieldError {
+    pub(crate) fn wrong(&self, message: impl Into<Mistake>) -> FieldError {
         FieldError::new(self.at, &self.key, message)
     }
 
-    fn is_none(&self, expected: &str) -> FieldError {
-        self.wrong(format!("this is of type {}; write {expected}", self.value.type_str()))
+    /// It is of another type than what is `expected`: English, Korean, Chinese.
+    fn is_none(&self, expected: [&'static str; 3]) -> FieldError {
+        let found = self.value.type_str();
+        self.wrong(Mistake::of(|language| {
+            let expected = language.choose(expected);
+            told!(
+                language,
+                "this is of type {found}; write {expected}",
+                "이 값의 형식은 {found}입니다. {expected} 쓰십시오",
+                "此值的类型是 {found}；请写{expected}",
+            )
+        }))
     }
 
     /// A text in quotes.
     pub(crate) fn text(self) -> Result<String, FieldError> {
         match &self.value {
             DeValue::String(text) => Ok(text.to_string()),
-            _ => Err(self.is_none("a text in quotes")),
+            _ => Err(self.is_none(["a text in quotes", "따옴표로 묶은 텍스트를", "加引号的文本"])),
         }
     }
 
@@ -186,12 +210,18 @@ impl<'t> Entry<'t> {
         match &self.value {
             DeValue::String(text) => Ok(text.to_string()),
             DeValue::Integer(_) => Ok(self.whole()?.to_string()),
-            _ => Err(self.is_none("a text in quotes or a whole number")),
+            _ => Err(self.is_none([
+                "a text in quotes or a whole number",
+                "따옴표로 묶은 텍스트나 정수를",
+                "加引号的文本或整数",
+            ])),
         }
     }
 
     fn whole(&self) -> Result<i64, FieldError> {
-        let DeValue::Integer(number) = &self.value else { return Err(self.is_none("a whole number")) };
+        let DeValue::Integer(number) = &self.value else {
+            return Err(self.is_none(["a whole number", "정수를", "整数"]));
+        };
         i64::from_str_radix(number.as_str(), number.radix())
             .map_err(|_| self.wrong(format!("{number} is more than any number here may be")))
     }
@@ -239,12 +269,13 @@ impl<'t> Entry<'t> {
             DeValue::Float(number) => number.as_str().parse().ok(),
             _ => None,
         };
-        number.ok_or_else(|| self.is_none("a number"))
+        number.ok_or_else(|| self.is_none(["a number", "숫자를", "数字"]))
     }
 
     /// Yes or no.
     pub(crate) fn flag(self) -> Result<bool, FieldError> {
-        self.value.as_bool().ok_or_else(|| self.is_none("true or false"))
+        let expected = ["true or false", "true나 false를", " true 或 false"];
+        self.value.as_bool().ok_or_else(|| self.is_none(expected))
     }
 
     /// A list.
@@ -258,7 +289,7 @@ impl<'t> Entry<'t> {
                 };
                 Ok(values.into_iter().map(one).collect())
             }
-            _ => Err(self.is_none("a list in brackets")),
+            _ => Err(self.is_none(["a list in brackets", "대괄호로 묶은 목록을", "方括号中的列表"])),
         }
     }
 
@@ -267,7 +298,11 @@ impl<'t> Entry<'t> {
         if !self.is_list() {
             return Ok(vec![self]);
         }
-        let empty = self.wrong("the list is empty; it must hold at least one level".to_owned());
+        let empty = self.wrong(Mistake::fixed([
+            "the list is empty; it must hold at least one level",
+            "목록이 비어 있습니다. 값이 하나는 있어야 합니다",
+            "列表为空；至少要有一个值",
+        ]));
         let values = self.list()?;
         if values.is_empty() { Err(empty) } else { Ok(values) }
     }
@@ -289,7 +324,7 @@ impl<'t> Entry<'t> {
                 let (path, known) = (format!("{}.", self.key), Vec::new());
                 Ok(Table { path, at: self.at, entries, known, places: BTreeMap::new() })
             }
-            _ => Err(self.is_none("a table")),
+            _ => Err(self.is_none(["a table", "테이블을", "表"])),
         }
     }
 
@@ -304,12 +339,23 @@ impl<'t> Entry<'t> {
     pub(crate) fn length(self) -> Result<u64, FieldError> {
         let text = match &self.value {
             DeValue::String(text) => text.as_ref(),
-            _ => return Err(self.is_none("a length of time like \"400ms\", \"1s\", \"3.5min\" or \"1h\"")),
+            _ => {
+                return Err(self.is_none([
+                    "a length of time like \"400ms\", \"1s\", \"3.5min\" or \"1h\"",
+                    "\"400ms\", \"1s\", \"3.5min\", \"1h\" 같은 시간을",
+                    "时长，例如 \"400ms\"、\"1s\"、\"3.5min\" 或 \"1h\"",
+                ]));
+            }
         };
         length_ns(text).ok_or_else(|| {
-            self.wrong(format!(
-                "{text:?} is not a length of time; write it like \"400ms\", \"1s\", \"3.5min\" or \"1h\""
-            ))
+            self.wrong(Mistake::of(|language| {
+                told!(
+                    language,
+                    "{text:?} is not a length of time; write it like \"400ms\", \"1s\", \"3.5min\" or \"1h\"",
+                    "시간으로 읽을 수 없는 값 {text:?}입니다. \"400ms\", \"1s\", \"3.5min\", \"1h\"처럼 쓰십시오",
+                    "{text:?} 不是时长；请写成 \"400ms\"、\"1s\"、\"3.5min\" 或 \"1h\" 的形式",
+                )
+            }))
         })
     }
 
@@ -317,14 +363,27 @@ impl<'t> Entry<'t> {
     pub(crate) fn size(self) -> Result<u64, FieldError> {
         let text = match &self.value {
             DeValue::String(text) => text.as_ref(),
-            _ => return Err(self.is_none("a size like \"512MiB\" or \"4GiB\"")),
+            _ => {
+                return Err(self.is_none([
+                    "a size like \"512MiB\" or \"4GiB\"",
+                    "\"512MiB\"나 \"4GiB\" 같은 크기를",
+                    "大小，例如 \"512MiB\" 或 \"4GiB\"",
+                ]));
+            }
         };
         let parsed = [("MiB", 20), ("GiB", 30), ("TiB", 40)].into_iter().find_map(|(unit, shift)| {
             let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
             number.checked_mul(1 << shift)
         });
         parsed.ok_or_else(|| {
-            self.wrong(format!("{text:?} is not a size; write it like \"512MiB\" or \"4GiB\""))
+            self.wrong(Mistake::of(|language| {
+                told!(
+                    language,
+                    "{text:?} is not a size; write it like \"512MiB\" or \"4GiB\"",
+                    "크기로 읽을 수 없는 값 {text:?}입니다. \"512MiB\"나 \"4GiB\"처럼 쓰십시오",
+                    "{text:?} 不是大小；请写成 \"512MiB\" 或 \"4GiB\" 的形式",
+                )
+            }))
         })
     }
 }

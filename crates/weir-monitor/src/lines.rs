@@ -146,18 +146,13 @@ fn of_node(node: &Node, language: Language) -> String {
         text.push_str(&told!(
             language,
             "{name} hand-off {words}\n",
-            "{name} 핸드오프 {words}\n",
+            "{name} 전달 {words}\n",
             "{name} 移交 {words}\n"
         ));
     }
     for hop in &node.hops {
         let words = hop_words(hop, language);
-        text.push_str(&told!(
-            language,
-            "{name} hop {words}\n",
-            "{name} 구간 {words}\n",
-            "{name} 区段 {words}\n"
-        ));
+        text.push_str(&told!(language, "{name} hop {words}\n", "{name} 홉 {words}\n", "{name} 跳 {words}\n"));
     }
     if node.sessions_open > 0 || node.upstreams_open > 0 || !node.sessions.is_empty() {
         let (open, upstreams) = (node.sessions_open, node.upstreams_open);
@@ -318,8 +313,8 @@ mod tests {
         17:08:19   | GATEWAY    | 2,200,014    | 200,000    | 2,200,000    | 200,000    | 14
         17:08:19   | ECHO       | 소켓 없음: --stats-socket off 없이 시작하십시오
         ----------------------------------------------------------------------------------------
-        GATEWAY 핸드오프 mesh: 200,000/s, 건당 깨우기 0.050, 한 번에 꺼낸 수 8.000, 전체 주문의 100.0 %, 대기 3, 복구된 깨우기 0
-        GATEWAY 구간 upstream: p50 21.0 µs, p99 84.0 µs, 최대 400.0 µs (1,100,000건, 시작 이후)
+        GATEWAY 전달 mesh: 200,000/s, 건당 깨우기 0.050, 한 번에 꺼낸 수 8.000, 전체 주문의 100.0 %, 대기 3, 복구된 깨우기 0
+        GATEWAY 홉 upstream: p50 21.0 µs, p99 84.0 µs, 최대 400.0 µs (1,100,000건, 시작 이후)
         GATEWAY 세션 10, 거래소 세션 2
         GATEWAY 세션 C00001 live, 워커 1: 10,000/s, 시퀀스 110000, 밀린 메시지 2, UserRefNum 7, 대기 134 B
         ");
@@ -328,7 +323,7 @@ mod tests {
         17:08:19   | ECHO       | 无套接字：启动时请勿使用 --stats-socket off
         ----------------------------------------------------------------------------------------
         GATEWAY 移交 mesh：200,000/s，每次移交唤醒 0.050，每批取出 8.000，占订单 100.0 %，排队 3，补救的唤醒 0
-        GATEWAY 区段 upstream：p50 21.0 µs，p99 84.0 µs，最大 400.0 µs（1,100,000 次，自启动以来）
+        GATEWAY 跳 upstream：p50 21.0 µs，p99 84.0 µs，最大 400.0 µs（1,100,000 次，自启动以来）
         GATEWAY 会话 10，上游会话 2
         GATEWAY 会话 C00001 live，工作线程 1：10,000/s，序号 110000，落后 2 条，UserRefNum 7，待发 134 B
         ");

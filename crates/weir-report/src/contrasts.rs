@@ -21,8 +21,8 @@ const HELP: [&str; 3] = [
     "Whether the ratio of an arm to its baseline at some levels, or in one cell, differs from that at others, or is \
      equivalent to it within the margin: geometric means over cells that have all other levels alike. These were declared \
      beforehand and share the correction of all claims (Holm).",
-    "어떤 수준 또는 어떤 조건에서의 기준 대비 비율이 다른 쪽과 다른지, 허용 범위 안에서 동등한지입니다. 나머지 수준이 모두 같은 조건들의 기하 평균이며, 미리 선언한 것으로서 모든 주장과 함께 보정합니다(Holm).",
-    "某些水平或某个条件下，方案与基线之比是否不同于另一侧，或在等效界限内相当：对其余水平都相同的条件取几何平均。这些对比是预先声明的，与所有判定一起校正（Holm）。",
+    "어떤 수준 또는 어떤 조건에서의 기준 대비 비율이 다른 쪽과 다른지, 허용 범위 안에서 동등한지입니다. 나머지 수준이 모두 같은 조건들의 기하 평균이며, 미리 선언한 것으로서 모든 가설과 함께 보정합니다(Holm).",
+    "某些水平或某个条件下，方案与基线之比是否不同于另一侧，或在等效界限内相当：对其余水平都相同的条件取几何平均。这些对比是预先声明的，与所有结论一起校正（Holm）。",
 ];
 
 /// The section.

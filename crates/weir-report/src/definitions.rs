@@ -222,7 +222,7 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
         Verdict::Better => [
             "Better than the baseline: a two-sided t test over the units, at 1 % and corrected for all claims of the \
              study, rules out chance. For CPU and time, better means less.",
-            "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1 %, 연구의 모든 주장에 대해 보정)으로 우연이 배제됩니다. CPU와 \
+            "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1 %, 연구의 모든 가설에 대해 보정)으로 우연이 배제됩니다. CPU와 \
              시간은 작을수록 좋습니다.",
             "优于基线：对各单元的双侧 t 检验（显著性水平 1 %，并对本研究的所有结论作了校正）排除了偶然。对 CPU 和时间而言，越小越好。",
         ],
@@ -248,7 +248,7 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
         ],
         Verdict::NoClaim => [
             "Looked at without a claim, so no test was made for it and none is corrected for it.",
-            "주장 없이 살펴본 값입니다. 따라서 검정하지 않으며 보정에도 들어가지 않습니다.",
+            "결론을 내지 않고 살펴본 값입니다. 따라서 검정하지 않으며 보정에도 들어가지 않습니다.",
             "仅供观察，不作结论：未作检验，也不参与校正。",
         ],
     }
@@ -369,7 +369,7 @@ const TERMS: [Term; 13] = [
         [
             "p of the two-sided t test, corrected by Holm over all claims of the study that nothing else bars. \
              Exploratory cells claim nothing.",
-            "양측 t 검정의 p값을, 다른 이유로 막히지 않은 연구의 모든 주장에 대해 Holm 방법으로 보정한 값입니다. 탐색적 조건은 아무것도 주장하지 \
+            "양측 t 검정의 p값을, 다른 이유로 막히지 않은 연구의 모든 가설에 대해 Holm 방법으로 보정한 값입니다. 탐색적 조건에서는 결론을 내지 \
              않습니다.",
             "双侧 t 检验的 p 值，在本研究所有未因其他原因被排除的结论之间按 Holm 法校正。探索性条件不作任何结论。",
         ],

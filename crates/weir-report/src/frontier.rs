@@ -221,7 +221,7 @@ const SIMULATED_LATE: [&str; 3] = [
      longer, and the device is three times as slow when a load begins. Both are hypotheses about what was observed.",
     "늦은 깨어남과 느린 시작을 넣은 모델: 스무 번에 한 번은 가장 깊은 유휴 상태의 복귀 시간만큼 늦게 깨어나고, 부하가 시작될 때 장치가 세 배 \
      느립니다. 둘 다 관찰된 것에 대한 가설입니다.",
-    "带迟到唤醒与缓慢开头的模型：每二十次唤醒有一次晚到最深空闲状态的退出延迟，且负载开始时设备慢三倍。两者都是对所观察现象的假设。",
+    "带唤醒延迟与启动缓慢的模型：每二十次唤醒有一次晚到最深空闲状态的退出延迟，且负载开始时设备慢三倍。两者都是对所观察现象的假设。",
 ];
 
 const SIMULATED_TRACES: [&str; 3] = [

@@ -119,8 +119,11 @@ fn figure(view: &View<'_>, answer: &Answer) -> String {
 }
 
 fn outcome(view: &View<'_>, answer: &Answer) -> &'static str {
+    let is_threshold = answer.asked.is_threshold;
     match answer.outcome {
         None => format::ABSENT,
+        Some(Outcome::Met) if is_threshold => view.word(Word::ThresholdMet),
+        Some(Outcome::Missed) if is_threshold => view.word(Word::ThresholdMissed),
         Some(Outcome::Met) => view.word(Word::GoalMet),
         Some(Outcome::Missed) => view.word(Word::GoalMissed),
         Some(Outcome::Open) => view.word(Word::GoalOpen),

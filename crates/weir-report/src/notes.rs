@@ -113,8 +113,8 @@ fn by_state(view: &View<'_>, near: &StateEffect, far: &StateEffect) -> String {
     told!(
         view.language,
         "near state {near_ratio} ({near_units} units), far state {far_ratio} ({far_units} units)",
-        "가까운 상태(near) {near_ratio}(단위 {near_units}개), 먼 상태(far) {far_ratio}(단위 {far_units}개)",
-        "近状态（near）{near_ratio}（{near_units} 个单元），远状态（far）{far_ratio}（{far_units} 个单元）",
+        "코어 간 지연이 짧은 상태(near) {near_ratio}(단위 {near_units}개), 긴 상태(far) {far_ratio}(단위 {far_units}개)",
+        "核间延迟较短的状态（near）{near_ratio}（{near_units} 个单元），较长的状态（far）{far_ratio}（{far_units} 个单元）",
     )
 }
 

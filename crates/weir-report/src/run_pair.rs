@@ -128,7 +128,7 @@ const BETWEEN: [&str; 3] = [
      them: twenty runs of the study quick on one machine scattered twice as far as their intervals say. A change found here is a \
      reason to measure both programs in one study (weir study --baseline), and no verdict on a program.",
     "변화의 구간은 각 실행 안의 라운드에서 나온 값입니다. 두 시점 사이에 달라진 다른 조건은 들어 있지 않습니다. 같은 머신에서 연구 quick을 20번 \
-     실행했을 때 결과는 구간이 말하는 것보다 두 배 넓게 흩어졌습니다. 여기서 보인 변화는 두 프로그램을 한 연구에서 함께 측정해 볼 이유(weir study \
+     실행했을 때 결과의 산포는 구간이 나타내는 폭의 두 배였습니다. 여기서 보인 변화는 두 프로그램을 한 연구에서 함께 측정해 볼 이유(weir study \
      --baseline)이며, 프로그램에 대한 판정이 아닙니다.",
     "变化的区间只来自各次运行内部的轮次，不包含两个时刻之间其他条件的差异：在同一台机器上把研究 quick 运行 20 次，结果的离散程度是区间所示的两倍。\
      这里看到的变化说明值得把两个程序放进同一项研究中测量（weir study --baseline），而不是对程序的判定。",
@@ -204,8 +204,8 @@ const CHANGES_HELP: [&str; 3] = [
     "A and B: the arm against its baseline, within the rounds of that run. Change: B's ratio over A's, or the difference of \
      differences, with a 99 % interval (Welch); claims are corrected for being several (Holm).",
     "A, B: 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값. 변화: B의 비율을 A의 비율로 나눈 값(차이로 비교하는 지표는 차이의 차이)과 99 % \
-     구간(Welch). 주장이 여럿이면 보정합니다(Holm).",
-    "A、B：在该次运行的轮次内方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99 % 区间（Welch）；多项主张按 Holm 校正。",
+     구간(Welch). 가설이 여럿이면 보정합니다(Holm).",
+    "A、B：在该次运行的轮次内方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99 % 区间（Welch）；多项结论按 Holm 校正。",
 ];
 const MACHINE: [&str; 3] = ["What differs on the machine", "머신에서 달라진 것", "机器上的差异"];
 const ASKED: [&str; 3] = ["What was asked differently", "다르게 요청한 것", "请求上的差异"];

@@ -203,10 +203,16 @@ fn situation(view: &View<'_>, comparison: &Comparison) -> String {
     let conditions = conditions(view, cell);
     // A machine that was met in one state has no need to be told apart from itself.
     let state = match (comparison.notes.contains(&Finding::FarState), comparison.by_state.is_empty()) {
-        (true, _) => view.language.choose([" in its far state", "(먼 상태, far)", "（远状态，far）"]),
-        (false, false) => {
-            view.language.choose([" in its near state", "(가까운 상태, near)", "（近状态，near）"])
-        }
+        (true, _) => view.language.choose([
+            " in its far state",
+            "(코어 간 지연이 긴 상태, far)",
+            "（核间延迟较长的状态，far）",
+        ]),
+        (false, false) => view.language.choose([
+            " in its near state",
+            "(코어 간 지연이 짧은 상태, near)",
+            "（核间延迟较短的状态，near）",
+        ]),
         (false, true) => "",
     };
     told!(
@@ -432,8 +438,8 @@ pub(crate) fn states(view: &View<'_>) -> (Word, String) {
     let detail = told!(
         view.language,
         "near {near}: {near_trials} trials, far {far}: {far_trials}, changed on the way: {both}",
-        "가까운 상태(near) {near}: {near_trials}회, 먼 상태(far) {far}: {far_trials}회, 도중 변화: {both}회",
-        "近状态（near）{near}：{near_trials} 次，远状态（far）{far}：{far_trials} 次，中途变化：{both} 次",
+        "코어 간 지연이 짧은 상태(near) {near}: {near_trials}회, 긴 상태(far) {far}: {far_trials}회, 도중 변화: {both}회",
+        "核间延迟较短的状态（near）{near}：{near_trials} 次，较长的状态（far）{far}：{far_trials} 次，中途变化：{both} 次",
     );
     (Word::TwoStates, detail)
 }

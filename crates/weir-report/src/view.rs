@@ -332,7 +332,7 @@ impl<'a> View<'a> {
             StorageDevice::ModelLate => choose([
                 "Simulated SSD, late wake-ups and slow starts",
                 "시뮬레이션 SSD(늦은 깨어남, 느린 시작)",
-                "模拟 SSD（迟到唤醒、缓慢开头）",
+                "模拟 SSD（唤醒延迟、启动缓慢）",
             ]),
             StorageDevice::Synthetic(SyntheticTrace::Calm) => {
                 choose(["Made trace, calm", "생성 트레이스(잔잔함)", "生成轨迹（平稳）"])
@@ -478,7 +478,7 @@ impl<'a> View<'a> {
     /// Processes beside its servers.
     fn company(&self, cell: &CellSpec) -> Option<String> {
         let names = cell.neighbours.join(", ");
-        let told = told!(self.language, "beside {names}", "함께 실행: {names}", "旁侧进程：{names}");
+        let told = told!(self.language, "beside {names}", "함께 실행: {names}", "同时运行：{names}");
         (!names.is_empty()).then_some(told)
     }
 
@@ -500,7 +500,7 @@ impl<'a> View<'a> {
                 self.language,
                 "{load_workers} generator threads",
                 "부하 생성기 스레드 {load_workers}개",
-                "发生器线程 {load_workers} 个"
+                "负载生成器线程 {load_workers} 个"
             ));
         }
         if !cell.load_cpus.is_empty() {
@@ -509,7 +509,7 @@ impl<'a> View<'a> {
                 self.language,
                 "generator on CPU {cpus}",
                 "부하 생성기 CPU {cpus}",
-                "发生器用 CPU {cpus}"
+                "负载生成器用 CPU {cpus}"
             ));
         }
         parts

@@ -72,7 +72,7 @@ words! {
     CheckReplies: "every reply came in its turn" | "모든 응답이 순서대로 도착" | "所有回报都按序到达";
     CheckChain: "the gateway received twice what the exchange did" | "게이트웨이 수신이 거래소의 두 배"
         | "网关接收量恰为交易所的两倍";
-    CheckRecovered: "no work lay beside a sleeping worker" | "잠든 워커 곁에 남겨진 작업 없음" | "没有任务滞留在休眠线程旁";
+    CheckRecovered: "no work lay beside a sleeping worker" | "대기 중인 워커에 남은 작업 없음" | "没有任务滞留在休眠线程旁";
 
     LatencyHelpRequest: "Solid: response time, counted from the moment a request was due. Dashed: service time, counted \
         from the moment it was sent. The gap between them is waiting that a closed loop would hide."
@@ -92,7 +92,7 @@ words! {
     WhyTitleOperation: "What differs per I/O" | "I/O당 무엇이 다른가" | "每次 I/O 的差异";
     CheckCounted: "the kernel counted the same operations" | "커널이 센 I/O 수와 일치" | "与内核统计的 I/O 数一致";
     CheckRepeatable: "computed trials repeat" | "계산한 시행의 재현성" | "计算所得试验可复现";
-    CheckNotAsked: "not asked of a storage job" | "스토리지 작업에는 묻지 않음" | "对存储任务不作检查";
+    CheckNotAsked: "not asked of a storage job" | "스토리지 작업에는 해당 없음" | "不适用于存储任务";
 
     FrontierTitle: "Misses against CPU" | "miss와 CPU" | "miss 与 CPU";
     FrontierHelp: "Each point is a way to wait, the mean over the blocks; settings of a family are joined. Lower left \
@@ -218,7 +218,7 @@ words! {
     MapNotBorneOut: "found, not borne out" | "검출되었으나 뒷받침되지 않음" | "已检出但未获佐证";
     MapLimited: "generator was the limit" | "부하 생성기 한계" | "受限于负载生成器";
     MapLimitedShort: "generator-bound" | "생성기 한계" | "受限";
-    MapInvalid: "not comparable" | "비교 불가" | "不可比";
+    MapInvalid: "not comparable" | "비교 불가" | "不可比较";
     MapUnfinished: "not told yet, unfinished" | "미완료로 판정 전" | "尚未完成，暂不判定";
 
     OverviewTitle: "The map in tables" | "조건별 결과표" | "分布图的各张表";
@@ -357,7 +357,7 @@ words! {
         the difference. Shares need not add up to 100 %: a switch may do more or less when another is turned back too."
         | "설정 하나만 되돌리고 나머지는 같은 대상들입니다. 몫은 그 설정의 효과를 전체 차이로 나눈 값(둘 다 로그, 라운드나 블록 안에서 짝지음)이며, 99 % 구간은 한 차이의 모든 설정에 함께 성립합니다. \
         구간이 0을 포함하지 않으면 원인입니다. 음수 몫은 차이를 줄이는 방향입니다. 다른 설정도 함께 되돌리면 효과가 달라질 수 있으므로 몫의 합이 100 %일 필요는 없습니다."
-        | "只关闭一个选项、其余完全相同的方案。份额为该选项的作用除以全部差异（均取对数，在每轮或每块内配对），99 % 区间对同一差异的所有选项同时成立。区间不含 0 即为原因；\
+        | "只关闭一个选项、其余完全相同的方案。份额为该选项的作用除以全部差异（均取对数，在每轮或每个区组内配对），99 % 区间对同一差异的所有选项同时成立。区间不含 0 即为原因；\
         负的份额表示起相反作用。若同时关闭另一选项，其作用可能增减，因此各份额之和不必为 100 %。";
     CauseMetric: "figure" | "지표" | "指标";
     CauseSwitch: "switch (arm without it)" | "설정(되돌린 대상)" | "选项（关闭它的方案）";
@@ -394,7 +394,7 @@ words! {
     KernelWall: "kernel: begin to end" | "커널: 시작부터 끝까지" | "内核：从开始到结束";
     KernelAwake: "kernel: not asleep" | "커널: 잠든 시간 제외" | "内核：不含睡眠";
     KernelOnCpu: "kernel: on a CPU, each completed" | "커널: 건당 CPU 시간" | "内核：每次完成占用 CPU";
-    StraceKept: "throughput left under strace" | "strace 아래 남은 처리량" | "strace 下剩余的吞吐量";
+    StraceKept: "throughput left under strace" | "strace 실행 중 처리량 비율" | "strace 下剩余的吞吐量";
     StraceCount: "strace: calls" | "strace: 호출 수" | "strace：调用次数";
     StraceTotal: "total" | "합계" | "合计";
     StraceMean: "mean" | "평균" | "平均";
@@ -408,7 +408,7 @@ words! {
         verdict and are not corrected for one another. Two cells are compared unpaired (Welch), arms of one cell within \
         each round or block."
         | "기준과의 비교 외에 연구가 따로 묻는 것입니다. 99 % 구간 전체가 목표를 만족하면 달성, 구간 전체가 목표를 벗어나면 미달성, 그 밖에는 \
-        미정입니다. 목표는 주장이 아니므로 판정이 없고 서로 간의 보정도 하지 않습니다. 두 조건은 쌍을 짓지 않고(Welch), 한 조건의 대상들은 \
+        미정입니다. 목표는 가설이 아니므로 판정이 없고 서로 간의 보정도 하지 않습니다. 두 조건은 쌍을 짓지 않고(Welch), 한 조건의 대상들은 \
         라운드나 블록 안에서 비교합니다."
         | "研究在与基线的比较之外所问的内容。99 % 区间整体满足目标为达成，整体超出目标为未达成，否则为未定。目标不是结论：没有判定，彼此之间也不作校正。\
         两个条件之间不配对比较（Welch），同一条件的方案在每轮或每个区组内比较。";
@@ -421,6 +421,8 @@ words! {
     GoalMet: "met" | "달성" | "达成";
     GoalMissed: "missed" | "미달성" | "未达成";
     GoalOpen: "open" | "미정" | "未定";
+    ThresholdMet: "met" | "충족" | "满足";
+    ThresholdMissed: "missed" | "위반" | "不满足";
 
     IoModelsTitle: "I/O models, and which of them this machine has" | "I/O 모델과 이 머신에서의 사용 가능 여부"
         | "I/O 模型，以及本机具备哪些";
@@ -481,7 +483,7 @@ words! {
     ComparisonsHelp: "Each row is one arm against the baseline: the ratio, its interval, and one faint dot for each round or pair. \
         The grey band is the noise floor, the line is 1.0. Hollow marks are exploratory: looked at, nothing claimed."
         | "각 행은 한 비교 대상을 기준과 견준 것입니다. 비율과 구간, 그리고 라운드나 쌍마다 흐린 점 하나를 그렸습니다. 회색 띠는 노이즈 \
-        플로어, 세로선은 1.0입니다. 속이 빈 표식은 탐색적 조건으로, 살펴보기만 하고 주장하지 않습니다."
+        플로어, 세로선은 1.0입니다. 속이 빈 표식은 탐색적 조건으로, 살펴보기만 하고 결론을 내지 않습니다."
         | "每行是一个方案与基线的比较：比值、置信区间，每轮或每对一个浅色点。灰色带为噪声本底，竖线为 1.0。空心标记为探索性条件：仅供观察，不作结论。";
     BetterLeft: "← better" | "← 좋음" | "← 更好";
     BetterRight: "better →" | "좋음 →" | "更好 →";
@@ -528,7 +530,7 @@ words! {
     Found: "what was found" | "확인된 내용" | "检查所见";
     NoChecks: "No check was recorded." | "기록된 검사가 없습니다." | "没有记录任何检查。";
     NoTimeline: "No trial was run." | "실행된 시행이 없습니다." | "没有运行任何试验。";
-    CrossCore: "cross-core round trip" | "코어 간 왕복 시간" | "跨核往返时间";
+    CrossCore: "cross-core round trip" | "코어 간 왕복 시간" | "核间往返时间";
     Start: "start" | "시작" | "开始";
     Length: "length" | "길이" | "时长";
     Block: "block" | "블록" | "区组";
@@ -564,7 +566,7 @@ words! {
     CheckPlanted: "what was planted leads the table of parts" | "일부러 넣은 것이 내역 표의 맨 위에 옴" | "人为加入的部分居于各部分之首";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
-    CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";
+    CheckForeign: "other processes were quiet" | "다른 프로세스의 CPU 사용이 적음" | "其他进程占用 CPU 很少";
     CheckDrift: "the machine stayed what it was" | "머신 상태가 끝까지 유지됨" | "机器自始至终保持原样";
     CheckWarmUp: "steady before the window" | "측정 전 안정 상태 도달" | "测量前已达稳态";
     CheckInterleaving: "arms took turns in random order" | "무작위 순서로 번갈아 실행됨" | "各方案按随机顺序轮流运行";

@@ -89,6 +89,9 @@ fn told(cause: &(dyn std::error::Error + 'static), language: Language) -> String
     if let Some(error) = cause.downcast_ref::<RunError>() {
         return error.told(language);
     }
+    if let Some(error) = cause.downcast_ref::<FileError>() {
+        return error.told(language);
+    }
     if let Some(error) = cause.downcast_ref::<StoreError>() {
         return store_words::store_error(error, language);
     }

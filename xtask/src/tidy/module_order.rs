@@ -217,6 +217,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir-lab",
         &[
             "length",
+            "mistake",
             "limits",
             "run_folder",
             "run_locks",

@@ -11,6 +11,7 @@ use weir_sys::affinity::cpu_set;
 use super::{Factor, Kind, LoadWords, Protocol, Value, connected, factor::unusual};
 use crate::{
     limits::{self, Level, SpecError, instead, one_of},
+    mistake::Mistake,
     toml_table::{At, Entry, FieldError, Table},
 };
 
@@ -330,12 +331,20 @@ fn check_descriptors<'c>(
 
 fn check_command(argv: &[String]) -> Result<(), SpecError> {
     if argv.first().is_none_or(String::is_empty) {
-        return Err(SpecError::new("arm.command", "the command is empty; it must name a program".to_owned()));
+        let texts = [
+            "the command is empty; it must name a program",
+            "명령이 비어 있습니다. 실행할 프로그램을 쓰십시오",
+            "命令为空；请写明要运行的程序",
+        ];
+        return Err(SpecError::new("arm.command", Mistake::fixed(texts)));
     }
     if !limits::names_port(argv) {
-        let message =
-            "no word of the command holds {port} or {address}, so the server cannot be told where to listen";
-        return Err(SpecError::new("arm.command", message.to_owned()));
+        let texts = [
+            "no word of the command holds {port} or {address}, so the server cannot be told where to listen",
+            "명령에 {port}나 {address}가 없어, 서버가 어디서 연결을 받을지 알려 줄 수 없습니다",
+            "命令中没有 {port} 或 {address}，无法告知服务器在何处监听",
+        ];
+        return Err(SpecError::new("arm.command", Mistake::fixed(texts)));
     }
     Ok(())
 }

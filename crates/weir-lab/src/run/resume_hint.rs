@@ -25,8 +25,8 @@ impl Outcome {
                 told!(
                     language,
                     "the machine's near state did not come back in {seconds} s",
-                    "{seconds}초를 기다려도 머신이 가까운 상태(near)로 돌아오지 않음",
-                    "等待 {seconds} 秒，机器仍未回到近状态（near）",
+                    "{seconds}초를 기다려도 머신이 코어 간 지연이 짧은 상태(near)로 돌아오지 않음",
+                    "等待 {seconds} 秒，机器仍未回到核间延迟较短的状态（near）",
                 )
             }
             Ended::Interrupted => language.choose(["interrupted", "중단됨", "已中断"]).to_owned(),

@@ -89,7 +89,7 @@ impl ChoiceError {
             ],
             Self::NoWarmup => [
                 "--warmup: arms of storage have none; leave it out, and write `warmup_max` into the file",
-                "--warmup: 저장 장치 연구의 비교 대상에는 예열이 없습니다. 빼고, 파일에 `warmup_max`를 쓰십시오",
+                "--warmup: 스토리지 연구의 비교 대상에는 예열이 없습니다. 빼고, 파일에 `warmup_max`를 쓰십시오",
                 "--warmup：存储研究的方案没有预热；请去掉，并在文件中写 `warmup_max`",
             ],
             Self::NoBuilds => [

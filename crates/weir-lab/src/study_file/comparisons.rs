@@ -9,10 +9,12 @@ use weir_record::{
     metric_rows::METRICS,
     spec::{CellSpec, LoadMode, StudySpec},
 };
+use weir_report::told;
 
 use super::{elsewhere, one_of, threshold};
 use crate::{
     limits::{COMPARISONS_MAX, instead},
+    mistake::Mistake,
     protocol::{self, Factor, Machine, Protocol, Value},
     toml_table::{Entry, FieldError, Table},
 };
@@ -71,7 +73,15 @@ fn bounded(count: usize, at: usize) -> Result<(), FieldError> {
     if count <= COMPARISONS_MAX {
         return Ok(());
     }
-    let message = format!("the file asks for more than {COMPARISONS_MAX} comparisons and goals");
+    let most = COMPARISONS_MAX;
+    let message = Mistake::of(|language| {
+        told!(
+            language,
+            "the file asks for more than {most} comparisons and goals",
+            "파일에 쓸 수 있는 비교와 목표는 모두 {most}개까지입니다",
+            "文件中的比较与目标合计最多 {most} 项",
+        )
+    });
     Err(FieldError::new(at, "comparison", message))
 }
 

@@ -9,11 +9,13 @@ use weir_record::{
     metric_rows::{METRICS, MetricRow, Part},
     spec::{CellRole, CellSpec, StudySpec},
 };
+use weir_report::told;
 
 use super::comparisons::Known;
 use crate::{
     host_defaults::HostDefaults,
-    limits::{COMPARISONS_MAX, instead},
+    limits::{COMPARISONS_MAX, instead_in},
+    mistake::Mistake,
     protocol::{self, Machine},
     toml_table::{Entry, FieldError},
 };
@@ -30,20 +32,20 @@ const SHORT: [(&str, &str); 4] = [
 pub(super) fn read(entry: Entry<'_>, known: &Known<'_>) -> Result<Vec<ComparisonSpec>, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let text = entry.text()?;
-    known.threshold(&text).map_err(|message| FieldError::new(at, &key, format!("{text:?}: {message}")))
+    known.threshold(&text).map_err(|mistake| FieldError::new(at, &key, mistake.about(&format!("{text:?}"))))
 }
 
 /// The same of a study that is complete, for lines that are in no file.
-pub fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, String> {
+pub fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, Mistake> {
     let host_defaults = HostDefaults::default();
     let machine = Machine { host_defaults: &host_defaults, server_cpus: &spec.server_cpus };
     let protocol = spec.cells.first().map_or(protocol::ALL[0], protocol::of);
     let known = Known { spec, protocol, machine, absent: &[], lacks_cells: false };
     let mut all = Vec::new();
     for line in lines {
-        all.extend(known.threshold(line).map_err(|message| format!("{line:?}: {message}"))?);
+        all.extend(known.threshold(line).map_err(|mistake| mistake.about(&format!("{line:?}")))?);
         if all.len() > COMPARISONS_MAX {
-            return Err(format!("{line:?}: these are more than {COMPARISONS_MAX} thresholds"));
+            return Err(too_many().about(&format!("{line:?}")));
         }
     }
     Ok(all)
@@ -59,29 +61,33 @@ struct Line<'t> {
     cell: Option<&'t str>,
 }
 
-const FORM: &str = "write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >";
+fn too_many() -> Mistake {
+    let most = COMPARISONS_MAX;
+    Mistake::of(|language| {
+        told!(
+            language,
+            "these are more than {most} thresholds",
+            "임계값은 모두 {most}개까지 쓸 수 있습니다",
+            "阈值合计最多 {most} 项",
+        )
+    })
+}
+
+fn not_of_this_form() -> Mistake {
+    Mistake::fixed([
+        "write [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL], or < in place of >",
+        "[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL] 형식으로 쓰십시오. > 대신 <도 쓸 수 있습니다",
+        "请写成 [ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]；也可用 < 代替 >",
+    ])
+}
 
 impl Known<'_> {
-    fn threshold(&self, text: &str) -> Result<Vec<ComparisonSpec>, String> {
+    fn threshold(&self, text: &str) -> Result<Vec<ComparisonSpec>, Mistake> {
         let line = Line::of(text)?;
         let goal = line.goal()?;
         let Some(cell) = self.cell_of(line.cell, line.row)? else { return Ok(Vec::new()) };
         let baseline = self.spec.arms[0].name.as_str();
-        let names = self.arm_names();
-        let arms = match line.arm {
-            Some(arm) if !names.contains(&arm) => {
-                return Err(format!("there is no arm {arm:?}; {}", instead(arm, &names)));
-            }
-            Some(arm) if line.is_ratio && arm == baseline => {
-                return Err(format!("{arm} is the baseline, and its ratio to itself is 1"));
-            }
-            Some(arm) if !self.runs(arm, cell) => return Err(format!("{arm} does not run in {}", cell.id)),
-            Some(arm) => vec![arm],
-            None => self.meant(names).into_iter().filter(|arm| self.runs(arm, cell)).collect(),
-        };
-        if arms.is_empty() {
-            return Err(format!("only the baseline runs in {}; name the arm that is meant", cell.id));
-        }
+        let arms = self.arms_of(&line, cell)?;
         let side =
             |arm: &str| Side { arm: arm.to_owned(), cell_id: cell.id.clone(), metric: line.row.metric };
         let to = |arm: &str| {
@@ -95,6 +101,47 @@ impl Known<'_> {
             is_threshold: true,
         };
         Ok(arms.into_iter().map(one).collect())
+    }
+
+    /// The arms that a line is about in the cell; never none.
+    fn arms_of<'s>(&'s self, line: &Line<'s>, cell: &CellSpec) -> Result<Vec<&'s str>, Mistake> {
+        let (names, cell_id) = (self.arm_names(), cell.id.as_str());
+        let Some(arm) = line.arm else {
+            let arms: Vec<&str> = self.meant(names).into_iter().filter(|arm| self.runs(arm, cell)).collect();
+            return if arms.is_empty() { Err(only_baseline(cell_id)) } else { Ok(arms) };
+        };
+        if !names.contains(&arm) {
+            return Err(Mistake::of(|language| {
+                let instead = instead_in(language, arm, &names);
+                told!(
+                    language,
+                    "there is no arm {arm:?}; {instead}",
+                    "알 수 없는 비교 대상 {arm:?}({instead})",
+                    "没有名为 {arm:?} 的方案（{instead}）",
+                )
+            }));
+        }
+        if line.is_ratio && arm == self.spec.arms[0].name {
+            return Err(Mistake::of(|language| {
+                told!(
+                    language,
+                    "{arm} is the baseline, and its ratio to itself is 1",
+                    "{arm} 자신이 기준이므로 비율은 언제나 1입니다",
+                    "{arm} 是基线，与自身的比值恒为 1",
+                )
+            }));
+        }
+        if !self.runs(arm, cell) {
+            return Err(Mistake::of(|language| {
+                told!(
+                    language,
+                    "{arm} does not run in {cell_id}",
+                    "{cell_id} 조건에서 실행되지 않는 비교 대상 {arm}",
+                    "{arm} 不在条件 {cell_id} 下运行",
+                )
+            }));
+        }
+        Ok(vec![arm])
     }
 
     /// Arms that are meant where none is named: all but the baseline, or those that name a baseline of their own; never
@@ -114,7 +161,7 @@ impl Known<'_> {
     /// The cell that is named. Else that of the primary comparison, or the first one in which the metric is measured:
     /// latencies are where requests come at a rate. None where it may be one that this machine lacks: the study then
     /// ends as one that cannot all run here.
-    fn cell_of(&self, name: Option<&str>, row: &MetricRow) -> Result<Option<&CellSpec>, String> {
+    fn cell_of(&self, name: Option<&str>, row: &MetricRow) -> Result<Option<&CellSpec>, Mistake> {
         let cells = &self.spec.cells;
         let has = |cell: &&CellSpec| (row.part)(cell) != Part::None;
         let ids = |of: &[&CellSpec]| of.iter().map(|cell| cell.id.clone()).collect::<Vec<_>>().join(", ");
@@ -123,7 +170,7 @@ impl Known<'_> {
             if self.lacks_cells {
                 return Ok(None);
             }
-            return Err(format!("{} is not measured in this study", row.key));
+            return Err(unmeasured(row));
         };
         let Some(name) = name else {
             let primary = having.iter().find(|cell| cell.role == CellRole::Primary);
@@ -131,19 +178,63 @@ impl Known<'_> {
         };
         match cells.iter().find(|cell| cell.id == name) {
             Some(cell) if has(&cell) => Ok(Some(cell)),
-            Some(_) => Err(format!("{} is not measured in {name}, but in {}", row.key, ids(&having))),
+            Some(_) => Err(measured_elsewhere(row, name, &ids(&having))),
             None if self.lacks_cells => Ok(None),
-            None => {
-                let known: Vec<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
-                Err(format!("there is no cell {name:?}; {}", instead(name, &known)))
-            }
+            None => Err(no_cell(name, &cells.iter().map(|cell| cell.id.as_str()).collect::<Vec<_>>())),
         }
     }
 }
 
+fn only_baseline(cell_id: &str) -> Mistake {
+    Mistake::of(|language| {
+        told!(
+            language,
+            "only the baseline runs in {cell_id}; name the arm that is meant",
+            "{cell_id} 조건에서는 기준만 실행됩니다. 비교 대상의 이름을 쓰십시오",
+            "条件 {cell_id} 下只运行基线；请写明所指的方案",
+        )
+    })
+}
+
+fn unmeasured(row: &MetricRow) -> Mistake {
+    let key = row.key;
+    Mistake::of(|language| {
+        told!(
+            language,
+            "{key} is not measured in this study",
+            "{key} 지표는 이 연구에서 측정하지 않습니다",
+            "本研究不测量 {key}",
+        )
+    })
+}
+
+fn measured_elsewhere(row: &MetricRow, cell_id: &str, there: &str) -> Mistake {
+    let key = row.key;
+    Mistake::of(|language| {
+        told!(
+            language,
+            "{key} is not measured in {cell_id}, but in {there}",
+            "{key} 지표는 {cell_id} 조건에서 측정하지 않습니다. 측정하는 조건: {there}",
+            "条件 {cell_id} 下不测量 {key}；测量该指标的条件：{there}",
+        )
+    })
+}
+
+fn no_cell(name: &str, known: &[&str]) -> Mistake {
+    Mistake::of(|language| {
+        let instead = instead_in(language, name, known);
+        told!(
+            language,
+            "there is no cell {name:?}; {instead}",
+            "알 수 없는 조건 {name:?}({instead})",
+            "没有名为 {name:?} 的条件（{instead}）",
+        )
+    })
+}
+
 impl<'t> Line<'t> {
-    fn of(text: &'t str) -> Result<Self, String> {
-        let at = text.find(['>', '<']).ok_or(FORM)?;
+    fn of(text: &'t str) -> Result<Self, Mistake> {
+        let at = text.find(['>', '<']).ok_or_else(not_of_this_form)?;
         let (left, right) = (&text[..at], text[at + 1..].trim());
         let (bound, cell) = match right.split_once(" at ") {
             Some((bound, cell)) => (bound.trim(), Some(cell.trim())),
@@ -157,46 +248,85 @@ impl<'t> Line<'t> {
         let (arm, metric) = match words[..] {
             [metric] => (None, metric),
             [arm, metric] => (Some(arm), metric),
-            _ => return Err(FORM.to_owned()),
+            _ => return Err(not_of_this_form()),
         };
         Ok(Self { arm, row: row(metric)?, is_ratio, is_above: text[at..].starts_with('>'), bound, cell })
     }
 
     /// What must hold for the line not to.
-    fn goal(&self) -> Result<Goal, String> {
+    fn goal(&self) -> Result<Goal, Mistake> {
+        let (key, bound) = (self.row.key, self.bound);
         if self.is_ratio && self.row.scale != Scale::Ratio {
-            return Err(format!("{} may be zero and has no ratio; give its figure a bound", self.row.key));
+            return Err(Mistake::of(|language| {
+                told!(
+                    language,
+                    "{key} may be zero and has no ratio; give its figure a bound",
+                    "{key} 지표는 0일 수 있어 비율을 쓸 수 없습니다. 수치 자체에 한계를 정하십시오",
+                    "{key} 可能为零，没有比值；请为数值本身设定界限",
+                )
+            }));
         }
         let unit = if self.is_ratio { &[] } else { units(self.row.unit) };
-        let digits =
-            self.bound.trim_end_matches(|it: char| it.is_alphabetic() || ['%', '/', 'µ'].contains(&it));
-        let (number, suffix) = (digits.trim_end().parse::<f64>(), &self.bound[digits.len()..]);
+        let digits = bound.trim_end_matches(|it: char| it.is_alphabetic() || ['%', '/', 'µ'].contains(&it));
+        let (number, suffix) = (digits.trim_end().parse::<f64>(), &bound[digits.len()..]);
         let factor = match unit.iter().find(|(name, _)| *name == suffix) {
             Some((_, factor)) => *factor,
             None if suffix.is_empty() && unit.is_empty() => 1.0,
-            None if unit.is_empty() => return Err(format!("{:?} is no plain number", self.bound)),
-            None => {
-                let names: Vec<&str> =
-                    unit.iter().map(|(name, _)| *name).filter(|it| !it.is_empty()).collect();
-                return Err(format!("{} is counted in {}", self.row.key, names.join(", ")));
-            }
+            None if unit.is_empty() => return Err(no_plain_number(bound)),
+            None => return Err(counted_in(key, unit)),
         };
         match number {
             Ok(number) if number.is_finite() => {
-                let bound = number * factor;
-                Ok(if self.is_above { Goal::AtMost(bound) } else { Goal::AtLeast(bound) })
+                let most = number * factor;
+                Ok(if self.is_above { Goal::AtMost(most) } else { Goal::AtLeast(most) })
             }
-            _ => Err(format!("{:?} is no number", self.bound)),
+            _ => Err(Mistake::of(|language| {
+                told!(
+                    language,
+                    "{bound:?} is no number",
+                    "숫자가 아닌 값 {bound:?}입니다",
+                    "{bound:?} 不是数字"
+                )
+            })),
         }
     }
 }
 
-fn row(name: &str) -> Result<&'static MetricRow, String> {
+fn no_plain_number(bound: &str) -> Mistake {
+    Mistake::of(|language| {
+        told!(
+            language,
+            "{bound:?} is no plain number",
+            "단위 없이 숫자만 쓰십시오({bound:?})",
+            "请只写数字，不带单位（{bound:?}）",
+        )
+    })
+}
+
+fn counted_in(key: &str, units: &[(&str, f64)]) -> Mistake {
+    let names: Vec<&str> = units.iter().map(|(name, _)| *name).filter(|it| !it.is_empty()).collect();
+    let names = names.join(", ");
+    Mistake::of(|language| {
+        told!(language, "{key} is counted in {names}", "{key}의 단위: {names}", "{key} 的单位：{names}")
+    })
+}
+
+fn row(name: &str) -> Result<&'static MetricRow, Mistake> {
     let key = name.replace('_', "-");
     let key = SHORT.iter().find(|(short, _)| *short == key).map_or(key.as_str(), |(_, key)| key);
     let known: Vec<&str> = METRICS.iter().map(|row| row.key).collect();
     let found = METRICS.iter().find(|row| row.key == key);
-    found.ok_or_else(|| format!("there is no metric {name:?}; {}", instead(key, &known)))
+    found.ok_or_else(|| {
+        Mistake::of(|language| {
+            let instead = instead_in(language, key, &known);
+            told!(
+                language,
+                "there is no metric {name:?}; {instead}",
+                "알 수 없는 지표 {name:?}({instead})",
+                "没有名为 {name:?} 的指标（{instead}）",
+            )
+        })
+    })
 }
 
 /// Units a bound may be written in, and what one is in the metric's own.

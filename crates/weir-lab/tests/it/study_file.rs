@@ -12,6 +12,7 @@ use weir_record::{
     metric::Metric,
     spec::{CellRole, CellSpec, LoadMode, StudySpec, Subject},
 };
+use weir_report::Language;
 
 pub const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
 
@@ -724,4 +725,34 @@ fn mistakes_in_thresholds_are_named() {
     insta::assert_snapshot!(wrong("p99 > 2ms at c10"), @r#"a.toml:1: fail_if: "p99 > 2ms at c10": there is no cell "c10"; there are c100-d1-m64-closed, c100-d16-m64-closed, c100-d16-m64-open60pct"#);
     insta::assert_snapshot!(read(&format!("fail_if = [3]\n{EXAMPLE}")).expect_err("it is a mistake"), @"a.toml:1: fail_if: this is of type integer; write a text in quotes");
     insta::assert_snapshot!(with_thresholds(&["cpu > 1us"; 201]).expect_err("they are too many"), @"a.toml:1: comparison: the file asks for more than 200 comparisons and goals");
+}
+
+#[test]
+fn mistakes_in_thresholds_are_told_in_every_language_with_what_was_typed() {
+    let cases: [(&str, &[&str]); 12] = [
+        ("p99", &["[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]"]),
+        ("p98 > 2ms", &["\"p98\"", "latency-p99"]),
+        ("p99 > 2", &["latency-p99", "ns, us, µs, ms, s"]),
+        ("p99 > ms", &["\"ms\""]),
+        ("p99 ratio > 5 %", &["\"5 %\""]),
+        ("switches_per_message ratio > 2", &["switches-per-message"]),
+        ("epol p99 > 2ms", &["\"epol\"", "epoll"]),
+        ("epoll p99 ratio > 2", &["epoll", "1"]),
+        ("miss-rate > 5%", &["miss-rate"]),
+        ("p99 > 2ms at c100-d16-m64-closed", &["latency-p99", "c100-d16-m64-open60pct"]),
+        ("p99 > 2ms at c10", &["\"c10\"", "c100-d1-m64-closed"]),
+        ("> 3", &["METRIC"]),
+    ];
+    for (line, words) in cases {
+        let fail_if = vec![line.to_owned()];
+        let text = chosen(EXAMPLE, &Choices { fail_if, ..Choices::default() }).expect("it is TOML");
+        let error = parse(Path::new("a.toml"), &text, &host_defaults()).expect_err("it is a mistake");
+        let told = Language::ALL.map(|language| error.told(language));
+        assert_eq!(error.to_string(), told[0]);
+        assert!(told[0] != told[1] && told[1] != told[2] && told[0] != told[2], "{told:?}");
+        for text in told {
+            assert!(text.starts_with("a.toml:1: fail_if") && text.contains(&format!("{line:?}")), "{text}");
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        }
+    }
 }

@@ -50,7 +50,7 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
                  up in {unbalanced} of {trials} trials",
                 "응답 {checked}건의 번호와 순서 확인, 순서가 어긋난 것 {inversions}건, 주식 수가 맞지 않는 시행 {trials}회 중 \
                  {unbalanced}회",
-                "已检查 {checked} 条回报的编号与次序，{inversions} 条次序有误；{trials} 次试验中有 {unbalanced} 次股数不平",
+                "已检查 {checked} 条回报的编号与次序，{inversions} 条次序有误；{trials} 次试验中有 {unbalanced} 次股数不符",
             )
         }
         Finding::Failures { count: 0, .. } => {
@@ -456,8 +456,8 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
         Finding::NoCrossCore => language
             .choose([
                 "no cross-core readings: the two sides do not have a CPU each",
-                "코어 간 측정값 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
-                "没有跨核读数：双方无法各占一个 CPU",
+                "코어 간 왕복 측정값 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
+                "没有核间往返读数：双方无法各占一个 CPU",
             ])
             .to_owned(),
         Finding::MachineDrift { .. } => drift(language, finding)?,
@@ -466,8 +466,8 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "one state, {ns} between the cores, in all {trials} trials",
-                "상태 1개, 코어 간 {ns}, 시행 {trials}회 모두",
-                "单一状态，跨核 {ns}，全部 {trials} 次试验",
+                "상태 1개, 코어 간 왕복 {ns}, 시행 {trials}회 모두",
+                "单一状态，核间往返 {ns}，全部 {trials} 次试验",
             )
         }
         Finding::TwoStates { near_ns, far_ns, near, far, changed } => {
@@ -476,8 +476,8 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 language,
                 "two states, {near_ns} and {far_ns} between the cores: {near} trials in the near one, {far} in the far \
                  one, {changed} changed on the way",
-                "상태 2개, 코어 간 {near_ns}와 {far_ns}: 가까운 상태(near) {near}회, 먼 상태(far) {far}회, 도중에 바뀜 {changed}회",
-                "两种状态，跨核 {near_ns} 与 {far_ns}：近状态（near）{near} 次试验，远状态（far）{far} 次，中途变化 {changed} 次",
+                "상태 2개: 코어 간 지연이 짧은 상태(near, {near_ns}) {near}회, 긴 상태(far, {far_ns}) {far}회, 도중에 바뀜 {changed}회",
+                "两种状态：核间延迟较短的状态（near，{near_ns}）{near} 次试验，较长的状态（far，{far_ns}）{far} 次，中途变化 {changed} 次",
             )
         }
         Finding::Oversubscribed { threads, cpus } => told!(
@@ -489,8 +489,8 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
         Finding::FarState => language
             .choose([
                 "compared in the machine's far state, which most clean trials of this cell met",
-                "이 조건의 정상 시행 대부분이 거친 먼 상태(far)에서 비교함",
-                "在远状态（far）下比较，该条件的多数有效试验处于此状态",
+                "정상 시행 대부분이 코어 간 지연이 긴 상태(far)여서 그 상태에서 비교함",
+                "在核间延迟较长的状态（far）下比较，该条件的多数有效试验处于此状态",
             ])
             .to_owned(),
         _ => return None,
@@ -671,7 +671,11 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
         return done;
     }
     let state = match has_near_state {
-        true => language.choose([" in the near state", "가까운 상태(near)의 ", "近状态（near）下的"]),
+        true => language.choose([
+            " in the near state",
+            "코어 간 지연이 짧은 상태(near)의 ",
+            "核间延迟较短的状态（near）下的",
+        ]),
         false => "",
     };
     let lack = if *blocks_to_repeat == 1 { "lacks" } else { "lack" };

@@ -86,14 +86,14 @@ fn of_speed(language: Language, finding: &Finding) -> Option<String> {
         Finding::CpuQuota { cpus } => told!(
             language,
             "this control group is stopped after {cpus:.2} CPUs' worth of time: results show the quota",
-            "이 cgroup은 CPU {cpus:.2}개만큼의 시간을 쓰면 멈춤. 결과에 할당량이 드러남",
+            "이 cgroup은 CPU {cpus:.2}개만큼의 시간을 쓰면 멈춤. 결과가 할당량의 영향을 받음",
             "此控制组用满 {cpus:.2} 个 CPU 的时间后会被暂停：结果会反映配额",
         ),
         Finding::NoGovernor => language
             .choose([
                 "no frequency governor visible: the host or the firmware decides",
                 "주파수 거버너가 보이지 않음. 호스트나 펌웨어가 결정함",
-                "看不到频率调节器：由宿主机或固件决定",
+                "看不到调频策略：由宿主机或固件决定",
             ])
             .to_owned(),
         Finding::Governor { name, follows_load: false } => name.clone(),
@@ -183,26 +183,26 @@ fn of_memory(language: Language, finding: &Finding) -> Option<String> {
         Finding::LockedMemoryFree { by_capability: true } => language
             .choose([
                 "this process has CAP_IPC_LOCK: locked memory is not limited",
-                "이 프로세스에 CAP_IPC_LOCK이 있어 잠긴 메모리에 제한이 없음",
+                "이 프로세스에 CAP_IPC_LOCK이 있어 잠금 메모리(memlock)에 제한이 없음",
                 "本进程有 CAP_IPC_LOCK：锁定内存不受限",
             ])
             .to_owned(),
         Finding::LockedMemoryFree { by_capability: false } => language
-            .choose(["locked memory is not limited", "잠긴 메모리에 제한이 없음", "锁定内存不受限"])
+            .choose(["locked memory is not limited", "잠금 메모리(memlock)에 제한이 없음", "锁定内存不受限"])
             .to_owned(),
         Finding::LockedMemory { bytes } => {
             let kib = format::count(bytes / 1024);
             told!(
                 language,
                 "{kib} KiB of locked memory: bounds what io_uring may register",
-                "잠글 수 있는 메모리 {kib} KiB: io_uring에 등록할 수 있는 양을 제한함",
-                "可锁定内存 {kib} KiB：限制 io_uring 可注册的量",
+                "잠금 메모리(memlock) 한도 {kib} KiB: io_uring에 등록할 수 있는 양을 제한함",
+                "锁定内存上限 {kib} KiB：限制 io_uring 可注册的量",
             )
         }
         Finding::NoLockedMemory => language
             .choose([
                 "the limit of locked memory cannot be read",
-                "잠긴 메모리 한도를 읽을 수 없음",
+                "잠금 메모리(memlock) 한도를 읽을 수 없음",
                 "无法读取锁定内存的限制",
             ])
             .to_owned(),
@@ -219,7 +219,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 language,
                 "the hypervisor took {since_boot:.2} % of CPU time since boot, {now:.2} % in the last {seconds:.1} s",
                 "하이퍼바이저가 가져간 CPU 시간: 부팅 이후 {since_boot:.2} %, 최근 {seconds:.1}초 동안 {now:.2} %",
-                "被虚拟机管理程序占走的 CPU 时间：启动以来 {since_boot:.2} %，最近 {seconds:.1} 秒 {now:.2} %",
+                "被虚拟机监控程序占走的 CPU 时间：启动以来 {since_boot:.2} %，最近 {seconds:.1} 秒 {now:.2} %",
             )
         }
         Finding::OthersUsed { cpus, window_ns } => {
@@ -269,8 +269,8 @@ fn of_rungs(language: Language, finding: &Finding) -> Option<String> {
         ],
         Finding::RungGives { rung: Rung::Strace } => [
             "installed: shows what it makes of a program, and is never a measure",
-            "설치됨: 프로그램이 strace 아래에서 어떻게 보이는지 보여 줄 뿐, 측정값으로 쓰지 않음",
-            "已安装：只用来展示程序在它之下的样子，从不作为度量",
+            "설치됨: strace로 보면 프로그램이 어떻게 보이는지 보여 줄 뿐, 측정값으로 쓰지 않음",
+            "已安装：只用来展示 strace 跟踪下程序的表现，从不用作测量值",
         ],
         _ => return None,
     };

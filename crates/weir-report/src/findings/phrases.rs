@@ -51,7 +51,9 @@ fn failure_class(class: FailureClass) -> [&'static str; 3] {
 pub(super) fn exclusion(language: Language, reason: ExclusionKind) -> &'static str {
     language.choose(match reason {
         ExclusionKind::Steal => ["CPU stolen by the hypervisor", "하이퍼바이저 스틸", "虚拟机监控程序 steal"],
-        ExclusionKind::ForeignCpu => ["other processes busy", "다른 프로세스가 바쁨", "其他进程繁忙"],
+        ExclusionKind::ForeignCpu => {
+            ["other processes busy", "다른 프로세스의 CPU 사용이 많음", "其他进程繁忙"]
+        }
         ExclusionKind::StateChanged => ["state changed", "머신 상태가 바뀜", "机器状态改变"],
         ExclusionKind::Errors => ["errors", "오류", "出错"],
         ExclusionKind::LittlesLaw => ["Little's law", "리틀의 법칙에 어긋남", "违反利特尔法则"],
@@ -59,9 +61,15 @@ pub(super) fn exclusion(language: Language, reason: ExclusionKind) -> &'static s
         ExclusionKind::LoadFailed => ["generator failed", "부하 생성기 실패", "负载生成器失败"],
         ExclusionKind::CompletionOverflow => ["completion queue overflow", "완료 큐 넘침", "完成队列溢出"],
         ExclusionKind::JobFailed => ["job failed", "작업 실패", "任务失败"],
-        ExclusionKind::NeighbourFailed => ["neighbour failed", "함께 실행한 프로세스 실패", "旁侧进程失败"],
-        ExclusionKind::InFarState => ["in the far state", "먼 상태(far)", "处于远状态（far）"],
-        ExclusionKind::InNearState => ["in the near state", "가까운 상태(near)", "处于近状态（near）"],
+        ExclusionKind::NeighbourFailed => {
+            ["neighbour failed", "함께 실행한 프로세스 실패", "同时运行的进程失败"]
+        }
+        ExclusionKind::InFarState => {
+            ["in the far state", "코어 간 지연이 긴 상태(far)", "核间延迟较长（far）"]
+        }
+        ExclusionKind::InNearState => {
+            ["in the near state", "코어 간 지연이 짧은 상태(near)", "核间延迟较短（near）"]
+        }
         ExclusionKind::WithoutFigure => ["without this figure", "이 수치가 없음", "缺少该数值"],
     })
 }

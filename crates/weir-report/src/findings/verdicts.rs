@@ -59,7 +59,7 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "among several claims the test does not rule out chance (p = {p})",
-                "여러 주장을 함께 검정하면 우연을 배제할 수 없습니다(p = {p})",
+                "여러 가설을 함께 검정하면 우연을 배제할 수 없습니다(p = {p})",
                 "在多个结论一并检验时不能排除偶然（p = {p}）",
             )
         }
@@ -152,8 +152,8 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "the ratio in the far state is {ratio} times that in the near state",
-                "먼 상태(far)의 비율은 가까운 상태(near)의 {ratio}배",
-                "远状态（far）的比值是近状态（near）的 {ratio} 倍",
+                "코어 간 지연이 긴 상태(far)의 비율은 짧은 상태(near)의 {ratio}배",
+                "核间延迟较长的状态（far）下的比值是较短的状态（near）下的 {ratio} 倍",
             )
         }
         Finding::Reopened { arm, connections, slices } => {

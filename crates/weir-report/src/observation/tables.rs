@@ -314,7 +314,7 @@ pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language
         Language::Chinese => ["被唤醒", "唤醒者", "上下文", "次数", "睡眠"],
     };
     let window = Window(trace.window_ns);
-    let idle = language.choose(["an idle CPU", "쉬던 CPU", "空闲 CPU"]);
+    let idle = language.choose(["an idle CPU", "유휴 CPU", "空闲 CPU"]);
     let timer = language.choose(["a timer", "타이머", "定时器"]);
     let rows = trace.wakes.iter().map(|wake| {
         let context = wake.context.as_deref().filter(|context| *context != TIMER);

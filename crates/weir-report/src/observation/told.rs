@@ -212,7 +212,7 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
          CPU of calls, and so is what the programs measured of themselves; out of totals, threads and the table of softirqs it is \
          not.",
         "추적하는 동안 아무 일도 하지 않는 시스템 콜이 {without} 대신 {with} 걸렸습니다({more} 증가). 직전에 자체 호출로 잰 값이며, 이 머신의 모든 프로세스가 \
-         그 대부분을 치렀습니다. 호출별 CPU에서는 이 값과 프로그램이 스스로 잰 몫을 뺐고, 합계·스레드·softirq 표에서는 빼지 않았습니다.",
+         그 대부분을 부담했습니다. 호출별 CPU에서는 이 값과 프로그램이 스스로 잰 몫을 뺐고, 합계·스레드·softirq 표에서는 빼지 않았습니다.",
         "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {more}）；此值在开始前用自身调用测得，本机所有进程都承担了其中大部分。\
          各调用的 CPU 已扣除此值以及程序自行测得的部分；合计、线程和软中断表未扣除。",
     )
@@ -256,7 +256,7 @@ pub(super) fn next_rung(state: &RungState, language: Language) -> String {
                 language,
                 "No {name}: {why}. It is unlocked by: {unlock}",
                 "{name} 사용 불가: {why}. 해제: {unlock}",
-                "无 {name}：{why}。解锁：{unlock}",
+                "无 {name}：{why}。解除：{unlock}",
             )
         }
     }

@@ -112,9 +112,9 @@ fn states(view: &View<'_>, map: &Overview) -> Option<Told> {
         view.language,
         "The machine has two states. Figures of {far} of {all} cells are of its far state, of {both} of both, and of the \
          others of its near one: means over them and the best of them are of both, ratios are each of one.",
-        "이 머신에는 두 가지 상태가 있습니다. 조건 {all}개 중 {far}개의 수치는 먼 상태(far), {both}개는 두 상태 모두, 나머지는 가까운 상태(near)에서 잰 \
+        "이 머신에는 두 가지 상태가 있습니다. 조건 {all}개 중 {far}개의 수치는 코어 간 지연이 긴 상태(far), {both}개는 두 상태 모두, 나머지는 짧은 상태(near)에서 잰 \
          것입니다. 따라서 평균과 최고 구성에는 두 상태가 섞여 있으며, 비율은 각각 한 상태의 값입니다.",
-        "本机有两种状态。{all} 个条件中有 {far} 个的数值取自远状态（far），{both} 个取自两种状态，其余取自近状态（near）：均值与最佳配置混合了两种状态，\
+        "本机有两种状态。{all} 个条件中有 {far} 个的数值取自核间延迟较长的状态（far），{both} 个取自两种状态，其余取自较短的状态（near）：均值与最佳配置混合了两种状态，\
          而每个比值只取自一种状态。",
     );
     let cells = distinct(map.cells_far.iter().chain(&map.cells_in_both_states));

@@ -496,8 +496,8 @@ fn the_effect_in_each_state_of_the_machine_stands_beside() {
     let result = fixture::quick();
     for (language, told) in [
         (Language::English, "near state 0.781 [0.765, 0.797] (8 units), far state 0.851"),
-        (Language::Korean, "먼 상태(far) 0.851"),
-        (Language::Chinese, "远状态（far）0.851"),
+        (Language::Korean, "긴 상태(far) 0.851"),
+        (Language::Chinese, "较长的状态（far）0.851"),
     ] {
         assert!(markdown(&result, language).contains(told), "{language:?}");
     }

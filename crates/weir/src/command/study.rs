@@ -176,8 +176,8 @@ pub(super) fn after_thresholds(
         output::tell(&told!(
             language,
             "thresholds: {met} met, {missed} missed, {open} open",
-            "임계값: 달성 {met}건, 미달성 {missed}건, 미정 {open}건",
-            "阈值：达成 {met} 项，未达成 {missed} 项，未定 {open} 项",
+            "임계값: 충족 {met}건, 위반 {missed}건, 미정 {open}건",
+            "阈值：满足 {met} 项，不满足 {missed} 项，未定 {open} 项",
         ));
     }
     let passes = inconclusive_passes && code == ExitCode::Inconclusive;

@@ -67,15 +67,16 @@ fn baseline(folder: &Path, language: Language) -> Result<StoredRun, NoBaseline> 
 
 /// Thresholds on changes. A figure alone has none: figures of two times are not compared.
 fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, UsageError> {
-    let usage = |why: String| UsageError(format!("--fail-if {why}"));
-    let all = study_file::thresholds(spec, lines).map_err(usage)?;
+    let language = language::of_command_line();
+    let usage = |why: &str| UsageError(format!("--fail-if {why}"));
+    let all = study_file::thresholds(spec, lines).map_err(|mistake| usage(mistake.told(language)))?;
     if all.iter().any(|asked| asked.to.is_empty()) {
-        let why = language::of_command_line().choose([
+        let why = language.choose([
             "absolute figures of two runs are not compared; write METRIC ratio > NUMBER",
             "두 실행의 절대 수치는 비교하지 않습니다. METRIC ratio > NUMBER로 쓰십시오",
             "不比较两次运行的绝对数值；请写 METRIC ratio > NUMBER",
         ]);
-        return Err(usage(why.to_owned()));
+        return Err(usage(why));
     }
     Ok(all)
 }

@@ -97,8 +97,8 @@ impl Display {
             Event::WaitingForNear { blocks } => self.line(&told!(
                 self.language,
                 "{blocks} blocks wait for the machine's near state",
-                "블록 {blocks}개가 머신의 가까운 상태(near)를 기다림",
-                "{blocks} 个区组在等待机器回到近状态（near）",
+                "블록 {blocks}개가 머신의 코어 간 지연이 짧은 상태(near)를 기다림",
+                "{blocks} 个区组在等待机器回到核间延迟较短的状态（near）",
             )),
             Event::ArmMissing { arm } => {
                 let (name, reason) = (&arm.name, weir_report::finding(&arm.reason, self.language));
@@ -184,8 +184,8 @@ fn estimated(estimate: &RunningEstimate, language: Language) -> String {
     let RunningEstimate { arm, baseline, ratio, interval: (low, high), is_far, .. } = estimate;
     let state = match is_far {
         None => "",
-        Some(true) => language.choose([" far", " 먼 상태(far)", " 远状态（far）"]),
-        Some(false) => language.choose([" near", " 가까운 상태(near)", " 近状态（near）"]),
+        Some(true) => language.choose([" far", " 코어 간 지연 긺(far)", " 核间延迟长（far）"]),
+        Some(false) => language.choose([" near", " 코어 간 지연 짧음(near)", " 核间延迟短（near）"]),
     };
     told!(
         language,
@@ -223,8 +223,8 @@ mod tests {
         let told = Language::ALL.map(|language| estimated(&estimate, language));
         let expected = [
             "uring/epoll 0.81 [0.79, 0.83] near provisional",
-            "uring/epoll 0.81 [0.79, 0.83] 가까운 상태(near) 잠정",
-            "uring/epoll 0.81 [0.79, 0.83] 近状态（near） 暂定",
+            "uring/epoll 0.81 [0.79, 0.83] 코어 간 지연 짧음(near) 잠정",
+            "uring/epoll 0.81 [0.79, 0.83] 核间延迟短（near） 暂定",
         ];
         assert_eq!(told, expected);
         assert_eq!([left(0, Language::English), left(0, Language::Chinese)], ["", ""]);

@@ -205,12 +205,12 @@ impl Written {
                 return wrong(match self.name.as_str() {
                     SURVEY => [
                         "--file belongs to studies of storage; add --storage for that half",
-                        "--file은 저장 장치 연구에만 씁니다. 그쪽을 실행하려면 --storage를 더하십시오",
+                        "--file은 스토리지 연구에만 씁니다. 그쪽을 실행하려면 --storage를 더하십시오",
                         "--file 只用于存储研究；要运行那一半请加上 --storage",
                     ],
                     _ => [
                         "--file belongs to studies of storage; leave it out",
-                        "--file은 저장 장치 연구에만 씁니다. 빼십시오",
+                        "--file은 스토리지 연구에만 씁니다. 빼십시오",
                         "--file 只用于存储研究；请去掉",
                     ],
                 });

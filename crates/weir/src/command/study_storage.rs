@@ -115,7 +115,7 @@ fn no_device(path: &Path, reason: &str, is_left_alone: bool) -> RunError {
         ],
         false => [
             "a study of storage speaks of a device, so name a file on one with --file",
-            "저장 장치 연구는 장치에 관한 것이므로, 장치 위의 파일을 --file로 지정하십시오",
+            "스토리지 연구는 장치에 관한 것이므로, 장치 위의 파일을 --file로 지정하십시오",
             "存储研究针对的是设备，请用 --file 指定设备上的文件",
         ],
     });
@@ -135,7 +135,7 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         let text = told!(
             language,
             "{shown} has {has} bytes, and a study of storage uses {least} at least; name a larger file",
-            "{shown}: {has}바이트입니다. 저장 장치 연구에는 적어도 {least}가 필요하므로 더 큰 파일을 지정하십시오",
+            "{shown}: {has}바이트입니다. 스토리지 연구에는 적어도 {least}가 필요하므로 더 큰 파일을 지정하십시오",
             "{shown} 有 {has} 字节，而存储研究至少需要 {least}；请指定更大的文件",
         );
         return Err(UsageError(text).into());

@@ -66,12 +66,32 @@ fn what_the_parser_refuses_has_the_same_code() {
 
 #[test]
 fn what_a_library_refuses_is_told_in_the_language_that_is_asked_for() {
-    let cases: [(&[&str], i32, &[&str]); 8] = [
+    let cases: [(&[&str], i32, &[&str]); 12] = [
         (&["report", "no-such-run", "--lang", "ko"], 2, &["no-such-run", "연구가 들어 있는 폴더가 아닙니다"]),
         (&["report", "no-such-run", "--lang", "zh"], 2, &["no-such-run", "此文件夹中没有研究"]),
         (&["study", "tps", "--levels", "quik", "--lang", "ko"], 2, &["--levels quik", "비슷한 이름: quick"]),
         (&["study", "tps", "--levels", "quik", "--lang", "zh"], 2, &["--levels quik", "相近的名称：quick"]),
         (&["study", "tps", "--only-arms", "--lang", "zh"], 2, &["--only-arms", "没有指定方案"]),
+        (
+            &["study", "tps", "--dry-run", "--fail-if", "p98 > 2ms", "--lang", "ko"],
+            2,
+            &["fail_if: \"p98 > 2ms\"", "알 수 없는 지표", "latency-p99"],
+        ),
+        (
+            &["study", "tps", "--dry-run", "--fail-if", "p99", "--lang", "zh"],
+            2,
+            &["fail_if：\"p99\"", "请写成 [ARM]"],
+        ),
+        (
+            &["study", "tps", "--dry-run", "--levels", "connections=0", "--lang", "ko"],
+            2,
+            &["connections", "값(0)"],
+        ),
+        (
+            &["study", "tps", "--dry-run", "--arm", "own=./server", "--lang", "zh"],
+            2,
+            &["{port}", "在何处监听"],
+        ),
         (
             &["study", "compare", "no-such-run", "other", "--lang", "ko"],
             14,

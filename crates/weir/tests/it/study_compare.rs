@@ -40,6 +40,8 @@ fn a_run_is_held_against_another_in_three_forms_and_each_way_to_fail_has_its_cod
     }
     let absolute = weir(&["study", "compare", run, run, "--fail-if", "server-cpu-per-message > 3us"]);
     expect_refusal(&absolute, 2, &["absolute figures", "ratio > NUMBER"]);
+    let unknown = weir(&["study", "compare", run, run, "--fail-if", "p98 ratio > 2", "--lang", "ko"]);
+    expect_refusal(&unknown, 2, &["--fail-if \"p98 ratio > 2\"", "알 수 없는 지표"]);
 
     let nowhere = folder.join("nowhere");
     expect_refusal(&weir(&["study", "compare", shown(&nowhere), run]), 14, &["no baseline", "nowhere"]);

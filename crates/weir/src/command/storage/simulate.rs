@@ -37,12 +37,12 @@ const CALIBRATION_NS: u64 = 1_000_000_000;
 /// What is emulated where all of it is, and where a trace is replayed.
 const MODEL: [&str; 3] = [
     EMULATED,
-    "여기 있는 모든 것은 모의 실행입니다. 발표된 수치에 상수를 맞춘 983 ZET SSD와 Xeon Gold 6230의 대기열 모델이며 디스크는 쓰지 않았습니다.",
+    "모두 시뮬레이션입니다. 발표된 수치에 상수를 맞춘 983 ZET SSD와 Xeon Gold 6230의 대기열 모델이며 디스크는 쓰지 않았습니다.",
     "以下全部为模拟：以 983 ZET SSD 与 Xeon Gold 6230 的常数构成的排队模型，常数按已发表数据拟合，没有触及任何磁盘。",
 ];
 const REPLAY: [&str; 3] = [
     EMULATED_REPLAY,
-    "지연시간은 기록된 것입니다. 기다리는 호스트는 모의이며, 다르게 기다려도 지연시간은 바뀌지 않습니다.",
+    "지연시간은 기록된 것입니다. 기다리는 호스트는 시뮬레이션이며, 다르게 기다려도 지연시간은 바뀌지 않습니다.",
     "延迟为实录；等待的主机是模拟的，以其他方式等待不会改变这些延迟。",
 ];
 /// Heads of the first two columns.
