@@ -36,9 +36,7 @@ impl Uring {
             return Poll::Ready(Err(error.into()));
         }
         socket.receive_waiter = Some(waker.clone());
-        if !self.starved_listeners.contains(&listener) {
-            self.arm_accept(listener);
-        }
+        self.arm_accept(listener);
         Poll::Pending
     }
 
@@ -49,10 +47,13 @@ impl Uring {
         }
     }
 
+    /// Starts an accept, unless one is in flight, enough connections wait, or descriptors are waited for.
     pub(super) fn arm_accept(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let blocked = socket.arm != Arm::Idle || socket.closing || socket.accepted.len() >= ACCEPTED_MAX / 2;
-        if blocked || self.draining.is_some() {
+        // Connections of a burst are handed out while their listener waits for descriptors: none of them makes it look
+        // again or wait longer.
+        if blocked || self.draining.is_some() || self.starved_listeners.contains(&id) {
             return;
         }
         if !self.reserve.has_room(&self.parts.counters, || socket::lowest_free(socket.descriptor.as_fd())) {
