@@ -469,11 +469,12 @@ impl Executor {
                 let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
                 core.flush();
                 if let Poll::Ready(output) = outcome {
-                    if core.ports.are_attached() {
-                        // Nobody knows when there will be another turn.
-                        core.end_of_turn(false);
-                        core.with_driver(|driver| driver.settle_messages());
-                    }
+                    // Nobody knows when there will be another turn.
+                    core.end_of_turn(false);
+                    core.with_driver(|driver| {
+                        driver.submit_queued();
+                        driver.settle_messages();
+                    });
                     return output;
                 }
             }

@@ -760,6 +760,15 @@ impl DriverOps for Uring {
         self.submit_message(doorbell);
     }
 
+    fn submit_queued(&mut self) {
+        // Whole turns, because a socket is closed by the completion of its last operation. One at least: completions may
+        // be there already.
+        for _ in 0..self.ring.turns_to_submit().max(1) {
+            // A failure shows again at the next turn, which reports it.
+            let _ = self.turn(Wait::No);
+        }
+    }
+
     fn settle_messages(&mut self) {
         self.ring_for_unsent();
     }
