@@ -1,8 +1,9 @@
-//! What has happened when `block_on` returns, although nobody runs the runtime any further.
+//! What has happened when `block_on` returns, although nobody runs the runtime any further, and what is left of tasks
+//! when it ends.
 
-use std::{io::Read, net::TcpStream, time::Duration};
+use std::{future::pending, io::Read, net::TcpStream, sync::Arc, time::Duration};
 
-use weir_engine::{net::Stream, time};
+use weir_engine::{net::Stream, spawn, time};
 
 use super::moving::connection;
 use crate::rig::Rig;
@@ -49,4 +50,41 @@ pub fn closed(rig: &mut Rig) {
     theirs.read_to_end(&mut bytes).expect("it has ended in order");
     assert_eq!(bytes, b"sent");
     drop(runtime);
+}
+
+/// Leaves what it owns to a task of its own when it is dropped, as whoever says farewell to a peer does.
+struct Farewell<T: 'static>(Option<T>);
+
+impl<T: 'static> Drop for Farewell<T> {
+    fn drop(&mut self) {
+        let owned = self.0.take();
+        spawn(async move {
+            pending::<()>().await;
+            drop(owned);
+        });
+    }
+}
+
+/// Case 33: a task and a call that spawn when they are dropped end with their runtime, and so does what they have
+/// spawned.
+pub fn spawned_by_destructors(rig: &mut Rig) {
+    let is_sim = rig.subject.is_sim();
+    let (ours, mut theirs) = connection_with_limit();
+    let life = Arc::new(());
+    let (in_task, in_call) = (Arc::clone(&life), Farewell(Some(Arc::clone(&life))));
+    let runtime = rig.runtime();
+    runtime.block_on(async {
+        // Simulated sockets are no descriptors.
+        let stream = (!is_sim).then(|| Stream::from_descriptor(ours.into()).expect("there is room"));
+        let farewell = Farewell(Some((stream, in_task)));
+        spawn(async move {
+            pending::<()>().await;
+            drop(farewell);
+        });
+        time::yield_now().await;
+    });
+    runtime.remote().call(move || drop(in_call)).expect("it has not ended");
+    drop(runtime);
+    assert_eq!(Arc::strong_count(&life), 1, "tasks are left");
+    assert_eq!(theirs.read(&mut [0; 1]).expect("the connection has ended in order"), 0);
 }
