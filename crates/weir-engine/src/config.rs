@@ -141,8 +141,9 @@ pub enum ReceiveMode {
     /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later). Many kernels from
     /// before the spring of 2026 never tell of a reset, or of the end of a Unix socket, that comes right behind data.
     Multishot,
-    /// As `Multishot`, and one completion may fill several buffers (6.10 and later): fewer completions where much
-    /// arrives at once. An arrival may then be as long as a socket's receive queue, whatever the limit on input says.
+    /// As `Multishot`, with what many kernels do not tell, and one completion may fill several buffers (6.10 and later):
+    /// fewer completions where much arrives at once. An arrival may then be as long as a socket's receive queue,
+    /// whatever the limit on input says.
     Bundle,
     /// One submission per arrival; takes a provided buffer (5.19 and later).
     Single,

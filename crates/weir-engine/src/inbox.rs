@@ -1,7 +1,7 @@
 //! What other threads leave for a runtime, wake-ups and calls, in bounded queues; and the table of runtimes that is
 //! asked for the one a wake-up is for.
 //!
-//! A wake-up costs a system call only when the runtime sleeps (see [`crate::wake`]). When the wake queue is full,
+//! A wake-up costs a system call only when the runtime sleeps (see [`crate::wake_flag`]). When the wake queue is full,
 //! every task of the runtime is woken instead: a wake-up may be needless, never lost. When the call queue is full the
 //! call is given back. A drain is a mark and needs no place in a queue.
 

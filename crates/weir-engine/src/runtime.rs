@@ -34,7 +34,8 @@ impl Runtime {
         self.executor.core().kind
     }
 
-    /// Runs a future to its end, and every task beside it.
+    /// Runs a future to its end, and every task beside it. What they have sent when it returns has been handed to the
+    /// kernel, as far as the connections had room for it; everything else goes on in the next call.
     ///
     /// # Panics
     /// When called inside a runtime, and when the kernel refuses to wait (`epoll_wait` and the like failing for

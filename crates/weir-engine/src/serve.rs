@@ -599,13 +599,25 @@ where
         let there = Arc::clone(&place);
         let refused = remote.call(move || {
             let descriptor = lock(&there).take();
-            if let Some(Ok(stream)) = descriptor.map(Stream::from_descriptor) {
+            if let Some(stream) = descriptor.and_then(take_over) {
                 serve(handler(stream));
             }
         });
         let descriptor = refused.err().and_then(|_| lock(&place).take())?;
-        Stream::from_descriptor(descriptor).ok()
+        take_over(descriptor)
     }
+}
+
+/// Takes a connection into this worker's runtime. At the limit of sockets it is closed, which the peer sees.
+fn take_over(descriptor: OwnedFd) -> Option<Stream> {
+    let taken = Stream::from_descriptor(descriptor);
+    if taken.is_err() {
+        executor::with_current(|core| {
+            core.counters.accepts_refused.increment();
+            core.counters.closes.increment();
+        });
+    }
+    taken.ok()
 }
 
 /// Runs a handler beside all others. At the limit of tasks its connection is closed, which the peer sees.

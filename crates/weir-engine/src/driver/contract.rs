@@ -249,6 +249,10 @@ pub(crate) trait DriverOps {
         doorbell.ring();
     }
 
+    /// There may be no next turn: what is queued for the kernel goes to it now, and handles that are gone are closed as
+    /// far as that needs no waiting.
+    fn submit_queued(&mut self) {}
+
     /// There may be no next submission: whoever is to get a message that has not left is woken without it.
     fn settle_messages(&mut self) {}
 

@@ -37,6 +37,9 @@ pub use task::JoinHandle;
 use task::{Finishing, JoinState};
 use waker::{INDEX_MAIN, TaskName};
 
+/// How often the end of a runtime looks for tasks that the destructors of others have spawned.
+const END_ROUNDS_MAX: usize = 64;
+
 type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Task {
@@ -245,6 +248,19 @@ impl Core {
     pub(crate) fn cancel(&self, slot: SlotId) {
         let task = self.tasks.borrow_mut().remove(slot);
         drop(task);
+    }
+
+    /// Ends every task, and those that are spawned by what they own when it is dropped: none of these would ever run,
+    /// and what they own would keep the runtime alive. A destructor that spawns another of its kind each time is not
+    /// followed for ever. Nor are its tasks refused: they would be dropped, and spawn again, within that very spawn.
+    fn end_tasks(&self) {
+        for _ in 0..END_ROUNDS_MAX {
+            let slots = self.tasks.borrow().ids();
+            if slots.is_empty() {
+                return;
+            }
+            slots.into_iter().for_each(|slot| self.cancel(slot));
+        }
     }
 
     #[inline]
@@ -469,11 +485,12 @@ impl Executor {
                 let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
                 core.flush();
                 if let Poll::Ready(output) = outcome {
-                    if core.ports.are_attached() {
-                        // Nobody knows when there will be another turn.
-                        core.end_of_turn(false);
-                        core.with_driver(|driver| driver.settle_messages());
-                    }
+                    // Nobody knows when there will be another turn.
+                    core.end_of_turn(false);
+                    core.with_driver(|driver| {
+                        driver.submit_queued();
+                        driver.settle_messages();
+                    });
                     return output;
                 }
             }
@@ -490,14 +507,14 @@ impl Drop for Executor {
         // Tasks own streams, and streams own the core: taking the tasks out ends the circle. They are dropped
         // inside the runtime, because what they own closes through it.
         let entered = CURRENT.with(|current| current.borrow().is_none()).then(|| Entered::new(&self.core));
-        let slots = self.core.tasks.borrow().ids();
-        for slot in slots {
-            self.core.cancel(slot);
-        }
+        self.core.end_tasks();
         self.core.flush();
         self.core.close_ports();
         inbox::unregister(self.core.number);
         self.core.inbox.drop_calls();
+        // What a call or a message owned may have spawned as well.
+        self.core.end_tasks();
+        self.core.flush();
         drop(entered);
     }
 }
@@ -542,6 +559,34 @@ mod tests {
     impl<F: FnMut()> Drop for OnDrop<F> {
         fn drop(&mut self) {
             (self.0)();
+        }
+    }
+
+    /// Spawns another of its kind when it is dropped, so many times.
+    struct Again(Rc<()>, usize);
+
+    impl Drop for Again {
+        fn drop(&mut self) {
+            if let Some(left) = self.1.checked_sub(1) {
+                spawn(hold(Again(Rc::clone(&self.0), left)));
+            }
+        }
+    }
+
+    async fn hold<T>(held: T) {
+        std::future::pending::<()>().await;
+        drop(held);
+    }
+
+    #[test]
+    fn tasks_that_destructors_spawn_end_with_their_runtime_unless_that_never_ends() {
+        // The first task is there already.
+        for (spawned, left) in [(END_ROUNDS_MAX - 1, 0), (usize::MAX, 1)] {
+            let (executor, life) = (executor(), Rc::new(()));
+            let first = Again(Rc::clone(&life), spawned);
+            executor.block_on(async { drop(spawn(hold(first))) });
+            drop(executor);
+            assert_eq!(Rc::strong_count(&life), 1 + left, "{spawned} are spawned");
         }
     }
 

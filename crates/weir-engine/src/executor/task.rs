@@ -30,7 +30,10 @@ impl<T> JoinState<T> {
     pub(crate) fn finish(&self, output: T) {
         let mut inner = self.0.borrow_mut();
         inner.output = Some(output);
-        if let Some(waiter) = inner.waiter.take() {
+        let waiter = inner.waiter.take();
+        // Whoever is woken may look at once.
+        drop(inner);
+        if let Some(waiter) = waiter {
             waiter.wake();
         }
     }
@@ -95,19 +98,72 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let mut inner = self.state.0.borrow_mut();
-        match inner.output.take() {
-            Some(output) => Poll::Ready(output),
-            None => {
-                inner.waiter = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(output) = inner.output.take() {
+            return Poll::Ready(output);
         }
+        let waker = context.waker();
+        if !inner.waiter.as_ref().is_some_and(|present| present.will_wake(waker)) {
+            let previous = inner.waiter.replace(waker.clone());
+            drop(inner);
+            // Dropping somebody's waker may run code of theirs: not while the state is borrowed.
+            drop(previous);
+        }
+        Poll::Pending
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{cell::Cell, pin::pin, sync::Arc, task::Wake};
+
     use super::*;
+
+    thread_local! {
+        /// The task that wakers of the test look at: it belongs to a thread, and wakers to none.
+        static TASK: RefCell<Option<Rc<JoinState<u8>>>> = const { RefCell::new(None) };
+        static LOOKS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// A waker of somebody else's, who looks for the result when it wakes and when its last reference goes.
+    struct Looks;
+
+    impl Looks {
+        fn look() {
+            TASK.with_borrow(|task| {
+                let state = task.as_ref().expect("the test has one");
+                drop(state.0.borrow_mut());
+            });
+            LOOKS.set(LOOKS.get() + 1);
+        }
+    }
+
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            Self::look();
+        }
+    }
+
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            Self::look();
+        }
+    }
+
+    #[test]
+    fn whoever_waits_for_a_task_may_look_at_it_when_woken_and_when_replaced() {
+        let state = JoinState::new();
+        TASK.set(Some(Rc::clone(&state)));
+        let slot = SlotId { index: 0, generation: 0 };
+        let mut handle = pin!(JoinHandle::new(Rc::clone(&state), Weak::new(), slot));
+        for _ in 0..2 {
+            let waker = Waker::from(Arc::new(Looks));
+            assert!(handle.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        assert_eq!(LOOKS.get(), 1, "the second has replaced the first");
+        state.finish(7);
+        assert_eq!(LOOKS.get(), 3, "it is woken, and then it goes");
+        assert_eq!(handle.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(7));
+    }
 
     #[test]
     fn a_task_is_its_future_and_a_pointer() {

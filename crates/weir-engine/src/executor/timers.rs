@@ -32,7 +32,12 @@ impl Core {
                 *timer = None;
                 return Poll::Ready(());
             };
-            armed.clone_from(waker);
+            if !armed.will_wake(waker) {
+                let previous = std::mem::replace(armed, waker.clone());
+                drop(wheel);
+                // Dropping somebody's waker may run code of theirs: not while the wheel is borrowed.
+                drop(previous);
+            }
             return Poll::Pending;
         }
         if deadline <= self.now() {
@@ -49,5 +54,58 @@ impl Core {
         // Dropped when the wheel is not borrowed any more.
         let waker = self.wheel.borrow_mut().remove(timer);
         drop(waker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        cell::RefCell,
+        pin::{Pin, pin},
+        sync::Arc,
+        task::{Context, Wake},
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::{
+        config::{Config, Driver},
+        executor::Executor,
+        time::{Sleep, sleep, timeout},
+    };
+
+    thread_local! {
+        /// What wakers of the test own: timers belong to a thread, and wakers to none.
+        static OWNED: RefCell<Vec<Pin<Box<Sleep>>>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// A waker of somebody else's, whose last reference takes a timer along.
+    struct OwnsTimer;
+
+    impl Wake for OwnsTimer {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for OwnsTimer {
+        fn drop(&mut self) {
+            drop(OWNED.take());
+        }
+    }
+
+    #[test]
+    fn a_waker_that_owns_a_timer_may_be_replaced_at_another() {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let executor = Executor::start(&Config::with_driver(Driver::Poll), Driver::Poll);
+        executor.expect("poll runs everywhere").block_on(async {
+            let mut owned = Box::pin(sleep(MINUTE));
+            assert!(timeout(Duration::ZERO, &mut owned).await.is_err(), "it is armed");
+            OWNED.with_borrow_mut(|timers| timers.push(owned));
+            let mut sleeping = pin!(sleep(MINUTE));
+            let first = Waker::from(Arc::new(OwnsTimer));
+            assert!(sleeping.as_mut().poll(&mut Context::from_waker(&first)).is_pending());
+            drop(first);
+            assert!(sleeping.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert!(OWNED.take().is_empty(), "the first waker is let go");
+        });
     }
 }

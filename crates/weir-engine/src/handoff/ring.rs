@@ -2,8 +2,8 @@
 //!
 //! The producer writes slots and publishes them together; the consumer takes them and gives the slots back together.
 //! Each side keeps a copy of the other's position and looks at the real one only when the copy says full or empty. It
-//! wakes nobody: whoever publishes announces it (`crate::wake`), and [`Receiver::return_room`] says when the producer
-//! waits for room.
+//! wakes nobody: whoever publishes announces it (`crate::wake_flag`), and [`Receiver::return_room`] says when the
+//! producer waits for room.
 //!
 //! Waiting for room loses no wake: the producer sets `starved`, passes a full fence and looks for room once more; the
 //! consumer publishes the slots it gave back, passes a full fence and looks at `starved`. Whoever's fence comes second

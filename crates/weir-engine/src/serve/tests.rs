@@ -60,6 +60,38 @@ fn one_connection_too_many_is_closed_and_the_server_goes_on() {
     }
 }
 
+#[test]
+fn a_connection_too_many_for_the_worker_it_is_given_to_is_closed_and_counted() {
+    for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select] {
+        let mut config = config(driver, loopback());
+        config.accept = AcceptMode::Acceptor;
+        config.workers = 2;
+        // For the acceptor its listener and a connection, for the other worker two connections.
+        config.engine.limits.sockets_max = 2;
+        let Ok(server) = Server::start(config, echo) else { continue };
+        let control = server.control();
+        let mut kept = Vec::new();
+        for _ in 0..2 {
+            let mut given = connect(&server);
+            assert!(is_echoed(&mut given), "{driver}");
+            kept.push(given);
+            // The acceptor has every second one; when it has gone there is room for the next.
+            assert!(is_echoed(&mut connect(&server)), "{driver}");
+            while control.stats().workers[0].connections_open > 0 {
+                thread::yield_now();
+            }
+        }
+        let refused = connect(&server).read(&mut [0; 1]);
+        assert_eq!(refused.expect("it is closed in order"), 0, "{driver}");
+        assert!(kept.iter_mut().all(is_echoed), "{driver}: those that are there go on");
+        drop(kept);
+        server.drain();
+        assert_eq!(server.join(), Drained { connections_refused: 1, ..Drained::default() }, "{driver}");
+        let total = control.stats().total;
+        assert_eq!((total.accepts, total.closes), (5, 5), "{driver}");
+    }
+}
+
 /// A server on a socket that is bound and does not listen, on which every accept fails, and that socket.
 fn on_deaf_socket(driver: Driver, accept: AcceptMode) -> Option<(Server, OwnedFd)> {
     let Address::Tcp(address) = loopback() else { panic!("it is TCP") };

@@ -174,6 +174,13 @@ conformance! {
         except SIM: NO_DESCRIPTORS;
     "31" both_ends_slow_down_as_they_are_asked_to = cases::streams::congestion_control, Here, 20,
         except SIM: "its connections lose nothing, and nobody slows down";
+    "32" what_was_sent_has_left_when_the_program_goes_on = cases::ending::sent, Here, 30,
+        except SIM: NO_DESCRIPTORS;
+    "32b" a_closed_connection_has_ended_when_the_program_goes_on = cases::ending::closed, Here, 20,
+        except SIM: NO_DESCRIPTORS,
+        except SQPOLL: LATER;
+    "33" what_destructors_spawn_ends_with_the_runtime = cases::ending::spawned_by_destructors, Here, 20,
+        except BLOCKING: NO_TASKS;
     "F1" random_reads_and_writes_of_a_file_agree_with_a_model = cases::files::round_trip, Here, 20;
     "F2" a_read_past_the_end_of_a_file_is_short = cases::files::past_the_end, Here, 20;
     "F3" dropped_file_operations_touch_nothing_afterwards = cases::files::dropped, Here, 40;

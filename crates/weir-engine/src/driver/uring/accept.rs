@@ -1,6 +1,10 @@
 //! Accepts and connects.
 
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    task::{Poll, Waker},
+};
 
 use io_uring::opcode;
 use rustix::io::Errno;
@@ -16,6 +20,26 @@ use crate::{
 };
 
 impl Uring {
+    /// The next connection of a listener, once there is one.
+    pub(super) fn accept_next(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
+        if self.draining.is_some() {
+            return Poll::Ready(Err(error::draining()));
+        }
+        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
+        if let Some(descriptor) = socket.accepted.pop_front() {
+            self.arm_accept(listener);
+            let admitted = self.insert(descriptor, SocketKind::Stream);
+            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
+        }
+        if let Some(error) = socket.error.take() {
+            // The next call tries again.
+            return Poll::Ready(Err(error.into()));
+        }
+        socket.receive_waiter = Some(waker.clone());
+        self.arm_accept(listener);
+        Poll::Pending
+    }
+
     pub(super) fn wake_starved_listeners(&mut self) {
         self.retry_at = None;
         for id in std::mem::take(&mut self.starved_listeners) {
@@ -23,10 +47,13 @@ impl Uring {
         }
     }
 
+    /// Starts an accept, unless one is in flight, enough connections wait, or descriptors are waited for.
     pub(super) fn arm_accept(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let blocked = socket.arm != Arm::Idle || socket.closing || socket.accepted.len() >= ACCEPTED_MAX / 2;
-        if blocked || self.draining.is_some() {
+        // Connections of a burst are handed out while their listener waits for descriptors: none of them makes it look
+        // again or wait longer.
+        if blocked || self.draining.is_some() || self.starved_listeners.contains(&id) {
             return;
         }
         if !self.reserve.has_room(&self.parts.counters, || socket::lowest_free(socket.descriptor.as_fd())) {

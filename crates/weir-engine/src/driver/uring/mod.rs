@@ -521,24 +521,7 @@ impl DriverOps for Uring {
     }
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
-        if self.draining.is_some() {
-            return Poll::Ready(Err(error::draining()));
-        }
-        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(descriptor) = socket.accepted.pop_front() {
-            self.arm_accept(listener);
-            let admitted = self.insert(descriptor, SocketKind::Stream);
-            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
-        }
-        if let Some(error) = socket.error.take() {
-            // The next call tries again.
-            return Poll::Ready(Err(error.into()));
-        }
-        socket.receive_waiter = Some(waker.clone());
-        if !self.starved_listeners.contains(&listener) {
-            self.arm_accept(listener);
-        }
-        Poll::Pending
+        self.accept_next(listener, waker)
     }
 
     fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
@@ -775,6 +758,15 @@ impl DriverOps for Uring {
 
     fn send_message(&mut self, doorbell: &Arc<Doorbell>) {
         self.submit_message(doorbell);
+    }
+
+    fn submit_queued(&mut self) {
+        // Whole turns, because a socket is closed by the completion of its last operation. One at least: completions may
+        // be there already.
+        for _ in 0..self.ring.turns_to_submit().max(1) {
+            // A failure shows again at the next turn, which reports it.
+            let _ = self.turn(Wait::No);
+        }
     }
 
     fn settle_messages(&mut self) {

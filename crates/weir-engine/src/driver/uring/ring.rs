@@ -281,6 +281,12 @@ impl Ring {
         }
     }
 
+    /// Turns until the kernel has taken what is queued now, if nothing keeps it.
+    pub(super) fn turns_to_submit(&mut self) -> usize {
+        let queue = self.ring.submission();
+        (queue.len() + self.backlog.len()).div_ceil(queue.capacity())
+    }
+
     /// Whether the kernel has consumed every submission, and no completion waits outside the completion queue.
     pub(super) fn is_caught_up(&mut self) -> bool {
         let queue = self.ring.submission();

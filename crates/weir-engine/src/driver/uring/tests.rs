@@ -2,7 +2,10 @@
 
 use std::{
     io::{ErrorKind, Read, Write},
-    os::{fd::AsFd, unix::net::UnixStream},
+    os::{
+        fd::{AsFd, RawFd},
+        unix::net::UnixStream,
+    },
     rc::Rc,
     sync::Arc,
     task::{Poll, Waker},
@@ -18,8 +21,12 @@ use crate::{
     config::{Config, Driver, KernelMask, ReceiveMode},
     counters::Counters,
     doorbell::Doorbell,
-    driver::{DriverOps, DriverParts, Wait, socket::reset_on_close},
+    driver::{
+        DriverOps, DriverParts, Wait,
+        socket::{Reserve, reset_on_close},
+    },
     driver_choice::resolved,
+    executor::drain_current,
     net::Stream,
     slab::SlotId,
     spawn,
@@ -247,6 +254,35 @@ fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
         let flags = rustix::fs::fcntl_getfl(&shared).expect("it is open");
         assert!(flags.contains(rustix::fs::OFlags::NONBLOCK), "who shares it relies on that");
     }
+}
+
+#[test]
+fn a_listener_that_waits_for_descriptors_waits_once_whatever_it_hands_out_meanwhile() {
+    const CONNECTIONS: usize = 20;
+    let counters = Arc::new(Counters::default());
+    let Some(mut driver) = small_driver(&counters) else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let id = driver.adopt_listener(listener.into()).expect("there is room");
+    // As behind a burst that has taken the last of them.
+    driver.reserve = Reserve::from_number(0);
+    for _ in 0..CONNECTIONS {
+        let (ours, _theirs) = UnixStream::pair().expect("a socket pair");
+        driver.sockets.get_mut(id).expect("it is open").accepted.push_back(ours.into());
+    }
+    let mut retries = Vec::new();
+    for _ in 0..CONNECTIONS {
+        assert!(matches!(driver.poll_accept(id, Waker::noop()), Poll::Ready(Ok(_))));
+        retries.push(driver.retry_at);
+    }
+    assert!(driver.poll_accept(id, Waker::noop()).is_pending());
+    assert_eq!(driver.starved_listeners, [id]);
+    assert_eq!(counters.snapshot().accepts_starved, 1);
+    retries.dedup();
+    assert!(matches!(retries[..], [Some(_)]), "when to try again does not move away: {retries:?}");
+    driver.reserve = Reserve::from_number(RawFd::MAX);
+    driver.wake_starved_listeners();
+    assert!(driver.starved_listeners.is_empty());
+    assert_ne!(driver.sockets.get(id).expect("it is open").arm, Arm::Idle, "it accepts again");
 }
 
 #[test]
@@ -507,8 +543,10 @@ fn a_connection_that_is_closed_just_before_a_drain_is_not_waited_for() {
     runtime.block_on(async {
         let stream = Stream::from_descriptor(ours.into()).expect("there is room");
         assert!(timeout(Duration::from_millis(1), stream.recv()).await.is_err());
+        drop(stream);
+        // Its receive is still in flight, and the peer's direction stays open.
+        drain_current();
     });
-    // Its receive is still in flight, and the peer's direction stays open.
     assert_eq!(runtime.drain(Duration::from_secs(4)), 0);
 }
 

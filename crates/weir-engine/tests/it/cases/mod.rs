@@ -4,6 +4,7 @@
 pub mod buffers;
 pub mod cancel;
 pub mod drain;
+pub mod ending;
 pub mod equivalence;
 pub mod fairness;
 pub mod files;

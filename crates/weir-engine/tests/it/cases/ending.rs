@@ -1,0 +1,90 @@
+//! What has happened when `block_on` returns, although nobody runs the runtime any further, and what is left of tasks
+//! when it ends.
+
+use std::{future::pending, io::Read, net::TcpStream, sync::Arc, time::Duration};
+
+use weir_engine::{net::Stream, spawn, time};
+
+use super::moving::connection;
+use crate::rig::Rig;
+
+/// Our end, and a peer that does not wait for ever.
+fn connection_with_limit() -> (TcpStream, TcpStream) {
+    let (ours, theirs) = connection();
+    theirs.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
+    (ours, theirs)
+}
+
+/// Case 32: what was sent has left, on more connections than a small submission queue holds.
+pub fn sent(rig: &mut Rig) {
+    let (ours, theirs): (Vec<_>, Vec<_>) = (0..10).map(|_| connection_with_limit()).unzip();
+    let runtime = rig.runtime();
+    let streams = runtime.block_on(async {
+        let mut streams = Vec::new();
+        for socket in ours {
+            let stream = Stream::from_descriptor(socket.into()).expect("there is room");
+            stream.send_slice(b"sent").await.expect("it is open");
+            streams.push(stream);
+        }
+        streams
+    });
+    for mut peer in theirs {
+        let mut bytes = [0; 4];
+        peer.read_exact(&mut bytes).expect("it has left");
+        assert_eq!(&bytes, b"sent");
+    }
+    drop(streams);
+}
+
+/// Case 32b: a connection whose handle is gone has ended, though a receive was in flight on it.
+pub fn closed(rig: &mut Rig) {
+    let (ours, mut theirs) = connection_with_limit();
+    let runtime = rig.runtime();
+    runtime.block_on(async {
+        let stream = Stream::from_descriptor(ours.into()).expect("there is room");
+        let received = time::timeout(Duration::from_millis(1), stream.recv()).await;
+        assert!(received.is_err(), "nothing was sent");
+        stream.send_slice(b"sent").await.expect("it is open");
+    });
+    let mut bytes = Vec::new();
+    theirs.read_to_end(&mut bytes).expect("it has ended in order");
+    assert_eq!(bytes, b"sent");
+    drop(runtime);
+}
+
+/// Leaves what it owns to a task of its own when it is dropped, as whoever says farewell to a peer does.
+struct Farewell<T: 'static>(Option<T>);
+
+impl<T: 'static> Drop for Farewell<T> {
+    fn drop(&mut self) {
+        let owned = self.0.take();
+        spawn(async move {
+            pending::<()>().await;
+            drop(owned);
+        });
+    }
+}
+
+/// Case 33: a task and a call that spawn when they are dropped end with their runtime, and so does what they have
+/// spawned.
+pub fn spawned_by_destructors(rig: &mut Rig) {
+    let is_sim = rig.subject.is_sim();
+    let (ours, mut theirs) = connection_with_limit();
+    let life = Arc::new(());
+    let (in_task, in_call) = (Arc::clone(&life), Farewell(Some(Arc::clone(&life))));
+    let runtime = rig.runtime();
+    runtime.block_on(async {
+        // Simulated sockets are no descriptors.
+        let stream = (!is_sim).then(|| Stream::from_descriptor(ours.into()).expect("there is room"));
+        let farewell = Farewell(Some((stream, in_task)));
+        spawn(async move {
+            pending::<()>().await;
+            drop(farewell);
+        });
+        time::yield_now().await;
+    });
+    runtime.remote().call(move || drop(in_call)).expect("it has not ended");
+    drop(runtime);
+    assert_eq!(Arc::strong_count(&life), 1, "tasks are left");
+    assert_eq!(theirs.read(&mut [0; 1]).expect("the connection has ended in order"), 0);
+}
