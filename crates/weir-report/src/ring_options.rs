@@ -213,10 +213,8 @@ impl RingOption {
 
 /// The table as a section of its own.
 pub(crate) fn section(view: &View<'_>) -> Option<Section> {
-    table(view).map(|table| Section {
-        tables: vec![table],
-        ..Section::new(Caption::Own(TITLE), Caption::Own(HELP))
-    })
+    table(view)
+        .map(|table| Section { tables: vec![table], ..Section::new(Caption::Own(TITLE), Caption::Own(HELP)) })
 }
 
 /// The table as one of several, with its name and what must be known of it.
