@@ -9,6 +9,9 @@ const FETCH_SITE: &str = "sec-fetch-site";
 /// The same; `navigate` where a page is opened or framed.
 const FETCH_MODE: &str = "sec-fetch-mode";
 
+/// The same; what it is opened as.
+const FETCH_DEST: &str = "sec-fetch-dest";
+
 /// An origin whose pages may act: `http://lab.example:3000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -89,13 +92,15 @@ impl Sender {
     }
 }
 
-/// Whether a page of another site asks for something in the background, as a picture, a script or an event stream. It
-/// could read none of that, and make work beside a measurement or take a reader's place. Links and frames are none of
-/// it. Programs, and browsers on a plain address of a network, do not say where they ask from.
-pub(crate) fn is_foreign_fetch(headers: &HeaderMap) -> bool {
+/// Whether a page of another site asks for something in the background, as a picture, a script or an event stream, or
+/// opens it as anything but these. It could read none of that, and make work beside a measurement or take a reader's
+/// place. Programs, and browsers on a plain address of a network, do not say where they ask from.
+pub(crate) fn is_foreign_fetch(headers: &HeaderMap, opened_as: &[&str]) -> bool {
     let is_foreign =
         headers.get_all(FETCH_SITE).iter().any(|site| site == "cross-site" || site == "same-site");
-    is_foreign && headers.get(FETCH_MODE).is_none_or(|mode| mode != "navigate")
+    let is_such = headers.get(FETCH_DEST).is_none_or(|what| opened_as.iter().any(|it| what == *it));
+    let is_opened = is_such && headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
+    is_foreign && !is_opened
 }
 
 #[cfg(test)]
@@ -154,18 +159,23 @@ mod tests {
 
     #[test]
     fn what_a_page_of_another_site_fetches_is_told_from_links_frames_and_programs() {
-        let of = |lines: &[(&str, &str)]| is_foreign_fetch(&headers(lines));
+        let of = |lines: &[(&str, &str)]| is_foreign_fetch(&headers(lines), &["document", "iframe"]);
         let navigates = ("sec-fetch-mode", "navigate");
         for site in ["cross-site", "same-site"] {
             let site = ("sec-fetch-site", site);
             for mode in ["no-cors", "cors", "websocket", ""] {
                 assert!(of(&[site, ("sec-fetch-mode", mode)]), "{site:?} {mode}");
+                assert!(of(&[site, ("sec-fetch-mode", mode), ("sec-fetch-dest", "document")]), "{mode}");
+            }
+            for (what, is_refused) in [("document", false), ("iframe", false), ("object", true)] {
+                assert_eq!(of(&[site, navigates, ("sec-fetch-dest", what)]), is_refused, "{site:?} {what}");
             }
             assert!(of(&[site]) && !of(&[site, navigates]), "{site:?}");
         }
         for own in ["same-origin", "none"] {
             let site = ("sec-fetch-site", own);
             assert!(!of(&[site, ("sec-fetch-mode", "cors")]) && !of(&[site, navigates]), "{own}");
+            assert!(!of(&[site, navigates, ("sec-fetch-dest", "object")]), "{own}");
         }
         assert!(!of(&[]) && !of(&[("origin", "http://evil.example")]), "who says nothing is no such page");
     }

@@ -299,11 +299,18 @@ fn router(app: &Arc<App>) -> Router {
 #[derive(Clone, Copy)]
 struct MayBeFramed;
 
-/// Whether a page of another site fetches something that is made anew for it, or a stream that takes a place. What acts
-/// has a stricter rule of its own.
+/// Whether a page of another site fetches something that is made anew for it, or a stream that takes a place. It may
+/// link here, and frame charts. What acts has a stricter rule of its own.
 fn is_fetched_from_elsewhere(request: &Request) -> bool {
-    let is_for_anybody = ["/metrics", "/healthz"].contains(&request.uri().path());
-    request.method().is_safe() && !is_for_anybody && is_foreign_fetch(request.headers())
+    let opened_as: &[&str] = match request.uri().path() {
+        "/metrics" | "/healthz" => return false,
+        "/live/events" => &[],
+        path if ChartPage::ALL.iter().any(|page| path.strip_prefix('/') == Some(page.path())) => {
+            &["document", "iframe", "frame", "object", "embed"]
+        }
+        _ => &["document"],
+    };
+    request.method().is_safe() && is_foreign_fetch(request.headers(), opened_as)
 }
 
 /// There is no room for an answer that would wait for whoever asked.

@@ -22,7 +22,8 @@ use tokio::{
 };
 use weir_proto::client::counted_as;
 
-/// Most bytes of answers that wait for their readers; there is none for who would need more.
+/// Most bytes of answers that wait for their readers; there is none for who would need more. One answer counts as
+/// [`UNSENT_ADDRESS_BYTES_MAX`] at most, whatever it has.
 pub const UNSENT_BYTES_MAX: usize = 256 << 20;
 
 /// Most of them at one address. An answer that is longer by itself counts as so many, and waits alone there.

@@ -141,7 +141,7 @@ pub enum ReceiveMode {
     /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later). Many kernels from
     /// before the spring of 2026 never tell of a reset, or of the end of a Unix socket, that comes right behind data.
     Multishot,
-    /// As `Multishot`, with what many kernels do not tell, and one completion may fill several buffers (6.10 and later):
+    /// As `Multishot`, with what many kernels do not tell; one completion may fill several buffers (6.10 and later):
     /// fewer completions where much arrives at once. An arrival may then be as long as a socket's receive queue,
     /// whatever the limit on input says.
     Bundle,

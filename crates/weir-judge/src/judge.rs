@@ -510,11 +510,11 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     let effect = match &draft.effect {
         Some(effect) if draft.is_open() => effect,
         None if draft.obstacles.is_empty() && comparison.pairs_excluded.is_empty() => {
-            let is_left_out = |cell: &CellSpec| cell.id == comparison.cell_id && cell.blocks == 0;
-            let found = match comparison.pairs {
-                1 => Finding::OneUnit { unit: draft.unit },
-                _ if spec.cells.iter().any(is_left_out) => Finding::NoCapacity,
-                _ => Finding::NothingMeasured,
+            let left_out = spec.missing_cells.iter().find(|cell| cell.id == comparison.cell_id);
+            let found = match (comparison.pairs, left_out) {
+                (1, _) => Finding::OneUnit { unit: draft.unit },
+                (_, Some(cell)) => cell.reason.clone(),
+                (_, None) => Finding::NothingMeasured,
             };
             comparison.reasons.push(found);
             return comparison;

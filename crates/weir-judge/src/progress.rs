@@ -3,7 +3,7 @@
 
 use weir_record::{
     finding::{Finding, Stopped},
-    spec::{CellRole, CellSpec, StudySpec},
+    spec::{ArmSpec, CellRole, CellSpec, StudySpec},
     study::MissingArm,
     trial::{Exclusion, TrialRecord},
 };
@@ -71,7 +71,16 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
     let first = spec.arms[0].name.as_str();
     // Of a study that ended because its baseline is missing it is told how far it came.
     let has_ended = has_nothing_to_compare(spec, missing);
-    let is_over = |cell: &CellSpec| !has_ended && missing::is_over(spec, cell, trials.iter().copied());
+    let is_gone = |arm: &ArmSpec, cell: &CellSpec| {
+        missing.iter().any(|gone| gone.name == arm.name)
+            || missing::is_given_up(&cell.id, &arm.name, trials.iter().copied())
+    };
+    let is_empty = |cell: &CellSpec| {
+        spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).all(|arm| is_gone(arm, cell))
+    };
+    let is_over = |cell: &CellSpec| {
+        !has_ended && (missing::is_over(spec, cell, trials.iter().copied()) || is_empty(cell))
+    };
     let are_over: Vec<bool> = spec.cells.iter().map(is_over).collect();
     let mut gaps: Vec<(PlannedBlock, u32)> = plan::schedule(spec)
         .into_iter()

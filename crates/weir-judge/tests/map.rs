@@ -396,7 +396,7 @@ fn crossings_are_where_they_are_told_to_be() {
 fn a_crossing_lies_between_the_cells_that_are_known_to_differ() {
     const STUDIES: u64 = 20;
     let (spec, recorded) = (spec(&[1]), rounds());
-    // Nothing below a hundred connections, where chance alone has a sign; then less, and more at the end.
+    // Nothing below a thousand connections, where chance alone has a sign; then less, and more at the end.
     let effect = |cell: &CellSpec| match cell.connections {
         1000 => -0.1,
         2000.. => 0.1,

@@ -2,11 +2,11 @@
 //!
 //! In the order a study passes through: [`study_file`] reads what is asked, of a user's file or of a [`builtin`] one,
 //! each with one protocol; [`validate`] says what may be asked and a [`mistake::Mistake`] what is wrong with it,
-//! [`alternation`] which arms take turns and [`outline`] what that comes to, and [`time_left`] how much longer it takes;
-//! [`run`] runs it through a [`launch::Launcher`] in the order of [`weir_judge::plan`] and stores every finished block,
-//! `weir-judge` judges it, [`exit`] and [`export`] hand the result on. [`stored`] judges what a run folder holds,
-//! [`run_locks`] says whether a session works on it, [`follow`] what it has stored so far, and [`store_words`] what is
-//! wrong with a store.
+//! [`alternation`] which arms take turns and [`outline`] what that comes to, and [`time_left`] how much longer it
+//! takes; [`run`] runs it through a [`launch::Launcher`] in the order of [`weir_judge::plan`] and stores every
+//! finished block, `weir-judge` judges it, [`exit`] and [`export`] hand the result on. [`stored`] judges what a run
+//! folder holds, [`run_locks`] says whether a session works on it, [`follow`] what it has stored so far, and
+//! [`store_words`] what is wrong with a store.
 //!
 //! Measured code never runs in this process; [`process`] starts it as child processes that cannot outlive it. Nothing
 //! here prints, exits or reads the environment.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use weir_judge::{missing::PILOT_SUFFIX, plan::PlannedBlock};
 use weir_record::{
-    spec::{Alternation, CellRole, CellSpec, LoadMode, StudySpec},
+    finding::Finding,
+    spec::{Alternation, CellRole, CellSpec, LoadMode, MissingCell, StudySpec},
     trial::TrialRecord,
 };
 use weir_stats::order::median;
@@ -112,16 +113,21 @@ pub(crate) fn fix_rates(spec: &mut StudySpec, index: usize, capacity: f64) -> Ve
     alike.filter_map(fix).collect()
 }
 
-/// Leaves out a cell whose pilot gave no capacity, and all others that have its pilot: without a rate there is nothing
-/// to run in them. Gives their identifiers.
-pub(crate) fn leave_out(spec: &mut StudySpec, index: usize) -> Vec<String> {
+/// Leaves out a cell in whose pilot no arm runs any more, and all others that have its pilot: without a rate there is
+/// nothing to run in them. Gives their identifiers.
+pub(crate) fn leave_out(spec: &mut StudySpec, index: usize, said: &str) -> Vec<String> {
     let own = spec.cells[index].clone();
     let alike = spec.cells.iter_mut().filter(|cell| wants_rate(cell) && is_alike(cell, &own));
     let leave_out = |cell: &mut CellSpec| {
+        // Others keep their places: what is random in a study depends on them.
         cell.blocks = 0;
         cell.id.clone()
     };
-    alike.map(leave_out).collect()
+    let left_out: Vec<String> = alike.map(leave_out).collect();
+    let reason = Finding::NoCapacity { said: said.to_owned() };
+    let missing = left_out.iter().map(|id| MissingCell { id: id.clone(), reason: reason.clone() });
+    spec.missing_cells.extend(missing);
+    left_out
 }
 
 /// The trials of a pilot's round or block, of the arms that run.

@@ -305,7 +305,7 @@ impl Session<'_> {
     }
 
     /// Measures capacities, closed loop, and fixes the rates that are shares of the smallest one: at once for all
-    /// cells that have the same pilot. Where no arm gave a capacity these cells are left out.
+    /// cells that have the same pilot. Where no arm runs in it these cells are left out.
     fn run_pilots(&mut self) -> Result<(), Stop> {
         while let Some(index) = self.header.spec.cells.iter().position(pilot::wants_rate) {
             let events: Vec<Event> = match self.pilot_capacity(index)? {
@@ -315,7 +315,7 @@ impl Session<'_> {
                     fixed.into_iter().map(told).collect()
                 }
                 Err(reason) => {
-                    let left_out = pilot::leave_out(&mut self.header.spec, index);
+                    let left_out = pilot::leave_out(&mut self.header.spec, index, &reason);
                     let told = |cell_id| Event::LeftOut { cell_id, reason: reason.clone() };
                     left_out.into_iter().map(told).collect()
                 }
@@ -327,8 +327,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Smallest capacity of the arms that run, from the pilot of a cell, or why there is none; what an earlier session
-    /// has measured of it is not measured again.
+    /// Smallest capacity of the arms that run, from the pilot of a cell, or why none of them does; what an earlier
+    /// session has measured of it is not measured again. An error where arms run and nothing came back: that may be
+    /// otherwise the next time.
     fn pilot_capacity(&mut self, index: usize) -> Result<Result<f64, String>, Stop> {
         let pilot = Pilot::of(&self.header.spec, index);
         let first = self.attempts(&pilot.cell.id, 0);
@@ -349,7 +350,12 @@ impl Session<'_> {
         }
         let own = self.trials().filter(|trial| trial.cell_id == pilot.cell.id);
         let failure = own.flat_map(|trial| &trial.exclusions).find_map(failure_reason);
-        Ok(Err(failure.unwrap_or("nothing came back").to_owned()))
+        let failure = failure.unwrap_or("nothing came back").to_owned();
+        if self.present_arms(&pilot.cell, &self.missing_arms()).contains(&true) {
+            let id = &self.header.spec.cells[index].id;
+            return Err(RunError::Environment(format!("no pilot of {id} gave a capacity: {failure}")).into());
+        }
+        Ok(Err(failure))
     }
 
     /// What is stored of a pilot, of the arms that run there.
@@ -591,12 +597,7 @@ impl Session<'_> {
     /// Blocks that may be tried again, with the attempt's number.
     fn gaps(&self) -> Vec<(PlannedBlock, u32)> {
         let trials: Vec<&TrialRecord> = self.trials().collect();
-        let (spec, missing) = (&self.header.spec, self.missing_arms());
-        let has_arm = |cell: &CellSpec| self.present_arms(cell, &missing).contains(&true);
-        let have_arms: Vec<bool> = spec.cells.iter().map(has_arm).collect();
-        let mut gaps = progress::gaps(spec, &trials, &missing);
-        gaps.retain(|(planned, _)| have_arms[planned.cell]);
-        gaps
+        progress::gaps(&self.header.spec, &trials, &self.missing_arms())
     }
 
     fn finish(mut self, ended: Ended) -> Result<Outcome, RunError> {

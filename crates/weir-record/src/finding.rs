@@ -425,8 +425,11 @@ findings! {
     }
     /// Nothing was measured.
     NothingMeasured = "nothing-measured"
-    /// A cell was left out: no arm gave a capacity of which its rate would be a share.
-    NoCapacity = "no-capacity"
+    /// A cell was left out: no arm ran there, and none gave a capacity of which its rate would be a share.
+    NoCapacity = "no-capacity" {
+        /// What went wrong with one of them.
+        said: String,
+    }
     /// One round or block has a value and no interval.
     OneUnit = "one-unit" {
         /// Which of them.

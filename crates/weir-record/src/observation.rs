@@ -255,7 +255,7 @@ pub enum Note {
         /// All of the window.
         of_cpu_ns: u64,
     },
-    /// It became another program.
+    /// Its name changed: it became another program, or renamed itself.
     BecameAnother {
         /// Its name before.
         from: String,

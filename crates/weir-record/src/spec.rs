@@ -71,7 +71,8 @@ pub struct StudySpec {
     /// I/O models as they were found where the study was made; for studies that compare them all.
     #[serde(default, alias = "ways", skip_serializing_if = "Vec::is_empty")]
     pub io_models: Vec<IoModel>,
-    /// Cells that this machine cannot run, and that are not among `cells` for that reason.
+    /// Cells that this machine cannot run: they are not among `cells` for that reason or, where that was found by
+    /// trying, have no blocks there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_cells: Vec<MissingCell>,
     /// Cells whose arms do not take turns; empty in studies that were made before it was noted.

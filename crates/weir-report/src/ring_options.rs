@@ -120,9 +120,12 @@ const OPTIONS: [RingOption; 6] = [
         ],
         costs: [
             "a little work in each completion where little arrives at a time; buffers that follow what arrives, the \
-             default, leave little to bundle",
-            "조금씩 도착하면 완료마다 약간의 일이 더해짐. 도착량을 따르는 버퍼(기본값)에서는 묶을 것이 적음",
-            "每次到达很少时，每个完成项略增开销；缓冲区随到达量调整（默认）时，可合并的很少",
+             default, leave little to bundle; on many kernels from before the spring of 2026 a connection that its peer \
+             resets right behind its data waits for ever",
+            "조금씩 도착하면 완료마다 약간의 일이 더해짐. 도착량을 따르는 버퍼(기본값)에서는 묶을 것이 적음. 2026년 봄 이전의 \
+             많은 커널에서는 상대가 데이터 바로 뒤에 리셋한 연결이 끝없이 기다림",
+            "每次到达很少时，每个完成项略增开销；缓冲区随到达量调整（默认）时，可合并的很少；2026 年春季之前的许多内核上，\
+             对端在数据之后立即重置的连接会一直等待",
         ],
         since: KernelVersion::new(6, 10),
         studies: &["docs/studies/uring-bundle.toml"],

@@ -107,6 +107,10 @@ fn a_page_of_another_site_may_link_here_and_frame_charts_and_fetch_nothing() {
     let link = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"];
     let frame = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"];
     assert_eq!([ask("/study/map", &link).status, ask("/thread-chart", &frame).status], [200; 2]);
+    for (path, lines) in [("/study/map", frame), ("/compare", frame), ("/live/events", frame)] {
+        assert_eq!(ask(path, &lines).status, 403, "{path} is not for other pages to frame");
+    }
+    assert_eq!(ask("/live/events", &link).status, 403);
     let own = ["Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: script"];
     assert_eq!(ask("/live.js", &own).status, 200);
 }

@@ -194,7 +194,9 @@ impl Subject {
         reading.descriptors = reading.descriptors.filter(|found| found.open > 0).or(self.last.descriptors);
         self.take_in(reading);
         // All of them each time: one that was looked at before may have become another program.
-        self.had_32_bits |= self.counts_before.is_some() && self.family().into_iter().any(is_of_32_bits);
+        if self.counts_before.is_some() && !self.had_32_bits {
+            self.had_32_bits = self.family().into_iter().any(is_of_32_bits);
+        }
         true
     }
 

@@ -63,7 +63,7 @@ pub enum Event {
         /// Messages a second.
         rate_per_second: f64,
     },
-    /// A cell is not run: no arm gave a capacity of which its rate would be a share.
+    /// A cell is not run: no arm runs in the pilot from which its rate would come.
     LeftOut {
         /// Cell.
         cell_id: String,

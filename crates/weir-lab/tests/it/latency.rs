@@ -3,6 +3,7 @@
 use weir_judge::sample::study;
 use weir_lab::{
     alternation,
+    exit::ExitCode,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     host_defaults::HostDefaults,
     outline,
@@ -102,7 +103,10 @@ fn rates_without_a_capacity_are_left_out_and_the_other_cells_are_judged() {
         assert_eq!(outcome.result.comparisons[0].verdict, Verdict::Better);
         let at_rates = outcome.result.comparisons.iter().filter(|it| it.cell_id.contains("open"));
         let reasons: Vec<_> = at_rates.map(|it| &it.reasons[..]).collect();
-        assert!(reasons.iter().all(|it| *it == [Finding::NoCapacity]), "{reasons:?}");
+        let said = "exited with status 1: no such thing".to_owned();
+        assert!(reasons.iter().all(|it| *it == [Finding::NoCapacity { said: said.clone() }]), "{reasons:?}");
+        assert_eq!(outcome.result.spec.missing_cells.len(), 2, "the report names them");
+        assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Environment);
         let trials = outcome.trials.len();
         let again = resume(&folder, &mut launcher, &NEVER).expect("it can be gone on with");
         assert_eq!((again.ended, again.trials.len()), (Ended::Complete, trials), "nothing is left to run");

@@ -19,13 +19,12 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
         Finding::NothingMeasured => {
             language.choose(["nothing was measured", "측정된 것이 없음", "没有测得任何数据"]).to_owned()
         }
-        Finding::NoCapacity => language
-            .choose([
-                "not run: no arm gave a capacity of which its rate is a share",
-                "실행하지 않음: 부하율의 기준이 될 처리 용량을 어느 대상에서도 얻지 못함",
-                "未运行：没有方案测得可供换算负载速率的容量",
-            ])
-            .to_owned(),
+        Finding::NoCapacity { said } => told!(
+            language,
+            "no arm runs here, so that none gave a capacity of which its rate is a share: {said}",
+            "이 조건에서는 어느 대상도 실행되지 않아 부하율의 기준이 될 처리 용량을 얻지 못함: {said}",
+            "此条件下没有方案能运行，无法测得可供换算负载速率的容量：{said}",
+        ),
         Finding::OneUnit { unit } => {
             let units = units_of(language, 1, *unit);
             told!(

@@ -277,9 +277,9 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             let (from, to) = (printable(from), printable(to));
             told!(
                 language,
-                "It became another program meanwhile: {from}, then {to}.",
-                "그동안 다른 프로그램이 되었습니다: {from} → {to}.",
-                "其间变成了另一个程序：{from} → {to}。",
+                "Its name changed meanwhile, from {from} to {to}: it became another program, or renamed itself.",
+                "그동안 이름이 {from}에서 {to}(으)로 바뀌었습니다. 다른 프로그램을 실행(exec)했거나 스스로 이름을 바꾼 것입니다.",
+                "其间名称由 {from} 变为 {to}：它执行了另一个程序（exec），或自行改了名。",
             )
         }
         Note::Became32Bits => told!(

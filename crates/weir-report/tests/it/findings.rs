@@ -282,7 +282,7 @@ fn of_comparisons() -> Vec<Example> {
             vec!["my arm", "97.3 %", "11", "88"],
         ),
         (Finding::NothingMeasured, vec![]),
-        (Finding::NoCapacity, vec![]),
+        (Finding::NoCapacity { said: "too many workers".to_owned() }, vec!["too many workers"]),
         (Finding::OneUnit { unit: UnitKind::Pair }, vec!["1"]),
         (Finding::NoPairLeft, vec![]),
         (Finding::Excluded { reason: ExclusionKind::StateChanged, count: 75 }, vec!["75"]),

@@ -90,9 +90,9 @@ impl Display {
             )),
             Event::LeftOut { cell_id, reason } => self.line(&told!(
                 self.language,
-                "{cell_id} is left out: no arm gave a capacity of which its rate is a share: {reason}",
-                "{cell_id} 제외: 부하율의 기준이 될 처리 용량을 어느 대상에서도 얻지 못함: {reason}",
-                "{cell_id} 已略去：没有方案测得可供换算负载速率的容量：{reason}",
+                "{cell_id} is left out: no arm runs there: {reason}",
+                "{cell_id} 제외: 이 조건에서 실행되는 대상이 없음: {reason}",
+                "{cell_id} 已略去：此条件下没有方案能运行：{reason}",
             )),
             Event::WaitingForNear { blocks } => self.line(&told!(
                 self.language,

@@ -761,8 +761,8 @@ impl DriverOps for Uring {
     }
 
     fn submit_queued(&mut self) {
-        // Whole turns, because a socket is closed by the completion of its last operation. One at least: completions may
-        // be there already.
+        // Whole turns, because a socket is closed by the completion of its last operation. One at least: completions
+        // may be there already.
         for _ in 0..self.ring.turns_to_submit().max(1) {
             // A failure shows again at the next turn, which reports it.
             let _ = self.turn(Wait::No);
