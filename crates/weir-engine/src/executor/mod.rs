@@ -252,7 +252,8 @@ impl Core {
 
     /// Ends every task, and those that are spawned by what they own when it is dropped: none of these would ever run,
     /// and what they own would keep the runtime alive. A destructor that spawns another of its kind each time is not
-    /// followed for ever. Nor are its tasks refused: they would be dropped, and spawn again, within that very spawn.
+    /// followed for ever: its last task is leaked. Nor are such tasks refused: they would be dropped, and spawn again,
+    /// within that very spawn.
     fn end_tasks(&self) {
         for _ in 0..END_ROUNDS_MAX {
             let slots = self.tasks.borrow().ids();
@@ -261,6 +262,8 @@ impl Core {
             }
             slots.into_iter().for_each(|slot| self.cancel(slot));
         }
+        let left = self.tasks.borrow().ids();
+        left.into_iter().for_each(|slot| std::mem::forget(self.tasks.borrow_mut().remove(slot)));
     }
 
     #[inline]
