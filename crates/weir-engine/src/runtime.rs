@@ -35,7 +35,8 @@ impl Runtime {
     }
 
     /// Runs a future to its end, and every task beside it. What they have sent when it returns has been handed to the
-    /// kernel, as far as the connections had room for it; everything else goes on in the next call.
+    /// kernel, as far as the connections had room for it; everything else goes on in the next call. With SQPOLL it is
+    /// the kernel's thread that takes it, and a connection's output beyond one call's may stay for the next one.
     ///
     /// # Panics
     /// When called inside a runtime, and when the kernel refuses to wait (`epoll_wait` and the like failing for

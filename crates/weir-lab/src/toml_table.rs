@@ -119,7 +119,7 @@ impl<'t> Table<'t> {
         key: &'static str,
         read: impl FnOnce(Entry<'t>) -> Result<V, FieldError>,
     ) -> Result<V, FieldError> {
-        let texts = ["it must be given", "빠뜨릴 수 없는 항목입니다", "此项必须给出"];
+        let texts = ["it must be given", "필수 항목입니다", "此项为必填"];
         let missing = FieldError::new(self.at, &self.key(key), Mistake::fixed(texts));
         self.read(key, read)?.ok_or(missing)
     }

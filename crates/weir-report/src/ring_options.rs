@@ -31,16 +31,16 @@ const HELP: Text = [
      one. Where they pay and cost is what is expected. Whether it is so on this machine is measured by the study that \
      is named, or by this one where it has such an arm; its baseline may differ from it in more than the option.",
     "요청할 때만 쓰이는 옵션이며(weir serve --option), 커널에 없는 옵션을 요청하면 서버가 시작되지 않습니다. 이득과 비용은 \
-     예상입니다. 이 머신에서 실제로 그런지는 표에 적힌 연구가, 그런 비교 대상이 있으면 이 연구가 측정합니다. 기준은 이 옵션 \
-     외에도 다를 수 있습니다.",
-    "只有在要求时才使用这些选项（weir serve --option）；内核缺少所要求的选项时，服务器不会启动。何处划算、代价在何处均为预期。\
+     예상입니다. 이 머신에서 실제로 그런지는 표에 적힌 연구가, 그런 비교 대상이 있으면 이 연구가 측정합니다. 기준과의 차이가 \
+     이 옵션만은 아닐 수 있습니다.",
+    "只有在要求时才使用这些选项（weir serve --option）；内核缺少所要求的选项时，服务器不会启动。收益与代价均为预期。\
      在本机上是否如此，由所列研究测量；若本研究有这样的方案，则由本研究测量，其基线与它的差别可能不止该选项。",
 ];
 
 const HEAD: [Text; 6] = [
     ["option", "옵션", "选项"],
     ["what it changes", "바뀌는 것", "改变什么"],
-    ["expected to pay", "이득이 예상되는 곳", "预期划算之处"],
+    ["expected to pay", "이득이 예상되는 곳", "预期收益"],
     ["expected to cost", "예상되는 비용", "预期的代价"],
     ["kernel", "커널", "内核"],
     ["in this study", "이 연구에서", "在本研究中"],
@@ -73,8 +73,8 @@ const OPTIONS: [RingOption; 6] = [
         ],
         pays: [
             "large replies from memory, through a network card that reads memory by itself",
-            "메모리를 직접 읽는 네트워크 카드로 메모리에 있는 큰 응답을 보낼 때",
-            "通过能自行读取内存的网卡，发送内存中的大响应",
+            "DMA로 메모리를 직접 읽는 네트워크 카드로 메모리에 있는 큰 응답을 보낼 때",
+            "通过支持 DMA 直接读取内存的网卡，发送内存中的大响应",
         ],
         costs: [
             "over loopback, where the kernel copies all the same; with chunks so small that a copy is cheaper",
@@ -115,7 +115,7 @@ const OPTIONS: [RingOption; 6] = [
         ],
         pays: [
             "arrivals larger than a receive buffer: much in flight on each connection, and small buffers",
-            "수신 버퍼보다 큰 도착: 연결마다 많은 양이 동시에 오가고 버퍼가 작을 때",
+            "한 번에 도착하는 데이터가 수신 버퍼보다 클 때: 연결마다 많은 양이 동시에 오가고 버퍼가 작을 때",
             "一次到达超过一个接收缓冲区：每个连接在途数据多，缓冲区小",
         ],
         costs: [
@@ -140,8 +140,8 @@ const OPTIONS: [RingOption; 6] = [
         ],
         pays: [
             "many small arrivals, which would need fewer buffers",
-            "작은 도착이 많을 때 필요한 버퍼가 줄어듦",
-            "大量小的到达，所需缓冲区更少",
+            "작은 데이터가 자주 도착할 때 필요한 버퍼가 줄어듦",
+            "大量小块数据到达时，所需缓冲区更少",
         ],
         costs: [
             "a completion does not say where in the buffer its bytes are, so that one connection could be given the \

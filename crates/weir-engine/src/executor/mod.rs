@@ -481,11 +481,17 @@ impl Executor {
         let _entered = Entered::new(&self.core);
         let core = &self.core;
         let waker = TaskName::main(core.number).waker();
-        let mut future = std::pin::pin!(future);
+        let mut future = std::pin::pin!(Some(future));
         core.main_ready.set(true);
         loop {
             if core.main_ready.replace(false) {
-                let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
+                let mut context = Context::from_waker(&waker);
+                let running = future.as_mut().as_pin_mut();
+                let outcome = running.map_or(Poll::Pending, |future| future.poll(&mut context));
+                if outcome.is_ready() {
+                    // What it owns is closed in this call as well.
+                    future.set(None);
+                }
                 core.flush();
                 if let Poll::Ready(output) = outcome {
                     // Nobody knows when there will be another turn.

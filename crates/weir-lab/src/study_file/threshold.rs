@@ -136,7 +136,7 @@ impl Known<'_> {
                 told!(
                     language,
                     "{arm} does not run in {cell_id}",
-                    "{cell_id} 조건에서 실행되지 않는 비교 대상 {arm}",
+                    "비교 대상 {arm}: {cell_id} 조건에서 실행되지 않습니다",
                     "{arm} 不在条件 {cell_id} 下运行",
                 )
             }));

@@ -489,7 +489,7 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
         Finding::FarState => language
             .choose([
                 "compared in the machine's far state, which most clean trials of this cell met",
-                "정상 시행 대부분이 코어 간 지연이 긴 상태(far)여서 그 상태에서 비교함",
+                "이 조건의 정상 시행 대부분이 코어 간 지연이 긴 상태(far)여서 그 상태에서 비교함",
                 "在核间延迟较长的状态（far）下比较，该条件的多数有效试验处于此状态",
             ])
             .to_owned(),

@@ -299,7 +299,7 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
             language,
             "Under strace the process made {slowed} system calls, under the kernel's programs {traced}: {kept} of them.",
             "시스템 콜은 strace 실행 중에는 {slowed}, 커널 프로그램으로 관찰할 때는 {traced}로, 후자의 {kept} 수준입니다.",
-            "在 strace 下该进程每秒系统调用为 {slowed}，在内核程序下为 {traced}：只有后者的 {kept}。",
+            "在 strace 下该进程每秒系统调用为 {slowed}，用内核程序观测时为 {traced}：只有后者的 {kept}。",
         ));
     }
     Block {

@@ -95,6 +95,8 @@ const ACCEPTED_MAX: usize = 1024;
 const SEND_BYTES_MAX: usize = 1 << 30;
 /// Largest arrival that is copied behind one that still waits.
 const JOIN_BYTES_MAX: usize = 4096;
+/// Turns at most at the end of a `block_on`: a peer that sends without a pause would keep it for ever.
+const SUBMIT_TURNS_MAX: usize = 64;
 /// How long teardown waits for cancelled operations.
 const TEARDOWN: Duration = Duration::from_secs(2);
 
@@ -761,11 +763,13 @@ impl DriverOps for Uring {
     }
 
     fn submit_queued(&mut self) {
-        // Whole turns, because a socket is closed by the completion of its last operation. One at least: completions
-        // may be there already.
-        for _ in 0..self.ring.turns_to_submit().max(1) {
+        // Whole turns, because the completion of one operation queues the next: what a send has left over, or the close
+        // of the socket. One at least: completions may be there already.
+        for _ in 0..SUBMIT_TURNS_MAX {
             // A failure shows again at the next turn, which reports it.
-            let _ = self.turn(Wait::No);
+            if self.turn(Wait::No).is_err() || !self.ring.has_queued() {
+                return;
+            }
         }
     }
 

@@ -281,10 +281,9 @@ impl Ring {
         }
     }
 
-    /// Turns until the kernel has taken what is queued now, if nothing keeps it.
-    pub(super) fn turns_to_submit(&mut self) -> usize {
-        let queue = self.ring.submission();
-        (queue.len() + self.backlog.len()).div_ceil(queue.capacity())
+    /// Whether the kernel has not taken all submissions.
+    pub(super) fn has_queued(&mut self) -> bool {
+        !(self.backlog.is_empty() && self.ring.submission().is_empty())
     }
 
     /// Whether the kernel has consumed every submission, and no completion waits outside the completion queue.

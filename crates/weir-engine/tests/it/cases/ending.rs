@@ -1,7 +1,14 @@
 //! What has happened when `block_on` returns, although nobody runs the runtime any further, and what is left of tasks
 //! when it ends.
 
-use std::{future::pending, io::Read, net::TcpStream, sync::Arc, time::Duration};
+use std::{
+    future::{Future, pending, poll_fn},
+    io::Read,
+    net::TcpStream,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use weir_engine::{net::Stream, spawn, time};
 
@@ -15,6 +22,9 @@ fn connection_with_limit() -> (TcpStream, TcpStream) {
     (ours, theirs)
 }
 
+/// Chunks of a connection, more than one call to send has room for.
+const CHUNKS: usize = 20;
+
 /// Case 32: what was sent has left, on more connections than a small submission queue holds.
 pub fn sent(rig: &mut Rig) {
     let (ours, theirs): (Vec<_>, Vec<_>) = (0..10).map(|_| connection_with_limit()).unzip();
@@ -24,14 +34,18 @@ pub fn sent(rig: &mut Rig) {
         for socket in ours {
             let stream = Stream::from_descriptor(socket.into()).expect("there is room");
             stream.send_slice(b"sent").await.expect("it is open");
+            // More than one call takes.
+            for _ in 0..CHUNKS {
+                stream.send(b"more".to_vec()).await.expect("it is open");
+            }
             streams.push(stream);
         }
         streams
     });
     for mut peer in theirs {
-        let mut bytes = [0; 4];
+        let mut bytes = [0; 4 * (1 + CHUNKS)];
         peer.read_exact(&mut bytes).expect("it has left");
-        assert_eq!(&bytes, b"sent");
+        assert_eq!(bytes.as_slice(), [&b"sent"[..], &b"more".repeat(CHUNKS)].concat());
     }
     drop(streams);
 }
@@ -49,6 +63,18 @@ pub fn closed(rig: &mut Rig) {
     let mut bytes = Vec::new();
     theirs.read_to_end(&mut bytes).expect("it has ended in order");
     assert_eq!(bytes, b"sent");
+
+    let (ours, mut theirs) = connection_with_limit();
+    let mut receiving = Box::pin(async move {
+        let stream = Stream::from_descriptor(ours.into()).expect("there is room");
+        stream.recv().await.map(drop)
+    });
+    // A future that has its connection until it is dropped itself.
+    runtime.block_on(poll_fn(move |context| {
+        assert!(receiving.as_mut().poll(context).is_pending(), "nothing was sent");
+        Poll::Ready(())
+    }));
+    assert_eq!(theirs.read(&mut [0; 1]).expect("it has ended in order"), 0);
     drop(runtime);
 }
 
