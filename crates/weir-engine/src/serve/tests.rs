@@ -79,7 +79,10 @@ fn a_connection_too_many_for_the_worker_it_is_given_to_is_closed_and_counted() {
             assert!(is_echoed(&mut connect(&server)), "{driver}");
             let until = std::time::Instant::now() + Duration::from_secs(10);
             while control.stats().workers[0].connections_open > 0 {
-                assert!(std::time::Instant::now() < until, "{driver}: the acceptor's connection is not closed");
+                assert!(
+                    std::time::Instant::now() < until,
+                    "{driver}: the acceptor's connection is not closed"
+                );
                 thread::yield_now();
             }
         }
