@@ -26,9 +26,10 @@ pub(crate) fn stat_line(text: &str) -> Option<StatLine> {
     })
 }
 
-/// Time in the kernel, in clock ticks, of `/proc/PID/stat`: of all threads, without children.
+/// Time in the kernel, in clock ticks, of `/proc/PID/stat`: of all threads, and of children that were waited for.
 pub(crate) fn system_ticks(text: &str) -> Option<u64> {
-    ProcessStat::parse(text)?.number(15)
+    let stat = ProcessStat::parse(text)?;
+    Some(stat.number(15)?.saturating_add(stat.number(17)?))
 }
 
 /// `schedstat` of a thread: nanoseconds on a CPU, and nanoseconds runnable but waiting for one.
@@ -114,8 +115,8 @@ mod tests {
     }
 
     #[test]
-    fn time_in_the_kernel_is_the_second_time_of_the_line() {
-        assert_eq!(system_ticks(STAT), Some(4));
+    fn time_in_the_kernel_is_the_second_time_of_the_line_and_the_fourth() {
+        assert_eq!(system_ticks(STAT), Some(4 + 6));
         assert_eq!(system_ticks("5235 (cat) R 5233"), None);
     }
 

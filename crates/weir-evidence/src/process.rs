@@ -182,10 +182,18 @@ impl ProcessTree {
             run_delay_ns: did.run_delay_ns,
             context_switches_voluntary: did.context_switches_voluntary,
             context_switches_involuntary: did.context_switches_involuntary,
-            calls: None,
-            blocked_ns: None,
+            ..ThreadFigures::default()
         };
         Self::thread_deltas(before, after).into_iter().map(row).collect()
+    }
+
+    /// Its threads, by process and number.
+    pub fn threads(&self) -> HashSet<(u32, u32)> {
+        let of = |process: &ProcessSample| {
+            let pid = process.pid;
+            process.threads.iter().map(move |thread| (pid, thread.tid)).collect::<Vec<_>>()
+        };
+        self.processes.iter().flat_map(of).collect()
     }
 
     /// The tree less every process that is also in `other`.

@@ -20,7 +20,7 @@ use weir_record::{
 };
 
 pub use self::subject::WatchError;
-use self::subject::{Subject, Window, is_of_32_bits, thread_rows};
+use self::subject::{Subject, Window, is_of_32_bits};
 use crate::{
     fingerprint::{fingerprint, program_of},
     ladder::{
@@ -260,8 +260,7 @@ impl Watch {
         ending: Ending,
         notes: Vec<Note>,
     ) -> Observation {
-        let (from, to) = (&window.from, &window.to);
-        let (threads, threads_left_out) = thread_rows(&from.tree, &to.tree, counted.as_ref().map(|it| &it.0));
+        let (threads, threads_left_out) = window.thread_rows(counted.as_ref().map(|it| &it.0));
         let trace = counted.and_then(|(counts, began_ns)| self.trace(&counts, began_ns));
         let ending = match ending {
             Ending::TargetEnded if !subject.has_ended => Ending::OtherEnded,
@@ -279,7 +278,7 @@ impl Watch {
             ladder: self.ladder.clone(),
             notes,
             totals: window.totals(),
-            descriptors: to.descriptors,
+            descriptors: window.to.descriptors,
             threads,
             threads_left_out,
             trace,

@@ -17,7 +17,7 @@ use crate::{
     files,
     ladder::tracer::KernelCounts,
     parse,
-    process::{ProcessSample, ProcessTree, TreeDelta},
+    process::{ProcessTree, TreeDelta},
 };
 
 /// Below this, ticks say nothing of how CPU is split.
@@ -65,6 +65,7 @@ pub(super) struct Reading {
     pub(super) tree: ProcessTree,
     pub(super) descriptors: Option<Descriptors>,
     pub(super) at: Instant,
+    /// Time in the kernel, by ticks: of all processes, and of their children that ended and were waited for.
     system_ns: u64,
 }
 
@@ -80,19 +81,58 @@ impl Reading {
     }
 }
 
+/// What was done, summed from each reading to the next: so it has what threads did that ended in the meantime.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    tree: TreeDelta,
+    system_ns: u64,
+    /// By process and thread.
+    threads: HashMap<(u32, u32), ThreadFigures>,
+    /// Threads that ended and are not in `threads`, because others that ended had more CPU.
+    ended_left_out: u64,
+}
+
+impl Sums {
+    fn add(&mut self, from: &Reading, to: &Reading) {
+        self.tree.add(&ProcessTree::delta(&from.tree, &to.tree));
+        // Less than before where a child ended that nobody waited for: what it did was added already.
+        self.system_ns += to.system_ns.saturating_sub(from.system_ns);
+        for thread in ProcessTree::thread_figures(&from.tree, &to.tree) {
+            self.threads.entry((thread.pid, thread.tid)).or_default().add(thread);
+        }
+        self.limit_ended(&to.tree);
+    }
+
+    /// Of the threads that are in `tree` no more, those with most CPU stay.
+    fn limit_ended(&mut self, tree: &ProcessTree) {
+        if self.threads.len() <= 2 * THREAD_ROWS_MAX {
+            return;
+        }
+        let alive = tree.threads();
+        let has_ended = |key: &(u32, u32)| !alive.contains(key);
+        let ended = self.threads.iter().filter(|(key, _)| has_ended(key));
+        let mut by_use: Vec<(u64, (u32, u32))> = ended.map(|(key, it)| (it.cpu_ns, *key)).collect();
+        by_use.sort_unstable();
+        let excess = by_use.len().saturating_sub(THREAD_ROWS_MAX);
+        for (_, key) in &by_use[..excess] {
+            self.threads.remove(key);
+        }
+        self.ended_left_out += excess as u64;
+    }
+}
+
 /// A stretch between two readings.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) from: Reading,
     pub(super) to: Reading,
-    /// Summed from each reading to the next: it has what threads did that are in neither `from` nor `to`.
-    did: TreeDelta,
+    did: Sums,
 }
 
 impl Window {
     pub(super) fn totals(&self) -> Totals {
-        let (did, ends) = (&self.did, ProcessTree::delta(&self.from.tree, &self.to.tree));
-        let system_ns = self.to.system_ns.saturating_sub(self.from.system_ns);
+        let (did, ends) = (&self.did.tree, ProcessTree::delta(&self.from.tree, &self.to.tree));
+        let system_ns = self.did.system_ns;
         let living_ns = ends.cpu_ns.saturating_sub(ends.ended_cpu_ns);
         Totals {
             cpu_ns: did.cpu_ns,
@@ -112,6 +152,23 @@ impl Window {
     pub(super) fn length_ns(&self) -> u64 {
         (self.to.at - self.from.at).as_nanos() as u64
     }
+
+    /// What each thread did, those with most CPU first, and how many more there were.
+    pub(super) fn thread_rows(&self, counts: Option<&KernelCounts>) -> (Vec<ThreadFigures>, u64) {
+        let traced: HashMap<u32, _> =
+            counts.into_iter().flat_map(|counts| &counts.threads).map(|it| (it.tid, it)).collect();
+        let alive = self.to.tree.threads();
+        let mut rows: Vec<ThreadFigures> = self.did.threads.values().cloned().collect();
+        for row in &mut rows {
+            let own = traced.get(&row.tid);
+            (row.calls, row.blocked_ns) = (own.map(|it| it.calls), own.map(|it| it.blocked_ns));
+            row.has_ended = !alive.contains(&(row.pid, row.tid));
+        }
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.cpu_ns), row.pid, row.tid));
+        let left_out = rows.len().saturating_sub(THREAD_ROWS_MAX) as u64;
+        rows.truncate(THREAD_ROWS_MAX);
+        (rows, left_out + self.did.ended_left_out)
+    }
 }
 
 /// A process that is being watched.
@@ -130,9 +187,9 @@ pub(super) struct Subject {
     glimpsed: Reading,
     counts_glimpsed: KernelCounts,
     last: Reading,
-    /// Since the window began, from each reading to the next.
-    did: TreeDelta,
-    did_since_glimpse: TreeDelta,
+    /// Since the window began.
+    did: Sums,
+    did_since_glimpse: Sums,
 }
 
 impl Subject {
@@ -150,8 +207,8 @@ impl Subject {
             glimpsed: reading.clone(),
             counts_glimpsed: KernelCounts::default(),
             last: reading,
-            did: TreeDelta::default(),
-            did_since_glimpse: TreeDelta::default(),
+            did: Sums::default(),
+            did_since_glimpse: Sums::default(),
         })
     }
 
@@ -159,7 +216,7 @@ impl Subject {
     pub(super) fn begin(&mut self, counts: Option<KernelCounts>) -> Result<(), WatchError> {
         self.before = Reading::of(snapshot(self.pid)?);
         (self.glimpsed, self.last) = (self.before.clone(), self.before.clone());
-        (self.did, self.did_since_glimpse) = (TreeDelta::default(), TreeDelta::default());
+        (self.did, self.did_since_glimpse) = (Sums::default(), Sums::default());
         self.counts_glimpsed = counts.clone().unwrap_or_default();
         self.counts_before = counts;
         Ok(())
@@ -202,9 +259,8 @@ impl Subject {
 
     /// Adds up what was done since the last reading: what ends before the next one is in no later reading.
     fn take_in(&mut self, reading: Reading) {
-        let delta = ProcessTree::delta(&self.last.tree, &reading.tree);
-        self.did.add(&delta);
-        self.did_since_glimpse.add(&delta);
+        self.did.add(&self.last, &reading);
+        self.did_since_glimpse.add(&self.last, &reading);
         self.last = reading;
     }
 
@@ -219,7 +275,7 @@ impl Subject {
                 _ => Note::EndedBetween { interval_ns },
             });
         }
-        self.notes.extend(notes_of_ended(&self.did));
+        self.notes.extend(notes_of_ended(&self.did.tree));
         let (from, to) = (self.before.name(), self.last.name());
         if from != to {
             self.notes.push(Note::BecameAnother { from, to });
@@ -228,7 +284,7 @@ impl Subject {
 
     /// From the first reading to the last.
     pub(super) fn window(&self) -> Window {
-        Window { from: self.before.clone(), to: self.last.clone(), did: self.did }
+        Window { from: self.before.clone(), to: self.last.clone(), did: self.did.clone() }
     }
 
     /// Counts of the window, and when they began.
@@ -287,32 +343,13 @@ fn snapshot(pid: u32) -> Result<ProcessTree, WatchError> {
     }
 }
 
-/// What each thread of the second reading did since the first, those with most CPU first, and how many more there are.
-pub(super) fn thread_rows(
-    before: &ProcessTree,
-    after: &ProcessTree,
-    counts: Option<&KernelCounts>,
-) -> (Vec<ThreadFigures>, u64) {
-    let traced: HashMap<u32, _> =
-        counts.into_iter().flat_map(|counts| &counts.threads).map(|it| (it.tid, it)).collect();
-    let mut rows = ProcessTree::thread_figures(before, after);
-    for row in &mut rows {
-        let own = traced.get(&row.tid);
-        (row.calls, row.blocked_ns) = (own.map(|it| it.calls), own.map(|it| it.blocked_ns));
-    }
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.cpu_ns), row.pid, row.tid));
-    let left_out = rows.len().saturating_sub(THREAD_ROWS_MAX) as u64;
-    rows.truncate(THREAD_ROWS_MAX);
-    (rows, left_out)
-}
-
-/// Time in the kernel since the start of each process, by ticks.
+/// See [`Reading::system_ns`].
 fn family_system_ns(tree: &ProcessTree) -> u64 {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    let of_process = |process: &ProcessSample| {
-        files::read_text(format!("/proc/{}/stat", process.pid)).as_deref().and_then(parse::system_ticks)
-    };
-    tree.processes.iter().filter_map(of_process).map(|ticks| ticks.saturating_mul(tick_ns)).sum()
+    let of_process =
+        |pid: u32| files::read_text(format!("/proc/{pid}/stat")).as_deref().and_then(parse::system_ticks);
+    let ticks = tree.processes.iter().filter_map(|process| of_process(process.pid));
+    ticks.map(|ticks| ticks.saturating_mul(tick_ns)).sum()
 }
 
 /// What it was called with; its name where that may not be read.
@@ -361,7 +398,7 @@ fn is_over(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::ThreadSample;
+    use crate::process::{ProcessSample, ThreadSample};
 
     fn tree(threads: Vec<ThreadSample>) -> ProcessTree {
         let process = ProcessSample { pid: 5, threads, ..ProcessSample::default() };
@@ -392,8 +429,8 @@ mod tests {
             glimpsed: first.clone(),
             counts_glimpsed: KernelCounts::default(),
             last: first,
-            did: TreeDelta::default(),
-            did_since_glimpse: TreeDelta::default(),
+            did: Sums::default(),
+            did_since_glimpse: Sums::default(),
         }
     }
 
@@ -410,7 +447,7 @@ mod tests {
         assert_eq!(totals.run_delay_ns, (100 + 200) / 2 * MS, "half of the CPU that was read");
         let ended = Note::ThreadsEnded { count: 1, in_sums: true };
         let unread = Note::EndedUnread { cpu_ns: 100 * MS, of_cpu_ns: 400 * MS };
-        assert_eq!(notes_of_ended(&subject.did), [ended, unread]);
+        assert_eq!(notes_of_ended(&subject.did.tree), [ended, unread]);
         assert_eq!(subject.glimpse().totals(), totals, "nobody had looked on before");
         let nothing = subject.glimpse().totals();
         assert_eq!((nothing.cpu_ns, nothing.run_delay_ns, nothing.threads), (0, 0, 1));
@@ -425,22 +462,63 @@ mod tests {
         assert!(notes_of_ended(&did(0, 5)).is_empty(), "a thread's clock may be ahead");
     }
 
+    /// Rows by number: the CPU, and whether the thread ended.
+    fn rows(subject: &Subject) -> Vec<(u32, u64, bool)> {
+        let (rows, left_out) = subject.window().thread_rows(None);
+        assert_eq!(left_out, 0);
+        let mut rows: Vec<_> = rows.iter().map(|row| (row.tid, row.cpu_ns, row.has_ended)).collect();
+        rows.sort_unstable();
+        rows
+    }
+
     #[test]
     fn a_thread_counts_from_the_first_reading_and_a_new_one_from_zero() {
-        let before = tree(vec![thread(5, 100), thread(6, 900)]);
-        let after = tree(vec![thread(5, 150), thread(6, 30), thread(7, 8)]);
-        let (mut rows, left_out) = thread_rows(&before, &after, None);
-        rows.sort_by_key(|row| row.tid);
-        let cpu: Vec<u64> = rows.iter().map(|row| row.cpu_ns).collect();
-        assert_eq!((cpu, left_out), (vec![50, 30, 8], 0));
+        let mut subject = subject(reading(0, vec![thread(5, 100), thread(6, 900)]));
+        subject.take_in(reading(0, vec![thread(5, 150), thread(6, 30), thread(7, 8)]));
+        assert_eq!(rows(&subject), [(5, 50, false), (6, 30, false), (7, 8, false)]);
+    }
+
+    #[test]
+    fn a_thread_that_ended_keeps_its_row_up_to_its_last_reading() {
+        let mut subject = subject(reading(0, vec![thread(5, 100), thread(6, 900)]));
+        subject.take_in(reading(0, vec![thread(5, 150), thread(6, 930), thread(7, 8)]));
+        subject.take_in(reading(0, vec![thread(5, 160)]));
+        assert_eq!(rows(&subject), [(5, 60, false), (6, 30, true), (7, 8, true)]);
     }
 
     #[test]
     fn threads_beyond_the_list_are_counted_and_the_busiest_stay() {
         let all = (1..=THREAD_ROWS_MAX as u32 + 1_000).map(|tid| thread(tid, u64::from(tid))).collect();
-        let (rows, left_out) = thread_rows(&ProcessTree::default(), &tree(all), None);
+        let mut subject = subject(reading(0, vec![]));
+        subject.take_in(reading(0, all));
+        let (rows, left_out) = subject.window().thread_rows(None);
         assert_eq!((rows.len(), left_out), (THREAD_ROWS_MAX, 1_000));
         assert_eq!(rows.iter().map(|row| row.cpu_ns).min(), Some(1_001), "those with least are left out");
+    }
+
+    #[test]
+    fn threads_that_ended_are_kept_in_a_bounded_number() {
+        const BORN: u32 = THREAD_ROWS_MAX as u32;
+        let mut subject = subject(reading(0, vec![thread(5, 0)]));
+        for round in 0..4 {
+            let first = 10 + round * BORN;
+            let mut all: Vec<_> = (first..first + BORN).map(|tid| thread(tid, u64::from(tid))).collect();
+            all.push(thread(5, 0));
+            subject.take_in(reading(0, all));
+            assert!(subject.did.threads.len() <= 2 * THREAD_ROWS_MAX + 1, "round {round}");
+        }
+        let (rows, left_out) = subject.window().thread_rows(None);
+        assert_eq!(rows.len() as u64 + left_out, 1 + 4 * u64::from(BORN));
+        assert!(rows.iter().all(|row| row.tid >= 10 + 3 * BORN), "the busiest are those of the last round");
+    }
+
+    #[test]
+    fn time_in_the_kernel_is_kept_of_children_that_nobody_waited_for() {
+        let mut subject = subject(reading(0, vec![]));
+        for system_ns in [50, 20, 30] {
+            subject.take_in(Reading { system_ns, ..reading(0, vec![]) });
+        }
+        assert_eq!(subject.did.system_ns, 50 + 10);
     }
 
     #[test]

@@ -175,6 +175,7 @@ mod tests {
                 context_switches_involuntary: 40,
                 calls: traced.then_some(441_000),
                 blocked_ns: traced.then_some(90_000_000),
+                has_ended: false,
             }],
             threads_left_out: 5,
             trace,
@@ -277,6 +278,16 @@ mod tests {
         let text = live(&observed(Some(trace())), Language::English, 110, 40);
         for word in ["sendto", "epoll_wait", "nginx", "wrk", "q or Ctrl-C"] {
             assert!(text.contains(word), "{word}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_ended_is_marked_in_each_language() {
+        let mut observation = observed(None);
+        observation.threads[0].has_ended = true;
+        for (language, mark) in Language::ALL.into_iter().zip(["(ended)", "(종료됨)", "(已结束)"]) {
+            let text = terminal(&observation, language, 120, false);
+            assert!(text.contains(&format!("nginx {mark}")), "{text}");
         }
     }
 

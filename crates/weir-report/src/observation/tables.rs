@@ -277,10 +277,12 @@ pub(super) fn threads(observation: &Observation, language: Language) -> Option<C
     let window = Window(observation.window_ns);
     let are_folded = !threads_at_rest(observation).is_empty();
     let shown = |thread: &&ThreadFigures| !(are_folded && is_at_rest(thread, observation.window_ns));
+    let ended = language.choose(["(ended)", "(종료됨)", "(已结束)"]);
     let rows = observation.threads.iter().filter(shown).map(|thread| {
+        let name = printable(&thread.name);
         vec![
             thread.tid.to_string(),
-            printable(&thread.name),
+            if thread.has_ended { format!("{name} {ended}") } else { name },
             window.share(thread.cpu_ns),
             window.share(thread.run_delay_ns),
             window.per_second(thread.context_switches_voluntary),
