@@ -1,10 +1,12 @@
 //! The files of a journal that is open: batches go in, and durable parts come out to be sent again.
 //!
-//! At level `os` a write is a copy into memory of the operating system. The worker does that itself, until one is held
-//! up; see [`InlineWrites`]. At level `disk` writes and syncs are operations of the engine, so that the worker goes on
-//! meanwhile. So is everything that makes a segment, at either level. The next one is made while the present one fills,
-//! so that a change of segments costs a commit nothing. Where no file descriptor is free it is tried again, and waited
-//! for if need be: others give theirs back.
+//! Writes, syncs and everything that makes a segment are operations of the engine at either level, so that the worker
+//! goes on meanwhile. At level `os` a write is a copy into memory of the operating system, and copying it on the worker
+//! would cost less: but the kernel makes a writer wait where too much of that memory is unwritten, or the file system
+//! stands still, and nothing tells beforehand (ext4 refuses `RWF_NOWAIT` for such writes). Cancels, heartbeats and the
+//! kill switch would wait with it. The next segment is made while the present one fills, so that a change of segments
+//! costs a commit nothing. Where no file descriptor is free it is tried again, and waited for if need be: others give
+//! theirs back.
 //!
 //! Whoever may still change names in the folder has the lock: this journal, and a rename that is under way when it is
 //! dropped. Nothing else of a segment that is being made outlives it, and nothing that does could harm the next owner.
@@ -15,7 +17,6 @@ use std::{
     collections::VecDeque,
     future::poll_fn,
     io,
-    os::{fd::AsFd, unix::fs::FileExt},
     path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
@@ -35,7 +36,6 @@ use super::{
     chunk::{Found, JournalChunk},
     directory::Lock,
     faults::{Faults, Operation, Verdict},
-    inline_writes::InlineWrites,
     record,
     segment::{self, Header},
 };
@@ -57,8 +57,6 @@ pub(super) struct Segment {
     bytes: u64,
     path: PathBuf,
     file: File,
-    /// The same file for direct writes; `None` if it is only read.
-    direct: Option<std::fs::File>,
 }
 
 /// The segment after the present one.
@@ -83,7 +81,6 @@ pub(super) struct Disk {
     /// Makes the spare segment.
     making: RefCell<Option<JoinHandle<()>>>,
     readers: RefCell<VecDeque<Rc<Segment>>>,
-    inline_writes: InlineWrites,
     lock: Option<Arc<Lock>>,
 }
 
@@ -112,7 +109,6 @@ impl Disk {
             spare: RefCell::new(Spare::None),
             making: RefCell::new(None),
             readers: RefCell::default(),
-            inline_writes: InlineWrites::default(),
             lock,
         }
     }
@@ -125,7 +121,7 @@ impl Disk {
     pub(super) fn resume(&self, number: u64, bytes: u64) -> io::Result<()> {
         let path = segment::path(&self.directory, self.worker, number);
         let file = std::fs::OpenOptions::new().read(true).write(true).open(&path)?;
-        let segment = Segment::writable(number, bytes, path, File::from_descriptor(file.into())?)?;
+        let segment = Segment { number, bytes, path, file: File::from_descriptor(file.into())? };
         *self.active.borrow_mut() = Some(Rc::new(segment));
         Ok(())
     }
@@ -138,8 +134,6 @@ impl Disk {
         mut bytes: Vec<u8>,
     ) -> Result<Vec<u8>, Failure> {
         let failed = |source| Failure { file: segment.path.clone(), doing: "write", source };
-        let begun = time::now();
-        let is_inline = self.level == Level::Os && self.inline_writes.are_allowed(begun);
         let at = Position { segment: segment.number, offset };
         let refused = match self.judge(Operation::Write { at, bytes: bytes.len() }).await {
             Ok(()) => None,
@@ -149,11 +143,7 @@ impl Disk {
                 Some(error)
             }
         };
-        let written = match &segment.direct {
-            Some(file) if is_inline => file.write_all_at(&bytes, offset).map(|()| bytes),
-            _ => segment.file.write_at(offset, bytes).await,
-        };
-        self.inline_writes.took(begun, time::now());
+        let written = segment.file.write_at(offset, bytes).await;
         match refused {
             Some(error) => Err(failed(error)),
             None => written.map_err(failed),
@@ -273,7 +263,7 @@ impl Disk {
         let header = Header { worker: self.worker, number, bytes: self.segment_bytes };
         let made = segment::create(&self.directory, header)
             .await
-            .and_then(|file| Segment::writable(number, header.bytes, path.clone(), file))
+            .map(|file| Segment { number, bytes: header.bytes, path: path.clone(), file })
             .map_err(failed("make it"))?;
         if self.level == Level::Disk {
             self.sync(&made).await?;
@@ -355,20 +345,13 @@ impl Disk {
         let path = segment::path(&self.directory, self.worker, number);
         let file = File::open(&path).await?;
         let bytes = file.metadata().await?.len;
-        let segment = Rc::new(Segment { number, bytes, path, file, direct: None });
+        let segment = Rc::new(Segment { number, bytes, path, file });
         let mut readers = self.readers.borrow_mut();
         if readers.len() == READERS_MAX {
             readers.pop_front();
         }
         readers.push_back(Rc::clone(&segment));
         Ok(segment)
-    }
-}
-
-impl Segment {
-    fn writable(number: u64, bytes: u64, path: PathBuf, file: File) -> io::Result<Self> {
-        let direct = file.as_fd().try_clone_to_owned()?;
-        Ok(Self { number, bytes, path, file, direct: Some(direct.into()) })
     }
 }
 

@@ -34,7 +34,6 @@ mod counters;
 mod directory;
 mod disk;
 pub mod faults;
-mod inline_writes;
 mod merged;
 mod reader;
 pub mod record;

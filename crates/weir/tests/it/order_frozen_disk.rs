@@ -1,0 +1,121 @@
+//! A gateway whose disk takes nothing for a while: at each level of its journal, orders wait for the disk, and logins,
+//! heartbeats and the kill switch do not.
+
+use std::{path::Path, process::Command};
+
+use super::{
+    harness::{folder, shown, socket_folder, weir},
+    order_client::Client,
+    order_kill::{Node, Session, drivers},
+};
+
+/// Orders that are at the exchange when the disk stops, and the one that comes then.
+const OPEN: u32 = 10;
+const LATE: u32 = OPEN + 1;
+
+/// A file system that can be made to hold up everybody who writes, with `fsfreeze(8)`.
+struct FreezableDisk<'a>(&'a Path);
+
+impl<'a> FreezableDisk<'a> {
+    /// None: it needs root, loop devices and the tools of ext4.
+    fn mount(image: &Path, at: &'a Path) -> Option<Self> {
+        let file = std::fs::File::create(image).expect("a file can be made");
+        file.set_len(400 << 20).expect("it has holes");
+        let can = |program: &str, words: &[&str]| {
+            Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
+        };
+        let is_there = can("mkfs.ext4", &["-q", "-F", shown(image)])
+            && can("mount", &["-o", "loop", shown(image), shown(at)]);
+        let disk = is_there.then_some(Self(at))?;
+        let is_freezable = disk.freeze().is_some();
+        is_freezable.then_some(disk)
+    }
+
+    fn freeze(&self) -> Option<Frozen<'_>> {
+        fsfreeze("-f", self.0).then(|| Frozen(self.0))
+    }
+}
+
+impl Drop for FreezableDisk<'_> {
+    fn drop(&mut self) {
+        // Left to the system's next start when it fails.
+        let _ = Command::new("umount").args(["-l", shown(self.0)]).status();
+    }
+}
+
+/// It takes nothing until this is dropped. A process whose write is held up cannot even be killed before.
+struct Frozen<'a>(&'a Path);
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        let is_thawed = fsfreeze("-u", self.0);
+        assert!(is_thawed || std::thread::panicking(), "it could be thawed before");
+    }
+}
+
+fn fsfreeze(flag: &str, at: &Path) -> bool {
+    Command::new("fsfreeze").args([flag, shown(at)]).status().is_ok_and(|status| status.success())
+}
+
+/// The gateway's one worker has an order that waits for the disk, and everything else goes on.
+fn expect_nothing_waits(gateway: &Node, ctl: &[&str]) {
+    let said = weir(&[ctl, &["kill", "all"]].concat());
+    // Nobody knows whether the switch is on after a restart, so it is refused and says how far it came.
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    let cancelled = format!("{OPEN} cancels are sent, {OPEN} are confirmed");
+    for part in ["the kill switch is on until the gateway ends", "the journal did not answer", &cancelled] {
+        assert!(said.stderr.contains(part), "no {part:?} in {}", said.stderr);
+    }
+    let mut other = Session::login(&gateway.address, "C00002", 1).expect("it is let in");
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        heard = other.read(|kind, _| (kind == b'H').then_some(())).expect("it is not let go");
+    }
+}
+
+fn stop_the_disk(folder: &Path, disk: &FreezableDisk<'_>, driver: &str, level: &str) {
+    let sockets = socket_folder("order-frozen-disk");
+    let socket = shown(&sockets.join("control")).to_owned();
+    let ctl = ["ctl", "--socket", &socket];
+    let common = ["--demo", "2", "--listen", "127.0.0.1:0", "--driver", driver];
+    let exchange = Node::start(
+        &[&["serve", "exchange"], &common[..], &["--mode", "match", "--journal", "none"]].concat(),
+    );
+    let ours = shown(&folder.join(format!("{driver}-{level}"))).to_owned();
+    let own = ["--journal", level, "--journal-dir", &ours, "--upstream", &exchange.address];
+    let gateway =
+        Node::start(&[&["serve", "gateway"], &common[..], &own[..], &["--control", &socket]].concat());
+    let mut client = Client::login(&gateway.address, "C00001");
+    client.send(1..=OPEN);
+    client.hear_until("the first orders are taken", |client| client.numbers(b'A').len() == OPEN as usize);
+
+    let frozen = disk.freeze().expect("it could be frozen before");
+    client.send(LATE..=LATE);
+    expect_nothing_waits(&gateway, &ctl);
+    drop(frozen);
+
+    client
+        .hear_until("what the kill switch did is told", |client| client.numbers(b'C').len() == OPEN as usize);
+    let answered = |client: &Client| client.reason_of(LATE).is_some() || client.numbers(b'C').contains(&LATE);
+    client.hear_until("the late order does not live", answered);
+    drop(gateway);
+    std::fs::remove_dir_all(&ours).expect("the next journal needs its room");
+}
+
+#[test]
+fn a_disk_that_stands_still_holds_up_orders_and_no_login_heartbeat_or_kill_switch() {
+    let folder = folder("order-frozen-disk");
+    let at = folder.join("disk");
+    std::fs::create_dir(&at).expect("a folder can be made");
+    let Some(disk) = FreezableDisk::mount(&folder.join("image"), &at) else {
+        println!("skipped: a disk that can be frozen needs root, loop devices, mkfs.ext4 and fsfreeze");
+        return;
+    };
+    // The two that everybody runs: the kill switch gives each 5 s.
+    for driver in drivers().into_iter().filter(|driver| ["epoll", "uring"].contains(driver)) {
+        for level in ["os", "disk"] {
+            println!("{driver}, journal level {level}");
+            stop_the_disk(&at, &disk, driver, level);
+        }
+    }
+}
