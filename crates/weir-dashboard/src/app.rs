@@ -119,7 +119,7 @@ impl Failure {
                     Problem::Busy => StatusCode::SERVICE_UNAVAILABLE,
                     _ => StatusCode::INTERNAL_SERVER_ERROR,
                 };
-                (status, problem.told(reader.language))
+                (status, problem.localized(reader.language))
             }
             Self::FolderGone => {
                 (StatusCode::INTERNAL_SERVER_ERROR, reader.language.choose(words::FOLDER_GONE).to_owned())

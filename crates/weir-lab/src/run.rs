@@ -117,7 +117,7 @@ pub enum RunError {
 
 impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.told(Language::English))
+        formatter.write_str(&self.localized(Language::English))
     }
 }
 

@@ -19,7 +19,7 @@ use rustix::{
 };
 use weir_evidence::process::{ProcessSample, ProcessTree};
 use weir_record::engine::ServerStats;
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::target::{self, Socket, Target};
 
@@ -74,25 +74,25 @@ impl Mute {
     /// What to do about it.
     pub fn advice(self, language: Language) -> String {
         match self {
-            Self::Foreign => told!(
+            Self::Foreign => localized!(
                 language,
                 "no server of Weir; only its threads can be seen",
                 "Weir 서버가 아니므로 스레드만 볼 수 있습니다",
                 "不是 Weir 服务器，只能看到其线程"
             ),
-            Self::Off => told!(
+            Self::Off => localized!(
                 language,
                 "start it without --stats-socket off",
                 "--stats-socket off 없이 시작하십시오",
                 "启动时请勿使用 --stats-socket off"
             ),
-            Self::OtherUser(uid) => told!(
+            Self::OtherUser(uid) => localized!(
                 language,
                 "run `weir top` as its user {uid} or as root",
                 "해당 사용자({uid})나 root로 `weir top`을 실행하십시오",
                 "请以其用户 {uid} 或 root 运行 `weir top`"
             ),
-            Self::Absent => told!(
+            Self::Absent => localized!(
                 language,
                 "run `weir top` in its container, or restart it",
                 "해당 컨테이너 안에서 `weir top`을 실행하거나 서버를 다시 시작하십시오",

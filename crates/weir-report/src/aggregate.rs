@@ -42,7 +42,7 @@ fn table(view: &View<'_>) -> Table {
             rows.push(row("", view.language.choose(ranges), |statistic| range(it, statistic)));
         }
         for theirs in published(view).filter(|it| it.cell_id.as_deref() == Some(*cell)) {
-            let source = titles::told(&theirs.source, view.language);
+            let source = titles::localized(&theirs.source, view.language);
             for arm in &theirs.arms {
                 let published = |statistic: Statistic| {
                     let found = theirs.figure(statistic.key(), arm);

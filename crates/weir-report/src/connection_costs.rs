@@ -8,7 +8,7 @@ use weir_record::{
 
 use crate::{
     format::{self, ABSENT},
-    language::told,
+    language::localized,
     metrics, overview,
     section::{Caption, Content, Section, Told, distinct},
     table::Table,
@@ -116,7 +116,7 @@ fn missing<'c>(
 
 /// What the mark at a ratio means, where some cells have it.
 fn limited(view: &View<'_>, cells: Vec<String>) -> Option<Told> {
-    let text = told!(
+    let text = localized!(
         view.language,
         "† The generator was the limit in one of the two cells: CPU for a message also depends on the rate.",
         "† 두 조건 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
@@ -162,7 +162,7 @@ fn kernel(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     };
     let title =
         view.language.choose(["Kernel memory for a connection", "연결당 커널 메모리", "每连接内核内存"]);
-    let text = told!(
+    let text = localized!(
         view.language,
         "Growth of the kernel's structures and of socket buffers (Slab, sockstat) since before the servers started, both \
          ends of a connection, mean over all servers of a round: the kernel counts it for the machine and not by process.",
@@ -199,7 +199,7 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let title =
         view.language.choose(["A connection for each message", "메시지마다 새 연결", "每条消息新建连接"]);
     let name = metrics::name(view, weir_record::metric::Metric::ServerCpuPerMessage);
-    let text = told!(
+    let text = localized!(
         view.language,
         "Connect, one message, close. {name} is then what a connection costs with its message.",
         "연결하고, 메시지 하나를 주고받고, 끊습니다. 이때 ‘{name}’는 연결 하나와 그 메시지의 비용입니다.",

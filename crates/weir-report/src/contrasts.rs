@@ -7,7 +7,7 @@ use weir_record::{
 
 use crate::{
     chart, format,
-    language::told,
+    language::localized,
     metrics,
     section::{Caption, Content, Section, Told},
     table::Table,
@@ -43,25 +43,25 @@ fn sentence(view: &View<'_>, it: &Contrast) -> Told {
     let found = format::ratio_and_interval(it.ratio, it.interval);
     let p_value = format::probability(it.p_value_holm);
     let text = match it.difference {
-        Difference::Less => told!(
+        Difference::Less => localized!(
             language,
             "{arm}, {metric}: the ratio is smaller at {of} than at {to}, {found} (p {p_value}).",
             "{arm}, {metric}: {of}의 비율이 {to}보다 작습니다. {found}(p {p_value}).",
             "{arm}，{metric}：{of} 的比值小于 {to}，{found}（p {p_value}）。",
         ),
-        Difference::More => told!(
+        Difference::More => localized!(
             language,
             "{arm}, {metric}: the ratio is larger at {of} than at {to}, {found} (p {p_value}).",
             "{arm}, {metric}: {of}의 비율이 {to}보다 큽니다. {found}(p {p_value}).",
             "{arm}，{metric}：{of} 的比值大于 {to}，{found}（p {p_value}）。",
         ),
-        Difference::Equivalent => told!(
+        Difference::Equivalent => localized!(
             language,
             "{arm}, {metric}: the ratios at {of} and at {to} are equivalent within ±{margin}, {found}.",
             "{arm}, {metric}: {of}의 비율과 {to}의 비율은 ±{margin} 안에서 동등합니다. {found}.",
             "{arm}，{metric}：{of} 与 {to} 的比值在 ±{margin} 内相当，{found}。",
         ),
-        Difference::Undetected => told!(
+        Difference::Undetected => localized!(
             language,
             "{arm}, {metric}: the ratios at {of} and at {to} are neither shown to be equivalent within ±{margin} nor to differ, {found}.",
             "{arm}, {metric}: {of}의 비율과 {to}의 비율은 ±{margin} 안에서 동등하다고도, 다르다고도 판정할 수 없습니다. {found}.",
@@ -69,7 +69,7 @@ fn sentence(view: &View<'_>, it: &Contrast) -> Told {
         ),
         other => {
             let word = view.word(chart::difference_word(other));
-            told!(
+            localized!(
                 language,
                 "{arm}, {metric}, {of} against {to}: {word}, {found}.",
                 "{arm}, {metric}, {to} 대비 {of}: {word}, {found}.",

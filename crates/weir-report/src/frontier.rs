@@ -7,14 +7,14 @@ use weir_record::{
     verdict::Comparison,
 };
 
-use crate::{format, language::told, metrics, section::Told, table::Table, view::View, words::Word};
+use crate::{format, language::localized, metrics, section::Told, table::Table, view::View, words::Word};
 
 /// The primary comparison in one sentence; `None` where the study asks something else.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let FrontierAnswer { candidate, family, settings, behind, .. } = answer;
     let place = view.cell_label(&answer.cell_id);
-    Some(told!(
+    Some(localized!(
         view.language,
         "{place}: {candidate} is ahead of {behind} of {settings} settings of {family} on misses and CPU together.",
         "{place}: miss와 CPU를 함께 보면 {candidate} 설정이 {family} 설정 {settings}개 중 {behind}개보다 앞섭니다.",
@@ -31,7 +31,7 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Told> {
         if answer.cell_id == primary.cell_id && others.is_empty() {
             return None;
         }
-        let text = told!(
+        let text = localized!(
             view.language,
             "{place}: ahead of {behind} of {settings}, behind {ahead}{others}.",
             "{place}: {settings}개 중 {behind}개보다 앞서고 {ahead}개에 뒤짐{others}.",
@@ -54,7 +54,7 @@ pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     let (candidate, place, told) =
         (&answer.candidate, view.cell_label(&answer.cell_id), format::percent(share));
     (share >= INTERRUPTED_MIN).then(|| {
-        told!(
+        localized!(
             view.language,
             "{place}: {candidate} leaves {told} of the operations to the interrupt; that part is another way to wait, \
              not a better prediction.",
@@ -76,7 +76,7 @@ fn others(view: &View<'_>, answer: &FrontierAnswer) -> String {
     let separator = view.language.semicolon();
     let told = |(standing, arms): &(Standing, Vec<&str>)| {
         let (arms, standing) = (arms.join(view.language.list()), view.word(word(*standing)));
-        told!(
+        localized!(
             view.language,
             "{separator}{arms} ({standing})",
             "{separator}{arms}({standing})",

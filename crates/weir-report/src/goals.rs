@@ -4,7 +4,7 @@ use weir_record::goal::{Answer, Goal, Outcome, Side};
 
 use crate::{
     format,
-    language::told,
+    language::localized,
     metrics,
     section::{Content, Section, distinct},
     table::Table,
@@ -71,7 +71,7 @@ fn subject(view: &View<'_>, answer: &Answer) -> String {
         [to] => format!("{} / {} · {}", of.arm, to.arm, cell(of)),
         _ => {
             let (arms, language) = (arms.join(", "), view.language);
-            let best = told!(language, "best of {arms}", "{arms} 중 최고", "{arms} 中最优");
+            let best = localized!(language, "best of {arms}", "{arms} 중 최고", "{arms} 中最优");
             format!("{} / {best} · {}", of.arm, cell(of))
         }
     }
@@ -87,7 +87,7 @@ fn what_differs(view: &View<'_>, of: &str, to: &str) -> String {
     let (lacks, language) = (parts(of, to).join(" · "), view.language);
     match own.is_empty() {
         false => own.join(" · "),
-        true => told!(language, "without {lacks}", "{lacks} 없이", "无{lacks}"),
+        true => localized!(language, "without {lacks}", "{lacks} 없이", "无{lacks}"),
     }
 }
 

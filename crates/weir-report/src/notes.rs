@@ -10,7 +10,7 @@ use weir_record::{
 
 use crate::{
     findings, format,
-    language::told,
+    language::localized,
     metrics,
     section::{CellNotes, distinct},
     view::View,
@@ -110,7 +110,7 @@ fn by_state(view: &View<'_>, near: &StateEffect, far: &StateEffect) -> String {
     let ratio = |it: &StateEffect| format::ratio_and_interval(Some(it.ratio), Some(it.interval));
     let [near_ratio, far_ratio] = [near, far].map(ratio);
     let [near_units, far_units] = [near, far].map(|it| it.units);
-    told!(
+    localized!(
         view.language,
         "near state {near_ratio} ({near_units} units), far state {far_ratio} ({far_units} units)",
         "코어 간 지연이 짧은 상태(near) {near_ratio}(단위 {near_units}개), 긴 상태(far) {far_ratio}(단위 {far_units}개)",

@@ -21,7 +21,7 @@ impl From<Word> for Caption {
 
 impl Caption {
     /// The text in the language of the report.
-    pub(crate) fn told(self, view: &View<'_>) -> &'static str {
+    pub(crate) fn localized(self, view: &View<'_>) -> &'static str {
         match self {
             Self::Word(word) => view.word(word),
             Self::Own(texts) => view.language.choose(texts),

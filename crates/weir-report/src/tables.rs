@@ -9,7 +9,7 @@ use weir_record::{
 
 use crate::{
     check_words, format,
-    language::told,
+    language::localized,
     metrics, sentence,
     table::Table,
     view::{View, bound},
@@ -64,14 +64,14 @@ fn pinning(view: &View<'_>) -> String {
     };
     let (server, load) = (list(&view.result.spec.server_cpus), list(&view.result.spec.load_cpus));
     if view.is_storage {
-        return told!(
+        return localized!(
             view.language,
             "job {server}, background {load}",
             "작업 {server}, 배경 부하 {load}",
             "任务 {server}，背景负载 {load}"
         );
     }
-    told!(
+    localized!(
         view.language,
         "server {server}, generator {load}",
         "서버 {server}, 부하 생성기 {load}",

@@ -386,7 +386,7 @@ fn published(view: &View<'_>, out: &mut Output) {
 /// The tables of a map in a line for each arm, and what scales too well; response times against offered load.
 fn overview(view: &View<'_>, out: &mut Output) {
     let of_tables = (view.word(Word::OverviewTitle), overview::lines(view));
-    let of_rates = (chart::LATENCY_MAP_TITLE.told(view), chart::latency_lines(view));
+    let of_rates = (chart::LATENCY_MAP_TITLE.localized(view), chart::latency_lines(view));
     for (title, lines) in [of_tables, of_rates].into_iter().filter(|(_, lines)| !lines.is_empty()) {
         out.blank();
         out.styled(Style::Bold, title);
@@ -413,7 +413,7 @@ fn further(view: &View<'_>, out: &mut Output) {
     for content in [added_cost::section(view), published::runs(view), figures] {
         let Content::Shown(section) = content else { continue };
         out.blank();
-        out.styled(Style::Bold, section.title.told(view));
+        out.styled(Style::Bold, section.title.localized(view));
         let further = section.told.iter().filter(|it| it.text != headline);
         further.for_each(|it| out.wrapped(&it.text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
@@ -432,7 +432,7 @@ pub(crate) fn of_sections(
     sentences.iter().for_each(|line| out.wrapped(line, "  "));
     for section in sections {
         out.blank();
-        out.styled(Style::Bold, section.title.told(view));
+        out.styled(Style::Bold, section.title.localized(view));
         section.told.iter().for_each(|it| out.wrapped(&it.text, ""));
         section.tables.iter().for_each(|table| lines(view, &mut out, table));
     }

@@ -3,7 +3,7 @@
 use std::env;
 
 use anyhow::Result;
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::exit::UsageError;
 
@@ -11,7 +11,7 @@ use crate::exit::UsageError;
 pub(crate) fn chosen(code: Option<&str>) -> Result<Language> {
     let Some(code) = code else { return Ok(locale()) };
     code.parse().map_err(|_| {
-        UsageError(told!(
+        UsageError(localized!(
             locale(),
             "--lang {code:?} is not known; use en, ko or zh",
             "--lang {code:?}: 알 수 없는 값입니다. en, ko, zh 중에서 쓰십시오",

@@ -747,7 +747,7 @@ fn mistakes_in_thresholds_are_told_in_every_language_with_what_was_typed() {
         let fail_if = vec![line.to_owned()];
         let text = chosen(EXAMPLE, &Choices { fail_if, ..Choices::default() }).expect("it is TOML");
         let error = parse(Path::new("a.toml"), &text, &host_defaults()).expect_err("it is a mistake");
-        let told = Language::ALL.map(|language| error.told(language));
+        let told = Language::ALL.map(|language| error.localized(language));
         assert_eq!(error.to_string(), told[0]);
         assert!(told[0] != told[1] && told[1] != told[2] && told[0] != told[2], "{told:?}");
         for text in told {

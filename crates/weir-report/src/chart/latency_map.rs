@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     findings, format,
-    language::told,
+    language::localized,
     metrics, overview,
     section::{Caption, Content, Plot, Section, Told},
     table::Table,
@@ -110,7 +110,7 @@ pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> 
         let rates: Vec<String> = ladder.rungs.iter().filter_map(at).collect();
         let (rates, closed) = (rates.join(view.language.semicolon()), ratio(&capacity.cell_id)?);
         let (shape, noun) = (shape(view, ladder), metrics::prose(view, Metric::ServerCpuPerMessage));
-        let told = told!(
+        let told = localized!(
             view.language,
             "{shape}: {noun} of {arm} over that of {baseline} at equal rates, by their share of what the slowest arm can do: \
              {rates}. In closed loop, each as fast as it can: {closed}.",
@@ -149,7 +149,7 @@ fn capacity(view: &View<'_>, ladder: &LatencyLadder, of: &Capacity) -> String {
     let rate = findings::rate(view.language, view.kind());
     let least = if of.is_bound { "≥ " } else { "" };
     let figure = format!("{least}{} {rate}", overview::figure(Some(of.per_second), format::grouped));
-    let told = told!(
+    let told = localized!(
         view.language,
         "{shape}: in closed loop {arm} does least, {figure}.",
         "{shape}: 폐쇄형 부하에서 가장 적게 처리한 대상은 {arm}, {figure}.",
@@ -169,7 +169,7 @@ fn not_kept(view: &View<'_>, rung: &LatencyRung, point: &LatencyPoint) -> Option
     let [offered, achieved] = [rung.rate_per_second, point.achieved_per_second].map(format::grouped);
     let (arm, cell) = (&point.arm, view.cell_label(&rung.cell_id));
     let rate = findings::rate(view.language, view.kind());
-    let told = told!(
+    let told = localized!(
         view.language,
         "{cell}: the rate was not kept with {arm}; of {offered} {rate} offered {achieved} were answered, so there is no latency.",
         "{cell}: {arm} 대상에서는 부하율이 지켜지지 않았습니다. 목표 {offered} {rate} 중 {achieved}만 응답되어 응답시간이 없습니다.",

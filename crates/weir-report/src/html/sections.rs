@@ -47,7 +47,7 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
         @if let Some(left_out) = &section.left_out { p.hint { (left_out) } }
         @for cell in &section.notes { (notes(view, cell)) }
     };
-    titled(section.title.told(view), Some(section.help.told(view)), &body)
+    titled(section.title.localized(view), Some(section.help.localized(view)), &body)
 }
 
 /// A sentence and the way to its cells.

@@ -7,7 +7,7 @@ use super::{compared, conclusion, picture::picture, tables, told};
 use crate::{
     display::printable,
     format,
-    language::{Language, told},
+    language::{Language, localized},
     rung::SOFTIRQS_ARE_APART,
     table::Table,
 };
@@ -106,7 +106,7 @@ fn title(observation: &Observation, language: Language) -> String {
     let length = language.duration(observation.window_ns);
     let ending = told::ending(observation.ending, language);
     let rung = crate::rung::name(observation.rung, language);
-    told!(
+    localized!(
         language,
         "process {pid} ({command}), {length}{ending}, {rung}",
         "프로세스 {pid} ({command}), {length}{ending}, {rung}",
@@ -140,14 +140,14 @@ fn process(observation: &Observation, language: Language) -> Block {
     let mut lines = vec![match totals.system_ns {
         Some(system_ns) => {
             let kernel = format::percent(system_ns as f64 / totals.cpu_ns as f64);
-            told!(
+            localized!(
                 language,
                 "CPU: {cpu} of one, {kernel} of it in the kernel; {delay} runnable without a CPU",
                 "CPU: 코어 하나의 {cpu}, 그중 커널이 {kernel}. CPU를 기다린 시간 {delay}",
                 "CPU：一个核的 {cpu}，其中 {kernel} 在内核中；可运行但在等 CPU {delay}",
             )
         }
-        None => told!(
+        None => localized!(
             language,
             "CPU: {cpu} of one; {delay} runnable without a CPU",
             "CPU: 코어 하나의 {cpu}. CPU를 기다린 시간 {delay}",
@@ -156,7 +156,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     }];
     let voluntary = window.rate(totals.context_switches_voluntary);
     let involuntary = window.rate(totals.context_switches_involuntary);
-    lines.push(told!(
+    lines.push(localized!(
         language,
         "context switches: {voluntary} voluntary (it waited), {involuntary} involuntary (another was given the CPU)",
         "컨텍스트 스위치: 자발적(스스로 대기) {voluntary}, 비자발적(CPU를 빼앗김) {involuntary}",
@@ -164,7 +164,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     ));
     let (processes, threads) = (totals.processes, totals.threads);
     let memory = format::bytes(totals.rss_anon_bytes);
-    lines.push(told!(
+    lines.push(localized!(
         language,
         "at the end: processes {processes}, threads {threads}, memory of their own {memory}",
         "종료 시점: 프로세스 {processes}개, 스레드 {threads}개, 익명 메모리 {memory}",
@@ -172,7 +172,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     ));
     if let Some(open) = observation.descriptors {
         let (all, sockets, epolls, rings) = (open.open, open.sockets, open.epolls, open.rings);
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "open descriptors: {all}, of them {sockets} sockets, {epolls} epoll, {rings} io_uring",
             "열린 디스크립터: {all}개, 그중 소켓 {sockets}, epoll {epolls}, io_uring {rings}",
@@ -181,7 +181,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     }
     if totals.kernel_thread_cpu_ns > 0 {
         let share = window.share(totals.kernel_thread_cpu_ns);
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "io_uring's own threads in the kernel: {share} of a CPU, within the sum",
             "io_uring의 커널 스레드: 코어 하나의 {share} (합계에 포함)",
@@ -242,7 +242,7 @@ fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Block 
     let mut lines = Vec::new();
     if trace.wakes_left_out > 0 {
         let count = trace.wakes_left_out;
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "{count} less frequent pairs are not kept.",
             "덜 잦은 쌍 {count}개는 기록하지 않았습니다.",
@@ -295,7 +295,7 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
         let slowed = rate(strace.rows.iter().map(|row| row.calls).sum(), strace.window_ns);
         let (traced, slowed, kept) =
             (format::rare_rate(traced), format::rare_rate(slowed), format::percent(slowed / traced));
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "Under strace the process made {slowed} system calls, under the kernel's programs {traced}: {kept} of them.",
             "시스템 콜은 strace 실행 중에는 {slowed}, 커널 프로그램으로 관찰할 때는 {traced}로, 후자의 {kept} 수준입니다.",

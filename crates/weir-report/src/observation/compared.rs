@@ -13,7 +13,7 @@ use super::{
 use crate::{
     display::{printable, truncate},
     format::{self, ABSENT},
-    language::{Language, told},
+    language::{Language, localized},
 };
 
 /// Most columns of a process's name in a heading.
@@ -53,7 +53,7 @@ fn title([one, other]: Pair<'_>, language: Language) -> String {
     let (one_name, other_name) = (subject(one), subject(other));
     let length = language.duration(one.window_ns);
     let rung = crate::rung::name(one.rung, language);
-    told!(
+    localized!(
         language,
         "processes {one_name} and {other_name}, {length}, {rung}",
         "프로세스 {one_name}, {other_name}, {length}, {rung}",

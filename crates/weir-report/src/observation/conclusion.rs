@@ -6,7 +6,7 @@ use weir_record::observation::{Bound, Conclusion, Observation, Trace};
 use super::blocks::Window;
 use crate::{
     format::{count, percent},
-    language::{Language, told},
+    language::{Language, localized},
 };
 
 /// A process waits for CPUs when it does so for more than this share of the time that it has one.
@@ -58,7 +58,7 @@ fn waited_for_cpu(observation: &Observation, language: Language) -> String {
     let window = Window(observation.window_ns);
     let cpu = window.share(observation.totals.cpu_ns);
     let delay = window.share(observation.totals.run_delay_ns);
-    told!(
+    localized!(
         language,
         "It waited for a CPU: it had {cpu} of one and was runnable without one {delay} of the time, while other \
          programs or other threads of its own ran. Look there first.",
@@ -72,7 +72,7 @@ fn times_are_wrong(observation: &Observation, language: Language) -> String {
     let window = Window(observation.window_ns);
     let sum = window.share(observation.parts_ns() as u64);
     let cpu = window.share(observation.unwatched_cpu_ns() as u64);
-    told!(
+    localized!(
         language,
         "Times on a CPU are wrong in this window, counts are not: calls and softirqs add up to {sum} of a CPU, and the \
          process had {cpu} of one. No bound follows from them.",
@@ -85,20 +85,20 @@ fn times_are_wrong(observation: &Observation, language: Language) -> String {
 fn of_bound(observation: &Observation, bound: &Bound, language: Language) -> String {
     let share = percent(bound.share_max);
     match bound.conclusion {
-        Conclusion::Idle => told!(
+        Conclusion::Idle => localized!(
             language,
             "It hardly used a CPU in this time: there is nothing to gain.",
             "이 시간 동안 CPU를 거의 쓰지 않아 얻을 것이 없습니다.",
             "这段时间几乎没有使用 CPU，没有可省的。",
         ),
-        Conclusion::NotIo => told!(
+        Conclusion::NotIo => localized!(
             language,
             "Not your bottleneck: system calls for I/O are at most {share} of its CPU.",
             "병목이 아닙니다. I/O 시스템 콜은 CPU의 최대 {share}입니다.",
             "不是瓶颈：I/O 系统调用最多占其 CPU 的 {share}。",
         ),
         Conclusion::NotBusy => not_busy(observation, bound, language),
-        Conclusion::AlreadyBatched => told!(
+        Conclusion::AlreadyBatched => localized!(
             language,
             "It submits in batches already; the rest of its system calls' time ({share} of its CPU) is work.",
             "이미 묶어서 제출합니다. 시스템 콜 시간의 나머지(CPU의 {share})는 실제 작업입니다.",
@@ -111,14 +111,14 @@ fn of_bound(observation: &Observation, bound: &Bound, language: Language) -> Str
 fn not_busy(observation: &Observation, bound: &Bound, language: Language) -> String {
     let [share, busy] = [bound.share_max, bound.busiest_share].map(percent);
     if is_short_of_cpu(observation) {
-        return told!(
+        return localized!(
             language,
             "Batching system calls could save at most {share} of its CPU.",
             "시스템 콜을 묶으면 CPU의 최대 {share}를 아낄 수 있습니다.",
             "批量化系统调用最多省下其 {share} 的 CPU。",
         );
     }
-    told!(
+    localized!(
         language,
         "It wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
          save at most {share} of that CPU, not raise the throughput.",
@@ -132,7 +132,7 @@ fn not_busy(observation: &Observation, bound: &Bound, language: Language) -> Str
 fn to_be_expected(bound: &Bound, language: Language) -> String {
     let Some(first) = goes_first(bound) else {
         let share = percent(bound.share_max);
-        return told!(
+        return localized!(
             language,
             "Batching its system calls (io_uring) can remove at most {share} of its CPU.",
             "시스템 콜을 묶으면(io_uring) CPU의 최대 {share}를 없앨 수 있습니다.",
@@ -141,7 +141,7 @@ fn to_be_expected(bound: &Bound, language: Language) -> String {
     };
     let speedup = times(first.iter().sum());
     let [asking, entering] = first.map(percent);
-    told!(
+    localized!(
         language,
         "Batching its system calls (io_uring) can be expected to bring up to about {speedup}× the throughput: {asking} of \
          its CPU is asking what is ready and tries that found nothing, {entering} is entering the kernel once for each \
@@ -167,7 +167,7 @@ fn times(share: f64) -> String {
 
 fn what_goes_first(bound: &Bound, language: Language) -> Option<String> {
     let [asking, entering] = goes_first(bound)?.map(percent);
-    Some(told!(
+    Some(localized!(
         language,
         "What goes first: asking what is ready and tries that found nothing, {asking} of its CPU, and entering the \
          kernel once for each other call for I/O, {entering}.",
@@ -180,7 +180,7 @@ fn what_goes_first(bound: &Bound, language: Language) -> Option<String> {
 fn of_proc(observation: &Observation, language: Language) -> Option<String> {
     let system_ns = observation.totals.system_ns?;
     let share = percent(system_ns as f64 / observation.totals.cpu_ns.max(1) as f64);
-    Some(told!(
+    Some(localized!(
         language,
         "{share} of its CPU was in the kernel, so its system calls cost that at most. Which ones they are, and how much \
          of it is I/O, is shown with --trace.",
@@ -195,7 +195,7 @@ fn files(observation: &Observation, language: Language) -> Option<String> {
     let is_much = share.is_finite() && share > FILES_SHARE_MIN;
     let share = percent(share);
     is_much.then(|| {
-        told!(
+        localized!(
             language,
             "{share} of its CPU opens, looks up and closes files: keeping descriptors open (nginx: open_file_cache) \
              saves that without another I/O model.",
@@ -226,7 +226,7 @@ fn files_ns(trace: &Trace) -> f64 {
 fn grounds(bound: &Bound, language: Language) -> String {
     let calls = count(bound.calls);
     if bound.conclusion != Conclusion::AtMost {
-        return told!(
+        return localized!(
             language,
             "An upper bound: the whole time of {calls} calls for I/O on a CPU, with the way into the kernel and out of \
              it, over the process's CPU without what tracing added. TCP and copying stay, so expect less.",
@@ -236,7 +236,7 @@ fn grounds(bound: &Bound, language: Language) -> String {
         );
     }
     let share = percent(bound.share_max);
-    told!(
+    localized!(
         language,
         "No batching can remove more than {share} of its CPU: the whole time of {calls} calls for I/O on a CPU, with the \
          way into the kernel and out of it, over the process's CPU without what tracing added. Work that stays is in \

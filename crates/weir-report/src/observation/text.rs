@@ -3,7 +3,7 @@
 use super::blocks::{Block, Blocks, Columns};
 use crate::{
     display::columns,
-    language::{Language, told},
+    language::{Language, localized},
     table::Table,
     terminal::{Output, Style, TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, columns_of, width_of},
 };
@@ -62,7 +62,7 @@ fn draw(block: &Block, language: Language, out: &mut Output) {
         columns_of(&table, out);
         if table.left_out > 0 {
             let count = table.left_out;
-            let more = told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个");
+            let more = localized!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个");
             out.wrapped(&more, "");
         }
         let legend = legend(content, &kept, language);

@@ -8,7 +8,7 @@ use weir_record::{
 use super::{explained, figure, name, published, quantity};
 use crate::{
     format::{self, ABSENT},
-    language::told,
+    language::localized,
     section::Told,
     table::Table,
     view::View,
@@ -38,7 +38,7 @@ pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
 fn heads(view: &View<'_>) -> Vec<String> {
     let of = |quantity: Quantity| {
         let name = super::quantity(view, quantity);
-        told!(view.language, "efficiency, {name}", "효율({name})", "效率（{name}）")
+        localized!(view.language, "efficiency, {name}", "효율({name})", "效率（{name}）")
     };
     Quantity::ALL.map(of).to_vec()
 }
@@ -126,7 +126,7 @@ pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Told>
     let found: Vec<&Scaling> = map.scaling_lines.iter().filter(|it| it.is_alarm).collect();
     let further = found.len().saturating_sub(shown);
     let rest = (further > 0).then(|| {
-        told!(
+        localized!(
             view.language,
             "{further} more efficiencies above 105 % are marked in the table.",
             "105 %를 넘는 효율이 {further}개 더 있으며 표에 표시되어 있습니다.",
@@ -142,7 +142,7 @@ fn alarm(view: &View<'_>, it: &Scaling) -> Told {
     let base = workers(view, it.workers_base);
     let candidates: Vec<String> = it.candidates.iter().map(|it| candidate(view, it)).collect();
     let candidates = candidates.join(view.language.semicolon());
-    let text = told!(
+    let text = localized!(
         view.language,
         "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More workers alone do not explain more than {limit}: \
          something else differs between the two cells. What it may be, held against the records: {candidates}.",
@@ -155,8 +155,8 @@ fn alarm(view: &View<'_>, it: &Scaling) -> Told {
 /// `2 workers`.
 fn workers(view: &View<'_>, count: u32) -> String {
     match count {
-        1 => told!(view.language, "1 worker", "워커 1개", "1 个工作线程"),
-        _ => told!(view.language, "{count} workers", "워커 {count}개", "{count} 个工作线程"),
+        1 => localized!(view.language, "1 worker", "워커 1개", "1 个工作线程"),
+        _ => localized!(view.language, "{count} workers", "워커 {count}개", "{count} 个工作线程"),
     }
 }
 
@@ -198,7 +198,7 @@ fn candidate(view: &View<'_>, it: &ScalingCandidate) -> String {
             ScalingCause::ServerIdle => ["CPUs in use per worker", "워커당 사용 CPU", "每线程占用 CPU"],
             ScalingCause::BaseNoisier => ["deviation", "편차", "偏差"],
         });
-        told!(
+        localized!(
             view.language,
             " ({unit} {base}, with many {many})",
             "({unit} {base}, 많을 때 {many})",

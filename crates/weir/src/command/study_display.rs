@@ -5,7 +5,7 @@ use std::{io::IsTerminal, time::Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_judge::judge::RunningEstimate;
 use weir_lab::{outline, run::Event};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::output;
 
@@ -41,7 +41,7 @@ impl Display {
             Some(bar) => bar.println(text),
             None if !self.quiet => {
                 let seconds = self.began.elapsed().as_secs();
-                let time = told!(self.language, "{seconds:>5} s", "{seconds:>5}초", "{seconds:>5} 秒");
+                let time = localized!(self.language, "{seconds:>5} s", "{seconds:>5}초", "{seconds:>5} 秒");
                 output::tell(&format!("{time}  {text}"));
             }
             None => {}
@@ -82,19 +82,19 @@ impl Display {
                     self.tenth(tenths(*blocks_done, *blocks), *left_ns);
                 }
             }
-            Event::RateFixed { cell_id, rate_per_second } => self.line(&told!(
+            Event::RateFixed { cell_id, rate_per_second } => self.line(&localized!(
                 self.language,
                 "{cell_id}: the rate is {rate_per_second:.0} a second",
                 "{cell_id}: 부하율 초당 {rate_per_second:.0}건",
                 "{cell_id}：负载速率为每秒 {rate_per_second:.0} 次",
             )),
-            Event::LeftOut { cell_id, reason } => self.line(&told!(
+            Event::LeftOut { cell_id, reason } => self.line(&localized!(
                 self.language,
                 "{cell_id} is left out: no arm runs there: {reason}",
                 "{cell_id} 제외: 이 조건에서 실행되는 대상이 없음: {reason}",
                 "{cell_id} 已略去：此条件下没有方案能运行：{reason}",
             )),
-            Event::WaitingForNear { blocks } => self.line(&told!(
+            Event::WaitingForNear { blocks } => self.line(&localized!(
                 self.language,
                 "{blocks} blocks wait for the machine's near state",
                 "블록 {blocks}개가 머신의 코어 간 지연이 짧은 상태(near)를 기다림",
@@ -102,7 +102,7 @@ impl Display {
             )),
             Event::ArmMissing { arm } => {
                 let (name, reason) = (&arm.name, weir_report::finding(&arm.reason, self.language));
-                self.line(&told!(
+                self.line(&localized!(
                     self.language,
                     "arm {name} is missing: {reason}",
                     "실행할 수 없는 대상 {name}: {reason}",
@@ -121,9 +121,9 @@ impl Display {
         let left = left(left_ns, self.language);
         let estimate = match &self.estimate {
             None => String::new(),
-            Some(told) => told!(self.language, "; {told}", ". {told}", "；{told}"),
+            Some(told) => localized!(self.language, "; {told}", ". {told}", "；{told}"),
         };
-        self.line(&told!(
+        self.line(&localized!(
             self.language,
             "{tenths}0 % of the blocks are done{left}{estimate}",
             "블록 {tenths}0 % 완료{left}{estimate}",
@@ -140,7 +140,7 @@ impl Display {
 
 fn started((blocks_done, blocks): (u32, u32), left_ns: u64, language: Language) -> String {
     let left = left(left_ns, language);
-    told!(
+    localized!(
         language,
         "{blocks_done} of {blocks} blocks are done{left}",
         "블록 {blocks}개 중 {blocks_done}개 완료{left}",
@@ -156,9 +156,9 @@ fn stored(
     let number = attempt + 1;
     let again = match attempt {
         0 => String::new(),
-        _ => told!(language, ", attempt {number}", ", {number}번째 시도", "，第 {number} 次尝试"),
+        _ => localized!(language, ", attempt {number}", ", {number}번째 시도", "，第 {number} 次尝试"),
     };
-    told!(
+    localized!(
         language,
         "{blocks_done}/{blocks} blocks: {cell_id} block {block}{again}",
         "블록 {blocks_done}/{blocks}: {cell_id} {block}번 블록{again}",
@@ -172,7 +172,7 @@ fn left(left_ns: u64, language: Language) -> String {
         return String::new();
     }
     let length = outline::shown_ns(left_ns, language);
-    told!(language, ", about {length} left", ", 약 {length} 남음", "，约剩 {length}")
+    localized!(language, ", about {length} left", ", 약 {length} 남음", "，约剩 {length}")
 }
 
 fn tenths(blocks_done: u32, blocks: u32) -> u32 {
@@ -187,7 +187,7 @@ fn estimated(estimate: &RunningEstimate, language: Language) -> String {
         Some(true) => language.choose([" far", " 코어 간 지연 긺(far)", " 核间延迟长（far）"]),
         Some(false) => language.choose([" near", " 코어 간 지연 짧음(near)", " 核间延迟短（near）"]),
     };
-    told!(
+    localized!(
         language,
         "{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}]{state} provisional",
         "{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}]{state} 잠정",
