@@ -11,7 +11,7 @@ use crate::{
     format::{self, ABSENT},
     language::{Language, localized},
     metrics,
-    section::{Content, Section, Told},
+    section::{Content, Section, Sentence},
     table::Table,
     view::View,
     words::Word,
@@ -28,15 +28,15 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
 pub(crate) fn section(view: &View<'_>) -> Content {
     let all = &view.result.added_costs;
     Content::unless(!all.iter().any(has_figures), || Section {
-        told: all.iter().filter_map(|it| told(view, it)).collect(),
+        sentences: all.iter().filter_map(|it| with_cells(view, it)).collect(),
         tables: tables(view),
         ..Section::new(Word::AddedCostTitle, Word::AddedCostHelp)
     })
 }
 
 /// A sentence with its cells.
-fn told(view: &View<'_>, found: &AddedCosts) -> Option<Told> {
-    Some(Told { text: sentence(view, found)?, cells: found.asked.cells.clone() })
+fn with_cells(view: &View<'_>, found: &AddedCosts) -> Option<Sentence> {
+    Some(Sentence { text: sentence(view, found)?, cells: found.asked.cells.clone() })
 }
 
 fn has_figures(found: &AddedCosts) -> bool {

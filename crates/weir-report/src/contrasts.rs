@@ -9,7 +9,7 @@ use crate::{
     chart, format,
     language::localized,
     metrics,
-    section::{Caption, Content, Section, Told},
+    section::{Caption, Content, Section, Sentence},
     table::Table,
     view::View,
     words::Word,
@@ -29,13 +29,13 @@ const HELP: [&str; 3] = [
 pub(crate) fn section(view: &View<'_>) -> Content {
     let all = &view.result.contrasts;
     Content::unless(all.is_empty(), || Section {
-        told: all.iter().map(|it| sentence(view, it)).collect(),
+        sentences: all.iter().map(|it| sentence(view, it)).collect(),
         tables: vec![table(view, all)],
         ..Section::new(Caption::Own(TITLE), Caption::Own(HELP))
     })
 }
 
-fn sentence(view: &View<'_>, it: &Contrast) -> Told {
+fn sentence(view: &View<'_>, it: &Contrast) -> Sentence {
     let (language, asked) = (view.language, &it.asked);
     let (arm, metric) = (view.compared(&asked.arm, &asked.baseline), metrics::name(view, asked.metric));
     let (of, to) = sides(view, asked);
@@ -77,7 +77,7 @@ fn sentence(view: &View<'_>, it: &Contrast) -> Told {
             )
         }
     };
-    Told { text, cells: asked.of.iter().chain(&asked.to).cloned().collect() }
+    Sentence { text, cells: asked.of.iter().chain(&asked.to).cloned().collect() }
 }
 
 /// Both sides. One cell against another is named whole, since nothing else says which levels they share.
@@ -94,16 +94,16 @@ fn side(view: &View<'_>, own: &[String], other: &[String]) -> String {
     let labels = |cells: &[String]| cells.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>();
     let others = labels(other);
     let is_shared = |part: &&str| others.iter().any(|label| label.split(" · ").any(|it| it == *part));
-    let mut told: Vec<String> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     for label in labels(own) {
         let parts: Vec<&str> = label.split(" · ").filter(|part| !is_shared(part)).collect();
         // A level that is the usual one is in no label.
         let apart = if parts.is_empty() { label.clone() } else { parts.join(" · ") };
-        if !told.contains(&apart) {
-            told.push(apart);
+        if !texts.contains(&apart) {
+            texts.push(apart);
         }
     }
-    format::few(told)
+    format::few(texts)
 }
 
 fn table(view: &View<'_>, all: &[Contrast]) -> Table {

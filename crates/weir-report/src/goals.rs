@@ -50,9 +50,9 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
 /// What was asked, what it came to, and why no more.
 pub(crate) fn line(view: &View<'_>, answer: &Answer) -> String {
     let head = format!("{} · {}", subject(view, answer), metric(view, answer));
-    let told = [goal(view, answer), outcome(view, answer).to_owned(), why(view, answer)];
-    let told: Vec<String> = told.into_iter().filter(|part| part != format::ABSENT).collect();
-    let tail = if told.is_empty() { String::new() } else { format!(" · {}", told.join(" · ")) };
+    let parts = [goal(view, answer), outcome(view, answer).to_owned(), why(view, answer)];
+    let parts: Vec<String> = parts.into_iter().filter(|part| part != format::ABSENT).collect();
+    let tail = if parts.is_empty() { String::new() } else { format!(" · {}", parts.join(" · ")) };
     format!("{head}{}{}{tail}", view.language.colon(), figure(view, answer))
 }
 

@@ -14,7 +14,7 @@ use crate::{
     chart, display, findings, format, html,
     language::{Language, localized},
     maps, metrics, ring_options,
-    section::{Caption, Content, Section, Told, of_no_cell},
+    section::{Caption, Content, Section, Sentence, of_no_cell},
     table::Table,
     view::View,
     words::Word,
@@ -27,7 +27,7 @@ const METRIC: Metric = Metric::ServerCpuPerMessage;
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
-            told: sentences(view)
+            sentences: sentences(view)
                 .into_iter()
                 .chain(of_no_cell([touched(view, guidance), scope(view)]))
                 .collect(),
@@ -43,10 +43,10 @@ pub(crate) fn short(view: &View<'_>) -> Vec<String> {
 }
 
 /// The same with their cells.
-fn sentences(view: &View<'_>) -> Vec<Told> {
+fn sentences(view: &View<'_>) -> Vec<Sentence> {
     let Some(guidance) = &view.result.guidance else { return Vec::new() };
-    let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Told::from);
-    let advice = guidance.advice.iter().map(|it| Told { text: standing(view, it), cells: known(it) });
+    let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Sentence::from);
+    let advice = guidance.advice.iter().map(|it| Sentence { text: standing(view, it), cells: known(it) });
     // Each pair once: it may have a map in closed loop and one at equal rates.
     let pairs: BTreeSet<_> = guidance.advice.iter().map(|it| (&it.arm, &it.baseline)).collect();
     let at_rates =
@@ -118,7 +118,7 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     let Advice { baseline, less, more, undetected, not_borne_out, generator_limited, cells, .. } = it;
     let arm = maps::arm(view, &it.arm, it.map);
     let (language, noun) = (view.language, metrics::prose(view, METRIC));
-    let told = match it.standing {
+    let text = match it.standing {
         Standing::Less => localized!(
             language,
             "{arm} needs less {noun} than {baseline} in {less} of {cells} cells, and more in none.",
@@ -176,7 +176,7 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     let is_told = it.standing == Standing::Undetected;
     let same = (if is_told { 0 } else { *undetected }, same);
     let parts = [same, (*not_borne_out, doubted), (*generator_limited, limited)];
-    parts.into_iter().filter(|(cells, _)| *cells > 0).fold(told, |told, (_, part)| told + &part)
+    parts.into_iter().filter(|(cells, _)| *cells > 0).fold(text, |text, (_, part)| text + &part)
 }
 
 /// How much of the observed process's CPU the choice can touch, or how that is found out.
@@ -210,18 +210,18 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
     let guidance = view.result.guidance.as_ref()?;
     let language = view.language;
     let drawn = Section {
-        told: of_no_cell([language.choose(DRAWN).to_owned()]),
+        sentences: of_no_cell([language.choose(DRAWN).to_owned()]),
         plots: chart::regions(view, METRIC),
         ..Section::new(Word::MapTitle, Caption::Own(["", "", ""]))
     };
     let figures = Section {
-        told: of_no_cell([touched(view, guidance), scope(view)]),
+        sentences: of_no_cell([touched(view, guidance), scope(view)]),
         tables: vec![regions(view, guidance)],
         ..Section::new(Caption::Own(["The regions", "영역", "各区域"]), Word::GuidanceHelp)
     };
     let seed = format!("{}{}{}", view.word(Word::Seed), language.colon(), view.result.spec.seed);
     let again = Section {
-        told: of_no_cell([view.result.reproduce.clone(), seed]),
+        sentences: of_no_cell([view.result.reproduce.clone(), seed]),
         ..Section::new(Word::ReproduceTitle, Caption::Own(["", "", ""]))
     };
     let title = format!("{}{}{}", view.word(Word::GuidanceTitle), language.colon(), view.result.spec.name);

@@ -75,7 +75,7 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
     let mut out = format!("# {}\n\n", section.title.localized(view));
     paragraph(&mut out, &escape(titles::localized(&view.result.spec.title, view.language)));
-    section.told.iter().for_each(|it| out.push_str(&format!("- {}\n", escape(&it.text))));
+    section.sentences.iter().for_each(|it| out.push_str(&format!("- {}\n", escape(&it.text))));
     out.push('\n');
     // The section's own explanation is of its first table.
     let (own, others) = section.tables.split_at(section.tables.len().min(1));
@@ -107,7 +107,7 @@ fn reproduce(view: &View<'_>, out: &mut String) {
 /// A section of the list; charts are their tables.
 fn section(view: &View<'_>, out: &mut String, section: &Section) {
     titled(out, section.title.localized(view));
-    section.told.iter().for_each(|it| paragraph(out, &escape(&it.text)));
+    section.sentences.iter().for_each(|it| paragraph(out, &escape(&it.text)));
     paragraph(out, section.help.localized(view));
     for plot in &section.plots {
         paragraph(out, &format!("**{}**", escape(&plot.title)));
@@ -150,7 +150,7 @@ fn table(view: &View<'_>, out: &mut String, table: &Table) {
     if let Some(title) = &table.title {
         paragraph(out, &format!("**{}**", escape(title)));
     }
-    table.told.iter().for_each(|it| paragraph(out, &escape(&it.text)));
+    table.sentences.iter().for_each(|it| paragraph(out, &escape(&it.text)));
     if table.rows.is_empty() {
         return;
     }

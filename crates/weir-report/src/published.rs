@@ -22,11 +22,11 @@ use crate::{
 
 /// What was published, after where it was.
 fn localized_claim(view: &View<'_>, claim: &PublishedClaim) -> String {
-    let told = |text| titles::localized(text, view.language);
+    let localized = |text| titles::localized(text, view.language);
     if claim.source.is_empty() {
-        return told(&claim.claim).to_owned();
+        return localized(&claim.claim).to_owned();
     }
-    format!("{}{}{}", told(&claim.source), view.language.colon(), told(&claim.claim))
+    format!("{}{}{}", localized(&claim.source), view.language.colon(), localized(&claim.claim))
 }
 
 /// Each claim with its figure, what was measured beside it, and why.
@@ -67,12 +67,12 @@ fn measured_own(view: &View<'_>, claim: &PublishedClaim) -> String {
     let figure = |arm: &str| {
         Some(metrics::figure(view, row.metric, view.summary(&claim.cell_id, arm)?.mean(row.metric)?))
     };
-    let told = match (figure(&claim.arm), figure(&claim.baseline)) {
+    let text = match (figure(&claim.arm), figure(&claim.baseline)) {
         (Some(arm), Some(baseline)) if has_pair(claim) => Some(format!("{arm} / {baseline}")),
         (arm, _) if row.scale != Scale::Ratio || view.is_simulated(&claim.cell_id) => arm,
         _ => None,
     };
-    told.unwrap_or_else(|| format::ABSENT.to_owned())
+    text.unwrap_or_else(|| format::ABSENT.to_owned())
 }
 
 /// Runs with their figures, each beside what its counterparts do here.
@@ -101,8 +101,9 @@ fn runs_table(view: &View<'_>) -> Table {
 }
 
 fn run_row(view: &View<'_>, run: &PublishedRun, cell: &str, shown: &[Metric]) -> Vec<String> {
-    let told = |text| titles::localized(text, view.language);
-    let about = format!("{} {}{}{}", told(&run.source), run.name, view.language.colon(), told(&run.about));
+    let localized = |text| titles::localized(text, view.language);
+    let about =
+        format!("{} {}{}{}", localized(&run.source), run.name, view.language.colon(), localized(&run.about));
     let summary = view.summary(cell, &run.arm);
     let figures = shown.iter().flat_map(|metric| {
         let published = run.figures.iter().find(|(own, _)| own == metric).map(|(_, figure)| *figure);
@@ -145,9 +146,9 @@ pub(crate) fn paragraphs(view: &View<'_>) -> Vec<String> {
             let known = figures.iter().filter(|(_, figure)| figure != format::ABSENT);
             let known: Vec<String> = known.map(|(name, figure)| format!("{name}{colon}{figure}")).collect();
             let figures = if known.is_empty() { String::new() } else { format!(" [{}]", known.join("; ")) };
-            let (told, why) =
+            let (text, why) =
                 (localized_claim(view, claim), titles::localized(&claim.explanation, view.language));
-            format!("{}{colon}{told}{figures}{stop}{why}", claim.id)
+            format!("{}{colon}{text}{figures}{stop}{why}", claim.id)
         })
         .collect()
 }

@@ -245,12 +245,12 @@ fn is_on_ring(subject: &Subject) -> bool {
 }
 
 fn row(view: &View<'_>, option: &RingOption) -> Vec<String> {
-    let told = |text: Text| view.language.choose(text).to_owned();
+    let localized = |text: Text| view.language.choose(text).to_owned();
     vec![
         option.shown(),
-        told(option.changes),
-        told(option.pays),
-        told(option.costs),
+        localized(option.changes),
+        localized(option.pays),
+        localized(option.costs),
         since(view, option.since),
         here(view, option),
     ]

@@ -188,13 +188,13 @@ fn sections(view: &View<'_>, pair: &RunPair) -> Vec<Section> {
     let only = only(view, pair);
     if !only.is_empty() {
         all.push(Section {
-            told: of_no_cell(only),
+            sentences: of_no_cell(only),
             ..Section::new(Caption::Own(ONLY), Caption::Own([""; 3]))
         });
     }
     if !pair.figures.is_empty() {
-        let (told, tables) = (vec![absolute(view, pair).into()], vec![figures(view, &pair.figures)]);
-        all.push(Section { told, tables, ..Section::new(Caption::Own(FIGURES), Caption::Own([""; 3])) });
+        let (sentences, tables) = (vec![absolute(view, pair).into()], vec![figures(view, &pair.figures)]);
+        all.push(Section { sentences, tables, ..Section::new(Caption::Own(FIGURES), Caption::Own([""; 3])) });
     }
     all
 }
@@ -255,7 +255,7 @@ fn differing(view: &View<'_>, found: &[FactDifference]) -> Table {
 
 fn only(view: &View<'_>, pair: &RunPair) -> Vec<String> {
     let language = view.language;
-    let told = |mark: &str, parts: &Parts| {
+    let lines = |mark: &str, parts: &Parts| {
         let line = |word: Word, names: &[String]| {
             (!names.is_empty()).then(|| {
                 let (word, names, colon) = (view.word(word), names.join(language.list()), language.colon());
@@ -264,7 +264,7 @@ fn only(view: &View<'_>, pair: &RunPair) -> Vec<String> {
         };
         [line(Word::Cell, &parts.cells), line(Word::Arm, &parts.arms)]
     };
-    [told("A", &pair.only_one), told("B", &pair.only_other)].into_iter().flatten().flatten().collect()
+    [lines("A", &pair.only_one), lines("B", &pair.only_other)].into_iter().flatten().flatten().collect()
 }
 
 /// Why absolute figures are not compared.

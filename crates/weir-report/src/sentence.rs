@@ -60,8 +60,8 @@ fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
 /// What it is at one rate, why it came out so, where that was put to the test, and what else differs, where the judge
 /// noted it.
 pub(crate) fn beside(view: &View<'_>) -> Option<String> {
-    if let Some(told) = frontier::by_interrupt(view) {
-        return Some(told);
+    if let Some(text) = frontier::by_interrupt(view) {
+        return Some(text);
     }
     let primary = view.primary()?;
     let found = primary.notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }));
@@ -71,9 +71,9 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     });
     let also = also.map(|text| capitalised(view, &text));
     let at_one_rate = at_one_rate(view, primary);
-    let told: Vec<String> =
+    let parts: Vec<String> =
         at_one_rate.into_iter().chain(cause::because(view, primary)).chain(also).collect();
-    (!told.is_empty()).then(|| told.join(if view.language == Language::Chinese { "" } else { " " }))
+    (!parts.is_empty()).then(|| parts.join(if view.language == Language::Chinese { "" } else { " " }))
 }
 
 /// What to do next, where there is no verdict, an arm is missing, or a difference has no known cause.
@@ -304,8 +304,8 @@ fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
 
 /// Why nothing was called, as sentences of their own; empty where the judge gave no reason.
 fn cause(view: &View<'_>, comparison: &Comparison) -> String {
-    let told = comparison.reasons.iter().map(|reason| view.finding(reason));
-    sentences(view, &told.collect::<Vec<_>>())
+    let reasons = comparison.reasons.iter().map(|reason| view.finding(reason));
+    sentences(view, &reasons.collect::<Vec<_>>())
 }
 
 fn sentences(view: &View<'_>, texts: &[String]) -> String {

@@ -13,7 +13,7 @@ use crate::{
     format::{self, ABSENT},
     language::localized,
     overview,
-    section::{Content, Section, Told, distinct},
+    section::{Content, Section, Sentence, distinct},
     table::Table,
     view::View,
     words::Word,
@@ -35,10 +35,10 @@ pub(crate) fn section(view: &View<'_>) -> Content {
         cell.alternation.and_then(|alternation| alternation.evidence).is_some_and(|evidence| evidence.strace)
     });
     Content::unless(!is_asked, || Section {
-        told: match found.as_slice() {
+        sentences: match found.as_slice() {
             [] => vec![not_held(view).into()],
             found => {
-                let of_cell = |it: &UnderStrace, text| Told { text, cells: vec![it.cell_id.clone()] };
+                let of_cell = |it: &UnderStrace, text| Sentence { text, cells: vec![it.cell_id.clone()] };
                 let ratios = found.iter().filter_map(|it| Some(of_cell(it, sentence(view, it)?)));
                 ratios.chain(found.iter().filter_map(|it| Some(of_cell(it, not_seen(view, it)?)))).collect()
             }
@@ -65,8 +65,8 @@ fn published(view: &View<'_>, theirs: &PublishedTable) -> Table {
     };
     let numbers = [Word::StraceCount, Word::StraceTotal, Word::StraceMean];
     let table = Table::new(view, &[Word::Arm], &numbers, theirs.arms.iter().map(row).collect());
-    let told = vec![overview::explained(view, theirs).into()];
-    table.titled(overview::name(view, TableName::SystemCalls), told)
+    let sentences = vec![overview::explained(view, theirs).into()];
+    table.titled(overview::name(view, TableName::SystemCalls), sentences)
 }
 
 /// What part of strace's sum each call has: as published, and in each cell here.
@@ -89,8 +89,8 @@ fn shares(view: &View<'_>, theirs: &PublishedTable) -> Table {
     head.push(published);
     head.extend(cells.iter().map(|cell| format!("strace · {}", view.cell_label(cell))));
     let table = Table::with_head(head, 2, theirs.arms.iter().flat_map(of_arm).collect());
-    let told = vec![overview::explained(view, theirs).into()];
-    table.titled(overview::name(view, TableName::SystemCallShares), told)
+    let sentences = vec![overview::explained(view, theirs).into()];
+    table.titled(overview::name(view, TableName::SystemCallShares), sentences)
 }
 
 /// Calls of an arm: those that were published, the largest first, and then those that strace sees here.

@@ -171,8 +171,9 @@ pub(crate) fn latency(view: &View<'_>, cell: &str) -> Table {
 
 /// Cells in which an arm has counters of its own, or switches were seen.
 pub(crate) fn why_cells<'a>(view: &View<'a>) -> Vec<&'a str> {
-    let told = |cell: &&str| !view.is_simulated(cell) && !why_rows(view, &view.summaries(cell)).is_empty();
-    view.cells.iter().copied().filter(told).collect()
+    let has_reasons =
+        |cell: &&str| !view.is_simulated(cell) && !why_rows(view, &view.summaries(cell)).is_empty();
+    view.cells.iter().copied().filter(has_reasons).collect()
 }
 
 /// One quantity per message over the arms of a cell; `None` where an arm has no such counter.

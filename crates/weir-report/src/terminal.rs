@@ -179,12 +179,12 @@ fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Opt
     let is_alone = |row: &&MetricRow| {
         row.family == Family::Time && row.scale == Scale::Ratio && (row.part)(cell) == Part::Figure
     };
-    let told = METRICS.iter().filter(is_alone).filter_map(|row| {
+    let texts = METRICS.iter().filter(is_alone).filter_map(|row| {
         let mean = summary.mean(row.metric)?;
         Some(format!("{} {}", metrics::short(view, row.metric), metrics::bare(row.metric, mean)))
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("  {}", told.join(view.language.list())))
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| format!("  {}", texts.join(view.language.list())))
 }
 
 fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option<&Comparison>) -> Row {
@@ -414,7 +414,7 @@ fn further(view: &View<'_>, out: &mut Output) {
         let Content::Shown(section) = content else { continue };
         out.blank();
         out.styled(Style::Bold, section.title.localized(view));
-        let further = section.told.iter().filter(|it| it.text != headline);
+        let further = section.sentences.iter().filter(|it| it.text != headline);
         further.for_each(|it| out.wrapped(&it.text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
     }
@@ -433,7 +433,7 @@ pub(crate) fn of_sections(
     for section in sections {
         out.blank();
         out.styled(Style::Bold, section.title.localized(view));
-        section.told.iter().for_each(|it| out.wrapped(&it.text, ""));
+        section.sentences.iter().for_each(|it| out.wrapped(&it.text, ""));
         section.tables.iter().for_each(|table| lines(view, &mut out, table));
     }
     out.finish()

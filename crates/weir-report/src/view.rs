@@ -183,8 +183,8 @@ impl<'a> View<'a> {
             }
         }
         let (word, colon) = (self.word(Word::NotComparable), self.language.colon());
-        let told = || format!("{word}{colon}{}", arms.join(self.language.list()));
-        (arms.len() > 1 && of_cell.iter().all(is_void)).then(told)
+        let text = || format!("{word}{colon}{}", arms.join(self.language.list()));
+        (arms.len() > 1 && of_cell.iter().all(is_void)).then(text)
     }
 
     /// Position of an arm; decides colour and marker everywhere.
@@ -488,8 +488,8 @@ impl<'a> View<'a> {
     /// Processes beside its servers.
     fn company(&self, cell: &CellSpec) -> Option<String> {
         let names = cell.neighbours.join(", ");
-        let told = localized!(self.language, "beside {names}", "함께 실행: {names}", "同时运行：{names}");
-        (!names.is_empty()).then_some(told)
+        let text = localized!(self.language, "beside {names}", "함께 실행: {names}", "同时运行：{names}");
+        (!names.is_empty()).then_some(text)
     }
 
     /// CPUs of the servers that are not the study's.
@@ -497,9 +497,9 @@ impl<'a> View<'a> {
         let all = &self.result.spec.server_cpus;
         let is_own = !cell.server_cpus.is_empty() && cell.server_cpus != *all;
         let cpus = cell.server_cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-        let told =
+        let text =
             localized!(self.language, "server on CPU {cpus}", "서버 CPU {cpus}", "服务器用 CPU {cpus}");
-        is_own.then_some(told)
+        is_own.then_some(text)
     }
 
     /// How the generator differs from one thread on the study's CPUs.

@@ -18,7 +18,7 @@ use crate::{
     format,
     language::localized,
     metrics, notes,
-    section::{Content, Plot, Section, Subject, Told, distinct},
+    section::{Content, Plot, Section, Sentence, Subject, distinct},
     sentence, tables,
     view::View,
     words::{self, Word},
@@ -42,8 +42,8 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
     let more: usize = shown.iter().map(|it| view.comparisons_of(*it).len().saturating_sub(ROWS_MAX)).sum();
     let axes = Axes::of(view);
     Content::Shown(Box::new(Section {
-        told: sentence::oversubscribed(view)
-            .map(|text| Told {
+        sentences: sentence::oversubscribed(view)
+            .map(|text| Sentence {
                 text,
                 cells: distinct(view.result.oversubscribed.iter().map(|it| &it.cell_id)),
             })

@@ -16,7 +16,7 @@ use crate::{
     format, html,
     language::localized,
     maps, metrics,
-    section::{Content, Drawing, Plot, Section, Told},
+    section::{Content, Drawing, Plot, Section, Sentence},
     table::Table,
     view::View,
     words::Word,
@@ -42,7 +42,7 @@ pub(crate) fn map(view: &View<'_>) -> Content {
             [Word::Arm, Word::Metric, Word::MapLevel, Word::MapReversed, Word::MapMean, Word::MapCells];
         let means = Table::new(view, &head[..4], &head[4..], means.collect());
         Section {
-            told: crossed.chain(interactions(view)).chain(reversed).chain(limited(view)).collect(),
+            sentences: crossed.chain(interactions(view)).chain(reversed).chain(limited(view)).collect(),
             plots: together(grids).iter().map(|grids| plot(view, grids)).collect(),
             tables: if means.rows.is_empty() { Vec::new() } else { vec![means] },
             ..Section::new(Word::MapTitle, Word::MapHelp)
@@ -57,13 +57,13 @@ pub(crate) fn regions(view: &View<'_>, metric: Metric) -> Vec<Plot> {
 }
 
 /// Where arms pass the baseline by this metric, in sentences.
-pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<Told> {
+pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<Sentence> {
     let own = view.result.grids.iter().filter(|grid| grid.metric == metric);
     own.flat_map(|grid| of_grid(view, grid)).collect()
 }
 
 /// Lines of the map that cross at the same place, as it is told, are one sentence.
-fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Told> {
+fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Sentence> {
     let mut alike: Vec<Vec<&Crossing>> = Vec::new();
     let key = |it: &Crossing| (place(it), it.beyond, it.cells_left_out);
     for it in &grid.crossings {
@@ -72,11 +72,11 @@ fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Told> {
             None => alike.push(vec![it]),
         }
     }
-    let told = |own: &Vec<&Crossing>| Told {
+    let sentence = |own: &Vec<&Crossing>| Sentence {
         text: crossed(view, grid, own),
         cells: own.iter().flat_map(|it| beside(grid, it)).collect(),
     };
-    alike.iter().map(told).collect()
+    alike.iter().map(sentence).collect()
 }
 
 /// The cells between whose levels a crossing lies.
@@ -489,7 +489,7 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
     };
     let (arm, baseline) = (maps::arm(view, &grid.arm, grid.map), &grid.baseline);
     let metric = metrics::name(view, grid.metric);
-    let told = match crossing.beyond {
+    let text = match crossing.beyond {
         Difference::Less => localized!(
             language,
             "{metric}: from about {at} connections on, {arm} has less than {baseline}{rest}.",
@@ -503,14 +503,14 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
             "{metric}：从约 {at} 个连接起，{arm} 多于 {baseline}{rest}。",
         ),
     };
-    told + &left_out
+    text + &left_out
 }
 
 /// A metric, of how many cells the generator limited how many, the arms of which that is said, and those cells.
 type Limited = ((Metric, u32, usize), Vec<String>, BTreeSet<String>);
 
 /// How many cells say less than they seem to, and why. Arms of which the same is said share a sentence.
-fn limited(view: &View<'_>) -> Vec<Told> {
+fn limited(view: &View<'_>) -> Vec<Sentence> {
     let mut alike: Vec<Limited> = Vec::new();
     for grid in view.result.grids.iter().filter(|grid| grid.cells_left_out > 0) {
         let key = (grid.metric, grid.cells_left_out, grid.cells.len());
@@ -525,11 +525,11 @@ fn limited(view: &View<'_>) -> Vec<Told> {
             None => alike.push((key, vec![arm], own.collect())),
         }
     }
-    let told = |(key, arms, cells): Limited| {
+    let sentence = |(key, arms, cells): Limited| {
         let text = left_out(view, key, &arms.join(view.language.list()));
-        Told { text, cells: cells.into_iter().collect() }
+        Sentence { text, cells: cells.into_iter().collect() }
     };
-    alike.into_iter().map(told).collect()
+    alike.into_iter().map(sentence).collect()
 }
 
 /// Why cells that the generator limited are in no mean: an equal rate may bear out a cost, and never a rate.
@@ -558,8 +558,8 @@ fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms:
 }
 
 /// Whether the effect of one factor depends on another, where that was found, and what would have been seen.
-fn interactions(view: &View<'_>) -> Vec<Told> {
-    let told = |(grid, it): (&Grid, &Interaction)| {
+fn interactions(view: &View<'_>) -> Vec<Sentence> {
+    let sentence = |(grid, it): (&Grid, &Interaction)| {
         let (language, arm) = (view.language, maps::arm(view, &grid.arm, grid.map));
         let (metric, found) =
             (metrics::name(view, grid.metric), format::ratio_and_interval(Some(it.ratio), Some(it.interval)));
@@ -585,10 +585,10 @@ fn interactions(view: &View<'_>) -> Vec<Told> {
                 "{arm}，{metric}：未能看出{one}的影响取决于{other}（{cells} 个条件；最大者在 {place}，为 {found}）。",
             ),
         };
-        Told { text, cells: at_levels(grid, it) }
+        Sentence { text, cells: at_levels(grid, it) }
     };
     let grids = view.result.grids.iter();
-    grids.flat_map(|grid| grid.interactions.iter().map(move |it| (grid, it))).map(told).collect()
+    grids.flat_map(|grid| grid.interactions.iter().map(move |it| (grid, it))).map(sentence).collect()
 }
 
 /// From this p-value on an interaction is told as one; it is corrected for all that were looked at.
@@ -607,9 +607,9 @@ fn at_levels(grid: &Grid, it: &Interaction) -> Vec<String> {
 }
 
 /// Means that cells contradict.
-fn reversals(view: &View<'_>, grid: &Grid) -> Vec<Told> {
+fn reversals(view: &View<'_>, grid: &Grid) -> Vec<Sentence> {
     let language = view.language;
-    let told = |marginal: &Marginal| {
+    let sentence = |marginal: &Marginal| {
         let cells = marginal.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
         let (arm, metric) = (maps::arm(view, &grid.arm, grid.map), metrics::name(view, grid.metric));
         let level = level(view, marginal.factor, marginal.level);
@@ -619,7 +619,7 @@ fn reversals(view: &View<'_>, grid: &Grid) -> Vec<Told> {
             "{arm}, {metric}: {level} 전체의 평균과 방향이 반대인 조건이 있습니다: {cells}.",
             "{arm}，{metric}：{level}的平均值掩盖了方向相反的条件：{cells}。",
         );
-        Told { text, cells: marginal.reversed.clone() }
+        Sentence { text, cells: marginal.reversed.clone() }
     };
-    grid.marginals.iter().filter(|it| !it.reversed.is_empty()).map(told).collect()
+    grid.marginals.iter().filter(|it| !it.reversed.is_empty()).map(sentence).collect()
 }

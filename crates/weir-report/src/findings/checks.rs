@@ -520,14 +520,14 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
             "引擎与内核统计的各类系统调用一致（各条件下共 {servers} 个方案）",
         ),
         Finding::CallsAgree { servers, apart } => {
-            let told: Vec<String> = apart.iter().map(|it| calls_apart(language, it)).collect();
-            let told = told.join(language.semicolon());
+            let list: Vec<String> = apart.iter().map(|it| calls_apart(language, it)).collect();
+            let list = list.join(language.semicolon());
             localized!(
                 language,
                 "of {servers} arms in their cells engine and kernel counted different system calls, which is a mistake of \
-                 Weir's: {told}",
-                "조건별 대상 {servers}개 중 엔진과 커널이 센 시스템 콜이 다른 것이 있음(Weir의 오류): {told}",
-                "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{told}",
+                 Weir's: {list}",
+                "조건별 대상 {servers}개 중 엔진과 커널이 센 시스템 콜이 다른 것이 있음(Weir의 오류): {list}",
+                "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{list}",
             )
         }
         Finding::CallsCover { servers, share_min, lacking } => {
@@ -540,14 +540,14 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
             "与基线的 {differences} 项差异中，人为加入的部分均居首位且大小相符",
         ),
         Finding::PlantedLeads { differences, apart } => {
-            let told: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
-            let told = told.join(language.semicolon());
+            let list: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
+            let list = list.join(language.semicolon());
             localized!(
                 language,
                 "of {differences} differences from the baseline, what was planted does not lead or has another \
-                 size: {told}",
-                "기준과의 차이 {differences}건 중 일부러 넣은 것이 맨 위에 오지 않거나 크기가 다른 것이 있음: {told}",
-                "与基线的 {differences} 项差异中，人为加入的部分未居首位或大小不符：{told}",
+                 size: {list}",
+                "기준과의 차이 {differences}건 중 일부러 넣은 것이 맨 위에 오지 않거나 크기가 다른 것이 있음: {list}",
+                "与基线的 {differences} 项差异中，人为加入的部分未居首位或大小不符：{list}",
             )
         }
         _ => return None,
@@ -613,14 +613,14 @@ fn calls_cover(language: Language, servers: u64, share_min: f64, lacking: &[Call
             "{arm}（{cell_id}）{share}"
         )
     };
-    let told = lacking.iter().map(of_arm).collect::<Vec<String>>().join(language.semicolon());
+    let list = lacking.iter().map(of_arm).collect::<Vec<String>>().join(language.semicolon());
     localized!(
         language,
         "of {servers} arms in their cells there are some whose calls, as they were seen, cannot have moved the messages, \
-         so that their tables are not those of the data path; seen of what is needed, which is {least} at least: {told}",
+         so that their tables are not those of the data path; seen of what is needed, which is {least} at least: {list}",
         "조건별 대상 {servers}개 중 관찰된 호출만으로는 메시지를 옮길 수 없어 호출 표가 데이터 경로의 것이 아닌 것이 있음. 필요한 것 중 \
-         관찰된 비율({least} 이상이어야 함): {told}",
-        "各条件下共 {servers} 个方案，其中有的仅凭所见调用无法传送消息，其调用表并非数据路径的全部；所见占所需的比例（至少应为 {least}）：{told}",
+         관찰된 비율({least} 이상이어야 함): {list}",
+        "各条件下共 {servers} 个方案，其中有的仅凭所见调用无法传送消息，其调用表并非数据路径的全部；所见占所需的比例（至少应为 {least}）：{list}",
     )
 }
 

@@ -3,7 +3,7 @@
 use maud::Markup;
 use weir_record::observation::{Observation, Rung, StraceTable, Trace};
 
-use super::{compared, conclusion, picture::picture, tables, told};
+use super::{compared, conclusion, picture::picture, sentences, tables};
 use crate::{
     display::printable,
     format,
@@ -104,7 +104,7 @@ pub(super) fn live(observation: &Observation, language: Language) -> Blocks {
 fn title(observation: &Observation, language: Language) -> String {
     let (pid, command) = (observation.pid, printable(&observation.command));
     let length = language.duration(observation.window_ns);
-    let ending = told::ending(observation.ending, language);
+    let ending = sentences::ending(observation.ending, language);
     let rung = crate::rung::name(observation.rung, language);
     localized!(
         language,
@@ -207,8 +207,8 @@ fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block 
         "由内核逐一计数，并非抽样。占比：占该进程 CPU 的比例。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU 均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：可运行但在等 CPU。空手：其中无事可做（EAGAIN）的比例。\
          返回：传输为字节，等待为事件，提交为操作数。曲线为按跟踪期间实际耗时分布的调用次数，每格是前一格的两倍；一半的调用短于 p50，99 % 短于 p99。",
     ]);
-    let mut lines = told::about_calls(trace, language);
-    lines.extend(told::losses(observation, trace, language));
+    let mut lines = sentences::about_calls(trace, language);
+    lines.extend(sentences::losses(observation, trace, language));
     Block {
         title: title.to_owned(),
         help: help.to_owned(),
@@ -222,7 +222,7 @@ fn threads(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["Threads", "스레드", "线程"]);
     Block {
         title: title.to_owned(),
-        lines: [told::threads_at_rest, told::threads_left_out]
+        lines: [sentences::threads_at_rest, sentences::threads_left_out]
             .iter()
             .filter_map(|line| line(observation, language))
             .collect(),
@@ -314,20 +314,20 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
 /// How it is known, and what would show more.
 pub(super) fn evidence(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["How this is known", "근거", "依据"]);
-    let mut lines = vec![told::when_and_where(observation, language)];
-    lines.extend(observation.notes.iter().map(|note| told::note(note, language)));
+    let mut lines = vec![sentences::when_and_where(observation, language)];
+    lines.extend(observation.notes.iter().map(|note| sentences::note(note, language)));
     if let Some(trace) = &observation.trace {
-        lines.push(told::cost(trace, language));
+        lines.push(sentences::cost(trace, language));
     }
     // Of two processes it stands in the table beside their CPU.
     if observation.beside.is_none() {
-        lines.extend(told::share_of_tracing(observation, language));
+        lines.extend(sentences::share_of_tracing(observation, language));
     }
-    lines.extend(told::observer(observation, language));
+    lines.extend(sentences::observer(observation, language));
     let next =
         observation.ladder.iter().find(|state| state.rung > observation.rung && state.rung != Rung::Strace);
     if let Some(state) = next {
-        lines.push(told::next_rung(state, language));
+        lines.push(sentences::next_rung(state, language));
     }
     Block { title: title.to_owned(), lines, ..Block::default() }
 }

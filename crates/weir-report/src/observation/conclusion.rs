@@ -279,23 +279,23 @@ mod tests {
         }
     }
 
-    fn told(observation: &Observation) -> String {
+    fn text_of(observation: &Observation) -> String {
         lines(observation, Language::English).join("\n")
     }
 
     #[test]
     fn who_waited_for_a_cpu_is_told_that_first_and_never_that_cpu_did_not_limit_it() {
-        let text = told(&observed(300_000_000, 0, Vec::new()));
+        let text = text_of(&observed(300_000_000, 0, Vec::new()));
         assert!(text.starts_with("It wanted a CPU 40 % of the time, so CPU did not limit it"), "{text}");
         let mut starved = observed(300_000_000, 330_000_000, Vec::new());
-        let text = told(&starved);
+        let text = text_of(&starved);
         assert!(text.starts_with("It waited for a CPU: it had 30 % of one and was"), "{text}");
         assert!(text.contains("33 % of the time") && !text.contains("did not limit"), "{text}");
         starved.trace = None;
         starved.bound = None;
-        assert!(told(&starved).starts_with("It waited for a CPU"), "/proc alone tells it too");
+        assert!(text_of(&starved).starts_with("It waited for a CPU"), "/proc alone tells it too");
         for (cpu_ns, run_delay_ns) in [(300_000_000, 70_000_000), (1_000, 40_000_000)] {
-            let text = told(&observed(cpu_ns, run_delay_ns, Vec::new()));
+            let text = text_of(&observed(cpu_ns, run_delay_ns, Vec::new()));
             assert!(!text.contains("waited for a CPU"), "{text}");
         }
     }
@@ -305,19 +305,19 @@ mod tests {
         let mut busy = observed(900_000_000, 0, Vec::new());
         let bound = busy.bound.as_mut().expect("it was traced");
         bound.conclusion = Conclusion::AtMost;
-        let text = told(&busy);
+        let text = text_of(&busy);
         assert!(text.contains("up to about 1.25× the throughput: 10 % of its CPU is asking"), "{text}");
         assert!(text.contains("\nNo batching can remove more than 60 % of its CPU"), "{text}");
         assert_eq!(text.matches('×').count(), 1, "{text}");
         busy.bound.as_mut().expect("it was traced").entering_ns = 0.0;
-        assert!(told(&busy).starts_with("Batching its system calls (io_uring) can remove at most 60 %"));
+        assert!(text_of(&busy).starts_with("Batching its system calls (io_uring) can remove at most 60 %"));
     }
 
     #[test]
     fn where_times_are_wrong_counts_are_said_to_be_right_and_no_bound_is_given() {
         // A record of before that was found out has a bound.
         let wrong = observed(100_000_000, 0, vec![call("futex", 10, 1_600_000_000)]);
-        let text = told(&wrong);
+        let text = text_of(&wrong);
         assert!(text.starts_with("Times on a CPU are wrong in this window, counts are not"), "{text}");
         assert!(text.contains("160 % of a CPU, and the process had 10 % of one"), "{text}");
         for language in Language::ALL {
@@ -334,10 +334,10 @@ mod tests {
                 call("close", closes, 40_000_000),
             ]
         };
-        let text = told(&observed(900_000_000, 0, of_files(100)));
+        let text = text_of(&observed(900_000_000, 0, of_files(100)));
         assert!(text.contains("12.2 % of its CPU opens, looks up and closes files"), "{text}");
         // Three in four closes were of sockets.
-        let text = told(&observed(900_000_000, 0, of_files(400)));
+        let text = text_of(&observed(900_000_000, 0, of_files(400)));
         assert!(!text.contains("closes files"), "{text}");
     }
 }

@@ -78,11 +78,11 @@ fn draw(block: &Block, language: Language, out: &mut Output) {
 /// What those of the columns have in them that are shown.
 fn legend(content: &Columns, kept: &[usize], language: Language) -> String {
     let shown = content.legend.iter().filter(|(column, _)| kept.contains(column));
-    let told = shown.map(|(column, words)| {
+    let texts = shown.map(|(column, words)| {
         let head = &content.table.head[*column];
         format!("{head}{}{words}", language.colon())
     });
-    told.collect::<Vec<String>>().join(language.semicolon())
+    texts.collect::<Vec<String>>().join(language.semicolon())
 }
 
 /// The table with as many columns as there is room for, and names cut where even that is too wide; and which columns

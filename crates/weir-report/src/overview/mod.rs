@@ -16,7 +16,7 @@ use crate::{
     format::{self, ABSENT},
     language::localized,
     maps,
-    section::{Content, Section, Told, distinct, of_no_cell},
+    section::{Content, Section, Sentence, distinct, of_no_cell},
     table::Table,
     titles,
     view::View,
@@ -95,7 +95,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
         | TableName::SystemCallOverhead
         | TableName::Aggregate => Vec::new(),
     };
-    tables.retain(|table| !(table.rows.is_empty() && table.told.is_empty()));
+    tables.retain(|table| !(table.rows.is_empty() && table.sentences.is_empty()));
     let mut tables: Vec<Table> = tables.into_iter().map(|table| with_open_intervals(view, table)).collect();
     if let Some(apart) = maps::apart(view, map.map) {
         let titles = tables.iter_mut().filter_map(|table| table.title.as_mut());
@@ -105,7 +105,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
 }
 
 /// Which cells were met in another state of the machine than the others.
-fn states(view: &View<'_>, map: &Overview) -> Option<Told> {
+fn states(view: &View<'_>, map: &Overview) -> Option<Sentence> {
     let (far, both, all) = (map.cells_far.len(), map.cells_in_both_states.len(), map.cells.len());
     let are_alike = [far, both].contains(&all) || far + both == 0;
     let text = localized!(
@@ -118,7 +118,7 @@ fn states(view: &View<'_>, map: &Overview) -> Option<Told> {
          而每个比值只取自一种状态。",
     );
     let cells = distinct(map.cells_far.iter().chain(&map.cells_in_both_states));
-    (!are_alike).then_some(Told { text, cells })
+    (!are_alike).then_some(Sentence { text, cells })
 }
 
 /// The names of the tables, as document 000 has them.
@@ -221,7 +221,7 @@ fn says_nothing((low, high): (f64, f64)) -> bool {
 /// The table, with what the mark at a figure means where one has it.
 pub(crate) fn with_open_intervals(view: &View<'_>, mut table: Table) -> Table {
     let note = open_intervals(view, table.rows.iter().flatten());
-    table.told.extend(note);
+    table.sentences.extend(note);
     table
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn with_open_intervals(view: &View<'_>, mut table: Table) -> Table {
 pub(crate) fn open_intervals<'t>(
     view: &View<'_>,
     texts: impl IntoIterator<Item = &'t String>,
-) -> Option<Told> {
+) -> Option<Sentence> {
     let is_met = texts.into_iter().any(|text| text.contains(OPEN_INTERVAL));
     let apart = format::grouped(ENDS_APART_MAX);
     let text = localized!(
@@ -354,13 +354,13 @@ fn means_beside(
         cells
     });
     let is_first = table == TableName::Overall;
-    let of_row = |row: &MeanRow| -> Vec<Told> {
+    let of_row = |row: &MeanRow| -> Vec<Sentence> {
         Quantity::ALL.into_iter().filter_map(|of| reversed(view, map, row, of)).collect()
     };
     let reversed = rows.iter().filter(|_| is_first).flat_map(of_row);
     let states = states(view, map).into_iter().filter(|_| is_first);
-    let told = reversed.chain(states).chain(theirs.map(|it| explained(view, it).into())).collect();
-    Table::with_head(head, text_columns, shown).titled(name(view, table), told)
+    let sentences = reversed.chain(states).chain(theirs.map(|it| explained(view, it).into())).collect();
+    Table::with_head(head, text_columns, shown).titled(name(view, table), sentences)
 }
 
 /// Both quantities with their ratios, and the cells.
@@ -392,7 +392,7 @@ fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
 }
 
 /// A mean over all cells that some of them contradict.
-fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Option<Told> {
+fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Option<Sentence> {
     let ratio = match of {
         Quantity::Throughput => &row.throughput_ratio,
         Quantity::PerCpuSecond => &row.per_cpu_second_ratio,
@@ -406,7 +406,7 @@ fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Opt
         "{arm}, {what}: 전체 평균과 방향이 반대인 조건이 있습니다: {cells}.",
         "{arm}，{what}：总体平均掩盖了方向相反的条件：{cells}。",
     );
-    Some(Told { text, cells: found.reversed.clone() })
+    Some(Sentence { text, cells: found.reversed.clone() })
 }
 
 /// An arm against the baseline over all cells, in one sentence.
@@ -448,7 +448,7 @@ fn no_cores(view: &View<'_>, map: &Overview) -> Table {
         ),
     };
     let mut table = means_beside(view, map, &[], (TableName::Cores, theirs));
-    table.told.insert(0, own.into());
+    table.sentences.insert(0, own.into());
     table
 }
 
@@ -478,6 +478,6 @@ fn per_core(view: &View<'_>, level: Word, rows: &[MeanRow]) -> Table {
         cells.extend(theirs.iter().flat_map(|it| published_cells(view, Some(it), &key(level), arm)));
         cells
     });
-    let told = of_no_cell(theirs.map(|it| explained(view, it)));
-    Table::with_head(head, 2, shown).titled(name(view, TableName::PerCore), told)
+    let sentences = of_no_cell(theirs.map(|it| explained(view, it)));
+    Table::with_head(head, 2, shown).titled(name(view, TableName::PerCore), sentences)
 }

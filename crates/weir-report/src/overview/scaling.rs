@@ -9,7 +9,7 @@ use super::{explained, figure, name, published, quantity};
 use crate::{
     format::{self, ABSENT},
     language::localized,
-    section::Told,
+    section::Sentence,
     table::Table,
     view::View,
     words::Word,
@@ -76,10 +76,10 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
          轮数相同的两个条件在同一轮内配对。",
     ];
     let own = view.language.choose(own).to_owned();
-    let told = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN));
-    let told = told.chain(theirs.map(|it| explained(view, it).into())).collect();
+    let sentences = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN));
+    let sentences = sentences.chain(theirs.map(|it| explained(view, it).into())).collect();
     let rows = map.scaling.iter().map(row).collect();
-    Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), told)
+    Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), sentences)
 }
 
 /// A row for each pair of cells and arm.
@@ -122,7 +122,7 @@ fn efficiency(it: &Scaling) -> String {
 }
 
 /// What scales too well, with what may be behind it: so many in sentences. All of them are marked in the table.
-pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Told> {
+pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Sentence> {
     let found: Vec<&Scaling> = map.scaling_lines.iter().filter(|it| it.is_alarm).collect();
     let further = found.len().saturating_sub(shown);
     let rest = (further > 0).then(|| {
@@ -133,10 +133,10 @@ pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Told>
             "另有 {further} 个效率超过 105 %，已在表中标出。",
         )
     });
-    found.iter().take(shown).map(|it| alarm(view, it)).chain(rest.map(Told::from)).collect()
+    found.iter().take(shown).map(|it| alarm(view, it)).chain(rest.map(Sentence::from)).collect()
 }
 
-fn alarm(view: &View<'_>, it: &Scaling) -> Told {
+fn alarm(view: &View<'_>, it: &Scaling) -> Sentence {
     let (arm, cell, what) = (&it.arm, view.cell_label(&it.cell_id), quantity(view, it.quantity));
     let (found, limit) = (figure(it.efficiency, format::percent), format::percent(EFFICIENCY_MAX));
     let base = workers(view, it.workers_base);
@@ -149,7 +149,7 @@ fn alarm(view: &View<'_>, it: &Scaling) -> Told {
         "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 값은 워커를 늘린 것만으로 설명되지 않으며, 두 조건 사이에 다른 차이가 있다는 뜻입니다. 기록과 대조한 가능한 원인: {candidates}.",
         "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 无法仅用增加线程来解释，说明两个条件之间还有别的差异。按记录核对的可能原因：{candidates}。",
     );
-    Told { text, cells: vec![it.cell_id.clone(), it.cell_id_base.clone()] }
+    Sentence { text, cells: vec![it.cell_id.clone(), it.cell_id_base.clone()] }
 }
 
 /// `2 workers`.
