@@ -89,7 +89,7 @@ pub(crate) fn name_two(reader: &Reader, suggested: &[Found]) -> Markup {
     } }
 }
 
-fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::Told>) -> Markup {
+fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::LocalizedText>) -> Markup {
     html! {
         section.acts {
             h2 { (reader.say(words::COMPARE_TITLE)) }
@@ -130,7 +130,7 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
     let form = |action: &str, content: Markup| {
         html! { form method="post" action=(reader.href(action, &[])) { (content) } }
     };
-    let button = |text: words::Told| html! { button { (reader.say(text)) } };
+    let button = |text: words::LocalizedText| html! { button { (reader.say(text)) } };
     html! {
         section.acts #control {
             h2 { (reader.say(words::CONTROL)) }
