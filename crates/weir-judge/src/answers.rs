@@ -30,7 +30,7 @@ use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, estimate_at, estimate_unpai
 
 use crate::{
     cell_trials::CellTrials,
-    gate::{Gate, TrialState},
+    gate::{TrialState, ValidityGate},
     obstacle,
     progress::Progress,
     units::{self, Compared},
@@ -42,7 +42,7 @@ use crate::{
 pub(crate) fn all(
     spec: &StudySpec,
     missing: &[MissingArm],
-    (gate, cells): (&Gate, &[CellTrials<'_>]),
+    (gate, cells): (&ValidityGate, &[CellTrials<'_>]),
     progress: &Progress,
     beside: &dyn Fn(&Side, &Side) -> Option<Witnesses>,
 ) -> Vec<Answer> {
@@ -57,7 +57,7 @@ pub(crate) fn all(
 pub(crate) fn one(
     spec: &StudySpec,
     missing: &[MissingArm],
-    (gate, cells): (&Gate, &[CellTrials<'_>]),
+    (gate, cells): (&ValidityGate, &[CellTrials<'_>]),
     asked: &ComparisonSpec,
 ) -> Answer {
     Judge { spec, missing, gate, cells }.answer(asked)
@@ -105,7 +105,7 @@ fn withheld(mut answer: Answer, progress: &Progress) -> Answer {
 struct Judge<'a> {
     spec: &'a StudySpec,
     missing: &'a [MissingArm],
-    gate: &'a Gate,
+    gate: &'a ValidityGate,
     cells: &'a [CellTrials<'a>],
 }
 
@@ -406,7 +406,7 @@ mod tests {
 
     fn answer_in(trials: &[TrialRecord], missing: &[MissingArm], asked: ComparisonSpec) -> Answer {
         let spec = StudySpec { comparisons: vec![asked], ..study() };
-        let gate = Gate::new(trials);
+        let gate = ValidityGate::new(trials);
         let cells = cell_trials::by_role(&spec, &gate, trials);
         let progress = Progress { blocks_done: 16, blocks: 16, blocks_to_repeat: 0, has_near_state: false };
         all(&spec, missing, (&gate, &cells), &progress, &|_, _| None).remove(0)

@@ -23,7 +23,7 @@ use rustix::{
 };
 use weir_judge::{
     exclusion,
-    gate::Gate,
+    gate::ValidityGate,
     judge::{self, Judged},
     missing::{is_given_up, is_over, missing_arms},
     plan::{self, PlannedBlock, PlannedTrial},
@@ -573,7 +573,7 @@ impl Session<'_> {
                 return Ok(());
             };
             self.check_stop()?;
-            let gate = Gate::new(self.trials());
+            let gate = ValidityGate::new(self.trials());
             if gate.has_near_state(self.trials()) && gate.is_far(&self.callbacks.launcher.read_machine()?) {
                 self.tell(&Event::WaitingForNear { blocks: u32::try_from(gaps.len()).unwrap_or(u32::MAX) });
                 self.wait_for_near(&gate)?;
@@ -582,7 +582,7 @@ impl Session<'_> {
         }
     }
 
-    fn wait_for_near(&mut self, gate: &Gate) -> Result<(), Stop> {
+    fn wait_for_near(&mut self, gate: &ValidityGate) -> Result<(), Stop> {
         let begin = self.elapsed();
         while gate.is_far(&self.callbacks.launcher.read_machine()?) {
             self.check_stop()?;
