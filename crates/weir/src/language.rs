@@ -27,11 +27,11 @@ pub(crate) fn of_command_line() -> Language {
     if cfg!(test) {
         return Language::English;
     }
-    asked(&env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
+    requested(&env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
 }
 
 /// The language that the words ask for, although they are wrong; else that of the locale.
-fn asked(words: &[String]) -> Language {
+fn requested(words: &[String]) -> Language {
     let follows = words.windows(2).find(|pair| pair[0] == "--lang").map(|pair| pair[1].as_str());
     let code = follows.or_else(|| words.iter().find_map(|word| word.strip_prefix("--lang=")));
     code.and_then(|code| code.parse().ok()).unwrap_or_else(locale)
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_language_is_that_of_the_words_although_they_are_wrong() {
-        let of = |words: &[&str]| asked(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let of = |words: &[&str]| requested(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(of(&["weir", "study", "--lang", "zh", "--qiet"]), Language::Chinese);
         assert_eq!(of(&["weir", "study", "--qiet", "--lang=ko"]), Language::Korean);
     }

@@ -506,7 +506,7 @@ mod tests {
             ..LoadReport::default()
         };
         for columns in [60, 80] {
-            let told = Language::ALL.map(|language| table(&report, columns, language));
+            let texts = Language::ALL.map(|language| table(&report, columns, language));
             let numbers = |text: &str| {
                 let mut all: Vec<String> = text
                     .split(|letter: char| !letter.is_ascii_digit())
@@ -516,9 +516,9 @@ mod tests {
                 all.sort_unstable();
                 all
             };
-            for text in &told {
+            for text in &texts {
                 assert!(text.lines().all(|line| weir_report::columns(line) <= columns), "{text}");
-                assert_eq!(numbers(text), numbers(&told[0]), "{text}");
+                assert_eq!(numbers(text), numbers(&texts[0]), "{text}");
             }
         }
     }

@@ -65,11 +65,11 @@ impl Display {
                 }
             }
             Event::SoFar { estimate } => {
-                let told = estimated(estimate, self.language);
+                let text = estimated(estimate, self.language);
                 if let Some(bar) = &self.bar {
-                    bar.set_message(told.clone());
+                    bar.set_message(text.clone());
                 }
-                self.estimate = Some(told);
+                self.estimate = Some(text);
             }
             Event::TrialFinished { .. } => {}
             Event::BlockStored { cell_id, block, attempt, blocks_done, blocks, left_ns } => {
@@ -121,7 +121,7 @@ impl Display {
         let left = left(left_ns, self.language);
         let estimate = match &self.estimate {
             None => String::new(),
-            Some(told) => localized!(self.language, "; {told}", ". {told}", "；{told}"),
+            Some(text) => localized!(self.language, "; {text}", ". {text}", "；{text}"),
         };
         self.line(&localized!(
             self.language,
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn lines_are_told_in_every_language() {
-        let told = Language::ALL.map(|language| {
+        let texts = Language::ALL.map(|language| {
             [started((3, 12), 80 * SECOND_NS, language), stored(("c100", 4, 1), (5, 12), language)]
         });
         let expected = [
@@ -211,7 +211,7 @@ mod tests {
             ["블록 12개 중 3개 완료, 약 80초 남음", "블록 5/12: c100 4번 블록, 2번째 시도"],
             ["12 个区组中已完成 3 个，约剩 80 秒", "区组 5/12：c100 第 4 号区组，第 2 次尝试"],
         ];
-        assert_eq!(told, expected);
+        assert_eq!(texts, expected);
         let estimate = RunningEstimate {
             arm: "uring".to_owned(),
             baseline: "epoll".to_owned(),
@@ -220,13 +220,13 @@ mod tests {
             units: 12,
             is_far: Some(false),
         };
-        let told = Language::ALL.map(|language| estimated(&estimate, language));
+        let texts = Language::ALL.map(|language| estimated(&estimate, language));
         let expected = [
             "uring/epoll 0.81 [0.79, 0.83] near provisional",
             "uring/epoll 0.81 [0.79, 0.83] 코어 간 지연 짧음(near) 잠정",
             "uring/epoll 0.81 [0.79, 0.83] 核间延迟短（near） 暂定",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(texts, expected);
         assert_eq!([left(0, Language::English), left(0, Language::Chinese)], ["", ""]);
     }
 }

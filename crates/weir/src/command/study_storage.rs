@@ -265,12 +265,12 @@ mod tests {
 
     #[test]
     fn whoever_names_a_file_is_told_what_becomes_of_it() {
-        let told = overwrites(Path::new("precious"), 64 << 20, Language::English);
-        assert!(told.starts_with("warning: precious is used as it is, not laid out"), "{told}");
-        assert!(told.ends_with("what its first 64m hold is overwritten"), "{told}");
+        let text = overwrites(Path::new("precious"), 64 << 20, Language::English);
+        assert!(text.starts_with("warning: precious is used as it is, not laid out"), "{text}");
+        assert!(text.ends_with("what its first 64m hold is overwritten"), "{text}");
         for language in [Language::Korean, Language::Chinese] {
-            let told = overwrites(Path::new("precious"), 64 << 20, language);
-            assert!(told.contains("precious") && told.contains("64m") && !told.contains("warning"), "{told}");
+            let text = overwrites(Path::new("precious"), 64 << 20, language);
+            assert!(text.contains("precious") && text.contains("64m") && !text.contains("warning"), "{text}");
         }
         let holes = no_device(Path::new("sparse"), "it has holes", true).to_string();
         assert!(holes.contains("not laid out") && holes.contains("leave --file out"), "{holes}");

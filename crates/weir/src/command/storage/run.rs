@@ -18,7 +18,7 @@ use weir_storage::{
 };
 
 use super::{
-    run_job::{Asked, asked},
+    run_job::{PreparedJobs, prepare},
     run_table::table,
 };
 use crate::{args::StorageRun, exit::Exit, language, output, signals};
@@ -28,7 +28,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
-    let Asked { jobs, notes } = asked(arguments)?;
+    let PreparedJobs { jobs, notes } = prepare(arguments)?;
     check_writable(arguments.csv.as_deref())?;
     notes.iter().for_each(|note| output::tell(note));
     let stop = signals::stop_flag()?;

@@ -96,13 +96,13 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
     );
     vec![
         row(language, ["job", "작업", "任务"], what),
-        row(language, OPERATIONS, asked(job, language)),
+        row(language, OPERATIONS, workload(job, language)),
         row(language, ["engine", "엔진", "引擎"], engine),
     ]
 }
 
 /// What a job is to do.
-fn asked(job: &StorageJob, language: Language) -> String {
+fn workload(job: &StorageJob, language: Language) -> String {
     let percent = job.read_percent;
     let mix = match job.pattern.reads() && job.pattern.writes() {
         true => localized!(language, " ({percent} % reads)", "(읽기 {percent} %)", "（读 {percent} %）"),
@@ -512,16 +512,16 @@ mod tests {
         (whole.jobs[0].verified_blocks, whole.jobs[0].verify_failures) = (100, 2);
         whole.jobs[0].never_begun =
             NeverBegun { operations: 7, total_at_least: summary(), waited: summary() };
-        let told = Language::ALL.map(|language| table(&whole, 100, language));
+        let texts = Language::ALL.map(|language| table(&whole, 100, language));
         let numbers = |line: &str| {
             let split = line.split(|letter: char| !letter.is_ascii_digit());
             let mut all: Vec<String> = split.filter(|it| !it.is_empty()).map(str::to_owned).collect();
             all.sort_unstable();
             all
         };
-        for text in &told {
-            assert_eq!(text.lines().count(), told[0].lines().count(), "{text}");
-            for (line, english) in text.lines().zip(told[0].lines()) {
+        for text in &texts {
+            assert_eq!(text.lines().count(), texts[0].lines().count(), "{text}");
+            for (line, english) in text.lines().zip(texts[0].lines()) {
                 assert_eq!(numbers(line), numbers(english), "{line}");
             }
         }

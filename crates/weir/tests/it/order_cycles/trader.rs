@@ -26,7 +26,7 @@ pub const MOVING: &str = "CCC";
 
 /// What became of an order, as its client was told.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct OrderOutcome {
     /// `A`, `U` or `J`, each time.
     pub answers: Vec<u8>,
     pub left: i64,
@@ -42,7 +42,7 @@ pub fn undo(fills: &mut Vec<(u32, u64)>, match_number: u64) {
     fills.remove(place.expect("a trade that is broken was told before, and is broken once"));
 }
 
-impl Told {
+impl OrderOutcome {
     pub fn is_taken(&self) -> bool {
         matches!(self.answers[..], [b'A' | b'U'])
     }
@@ -56,7 +56,7 @@ pub struct Trader {
     /// Orders and replaces that may be answered yet, as they were sent.
     unanswered: BTreeMap<u32, Vec<u8>>,
     /// By number: every order that was sent.
-    pub orders: BTreeMap<u32, Told>,
+    pub orders: BTreeMap<u32, OrderOutcome>,
     pub stream: Vec<Vec<u8>>,
     taken: usize,
 }
@@ -168,7 +168,7 @@ impl Trader {
     }
 
     fn keep(&mut self, number: u32, raw: Vec<u8>) -> Vec<u8> {
-        self.orders.insert(number, Told::default());
+        self.orders.insert(number, OrderOutcome::default());
         self.unanswered.insert(number, raw.clone());
         raw
     }
@@ -337,7 +337,7 @@ impl Trader {
     }
 }
 
-impl Told {
+impl OrderOutcome {
     /// Whether nothing more can happen to it.
     fn is_over(&self) -> bool {
         !self.answers.is_empty() && self.left == 0
