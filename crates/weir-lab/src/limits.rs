@@ -326,10 +326,10 @@ mod tests {
         for error in errors {
             let error = error.expect_err("it is a mistake");
             let mistake = error.mistake();
-            let told = Language::ALL.map(|language| mistake.localized(language));
-            assert_eq!(error.to_string(), told[0]);
-            assert!(told[0] != told[1] && told[1] != told[2] && told[0] != told[2], "{told:?}");
-            assert!(told.iter().all(|text| text.starts_with(&error.key)), "{told:?}");
+            let texts = Language::ALL.map(|language| mistake.localized(language));
+            assert_eq!(error.to_string(), texts[0]);
+            assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2], "{texts:?}");
+            assert!(texts.iter().all(|text| text.starts_with(&error.key)), "{texts:?}");
         }
     }
 

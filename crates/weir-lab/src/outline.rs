@@ -93,19 +93,19 @@ pub fn text(study: &Study, language: Language) -> String {
         };
         let _ = writeln!(out, "  {}  {}{role}", pad_end(&arm.name, width), runs(spec, arm, language));
         if let Some(workers) = spec.workers_not_told(&arm.name) {
-            let told = localized!(
+            let text = localized!(
                 language,
                 "(not told {{workers}}, so in the cells with fewest alone: {workers})",
                 "(명령에 {{workers}}가 없어 워커 {workers}개인 조건에서만 실행)",
                 "（命令中没有 {{workers}}，只在工作线程数为 {workers} 的条件下运行）",
             );
-            let _ = writeln!(out, "  {}  {told}", pad_end("", width));
+            let _ = writeln!(out, "  {}  {text}", pad_end("", width));
         }
     }
     if !missing_arms.is_empty() {
         title(language, ["missing here", "여기서 실행할 수 없는 대상", "此处无法运行的方案"], &mut out);
-        let told = |reason| weir_report::finding(reason, language);
-        missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, told(&arm.reason)));
+        let reason_text = |reason| weir_report::finding(reason, language);
+        missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, reason_text(&arm.reason)));
     }
     title(language, ["cells", "조건", "条件"], &mut out);
     spec.cells.iter().for_each(|cell| self::cell(spec, cell, language, &mut out));
@@ -141,13 +141,13 @@ fn beside(spec: &StudySpec, language: Language, out: &mut String) {
     let goals = spec.comparisons.iter().filter(|asked| asked.goal.is_some()).count();
     let asked = spec.comparisons.len();
     if asked > 0 {
-        let told = localized!(
+        let text = localized!(
             language,
             "{asked} comparisons of its own, {goals} of them with a goal",
             "별도 비교 {asked}건, 그중 목표가 있는 것 {goals}건",
             "自定义比较 {asked} 项，其中 {goals} 项设有目标",
         );
-        let _ = writeln!(out, "\n{told}");
+        let _ = writeln!(out, "\n{text}");
     }
 }
 
@@ -157,14 +157,14 @@ fn head(spec: &StudySpec, language: Language, out: &mut String) {
     let margin = shown_percent(spec.equivalence_margin);
     let [server, load] = [&spec.server_cpus, &spec.load_cpus].map(|all| cpus(all, language));
     let seed = spec.seed;
-    let told = localized!(
+    let text = localized!(
         language,
         "study {name}: {title}\nprotocol {protocol}, equivalence margin {margin}, server CPUs {server}, load CPUs {load}, \
          seed {seed}",
         "연구 {name}: {title}\n프로토콜 {protocol}, 동등성 한계 {margin}, 서버 CPU {server}, 부하 생성기 CPU {load}, 시드 {seed}",
         "研究 {name}：{title}\n协议 {protocol}，等效界值 {margin}，服务器 CPU {server}，负载生成器 CPU {load}，随机种子 {seed}",
     );
-    let _ = writeln!(out, "{told}");
+    let _ = writeln!(out, "{text}");
 }
 
 fn cpus(cpus: &[usize], language: Language) -> String {
@@ -201,13 +201,13 @@ fn cell(spec: &StudySpec, cell: &CellSpec, language: Language, out: &mut String)
     });
     let (load, often) = (load(cell, language), often(spec, cell, language));
     let (id, takes) = (&cell.id, shown_ns(cell_ns(spec, cell), language));
-    let told = localized!(
+    let text = localized!(
         language,
         "  {id}  {role}, {load}, {often}: {takes}",
         "  {id}  {role}, {load}, {often}: {takes}",
         "  {id}  {role}，{load}，{often}：{takes}",
     );
-    let _ = writeln!(out, "{told}");
+    let _ = writeln!(out, "{text}");
     if !cell.arms.is_empty() {
         let _ = writeln!(out, "    {}", cell.arms.join(", "));
     }
@@ -339,8 +339,8 @@ fn whole_trials(spec: &StudySpec, language: Language, out: &mut String) {
     for (reason, cells) in reasons {
         let cells = if cells.len() == spec.cells.len() { every.to_owned() } else { cells.join(", ") };
         let why = language.choose(reason.words());
-        let told = localized!(language, "  {why}: {cells}", "  {why}: {cells}", "  {why}：{cells}");
-        let _ = writeln!(out, "{told}");
+        let text = localized!(language, "  {why}: {cells}", "  {why}: {cells}", "  {why}：{cells}");
+        let _ = writeln!(out, "{text}");
     }
 }
 
@@ -351,14 +351,14 @@ fn claims(spec: &StudySpec, language: Language, out: &mut String) {
     let Some(found) = validate::deviations_found(units, claims) else { return };
     let noun = if claims == 1 { "claim" } else { "claims" };
     let noun = language.choose([noun, "가설", "结论"]);
-    let told = localized!(
+    let text = localized!(
         language,
         "{claims} {noun}: corrected for all of them, {units} rounds or blocks find a difference of {found:.1} of their \
          standard deviations.",
         "{noun} {claims}건 전체에 대해 보정하면 라운드나 블록 {units}회로 표준편차의 {found:.1}배인 차이를 검출할 수 있습니다.",
         "{claims} 项{noun}：对全部结论校正后，{units} 轮（区组）可检出标准差 {found:.1} 倍的差异。",
     );
-    let _ = writeln!(out, "{told}");
+    let _ = writeln!(out, "{text}");
 }
 
 fn shown_percent(share: f64) -> String {
@@ -430,10 +430,10 @@ mod tests {
 
     #[test]
     fn lengths_are_told_in_the_unit_people_would_use() {
-        let told: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 184_000, 9_000_000]
+        let lengths: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 184_000, 9_000_000]
             .map(|ms| shown_ns(ms * MILLISECOND_NS, Language::English))
             .into();
-        assert_eq!(told, ["25 ms", "999 ms", "1.5 s", "3 s", "80 s", "150 s", "3 min", "2.5 h"]);
+        assert_eq!(lengths, ["25 ms", "999 ms", "1.5 s", "3 s", "80 s", "150 s", "3 min", "2.5 h"]);
         let minutes = [Language::Korean, Language::Chinese].map(|it| shown_ns(184_000 * MILLISECOND_NS, it));
         assert_eq!(minutes, ["3분", "3 分钟"]);
     }

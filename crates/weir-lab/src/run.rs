@@ -311,13 +311,13 @@ impl Session<'_> {
             let events: Vec<Event> = match self.pilot_capacity(index)? {
                 Ok(capacity) => {
                     let fixed = pilot::fix_rates(&mut self.header.spec, index, capacity);
-                    let told = |(cell_id, rate_per_second)| Event::RateFixed { cell_id, rate_per_second };
-                    fixed.into_iter().map(told).collect()
+                    let event = |(cell_id, rate_per_second)| Event::RateFixed { cell_id, rate_per_second };
+                    fixed.into_iter().map(event).collect()
                 }
                 Err(reason) => {
                     let left_out = pilot::leave_out(&mut self.header.spec, index, &reason);
-                    let told = |cell_id| Event::LeftOut { cell_id, reason: reason.clone() };
-                    left_out.into_iter().map(told).collect()
+                    let event = |cell_id| Event::LeftOut { cell_id, reason: reason.clone() };
+                    left_out.into_iter().map(event).collect()
                 }
             };
             let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());

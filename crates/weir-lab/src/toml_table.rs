@@ -396,16 +396,16 @@ mod tests {
     fn values_of_another_type_are_told_with_what_is_expected() {
         let text = "number = \"x\"\nlength = 3\nsize = \"64MB\"\nflag = 1\nlist = 5\n";
         let mut table = Table::parse(text).expect("it is TOML");
-        let told = |error: FieldError| format!("{} {}", error.at, error.error);
+        let message = |error: FieldError| format!("{} {}", error.at, error.error);
         let mut entry = |key| table.take(key).expect("it is there");
         assert_eq!(
-            told(entry("number").number().expect_err("a text")),
+            message(entry("number").number().expect_err("a text")),
             "9 number: this is of type string; write a whole number"
         );
-        assert!(told(entry("length").length().expect_err("a number")).contains("400ms"));
-        assert!(told(entry("size").size().expect_err("decimal")).contains("\"64MB\" is not a size"));
-        assert!(told(entry("flag").flag().expect_err("a number")).contains("true or false"));
-        assert!(told(entry("list").list().expect_err("a number")).contains("a list in brackets"));
+        assert!(message(entry("length").length().expect_err("a number")).contains("400ms"));
+        assert!(message(entry("size").size().expect_err("decimal")).contains("\"64MB\" is not a size"));
+        assert!(message(entry("flag").flag().expect_err("a number")).contains("true or false"));
+        assert!(message(entry("list").list().expect_err("a number")).contains("a list in brackets"));
     }
 
     #[test]

@@ -169,10 +169,10 @@ mod tests {
             (ChoiceError::Twice(name()), &["--arm quik"]),
         ];
         for (error, words) in errors {
-            let told = Language::ALL.map(|language| error.localized(language));
-            assert_eq!(error.to_string(), told[0]);
-            assert!(told[0] != told[1] && told[1] != told[2], "{told:?}");
-            for text in told {
+            let texts = Language::ALL.map(|language| error.localized(language));
+            assert_eq!(error.to_string(), texts[0]);
+            assert!(texts[0] != texts[1] && texts[1] != texts[2], "{texts:?}");
+            for text in texts {
                 assert!(words.iter().all(|word| text.contains(word)), "{text}");
             }
         }
