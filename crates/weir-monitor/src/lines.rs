@@ -311,10 +311,10 @@ mod tests {
 
     #[test]
     fn sentences_are_in_the_readers_language_and_columns_are_not() {
-        let told = |language| {
+        let printed = |language| {
             format!("{}{}", messages(&made::second(), language), orders(&made::second(), language))
         };
-        insta::assert_snapshot!(told(Language::Korean), @r"
+        insta::assert_snapshot!(printed(Language::Korean), @r"
         17:08:19   | GATEWAY    | 2,200,014    | 200,000    | 2,200,000    | 200,000    | 14
         17:08:19   | ECHO       | 소켓 없음: --stats-socket off 없이 시작하십시오
         ----------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ mod tests {
         GATEWAY 세션 10, 거래소 세션 2
         GATEWAY 세션 C00001 live, 워커 1: 10,000/s, 시퀀스 110000, 밀린 메시지 2, UserRefNum 7, 대기 134 B
         ");
-        insta::assert_snapshot!(told(Language::Chinese), @r"
+        insta::assert_snapshot!(printed(Language::Chinese), @r"
         17:08:19   | GATEWAY    | 2,200,014    | 200,000    | 2,200,000    | 200,000    | 14
         17:08:19   | ECHO       | 无套接字：启动时请勿使用 --stats-socket off
         ----------------------------------------------------------------------------------------

@@ -353,14 +353,14 @@ mod tests {
     }
 
     /// What the target's socket says when it is asked once.
-    fn asked(target: Target) -> Reading {
+    fn answer_of(target: Target) -> Reading {
         Monitor::new(vec![target]).snapshot().nodes.remove(0)
     }
 
     #[test]
     fn a_server_that_has_no_socket_is_told_from_one_that_does_not_answer_now() {
         let pid = Some(std::process::id());
-        let with = |socket| asked(Target { pid, socket, name: "ECHO".to_owned() }).mute;
+        let with = |socket| answer_of(Target { pid, socket, name: "ECHO".to_owned() }).mute;
         let nobody = || format!("@weir-monitor-nobody-{}", std::process::id());
         assert_eq!(with(Socket::Off), Some(Mute::Off));
         assert_eq!(with(Socket::Default(nobody())), Some(Mute::Absent));
@@ -374,7 +374,7 @@ mod tests {
         // Not this process, which is the one that listens.
         let target =
             Target { pid: Some(1), socket: Socket::Default(format!("@{name}")), name: String::new() };
-        assert_eq!(asked(target).stats, None);
+        assert_eq!(answer_of(target).stats, None);
         squatter.join().expect("a connection came, and no question");
     }
 
@@ -398,6 +398,6 @@ mod tests {
             line.push(waiting);
         }
         let target = Target { socket: Socket::Named(format!("@{name}")), ..Target::default() };
-        assert_eq!(asked(target).stats, None);
+        assert_eq!(answer_of(target).stats, None);
     }
 }
