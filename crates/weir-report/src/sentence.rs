@@ -236,7 +236,7 @@ fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
     if let Some(orders) = &cell.orders {
         return view.order_conditions(cell, orders).join(separator);
     }
-    let mut parts = vec![view.connections(cell.connections), view.asked_in_prose(cell)];
+    let mut parts = vec![view.connections(cell.connections), view.message_size_in_prose(cell)];
     parts.extend(view.further_conditions(cell));
     parts.join(separator)
 }

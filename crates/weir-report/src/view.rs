@@ -247,7 +247,7 @@ impl<'a> View<'a> {
             (Some(storage), _) => self.storage_conditions(cell, storage),
             (_, Some(orders)) => self.order_conditions(cell, orders),
             (None, None) => {
-                let own = [self.connections(cell.connections), self.asked(cell)];
+                let own = [self.connections(cell.connections), self.message_size(cell)];
                 own.into_iter().chain(self.further_conditions(cell)).collect()
             }
         };
@@ -394,7 +394,7 @@ impl<'a> View<'a> {
     }
 
     /// The size of a message, or what a response carries: `64 B`, `HTML page 592 B`.
-    fn asked(&self, cell: &CellSpec) -> String {
+    fn message_size(&self, cell: &CellSpec) -> String {
         let size = format::bytes(u64::from(cell.message_bytes));
         let Some(http) = &cell.http else { return size };
         let name = match http.content.as_str() {
@@ -406,13 +406,13 @@ impl<'a> View<'a> {
     }
 
     /// The same inside a sentence.
-    pub(crate) fn asked_in_prose(&self, cell: &CellSpec) -> String {
-        let asked = self.asked(cell);
+    pub(crate) fn message_size_in_prose(&self, cell: &CellSpec) -> String {
+        let size = self.message_size(cell);
         match self.language {
-            _ if cell.http.is_some() => asked,
-            Language::English => format!("{asked} messages"),
-            Language::Korean => format!("{asked} 메시지"),
-            Language::Chinese => format!("{asked} 消息"),
+            _ if cell.http.is_some() => size,
+            Language::English => format!("{size} messages"),
+            Language::Korean => format!("{size} 메시지"),
+            Language::Chinese => format!("{size} 消息"),
         }
     }
 

@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_time_is_told_in_the_unit_that_fits_it() {
-        let told = [
+        let expected = [
             (0.0, "0 ns"),
             (999.0, "999 ns"),
             (1234.0, "1.23 µs"),
@@ -425,7 +425,7 @@ mod tests {
             (126_550_000.0, "126.5 ms"),
             (3.6e12, "3600.0 s"),
         ];
-        for (nanoseconds, text) in told {
+        for (nanoseconds, text) in expected {
             assert_eq!(scaled(nanoseconds), text);
         }
         assert_eq!((byte_rate(0.0), byte_rate(5.55e9)), ("0 B/s".into(), "5.55 GB/s".into()));
@@ -467,10 +467,10 @@ mod tests {
     #[test]
     fn what_it_cost_is_not_divided_by_nothing() {
         let report = LoadReport { generator_cpu_ns: 5_059_810, ..LoadReport::default() };
-        let told = |report: &LoadReport| generator(report, Unit::Response, Language::English);
-        assert!(told(&report).contains("5.06 ms CPU for no right response"));
+        let line = |report: &LoadReport| generator(report, Unit::Response, Language::English);
+        assert!(line(&report).contains("5.06 ms CPU for no right response"));
         let one = LoadReport { messages: 1000, ..report };
-        assert!(told(&one).contains("5.06 µs CPU per response"));
+        assert!(line(&one).contains("5.06 µs CPU per response"));
     }
 
     #[test]

@@ -280,13 +280,13 @@ mod tests {
     fn a_summary_says_what_is_missing() {
         let of =
             |counts, is_full, language| summary(&Recorded { counts, is_full }, Path::new("a.csv"), language);
-        let told = |counts, is_full| of(counts, is_full, Language::English);
+        let line = |counts, is_full| of(counts, is_full, Language::English);
         let whole = CaptureCounts { operations: 12, unmatched: 0, lost: 0 };
-        assert_eq!(told(whole, false), "12 requests in a.csv");
-        assert!(told(whole, true).starts_with("12 requests in a.csv; that is the maximum (--operations)"));
-        let early = told(CaptureCounts { unmatched: 1, ..whole }, false);
+        assert_eq!(line(whole, false), "12 requests in a.csv");
+        assert!(line(whole, true).starts_with("12 requests in a.csv; that is the maximum (--operations)"));
+        let early = line(CaptureCounts { unmatched: 1, ..whole }, false);
         assert!(early.ends_with("1 completions are left out, because nobody saw them being issued"));
-        let lossy = told(CaptureCounts { lost: 3, ..whole }, false);
+        let lossy = line(CaptureCounts { lost: 3, ..whole }, false);
         assert!(lossy.ends_with("dropped 3 records that were not read in time"));
         let all = CaptureCounts { operations: 12, unmatched: 1, lost: 3 };
         for language in [Language::Korean, Language::Chinese] {

@@ -319,10 +319,10 @@ mod tests {
             load: LoadOrders,
         }
         let load = <Line as clap::Parser>::parse_from(["orders"]).load;
-        let told = |field| load.refusal(field, "no".into());
-        assert_eq!(told("connections"), "--sessions: no");
-        assert_eq!(told("depth"), "--in-flight: no");
-        assert_eq!(told("accounts-prefix"), "--accounts-prefix: no");
+        let message = |field| load.refusal(field, "no".into());
+        assert_eq!(message("connections"), "--sessions: no");
+        assert_eq!(message("depth"), "--in-flight: no");
+        assert_eq!(message("accounts-prefix"), "--accounts-prefix: no");
         assert!(mix("fill").expect_err("no mix").to_string().starts_with("--mix \"fill\" is no mix"));
     }
 
