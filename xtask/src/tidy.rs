@@ -10,7 +10,7 @@ mod lexer;
 mod links;
 mod module_order;
 mod prose;
-mod told;
+mod translations;
 mod tree;
 
 use std::{fmt, io, path::Path};
@@ -83,7 +83,7 @@ fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
             findings.extend(code::check_test_sleeps(path, &source));
             findings.extend(code::check_purity(path, &source));
             findings.extend(lengths::check_rust_lines(path, &source));
-            findings.extend(told::check(path, &source));
+            findings.extend(translations::check(path, &source));
             findings.extend(lengths::check_functions(path, &source, lengths::LONG_FUNCTIONS));
         }
         "md" => {
@@ -138,7 +138,7 @@ mod tests {
             SourceFile::text("crates/weir-stats/src/util.rs", &source),
             SourceFile::text("crates/weir-stats/src/purity.rs", "//! H\nfn f() { Instant::now(); }\n"),
             SourceFile::text(
-                "crates/weir-stats/src/told.rs",
+                "crates/weir-stats/src/texts.rs",
                 "//! H\nconst A: T = [\"{a}\", \"수\", \"数\"];\n",
             ),
             SourceFile::text("crates/weir-stats/Cargo.toml", manifest),
@@ -169,7 +169,7 @@ mod tests {
             "purity",
             "registry",
             "test-sleep",
-            "told-alike",
+            "translations",
             "unsafe",
         ];
         assert_eq!(rules, expected);

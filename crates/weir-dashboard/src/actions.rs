@@ -188,18 +188,18 @@ async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<
 impl Denied {
     /// A browser that gave a wrong token is asked for it again.
     fn page(&self, reader: &Reader, action: Action) -> Response {
-        let (status, text) = self.told();
+        let (status, text) = self.status_and_text();
         let text = reader.language.choose(text);
         let text = match self {
             Self::Refused(Refused::NoSession(error)) | Self::NotStarted(error) => format!("{text} {error}"),
             _ => text.to_owned(),
         };
         let is_token = matches!(self, Self::Refused(Refused::WrongToken | Refused::TooMany));
-        let told = match action {
+        let body = match action {
             Action::LogIn if is_token => pages::log_in_again(reader, &text),
             _ => pages::message(reader, &text),
         };
-        let mut answer = page(status, told);
+        let mut answer = page(status, body);
         if status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

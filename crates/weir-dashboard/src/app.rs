@@ -23,7 +23,7 @@ use crate::{
     study_cache::{Problem, StudyCache},
     top::Top,
     unsent::Unsent,
-    words::{self, Told},
+    words::{self, LocalizedText},
 };
 
 /// What a dashboard shows, where, and to whom.
@@ -88,15 +88,15 @@ impl App {
 
 /// Why there is no page.
 pub(crate) enum Failure {
-    Missing(Told),
+    Missing(LocalizedText),
     /// What was typed for the name of a study is in the names of none, or of several.
     NotMeant {
         typed: String,
         alike: usize,
     },
-    Unshowable(Told),
+    Unshowable(LocalizedText),
     /// Not for whoever asks.
-    Refused(Told),
+    Refused(LocalizedText),
     Unreadable(Problem),
     FolderGone,
     /// What was read broke the reader: the store holds what no version writes.
@@ -119,7 +119,7 @@ impl Failure {
                     Problem::Busy => StatusCode::SERVICE_UNAVAILABLE,
                     _ => StatusCode::INTERNAL_SERVER_ERROR,
                 };
-                (status, problem.told(reader.language))
+                (status, problem.localized(reader.language))
             }
             Self::FolderGone => {
                 (StatusCode::INTERNAL_SERVER_ERROR, reader.language.choose(words::FOLDER_GONE).to_owned())

@@ -22,7 +22,7 @@ use crate::{
     origin::{Origin, Own, Sender},
     runner::{Runner, Stage},
     token::Token,
-    words::{self, Told},
+    words::{self, LocalizedText},
 };
 
 /// What makes a dashboard able to act.
@@ -145,7 +145,7 @@ pub(crate) enum Denied {
 
 impl Denied {
     /// The status of the answer, and what it says.
-    pub(crate) fn told(&self) -> (StatusCode, Told) {
+    pub(crate) fn status_and_text(&self) -> (StatusCode, LocalizedText) {
         match self {
             Self::Foreign => (StatusCode::FORBIDDEN, words::FOREIGN_PAGE),
             Self::NoToken => (StatusCode::UNAUTHORIZED, words::NO_TOKEN),

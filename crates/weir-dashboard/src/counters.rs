@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn the_page_names_every_metric() {
         let page = include_str!("../../../docs/formats/metrics.md");
-        let told = page.lines().filter(|line| line.starts_with("| `weir_dashboard_")).count();
+        let documented = page.lines().filter(|line| line.starts_with("| `weir_dashboard_")).count();
         let text = Counters::default().exposition(0);
         let mut known = 0;
         for family in text.lines().filter_map(|line| line.strip_prefix("# HELP ")) {
@@ -125,6 +125,6 @@ mod tests {
             assert!(page.lines().any(is_told), "docs/formats/metrics.md does not name {name}: {help}");
             known += 1;
         }
-        assert_eq!(told, known, "it names one that is gone");
+        assert_eq!(documented, known, "it names one that is gone");
     }
 }

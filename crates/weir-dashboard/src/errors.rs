@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, io, net::SocketAddr, path::PathBuf};
 
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 /// Why a dashboard does not start.
 #[derive(Debug)]
@@ -46,10 +46,10 @@ pub enum DashboardError {
 
 impl DashboardError {
     /// What is wrong and the way out. What the system said is quoted as it said it.
-    pub fn told(&self, language: Language) -> String {
+    pub fn localized(&self, language: Language) -> String {
         match self {
             Self::InUse { address } => in_use(*address, language),
-            Self::Unlistenable { address, source } => told!(
+            Self::Unlistenable { address, source } => localized!(
                 language,
                 "cannot listen on {address}: {source}; write an address of this machine, such as --listen \
                  127.0.0.1:3000",
@@ -58,7 +58,7 @@ impl DashboardError {
             ),
             Self::OneStudy(folder) => {
                 let folder = folder.display();
-                told!(
+                localized!(
                     language,
                     "{folder} is the folder of one study: name the folder that it is in, or see it with `weir report`",
                     "{folder}: 연구 하나의 폴더입니다. 이 폴더가 들어 있는 상위 폴더를 지정하거나 `weir report`로 보십시오",
@@ -67,7 +67,7 @@ impl DashboardError {
             }
             Self::Unreadable { folder, source } => {
                 let folder = folder.display();
-                told!(
+                localized!(
                     language,
                     "cannot read {folder}: {source}; name the folder that `weir study` writes its results to",
                     "{folder} 폴더를 읽을 수 없습니다: {source}. `weir study`가 결과를 저장하는 폴더를 지정하십시오",
@@ -77,7 +77,7 @@ impl DashboardError {
             Self::NoOrigins { address } => no_origins(*address, language),
             Self::NoStudies { folder, source } => {
                 let folder = folder.display();
-                told!(
+                localized!(
                     language,
                     "--studies {folder}: {source}; name a folder of study files",
                     "--studies {folder}: {source}. 연구 파일이 있는 폴더를 지정하십시오",
@@ -85,7 +85,7 @@ impl DashboardError {
                 )
             }
             Self::Runtime(source) => {
-                told!(
+                localized!(
                     language,
                     "cannot start: {source}",
                     "시작할 수 없습니다: {source}",
@@ -98,7 +98,7 @@ impl DashboardError {
 
 fn in_use(address: SocketAddr, language: Language) -> String {
     let next = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(3000));
-    told!(
+    localized!(
         language,
         "{address} is in use; choose another port, such as --listen {next}, or end what listens there (`ss -ltnp` names \
          it)",
@@ -110,7 +110,7 @@ fn in_use(address: SocketAddr, language: Language) -> String {
 
 fn no_origins(address: SocketAddr, language: Language) -> String {
     let port = address.port();
-    told!(
+    localized!(
         language,
         "with a token {address}, which others reach, needs the origins whose pages may act: add --origin, such as \
          --origin http://lab.example:{port}",
@@ -123,7 +123,7 @@ fn no_origins(address: SocketAddr, language: Language) -> String {
 
 impl fmt::Display for DashboardError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.told(Language::English))
+        formatter.write_str(&self.localized(Language::English))
     }
 }
 
@@ -163,10 +163,10 @@ mod tests {
             (DashboardError::Runtime(source()), &["out of luck"]),
         ];
         for (error, words) in errors {
-            let told = Language::ALL.map(|language| error.told(language));
-            assert_eq!(error.to_string(), told[0]);
-            assert!(told[0] != told[1] && told[1] != told[2], "{told:?}");
-            for text in told {
+            let texts = Language::ALL.map(|language| error.localized(language));
+            assert_eq!(error.to_string(), texts[0]);
+            assert!(texts[0] != texts[1] && texts[1] != texts[2], "{texts:?}");
+            for text in texts {
                 assert!(words.iter().all(|word| text.contains(word)), "{text}");
             }
         }

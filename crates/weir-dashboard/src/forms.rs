@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use maud::{Markup, html};
 use weir_lab::outline::shown_ns;
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::{
     folder::Found,
@@ -89,7 +89,7 @@ pub(crate) fn name_two(reader: &Reader, suggested: &[Found]) -> Markup {
     } }
 }
 
-fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::Told>) -> Markup {
+fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::LocalizedText>) -> Markup {
     html! {
         section.acts {
             h2 { (reader.say(words::COMPARE_TITLE)) }
@@ -130,7 +130,7 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
     let form = |action: &str, content: Markup| {
         html! { form method="post" action=(reader.href(action, &[])) { (content) } }
     };
-    let button = |text: words::Told| html! { button { (reader.say(text)) } };
+    let button = |text: words::LocalizedText| html! { button { (reader.say(text)) } };
     html! {
         section.acts #control {
             h2 { (reader.say(words::CONTROL)) }
@@ -170,7 +170,7 @@ fn offer(language: Language, study: &Offered) -> String {
     let name = study.shown();
     let Some(takes_ns) = study.takes_ns else { return name };
     let takes = shown_ns(takes_ns, language);
-    told!(language, "{name}, about {takes}", "{name}, 약 {takes}", "{name}，约 {takes}")
+    localized!(language, "{name}, about {takes}", "{name}, 약 {takes}", "{name}，约 {takes}")
 }
 
 /// What the studies ask of which that is known. A plan asks what its study does.
@@ -181,19 +181,19 @@ fn questions(reader: &Reader, offered: &[Offered]) -> Markup {
             summary { (reader.say(words::QUESTIONS)) }
             dl { @for (study, title) in known.filter_map(|study| Some((study, study.title.as_ref()?))) {
                 dt { (study.name) }
-                dd { (told(title, reader.language)) }
+                dd { (localized(title, reader.language)) }
             } }
         }
     }
 }
 
 fn runs(language: Language, name: &str) -> String {
-    told!(language, "{name} runs.", "{name} 실행 중입니다.", "{name} 正在运行。")
+    localized!(language, "{name} runs.", "{name} 실행 중입니다.", "{name} 正在运行。")
 }
 
 fn occupied(language: Language, folder: &OsStr) -> String {
     let folder = folder.to_string_lossy();
-    told!(
+    localized!(
         language,
         "A session that was not started here works on {folder}: nothing can be started beside it.",
         "여기서 시작하지 않은 세션이 {folder} 작업 중이므로 다른 연구를 시작할 수 없습니다.",
@@ -209,13 +209,13 @@ fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
         (language, Ending::Code(0 | 10 | 11 | 12)) => language.choose(words::OVER).to_owned(),
         (language, Ending::Code(13)) if *is_stored => language.choose(words::OVER_IN_PART).to_owned(),
         (language, Ending::Code(130)) if *is_stored => language.choose(words::STOPPED).to_owned(),
-        (language, Ending::Code(code)) => told!(
+        (language, Ending::Code(code)) => localized!(
             language,
             "It ended with exit code {code}:",
             "종료 코드 {code}로 끝났습니다:",
             "以退出码 {code} 结束："
         ),
-        (language, Ending::Signal(signal)) => told!(
+        (language, Ending::Signal(signal)) => localized!(
             language,
             "It was ended by signal {signal}:",
             "시그널 {signal}에 의해 종료되었습니다:",

@@ -125,7 +125,7 @@ struct Watcher {
     language: Language,
     messages: mpsc::Sender<Bytes>,
     /// The version it was told last.
-    told: Option<u64>,
+    version_sent: Option<u64>,
 }
 
 /// The study that runs, and who watches it.
@@ -184,7 +184,7 @@ impl Live {
             let _ = watchers.remove(index).messages.try_send(Bytes::from_static(REPLACED));
         }
         let (messages, receiver) = mpsc::channel(BACKLOG_MAX);
-        watchers.push(Watcher { from, language, messages, told: None });
+        watchers.push(Watcher { from, language, messages, version_sent: None });
         self.came.notify_one();
         Messages(receiver)
     }
@@ -214,12 +214,12 @@ impl Live {
     /// Tells those that have not heard of it; the others get a sign of life where one is due.
     fn tell(&self, scene: &Scene, version: u64, is_beat: bool) {
         let tell = |watcher: &mut Watcher| {
-            let message = match watcher.told == Some(version) {
+            let message = match watcher.version_sent == Some(version) {
                 true if is_beat => Bytes::from_static(BEAT),
                 true => return !watcher.messages.is_closed(),
                 false => message(&scene.drawn(watcher.language).into_string()),
             };
-            watcher.told = Some(version);
+            watcher.version_sent = Some(version);
             watcher.messages.try_send(message).is_ok()
         };
         held(&self.watchers).retain_mut(tell);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     /// Everything that one was told and has not taken yet, and whether that is all.
-    fn told(messages: &mut Messages) -> (String, bool) {
+    fn received(messages: &mut Messages) -> (String, bool) {
         let mut text = String::new();
         loop {
             match messages.0.try_recv() {
@@ -297,12 +297,12 @@ mod tests {
         let watch = || live.watch(Language::English, at(1));
         let mut own: Vec<Messages> = (0..=WATCHERS_ADDRESS_MAX).map(|_| watch()).collect();
         assert_eq!(live.watching(), WATCHERS_ADDRESS_MAX + 1);
-        let (last_words, is_over) = told(&mut own[0]);
+        let (last_words, is_over) = received(&mut own[0]);
         assert!(is_over && last_words == "event: replaced\ndata: .\n\n", "{last_words}");
-        assert!(own[1..].iter_mut().chain([&mut other]).all(|one| !told(one).1));
+        assert!(own[1..].iter_mut().chain([&mut other]).all(|one| !received(one).1));
         drop(own.pop());
         let mut further = watch();
-        assert!(own[1..].iter_mut().chain([&mut further]).all(|one| !told(one).1), "there was room");
+        assert!(own[1..].iter_mut().chain([&mut further]).all(|one| !received(one).1), "there was room");
     }
 
     #[test]
@@ -315,9 +315,9 @@ mod tests {
         assert_eq!(live.watching(), WATCHERS_MAX);
         let mut further = watch(4);
         assert_eq!(live.watching(), WATCHERS_MAX, "never one more");
-        assert!(told(&mut many[0]).1, "the oldest of those that are most");
+        assert!(received(&mut many[0]).1, "the oldest of those that are most");
         let others = many[1..].iter_mut().chain(&mut rest).chain([&mut few, &mut further]);
-        assert!(others.into_iter().all(|one| !told(one).1));
+        assert!(others.into_iter().all(|one| !received(one).1));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! what is said when something is not there. Pure text out; reports and charts are drawn by `weir-report`.
 
 use maud::{Markup, html};
-use weir_report::{ChartPage, Language, document, told};
+use weir_report::{ChartPage, Language, document, localized};
 
 use crate::{
     folder::Found,
@@ -159,7 +159,7 @@ fn left_out(reader: &Reader, list: &List<'_>) -> Option<String> {
         " 살펴보지 않은 폴더가 더 있습니다. 오래된 폴더는 다른 곳으로 옮기십시오.",
         "还有未查看的文件夹：请把旧文件夹移到别处。",
     ];
-    let text = told!(
+    let text = localized!(
         reader.language,
         "The newest {listed} studies are listed; {older} older ones are not. More of a name finds them.",
         "최근 연구 {listed}개만 표시하며, 더 이전의 {older}개는 표시하지 않습니다. 이름을 더 입력하면 찾을 수 있습니다.",
@@ -178,14 +178,14 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
             return html! {
                 li {
                     span.name { (folder) } span.badge { (reader.say(words::UNREADABLE)) }
-                    p { (problem.told(reader.language)) }
+                    p { (problem.localized(reader.language)) }
                 }
             };
         }
     };
     let conclusion = card.conclusion.as_ref().filter(|_| !found.is_running);
     let (word, sentence) = match conclusion {
-        Some(conclusion) => conclusion.told(reader.language),
+        Some(conclusion) => conclusion.localized(reader.language),
         None if found.is_running => (reader.say(words::RUNNING), ""),
         None if card.blocks_stored >= card.blocks => (reader.say(words::NOT_JUDGED), ""),
         None => (reader.say(words::UNFINISHED), ""),
@@ -195,7 +195,7 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
             a.name href=(study_href(reader, found)) { (folder) }
             @if found.is_running { a.badge href=(reader.href("/live", &[])) { (word) } }
             @else { span.badge { (word) } }
-            p { (told(&card.title, reader.language)) }
+            p { (localized(&card.title, reader.language)) }
             @if !sentence.is_empty() { p { b { (sentence) } } }
             p.facts {
                 @for fact in facts(reader, card, conclusion.is_none()) { span { (fact) } }
@@ -210,7 +210,7 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
 /// What else is known of a study, in a few words each.
 fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
     let (stored, blocks) = (card.blocks_stored, card.blocks);
-    let progress = told!(
+    let progress = localized!(
         reader.language,
         "{stored} of {blocks} blocks stored",
         "블록 {blocks}개 중 {stored}개 저장됨",
@@ -277,7 +277,7 @@ pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
 
 /// Nothing has this in its name.
 fn not_found(language: Language, typed: &str) -> String {
-    told!(
+    localized!(
         language,
         "No study has this in its name: {typed}",
         "이름에 다음이 들어 있는 연구가 없습니다: {typed}",
@@ -289,7 +289,7 @@ fn not_found(language: Language, typed: &str) -> String {
 pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
     let text = match alike {
         0 => not_found(reader.language, typed),
-        _ => told!(
+        _ => localized!(
             reader.language,
             "{alike} studies have this in their names; write more of it: {typed}",
             "이름에 다음이 들어 있는 연구가 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}",

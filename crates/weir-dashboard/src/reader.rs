@@ -2,7 +2,7 @@
 
 use weir_report::Language;
 
-use crate::words::Told;
+use crate::words::LocalizedText;
 
 /// Who asks, as far as pages depend on it.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn say(&self, text: Told) -> &'static str {
+    pub(crate) fn say(&self, text: LocalizedText) -> &'static str {
         self.language.choose(text)
     }
 

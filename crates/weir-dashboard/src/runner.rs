@@ -98,13 +98,13 @@ pub(crate) struct Runner {
 
 #[derive(Default)]
 struct Shared {
-    stage: Mutex<(Stage, Gate)>,
+    stage: Mutex<(Stage, Admission)>,
     is_running: watch::Sender<bool>,
 }
 
 /// Whether studies may still be started.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Gate {
+enum Admission {
     #[default]
     Open,
     Closed,
@@ -126,7 +126,7 @@ impl Runner {
         // Held until it is known whether it runs: of two that ask at a time one is told that another runs.
         let mut stage = held(&self.shared.stage);
         match *stage {
-            (_, Gate::Closed) => return Err(StartFailure::Ending),
+            (_, Admission::Closed) => return Err(StartFailure::Ending),
             (Stage::Running { .. }, _) => return Err(StartFailure::Busy),
             _ => {}
         }
@@ -168,7 +168,7 @@ impl Runner {
     /// Lets nothing start any more, and ends the study that runs. Whoever asks for the dashboard's end again does not
     /// want to wait.
     pub(crate) async fn end(&self, asked: &mut watch::Receiver<u32>) {
-        held(&self.shared.stage).1 = Gate::Closed;
+        held(&self.shared.stage).1 = Admission::Closed;
         for (signal, patience) in PATIENCE {
             let Stage::Running { process, .. } = self.stage() else { return };
             let _ = pidfd_send_signal(&*process, signal);

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use weir_judge::judge::RunningEstimate;
 use weir_lab::follow::Followed;
 use weir_record::{finding::MessageKind, metric::Metric};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::{query::encoded, reader::address, study_cache::Problem, words};
 
@@ -39,12 +39,12 @@ impl Scene {
             },
             Self::Running { name, followed } => html! {
                 p.study { (report(name)) }
-                h1 { (told(&followed.title, language)) }
+                h1 { (localized(&followed.title, language)) }
                 (running(language, followed))
             },
             Self::Unreadable { name, problem } => html! {
                 p.study { (name.to_string_lossy()) }
-                p { (problem.told(language)) }
+                p { (problem.localized(language)) }
             },
             Self::Ended { name } => html! { p { (language.choose(words::HAS_ENDED)) " " (report(name)) } },
         }
@@ -53,20 +53,20 @@ impl Scene {
 
 fn running(language: Language, of: &Followed) -> Markup {
     let (done, blocks, repeat) = (of.progress.blocks_done, of.progress.blocks, of.progress.blocks_to_repeat);
-    let progress = told!(
+    let progress = localized!(
         language,
         "{done} of {blocks} blocks are done",
         "블록 {blocks}개 중 {done}개 완료",
         "{blocks} 个区组中已完成 {done} 个"
     );
-    let again = told!(
+    let again = localized!(
         language,
         "{repeat} may be run again",
         "{repeat}개는 다시 실행할 수 있음",
         "{repeat} 个可能重新运行"
     );
     let length = language.duration(whole_units(of.left_ns));
-    let left = told!(language, "about {length} left", "약 {length} 남음", "约剩 {length}");
+    let left = localized!(language, "about {length} left", "약 {length} 남음", "约剩 {length}");
     html! {
         p { progress max=(blocks) value=(done) {} }
         p.facts {
@@ -104,7 +104,7 @@ fn estimated(language: Language, kind: MessageKind, of: &RunningEstimate) -> Str
         Some(false) => language.choose([", near state", ", 코어 간 지연 짧음(near)", "，核间延迟短（near）"]),
     };
     let figure = format!("{ratio:.2} [{low:.2}, {high:.2}]");
-    told!(
+    localized!(
         language,
         "{what}, {arm} / {baseline}: {figure}, of {units} rounds or blocks{state}",
         "{what}, {arm} / {baseline}: {figure}, 라운드·블록 {units}개{state}",

@@ -9,7 +9,7 @@ use std::{
 
 use weir_lab::stored::StoredRun;
 use weir_record::{study::StudyResult, text::Text};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 use weir_store::{Store, StoreError, StudyBrief};
 
 use crate::{
@@ -50,9 +50,9 @@ impl Problem {
     }
 
     /// Why a store cannot be shown, and the way out.
-    pub(crate) fn told(self, language: Language) -> String {
+    pub(crate) fn localized(self, language: Language) -> String {
         match self {
-            Self::Newer { found, known } => told!(
+            Self::Newer { found, known } => localized!(
                 language,
                 "A later version of Weir wrote this store (version {found}; this program knows {known}). \
                  Open it with that version.",
@@ -83,23 +83,23 @@ pub(crate) struct Card {
 #[derive(Clone, Debug)]
 pub(crate) struct Conclusion {
     /// By language: the word of the verdict, and the sentence.
-    told: [(&'static str, String); 3],
+    localized: [(&'static str, String); 3],
     /// The class of the verdict's colour.
     pub class: &'static str,
 }
 
 impl Conclusion {
     fn of(result: &StudyResult) -> Self {
-        let told = Language::ALL.map(|language| {
+        let localized = Language::ALL.map(|language| {
             (weir_report::verdict(result, language).0, weir_report::sentence(result, language))
         });
-        Self { told, class: weir_report::verdict(result, Language::English).1 }
+        Self { localized, class: weir_report::verdict(result, Language::English).1 }
     }
 
     /// The word of the verdict and the sentence.
-    pub(crate) fn told(&self, language: Language) -> (&'static str, &str) {
+    pub(crate) fn localized(&self, language: Language) -> (&'static str, &str) {
         let at = Language::ALL.iter().position(|own| *own == language).unwrap_or_default();
-        (self.told[at].0, &self.told[at].1)
+        (self.localized[at].0, &self.localized[at].1)
     }
 }
 

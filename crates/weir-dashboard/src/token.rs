@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 /// Shortest token.
 pub const TOKEN_BYTES_MIN: usize = 16;
@@ -55,34 +55,34 @@ pub enum TokenError {
 
 impl TokenError {
     /// What is wrong and the way out. What the system said is quoted as it said it.
-    pub fn told(&self, language: Language) -> String {
+    pub fn localized(&self, language: Language) -> String {
         let path = self.path().display();
         match self {
-            Self::Unreadable { source, .. } => told!(
+            Self::Unreadable { source, .. } => localized!(
                 language,
                 "--token-file {path}: {source}; make one with `(umask 077; head -c 24 /dev/urandom | base64 > FILE)`",
                 "--token-file {path}: {source}. `(umask 077; head -c 24 /dev/urandom | base64 > FILE)`로 만드십시오",
                 "--token-file {path}：{source}；可用 `(umask 077; head -c 24 /dev/urandom | base64 > FILE)` 生成",
             ),
-            Self::NoFile(_) => told!(
+            Self::NoFile(_) => localized!(
                 language,
                 "--token-file {path} is no file; name one that holds the token",
                 "--token-file {path}: 일반 파일이 아닙니다. 토큰이 들어 있는 파일을 지정하십시오",
                 "--token-file {path} 不是普通文件；请指定存放令牌的文件",
             ),
-            Self::OpenToOthers { mode, .. } => told!(
+            Self::OpenToOthers { mode, .. } => localized!(
                 language,
                 "--token-file {path} is open to others (mode {mode:03o}); run `chmod 600` on it",
                 "--token-file {path}: 다른 사용자도 접근할 수 있습니다(권한 {mode:03o}). `chmod 600`으로 권한을 바꾸십시오",
                 "--token-file {path} 对其他用户开放（权限 {mode:03o}）；请用 `chmod 600` 修改权限",
             ),
-            Self::Length { length, .. } => told!(
+            Self::Length { length, .. } => localized!(
                 language,
                 "--token-file {path}: the token has {length} characters; write {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX}",
                 "--token-file {path}: 토큰이 {length}자입니다. {TOKEN_BYTES_MIN}~{TOKEN_BYTES_MAX}자로 쓰십시오",
                 "--token-file {path}：令牌有 {length} 个字符；请写 {TOKEN_BYTES_MIN} 到 {TOKEN_BYTES_MAX} 个字符",
             ),
-            Self::Characters(_) => told!(
+            Self::Characters(_) => localized!(
                 language,
                 "--token-file {path}: write one line of letters, digits and signs, without blanks",
                 "--token-file {path}: 토큰은 영문자, 숫자, 기호로 공백 없이 한 줄에 쓰십시오",
@@ -104,7 +104,7 @@ impl TokenError {
 
 impl fmt::Display for TokenError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.told(Language::English))
+        formatter.write_str(&self.localized(Language::English))
     }
 }
 
@@ -213,10 +213,10 @@ mod tests {
             (TokenError::Characters(path()), &[]),
         ];
         for (error, words) in errors {
-            let told = Language::ALL.map(|language| error.told(language));
-            assert_eq!(error.to_string(), told[0]);
-            assert!(told[0] != told[1] && told[1] != told[2], "{told:?}");
-            for text in told {
+            let texts = Language::ALL.map(|language| error.localized(language));
+            assert_eq!(error.to_string(), texts[0]);
+            assert!(texts[0] != texts[1] && texts[1] != texts[2], "{texts:?}");
+            for text in texts {
                 assert!(text.starts_with("--token-file secrets/token"), "{text}");
                 assert!(words.iter().all(|word| text.contains(word)), "{text}");
             }

@@ -337,15 +337,15 @@ mod tests {
         add("lo", &[("operstate", "unknown\n"), ("mtu", "65536\n")]);
         add("veth1", &[("operstate", "up\n"), ("mtu", "1500\n"), ("speed", "10000\n")]);
         add("eth9", &[("operstate", "down\n"), ("mtu", "1500\n")]);
-        let told = || links(&net).into_iter().collect::<Vec<_>>();
+        let found = || links(&net).into_iter().collect::<Vec<_>>();
         let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        assert_eq!(told(), [pair("veth1", "mtu 1500, 10000 Mb/s")]);
+        assert_eq!(found(), [pair("veth1", "mtu 1500, 10000 Mb/s")]);
         add("eth0", &[("operstate", "up\n"), ("mtu", "9000\n"), ("speed", "-1\n")]);
         std::fs::create_dir_all(net.join("eth0/device")).expect("a folder can be made");
         std::os::unix::fs::symlink("../../bus/virtio_net", net.join("eth0/device/driver")).expect("a link");
-        assert_eq!(told(), [pair("eth0", "mtu 9000, virtio_net")]);
+        assert_eq!(found(), [pair("eth0", "mtu 9000, virtio_net")]);
         std::fs::remove_dir_all(&root).expect("it can be removed");
-        assert_eq!(told(), []);
+        assert_eq!(found(), []);
     }
 
     #[test]

@@ -40,7 +40,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time until a stop is noticed.
 const STOP_NOTICED: Duration = Duration::from_millis(100);
 /// From this share of the machine's time on it is told that the hypervisor took it.
-const STOLEN_SHARE_TOLD: f64 = 0.01;
+const STOLEN_SHARE_NOTED: f64 = 0.01;
 
 /// What is to be watched.
 #[derive(Clone, Copy, Debug)]
@@ -238,8 +238,8 @@ impl Watch {
 
     fn stolen(&self) -> Option<Note> {
         let (stolen_ns, machine_ns) = system::stolen(self.machine.as_ref()?, &SystemSnapshot::read().ok()?);
-        let is_told = stolen_ns as f64 > STOLEN_SHARE_TOLD * machine_ns as f64;
-        is_told.then_some(Note::Stolen { stolen_ns, machine_ns })
+        let is_noted = stolen_ns as f64 > STOLEN_SHARE_NOTED * machine_ns as f64;
+        is_noted.then_some(Note::Stolen { stolen_ns, machine_ns })
     }
 
     /// The record of both windows, the second one's within the first one's.

@@ -13,7 +13,7 @@ use weir_stats::decide::{ALPHA, Estimate, of_sum};
 
 use crate::{
     cell_trials::CellTrials,
-    gate::Gate,
+    gate::ValidityGate,
     obstacle,
     units::{self},
 };
@@ -42,7 +42,12 @@ pub(crate) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     /// The arm's figures in the cell's state; `None` where something makes them invalid, or there are none.
-    pub(crate) fn of(gate: &Gate, cell: &CellTrials<'a>, arm: &str, quantity: Quantity) -> Option<Self> {
+    pub(crate) fn of(
+        gate: &ValidityGate,
+        cell: &CellTrials<'a>,
+        arm: &str,
+        quantity: Quantity,
+    ) -> Option<Self> {
         let metric = match quantity {
             Quantity::Throughput => Metric::Throughput,
             Quantity::PerCpuSecond => Metric::ServerCpuPerMessage,

@@ -24,16 +24,21 @@ use weir_stats::{
 
 use crate::{
     cell_trials::CellTrials,
-    gate::{Against, Gate, Pair},
+    gate::{Against, Pair, ValidityGate},
 };
 
 /// What came of each question of the specification, in its order.
-pub(crate) fn all(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<AddedCosts> {
+pub(crate) fn all(spec: &StudySpec, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<AddedCosts> {
     let Some(baseline) = spec.arms.first() else { return Vec::new() };
     spec.added_costs.iter().map(|asked| answer(&baseline.name, asked, gate, cells)).collect()
 }
 
-fn answer(baseline: &str, asked: &AddedCostSpec, gate: &Gate, cells: &[CellTrials<'_>]) -> AddedCosts {
+fn answer(
+    baseline: &str,
+    asked: &AddedCostSpec,
+    gate: &ValidityGate,
+    cells: &[CellTrials<'_>],
+) -> AddedCosts {
     let own: Vec<&CellTrials<'_>> = cells.iter().filter(|cell| asked.cells.contains(&cell.spec.id)).collect();
     let runs = |arm: &&str| own.iter().any(|cell| cell.spec.has_arm(arm));
     let candidates: Vec<&str> =
@@ -48,7 +53,7 @@ fn answer(baseline: &str, asked: &AddedCostSpec, gate: &Gate, cells: &[CellTrial
 fn costs(
     baseline: &str,
     asked: &AddedCostSpec,
-    gate: &Gate,
+    gate: &ValidityGate,
     cell: &CellTrials<'_>,
     alpha: f64,
 ) -> Vec<AddedCost> {
@@ -176,7 +181,7 @@ mod tests {
                 }
             }
         }
-        let gate = Gate::new(&trials);
+        let gate = ValidityGate::new(&trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         let cells: Vec<CellTrials<'_>> =
             spec.cells.iter().map(|cell| CellTrials::of(cell, &gate, &trials)).collect();

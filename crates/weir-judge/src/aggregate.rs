@@ -15,18 +15,18 @@ use weir_record::{
 
 use crate::{
     cell_trials::CellTrials,
-    gate::Gate,
+    gate::ValidityGate,
     histogram::{is_held, merged, quantile_ns},
     obstacle,
 };
 
 /// One for each server of each cell; none where the messages are no requests.
-pub(crate) fn all(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Aggregate> {
+pub(crate) fn all(spec: &StudySpec, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<Aggregate> {
     let cells = cells.iter().filter(|cell| cell.spec.http.is_some());
     cells.flat_map(|cell| spec.arms.iter().filter_map(|arm| aggregate(gate, cell, &arm.name))).collect()
 }
 
-fn aggregate(gate: &Gate, cell: &CellTrials<'_>, arm: &str) -> Option<Aggregate> {
+fn aggregate(gate: &ValidityGate, cell: &CellTrials<'_>, arm: &str) -> Option<Aggregate> {
     let is_taken = |trial: &&TrialRecord| {
         trial.load.is_some()
             && gate.obstacle(trial, cell.state).is_none_or(|reason| reason == ExclusionKind::Errors)
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn found(trials: &[TrialRecord]) -> Vec<Aggregate> {
-        let (spec, gate) = (study(), Gate::new(trials));
+        let (spec, gate) = (study(), ValidityGate::new(trials));
         all(&spec, &gate, &cell_trials::by_role(&spec, &gate, trials))
     }
 
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(value(one, Statistic::Peak), None);
         let echo = sample::study(&["epoll"], 3, 1);
         let trials = [trial(0, 500, 10)];
-        let gate = Gate::new(&trials);
+        let gate = ValidityGate::new(&trials);
         assert!(all(&echo, &gate, &cell_trials::by_role(&echo, &gate, &trials)).is_empty());
     }
 }

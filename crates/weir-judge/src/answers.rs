@@ -30,7 +30,7 @@ use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, estimate_at, estimate_unpai
 
 use crate::{
     cell_trials::CellTrials,
-    gate::{Gate, TrialState},
+    gate::{TrialState, ValidityGate},
     obstacle,
     progress::Progress,
     units::{self, Compared},
@@ -42,7 +42,7 @@ use crate::{
 pub(crate) fn all(
     spec: &StudySpec,
     missing: &[MissingArm],
-    (gate, cells): (&Gate, &[CellTrials<'_>]),
+    (gate, cells): (&ValidityGate, &[CellTrials<'_>]),
     progress: &Progress,
     beside: &dyn Fn(&Side, &Side) -> Option<Witnesses>,
 ) -> Vec<Answer> {
@@ -57,7 +57,7 @@ pub(crate) fn all(
 pub(crate) fn one(
     spec: &StudySpec,
     missing: &[MissingArm],
-    (gate, cells): (&Gate, &[CellTrials<'_>]),
+    (gate, cells): (&ValidityGate, &[CellTrials<'_>]),
     asked: &ComparisonSpec,
 ) -> Answer {
     Judge { spec, missing, gate, cells }.answer(asked)
@@ -105,7 +105,7 @@ fn withheld(mut answer: Answer, progress: &Progress) -> Answer {
 struct Judge<'a> {
     spec: &'a StudySpec,
     missing: &'a [MissingArm],
-    gate: &'a Gate,
+    gate: &'a ValidityGate,
     cells: &'a [CellTrials<'a>],
 }
 
@@ -400,13 +400,13 @@ mod tests {
         Side { arm: arm.to_owned(), cell_id: cell.to_owned(), metric: Metric::ServerCpuPerMessage }
     }
 
-    fn asked(of: Side, to: Vec<Side>, goal: Goal) -> ComparisonSpec {
+    fn spec_of(of: Side, to: Vec<Side>, goal: Goal) -> ComparisonSpec {
         ComparisonSpec { of, to, goal: Some(goal), is_threshold: false }
     }
 
     fn answer_in(trials: &[TrialRecord], missing: &[MissingArm], asked: ComparisonSpec) -> Answer {
         let spec = StudySpec { comparisons: vec![asked], ..study() };
-        let gate = Gate::new(trials);
+        let gate = ValidityGate::new(trials);
         let cells = cell_trials::by_role(&spec, &gate, trials);
         let progress = Progress { blocks_done: 16, blocks: 16, blocks_to_repeat: 0, has_near_state: false };
         all(&spec, missing, (&gate, &cells), &progress, &|_, _| None).remove(0)
@@ -418,10 +418,10 @@ mod tests {
 
     #[test]
     fn arms_of_one_cell_are_compared_within_their_blocks_and_cells_are_not() {
-        let within = answer(asked(side("uring", SMALL), vec![side("poll", SMALL)], Goal::AtMost(0.9)));
+        let within = answer(spec_of(side("uring", SMALL), vec![side("poll", SMALL)], Goal::AtMost(0.9)));
         assert_eq!((within.outcome, within.is_paired, within.units), (Some(Outcome::Met), true, 8));
         assert!((within.figure.expect("it has") - 8.0 / 9.0).abs() < 0.001, "{within:?}");
-        let across = |goal| answer(asked(side("uring", LARGE), vec![side("uring", SMALL)], goal));
+        let across = |goal| answer(spec_of(side("uring", LARGE), vec![side("uring", SMALL)], goal));
         let grown = across(Goal::AtMost(1.25));
         assert_eq!((grown.outcome, grown.is_paired), (Some(Outcome::Met), false));
         assert!((grown.figure.expect("it has") - 1.2).abs() < 0.001, "{grown:?}");
@@ -440,10 +440,10 @@ mod tests {
     #[test]
     fn two_metrics_of_one_trial_are_compared_and_a_figure_alone_has_its_unit() {
         let generator = Side { metric: Metric::GeneratorCpuPerMessage, ..side("uring", SMALL) };
-        let found = answer(asked(generator, vec![side("uring", SMALL)], Goal::AtMost(1.1)));
+        let found = answer(spec_of(generator, vec![side("uring", SMALL)], Goal::AtMost(1.1)));
         assert_eq!((found.outcome, found.scale), (Some(Outcome::Met), AnswerScale::Ratio));
         assert!((found.figure.expect("it has") - 0.5).abs() < 0.001, "{found:?}");
-        let alone = answer(asked(side("epoll", SMALL), Vec::new(), Goal::AtMost(9.0)));
+        let alone = answer(spec_of(side("epoll", SMALL), Vec::new(), Goal::AtMost(9.0)));
         assert_eq!((alone.outcome, alone.scale), (Some(Outcome::Missed), AnswerScale::Figure));
         assert!((alone.figure.expect("it has") - 10.0).abs() < 0.1, "{alone:?}");
     }
@@ -451,19 +451,19 @@ mod tests {
     #[test]
     fn the_best_of_several_is_the_hardest_to_match_and_widens_the_interval() {
         let several = vec![side("epoll", SMALL), side("uring", SMALL)];
-        let best = answer(asked(side("poll", SMALL), several, Goal::AtMost(1.05)));
-        let alone = answer(asked(side("poll", SMALL), vec![side("uring", SMALL)], Goal::AtMost(1.05)));
+        let best = answer(spec_of(side("poll", SMALL), several, Goal::AtMost(1.05)));
+        let alone = answer(spec_of(side("poll", SMALL), vec![side("uring", SMALL)], Goal::AtMost(1.05)));
         assert_eq!((best.figure, best.outcome), (alone.figure, Some(Outcome::Missed)));
         let width = |answer: &Answer| answer.interval.map(|(low, high)| high / low).expect("it has one");
         assert!(width(&best) > width(&alone));
         let rate = |arm| Side { metric: Metric::Throughput, ..side(arm, SMALL) };
-        let most = answer(asked(rate("poll"), vec![rate("epoll"), rate("uring")], Goal::AtLeast(0.8)));
+        let most = answer(spec_of(rate("poll"), vec![rate("epoll"), rate("uring")], Goal::AtLeast(0.8)));
         assert!((most.figure.expect("it has") - 8.0 / 9.0).abs() < 0.001, "{most:?}");
     }
 
     #[test]
     fn few_units_a_missing_arm_and_an_unfinished_schedule_decide_nothing() {
-        let goal = || asked(side("uring", SMALL), vec![side("epoll", SMALL)], Goal::AtMost(2.0));
+        let goal = || spec_of(side("uring", SMALL), vec![side("epoll", SMALL)], Goal::AtMost(2.0));
         let mut few = trials();
         few.retain(|trial| trial.block < 5);
         let found = answer_in(&few, &[], goal());
@@ -495,12 +495,12 @@ mod tests {
             load.generator_bound = true;
         }
         let rate = |arm| Side { metric: Metric::Throughput, ..side(arm, SMALL) };
-        let of = |goal| answer_in(&bound, &[], asked(rate("uring"), vec![rate("epoll")], goal));
+        let of = |goal| answer_in(&bound, &[], spec_of(rate("uring"), vec![rate("epoll")], goal));
         assert_eq!(of(Goal::AtLeast(1.2)).outcome, Some(Outcome::Met), "it is 1.25 or more");
         let open = of(Goal::AtMost(1.3));
         assert_eq!(open.outcome, Some(Outcome::Open));
         assert!(matches!(open.reasons[..], [Finding::LowerBound { .. }]), "{open:?}");
-        let turned = answer_in(&bound, &[], asked(rate("epoll"), vec![rate("uring")], Goal::AtMost(0.9)));
+        let turned = answer_in(&bound, &[], spec_of(rate("epoll"), vec![rate("uring")], Goal::AtMost(0.9)));
         assert_eq!(turned.outcome, Some(Outcome::Met), "it is 0.8 or less");
     }
 
@@ -516,7 +516,7 @@ mod tests {
         let found = answer_in(
             &trials,
             &[],
-            asked(side("uring", LARGE), vec![side("uring", SMALL)], Goal::AtMost(9.0)),
+            spec_of(side("uring", LARGE), vec![side("uring", SMALL)], Goal::AtMost(9.0)),
         );
         assert_eq!((found.outcome, found.figure), (Some(Outcome::Open), None));
         assert_eq!(found.reasons, [Finding::OtherStates]);

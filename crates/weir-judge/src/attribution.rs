@@ -19,7 +19,7 @@ use weir_record::{
 
 use crate::{
     cell_trials::CellTrials,
-    gate::Gate,
+    gate::ValidityGate,
     units::{self, Compared},
 };
 
@@ -27,7 +27,7 @@ use crate::{
 const PUBLISHED_RATIO_MIN: f64 = 1.1;
 
 /// One line for each cause of each claim whose cell was measured.
-pub(crate) fn all(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Attribution> {
+pub(crate) fn all(spec: &StudySpec, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<Attribution> {
     let mut found = Vec::new();
     for claim in &spec.published {
         let Some(cell) = cells.iter().find(|cell| cell.spec.id == claim.cell_id) else { continue };
@@ -68,7 +68,7 @@ struct Logs {
 }
 
 impl Logs {
-    fn of(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>, pair: &Cause) -> Self {
+    fn of(spec: &StudySpec, gate: &ValidityGate, cell: &CellTrials<'_>, pair: &Cause) -> Self {
         let ratio = |metric: Metric| {
             if pair.arm == pair.baseline {
                 return Some(PairedRatio { ratio: 1.0, interval: None, pairs: 0 });
@@ -131,7 +131,7 @@ mod tests {
             trials.push(trial("uring", block, 100.0, 5.0));
             trials.push(trial("epoll-log", block, 100.0 / 1.2, 6.0));
         }
-        let gate = Gate::new(&trials);
+        let gate = ValidityGate::new(&trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         all(&spec, &gate, &[CellTrials::of(&spec.cells[0], &gate, &trials)])
     }

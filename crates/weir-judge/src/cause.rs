@@ -21,7 +21,7 @@ use weir_stats::{
 
 use crate::{
     cell_trials::CellTrials,
-    gate::Gate,
+    gate::ValidityGate,
     units::{self, Compared},
 };
 
@@ -29,7 +29,7 @@ use crate::{
 /// interval, and nothing is a cause: whoever looks again and again finds some.
 pub(crate) fn all(
     spec: &StudySpec,
-    gate: &Gate,
+    gate: &ValidityGate,
     cells: &[CellTrials<'_>],
     is_finished: bool,
 ) -> Vec<CauseShare> {
@@ -41,7 +41,12 @@ pub(crate) fn all(
     found
 }
 
-fn share(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>, asked: &CauseSpec) -> Option<CauseShare> {
+fn share(
+    spec: &StudySpec,
+    gate: &ValidityGate,
+    cell: &CellTrials<'_>,
+    asked: &CauseSpec,
+) -> Option<CauseShare> {
     let first = &spec.arms.first()?.name;
     let is_here = |other: &CauseSpec| other.cells.contains(&cell.spec.id);
     if !is_here(asked) {
@@ -110,7 +115,7 @@ mod tests {
             trials.push(sample::trial(CELL, "uring", block, uring * slow * noise(1)));
             trials.push(sample::trial(CELL, "uring-single", block, without * slow * noise(2)));
         }
-        let gate = Gate::new(&trials);
+        let gate = ValidityGate::new(&trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         let cells = [CellTrials::of(&spec.cells[0], &gate, &trials)];
         let [one] = &all(&spec, &gate, &cells, is_finished)[..] else { panic!("one was asked for") };

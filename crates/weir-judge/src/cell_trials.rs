@@ -7,7 +7,7 @@ use weir_record::{
     trial::TrialRecord,
 };
 
-use crate::gate::{Gate, TrialState};
+use crate::gate::{TrialState, ValidityGate};
 
 /// A cell as it was measured.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl<'a> Round<'a> {
 
 impl<'a> CellTrials<'a> {
     /// The cell's own of these trials.
-    pub(crate) fn of(spec: &'a CellSpec, gate: &Gate, trials: &[&'a TrialRecord]) -> Self {
+    pub(crate) fn of(spec: &'a CellSpec, gate: &ValidityGate, trials: &[&'a TrialRecord]) -> Self {
         let mut own: Vec<&TrialRecord> =
             trials.iter().copied().filter(|trial| trial.cell_id == spec.id).collect();
         own.sort_by_key(|trial| trial.started_ns);
@@ -66,7 +66,7 @@ impl<'a> CellTrials<'a> {
 /// The primary cell first, then confirmatory, then exploratory cells, each in the spec's order.
 pub(crate) fn by_role<'a>(
     spec: &'a StudySpec,
-    gate: &Gate,
+    gate: &ValidityGate,
     trials: &'a [TrialRecord],
 ) -> Vec<CellTrials<'a>> {
     let all: Vec<&TrialRecord> = trials.iter().collect();

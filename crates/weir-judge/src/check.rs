@@ -22,7 +22,7 @@ use crate::{
     drift, evidence,
     exclusion::{self, LITTLES_LAW_ERROR_MAX},
     exclusion_balance,
-    gate::{Gate, TrialState},
+    gate::{TrialState, ValidityGate},
     plan::{self, PlannedBlock},
     planted,
     progress::{self, Progress},
@@ -35,7 +35,7 @@ pub(crate) const RATE_KEPT_SHARE_MIN: f64 = 0.98;
 /// All checks, the ones about correctness first.
 pub(crate) fn all(
     spec: &StudySpec,
-    gate: &Gate,
+    gate: &ValidityGate,
     trials: &[&TrialRecord],
     (comparisons, observed, differences): (&[Comparison], &[ArmEvidence], &[CpuDifference]),
 ) -> Vec<Check> {
@@ -77,7 +77,7 @@ pub(crate) fn all(
 /// The checks of storage; those about the machine are of the trials that ran on it.
 fn of_storage(
     spec: &StudySpec,
-    gate: &Gate,
+    gate: &ValidityGate,
     trials: &[&TrialRecord],
     comparisons: &[Comparison],
 ) -> Vec<Check> {
@@ -274,7 +274,7 @@ fn completion_overflow(loads: &[&LoadReport]) -> Check {
     check("completion-overflow", overflows == 0, Finding::CompletionOverflows { count: overflows })
 }
 
-fn machine_states(gate: &Gate, trials: &[&TrialRecord]) -> Check {
+fn machine_states(gate: &ValidityGate, trials: &[&TrialRecord]) -> Check {
     let states = gate.summary(trials.iter().copied());
     let (near, far, changed) = states.trials;
     let changed_trials = trials.iter().filter(|trial| gate.state(trial) == TrialState::Changed).count();

@@ -50,7 +50,7 @@ pub fn compare(one: Run<'_>, other: Run<'_>, thresholds: &[ComparisonSpec]) -> R
         one: facts(before),
         other: facts(after),
         machine: differences(&before.fingerprint, &after.fingerprint),
-        asked: asked(&before.spec, &after.spec),
+        asked: asked_differently(&before.spec, &after.spec),
         only_one: only(before, after),
         only_other: only(after, before),
         figures: figures(before, after),
@@ -92,7 +92,7 @@ fn find<'s>(spec: &'s StudySpec, cell_id: &str) -> Option<&'s CellSpec> {
 }
 
 /// What was not asked alike of parts that both have.
-fn asked(one: &StudySpec, other: &StudySpec) -> Vec<FactDifference> {
+fn asked_differently(one: &StudySpec, other: &StudySpec) -> Vec<FactDifference> {
     let mut all = Vec::new();
     let mut add = |part: &str, found: Vec<FactDifference>| {
         let named = |it: FactDifference| FactDifference { name: format!("{part}.{}", it.name), ..it };

@@ -15,13 +15,13 @@ use weir_record::{
     study::MissingArm,
 };
 
-use crate::{answers, cell_trials::CellTrials, gate::Gate, witnesses::is_same_shape};
+use crate::{answers, cell_trials::CellTrials, gate::ValidityGate, witnesses::is_same_shape};
 
 /// Costs of a study that asks for any.
 pub(crate) fn all(
     spec: &StudySpec,
     missing: &[MissingArm],
-    measured: (&Gate, &[CellTrials<'_>]),
+    measured: (&ValidityGate, &[CellTrials<'_>]),
 ) -> Option<ConnectionCosts> {
     let costs = Costs { spec, missing, measured };
     let closed = || spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed);
@@ -59,7 +59,7 @@ fn without_churn<'a>(spec: &'a StudySpec, cell: &CellSpec) -> Option<&'a CellSpe
 struct Costs<'a> {
     spec: &'a StudySpec,
     missing: &'a [MissingArm],
-    measured: (&'a Gate, &'a [CellTrials<'a>]),
+    measured: (&'a ValidityGate, &'a [CellTrials<'a>]),
 }
 
 impl Costs<'_> {

@@ -120,7 +120,7 @@ impl<'s> Draft<'s> {
 }
 
 /// Contrasts as they may be told: before the schedule is finished, nothing is told to differ.
-pub(crate) fn told(mut contrasts: Vec<Contrast>, is_finished: bool) -> Vec<Contrast> {
+pub(crate) fn withhold_unfinished(mut contrasts: Vec<Contrast>, is_finished: bool) -> Vec<Contrast> {
     let withheld = contrasts.iter_mut().filter(|_| !is_finished);
     withheld.for_each(|contrast| contrast.difference = Difference::Unfinished);
     contrasts

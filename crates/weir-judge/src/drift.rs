@@ -16,7 +16,7 @@ use weir_record::{
 };
 use weir_stats::order::median;
 
-use crate::{cell_trials::CellTrials, gate::Gate, units};
+use crate::{cell_trials::CellTrials, gate::ValidityGate, units};
 
 /// Most that the baseline's figures may change from one half to the other, as a share. In recorded sessions of a
 /// virtual machine that nobody disturbed (`tests/planted.rs`) they change by up to 14 %, within one of its states.
@@ -30,7 +30,7 @@ const ROUNDS_MIN: usize = 6;
 
 /// The check; `None` where no cell has rounds enough and what other processes used has not changed either. Where it
 /// has, that may be why: rounds that it spoiled are no rounds of the baseline any more.
-pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let cells: Vec<CellTrials<'_>> = spec
         .cells
         .iter()
@@ -66,7 +66,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> O
 }
 
 /// Logarithm of the figure in the second half of the rounds over that in the first.
-fn change(gate: &Gate, cell: &CellTrials<'_>, arm: &str, metric: Metric) -> Option<f64> {
+fn change(gate: &ValidityGate, cell: &CellTrials<'_>, arm: &str, metric: Metric) -> Option<f64> {
     let figures = units::alone(gate, cell, arm, metric.row());
     let is_late = |round: &u32| 2 * round >= cell.spec.blocks;
     let half = |late: bool| -> Vec<f64> {
@@ -138,7 +138,7 @@ mod tests {
             }
         };
         let trials: Vec<TrialRecord> = (0..blocks).map(trial).collect();
-        check(&spec, &Gate::new(&trials), &trials.iter().collect::<Vec<_>>())
+        check(&spec, &ValidityGate::new(&trials), &trials.iter().collect::<Vec<_>>())
     }
 
     #[test]

@@ -11,10 +11,10 @@ use weir_record::{
 };
 use weir_stats::{decide::ALPHA, fisher, holm::holm};
 
-use crate::{exclusion, gate::Gate};
+use crate::{exclusion, gate::ValidityGate};
 
 /// The check, over whole trials; `None` where all arms take turns, whose rounds noise does not excluded.
-pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let of_arm = |name: &str| {
         let own = trials.iter().filter(|trial| trial.arm == name && trial.slices.is_empty());
         let noise: Vec<bool> =
@@ -64,7 +64,7 @@ mod tests {
 
     fn checked(trials: &[TrialRecord]) -> Option<Check> {
         let spec = sample::study(&["epoll", "uring"], 12, 1);
-        check(&spec, &Gate::new(trials), &trials.iter().collect::<Vec<_>>())
+        check(&spec, &ValidityGate::new(trials), &trials.iter().collect::<Vec<_>>())
     }
 
     #[test]

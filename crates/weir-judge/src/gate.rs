@@ -33,9 +33,9 @@ pub enum TrialState {
     Changed,
 }
 
-/// The machine's states as the study's own readings show them.
+/// Says which trials may be compared, by the machine's states as the study's own readings show them.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct ValidityGate {
     states: Option<States>,
 }
 
@@ -68,7 +68,7 @@ pub struct Pairs<'a> {
     pub all: Vec<Pair<'a>>,
 }
 
-impl Gate {
+impl ValidityGate {
     /// Finds the states in the readings of all trials.
     pub fn new<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Self {
         let readings: Vec<f64> = trials

@@ -211,11 +211,11 @@ fn of_metric(
                     let is_this =
                         |it: &&Comparison| it.cell_id == cell.id && it.arm == arm && it.baseline == baseline;
                     let place = own.iter().position(is_this)?;
-                    let told = match is_finished {
-                        false => Told::NothingYet,
-                        true => told(spec, cell, own[place], comparisons),
+                    let claimable = match is_finished {
+                        false => Claimable::NothingYet,
+                        true => claimable(spec, cell, own[place], comparisons),
                     };
-                    Some(Point::of(cell, own[place], limited[place], adjusted[place], told))
+                    Some(Point::of(cell, own[place], limited[place], adjusted[place], claimable))
                 })
                 .collect();
             if points.len() >= CELLS_MIN {
@@ -231,7 +231,7 @@ fn of_metric(
 
 /// What may be told of a difference that is found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Claimable {
     /// Its direction.
     Direction,
     /// That it is not borne out.
@@ -244,17 +244,26 @@ enum Told {
 
 /// A difference is told where a claim of it would stand: held against the CPU of the whole machine, against that with
 /// waiting included, and against equal rates where there are some. What a claim was held against, the judge has told.
-fn told(spec: &StudySpec, cell: &CellSpec, comparison: &Comparison, comparisons: &[Comparison]) -> Told {
+fn claimable(
+    spec: &StudySpec,
+    cell: &CellSpec,
+    comparison: &Comparison,
+    comparisons: &[Comparison],
+) -> Claimable {
     let p_value = comparison.p_value_holm.or(comparison.p_value);
     if !comparison.reasons.is_empty() {
-        return if p_value.is_some_and(|p_value| p_value <= ALPHA) { Told::Doubt } else { Told::Nothing };
+        return if p_value.is_some_and(|p_value| p_value <= ALPHA) {
+            Claimable::Doubt
+        } else {
+            Claimable::Nothing
+        };
     }
     if comparison.metric != Metric::ServerCpuPerMessage {
-        return Told::Direction;
+        return Claimable::Direction;
     }
     let claim = Claim::of(comparison, spec.equivalence_margin);
     let held = Witnesses::beside(spec, cell, comparison, comparisons).held(&claim);
-    if held.iter().all(|(_, verdict)| verdict.is_none()) { Told::Direction } else { Told::Doubt }
+    if held.iter().all(|(_, verdict)| verdict.is_none()) { Claimable::Direction } else { Claimable::Doubt }
 }
 
 /// p-values corrected for all of which something may be told; of the others, and of too few units, there is none.
@@ -284,7 +293,7 @@ struct Point<'a> {
     /// The generator was the limit: the effect is shown, and nothing rests on it.
     is_limited: bool,
     p_value_adjusted: Option<f64>,
-    told: Told,
+    claimable: Claimable,
 }
 
 impl<'a> Point<'a> {
@@ -293,7 +302,7 @@ impl<'a> Point<'a> {
         comparison: &'a Comparison,
         is_limited: bool,
         p_value_adjusted: Option<f64>,
-        told: Told,
+        claimable: Claimable,
     ) -> Self {
         let logs: Vec<f64> = comparison.ratios.iter().map(|ratio| ratio.ln()).collect();
         // A rate that the generator limited is a lower bound, and two bounds have no ratio.
@@ -302,7 +311,7 @@ impl<'a> Point<'a> {
             _ => is_limited || p_value_adjusted.is_some(),
         };
         let effect = estimate(&logs).filter(|_| is_shown);
-        Self { cell, comparison, effect, is_limited, p_value_adjusted, told }
+        Self { cell, comparison, effect, is_limited, p_value_adjusted, claimable }
     }
 
     /// Whether means and crossings may rest on it.
@@ -319,12 +328,12 @@ impl<'a> Point<'a> {
         match (&self.effect, self.p_value_adjusted) {
             _ if self.is_limited => Difference::GeneratorLimited,
             (None, _) | (_, None) => Difference::Invalid,
-            (Some(effect), Some(p_value)) => match self.told {
-                Told::NothingYet => Difference::Unfinished,
+            (Some(effect), Some(p_value)) => match self.claimable {
+                Claimable::NothingYet => Difference::Unfinished,
                 _ if p_value > FALSE_SHARE_MAX || self.may_be_none() => Difference::Undetected,
-                Told::Direction => direction(effect.mean),
-                Told::Doubt => Difference::NotBorneOut,
-                Told::Nothing => Difference::Undetected,
+                Claimable::Direction => direction(effect.mean),
+                Claimable::Doubt => Difference::NotBorneOut,
+                Claimable::Nothing => Difference::Undetected,
             },
         }
     }

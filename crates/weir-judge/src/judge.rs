@@ -51,7 +51,7 @@ use crate::{
     check, connection_costs,
     contrast::{self, CellEffect},
     cpu_account, evidence, frontier,
-    gate::{Against, Gate, Pairs, TrialState, has_reading},
+    gate::{Against, Pairs, TrialState, ValidityGate, has_reading},
     grid, guidance, latency_map, obstacle, oversubscription, overview,
     progress::Progress,
     scaling::Scope,
@@ -82,7 +82,7 @@ pub struct Judged<'a> {
 /// Judges a study, finished or not.
 pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let Judged { spec, fingerprint, trials, missing_arms, .. } = *judged;
-    let gate = Gate::new(trials);
+    let gate = ValidityGate::new(trials);
     let cells = cell_trials::by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
     let (mut comparisons, contrasts) = decide_all(spec, &cells, &mut drafts);
@@ -128,7 +128,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
             .then(|| guidance::of(spec, fingerprint, missing_arms, &grids, &comparisons, trials))
             .flatten(),
         grids,
-        contrasts: contrast::told(contrasts, is_finished),
+        contrasts: contrast::withhold_unfinished(contrasts, is_finished),
         comparisons,
         answers,
         arms,
@@ -175,7 +175,7 @@ pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstima
     let first = &spec.arms[0].name;
     let arm = spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?;
     let (arm, baseline) = (&arm.name, spec.baseline_of(arm));
-    let gate = Gate::new(trials.iter().copied());
+    let gate = ValidityGate::new(trials.iter().copied());
     let cell = CellTrials::of(cell, &gate, trials);
     let units =
         units::of(&gate, &cell, Compared { arm, baseline, first, row: Metric::ServerCpuPerMessage.row() });
@@ -207,7 +207,7 @@ struct Draft {
     bounds: Vec<Finding>,
 }
 
-fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Draft> {
+fn draft_all(judged: &Judged<'_>, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<Draft> {
     let spec = judged.spec;
     let is_missing = |name: &str| judged.missing_arms.iter().any(|arm| arm.name == name);
     let mut drafts = Vec::new();
@@ -254,7 +254,7 @@ fn published_pairs<'s>(spec: &'s StudySpec, cells: &[CellTrials<'_>]) -> BTreeSe
 
 fn draft(
     spec: &StudySpec,
-    gate: &Gate,
+    gate: &ValidityGate,
     (index, cell): (usize, &CellTrials<'_>),
     (arm, baseline, pairs): (&str, &str, &Pairs<'_>),
     row: &'static MetricRow,
@@ -737,7 +737,7 @@ fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {
     comparisons.iter().position(|comparison| comparison.cell_id == cell.id && comparison.metric == metric)
 }
 
-fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<ArmSummary> {
+fn arm_summaries(spec: &StudySpec, gate: &ValidityGate, cell: &CellTrials<'_>) -> Vec<ArmSummary> {
     let is_used = |trial: &&TrialRecord| gate.is_usable(trial, cell.state);
     let first = spec.arms[0].name.as_str();
     let others = spec.arms.iter().skip(1).map(|arm| arm.name.as_str());
@@ -753,7 +753,7 @@ fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<Ar
         .collect()
 }
 
-fn timeline(gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry> {
+fn timeline(gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry> {
     // What was computed says nothing of the machine over time.
     let measured = cells.iter().filter(|cell| !cell.spec.is_simulated());
     let trials = measured.flat_map(|cell| cell.trials.iter().map(move |trial| (cell, *trial)));

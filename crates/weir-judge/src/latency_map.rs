@@ -19,7 +19,7 @@ use weir_record::{
 };
 use weir_stats::{decide::estimate, order::median};
 
-use crate::{cell_trials::CellTrials, gate::Gate, obstacle, witnesses::is_same_shape};
+use crate::{cell_trials::CellTrials, gate::ValidityGate, obstacle, witnesses::is_same_shape};
 
 /// With fewer rates there is no line.
 const RATES_MIN: usize = 2;
@@ -27,7 +27,7 @@ const RATES_MIN: usize = 2;
 /// One for each set of cells in open loop that differ in the rate alone, where they are several.
 pub(crate) fn all(
     spec: &StudySpec,
-    (gate, cells): (&Gate, &[CellTrials<'_>]),
+    (gate, cells): (&ValidityGate, &[CellTrials<'_>]),
     arms: &[ArmSummary],
 ) -> Vec<LatencyLadder> {
     let mut ladders: Vec<Vec<(&CellTrials<'_>, f64)>> = Vec::new();
@@ -95,7 +95,7 @@ fn mean_of(summary: &ArmSummary, metric: Metric) -> Option<Figure> {
 
 fn rung(
     spec: &StudySpec,
-    gate: &Gate,
+    gate: &ValidityGate,
     (cell, rate_per_second): (&CellTrials<'_>, f64),
     capacity: Option<&Capacity>,
     arms: &[ArmSummary],

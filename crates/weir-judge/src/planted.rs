@@ -109,12 +109,12 @@ pub(crate) fn check(
 fn must_lead<'spec>(spec: &'spec StudySpec, it: &CpuDifference) -> Option<(&'spec str, Planted)> {
     let subject = |name: &str| spec.arms.iter().find(|arm| arm.name == name).map(|arm| &arm.subject);
     let Subject::Weir { driver, options, arguments } = subject(&it.arm)? else { return None };
-    let (text, others) = told(arguments);
+    let (text, others) = parse_plant(arguments);
     let Subject::Weir { driver: other_driver, options: other_options, arguments } = subject(&it.baseline)?
     else {
         return None;
     };
-    let is_all = (other_driver, other_options, told(arguments)) == (driver, options, (None, others));
+    let is_all = (other_driver, other_options, parse_plant(arguments)) == (driver, options, (None, others));
     let cell = spec.cells.iter().find(|cell| cell.id == it.cell_id)?;
     let text = text.filter(|_| is_all && has_a_message_each(cell, options))?;
     Some((text, Planted::of(text, driver)?))
@@ -128,7 +128,7 @@ fn has_a_message_each(cell: &CellSpec, options: &BTreeMap<String, String>) -> bo
 }
 
 /// What the arguments say to plant, and what else they say.
-fn told(arguments: &[String]) -> (Option<&str>, Vec<&str>) {
+fn parse_plant(arguments: &[String]) -> (Option<&str>, Vec<&str>) {
     let (mut planted, mut others) = (None, Vec::new());
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {

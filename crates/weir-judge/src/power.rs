@@ -107,8 +107,8 @@ pub fn components(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<RoundCompone
         });
         found.unwrap_or_default()
     };
-    let told: Vec<RoundComponents> = earlier.iter().filter(is_same).flat_map(of_run).collect();
-    let of_arm = |arm: &ArmSpec| told.iter().find(|it| it.arm == arm.name).cloned();
+    let components: Vec<RoundComponents> = earlier.iter().filter(is_same).flat_map(of_run).collect();
+    let of_arm = |arm: &ArmSpec| components.iter().find(|it| it.arm == arm.name).cloned();
     spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).filter_map(of_arm).collect()
 }
 
@@ -174,14 +174,14 @@ mod tests {
         let arms = ["epoll", "uring"];
         let earlier = [run(&arms, 0.02)];
         let own = earlier[0].comparisons.iter().find(|it| it.metric == Metric::ServerCpuPerMessage);
-        let told = own.and_then(|it| it.detectable_effect).expect("it was measured");
+        let detectable = own.and_then(|it| it.detectable_effect).expect("it was measured");
         let again = found(&arms, 12, &earlier).expect("there are rounds");
-        assert!((again.detectable - told).abs() < 1e-9, "{again:?} {told}");
+        assert!((again.detectable - detectable).abs() < 1e-9, "{again:?} {detectable}");
         assert_eq!((again.earlier, again.is_self), (12, false));
         let more = found(&arms, 48, &earlier).expect("there are rounds");
-        assert!(more.detectable < 0.5 * told, "{more:?}");
+        assert!(more.detectable < 0.5 * detectable, "{more:?}");
         let noisier = found(&arms, 12, &[run(&arms, 0.02), run(&arms, 0.08)]).expect("there are rounds");
-        assert!(noisier.detectable > told && noisier.earlier == 24);
+        assert!(noisier.detectable > detectable && noisier.earlier == 24);
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_newest_run_of_the_primary_cell_tells_what_rounds_scatter_by() {
-        let told = |permutations_best: u32, arms: &[&str]| {
+        let run_with = |permutations_best: u32, arms: &[&str]| {
             let mut run = run(arms, 0.02);
             let of_arm = |arm: &&str| RoundComponents {
                 arm: (*arm).to_owned(),
@@ -215,9 +215,9 @@ mod tests {
             run
         };
         let spec = sample::study(&["epoll", "uring", "poll"], 12, 1);
-        let mut other = told(9, &["epoll", "poll"]);
+        let mut other = run_with(9, &["epoll", "poll"]);
         other.spec.cells[0].window_ns *= 2;
-        let earlier = [other, told(3, &["epoll", "uring"]), told(5, &["epoll", "uring", "poll"])];
+        let earlier = [other, run_with(3, &["epoll", "uring"]), run_with(5, &["epoll", "uring", "poll"])];
         let found = components(&spec, &earlier);
         let found: Vec<(&str, u32)> =
             found.iter().map(|it| (it.arm.as_str(), it.permutations_best)).collect();

@@ -9,7 +9,7 @@ use weir_record::{
 };
 
 use crate::{
-    gate::{self, Against, Gate},
+    gate::{self, Against, ValidityGate},
     missing,
     plan::{self, PlannedBlock},
 };
@@ -40,7 +40,7 @@ impl Progress {
             blocks_done: blocks - count(to_run),
             blocks,
             blocks_to_repeat: count(gaps.len() - to_run),
-            has_near_state: Gate::new(trials.iter().copied()).has_near_state(trials.iter().copied()),
+            has_near_state: ValidityGate::new(trials.iter().copied()).has_near_state(trials.iter().copied()),
         }
     }
 
@@ -56,10 +56,10 @@ impl Progress {
     }
 }
 
-/// Blocks that have not run, or lack a pair in the wanted state ([`Gate::wanted_state`]) and may be tried again, with
-/// the number of the next attempt; primary first. A cell in which nothing is left to compare has none.
+/// Blocks that have not run, or lack a pair in the wanted state ([`ValidityGate::wanted_state`]) and may be tried
+/// again, with the number of the next attempt; primary first. A cell in which nothing is left to compare has none.
 pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> Vec<(PlannedBlock, u32)> {
-    let gate = Gate::new(trials.iter().copied());
+    let gate = ValidityGate::new(trials.iter().copied());
     let wanted = gate.wanted_state(trials);
     let others: Vec<&str> = spec
         .arms

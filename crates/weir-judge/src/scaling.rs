@@ -18,7 +18,7 @@ use weir_stats::{decide::UNITS_MIN, order::median};
 use crate::{
     across_cells::{Measured, Terms, difference, figure_of, weighted},
     cell_trials::CellTrials,
-    gate::{Gate, TrialState},
+    gate::{TrialState, ValidityGate},
     oversubscription,
 };
 
@@ -35,7 +35,7 @@ const NOISIER: f64 = 2.0;
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) spec: &'a StudySpec,
-    pub(crate) gate: &'a Gate,
+    pub(crate) gate: &'a ValidityGate,
     pub(crate) cells: &'a [CellTrials<'a>],
     /// CPUs this process may use.
     pub(crate) cpus_allowed: usize,
@@ -257,9 +257,9 @@ mod tests {
     const ROUNDS: u32 = 12;
     const WINDOW_NS: u64 = 1_000_000_000;
 
-    /// What a cell of the study is told to do.
+    /// How a cell of the study behaves.
     #[derive(Clone, Copy)]
-    struct Told {
+    struct Behaviour {
         throughput: f64,
         cpu_us: f64,
         noise: f64,
@@ -267,7 +267,7 @@ mod tests {
         is_bound: bool,
     }
 
-    impl Default for Told {
+    impl Default for Behaviour {
         fn default() -> Self {
             Self { throughput: 100_000.0, cpu_us: 9.8, noise: 0.01, generator_busy: 0.4, is_bound: false }
         }
@@ -282,9 +282,9 @@ mod tests {
         spec
     }
 
-    fn trials(told: impl Fn(u32) -> Told) -> Vec<TrialRecord> {
+    fn trials(behaviour: impl Fn(u32) -> Behaviour) -> Vec<TrialRecord> {
         let one = |workers: u32, arm: &str, block: u32| {
-            let Told { throughput, cpu_us, noise, generator_busy, is_bound } = told(workers);
+            let Behaviour { throughput, cpu_us, noise, generator_busy, is_bound } = behaviour(workers);
             let scatter = 1.0 + noise * (f64::from((block * 5 + workers) % 7) / 3.0 - 1.0);
             let throughput = throughput * scatter;
             let cpu_ns = (throughput * cpu_us * 1e3) as u64;
@@ -308,9 +308,9 @@ mod tests {
         all.flat_map(|(workers, block)| ["epoll", "uring"].map(|arm| one(workers, arm, block))).collect()
     }
 
-    fn scaled(told: impl Fn(u32) -> Told) -> (Vec<ScalingMean>, Vec<Scaling>) {
-        let (spec, trials) = (study(), trials(told));
-        let gate = Gate::new(&trials);
+    fn scaled(behaviour: impl Fn(u32) -> Behaviour) -> (Vec<ScalingMean>, Vec<Scaling>) {
+        let (spec, trials) = (study(), trials(behaviour));
+        let gate = ValidityGate::new(&trials);
         let cells = cell_trials::by_role(&spec, &gate, &trials);
         let scope = Scope { spec: &spec, gate: &gate, cells: &cells, cpus_allowed: 6, is_finished: true };
         all(&scope, &spec.cells.iter().collect::<Vec<_>>())
@@ -326,9 +326,9 @@ mod tests {
     }
 
     /// Four workers do 3.6 times the work of one, two 1.9 times.
-    fn sound(workers: u32) -> Told {
+    fn sound(workers: u32) -> Behaviour {
         let times = [1.0, 1.0, 1.9, 0.0, 3.6][workers as usize];
-        Told { throughput: 100_000.0 * times, ..Told::default() }
+        Behaviour { throughput: 100_000.0 * times, ..Behaviour::default() }
     }
 
     #[test]
@@ -359,11 +359,11 @@ mod tests {
         spec.cells.extend(spec.cells.iter().map(with_one).collect::<Vec<_>>());
         let mut all_trials = trials(sound);
         // On one CPU more workers do no more.
-        all_trials.extend(trials(|_| Told::default()).into_iter().map(|trial| {
+        all_trials.extend(trials(|_| Behaviour::default()).into_iter().map(|trial| {
             let cell_id = format!("{}-one", trial.cell_id);
             TrialRecord { cell_id, ..trial }
         }));
-        let gate = Gate::new(&all_trials);
+        let gate = ValidityGate::new(&all_trials);
         let cells = cell_trials::by_role(&spec, &gate, &all_trials);
         let scope = Scope { spec: &spec, gate: &gate, cells: &cells, cpus_allowed: 6, is_finished: true };
         let (means, lines) = all(&scope, &spec.cells.iter().collect::<Vec<_>>());
@@ -376,12 +376,12 @@ mod tests {
     #[test]
     fn a_generator_that_limited_one_worker_is_named_and_the_others_are_ruled_out() {
         let (_, lines) = scaled(|workers| match workers {
-            1 => Told {
+            1 => Behaviour {
                 throughput: 40_000.0,
                 cpu_us: 24.0,
                 generator_busy: 0.97,
                 is_bound: true,
-                ..Told::default()
+                ..Behaviour::default()
             },
             _ => sound(workers),
         });
@@ -397,12 +397,12 @@ mod tests {
     #[test]
     fn an_idle_worker_and_a_noisy_cell_are_named() {
         let (_, lines) = scaled(|workers| match workers {
-            1 => Told { throughput: 50_000.0, ..Told::default() },
+            1 => Behaviour { throughput: 50_000.0, ..Behaviour::default() },
             _ => sound(workers),
         });
         assert_eq!(holds(of(&lines, 4, Quantity::Throughput)), [ScalingCause::ServerIdle]);
         let (_, lines) = scaled(|workers| match workers {
-            1 => Told { throughput: 50_000.0, cpu_us: 19.6, noise: 0.05, ..Told::default() },
+            1 => Behaviour { throughput: 50_000.0, cpu_us: 19.6, noise: 0.05, ..Behaviour::default() },
             _ => sound(workers),
         });
         assert_eq!(holds(of(&lines, 2, Quantity::Throughput)), [ScalingCause::BaseNoisier]);
@@ -412,15 +412,15 @@ mod tests {
     fn more_threads_than_cpus_are_named() {
         let (mut spec, trials) = (
             study(),
-            trials(|workers| Told {
+            trials(|workers| Behaviour {
                 throughput: 2.0 * sound(workers).throughput * f64::from(workers),
                 cpu_us: 5.0,
-                ..Told::default()
+                ..Behaviour::default()
             }),
         );
         spec.server_cpus = vec![0];
         spec.load_cpus = vec![1];
-        let gate = Gate::new(&trials);
+        let gate = ValidityGate::new(&trials);
         let cells = cell_trials::by_role(&spec, &gate, &trials);
         let scope = Scope { spec: &spec, gate: &gate, cells: &cells, cpus_allowed: 6, is_finished: true };
         let (_, lines) = all(&scope, &spec.cells.iter().collect::<Vec<_>>());
@@ -434,10 +434,10 @@ mod tests {
 
     #[test]
     fn an_interval_that_reaches_the_limit_is_no_alarm() {
-        let (_, lines) = scaled(|workers| Told {
+        let (_, lines) = scaled(|workers| Behaviour {
             throughput: 100_000.0 * f64::from(workers) * if workers == 1 { 1.0 } else { 1.06 },
             noise: 0.05,
-            ..Told::default()
+            ..Behaviour::default()
         });
         let four = of(&lines, 4, Quantity::Throughput);
         assert!(four.efficiency.expect("it has").value > EFFICIENCY_MAX && !four.is_alarm, "{four:?}");

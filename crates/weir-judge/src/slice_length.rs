@@ -12,14 +12,14 @@ use weir_record::{
 };
 use weir_stats::order::median;
 
-use crate::{cell_trials::CellTrials, gate::Gate};
+use crate::{cell_trials::CellTrials, gate::ValidityGate};
 
 /// Messages on each connection that a slice in closed loop should hold.
 pub const MESSAGES_EACH: u32 = 30;
 
 /// The check over all cells in closed loop whose arms take turns; `None` where there is none. An open loop has its
 /// messages from its rate.
-pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let mut arms = Vec::new();
     for cell in spec.cells.iter().filter(|cell| is_asked(cell)) {
         let cell = CellTrials::of(cell, gate, trials);
@@ -87,7 +87,7 @@ mod tests {
         };
         let of_round = |block| [trial(block, "epoll", 4_000), trial(block, "uring", messages)];
         let trials: Vec<TrialRecord> = (0..6).flat_map(of_round).collect();
-        check(&spec, &Gate::new(&trials), &trials.iter().collect::<Vec<_>>())
+        check(&spec, &ValidityGate::new(&trials), &trials.iter().collect::<Vec<_>>())
     }
 
     #[test]

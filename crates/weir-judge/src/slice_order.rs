@@ -17,14 +17,14 @@ use weir_stats::{
 
 use crate::{
     cell_trials::{CellTrials, Round},
-    gate::Gate,
+    gate::ValidityGate,
 };
 
 /// Largest effect of order or of carry-over, as a share of the equivalence margin.
 const MARGIN_SHARE_MAX: f64 = 0.25;
 
 /// The check, over the rounds each cell is compared in; `None` when no cell's arms take turns.
-pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let limit = MARGIN_SHARE_MAX * (1.0 + spec.equivalence_margin).ln();
     let baseline = &spec.arms[0].name;
     let mut effects = Vec::new();
@@ -85,7 +85,7 @@ impl Slice<'_> {
 struct Slices<'a>(Vec<Slice<'a>>);
 
 /// Those of the usable trials of every round.
-fn slices<'a>(gate: &Gate, cell: &CellTrials<'a>) -> Vec<Slices<'a>> {
+fn slices<'a>(gate: &ValidityGate, cell: &CellTrials<'a>) -> Vec<Slices<'a>> {
     let of_round = |round: &Round<'a>| {
         let usable = round.trials.iter().copied().filter(|trial| gate.is_usable(trial, cell.state));
         let mut slices: Vec<Slice<'a>> = usable
@@ -232,6 +232,6 @@ mod tests {
     }
 
     fn check_of(spec: &StudySpec, trials: &[TrialRecord]) -> Option<Check> {
-        check(spec, &Gate::new(trials), &trials.iter().collect::<Vec<_>>())
+        check(spec, &ValidityGate::new(trials), &trials.iter().collect::<Vec<_>>())
     }
 }

@@ -14,7 +14,7 @@ use weir_record::{
 };
 use weir_stats::{decide::estimate, order::median};
 
-use crate::{cell_trials::CellTrials, gate::Gate, sums::further_group};
+use crate::{cell_trials::CellTrials, gate::ValidityGate, sums::further_group};
 
 /// Most that segments for each message may differ, as a share.
 const CHANGE_MAX: f64 = 0.01;
@@ -23,7 +23,7 @@ const CHANGE_MAX: f64 = 0.01;
 const ROUNDS_MIN: usize = 4;
 
 /// The check over all cells with slices of evidence; `None` where none has rounds enough of them.
-pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let mut arms = Vec::new();
     let mut passed = true;
     for cell in spec.cells.iter().filter(|cell| cell.alternation.is_some()) {
@@ -94,7 +94,7 @@ mod tests {
             ..sample::trial(&spec.cells[0].id, "uring", block, 10.0)
         };
         let trials: Vec<TrialRecord> = (0..rounds).map(trial).collect();
-        check(&spec, &Gate::new(&trials), &trials.iter().collect::<Vec<_>>())
+        check(&spec, &ValidityGate::new(&trials), &trials.iter().collect::<Vec<_>>())
     }
 
     #[test]

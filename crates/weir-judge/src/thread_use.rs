@@ -15,7 +15,7 @@ use weir_record::{
 };
 use weir_stats::order::median;
 
-use crate::{cell_trials::CellTrials, gate::Gate, sums::further_group};
+use crate::{cell_trials::CellTrials, gate::ValidityGate, sums::further_group};
 
 /// Threads with fewer switches a second than this, and less CPU than a thousandth of one, did nothing.
 const SWITCHES_MIN: f64 = 1.0;
@@ -26,12 +26,12 @@ const CPUS_MIN: f64 = 0.001;
 const NUMBERED: [&str; 2] = ["iou-wrk", "iou-sqp"];
 
 /// One entry for each name in each arm and cell, by process, those with most switches first.
-pub(crate) fn all(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<ThreadUse> {
+pub(crate) fn all(spec: &StudySpec, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<ThreadUse> {
     let of_cell = |cell| spec.arms.iter().flat_map(move |arm| of_arm(gate, cell, &arm.name));
     cells.iter().flat_map(of_cell).collect()
 }
 
-fn of_arm(gate: &Gate, cell: &CellTrials<'_>, arm: &str) -> Vec<ThreadUse> {
+fn of_arm(gate: &ValidityGate, cell: &CellTrials<'_>, arm: &str) -> Vec<ThreadUse> {
     let is_used = |trial: &&TrialRecord| gate.obstacle(trial, cell.state).is_none();
     let windows: Vec<Window> = cell.of_arm(arm).filter(is_used).flat_map(windows_of).collect();
     let names: BTreeSet<&Name> = windows.iter().flat_map(|window| window.did.keys()).collect();
@@ -208,7 +208,7 @@ mod tests {
 
     fn found(trials: &[TrialRecord]) -> Vec<ThreadUse> {
         let spec = sample::study(&["epoll", "uring"], 6, 1);
-        let gate = Gate::new(trials);
+        let gate = ValidityGate::new(trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         all(&spec, &gate, &[CellTrials::of(&spec.cells[0], &gate, &trials)])
     }

@@ -19,7 +19,7 @@ use weir_stats::{decide::estimate, order::median};
 
 use crate::{
     cell_trials::{CellTrials, Round},
-    gate::{Against, Gate, Pair, Pairs},
+    gate::{Against, Pair, Pairs, ValidityGate},
 };
 
 /// The values of one comparison, on its metric's scale: log-ratios or differences.
@@ -84,7 +84,7 @@ pub(crate) struct Compared<'a> {
 }
 
 /// The values of one comparison in the cell's state, and of the study's first arm against itself.
-pub(crate) fn of(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
+pub(crate) fn of(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
     match cell.spec.alternation {
         Some(_) => of_rounds(gate, cell, compared),
         None => of_blocks(gate, cell, compared),
@@ -92,7 +92,7 @@ pub(crate) fn of(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> 
 }
 
 /// Of blocks in which each arm has a trial of its own.
-fn of_blocks(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
+fn of_blocks(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
     let Compared { arm, baseline, first, row } = compared;
     let Pairs { used, mut excluded, .. } = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
     let units = of_pairs(&used, row);
@@ -105,7 +105,7 @@ fn of_blocks(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Unit
 }
 
 /// Of rounds in which the arms took turns.
-fn of_rounds(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
+fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
     let Compared { arm, baseline, first, row } = compared;
     let usable = |runs: &[&TrialRecord]| {
         let obstacle = runs.iter().find_map(|trial| gate.obstacle(trial, cell.state));
@@ -198,7 +198,7 @@ fn values_by_permutation(
 
 /// What the rounds of a comparison are medians of: the effect in each permutation, with the arm's trial.
 pub(crate) fn by_permutation<'a>(
-    gate: &Gate,
+    gate: &ValidityGate,
     cell: &CellTrials<'a>,
     compared: Compared<'_>,
 ) -> Vec<(&'a TrialRecord, Vec<f64>)> {
@@ -229,7 +229,7 @@ pub(crate) fn of_pairs(pairs: &[Pair<'_>], row: &MetricRow) -> Units {
 /// compared with the study's first, and the first those beside `other`, the first arm it was compared with. Where
 /// nothing was compared, they are of the units that an arm has alone.
 pub(crate) fn figures(
-    gate: &Gate,
+    gate: &ValidityGate,
     cell: &CellTrials<'_>,
     (arm, first, other): (&str, &str, Option<&str>),
     row: &'static MetricRow,
@@ -249,7 +249,7 @@ pub(crate) fn figures(
 /// with its block and the trials it is of. Of several attempts at a block the first that has one counts, and the two
 /// runs of the study's first arm make one.
 pub(crate) fn alone<'a>(
-    gate: &Gate,
+    gate: &ValidityGate,
     cell: &CellTrials<'a>,
     arm: &str,
     row: &MetricRow,
@@ -312,7 +312,7 @@ mod tests {
         let mut spec = sample::study(&["epoll", "uring"], 1, 1);
         spec.cells[0].alternation =
             Some(Alternation { slice_ns: 1, permutations: 1, prime_messages: 1, evidence: None });
-        let gate = Gate::new(trials);
+        let gate = ValidityGate::new(trials);
         let cell = CellTrials::of(&spec.cells[0], &gate, &trials.iter().collect::<Vec<_>>());
         let row = Metric::ServerCpuPerMessage.row();
         of(&gate, &cell, Compared { arm: "uring", baseline: "epoll", first: "epoll", row })

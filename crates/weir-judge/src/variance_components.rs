@@ -16,7 +16,7 @@ use weir_stats::{decide::UNITS_MIN, order::median};
 
 use crate::{
     cell_trials::CellTrials,
-    gate::Gate,
+    gate::ValidityGate,
     units::{self, Compared},
 };
 
@@ -28,7 +28,7 @@ const PERMUTATIONS_MIN: f64 = 2.0;
 
 /// The check of the primary cell, an entry for each arm; `None` where its arms take no turns or rounds are too few.
 /// There is nothing to fail: it says what a next study of this kind should have.
-pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let is_primary = |cell: &&CellSpec| cell.role == CellRole::Primary && cell.alternation.is_some();
     let cell = CellTrials::of(spec.cells.iter().find(is_primary)?, gate, trials);
     let first = &spec.arms[0].name;
@@ -147,7 +147,7 @@ mod tests {
                 trials.push(TrialRecord { repeat, slices, elapsed_ns, ..trial });
             }
         }
-        let check = check(&spec, &Gate::new(&trials), &trials.iter().collect::<Vec<_>>());
+        let check = check(&spec, &ValidityGate::new(&trials), &trials.iter().collect::<Vec<_>>());
         let Finding::RoundComponents { arms } = check.expect("its arms take turns").detail else {
             panic!("it is of components")
         };
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn few_rounds_and_whole_trials_tell_nothing() {
         let spec = sample::study(&["epoll", "uring"], 12, 1);
-        assert_eq!(check(&spec, &Gate::new([]), &[]), None);
+        assert_eq!(check(&spec, &ValidityGate::new([]), &[]), None);
         let trial = TrialRecord::default();
         let few: Vec<(&TrialRecord, Vec<f64>)> = vec![(&trial, vec![0.1, 0.2]); UNITS_MIN - 1];
         assert_eq!(components("uring", &few), None);

@@ -17,7 +17,7 @@ use weir_stats::{
 
 use crate::{
     cell_trials::{CellTrials, Round},
-    gate::Gate,
+    gate::ValidityGate,
 };
 
 /// Largest change within the rounds, as a share of the equivalence margin.
@@ -25,7 +25,7 @@ const MARGIN_SHARE_MAX: f64 = 0.25;
 
 /// The check over all cells whose arms take turns; `None` where there are too few rounds. Cells and arms may be many,
 /// so all intervals hold together.
-pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let mut values: Vec<(&ArmSpec, &str, Vec<f64>)> = Vec::new();
     for cell in spec.cells.iter().filter(|cell| cell.alternation.is_some()) {
         let cell = CellTrials::of(cell, gate, trials);
@@ -75,7 +75,7 @@ fn warming(spec: &StudySpec, arm: &ArmSpec, cell_id: &str, change: &Estimate) ->
 
 /// How an arm's cost changes within a round, less what its baseline's does.
 fn of_round(
-    gate: &Gate,
+    gate: &ValidityGate,
     cell: &CellTrials<'_>,
     round: &Round<'_>,
     (arm, baseline): (&ArmSpec, &str),
@@ -137,7 +137,7 @@ mod tests {
                 .map(|(arm, repeat, cost)| trial(block, arm, repeat, cost))
         };
         let trials: Vec<TrialRecord> = (0..rounds).flat_map(of_round).collect();
-        check(&spec, &Gate::new(&trials), &trials.iter().collect::<Vec<_>>())
+        check(&spec, &ValidityGate::new(&trials), &trials.iter().collect::<Vec<_>>())
     }
 
     #[test]

@@ -350,20 +350,24 @@ fn two_cells_are_equivalent_within_the_margin_of_their_contrast_and_an_equal_rat
         let load = trial.load.as_mut().expect("it was loaded");
         (load.rate_per_second, load.messages_started) = (Some(5000.0), load.messages);
     }
-    let told = |spec: &StudySpec, trials: &[TrialRecord]| -> Vec<Difference> {
+    let differences = |spec: &StudySpec, trials: &[TrialRecord]| -> Vec<Difference> {
         judged(spec, trials).contrasts.iter().map(|it| it.difference).collect()
     };
-    assert_eq!(told(&spec, &trials), [Difference::Equivalent, Difference::Undetected]);
+    assert_eq!(differences(&spec, &trials), [Difference::Equivalent, Difference::Undetected]);
     let mut other_way = trials.clone();
     let dearer = |trial: &&mut TrialRecord| trial.arm == "uring" && trial.cell_id == long;
     let slices = other_way.iter_mut().filter(dearer).flat_map(|trial| &mut trial.slices);
     slices.for_each(|slice| slice.machine_cpu_ns *= 2);
-    assert_eq!(told(&spec, &other_way)[0], Difference::NotBorneOut);
+    assert_eq!(differences(&spec, &other_way)[0], Difference::NotBorneOut);
     limit(&mut trials, &long);
-    assert_eq!(told(&spec, &trials)[0], Difference::Equivalent, "both arms at one rate bear both cells out");
+    assert_eq!(
+        differences(&spec, &trials)[0],
+        Difference::Equivalent,
+        "both arms at one rate bear both cells out"
+    );
     spec.cells.truncate(2);
     trials.retain(|trial| !trial.cell_id.ends_with("-open"));
-    assert_eq!(told(&spec, &trials)[0], Difference::GeneratorLimited);
+    assert_eq!(differences(&spec, &trials)[0], Difference::GeneratorLimited);
 }
 
 #[test]
@@ -373,7 +377,7 @@ fn crossings_are_where_they_are_told_to_be() {
     // Each number of workers has a crossing of its own; the effect is a line over the logarithm.
     let crossing = |workers: u32| [20.0, 50.0, 200.0, 600.0, 1500.0][workers.trailing_zeros() as usize];
     let effect = |cell: &CellSpec| 0.06 * (crossing(cell.workers) / f64::from(cell.connections)).ln();
-    let (mut told, mut covered) = (0_u32, 0_u32);
+    let (mut claimed, mut covered) = (0_u32, 0_u32);
     for study in 0..STUDIES {
         let result = studied(&spec, &recorded, |cell| effect(cell).exp_m1(), derived_seed(13, study));
         for found in &of_cpu(&result).crossings {
@@ -382,14 +386,14 @@ fn crossings_are_where_they_are_told_to_be() {
             assert_eq!(found.beyond, Difference::Less);
             assert!(found.low.is_none_or(|low| low <= found.connections));
             assert!(found.high.is_none_or(|high| high >= found.connections));
-            told += 1;
+            claimed += 1;
             covered += u32::from(
                 found.low.is_none_or(|low| low <= real) && found.high.is_none_or(|high| real <= high),
             );
         }
     }
-    assert!(told >= 90, "{told} of 100 lines");
-    assert!(f64::from(covered) >= 0.9 * f64::from(told), "{covered} of {told}");
+    assert!(claimed >= 90, "{claimed} of 100 lines");
+    assert!(f64::from(covered) >= 0.9 * f64::from(claimed), "{covered} of {claimed}");
 }
 
 #[test]
@@ -402,7 +406,7 @@ fn a_crossing_lies_between_the_cells_that_are_known_to_differ() {
         2000.. => 0.1,
         _ => 0.0,
     };
-    let mut told = 0_u32;
+    let mut claimed = 0_u32;
     for study in 0..STUDIES {
         let result = studied(&spec, &recorded, effect, derived_seed(29, study));
         for found in &of_cpu(&result).crossings {
@@ -412,11 +416,11 @@ fn a_crossing_lies_between_the_cells_that_are_known_to_differ() {
                 let is_between = |place: f64| (1000.0..=2000.0).contains(&place.round());
                 assert!(is_between(found.connections), "{found:?}");
                 assert!(found.low.is_none_or(is_between) && found.high.is_none_or(is_between), "{found:?}");
-                told += 1;
+                claimed += 1;
             }
         }
     }
-    assert!(told >= 80, "{told} of 100 lines");
+    assert!(claimed >= 80, "{claimed} of 100 lines");
 }
 
 #[test]
@@ -455,7 +459,7 @@ fn cells_with_fewer_cpus_are_in_the_means_by_cpus_alone() {
     spec.cells.extend(spec.cells.iter().map(with_one).collect::<Vec<_>>());
     let effect = |cell: &CellSpec| if cell.server_cpus.len() == 1 { 0.4 } else { 0.1 };
     let result = studied(&spec, &recorded, effect, 53);
-    let told: Vec<(GridFactor, u64, u32, f64)> = of_cpu(&result)
+    let found: Vec<(GridFactor, u64, u32, f64)> = of_cpu(&result)
         .marginals
         .iter()
         .map(|it| (it.factor, it.level, it.cells, (it.ratio * 10.0).round() / 10.0))
@@ -469,7 +473,7 @@ fn cells_with_fewer_cpus_are_in_the_means_by_cpus_alone() {
         (GridFactor::ServerCpus, 1, 6, 1.4),
         (GridFactor::ServerCpus, 2, 6, 1.1),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }
 
 /// Marks the generator as the limit in the trials of a cell.
@@ -575,7 +579,7 @@ fn where_arms_cross_there_is_a_region_on_each_side_of_each_line() {
     let result = studied(&spec, &recorded, effect, 31);
     let advice = advice(&result);
     assert_eq!((advice.standing, advice.less, advice.more), (Standing::Both, 3 * 2 + 4 * 3, 3 * 2 + 2 * 3));
-    let told: Vec<_> = advice
+    let found: Vec<_> = advice
         .regions
         .iter()
         .map(|region| (region.difference, region.levels, region.lines.clone()))
@@ -588,7 +592,7 @@ fn where_arms_cross_there_is_a_region_on_each_side_of_each_line() {
         (Difference::More, (1, 10), many),
         (Difference::More, (1, 100), few),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
     assert_eq!(of_cpu(&result).crossings.len(), 5);
 }
 

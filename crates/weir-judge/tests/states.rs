@@ -61,6 +61,6 @@ fn how_far_the_effect_depends_on_the_state_is_told_with_its_interval() {
 
 #[test]
 fn connections_that_were_opened_again_are_counted() {
-    let told = Finding::Reopened { arm: "uring".to_owned(), connections: 240, slices: 48 };
-    assert!(primary(0.9).notes.contains(&told), "{:?}", primary(0.9).notes);
+    let expected = Finding::Reopened { arm: "uring".to_owned(), connections: 240, slices: 48 };
+    assert!(primary(0.9).notes.contains(&expected), "{:?}", primary(0.9).notes);
 }

@@ -91,9 +91,9 @@ fn an_arm_that_was_stopped_is_judged_by_what_it_did_before_and_named() {
     let stopped = judged(0.2, false);
     assert_eq!(bearing(&stopped), Some(WitnessBearing::Contradicts));
     let primary = &stopped.comparisons[stopped.primary.expect("it was compared")];
-    let told =
+    let expected =
         Finding::StoppedBetweenSlices { arm: "busy".to_owned(), share: 0.2, stopped: ROUNDS, runs: ROUNDS };
-    assert!(primary.notes.contains(&told), "{:?}", primary.notes);
+    assert!(primary.notes.contains(&expected), "{:?}", primary.notes);
     let let_be = judged(0.2, true);
     let notes = &let_be.comparisons[let_be.primary.expect("it was compared")].notes;
     assert!(!notes.iter().any(|it| matches!(it, Finding::StoppedBetweenSlices { .. })), "{notes:?}");

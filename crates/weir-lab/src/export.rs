@@ -5,7 +5,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use weir_record::{SCHEMA_VERSION, study::StudyResult, trial::TrialRecord};
 
-use weir_judge::gate::Gate;
+use weir_judge::gate::ValidityGate;
 
 /// What `weir export --format json` prints.
 #[derive(Serialize, JsonSchema)]
@@ -21,7 +21,7 @@ struct Document<'a> {
 
 /// JSON of the study. Trials carry all their exclusions, a change of the machine's state included.
 pub fn json(result: &StudyResult, trials: &[TrialRecord]) -> Result<String, serde_json::Error> {
-    let gate = Gate::new(trials);
+    let gate = ValidityGate::new(trials);
     let trials = trials
         .iter()
         .map(|trial| TrialRecord { exclusions: gate.exclusions(trial), ..trial.clone() })

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use thiserror::Error;
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::mistake::Mistake;
 
@@ -205,7 +205,7 @@ pub(crate) fn within(key: &str, value: f64, range: &RangeInclusive<f64>) -> Resu
 
 fn out_of_range(value: &str, start: &str, end: &str) -> Mistake {
     Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "{value} is out of range; it must be from {start} to {end}",
             "범위를 벗어난 값({value})입니다. {start}~{end} 사이의 값을 쓰십시오",
@@ -238,7 +238,7 @@ pub(crate) fn name(key: &str, name: &str) -> Result<(), SpecError> {
         return Ok(());
     }
     let message = Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "{name:?} is not a name; it must be 1 to 64 letters, digits, `-`, `_`, `.` or `+`, and not begin with `.` or \
              `-`",
@@ -256,7 +256,7 @@ pub(crate) fn one_of(key: &str, word: &str, known: &[&str]) -> Result<(), SpecEr
     }
     let message = Mistake::of(|language| {
         let instead = instead_in(language, word, known);
-        told!(
+        localized!(
             language,
             "there is no {word:?}; {instead}",
             "알 수 없는 값 {word:?}({instead})",
@@ -279,13 +279,15 @@ pub(crate) fn instead(word: &str, known: &[&str]) -> String {
 /// The same in the reader's language.
 pub(crate) fn instead_in(language: Language, word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
-        Some(near) => told!(language, "did you mean {near}?", "비슷한 이름: {near}", "相近的名称：{near}"),
+        Some(near) => {
+            localized!(language, "did you mean {near}?", "비슷한 이름: {near}", "相近的名称：{near}")
+        }
         None if known.is_empty() => {
             language.choose(["there is none at all", "하나도 없음", "一个也没有"]).to_owned()
         }
         None => {
             let known = known.join(", ");
-            told!(language, "there are {known}", "사용 가능: {known}", "可用：{known}")
+            localized!(language, "there are {known}", "사용 가능: {known}", "可用：{known}")
         }
     }
 }
@@ -324,10 +326,10 @@ mod tests {
         for error in errors {
             let error = error.expect_err("it is a mistake");
             let mistake = error.mistake();
-            let told = Language::ALL.map(|language| mistake.told(language));
-            assert_eq!(error.to_string(), told[0]);
-            assert!(told[0] != told[1] && told[1] != told[2] && told[0] != told[2], "{told:?}");
-            assert!(told.iter().all(|text| text.starts_with(&error.key)), "{told:?}");
+            let texts = Language::ALL.map(|language| mistake.localized(language));
+            assert_eq!(error.to_string(), texts[0]);
+            assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2], "{texts:?}");
+            assert!(texts.iter().all(|text| text.starts_with(&error.key)), "{texts:?}");
         }
     }
 

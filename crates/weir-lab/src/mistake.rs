@@ -9,9 +9,9 @@ use weir_report::Language;
 pub struct Mistake(Box<[String; 3]>);
 
 impl Mistake {
-    /// The sentence as `told` has it in each language.
-    pub(crate) fn of(told: impl Fn(Language) -> String) -> Self {
-        Self(Box::new(Language::ALL.map(told)))
+    /// The sentence as `text_in` has it in each language.
+    pub(crate) fn of(text_in: impl Fn(Language) -> String) -> Self {
+        Self(Box::new(Language::ALL.map(text_in)))
     }
 
     /// A sentence without variables: English, Korean, Chinese.
@@ -21,11 +21,11 @@ impl Mistake {
 
     /// The same with what it is about before it: a key, or the line that was typed.
     pub(crate) fn about(&self, subject: &str) -> Self {
-        Self::of(|language| format!("{subject}{}{}", language.colon(), self.told(language)))
+        Self::of(|language| format!("{subject}{}{}", language.colon(), self.localized(language)))
     }
 
     /// The sentence in this language.
-    pub fn told(&self, language: Language) -> &str {
+    pub fn localized(&self, language: Language) -> &str {
         let [english, korean, chinese] = &*self.0;
         match language {
             Language::English => english,
@@ -44,7 +44,7 @@ impl From<String> for Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.told(Language::English))
+        formatter.write_str(self.localized(Language::English))
     }
 }
 
@@ -56,9 +56,9 @@ mod tests {
     fn a_sentence_keeps_its_subject_in_every_language_and_shows_as_english() {
         let mistake = Mistake::fixed(["too long", "너무 깁니다", "太长"]).about("name");
         assert_eq!(mistake.to_string(), "name: too long");
-        assert_eq!(mistake.told(Language::Korean), "name: 너무 깁니다");
-        assert_eq!(mistake.told(Language::Chinese), "name：太长");
+        assert_eq!(mistake.localized(Language::Korean), "name: 너무 깁니다");
+        assert_eq!(mistake.localized(Language::Chinese), "name：太长");
         let english = Mistake::from("too long".to_owned());
-        assert!(Language::ALL.iter().all(|language| english.told(*language) == "too long"));
+        assert!(Language::ALL.iter().all(|language| english.localized(*language) == "too long"));
     }
 }

@@ -8,7 +8,7 @@ use weir_record::{
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, WholeTrials},
     storage::StorageDevice,
 };
-use weir_report::{Language, columns, pad_end, told};
+use weir_report::{Language, columns, localized, pad_end};
 
 use crate::{alternation, host_defaults::cpu_list, pilot, protocol, study_file::Study, validate};
 
@@ -88,24 +88,24 @@ pub fn text(study: &Study, language: Language) -> String {
             _ if index == 0 => language
                 .choose(["  (baseline, runs twice)", "  (기준, 두 번 실행)", "  （基线，运行两次）"])
                 .to_owned(),
-            Some(own) => told!(language, "  (against {own})", "  (기준: {own})", "  （对比 {own}）"),
+            Some(own) => localized!(language, "  (against {own})", "  (기준: {own})", "  （对比 {own}）"),
             None => String::new(),
         };
         let _ = writeln!(out, "  {}  {}{role}", pad_end(&arm.name, width), runs(spec, arm, language));
         if let Some(workers) = spec.workers_not_told(&arm.name) {
-            let told = told!(
+            let text = localized!(
                 language,
                 "(not told {{workers}}, so in the cells with fewest alone: {workers})",
                 "(명령에 {{workers}}가 없어 워커 {workers}개인 조건에서만 실행)",
                 "（命令中没有 {{workers}}，只在工作线程数为 {workers} 的条件下运行）",
             );
-            let _ = writeln!(out, "  {}  {told}", pad_end("", width));
+            let _ = writeln!(out, "  {}  {text}", pad_end("", width));
         }
     }
     if !missing_arms.is_empty() {
         title(language, ["missing here", "여기서 실행할 수 없는 대상", "此处无法运行的方案"], &mut out);
-        let told = |reason| weir_report::finding(reason, language);
-        missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, told(&arm.reason)));
+        let reason_text = |reason| weir_report::finding(reason, language);
+        missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, reason_text(&arm.reason)));
     }
     title(language, ["cells", "조건", "条件"], &mut out);
     spec.cells.iter().for_each(|cell| self::cell(spec, cell, language, &mut out));
@@ -115,7 +115,7 @@ pub fn text(study: &Study, language: Language) -> String {
     out.push('\n');
     claims(spec, language, &mut out);
     let (all, cap) = (shown_ns(study_ns(spec), language), shown_ns(spec.time_cap_ns, language));
-    let time = told!(
+    let time = localized!(
         language,
         "It takes about {all}; no round or block starts after {cap}.",
         "약 {all} 걸립니다. {cap} 뒤에는 새 라운드나 블록을 시작하지 않습니다.",
@@ -141,30 +141,30 @@ fn beside(spec: &StudySpec, language: Language, out: &mut String) {
     let goals = spec.comparisons.iter().filter(|asked| asked.goal.is_some()).count();
     let asked = spec.comparisons.len();
     if asked > 0 {
-        let told = told!(
+        let text = localized!(
             language,
             "{asked} comparisons of its own, {goals} of them with a goal",
             "별도 비교 {asked}건, 그중 목표가 있는 것 {goals}건",
             "自定义比较 {asked} 项，其中 {goals} 项设有目标",
         );
-        let _ = writeln!(out, "\n{told}");
+        let _ = writeln!(out, "\n{text}");
     }
 }
 
 fn head(spec: &StudySpec, language: Language, out: &mut String) {
     let protocol = spec.cells.first().map_or("", |cell| protocol::of(cell).name());
-    let (name, title) = (&spec.name, weir_report::told(&spec.title, language));
+    let (name, title) = (&spec.name, weir_report::localized(&spec.title, language));
     let margin = shown_percent(spec.equivalence_margin);
     let [server, load] = [&spec.server_cpus, &spec.load_cpus].map(|all| cpus(all, language));
     let seed = spec.seed;
-    let told = told!(
+    let text = localized!(
         language,
         "study {name}: {title}\nprotocol {protocol}, equivalence margin {margin}, server CPUs {server}, load CPUs {load}, \
          seed {seed}",
         "연구 {name}: {title}\n프로토콜 {protocol}, 동등성 한계 {margin}, 서버 CPU {server}, 부하 생성기 CPU {load}, 시드 {seed}",
         "研究 {name}：{title}\n协议 {protocol}，等效界值 {margin}，服务器 CPU {server}，负载生成器 CPU {load}，随机种子 {seed}",
     );
-    let _ = writeln!(out, "{told}");
+    let _ = writeln!(out, "{text}");
 }
 
 fn cpus(cpus: &[usize], language: Language) -> String {
@@ -179,11 +179,11 @@ fn runs(spec: &StudySpec, arm: &ArmSpec, language: Language) -> String {
     let mut words = spec.cells.first().map_or_else(Vec::new, |cell| protocol::of(cell).runs(&arm.subject));
     if arm.warmup_ns > 0 {
         let after = shown_ns(arm.warmup_ns, language);
-        words.push(told!(language, "; warm after {after}", "; 예열 {after}", "；预热 {after}"));
+        words.push(localized!(language, "; warm after {after}", "; 예열 {after}", "；预热 {after}"));
     }
     if !arm.load_options.is_empty() {
         let options = protocol::shown_options(&arm.load_options).collect::<Vec<_>>().join(" ");
-        words.push(told!(
+        words.push(localized!(
             language,
             "; its generator {options}",
             "; 부하 생성기 {options}",
@@ -201,13 +201,13 @@ fn cell(spec: &StudySpec, cell: &CellSpec, language: Language, out: &mut String)
     });
     let (load, often) = (load(cell, language), often(spec, cell, language));
     let (id, takes) = (&cell.id, shown_ns(cell_ns(spec, cell), language));
-    let told = told!(
+    let text = localized!(
         language,
         "  {id}  {role}, {load}, {often}: {takes}",
         "  {id}  {role}, {load}, {often}: {takes}",
         "  {id}  {role}，{load}，{often}：{takes}",
     );
-    let _ = writeln!(out, "{told}");
+    let _ = writeln!(out, "{text}");
     if !cell.arms.is_empty() {
         let _ = writeln!(out, "    {}", cell.arms.join(", "));
     }
@@ -217,7 +217,7 @@ fn cell(spec: &StudySpec, cell: &CellSpec, language: Language, out: &mut String)
 fn load(cell: &CellSpec, language: Language) -> String {
     match cell.load {
         LoadMode::Closed => language.choose(["closed loop", "폐쇄형 부하", "闭环"]).to_owned(),
-        LoadMode::Open { rate_per_second, .. } => told!(
+        LoadMode::Open { rate_per_second, .. } => localized!(
             language,
             "{rate_per_second:.0} a second",
             "초당 {rate_per_second:.0}건",
@@ -226,14 +226,14 @@ fn load(cell: &CellSpec, language: Language) -> String {
         LoadMode::OpenShare { share, .. } => {
             let share = shown_percent(share);
             if protocol::of(cell).has_capacity_of_baseline() {
-                told!(
+                localized!(
                     language,
                     "{share} of the baseline's capacity",
                     "기준 최대 처리량의 {share}",
                     "基线最大吞吐量的 {share}",
                 )
             } else {
-                told!(
+                localized!(
                     language,
                     "{share} of the smallest capacity",
                     "대상별 최대 처리량 중 가장 낮은 값의 {share}",
@@ -249,7 +249,7 @@ fn often(spec: &StudySpec, cell: &CellSpec, language: Language) -> String {
     let (runs, blocks) = (runs_of(spec, cell), cell.blocks);
     let Some(turns) = &cell.alternation else {
         let window = shown_ns(cell.window_ns, language);
-        return told!(
+        return localized!(
             language,
             "{blocks} blocks of {runs} trials of {window}",
             "블록 {blocks}회 × 시행 {runs}회 × {window}",
@@ -258,7 +258,7 @@ fn often(spec: &StudySpec, cell: &CellSpec, language: Language) -> String {
     };
     let (permutations, slice) = (turns.permutations, shown_ns(turns.slice_ns, language));
     let evidence = evidence(turns, language);
-    told!(
+    localized!(
         language,
         "{blocks} rounds of {permutations} x {runs} slices of {slice}{evidence}",
         "라운드 {blocks}회 × 슬라이스 {permutations} × {runs}개 × {slice}{evidence}",
@@ -276,19 +276,19 @@ fn one_level_of_cpus(spec: &StudySpec, language: Language) -> Option<String> {
     }
     let all = spec.server_cpus.len();
     Some(match all {
-        0 => told!(
+        0 => localized!(
             language,
             "\nThe server's side is not pinned here: server CPUs are no factor.\n",
             "\n여기서는 서버를 CPU에 고정하지 않으므로 서버 CPU 수를 요인으로 바꿔 볼 수 없습니다.\n",
             "\n此处服务器未绑定 CPU：服务器 CPU 数不作为因子。\n",
         ),
-        1 => told!(
+        1 => localized!(
             language,
             "\nThe server's side has one CPU here: server CPUs have one level.\n",
             "\n여기서는 서버가 쓰는 CPU가 하나뿐이므로 서버 CPU 수의 수준도 하나입니다.\n",
             "\n此处服务器只有一个 CPU：服务器 CPU 数只有一个水平。\n",
         ),
-        _ => told!(
+        _ => localized!(
             language,
             "\nEvery cell has all {all} CPUs of the server's side; the factor `server_cpus` varies them.\n",
             "\n모든 조건에서 서버 쪽 CPU {all}개를 모두 씁니다. 바꿔 보려면 요인 `server_cpus`를 쓰십시오.\n",
@@ -301,13 +301,13 @@ fn evidence(turns: &Alternation, language: Language) -> String {
     let Some(plan) = turns.evidence else { return String::new() };
     let (rounds, slice) = (plan.rounds, shown_ns(plan.slice_ns, language));
     match plan.pairs {
-        0 | 1 => told!(
+        0 | 1 => localized!(
             language,
             " (evidence in {rounds}, slices of {slice})",
             "(그중 {rounds}회는 커널 관찰 슬라이스 {slice} 추가)",
             "（其中 {rounds} 轮另有 {slice} 的内核观测时间片）",
         ),
-        pairs => told!(
+        pairs => localized!(
             language,
             " (evidence in {rounds}, {pairs} pairs of slices of {slice})",
             "(그중 {rounds}회는 커널 관찰 슬라이스 {slice} {pairs}쌍 추가)",
@@ -339,8 +339,8 @@ fn whole_trials(spec: &StudySpec, language: Language, out: &mut String) {
     for (reason, cells) in reasons {
         let cells = if cells.len() == spec.cells.len() { every.to_owned() } else { cells.join(", ") };
         let why = language.choose(reason.words());
-        let told = told!(language, "  {why}: {cells}", "  {why}: {cells}", "  {why}：{cells}");
-        let _ = writeln!(out, "{told}");
+        let text = localized!(language, "  {why}: {cells}", "  {why}: {cells}", "  {why}：{cells}");
+        let _ = writeln!(out, "{text}");
     }
 }
 
@@ -351,14 +351,14 @@ fn claims(spec: &StudySpec, language: Language, out: &mut String) {
     let Some(found) = validate::deviations_found(units, claims) else { return };
     let noun = if claims == 1 { "claim" } else { "claims" };
     let noun = language.choose([noun, "가설", "结论"]);
-    let told = told!(
+    let text = localized!(
         language,
         "{claims} {noun}: corrected for all of them, {units} rounds or blocks find a difference of {found:.1} of their \
          standard deviations.",
         "{noun} {claims}건 전체에 대해 보정하면 라운드나 블록 {units}회로 표준편차의 {found:.1}배인 차이를 검출할 수 있습니다.",
         "{claims} 项{noun}：对全部结论校正后，{units} 轮（区组）可检出标准差 {found:.1} 倍的差异。",
     );
-    let _ = writeln!(out, "{told}");
+    let _ = writeln!(out, "{text}");
 }
 
 fn shown_percent(share: f64) -> String {
@@ -375,13 +375,13 @@ pub fn shown_ns(ns: u64, language: Language) -> String {
         0..1_000 => format!("{ms} ms"),
         1_000..10_000 if !ms.is_multiple_of(1_000) => {
             let seconds = ms as f64 / 1_000.0;
-            told!(language, "{seconds:.1} s", "{seconds:.1}초", "{seconds:.1} 秒")
+            localized!(language, "{seconds:.1} s", "{seconds:.1}초", "{seconds:.1} 秒")
         }
-        1_000..180_000 => told!(language, "{seconds} s", "{seconds}초", "{seconds} 秒"),
-        180_000..7_200_000 => told!(language, "{minutes} min", "{minutes}분", "{minutes} 分钟"),
+        1_000..180_000 => localized!(language, "{seconds} s", "{seconds}초", "{seconds} 秒"),
+        180_000..7_200_000 => localized!(language, "{minutes} min", "{minutes}분", "{minutes} 分钟"),
         _ => {
             let hours = (seconds as f64 / 360.0).round() / 10.0;
-            told!(language, "{hours} h", "{hours}시간", "{hours} 小时")
+            localized!(language, "{hours} h", "{hours}시간", "{hours} 小时")
         }
     }
 }
@@ -430,10 +430,10 @@ mod tests {
 
     #[test]
     fn lengths_are_told_in_the_unit_people_would_use() {
-        let told: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 184_000, 9_000_000]
+        let lengths: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 184_000, 9_000_000]
             .map(|ms| shown_ns(ms * MILLISECOND_NS, Language::English))
             .into();
-        assert_eq!(told, ["25 ms", "999 ms", "1.5 s", "3 s", "80 s", "150 s", "3 min", "2.5 h"]);
+        assert_eq!(lengths, ["25 ms", "999 ms", "1.5 s", "3 s", "80 s", "150 s", "3 min", "2.5 h"]);
         let minutes = [Language::Korean, Language::Chinese].map(|it| shown_ns(184_000 * MILLISECOND_NS, it));
         assert_eq!(minutes, ["3분", "3 分钟"]);
     }

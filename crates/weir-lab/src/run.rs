@@ -23,7 +23,7 @@ use rustix::{
 };
 use weir_judge::{
     exclusion,
-    gate::Gate,
+    gate::ValidityGate,
     judge::{self, Judged},
     missing::{is_given_up, is_over, missing_arms},
     plan::{self, PlannedBlock, PlannedTrial},
@@ -117,7 +117,7 @@ pub enum RunError {
 
 impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.told(Language::English))
+        formatter.write_str(&self.localized(Language::English))
     }
 }
 
@@ -311,13 +311,13 @@ impl Session<'_> {
             let events: Vec<Event> = match self.pilot_capacity(index)? {
                 Ok(capacity) => {
                     let fixed = pilot::fix_rates(&mut self.header.spec, index, capacity);
-                    let told = |(cell_id, rate_per_second)| Event::RateFixed { cell_id, rate_per_second };
-                    fixed.into_iter().map(told).collect()
+                    let event = |(cell_id, rate_per_second)| Event::RateFixed { cell_id, rate_per_second };
+                    fixed.into_iter().map(event).collect()
                 }
                 Err(reason) => {
                     let left_out = pilot::leave_out(&mut self.header.spec, index, &reason);
-                    let told = |cell_id| Event::LeftOut { cell_id, reason: reason.clone() };
-                    left_out.into_iter().map(told).collect()
+                    let event = |cell_id| Event::LeftOut { cell_id, reason: reason.clone() };
+                    left_out.into_iter().map(event).collect()
                 }
             };
             let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
@@ -573,7 +573,7 @@ impl Session<'_> {
                 return Ok(());
             };
             self.check_stop()?;
-            let gate = Gate::new(self.trials());
+            let gate = ValidityGate::new(self.trials());
             if gate.has_near_state(self.trials()) && gate.is_far(&self.callbacks.launcher.read_machine()?) {
                 self.tell(&Event::WaitingForNear { blocks: u32::try_from(gaps.len()).unwrap_or(u32::MAX) });
                 self.wait_for_near(&gate)?;
@@ -582,7 +582,7 @@ impl Session<'_> {
         }
     }
 
-    fn wait_for_near(&mut self, gate: &Gate) -> Result<(), Stop> {
+    fn wait_for_near(&mut self, gate: &ValidityGate) -> Result<(), Stop> {
         let begin = self.elapsed();
         while gate.is_far(&self.callbacks.launcher.read_machine()?) {
             self.check_stop()?;

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 use weir_store::StoreError;
 
 /// What is wrong and the way out; in English as the error itself says it.
 pub fn store_error(error: &StoreError, language: Language) -> String {
     match error {
         StoreError::Full { .. } | StoreError::NoRoom { .. } => without_room(error, language),
-        StoreError::Unstorable { what, reason } => told!(
+        StoreError::Unstorable { what, reason } => localized!(
             language,
             "{what} cannot be stored: {reason}",
             "저장할 수 없습니다({what}): {reason}",
@@ -23,7 +23,7 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
         | StoreError::Busy { path } => of_place(error, path, language),
         StoreError::Unreadable { path, reason } => {
             let path = path.display();
-            told!(
+            localized!(
                 language,
                 "{path} cannot be opened ({reason}); make the file readable, or run this as the user it belongs to",
                 "{path}: 열 수 없습니다({reason}). 파일을 읽을 수 있게 하거나 파일 소유자로 실행하십시오",
@@ -32,7 +32,7 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
         }
         StoreError::NotAStore { path, reason } => {
             let path = path.display();
-            told!(
+            localized!(
                 language,
                 "{path} is not a study store ({reason}); name a folder that `weir study` wrote",
                 "{path}: 연구의 저장 파일이 아닙니다({reason}). `weir study`가 만든 폴더를 지정하십시오",
@@ -41,7 +41,7 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
         }
         StoreError::Newer { path, found, known } => {
             let path = path.display();
-            told!(
+            localized!(
                 language,
                 "{path} was written by a later version of Weir (store version {found}, this program knows {known}); \
                  open it with that version",
@@ -52,7 +52,7 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
         }
         StoreError::Damaged { path, reason } => {
             let path = path.display();
-            told!(
+            localized!(
                 language,
                 "{path} is damaged ({reason}); restore it from a copy, or run the study again",
                 "{path}: 손상되었습니다({reason}). 사본에서 복원하거나 연구를 다시 실행하십시오",
@@ -67,31 +67,31 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
 fn of_place(error: &StoreError, path: &Path, language: Language) -> String {
     let path = path.display();
     match error {
-        StoreError::NotFound { .. } => told!(
+        StoreError::NotFound { .. } => localized!(
             language,
             "{path} does not exist: this folder holds no study; name a folder that `weir study` wrote",
             "{path}: 파일이 없습니다. 연구가 들어 있는 폴더가 아닙니다. `weir study`가 만든 폴더를 지정하십시오",
             "{path} 不存在：此文件夹中没有研究；请指定 `weir study` 生成的文件夹",
         ),
-        StoreError::Exists { .. } => told!(
+        StoreError::Exists { .. } => localized!(
             language,
             "{path} already exists: continue it with `weir study --resume`, or choose another folder with `--out`",
             "{path}: 이미 있습니다. `weir study --resume`으로 이어서 실행하거나 `--out`으로 다른 폴더를 고르십시오",
             "{path} 已存在：请用 `weir study --resume` 继续，或用 `--out` 选择其他文件夹",
         ),
-        StoreError::CannotCreate { reason, .. } => told!(
+        StoreError::CannotCreate { reason, .. } => localized!(
             language,
             "cannot create {path}: {reason}; choose a writable folder with `--out`",
             "{path}: 만들 수 없습니다({reason}). `--out`으로 쓸 수 있는 폴더를 고르십시오",
             "无法创建 {path}：{reason}；请用 `--out` 选择可写的文件夹",
         ),
-        StoreError::ReadOnly { .. } => told!(
+        StoreError::ReadOnly { .. } => localized!(
             language,
             "{path} cannot be written: make the folder writable, then continue with `weir study --resume`",
             "{path}: 쓸 수 없습니다. 폴더에 쓸 수 있게 한 뒤 `weir study --resume`으로 이어서 실행하십시오",
             "无法写入 {path}：请使该文件夹可写，然后用 `weir study --resume` 继续",
         ),
-        _ => told!(
+        _ => localized!(
             language,
             "{path} is in use by another process; wait for it to end",
             "{path}: 다른 프로세스가 사용하고 있습니다. 끝나기를 기다리십시오",
@@ -104,12 +104,12 @@ fn of_place(error: &StoreError, path: &Path, language: Language) -> String {
 fn without_room(error: &StoreError, language: Language) -> String {
     let free = error
         .free_kib()
-        .map(|kib| told!(language, " ({kib} KiB free)", "(남은 공간 {kib} KiB)", "（剩余 {kib} KiB）"));
+        .map(|kib| localized!(language, " ({kib} KiB free)", "(남은 공간 {kib} KiB)", "（剩余 {kib} KiB）"));
     let free = free.unwrap_or_default();
     match error {
         StoreError::Full { path, .. } => {
             let path = path.display();
-            told!(
+            localized!(
                 language,
                 "no space left for {path}{free}: free some space, then continue with `weir study --resume`; finished \
                  blocks are kept",
@@ -120,7 +120,7 @@ fn without_room(error: &StoreError, language: Language) -> String {
         }
         StoreError::NoRoom { path, .. } => {
             let path = path.display();
-            told!(
+            localized!(
                 language,
                 "no space left for {path}{free}: the disk is full or nearly so, and a study needs a few MiB; free \
                  some space, or choose a folder on another disk with `--out`",

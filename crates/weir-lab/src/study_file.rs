@@ -28,7 +28,7 @@ use weir_record::{
     spec::{CellRole, CellSpec, MissingCell, StudySpec},
     study::MissingArm,
 };
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::{
     host_defaults::{DriverFound, HostDefaults},
@@ -64,8 +64,8 @@ pub struct FileError {
 
 impl FileError {
     /// Where the mistake is, and what it is, in the reader's language.
-    pub fn told(&self, language: Language) -> String {
-        format!("{}:{}: {}", self.path.display(), self.line, self.message.told(language))
+    pub fn localized(&self, language: Language) -> String {
+        format!("{}:{}: {}", self.path.display(), self.line, self.message.localized(language))
     }
 }
 
@@ -136,7 +136,7 @@ fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<St
 fn too_long() -> Mistake {
     let most = BYTES_MAX >> 10;
     Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "the file is longer than {most} KiB",
             "파일이 {most} KiB보다 큽니다",
@@ -268,7 +268,7 @@ fn no_plan(asked: &str, names: &[&str]) -> Mistake {
             [] => language.choose(["it has one plan only", "계획은 하나뿐임", "它只有一个计划"]).to_owned(),
             _ => instead_in(language, asked, names),
         };
-        told!(
+        localized!(
             language,
             "the study has no plan {asked:?}; {there}",
             "이 연구에 없는 계획 {asked:?}({there})",

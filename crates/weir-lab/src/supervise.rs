@@ -91,7 +91,7 @@ pub fn run(cpus: &[usize], argv: &[String]) -> Result<u8, SuperviseError> {
         .map_err(|source| SuperviseError::NotStarted { program: program.clone(), source })?;
     let pid = Pid::from_child(&child);
     let mut household = Household { command: pid, status: None };
-    let politely = household.until_told()?;
+    let politely = household.until_empty_or_input()?;
     if politely {
         household.signal_all(Signal::TERM);
         household.until_empty(Instant::now() + POLITE);
@@ -109,7 +109,7 @@ struct Household {
 
 impl Household {
     /// Waits until the household is empty or the input says something or closes. Says whether to be polite.
-    fn until_told(&mut self) -> io::Result<bool> {
+    fn until_empty_or_input(&mut self) -> io::Result<bool> {
         loop {
             self.reap();
             let Some(oldest) = self.oldest() else {

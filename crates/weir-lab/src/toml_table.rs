@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
-use weir_report::told;
+use weir_report::localized;
 
 use crate::{
     length::length_ns,
@@ -160,7 +160,7 @@ impl<'t> Table<'t> {
 fn no_such_key(name: &str, known: &[&str]) -> Mistake {
     Mistake::of(|language| {
         let instead = instead_in(language, name, known);
-        told!(
+        localized!(
             language,
             "there is no such key; {instead}",
             "그런 키가 없습니다({instead})",
@@ -188,7 +188,7 @@ impl<'t> Entry<'t> {
         let found = self.value.type_str();
         self.wrong(Mistake::of(|language| {
             let expected = language.choose(expected);
-            told!(
+            localized!(
                 language,
                 "this is of type {found}; write {expected}",
                 "이 값의 형식은 {found}입니다. {expected} 쓰십시오",
@@ -349,7 +349,7 @@ impl<'t> Entry<'t> {
         };
         length_ns(text).ok_or_else(|| {
             self.wrong(Mistake::of(|language| {
-                told!(
+                localized!(
                     language,
                     "{text:?} is not a length of time; write it like \"400ms\", \"1s\", \"3.5min\" or \"1h\"",
                     "시간으로 읽을 수 없는 값 {text:?}입니다. \"400ms\", \"1s\", \"3.5min\", \"1h\"처럼 쓰십시오",
@@ -377,7 +377,7 @@ impl<'t> Entry<'t> {
         });
         parsed.ok_or_else(|| {
             self.wrong(Mistake::of(|language| {
-                told!(
+                localized!(
                     language,
                     "{text:?} is not a size; write it like \"512MiB\" or \"4GiB\"",
                     "크기로 읽을 수 없는 값 {text:?}입니다. \"512MiB\"나 \"4GiB\"처럼 쓰십시오",
@@ -396,16 +396,16 @@ mod tests {
     fn values_of_another_type_are_told_with_what_is_expected() {
         let text = "number = \"x\"\nlength = 3\nsize = \"64MB\"\nflag = 1\nlist = 5\n";
         let mut table = Table::parse(text).expect("it is TOML");
-        let told = |error: FieldError| format!("{} {}", error.at, error.error);
+        let message = |error: FieldError| format!("{} {}", error.at, error.error);
         let mut entry = |key| table.take(key).expect("it is there");
         assert_eq!(
-            told(entry("number").number().expect_err("a text")),
+            message(entry("number").number().expect_err("a text")),
             "9 number: this is of type string; write a whole number"
         );
-        assert!(told(entry("length").length().expect_err("a number")).contains("400ms"));
-        assert!(told(entry("size").size().expect_err("decimal")).contains("\"64MB\" is not a size"));
-        assert!(told(entry("flag").flag().expect_err("a number")).contains("true or false"));
-        assert!(told(entry("list").list().expect_err("a number")).contains("a list in brackets"));
+        assert!(message(entry("length").length().expect_err("a number")).contains("400ms"));
+        assert!(message(entry("size").size().expect_err("decimal")).contains("\"64MB\" is not a size"));
+        assert!(message(entry("flag").flag().expect_err("a number")).contains("true or false"));
+        assert!(message(entry("list").list().expect_err("a number")).contains("a list in brackets"));
     }
 
     #[test]

@@ -66,7 +66,6 @@ mod connection;
 mod connection_notes;
 mod connector;
 mod dispatch;
-mod edges;
 mod failure;
 mod limits;
 mod progress;
@@ -74,6 +73,7 @@ mod run;
 mod slice_worker;
 mod spin;
 mod warmup;
+mod window_readings;
 mod worker;
 mod worker_state;
 

@@ -21,7 +21,6 @@ use weir_record::{failure::FailureCounts, load::LoadReport, window::ObservedWind
 
 use crate::{
     dispatch::dispatch_workload,
-    edges::{ThreadTimes, WindowEdges},
     error::LoadError,
     gather::Gather,
     limits::{Pinned, ensure_limits},
@@ -31,6 +30,7 @@ use crate::{
     report::{self, Measured},
     spec::LoadSpec,
     warmup::{self, Warmup},
+    window_readings::{ThreadTimes, WindowReadings},
     worker::{self, Event, Plan, Published, thread_number},
 };
 
@@ -57,7 +57,7 @@ pub fn run(
     let target = spec.validate()?;
     ensure_limits(spec, spec.sockets(), &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
-    let edges = WindowEdges::new(spec)?;
+    let readings = WindowReadings::new(spec)?;
     let bounds = Arc::new(WindowBounds::default());
     let outbox = Outbox::default();
     let common = spec.protocol.0.common(spec, &bounds)?;
@@ -71,7 +71,7 @@ pub fn run(
             spec,
             stop,
             crew: &crew,
-            edges,
+            readings,
             gather: Gather::new(spec.workers as usize, spec.sections()),
             ticker: Ticker::new(progress),
             threads: vec![0; spec.workers as usize],
@@ -186,7 +186,7 @@ struct Coordinator<'a> {
     spec: &'a LoadSpec,
     stop: &'a AtomicBool,
     crew: &'a Crew<'a, 'a>,
-    edges: WindowEdges,
+    readings: WindowReadings,
     gather: Gather,
     ticker: Ticker<'a>,
     /// Kernel numbers of the workers' threads.
@@ -216,7 +216,7 @@ impl Coordinator<'_> {
         let origin_ns = (monotonic() + LEAD).as_nanos();
         let has_warmup = !self.spec.warmup_max.is_zero();
         if !has_warmup {
-            self.edges.before_open()?;
+            self.readings.before_open()?;
             self.crew.bounds.open(origin_ns);
         }
         for member in &self.crew.members {
@@ -225,11 +225,11 @@ impl Coordinator<'_> {
         }
         let warmup_steady = has_warmup && self.warm_up(origin_ns)?;
         if has_warmup {
-            self.edges.before_open()?;
+            self.readings.before_open()?;
             self.crew.bounds.open(monotonic().as_nanos());
         }
         let before = self.usage();
-        self.edges.opened()?;
+        self.readings.opened()?;
         let open_ns = self.crew.bounds.open_ns();
         let duration_ns = u64::try_from(self.spec.duration.as_nanos()).unwrap_or(u64::MAX);
         self.ticker.begin(Phase::Measuring, open_ns, self.spec.duration);
@@ -239,7 +239,7 @@ impl Coordinator<'_> {
         };
         self.crew.bounds.close(close_ns);
         let after = self.usage();
-        let observed = self.edges.closed();
+        let observed = self.readings.closed();
         let measured = self.measured(origin_ns, warmup_steady, &before, &after, observed);
         Ok((measured, self.gather))
     }

@@ -23,7 +23,6 @@ use weir_record::{
 
 use crate::{
     dispatch::dispatch_workload,
-    edges::ThreadTimes,
     error::{LoadError, invalid},
     gather::Gather,
     limits::{Pinned, ensure_limits},
@@ -31,6 +30,7 @@ use crate::{
     report::{self, Measured},
     slice_worker::{self, Done, Event, SliceTask, Started, Target},
     spec::{Arrivals, LoadSpec},
+    window_readings::ThreadTimes,
 };
 
 /// Most servers in one session.

@@ -1,7 +1,7 @@
 //! A frame as plain lines: the columns of document 001, then those of pidstat, then what only this monitor knows.
 //! Columns have the names they have there, in every language; sentences follow the reader. Pure.
 
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::{
     frame::{Flow, Frame, Handoff, Hop, Node, Session, Thread},
@@ -16,7 +16,7 @@ const RULE_COLUMNS: usize = 88;
 
 /// The first line of a monitor.
 pub fn started(targets: usize, language: Language) -> String {
-    told!(
+    localized!(
         language,
         "Monitoring System Started... (Targets: {targets})\n",
         "모니터링을 시작했습니다. (대상: {targets})\n",
@@ -57,7 +57,7 @@ pub fn messages(frame: &Frame, language: Language) -> String {
 /// Why a target has no figures.
 pub(crate) fn no_socket(mute: Mute, language: Language) -> String {
     let advice = mute.advice(language);
-    told!(language, "no socket: {advice}", "소켓 없음: {advice}", "无套接字：{advice}")
+    localized!(language, "no socket: {advice}", "소켓 없음: {advice}", "无套接字：{advice}")
 }
 
 fn row([time, node, total_received, received, total_sent, sent, backlog]: [&str; 7]) -> String {
@@ -143,7 +143,7 @@ fn of_node(node: &Node, language: Language) -> String {
     let name = &node.node;
     if let Some(handoff) = &node.handoff {
         let words = handoff_words(handoff, language);
-        text.push_str(&told!(
+        text.push_str(&localized!(
             language,
             "{name} hand-off {words}\n",
             "{name} 전달 {words}\n",
@@ -152,11 +152,16 @@ fn of_node(node: &Node, language: Language) -> String {
     }
     for hop in &node.hops {
         let words = hop_words(hop, language);
-        text.push_str(&told!(language, "{name} hop {words}\n", "{name} 홉 {words}\n", "{name} 跳 {words}\n"));
+        text.push_str(&localized!(
+            language,
+            "{name} hop {words}\n",
+            "{name} 홉 {words}\n",
+            "{name} 跳 {words}\n"
+        ));
     }
     if node.sessions_open > 0 || node.upstreams_open > 0 || !node.sessions.is_empty() {
         let (open, upstreams) = (node.sessions_open, node.upstreams_open);
-        text.push_str(&told!(
+        text.push_str(&localized!(
             language,
             "{name} sessions {open}, upstream {upstreams}\n",
             "{name} 세션 {open}, 거래소 세션 {upstreams}\n",
@@ -165,7 +170,7 @@ fn of_node(node: &Node, language: Language) -> String {
     }
     let (anew, expired) = (node.upstreams_begun_anew, node.orders_expired);
     if anew > 0 || expired > 0 {
-        text.push_str(&told!(
+        text.push_str(&localized!(
             language,
             "{name} upstream sessions begun anew {anew}, orders expired {expired}\n",
             "{name} 새로 시작된 거래소 세션 {anew}, 만료된 주문 {expired}\n",
@@ -174,7 +179,7 @@ fn of_node(node: &Node, language: Language) -> String {
     }
     for session in &node.sessions {
         let words = session_words(session, language);
-        text.push_str(&told!(
+        text.push_str(&localized!(
             language,
             "{name} session {words}\n",
             "{name} 세션 {words}\n",
@@ -195,7 +200,7 @@ fn handoff_words(handoff: &Handoff, language: Language) -> String {
     let figure = |value: &Option<f64>| value.map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.3}"));
     let (rate, wakes, drained) = (rate(*per_second), figure(wakes_per_handoff), figure(per_drain));
     let share = orders_share.map_or_else(|| ABSENT.to_owned(), |share| format!("{:.1} %", 100.0 * share));
-    told!(
+    localized!(
         language,
         "{strategy}: {rate}/s, {wakes} wakes each, {drained} a drain, {share} of the orders, {depth} queued, \
          {wakes_recovered} recovered",
@@ -217,7 +222,7 @@ fn hop_words(hop: &Hop, language: Language) -> String {
     } else {
         ""
     };
-    told!(
+    localized!(
         language,
         "{name}: p50 {p50}, p99 {p99}, max {max} ({count}{scope})",
         "{name}: p50 {p50}, p99 {p99}, 최대 {max} ({count}건{scope})",
@@ -229,7 +234,7 @@ fn hop_words(hop: &Hop, language: Language) -> String {
 fn session_words(session: &Session, language: Language) -> String {
     let rate = rate(session.per_second);
     let Session { account, worker, state, behind, sequence_sent, user_ref_num, queued_bytes, .. } = session;
-    told!(
+    localized!(
         language,
         "{account} {state} on worker {worker}: {rate}/s, sequence {sequence_sent}, {behind} behind, UserRefNum \
          {user_ref_num}, {queued_bytes} B queued",
@@ -306,10 +311,10 @@ mod tests {
 
     #[test]
     fn sentences_are_in_the_readers_language_and_columns_are_not() {
-        let told = |language| {
+        let printed = |language| {
             format!("{}{}", messages(&made::second(), language), orders(&made::second(), language))
         };
-        insta::assert_snapshot!(told(Language::Korean), @r"
+        insta::assert_snapshot!(printed(Language::Korean), @r"
         17:08:19   | GATEWAY    | 2,200,014    | 200,000    | 2,200,000    | 200,000    | 14
         17:08:19   | ECHO       | 소켓 없음: --stats-socket off 없이 시작하십시오
         ----------------------------------------------------------------------------------------
@@ -318,7 +323,7 @@ mod tests {
         GATEWAY 세션 10, 거래소 세션 2
         GATEWAY 세션 C00001 live, 워커 1: 10,000/s, 시퀀스 110000, 밀린 메시지 2, UserRefNum 7, 대기 134 B
         ");
-        insta::assert_snapshot!(told(Language::Chinese), @r"
+        insta::assert_snapshot!(printed(Language::Chinese), @r"
         17:08:19   | GATEWAY    | 2,200,014    | 200,000    | 2,200,000    | 200,000    | 14
         17:08:19   | ECHO       | 无套接字：启动时请勿使用 --stats-socket off
         ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ use ratatui::{
     text::Line,
     widgets::{Paragraph, Wrap},
 };
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::{
     frame::{Frame, Node, Thread},
@@ -132,13 +132,14 @@ pub fn draw(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, language: Langu
 }
 
 fn title_words(frame: &Frame, keys: &Keys, language: Language) -> String {
-    let over =
-        |length: f64| told!(language, " over {length:.2} s", ", {length:.2}초 동안", "，{length:.2} 秒内");
+    let over = |length: f64| {
+        localized!(language, " over {length:.2} s", ", {length:.2}초 동안", "，{length:.2} 秒内")
+    };
     let interval = frame.interval_s.map_or_else(String::new, over);
     let paused =
         if keys.paused { language.choose([", paused", ", 일시 정지", "，已暂停"]) } else { "" };
     let (time, targets) = (&frame.time, frame.nodes.len());
-    told!(
+    localized!(
         language,
         "weir top  {time} UTC{interval}, {targets} targets{paused}",
         "weir top  {time} UTC{interval}, 대상 {targets}개{paused}",
@@ -220,7 +221,7 @@ fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect,
     // The head stays while the rows below it move.
     text.drain(1..(1 + usize::from(keys.scroll)).min(text.len()));
     let key = keys.sort.name(language);
-    let title = told!(language, "threads by {key}", "스레드, {key} 순", "线程，按 {key} 排序");
+    let title = localized!(language, "threads by {key}", "스레드, {key} 순", "线程，按 {key} 排序");
     text.insert(0, Line::styled(title, FAINT));
     canvas.render_widget(Paragraph::new(text), area);
 }

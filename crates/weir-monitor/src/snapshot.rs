@@ -19,7 +19,7 @@ use rustix::{
 };
 use weir_evidence::process::{ProcessSample, ProcessTree};
 use weir_record::engine::ServerStats;
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::target::{self, Socket, Target};
 
@@ -74,25 +74,25 @@ impl Mute {
     /// What to do about it.
     pub fn advice(self, language: Language) -> String {
         match self {
-            Self::Foreign => told!(
+            Self::Foreign => localized!(
                 language,
                 "no server of Weir; only its threads can be seen",
                 "Weir 서버가 아니므로 스레드만 볼 수 있습니다",
                 "不是 Weir 服务器，只能看到其线程"
             ),
-            Self::Off => told!(
+            Self::Off => localized!(
                 language,
                 "start it without --stats-socket off",
                 "--stats-socket off 없이 시작하십시오",
                 "启动时请勿使用 --stats-socket off"
             ),
-            Self::OtherUser(uid) => told!(
+            Self::OtherUser(uid) => localized!(
                 language,
                 "run `weir top` as its user {uid} or as root",
                 "해당 사용자({uid})나 root로 `weir top`을 실행하십시오",
                 "请以其用户 {uid} 或 root 运行 `weir top`"
             ),
-            Self::Absent => told!(
+            Self::Absent => localized!(
                 language,
                 "run `weir top` in its container, or restart it",
                 "해당 컨테이너 안에서 `weir top`을 실행하거나 서버를 다시 시작하십시오",
@@ -353,14 +353,14 @@ mod tests {
     }
 
     /// What the target's socket says when it is asked once.
-    fn asked(target: Target) -> Reading {
+    fn answer_of(target: Target) -> Reading {
         Monitor::new(vec![target]).snapshot().nodes.remove(0)
     }
 
     #[test]
     fn a_server_that_has_no_socket_is_told_from_one_that_does_not_answer_now() {
         let pid = Some(std::process::id());
-        let with = |socket| asked(Target { pid, socket, name: "ECHO".to_owned() }).mute;
+        let with = |socket| answer_of(Target { pid, socket, name: "ECHO".to_owned() }).mute;
         let nobody = || format!("@weir-monitor-nobody-{}", std::process::id());
         assert_eq!(with(Socket::Off), Some(Mute::Off));
         assert_eq!(with(Socket::Default(nobody())), Some(Mute::Absent));
@@ -374,7 +374,7 @@ mod tests {
         // Not this process, which is the one that listens.
         let target =
             Target { pid: Some(1), socket: Socket::Default(format!("@{name}")), name: String::new() };
-        assert_eq!(asked(target).stats, None);
+        assert_eq!(answer_of(target).stats, None);
         squatter.join().expect("a connection came, and no question");
     }
 
@@ -398,6 +398,6 @@ mod tests {
             line.push(waiting);
         }
         let target = Target { socket: Socket::Named(format!("@{name}")), ..Target::default() };
-        assert_eq!(asked(target).stats, None);
+        assert_eq!(answer_of(target).stats, None);
     }
 }

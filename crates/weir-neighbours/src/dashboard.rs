@@ -140,15 +140,18 @@ mod tests {
         let mut streams: Vec<TcpStream> = (0..2).map(|_| answered(&listener)).collect();
         is_ready.recv().expect("both watch");
         drop(streams.pop());
-        let told = looked_on.join().expect("no panic").expect("it ends");
-        assert_eq!(told, "browser 1 was let go: nothing more");
+        let message = looked_on.join().expect("no panic").expect("it ends");
+        assert_eq!(message, "browser 1 was let go: nothing more");
         fs::remove_file(&program).expect("it can be removed");
 
         // Here, because a program that is written while another is started cannot be run.
         let look_on = |program: &str| look_on(Path::new(program), Path::new("results"), 0, || Ok(()));
         assert!(look_on("/nowhere/weir").expect_err("it is not there").starts_with("cannot start"));
-        let told = look_on("echo").expect_err("it is no dashboard");
-        assert!(told.starts_with("the dashboard does not say where it is: \"dashboard results"), "{told}");
+        let message = look_on("echo").expect_err("it is no dashboard");
+        assert!(
+            message.starts_with("the dashboard does not say where it is: \"dashboard results"),
+            "{message}"
+        );
     }
 
     #[test]

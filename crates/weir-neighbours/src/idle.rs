@@ -139,7 +139,7 @@ mod tests {
         let came: Vec<_> = (0..2).map(|_| listener.accept().expect("they come")).collect();
         closer.recv().expect("they settled");
         drop(came);
-        let told = stayed.join().expect("no panic").expect("it ends");
-        assert!(told.starts_with("0 of 2 clients were left"), "{told}");
+        let message = stayed.join().expect("no panic").expect("it ends");
+        assert!(message.starts_with("0 of 2 clients were left"), "{message}");
     }
 }

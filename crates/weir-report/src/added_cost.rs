@@ -9,9 +9,9 @@ use weir_record::{
 
 use crate::{
     format::{self, ABSENT},
-    language::{Language, told},
+    language::{Language, localized},
     metrics,
-    section::{Content, Section, Told},
+    section::{Content, Section, Sentence},
     table::Table,
     view::View,
     words::Word,
@@ -28,15 +28,15 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
 pub(crate) fn section(view: &View<'_>) -> Content {
     let all = &view.result.added_costs;
     Content::unless(!all.iter().any(has_figures), || Section {
-        told: all.iter().filter_map(|it| told(view, it)).collect(),
+        sentences: all.iter().filter_map(|it| with_cells(view, it)).collect(),
         tables: tables(view),
         ..Section::new(Word::AddedCostTitle, Word::AddedCostHelp)
     })
 }
 
 /// A sentence with its cells.
-fn told(view: &View<'_>, found: &AddedCosts) -> Option<Told> {
-    Some(Told { text: sentence(view, found)?, cells: found.asked.cells.clone() })
+fn with_cells(view: &View<'_>, found: &AddedCosts) -> Option<Sentence> {
+    Some(Sentence { text: sentence(view, found)?, cells: found.asked.cells.clone() })
 }
 
 fn has_figures(found: &AddedCosts) -> bool {
@@ -57,7 +57,7 @@ fn sentence(view: &View<'_>, found: &AddedCosts) -> Option<String> {
     let cells = asked.cells.iter().zip(labels).filter_map(|(cell, label)| of_cell(view, found, cell, &label));
     let cells = cells.collect::<Vec<_>>().join(view.language.semicolon());
     let within = within(view, outcome, (arm, *arms), (reference, asked.share_max?));
-    Some(told!(
+    Some(localized!(
         view.language,
         "{group}{reference} and {arm} add to the {noun} of {baseline}: {cells}; {within}.",
         "{group}{baseline} 대비 추가되는 {noun}({reference} / {arm}): {cells}. {within}.",
@@ -74,19 +74,19 @@ fn within(
 ) -> String {
     let limit = format::bound(share_max);
     match outcome {
-        Outcome::Met => told!(
+        Outcome::Met => localized!(
             view.language,
             "{arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds in every cell",
             "추가 비용이 가장 적은 {arm}(대상 {arms}개 중): 모든 조건에서 {reference} 추가 비용의 {limit}배 이하입니다",
             "{arms} 个方案中增加最少的 {arm} 在所有条件下都不超过 {reference} 所增加的 {limit} 倍",
         ),
-        Outcome::Missed => told!(
+        Outcome::Missed => localized!(
             view.language,
             "{arm}, the least costly of {arms}, adds more than {limit}× of what {reference} adds in some cell",
             "추가 비용이 가장 적은 {arm}(대상 {arms}개 중): {reference} 추가 비용의 {limit}배를 넘는 조건이 있습니다",
             "{arms} 个方案中增加最少的 {arm} 在某个条件下超过 {reference} 所增加的 {limit} 倍",
         ),
-        Outcome::Open => told!(
+        Outcome::Open => localized!(
             view.language,
             "whether {arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds in every cell stays \
              open",
@@ -110,7 +110,7 @@ fn of_cell(view: &View<'_>, found: &AddedCosts, cell: &str, label: &str) -> Opti
         (Some((number, range)), Language::Korean) => format!(", {number}배{range}"),
         (Some((number, range)), Language::Chinese) => format!("，{number} 倍{range}"),
     };
-    Some(told!(
+    Some(localized!(
         view.language,
         "{label} {reference} and {own}{share}",
         "{label} {reference} / {own}{share}",
@@ -138,7 +138,7 @@ fn head(view: &View<'_>, found: &AddedCosts) -> Vec<String> {
     let added = |metric: &Metric| format!("+ {}", metrics::short(view, *metric));
     let mut head = vec![view.word(Word::Cell).to_owned(), view.word(Word::Arm).to_owned()];
     head.extend(found.asked.metrics.iter().map(added));
-    head.push(told!(view.language, "of {reference}", "{reference} 대비", "相对 {reference}"));
+    head.push(localized!(view.language, "of {reference}", "{reference} 대비", "相对 {reference}"));
     head.push(view.word(Word::Pairs).to_owned());
     head
 }

@@ -8,7 +8,7 @@ use weir_record::{
 use crate::{
     format::{self, ABSENT},
     overview::explained,
-    section::{Content, Section, Told},
+    section::{Content, Section, Sentence},
     table::Table,
     titles,
     view::View,
@@ -18,8 +18,8 @@ use crate::{
 /// The section, where the messages are requests.
 pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(view.result.aggregates.is_empty(), || Section {
-        told: published(view)
-            .map(|it| Told { text: explained(view, it), cells: it.cell_id.iter().cloned().collect() })
+        sentences: published(view)
+            .map(|it| Sentence { text: explained(view, it), cells: it.cell_id.iter().cloned().collect() })
             .collect(),
         ..Section::of_table(Word::AggregateTitle, Word::AggregateHelp, table(view))
     })
@@ -42,7 +42,7 @@ fn table(view: &View<'_>) -> Table {
             rows.push(row("", view.language.choose(ranges), |statistic| range(it, statistic)));
         }
         for theirs in published(view).filter(|it| it.cell_id.as_deref() == Some(*cell)) {
-            let source = titles::told(&theirs.source, view.language);
+            let source = titles::localized(&theirs.source, view.language);
             for arm in &theirs.arms {
                 let published = |statistic: Statistic| {
                     let found = theirs.figure(statistic.key(), arm);

@@ -9,7 +9,7 @@ use weir_record::{
 
 use crate::{
     format,
-    language::told,
+    language::localized,
     metrics,
     section::{Content, Section},
     table::Table,
@@ -78,7 +78,7 @@ pub(crate) fn because(view: &View<'_>, primary: &Comparison) -> Option<String> {
         return None;
     }
     let parts = parts.join(view.language.list());
-    Some(told!(
+    Some(localized!(
         view.language,
         "Because, of this difference, as arms without the switch show: {parts}.",
         "이 차이의 원인(해당 설정을 끈 대상으로 확인): {parts}.",

@@ -15,7 +15,7 @@ use crate::{
     html::{document, figure, table},
     language::Language,
     maps, overview,
-    section::{Content, Drawing, Plot, Told},
+    section::{Content, Drawing, Plot, Sentence},
     strace,
     table::Table,
     view::View,
@@ -113,7 +113,7 @@ impl ChartPage {
 #[derive(Default)]
 struct Shown {
     plots: Vec<Drawing>,
-    told: Vec<Told>,
+    sentences: Vec<Sentence>,
     tables: Vec<Table>,
 }
 
@@ -139,10 +139,10 @@ pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, stu
             @if page != ChartPage::Success && page != ChartPage::SystemCalls && !shown.plots.is_empty() {
                 p.help { (reading(view)) }
             }
-            @for it in &shown.told { p { (display::keep_together(&it.text)) } }
+            @for it in &shown.sentences { p { (display::keep_together(&it.text)) } }
             @for one in &shown.tables {
                 @if let Some(title) = &one.title { h2 { (title) } }
-                @for it in &one.told { p.help { (display::keep_together(&it.text)) } }
+                @for it in &one.sentences { p.help { (display::keep_together(&it.text)) } }
                 (table(view, one))
             }
         }
@@ -294,10 +294,10 @@ fn system_calls(view: &View<'_>) -> Shown {
             shown.tables.push(Table { title: Some(title.clone()), ..numbers });
             shown.plots.push(Drawing { id, title, image });
         }
-        shown.told.extend(section.told);
+        shown.sentences.extend(section.sentences);
     }
     if let Content::Shown(section) = strace::section(view) {
-        shown.told.extend(section.told);
+        shown.sentences.extend(section.sentences);
         shown.tables.extend(section.tables);
     }
     shown

@@ -8,9 +8,9 @@ use weir_record::{
 
 use crate::{
     format::{self, ABSENT},
-    language::told,
+    language::localized,
     metrics, overview,
-    section::{Caption, Content, Section, Told, distinct},
+    section::{Caption, Content, Section, Sentence, distinct},
     table::Table,
     view::View,
     words::Word,
@@ -84,8 +84,8 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let limited = limited(view, distinct(bound.flat_map(|it| [&it.cell_id, &it.cell_id_base])));
     let without = costs.idle.iter().filter(|it| it.ratio.is_none());
     let without = without.map(|it| (&it.arm, it.reasons.first(), [&it.cell_id, &it.cell_id_base].to_vec()));
-    let told = limited.into_iter().chain(missing(view, without)).collect();
-    Table::with_head(head, 3, costs.idle.iter().map(row).collect()).titled(title, told)
+    let sentences = limited.into_iter().chain(missing(view, without)).collect();
+    Table::with_head(head, 3, costs.idle.iter().map(row).collect()).titled(title, sentences)
 }
 
 /// Why figures are missing: what several arms share is told once, with the cells of all of them. Arms are named where
@@ -93,36 +93,36 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
 fn missing<'c>(
     view: &View<'_>,
     without: impl Iterator<Item = (&'c String, Option<&'c Finding>, Vec<&'c String>)>,
-) -> Vec<Told> {
-    let mut told: Vec<(String, Vec<&String>, Vec<&String>)> = Vec::new();
+) -> Vec<Sentence> {
+    let mut groups: Vec<(String, Vec<&String>, Vec<&String>)> = Vec::new();
     for (arm, reason, own) in without {
         let Some(text) = reason.map(|reason| view.finding(reason)) else { continue };
-        match told.iter_mut().find(|(same, ..)| *same == text) {
+        match groups.iter_mut().find(|(same, ..)| *same == text) {
             Some((_, arms, cells)) => {
                 arms.push(arm);
                 cells.extend(own);
             }
-            None => told.push((text, vec![arm], own)),
+            None => groups.push((text, vec![arm], own)),
         }
     }
-    let is_one = told.len() == 1;
+    let is_one = groups.len() == 1;
     let line = |(text, arms, cells): (String, Vec<&String>, Vec<&String>)| {
         let arms = distinct(arms).join(view.language.list());
         let text = if is_one { text } else { format!("{arms}{}{text}", view.language.colon()) };
-        Told { text, cells: distinct(cells) }
+        Sentence { text, cells: distinct(cells) }
     };
-    told.into_iter().map(line).collect()
+    groups.into_iter().map(line).collect()
 }
 
 /// What the mark at a ratio means, where some cells have it.
-fn limited(view: &View<'_>, cells: Vec<String>) -> Option<Told> {
-    let text = told!(
+fn limited(view: &View<'_>, cells: Vec<String>) -> Option<Sentence> {
+    let text = localized!(
         view.language,
         "† The generator was the limit in one of the two cells: CPU for a message also depends on the rate.",
         "† 두 조건 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
         "† 两个条件之一受限于负载生成器：每条消息的 CPU 也随速率变化。",
     );
-    (!cells.is_empty()).then_some(Told { text, cells })
+    (!cells.is_empty()).then_some(Sentence { text, cells })
 }
 
 fn memory(view: &View<'_>, costs: &ConnectionCosts) -> Table {
@@ -162,7 +162,7 @@ fn kernel(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     };
     let title =
         view.language.choose(["Kernel memory for a connection", "연결당 커널 메모리", "每连接内核内存"]);
-    let text = told!(
+    let text = localized!(
         view.language,
         "Growth of the kernel's structures and of socket buffers (Slab, sockstat) since before the servers started, both \
          ends of a connection, mean over all servers of a round: the kernel counts it for the machine and not by process.",
@@ -199,7 +199,7 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let title =
         view.language.choose(["A connection for each message", "메시지마다 새 연결", "每条消息新建连接"]);
     let name = metrics::name(view, weir_record::metric::Metric::ServerCpuPerMessage);
-    let text = told!(
+    let text = localized!(
         view.language,
         "Connect, one message, close. {name} is then what a connection costs with its message.",
         "연결하고, 메시지 하나를 주고받고, 끊습니다. 이때 ‘{name}’는 연결 하나와 그 메시지의 비용입니다.",
@@ -209,8 +209,8 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let limited = limited(view, distinct(bound.flat_map(cells_of)));
     let without = costs.churn.iter().filter(|it| it.cpu_us.is_none());
     let without = without.map(|it| (&it.arm, it.reasons.first(), cells_of(it)));
-    let told = std::iter::once(text.into()).chain(limited).chain(missing(view, without)).collect();
-    Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, told)
+    let sentences = std::iter::once(text.into()).chain(limited).chain(missing(view, without)).collect();
+    Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, sentences)
 }
 
 /// The cell, and that on whose connections messages follow each other.

@@ -7,9 +7,9 @@ use weir_record::{
 
 use crate::{
     chart, format,
-    language::told,
+    language::localized,
     metrics,
-    section::{Caption, Content, Section, Told},
+    section::{Caption, Content, Section, Sentence},
     table::Table,
     view::View,
     words::Word,
@@ -29,13 +29,13 @@ const HELP: [&str; 3] = [
 pub(crate) fn section(view: &View<'_>) -> Content {
     let all = &view.result.contrasts;
     Content::unless(all.is_empty(), || Section {
-        told: all.iter().map(|it| sentence(view, it)).collect(),
+        sentences: all.iter().map(|it| sentence(view, it)).collect(),
         tables: vec![table(view, all)],
         ..Section::new(Caption::Own(TITLE), Caption::Own(HELP))
     })
 }
 
-fn sentence(view: &View<'_>, it: &Contrast) -> Told {
+fn sentence(view: &View<'_>, it: &Contrast) -> Sentence {
     let (language, asked) = (view.language, &it.asked);
     let (arm, metric) = (view.compared(&asked.arm, &asked.baseline), metrics::name(view, asked.metric));
     let (of, to) = sides(view, asked);
@@ -43,25 +43,25 @@ fn sentence(view: &View<'_>, it: &Contrast) -> Told {
     let found = format::ratio_and_interval(it.ratio, it.interval);
     let p_value = format::probability(it.p_value_holm);
     let text = match it.difference {
-        Difference::Less => told!(
+        Difference::Less => localized!(
             language,
             "{arm}, {metric}: the ratio is smaller at {of} than at {to}, {found} (p {p_value}).",
             "{arm}, {metric}: {of}의 비율이 {to}보다 작습니다. {found}(p {p_value}).",
             "{arm}，{metric}：{of} 的比值小于 {to}，{found}（p {p_value}）。",
         ),
-        Difference::More => told!(
+        Difference::More => localized!(
             language,
             "{arm}, {metric}: the ratio is larger at {of} than at {to}, {found} (p {p_value}).",
             "{arm}, {metric}: {of}의 비율이 {to}보다 큽니다. {found}(p {p_value}).",
             "{arm}，{metric}：{of} 的比值大于 {to}，{found}（p {p_value}）。",
         ),
-        Difference::Equivalent => told!(
+        Difference::Equivalent => localized!(
             language,
             "{arm}, {metric}: the ratios at {of} and at {to} are equivalent within ±{margin}, {found}.",
             "{arm}, {metric}: {of}의 비율과 {to}의 비율은 ±{margin} 안에서 동등합니다. {found}.",
             "{arm}，{metric}：{of} 与 {to} 的比值在 ±{margin} 内相当，{found}。",
         ),
-        Difference::Undetected => told!(
+        Difference::Undetected => localized!(
             language,
             "{arm}, {metric}: the ratios at {of} and at {to} are neither shown to be equivalent within ±{margin} nor to differ, {found}.",
             "{arm}, {metric}: {of}의 비율과 {to}의 비율은 ±{margin} 안에서 동등하다고도, 다르다고도 판정할 수 없습니다. {found}.",
@@ -69,7 +69,7 @@ fn sentence(view: &View<'_>, it: &Contrast) -> Told {
         ),
         other => {
             let word = view.word(chart::difference_word(other));
-            told!(
+            localized!(
                 language,
                 "{arm}, {metric}, {of} against {to}: {word}, {found}.",
                 "{arm}, {metric}, {to} 대비 {of}: {word}, {found}.",
@@ -77,7 +77,7 @@ fn sentence(view: &View<'_>, it: &Contrast) -> Told {
             )
         }
     };
-    Told { text, cells: asked.of.iter().chain(&asked.to).cloned().collect() }
+    Sentence { text, cells: asked.of.iter().chain(&asked.to).cloned().collect() }
 }
 
 /// Both sides. One cell against another is named whole, since nothing else says which levels they share.
@@ -94,16 +94,16 @@ fn side(view: &View<'_>, own: &[String], other: &[String]) -> String {
     let labels = |cells: &[String]| cells.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>();
     let others = labels(other);
     let is_shared = |part: &&str| others.iter().any(|label| label.split(" · ").any(|it| it == *part));
-    let mut told: Vec<String> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     for label in labels(own) {
         let parts: Vec<&str> = label.split(" · ").filter(|part| !is_shared(part)).collect();
         // A level that is the usual one is in no label.
         let apart = if parts.is_empty() { label.clone() } else { parts.join(" · ") };
-        if !told.contains(&apart) {
-            told.push(apart);
+        if !texts.contains(&apart) {
+            texts.push(apart);
         }
     }
-    format::few(told)
+    format::few(texts)
 }
 
 fn table(view: &View<'_>, all: &[Contrast]) -> Table {

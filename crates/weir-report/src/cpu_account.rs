@@ -9,7 +9,7 @@ use weir_record::{
 use crate::{
     format,
     rung::SOFTIRQS_ARE_APART,
-    section::{Content, Section, Told, distinct},
+    section::{Content, Section, Sentence, distinct},
     table::Table,
     view::View,
     words::Word,
@@ -28,7 +28,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
         let cells = distinct(apart.map(|(arm, _)| &arm.cell_id));
         let text = view.language.choose(SOFTIRQS_ARE_APART).to_owned();
         Section {
-            told: if cells.is_empty() { Vec::new() } else { vec![Told { text, cells }] },
+            sentences: if cells.is_empty() { Vec::new() } else { vec![Sentence { text, cells }] },
             tables: tables.chain([closings(view, &accounts)]).collect(),
             ..Section::new(Word::AccountTitle, Word::AccountHelp)
         }

@@ -333,7 +333,7 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
     let further = [("reason", &it.reasons), ("note", &it.notes), ("excluded", &it.pairs_excluded)];
     for (statistic, findings) in further {
         for finding in findings {
-            rows.line(subject, metric, statistic, &findings::told_in(Language::English, finding), "");
+            rows.line(subject, metric, statistic, &findings::localized(Language::English, finding), "");
         }
     }
 }

@@ -8,7 +8,7 @@ use weir_record::{
 use crate::{
     display::{columns, pad_end, wrap},
     findings,
-    language::{Language, told},
+    language::{Language, localized},
 };
 
 /// Fewest columns in which an explanation stands beside its name; with less room it stands below.
@@ -67,7 +67,7 @@ pub(crate) fn table(diagnoses: &[Diagnosis], language: Language, columns_max: us
         }
         let own = pad_end(name(language, &diagnosis.name), name_columns);
         text.push_str(&format!("  {own}  {}", pad_end(state(language, diagnosis.state), state_columns)));
-        let found = findings::told_in(language, &diagnosis.found);
+        let found = findings::localized(language, &diagnosis.found);
         let unlock = diagnosis.unlock.as_ref().map(|remedy| unlock(language, remedy));
         let lines = std::iter::once(found).chain(unlock).flat_map(|it| wrap(&it, room));
         for (index, line) in lines.enumerate() {
@@ -86,13 +86,13 @@ pub(crate) fn table(diagnoses: &[Diagnosis], language: Language, columns_max: us
 pub(crate) fn remedy(language: Language, remedy: &Finding) -> String {
     match remedy {
         Finding::RunCommand { command } => command.clone(),
-        other => findings::told_in(language, other),
+        other => findings::localized(language, other),
     }
 }
 
 fn unlock(language: Language, mends: &Finding) -> String {
     let remedy = remedy(language, mends);
-    told!(language, "unlock: {remedy}", "해제: {remedy}", "解除：{remedy}")
+    localized!(language, "unlock: {remedy}", "해제: {remedy}", "解除：{remedy}")
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use weir_record::{
 
 use crate::{
     format,
-    language::told,
+    language::localized,
     rung,
     section::{Content, Section},
     table::Table,
@@ -78,13 +78,18 @@ fn covered(view: &View<'_>, needed: Option<&Needed>) -> String {
     let of_bytes = |bytes: SeenOfNeeded| format::percent_or_absent(Some(bytes.share()));
     let moves = format::percent_or_absent(Some(needed.moves.share()));
     let said = match (needed.received_bytes.map(of_bytes), needed.sent_bytes.map(of_bytes)) {
-        (Some(received), Some(sent)) => told!(
+        (Some(received), Some(sent)) => localized!(
             language,
             "{received} of bytes in, {sent} out, {moves} of calls",
             "받은 바이트 {received}, 보낸 바이트 {sent}, 호출 {moves}",
             "接收字节 {received}，发送字节 {sent}，调用 {moves}",
         ),
-        _ => told!(language, "{moves} of calls and operations", "호출과 연산 {moves}", "调用与操作 {moves}",),
+        _ => localized!(
+            language,
+            "{moves} of calls and operations",
+            "호출과 연산 {moves}",
+            "调用与操作 {moves}",
+        ),
     };
     if needed.is_covered() { said } else { format!("{}{}{said}", language.choose(NOT_ALL), language.colon()) }
 }

@@ -7,14 +7,14 @@ use weir_record::{
     verdict::Comparison,
 };
 
-use crate::{format, language::told, metrics, section::Told, table::Table, view::View, words::Word};
+use crate::{format, language::localized, metrics, section::Sentence, table::Table, view::View, words::Word};
 
 /// The primary comparison in one sentence; `None` where the study asks something else.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let FrontierAnswer { candidate, family, settings, behind, .. } = answer;
     let place = view.cell_label(&answer.cell_id);
-    Some(told!(
+    Some(localized!(
         view.language,
         "{place}: {candidate} is ahead of {behind} of {settings} settings of {family} on misses and CPU together.",
         "{place}: miss와 CPU를 함께 보면 {candidate} 설정이 {family} 설정 {settings}개 중 {behind}개보다 앞섭니다.",
@@ -23,7 +23,7 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
 }
 
 /// What the other cells say, and which settings are neither ahead nor behind, a line for each cell.
-pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Told> {
+pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Sentence> {
     let Some(primary) = view.frontier_answer() else { return Vec::new() };
     let one = |answer: &FrontierAnswer| {
         let FrontierAnswer { settings, behind, ahead, .. } = answer;
@@ -31,13 +31,13 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Told> {
         if answer.cell_id == primary.cell_id && others.is_empty() {
             return None;
         }
-        let text = told!(
+        let text = localized!(
             view.language,
             "{place}: ahead of {behind} of {settings}, behind {ahead}{others}.",
             "{place}: {settings}개 중 {behind}개보다 앞서고 {ahead}개에 뒤짐{others}.",
             "{place}：领先 {settings} 个中的 {behind} 个，落后于 {ahead} 个{others}。",
         );
-        Some(Told { text, cells: vec![answer.cell_id.clone()] })
+        Some(Sentence { text, cells: vec![answer.cell_id.clone()] })
     };
     let answers = &view.result.frontier_answers;
     answers.iter().filter_map(one).collect()
@@ -51,15 +51,15 @@ const INTERRUPTED_MIN: f64 = 0.01;
 pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let share = view.summary(&answer.cell_id, &answer.candidate)?.mean(Metric::InterruptedRate)?;
-    let (candidate, place, told) =
+    let (candidate, place, percent) =
         (&answer.candidate, view.cell_label(&answer.cell_id), format::percent(share));
     (share >= INTERRUPTED_MIN).then(|| {
-        told!(
+        localized!(
             view.language,
-            "{place}: {candidate} leaves {told} of the operations to the interrupt; that part is another way to wait, \
+            "{place}: {candidate} leaves {percent} of the operations to the interrupt; that part is another way to wait, \
              not a better prediction.",
-            "{place}: {candidate} 설정은 I/O의 {told}를 인터럽트에 맡깁니다. 그만큼은 더 나은 예측이 아니라 다른 대기 방식입니다.",
-            "{place}：{candidate} 把 {told} 的操作交给中断；这一部分是另一种等待方式，而不是更好的预测。",
+            "{place}: {candidate} 설정은 I/O의 {percent}를 인터럽트에 맡깁니다. 그만큼은 더 나은 예측이 아니라 다른 대기 방식입니다.",
+            "{place}：{candidate} 把 {percent} 的操作交给中断；这一部分是另一种等待方式，而不是更好的预测。",
         )
     })
 }
@@ -74,16 +74,16 @@ fn others(view: &View<'_>, answer: &FrontierAnswer) -> String {
         }
     }
     let separator = view.language.semicolon();
-    let told = |(standing, arms): &(Standing, Vec<&str>)| {
+    let sentence = |(standing, arms): &(Standing, Vec<&str>)| {
         let (arms, standing) = (arms.join(view.language.list()), view.word(word(*standing)));
-        told!(
+        localized!(
             view.language,
             "{separator}{arms} ({standing})",
             "{separator}{arms}({standing})",
             "{separator}{arms}（{standing}）"
         )
     };
-    groups.iter().map(told).collect()
+    groups.iter().map(sentence).collect()
 }
 
 /// How the baseline stands to the arm.

@@ -4,7 +4,7 @@ use weir_record::goal::{Answer, Goal, Outcome, Side};
 
 use crate::{
     format,
-    language::told,
+    language::localized,
     metrics,
     section::{Content, Section, distinct},
     table::Table,
@@ -50,9 +50,9 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
 /// What was asked, what it came to, and why no more.
 pub(crate) fn line(view: &View<'_>, answer: &Answer) -> String {
     let head = format!("{} · {}", subject(view, answer), metric(view, answer));
-    let told = [goal(view, answer), outcome(view, answer).to_owned(), why(view, answer)];
-    let told: Vec<String> = told.into_iter().filter(|part| part != format::ABSENT).collect();
-    let tail = if told.is_empty() { String::new() } else { format!(" · {}", told.join(" · ")) };
+    let parts = [goal(view, answer), outcome(view, answer).to_owned(), why(view, answer)];
+    let parts: Vec<String> = parts.into_iter().filter(|part| part != format::ABSENT).collect();
+    let tail = if parts.is_empty() { String::new() } else { format!(" · {}", parts.join(" · ")) };
     format!("{head}{}{}{tail}", view.language.colon(), figure(view, answer))
 }
 
@@ -71,7 +71,7 @@ fn subject(view: &View<'_>, answer: &Answer) -> String {
         [to] => format!("{} / {} · {}", of.arm, to.arm, cell(of)),
         _ => {
             let (arms, language) = (arms.join(", "), view.language);
-            let best = told!(language, "best of {arms}", "{arms} 중 최고", "{arms} 中最优");
+            let best = localized!(language, "best of {arms}", "{arms} 중 최고", "{arms} 中最优");
             format!("{} / {best} · {}", of.arm, cell(of))
         }
     }
@@ -87,7 +87,7 @@ fn what_differs(view: &View<'_>, of: &str, to: &str) -> String {
     let (lacks, language) = (parts(of, to).join(" · "), view.language);
     match own.is_empty() {
         false => own.join(" · "),
-        true => told!(language, "without {lacks}", "{lacks} 없이", "无{lacks}"),
+        true => localized!(language, "without {lacks}", "{lacks} 없이", "无{lacks}"),
     }
 }
 

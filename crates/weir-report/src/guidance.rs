@@ -12,9 +12,9 @@ use weir_record::{
 
 use crate::{
     chart, display, findings, format, html,
-    language::{Language, told},
+    language::{Language, localized},
     maps, metrics, ring_options,
-    section::{Caption, Content, Section, Told, of_no_cell},
+    section::{Caption, Content, Section, Sentence, of_no_cell},
     table::Table,
     view::View,
     words::Word,
@@ -27,7 +27,7 @@ const METRIC: Metric = Metric::ServerCpuPerMessage;
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
-            told: sentences(view)
+            sentences: sentences(view)
                 .into_iter()
                 .chain(of_no_cell([touched(view, guidance), scope(view)]))
                 .collect(),
@@ -43,10 +43,10 @@ pub(crate) fn short(view: &View<'_>) -> Vec<String> {
 }
 
 /// The same with their cells.
-fn sentences(view: &View<'_>) -> Vec<Told> {
+fn sentences(view: &View<'_>) -> Vec<Sentence> {
     let Some(guidance) = &view.result.guidance else { return Vec::new() };
-    let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Told::from);
-    let advice = guidance.advice.iter().map(|it| Told { text: standing(view, it), cells: known(it) });
+    let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Sentence::from);
+    let advice = guidance.advice.iter().map(|it| Sentence { text: standing(view, it), cells: known(it) });
     // Each pair once: it may have a map in closed loop and one at equal rates.
     let pairs: BTreeSet<_> = guidance.advice.iter().map(|it| (&it.arm, &it.baseline)).collect();
     let at_rates =
@@ -68,10 +68,10 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
     }));
     let facts = match facts.join(language.list()) {
         facts if facts.is_empty() => facts,
-        facts => told!(language, " ({facts})", "({facts})", "（{facts}）"),
+        facts => localized!(language, " ({facts})", "({facts})", "（{facts}）"),
     };
     let may = match &it.refused {
-        None => told!(
+        None => localized!(
             language,
             "io_uring may be used here: it ran on Linux {release}{facts}.",
             "여기서 io_uring을 쓸 수 있습니다. Linux {release}에서 실행되었습니다{facts}.",
@@ -81,9 +81,14 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
             let reason = view.finding(refused);
             let unlock = it.unlock.as_ref().map(|unlock| view.finding(unlock));
             let unlock = unlock.map_or_else(String::new, |unlock| {
-                told!(language, " To allow it: {unlock}.", " 허용하려면: {unlock}.", "若要允许：{unlock}。")
+                localized!(
+                    language,
+                    " To allow it: {unlock}.",
+                    " 허용하려면: {unlock}.",
+                    "若要允许：{unlock}。"
+                )
             });
-            told!(
+            localized!(
                 language,
                 "io_uring may not be used here: {reason}{facts}.{unlock}",
                 "여기서는 io_uring을 쓸 수 없습니다. {reason}{facts}.{unlock}",
@@ -93,7 +98,7 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
     };
     let lacking: Vec<String> = it.lacking.iter().map(|name| findings::feature(language, name)).collect();
     let lacking = lacking.join(language.list());
-    let lacks = told!(
+    let lacks = localized!(
         language,
         "Going by its version, this kernel lacks: {lacking}; its distribution may have backported some of it.",
         "버전으로 보아 이 커널에 없는 기능: {lacking}. 배포판이 일부를 백포트했을 수 있습니다.",
@@ -113,20 +118,20 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     let Advice { baseline, less, more, undetected, not_borne_out, generator_limited, cells, .. } = it;
     let arm = maps::arm(view, &it.arm, it.map);
     let (language, noun) = (view.language, metrics::prose(view, METRIC));
-    let told = match it.standing {
-        Standing::Less => told!(
+    let text = match it.standing {
+        Standing::Less => localized!(
             language,
             "{arm} needs less {noun} than {baseline} in {less} of {cells} cells, and more in none.",
             "{arm}: 조건 {cells}개 중 {less}개에서 {noun}이 {baseline}보다 적고, 더 많은 조건은 없습니다.",
             "{arm}：{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，没有更高的条件。",
         ),
-        Standing::More => told!(
+        Standing::More => localized!(
             language,
             "{arm} needs more {noun} than {baseline} in {more} of {cells} cells, and less in none.",
             "{arm}: 조건 {cells}개 중 {more}개에서 {noun}이 {baseline}보다 많고, 더 적은 조건은 없습니다.",
             "{arm}：{cells} 个条件中有 {more} 个的{noun}高于 {baseline}，没有更低的条件。",
         ),
-        Standing::Both => told!(
+        Standing::Both => localized!(
             language,
             "{arm} needs less {noun} than {baseline} in {less} of {cells} cells and more in {more}: which of the two is \
              cheaper depends on the cell, and no single figure stands for all of them.",
@@ -134,7 +139,7 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
              조건에 따라 다르며, 하나의 수치로 대표할 수 없습니다.",
             "{arm}：{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它：哪个更省因条件而异，没有一个数值能代表全部。",
         ),
-        Standing::Undetected => told!(
+        Standing::Undetected => localized!(
             language,
             "No difference in {noun} was detected between {arm} and {baseline}, in {undetected} of {cells} cells: it \
              gives no reason to prefer either.",
@@ -142,27 +147,27 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
              쪽을 택할 이유가 없습니다.",
             "{cells} 个条件中比较了 {undetected} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
         ),
-        Standing::Untold => told!(
+        Standing::Untold => localized!(
             language,
             "The map does not decide between {arm} and {baseline}: {noun} may be compared in none of its {cells} cells.",
             "히트맵으로는 {arm}, {baseline} 두 대상의 우열을 가릴 수 없습니다. 조건 {cells}개 모두 {noun}을 비교할 수 없습니다.",
             "分布图无法判定 {arm} 与 {baseline} 孰优孰劣：{cells} 个条件的{noun}均不可比较。",
         ),
     };
-    let limited = told!(
+    let limited = localized!(
         language,
         " Not judged, because the load generator was the limit there (†): {generator_limited}.",
         " 조건 {generator_limited}개(†)는 부하 생성기가 한계여서 판단하지 않았습니다.",
         "另有 {generator_limited} 个条件（†）受限于负载生成器，不作判断。",
     );
-    let doubted = told!(
+    let doubted = localized!(
         language,
         " Not judged, because another figure, such as the CPU of the whole machine, does not bear out the difference that \
          was found (?): {not_borne_out}.",
         " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
         "另有 {not_borne_out} 个条件（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
     );
-    let same = told!(
+    let same = localized!(
         language,
         " No difference was detected in {undetected}.",
         " {undetected}개에서는 차이가 검출되지 않았습니다.",
@@ -171,7 +176,7 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     let is_told = it.standing == Standing::Undetected;
     let same = (if is_told { 0 } else { *undetected }, same);
     let parts = [same, (*not_borne_out, doubted), (*generator_limited, limited)];
-    parts.into_iter().filter(|(cells, _)| *cells > 0).fold(told, |told, (_, part)| told + &part)
+    parts.into_iter().filter(|(cells, _)| *cells > 0).fold(text, |text, (_, part)| text + &part)
 }
 
 /// How much of the observed process's CPU the choice can touch, or how that is found out.
@@ -181,7 +186,7 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
     let (pid, command) = (observed.pid, display::printable(&observed.command));
     let (share, length) = (format::percent(observed.share_max), language.duration(observed.window_ns));
     if observed.is_idle {
-        return told!(
+        return localized!(
             language,
             "Process {pid} ({command}) hardly used a CPU in the {length} in which it was observed: that says nothing of how \
              it does under its usual load.",
@@ -189,7 +194,7 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
             "进程 {pid}（{command}）在观测的 {length} 内几乎没有使用 CPU：这说明不了它在日常负载下的情形。",
         );
     }
-    told!(
+    localized!(
         language,
         "The choice can affect at most {share} of the CPU of process {pid} ({command}), as it was observed for {length}: \
          what its system calls for I/O cost. No I/O model changes the rest.",
@@ -205,18 +210,18 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
     let guidance = view.result.guidance.as_ref()?;
     let language = view.language;
     let drawn = Section {
-        told: of_no_cell([language.choose(DRAWN).to_owned()]),
+        sentences: of_no_cell([language.choose(DRAWN).to_owned()]),
         plots: chart::regions(view, METRIC),
         ..Section::new(Word::MapTitle, Caption::Own(["", "", ""]))
     };
     let figures = Section {
-        told: of_no_cell([touched(view, guidance), scope(view)]),
+        sentences: of_no_cell([touched(view, guidance), scope(view)]),
         tables: vec![regions(view, guidance)],
         ..Section::new(Caption::Own(["The regions", "영역", "各区域"]), Word::GuidanceHelp)
     };
     let seed = format!("{}{}{}", view.word(Word::Seed), language.colon(), view.result.spec.seed);
     let again = Section {
-        told: of_no_cell([view.result.reproduce.clone(), seed]),
+        sentences: of_no_cell([view.result.reproduce.clone(), seed]),
         ..Section::new(Word::ReproduceTitle, Caption::Own(["", "", ""]))
     };
     let title = format!("{}{}{}", view.word(Word::GuidanceTitle), language.colon(), view.result.spec.name);
@@ -253,7 +258,9 @@ fn scope(view: &View<'_>) -> String {
     let Fingerprint { kernel_release, cpu_model, hypervisor, .. } = &view.result.fingerprint;
     let language = view.language;
     let machine = match hypervisor {
-        Some(name) => told!(language, "a virtual machine ({name})", "가상 머신({name})", "虚拟机（{name}）"),
+        Some(name) => {
+            localized!(language, "a virtual machine ({name})", "가상 머신({name})", "虚拟机（{name}）")
+        }
         None => language
             .choose([
                 "a machine without a visible hypervisor",
@@ -262,7 +269,7 @@ fn scope(view: &View<'_>) -> String {
             ])
             .to_owned(),
     };
-    told!(
+    localized!(
         language,
         "Measured over loopback, with the generator on the same machine: {machine}, {cpu_model}, Linux {kernel_release}. \
          A network card, another kernel or another CPU was not measured.",
@@ -313,7 +320,7 @@ fn found(view: &View<'_>, region: &Region) -> String {
         None => word.to_owned(),
         Some(detectable) => {
             let detectable = format::percent(detectable);
-            told!(
+            localized!(
                 view.language,
                 "{word} (one under {detectable} would go unseen)",
                 "{word}({detectable} 미만의 차이는 검출 불가)",
@@ -337,7 +344,7 @@ fn place(view: &View<'_>, advice: &Advice, region: &Region) -> String {
             let [low, high] = [from, to].map(|it| chart::level(view, grid.factors[0], it));
             // In Korean the noun stands before its number.
             let from = if view.language == Language::Korean { low } else { format::count(from) };
-            told!(view.language, "{from} to {high}", "{from} – {high}", "{from} 至 {high}")
+            localized!(view.language, "{from} to {high}", "{from} – {high}", "{from} 至 {high}")
         }
     };
     let lines: Vec<String> =

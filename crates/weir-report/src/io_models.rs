@@ -149,17 +149,17 @@ pub(crate) fn has_io_models(view: &View<'_>) -> bool {
 pub(crate) fn table(view: &View<'_>) -> Table {
     let rows = view.result.spec.io_models.iter().map(|way| {
         let guide = GUIDES.iter().find(|guide| guide.name == way.name);
-        let told = |text: fn(&Guide) -> Text| {
+        let localized = |text: fn(&Guide) -> Text| {
             guide.map_or(crate::format::ABSENT, |guide| view.language.choose(text(guide))).to_owned()
         };
         vec![
             way.name.clone(),
             here(view, way),
             view.finding(&way.source),
-            told(|guide| guide.model),
+            localized(|guide| guide.model),
             guide.map_or(crate::format::ABSENT, |guide| guide.since).to_owned(),
-            told(|guide| guide.strength),
-            told(|guide| guide.weakness),
+            localized(|guide| guide.strength),
+            localized(|guide| guide.weakness),
         ]
     });
     let columns = [

@@ -4,14 +4,14 @@ use std::{fmt, str::FromStr};
 
 mod alike;
 
-pub use alike::assert_told_alike;
+pub use alike::assert_translations_alike;
 
 /// One sentence in the reader's [`Language`], with the variables its words name: English, Korean, Chinese. It does not
 /// compile where a translation lacks a variable, or is not there.
 #[macro_export]
-macro_rules! told {
+macro_rules! localized {
     ($language:expr, $english:literal, $korean:literal, $chinese:literal $(,)?) => {{
-        const _: () = $crate::assert_told_alike($english, $korean, $chinese);
+        const _: () = $crate::assert_translations_alike($english, $korean, $chinese);
         match $language {
             $crate::Language::English => format!($english),
             $crate::Language::Korean => format!($korean),
@@ -20,7 +20,7 @@ macro_rules! told {
     }};
 }
 
-pub use told;
+pub use localized;
 
 /// Language of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,12 +77,17 @@ impl Language {
         let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
         let tenths = ns as f64 / 1e9;
         match seconds {
-            0..60 => told!(self, "{tenths:.1} s", "{tenths:.1}초", "{tenths:.1} 秒"),
+            0..60 => localized!(self, "{tenths:.1} s", "{tenths:.1}초", "{tenths:.1} 秒"),
             60..3600 => {
-                told!(self, "{minutes} min {rest} s", "{minutes}분 {rest}초", "{minutes} 分 {rest} 秒")
+                localized!(self, "{minutes} min {rest} s", "{minutes}분 {rest}초", "{minutes} 分 {rest} 秒")
             }
             _ => {
-                told!(self, "{hours} h {minutes} min", "{hours}시간 {minutes}분", "{hours} 小时 {minutes} 分")
+                localized!(
+                    self,
+                    "{hours} h {minutes} min",
+                    "{hours}시간 {minutes}분",
+                    "{hours} 小时 {minutes} 分"
+                )
             }
         }
     }

@@ -73,7 +73,7 @@ use weir_record::{
 
 pub use chart_page::{ChartPage, chart_page};
 pub use display::{columns, pad_end, pad_start, pieces, wrap};
-pub use language::{Language, UnknownLanguage, assert_told_alike};
+pub use language::{Language, UnknownLanguage, assert_translations_alike};
 
 /// One self-contained page: no script, no network, light and dark, printable.
 pub fn html(result: &StudyResult, language: Language) -> String {
@@ -125,7 +125,7 @@ pub fn slices_csv(trials: &[TrialRecord]) -> String {
 
 /// What the laboratory found, in one language.
 pub fn finding(found: &Finding, language: Language) -> String {
-    findings::told_in(language, found)
+    findings::localized(language, found)
 }
 
 /// What `weir doctor` found, as a table in lines of at most so many columns.
@@ -155,8 +155,8 @@ pub fn verdict(result: &StudyResult, language: Language) -> (&'static str, &'sta
 }
 
 /// What whoever wrote a study said in it: in the language where it was translated, and else in English.
-pub fn told(text: &Text, language: Language) -> &str {
-    titles::told(text, language)
+pub fn localized(text: &Text, language: Language) -> &str {
+    titles::localized(text, language)
 }
 
 /// A metric inside a sentence about messages of a kind: `server CPU per request`.

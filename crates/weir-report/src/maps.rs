@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::spec::LoadMode;
 
-use crate::{format, language::told, view::View};
+use crate::{format, language::localized, view::View};
 
 /// An arm on one of its maps: `uring`, or `uring · HTML page 592 B` where there are several.
 pub(crate) fn arm(view: &View<'_>, arm: &str, map: u32) -> String {
@@ -31,7 +31,7 @@ pub(crate) fn apart(view: &View<'_>, map: u32) -> Option<String> {
     own.retain(|part| !shared.values().all(|other| other.contains(part)));
     let number = map + 1;
     Some(match own.is_empty() {
-        true => told!(view.language, "map {number}", "히트맵 {number}", "分布图 {number}"),
+        true => localized!(view.language, "map {number}", "히트맵 {number}", "分布图 {number}"),
         false => own.join(" · "),
     })
 }
@@ -42,7 +42,7 @@ fn load(view: &View<'_>, cells: &BTreeSet<&str>) -> Option<String> {
         LoadMode::Closed => Some(view.language.choose(["closed loop", "폐쇄형 부하", "闭环"]).to_owned()),
         LoadMode::OpenShare { share, .. } => {
             let share = format::whole_percent(share);
-            Some(told!(
+            Some(localized!(
                 view.language,
                 "at equal rates, {share} of what the slowest can do",
                 "같은 부하율, 가장 느린 대상 처리 능력의 {share}",

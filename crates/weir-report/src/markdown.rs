@@ -8,7 +8,7 @@ use crate::{
 pub(crate) fn document(view: &View<'_>) -> String {
     let result = view.result;
     let mut out = format!("# {} `{}`\n\n", view.word(Word::StudyOf), code(&result.spec.name));
-    paragraph(&mut out, &escape(titles::told(&result.spec.title, view.language)));
+    paragraph(&mut out, &escape(titles::localized(&result.spec.title, view.language)));
     let verdict = view.own_verdict();
     paragraph(
         &mut out,
@@ -73,14 +73,14 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 
 /// A section as a page of its own, with how to measure it again.
 pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
-    let mut out = format!("# {}\n\n", section.title.told(view));
-    paragraph(&mut out, &escape(titles::told(&view.result.spec.title, view.language)));
-    section.told.iter().for_each(|it| out.push_str(&format!("- {}\n", escape(&it.text))));
+    let mut out = format!("# {}\n\n", section.title.localized(view));
+    paragraph(&mut out, &escape(titles::localized(&view.result.spec.title, view.language)));
+    section.sentences.iter().for_each(|it| out.push_str(&format!("- {}\n", escape(&it.text))));
     out.push('\n');
     // The section's own explanation is of its first table.
     let (own, others) = section.tables.split_at(section.tables.len().min(1));
     own.iter().for_each(|one| table(view, &mut out, one));
-    paragraph(&mut out, section.help.told(view));
+    paragraph(&mut out, section.help.localized(view));
     others.iter().for_each(|one| table(view, &mut out, one));
     reproduce(view, &mut out);
     format!("{}\n", out.trim_end())
@@ -106,9 +106,9 @@ fn reproduce(view: &View<'_>, out: &mut String) {
 
 /// A section of the list; charts are their tables.
 fn section(view: &View<'_>, out: &mut String, section: &Section) {
-    titled(out, section.title.told(view));
-    section.told.iter().for_each(|it| paragraph(out, &escape(&it.text)));
-    paragraph(out, section.help.told(view));
+    titled(out, section.title.localized(view));
+    section.sentences.iter().for_each(|it| paragraph(out, &escape(&it.text)));
+    paragraph(out, section.help.localized(view));
     for plot in &section.plots {
         paragraph(out, &format!("**{}**", escape(&plot.title)));
         table(view, out, &plot.numbers);
@@ -150,7 +150,7 @@ fn table(view: &View<'_>, out: &mut String, table: &Table) {
     if let Some(title) = &table.title {
         paragraph(out, &format!("**{}**", escape(title)));
     }
-    table.told.iter().for_each(|it| paragraph(out, &escape(&it.text)));
+    table.sentences.iter().for_each(|it| paragraph(out, &escape(&it.text)));
     if table.rows.is_empty() {
         return;
     }

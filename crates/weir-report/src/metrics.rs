@@ -62,20 +62,20 @@ const OF_STORAGE: [(Metric, [MetricText; 3]); 5] = [
 
 /// The name as a title.
 pub(crate) fn name(view: &View<'_>, metric: Metric) -> String {
-    told(view, metric, 0)
+    in_form(view, metric, 0)
 }
 
 /// The name inside a sentence.
 pub(crate) fn prose(view: &View<'_>, metric: Metric) -> String {
-    told(view, metric, 1)
+    in_form(view, metric, 1)
 }
 
 /// A short name for narrow tables.
 pub(crate) fn short(view: &View<'_>, metric: Metric) -> String {
-    told(view, metric, 2)
+    in_form(view, metric, 2)
 }
 
-fn told(view: &View<'_>, metric: Metric, form: usize) -> String {
+fn in_form(view: &View<'_>, metric: Metric, form: usize) -> String {
     let (language, kind) = (view.language, view.kind());
     let of_storage = OF_STORAGE.iter().find(|(own, _)| view.is_storage && *own == metric);
     let words = metric.row().words;

@@ -10,7 +10,7 @@ use weir_record::{
 
 use crate::{
     findings, format,
-    language::told,
+    language::localized,
     metrics,
     section::{CellNotes, distinct},
     view::View,
@@ -45,16 +45,16 @@ fn subject(view: &View<'_>, notes: &[&Note<'_>]) -> String {
 pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
     let notes = notes(view);
     let of_cell = |cell: &&str| {
-        let mut told: Vec<Vec<&Note<'_>>> = Vec::new();
+        let mut groups: Vec<Vec<&Note<'_>>> = Vec::new();
         for note in notes.iter().filter(|note| note.cell_id == *cell) {
-            match told.iter_mut().find(|it| (&it[0].text, &it[0].metrics) == (&note.text, &note.metrics)) {
+            match groups.iter_mut().find(|it| (&it[0].text, &it[0].metrics) == (&note.text, &note.metrics)) {
                 Some(same) => same.push(note),
-                None => told.push(vec![note]),
+                None => groups.push(vec![note]),
             }
         }
         let text = |same: &[&Note<'_>]| format!("{}{}", same[0].text, ratios_all_pairs(view, same));
         let line = |same: &Vec<&Note<'_>>| (subject(view, same), text(same), same[0].is_foreign);
-        let notes: Vec<_> = told.iter().map(line).collect();
+        let notes: Vec<_> = groups.iter().map(line).collect();
         (!notes.is_empty()).then(|| CellNotes {
             cell_id: (*cell).to_owned(),
             cell: view.cell_label(cell),
@@ -110,7 +110,7 @@ fn by_state(view: &View<'_>, near: &StateEffect, far: &StateEffect) -> String {
     let ratio = |it: &StateEffect| format::ratio_and_interval(Some(it.ratio), Some(it.interval));
     let [near_ratio, far_ratio] = [near, far].map(ratio);
     let [near_units, far_units] = [near, far].map(|it| it.units);
-    told!(
+    localized!(
         view.language,
         "near state {near_ratio} ({near_units} units), far state {far_ratio} ({far_units} units)",
         "코어 간 지연이 짧은 상태(near) {near_ratio}(단위 {near_units}개), 긴 상태(far) {far_ratio}(단위 {far_units}개)",
@@ -170,10 +170,10 @@ fn ratios_all_pairs(view: &View<'_>, notes: &[&Note<'_>]) -> String {
         }
     };
     let (between, colon) = (view.language.semicolon(), view.language.colon());
-    let told: Vec<String> = notes.iter().filter_map(of_note).collect();
-    match told.is_empty() {
+    let texts: Vec<String> = notes.iter().filter_map(of_note).collect();
+    match texts.is_empty() {
         true => String::new(),
-        false => format!("{between}{}{colon}{}", view.word(Word::WithAllPairs), told.join(between)),
+        false => format!("{between}{}{colon}{}", view.word(Word::WithAllPairs), texts.join(between)),
     }
 }
 

@@ -11,7 +11,7 @@ use weir_record::{
 
 use crate::{
     format,
-    language::{Language, told},
+    language::{Language, localized},
     metrics,
     section::{Content, Section},
     table::Table,
@@ -21,20 +21,20 @@ use crate::{
 };
 
 /// What was published, after where it was.
-fn claim_told(view: &View<'_>, claim: &PublishedClaim) -> String {
-    let told = |text| titles::told(text, view.language);
+fn localized_claim(view: &View<'_>, claim: &PublishedClaim) -> String {
+    let localized = |text| titles::localized(text, view.language);
     if claim.source.is_empty() {
-        return told(&claim.claim).to_owned();
+        return localized(&claim.claim).to_owned();
     }
-    format!("{}{}{}", told(&claim.source), view.language.colon(), told(&claim.claim))
+    format!("{}{}{}", localized(&claim.source), view.language.colon(), localized(&claim.claim))
 }
 
 /// Each claim with its figure, what was measured beside it, and why.
 pub(crate) fn claims(view: &View<'_>) -> Table {
     let rows = view.result.spec.published.iter().map(|claim| {
         vec![
-            format!("{}{}{}", claim.id, view.language.colon(), claim_told(view, claim)),
-            titles::told(&claim.explanation, view.language).to_owned(),
+            format!("{}{}{}", claim.id, view.language.colon(), localized_claim(view, claim)),
+            titles::localized(&claim.explanation, view.language).to_owned(),
             subject(view, claim),
             format::ratio(claim.ratio),
             measured_own(view, claim),
@@ -67,12 +67,12 @@ fn measured_own(view: &View<'_>, claim: &PublishedClaim) -> String {
     let figure = |arm: &str| {
         Some(metrics::figure(view, row.metric, view.summary(&claim.cell_id, arm)?.mean(row.metric)?))
     };
-    let told = match (figure(&claim.arm), figure(&claim.baseline)) {
+    let text = match (figure(&claim.arm), figure(&claim.baseline)) {
         (Some(arm), Some(baseline)) if has_pair(claim) => Some(format!("{arm} / {baseline}")),
         (arm, _) if row.scale != Scale::Ratio || view.is_simulated(&claim.cell_id) => arm,
         _ => None,
     };
-    told.unwrap_or_else(|| format::ABSENT.to_owned())
+    text.unwrap_or_else(|| format::ABSENT.to_owned())
 }
 
 /// Runs with their figures, each beside what its counterparts do here.
@@ -92,8 +92,8 @@ fn runs_table(view: &View<'_>) -> Table {
     let columns = shown.iter().flat_map(|metric| {
         let name = metrics::brief(view, *metric);
         [
-            told!(view.language, "published {name}", "{name}(발표)", "{name}（已发表）"),
-            told!(view.language, "measured {name}", "{name}(측정)", "{name}（实测）"),
+            localized!(view.language, "published {name}", "{name}(발표)", "{name}（已发表）"),
+            localized!(view.language, "measured {name}", "{name}(측정)", "{name}（实测）"),
         ]
     });
     let subject = [Word::PublishedRun, Word::Cell, Word::Arm].map(|word| view.word(word).to_owned());
@@ -101,8 +101,9 @@ fn runs_table(view: &View<'_>) -> Table {
 }
 
 fn run_row(view: &View<'_>, run: &PublishedRun, cell: &str, shown: &[Metric]) -> Vec<String> {
-    let told = |text| titles::told(text, view.language);
-    let about = format!("{} {}{}{}", told(&run.source), run.name, view.language.colon(), told(&run.about));
+    let localized = |text| titles::localized(text, view.language);
+    let about =
+        format!("{} {}{}{}", localized(&run.source), run.name, view.language.colon(), localized(&run.about));
     let summary = view.summary(cell, &run.arm);
     let figures = shown.iter().flat_map(|metric| {
         let published = run.figures.iter().find(|(own, _)| own == metric).map(|(_, figure)| *figure);
@@ -145,8 +146,9 @@ pub(crate) fn paragraphs(view: &View<'_>) -> Vec<String> {
             let known = figures.iter().filter(|(_, figure)| figure != format::ABSENT);
             let known: Vec<String> = known.map(|(name, figure)| format!("{name}{colon}{figure}")).collect();
             let figures = if known.is_empty() { String::new() } else { format!(" [{}]", known.join("; ")) };
-            let (told, why) = (claim_told(view, claim), titles::told(&claim.explanation, view.language));
-            format!("{}{colon}{told}{figures}{stop}{why}", claim.id)
+            let (text, why) =
+                (localized_claim(view, claim), titles::localized(&claim.explanation, view.language));
+            format!("{}{colon}{text}{figures}{stop}{why}", claim.id)
         })
         .collect()
 }
@@ -241,14 +243,14 @@ pub(crate) fn ladder(view: &View<'_>) -> Option<String> {
     // Waits that double at once have their second step at three seconds.
     let is_linear = second < 3;
     Some(match is_linear {
-        true => told!(
+        true => localized!(
             view.language,
             "This kernel sends an unanswered SYN again after {shown} s ({sysctl}); kernels before 6.5 do so after \
              {OLD_LADDER} s.",
             "이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다({sysctl}). 6.5 이전 커널은 {OLD_LADDER}초 뒤에 보냅니다.",
             "本机内核在 {shown} 秒后重发未获应答的 SYN（{sysctl}）；6.5 之前的内核在 {OLD_LADDER} 秒后重发。",
         ),
-        false => told!(
+        false => localized!(
             view.language,
             "This kernel sends an unanswered SYN again after {shown} s; from 6.5 on the steps are {NEW_LADDER} s.",
             "이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다. 6.5부터는 {NEW_LADDER}초입니다.",

@@ -11,7 +11,7 @@ use weir_record::{
 };
 
 use crate::{
-    language::told,
+    language::localized,
     maps, metrics,
     section::{Caption, Section, of_no_cell},
     table::Table,
@@ -245,12 +245,12 @@ fn is_on_ring(subject: &Subject) -> bool {
 }
 
 fn row(view: &View<'_>, option: &RingOption) -> Vec<String> {
-    let told = |text: Text| view.language.choose(text).to_owned();
+    let localized = |text: Text| view.language.choose(text).to_owned();
     vec![
         option.shown(),
-        told(option.changes),
-        told(option.pays),
-        told(option.costs),
+        localized(option.changes),
+        localized(option.pays),
+        localized(option.costs),
         since(view, option.since),
         here(view, option),
     ]
@@ -262,7 +262,7 @@ fn since(view: &View<'_>, version: KernelVersion) -> String {
     if own.is_none_or(|own| own >= version) {
         return version.to_string();
     }
-    told!(
+    localized!(
         view.language,
         "{version}; going by its version, this kernel lacks it",
         "{version}. 버전으로 보아 이 커널에는 없음",
@@ -283,7 +283,7 @@ fn here(view: &View<'_>, option: &RingOption) -> String {
     }
     let commands: Vec<String> = option.studies.iter().map(|file| format!("weir study {file}")).collect();
     let commands = commands.join(language.list());
-    told!(
+    localized!(
         language,
         "not part of this study: {commands}",
         "이 연구에 없음: {commands}",
@@ -296,7 +296,7 @@ fn of_arm(view: &View<'_>, arm: &ArmSpec) -> Vec<String> {
     let (language, result, name) = (view.language, view.result, &arm.name);
     if let Some(missing) = result.missing_arms.iter().find(|missing| missing.name == *name) {
         let reason = view.finding(&missing.reason);
-        return vec![told!(
+        return vec![localized!(
             language,
             "{name} could not run here: {reason}",
             "{name}: 여기서 실행할 수 없음. {reason}",
@@ -307,7 +307,7 @@ fn of_arm(view: &View<'_>, arm: &ArmSpec) -> Vec<String> {
     let known: Vec<String> = advice.map(|it| standing(view, it)).collect();
     match known.is_empty() {
         false => known,
-        true => vec![told!(
+        true => vec![localized!(
             language,
             "{name} is part of this study, without a standing of its own",
             "{name}: 이 연구에 있으나 자체 판정은 없음",
@@ -322,38 +322,38 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     let arm = maps::arm(view, &it.arm, it.map);
     let (language, noun) = (view.language, metrics::prose(view, Metric::ServerCpuPerMessage));
     let found = match it.standing {
-        Standing::Less => told!(
+        Standing::Less => localized!(
             language,
             "less {noun} than {baseline} in {less} of {cells} cells",
             "조건 {cells}개 중 {less}개에서 {noun}이 {baseline}보다 적음",
             "{cells} 个条件中有 {less} 个的{noun}低于 {baseline}",
         ),
-        Standing::More => told!(
+        Standing::More => localized!(
             language,
             "more {noun} than {baseline} in {more} of {cells} cells",
             "조건 {cells}개 중 {more}개에서 {noun}이 {baseline}보다 많음",
             "{cells} 个条件中有 {more} 个的{noun}高于 {baseline}",
         ),
-        Standing::Both => told!(
+        Standing::Both => localized!(
             language,
             "less {noun} than {baseline} in {less} of {cells} cells, more in {more}",
             "조건 {cells}개 중 {less}개에서 {noun}이 {baseline}보다 적고 {more}개에서 많음",
             "{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它",
         ),
-        Standing::Undetected => told!(
+        Standing::Undetected => localized!(
             language,
             "no difference in {noun} from {baseline} was detected",
             "{baseline} 대비 {noun} 차이가 검출되지 않음",
             "未检出与 {baseline} 在{noun}上的差异",
         ),
-        Standing::Untold => told!(
+        Standing::Untold => localized!(
             language,
             "{noun} may be compared with that of {baseline} in no cell",
             "{baseline} 대비 {noun}을 비교할 수 있는 조건이 없음",
             "没有可与 {baseline} 比较{noun}的条件",
         ),
     };
-    told!(
+    localized!(
         language,
         "{arm}, measured here: {found}",
         "{arm}, 여기서 측정: {found}",

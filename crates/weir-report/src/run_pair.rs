@@ -15,7 +15,7 @@ use weir_record::{
 use crate::{
     chart::{self, Telling},
     format, goals, html as page,
-    language::{Language, told},
+    language::{Language, localized},
     markdown::of_sections as document,
     metrics,
     section::{Caption, Section, of_no_cell},
@@ -63,7 +63,7 @@ pub fn html(pair: &RunPair, other: &StudyResult, language: Language, above: &Mar
 /// One sentence on why a run cannot be held against another.
 pub fn obstacle(found: &PairObstacle, language: Language) -> String {
     match found {
-        PairObstacle::Protocols { one, other } => told!(
+        PairObstacle::Protocols { one, other } => localized!(
             language,
             "A is a study of {one} and B of {other}: they have no figure in common",
             "A는 {one} 연구, B는 {other} 연구라 공통된 수치가 없습니다",
@@ -75,13 +75,13 @@ pub fn obstacle(found: &PairObstacle, language: Language) -> String {
         PairObstacle::OtherUnfinished { blocks_done, blocks } => {
             unfinished("B", *blocks_done, *blocks, language)
         }
-        PairObstacle::NoCommonCell => told!(
+        PairObstacle::NoCommonCell => localized!(
             language,
             "no cell is in both runs",
             "두 실행에 공통된 조건이 없습니다",
             "两次运行没有共同的条件",
         ),
-        PairObstacle::NoCommonPair { one, other } => told!(
+        PairObstacle::NoCommonPair { one, other } => localized!(
             language,
             "no arm was compared with the same baseline in both runs; the baseline of A is {one}, that of B is {other}",
             "두 실행에서 같은 기준과 비교한 대상이 없습니다. A의 기준은 {one}, B의 기준은 {other}입니다",
@@ -91,7 +91,7 @@ pub fn obstacle(found: &PairObstacle, language: Language) -> String {
 }
 
 fn unfinished(run: &str, done: u32, all: u32, language: Language) -> String {
-    told!(
+    localized!(
         language,
         "{run} is not finished ({done} of {all} rounds and blocks), and an unfinished schedule decides nothing",
         "{run}는 끝나지 않았습니다(라운드·블록 {all}개 중 {done}개). 끝나지 않은 일정으로는 아무것도 판정하지 않습니다",
@@ -138,7 +138,7 @@ fn run(view: &View<'_>, mark: &str, run: &RunFacts) -> String {
     let language = view.language;
     let RunFacts { name, seed, weir_version, kernel_release, elapsed_ns, .. } = run;
     let (length, seed_word) = (language.duration(*elapsed_ns), view.word(Word::Seed));
-    told!(
+    localized!(
         language,
         "{mark}: {name}, {seed_word} {seed}, {length}; Weir {weir_version}, Linux {kernel_release}",
         "{mark}: {name}, {seed_word} {seed}, {length}. Weir {weir_version}, Linux {kernel_release}",
@@ -153,7 +153,7 @@ fn sentence(view: &View<'_>, change: &Change) -> String {
     let number = |figure| metrics::with_interval(view, change.metric, change.scale, figure, None);
     let (one, other) = (number(change.one.figure), number(change.other.figure));
     let (changed, verdict) = (changed(view, change), verdict(view, change));
-    told!(
+    localized!(
         view.language,
         "{cell}, {metric}, {arm} / {baseline}: {one} in A, {other} in B; change {changed}: {verdict}.",
         "{cell}, {metric}, {arm} / {baseline}: A {one}, B {other}. 변화 {changed}: {verdict}.",
@@ -188,13 +188,13 @@ fn sections(view: &View<'_>, pair: &RunPair) -> Vec<Section> {
     let only = only(view, pair);
     if !only.is_empty() {
         all.push(Section {
-            told: of_no_cell(only),
+            sentences: of_no_cell(only),
             ..Section::new(Caption::Own(ONLY), Caption::Own([""; 3]))
         });
     }
     if !pair.figures.is_empty() {
-        let (told, tables) = (vec![absolute(view, pair).into()], vec![figures(view, &pair.figures)]);
-        all.push(Section { told, tables, ..Section::new(Caption::Own(FIGURES), Caption::Own([""; 3])) });
+        let (sentences, tables) = (vec![absolute(view, pair).into()], vec![figures(view, &pair.figures)]);
+        all.push(Section { sentences, tables, ..Section::new(Caption::Own(FIGURES), Caption::Own([""; 3])) });
     }
     all
 }
@@ -255,7 +255,7 @@ fn differing(view: &View<'_>, found: &[FactDifference]) -> Table {
 
 fn only(view: &View<'_>, pair: &RunPair) -> Vec<String> {
     let language = view.language;
-    let told = |mark: &str, parts: &Parts| {
+    let lines = |mark: &str, parts: &Parts| {
         let line = |word: Word, names: &[String]| {
             (!names.is_empty()).then(|| {
                 let (word, names, colon) = (view.word(word), names.join(language.list()), language.colon());
@@ -264,7 +264,7 @@ fn only(view: &View<'_>, pair: &RunPair) -> Vec<String> {
         };
         [line(Word::Cell, &parts.cells), line(Word::Arm, &parts.arms)]
     };
-    [told("A", &pair.only_one), told("B", &pair.only_other)].into_iter().flatten().flatten().collect()
+    [lines("A", &pair.only_one), lines("B", &pair.only_other)].into_iter().flatten().flatten().collect()
 }
 
 /// Why absolute figures are not compared.
@@ -279,7 +279,7 @@ fn absolute(view: &View<'_>, pair: &RunPair) -> String {
                 "已知的机器信息没有差异，但数据取自不同的时刻。",
             ])
             .to_owned(),
-        _ => told!(
+        _ => localized!(
             view.language,
             "They are of different times, and of machines that differ ({count} of the facts above).",
             "서로 다른 시점에, 서로 다른 머신에서 측정한 값입니다(위 항목 {count}개).",

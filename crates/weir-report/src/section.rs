@@ -21,7 +21,7 @@ impl From<Word> for Caption {
 
 impl Caption {
     /// The text in the language of the report.
-    pub(crate) fn told(self, view: &View<'_>) -> &'static str {
+    pub(crate) fn localized(self, view: &View<'_>) -> &'static str {
         match self {
             Self::Word(word) => view.word(word),
             Self::Own(texts) => view.language.choose(texts),
@@ -31,22 +31,22 @@ impl Caption {
 
 /// A sentence with the cells that it rests on.
 #[derive(Clone)]
-pub(crate) struct Told {
+pub(crate) struct Sentence {
     /// The sentence.
     pub text: String,
     /// Identifiers; a page leads to them.
     pub cells: Vec<String>,
 }
 
-impl From<String> for Told {
+impl From<String> for Sentence {
     fn from(text: String) -> Self {
         Self { text, cells: Vec::new() }
     }
 }
 
 /// Sentences that speak of no cell.
-pub(crate) fn of_no_cell(texts: impl IntoIterator<Item = String>) -> Vec<Told> {
-    texts.into_iter().map(Told::from).collect()
+pub(crate) fn of_no_cell(texts: impl IntoIterator<Item = String>) -> Vec<Sentence> {
+    texts.into_iter().map(Sentence::from).collect()
 }
 
 /// Cells that are named, each once.
@@ -67,7 +67,7 @@ pub(crate) struct Section {
     /// What it shows and how to read it.
     pub help: Caption,
     /// What is said before anything is drawn.
-    pub told: Vec<Told>,
+    pub sentences: Vec<Sentence>,
     /// Arms with their markers stand above.
     pub has_legend: bool,
     /// Charts, each with its numbers.
@@ -86,7 +86,7 @@ impl Section {
         Section {
             title: title.into(),
             help: help.into(),
-            told: Vec::new(),
+            sentences: Vec::new(),
             has_legend: false,
             plots: Vec::new(),
             tables: Vec::new(),

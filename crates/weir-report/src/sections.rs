@@ -76,7 +76,7 @@ fn waiting(view: &View<'_>) -> Content {
 
 fn listening(view: &View<'_>) -> Content {
     Content::unless(view.result.listening.is_empty(), || Section {
-        told: of_no_cell(published::ladder(view)),
+        sentences: of_no_cell(published::ladder(view)),
         ..Section::of_table(Word::ListeningTitle, Word::ListeningHelp, published::listening(view))
     })
 }

@@ -12,7 +12,7 @@ use weir_record::{
 
 use crate::{
     added_cost, cause, format, frontier,
-    language::{Language, told},
+    language::{Language, localized},
     metrics,
     view::{View, bound},
     words::Word,
@@ -35,7 +35,7 @@ pub(crate) fn headline(view: &View<'_>) -> String {
         (Verdict::Better | Verdict::Worse, Some(ratio)) => effect(view, comparison, ratio),
         (Verdict::Equivalent, Some(ratio)) => equivalent(view, comparison, ratio),
     };
-    told!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
+    localized!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
 }
 
 /// What the ratio is at one rate for both, where the claim was held against that: CPU for each message falls as the
@@ -49,7 +49,7 @@ fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
     })?;
     let rate = format::rate(rate);
     let (number, range) = format::ratio_in_prose(seen.ratio, Some(seen.interval));
-    Some(told!(
+    Some(localized!(
         view.language,
         "At one rate for both, {rate}: {number}×{range}.",
         "같은 부하율({rate})에서는 {number}배{range}입니다.",
@@ -60,20 +60,20 @@ fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
 /// What it is at one rate, why it came out so, where that was put to the test, and what else differs, where the judge
 /// noted it.
 pub(crate) fn beside(view: &View<'_>) -> Option<String> {
-    if let Some(told) = frontier::by_interrupt(view) {
-        return Some(told);
+    if let Some(text) = frontier::by_interrupt(view) {
+        return Some(text);
     }
     let primary = view.primary()?;
     let found = primary.notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }));
     let also = found.map(|found| {
         let text = view.finding(found);
-        told!(view.language, "{text}.", "{text}.", "{text}。")
+        localized!(view.language, "{text}.", "{text}.", "{text}。")
     });
     let also = also.map(|text| capitalised(view, &text));
     let at_one_rate = at_one_rate(view, primary);
-    let told: Vec<String> =
+    let parts: Vec<String> =
         at_one_rate.into_iter().chain(cause::because(view, primary)).chain(also).collect();
-    (!told.is_empty()).then(|| told.join(if view.language == Language::Chinese { "" } else { " " }))
+    (!parts.is_empty()).then(|| parts.join(if view.language == Language::Chinese { "" } else { " " }))
 }
 
 /// What to do next, where there is no verdict, an arm is missing, or a difference has no known cause.
@@ -121,7 +121,7 @@ fn step_after(view: &View<'_>, primary: &Comparison, reason: &Finding) -> Option
     Some(match reason {
         Finding::IncludesNone { units_wanted: Some(wanted), .. } => {
             let (wanted, pairs) = (view.units(u64::from(*wanted)), view.units(u64::from(pairs)));
-            told!(
+            localized!(
                 language,
                 "measure about {wanted} instead of {pairs}; that is enough to tell a difference of {margin}.",
                 "{pairs} 대신 약 {wanted} 측정하면 {margin} 차이를 판별할 수 있습니다.",
@@ -137,7 +137,12 @@ fn step_after(view: &View<'_>, primary: &Comparison, reason: &Finding) -> Option
             .to_owned(),
         Finding::TooFewUnits { units_min, .. } => {
             let least = view.units(u64::from(*units_min));
-            told!(language, "measure at least {least}.", "최소 {least} 측정하십시오.", "至少测量 {least}。")
+            localized!(
+                language,
+                "measure at least {least}.",
+                "최소 {least} 측정하십시오.",
+                "至少测量 {least}。"
+            )
         }
         Finding::Unfinished { .. } | Finding::NothingMeasured | Finding::OneUnit { .. } => language
             .choose([
@@ -215,7 +220,7 @@ fn situation(view: &View<'_>, comparison: &Comparison) -> String {
         ]),
         (false, true) => "",
     };
-    told!(
+    localized!(
         view.language,
         "At {conditions} on this machine{state}",
         "이 머신{state}에서 {conditions} 조건",
@@ -231,7 +236,7 @@ fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
     if let Some(orders) = &cell.orders {
         return view.order_conditions(cell, orders).join(separator);
     }
-    let mut parts = vec![view.connections(cell.connections), view.asked_in_prose(cell)];
+    let mut parts = vec![view.connections(cell.connections), view.message_size_in_prose(cell)];
     parts.extend(view.further_conditions(cell));
     parts.join(separator)
 }
@@ -263,7 +268,7 @@ fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     let margin = format::percent(view.result.spec.equivalence_margin);
-    told!(
+    localized!(
         view.language,
         "{arm} and {baseline} are equivalent in {noun}: {number}×{range}, all of it within ±{margin}",
         "{arm}, {baseline} 두 대상의 {noun}은 동등합니다. {number}배{range}이며 구간 전체가 ±{margin} 안에 있습니다",
@@ -277,7 +282,7 @@ fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String 
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
     let cause = cause(view, comparison);
-    told!(
+    localized!(
         view.language,
         "{cause}{situation}: the data do not decide between {arm} and {baseline} in {noun} ({number}×{range}).",
         "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다({number}배{range}).",
@@ -289,7 +294,7 @@ fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String 
 fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
-    told!(
+    localized!(
         view.language,
         "No pair of trials was finished. {situation}: nothing is decided between {arm} and {baseline} in {noun}.",
         "끝까지 실행된 시행 쌍이 없습니다. {situation}: {arm}, {baseline} 두 대상의 {noun}은 판정할 수 없습니다.",
@@ -299,8 +304,8 @@ fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
 
 /// Why nothing was called, as sentences of their own; empty where the judge gave no reason.
 fn cause(view: &View<'_>, comparison: &Comparison) -> String {
-    let told = comparison.reasons.iter().map(|reason| view.finding(reason));
-    sentences(view, &told.collect::<Vec<_>>())
+    let reasons = comparison.reasons.iter().map(|reason| view.finding(reason));
+    sentences(view, &reasons.collect::<Vec<_>>())
 }
 
 fn sentences(view: &View<'_>, texts: &[String]) -> String {
@@ -316,7 +321,7 @@ fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
         (none, Some(check)) if none.is_empty() => sentences(view, &[view.finding(&check.detail)]),
         (cause, _) => cause,
     };
-    told!(
+    localized!(
         view.language,
         "{cause}{situation}: {arm} and {baseline} cannot be compared in {noun}.",
         "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun}은 비교할 수 없습니다.",
@@ -331,9 +336,9 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     let floor = comparison.noise_floor.filter(|floor| floor.is_finite()).map(format::percent);
     let pairs = comparison.pairs;
     let units = view.units(u64::from(pairs));
-    let mut parts = vec![told!(view.language, "{units}.", "{units}.", "共 {units}。")];
+    let mut parts = vec![localized!(view.language, "{units}.", "{units}.", "共 {units}。")];
     parts.extend(detectable.map(|effect| {
-        told!(
+        localized!(
             view.language,
             "Differences under {effect} would have gone unseen (minimum detectable effect).",
             "{effect}보다 작은 차이는 이 측정에서 보이지 않습니다(최소 검출 효과).",
@@ -341,7 +346,7 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
         )
     }));
     parts.extend(floor.map(|floor| {
-        told!(
+        localized!(
             view.language,
             "Over as many of them, the baseline differs from itself by up to {floor} (noise floor).",
             "같은 횟수로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).",
@@ -385,7 +390,7 @@ pub(crate) fn oversubscribed(view: &View<'_>) -> Option<String> {
     let cells = &view.result.oversubscribed;
     let OversubscribedCell { threads, cpus, .. } = cells.iter().max_by_key(|cell| cell.threads)?;
     let (count, all) = (cells.len(), view.result.spec.cells.len());
-    Some(told!(
+    Some(localized!(
         view.language,
         "Over-subscribed: {count} of {all} cells have up to {threads} busy threads of servers and generator on {cpus} CPUs. \
          Waiting for a CPU is part of what they show; figures per second and latencies do not carry over to a machine that \
@@ -402,7 +407,7 @@ pub(crate) fn trials_used(view: &View<'_>) -> String {
     let timeline = &view.result.timeline;
     let clean = timeline.iter().filter(|entry| entry.clean).count();
     let total = timeline.len();
-    told!(
+    localized!(
         view.language,
         "{clean} of {total} trials used",
         "시행 {total}회 중 {clean}회 사용",
@@ -417,7 +422,7 @@ pub(crate) fn steal(view: &View<'_>) -> String {
         _ => None,
     });
     let Some(share) = found else { return String::new() };
-    told!(
+    localized!(
         view.language,
         "{share} of CPU time stolen (median)",
         "스틸 {share}(중앙값)",
@@ -435,7 +440,7 @@ pub(crate) fn states(view: &View<'_>) -> (Word, String) {
         return (Word::OneState, format!("{cross_core} {near}"));
     };
     let far = format::nanos(far);
-    let detail = told!(
+    let detail = localized!(
         view.language,
         "near {near}: {near_trials} trials, far {far}: {far_trials}, changed on the way: {both}",
         "코어 간 지연이 짧은 상태(near) {near}: {near_trials}회, 긴 상태(far) {far}: {far_trials}회, 도중 변화: {both}회",
@@ -446,7 +451,7 @@ pub(crate) fn states(view: &View<'_>) -> (Word, String) {
 
 /// `42 more are left out here` for lists that were cut to a limit.
 pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
-    told!(
+    localized!(
         view.language,
         "{count} more are left out here; the CSV export has all of them.",
         "{count}개는 여기서 생략했습니다. CSV 내보내기에는 모두 들어 있습니다.",
@@ -456,7 +461,7 @@ pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
 
 /// What stands over rows in which nothing differs.
 pub(crate) fn rows_alike(view: &View<'_>, count: usize) -> String {
-    told!(
+    localized!(
         view.language,
         "{count} more that do not differ",
         "차이 없는 항목 {count}개",

@@ -11,9 +11,9 @@ use weir_record::{
 use crate::{
     findings,
     format::{self, ABSENT},
-    language::told,
+    language::localized,
     overview,
-    section::{Content, Section, Told, distinct},
+    section::{Content, Section, Sentence, distinct},
     table::Table,
     view::View,
     words::Word,
@@ -35,10 +35,10 @@ pub(crate) fn section(view: &View<'_>) -> Content {
         cell.alternation.and_then(|alternation| alternation.evidence).is_some_and(|evidence| evidence.strace)
     });
     Content::unless(!is_asked, || Section {
-        told: match found.as_slice() {
+        sentences: match found.as_slice() {
             [] => vec![not_held(view).into()],
             found => {
-                let of_cell = |it: &UnderStrace, text| Told { text, cells: vec![it.cell_id.clone()] };
+                let of_cell = |it: &UnderStrace, text| Sentence { text, cells: vec![it.cell_id.clone()] };
                 let ratios = found.iter().filter_map(|it| Some(of_cell(it, sentence(view, it)?)));
                 ratios.chain(found.iter().filter_map(|it| Some(of_cell(it, not_seen(view, it)?)))).collect()
             }
@@ -65,8 +65,8 @@ fn published(view: &View<'_>, theirs: &PublishedTable) -> Table {
     };
     let numbers = [Word::StraceCount, Word::StraceTotal, Word::StraceMean];
     let table = Table::new(view, &[Word::Arm], &numbers, theirs.arms.iter().map(row).collect());
-    let told = vec![overview::explained(view, theirs).into()];
-    table.titled(overview::name(view, TableName::SystemCalls), told)
+    let sentences = vec![overview::explained(view, theirs).into()];
+    table.titled(overview::name(view, TableName::SystemCalls), sentences)
 }
 
 /// What part of strace's sum each call has: as published, and in each cell here.
@@ -89,8 +89,8 @@ fn shares(view: &View<'_>, theirs: &PublishedTable) -> Table {
     head.push(published);
     head.extend(cells.iter().map(|cell| format!("strace · {}", view.cell_label(cell))));
     let table = Table::with_head(head, 2, theirs.arms.iter().flat_map(of_arm).collect());
-    let told = vec![overview::explained(view, theirs).into()];
-    table.titled(overview::name(view, TableName::SystemCallShares), told)
+    let sentences = vec![overview::explained(view, theirs).into()];
+    table.titled(overview::name(view, TableName::SystemCallShares), sentences)
 }
 
 /// Calls of an arm: those that were published, the largest first, and then those that strace sees here.
@@ -136,7 +136,7 @@ fn not_seen(view: &View<'_>, it: &UnderStrace) -> Option<String> {
     let (cell, arm) = (view.cell_label(&it.cell_id), &it.arm);
     let [seen, least, messages] = [needed.seen, needed.needed, it.messages].map(format::count);
     let several = findings::plural(view.language, view.kind());
-    Some(told!(
+    Some(localized!(
         view.language,
         "{cell}: strace's table of {arm} leaves out how its data moved: {messages} {several} need at least {least} calls that \
          receive or send, and it has {seen}. Operations of io_uring are no system calls.",
@@ -163,14 +163,14 @@ fn sentence(view: &View<'_>, it: &UnderStrace) -> Option<String> {
     let first = baseline(view, it).filter(|first| first.arm != it.arm)?;
     let ratio = |of: fn(&KernelTime) -> f64| {
         let both = first.kernel.as_ref().zip(it.kernel.as_ref());
-        times_told(view, both.and_then(|(first, own)| times(of(first), of(own))))
+        shown_times(view, both.and_then(|(first, own)| times(of(first), of(own))))
     };
-    let strace = times_told(view, times(first.time_ns_per_second(), it.time_ns_per_second()));
+    let strace = shown_times(view, times(first.time_ns_per_second(), it.time_ns_per_second()));
     let (wall, awake) = (ratio(|it| it.wall_ns_per_second), ratio(|it| it.awake_ns_per_second));
     let each = ratio(|it| it.on_cpu_ns);
     let (cell, own, first) = (view.cell_label(&it.cell_id), &it.arm, &first.arm);
     let one = findings::per(view.language, view.kind());
-    Some(told!(
+    Some(localized!(
         view.language,
         "{cell}: by strace's sum {first} has {strace} the system call time of {own}; without strace in the way {wall}, with \
          sleeping taken out {awake}, on a CPU per {one} {each}.",
@@ -182,11 +182,11 @@ fn sentence(view: &View<'_>, it: &UnderStrace) -> Option<String> {
 }
 
 /// `118×`.
-fn times_told(view: &View<'_>, ratio: Option<f64>) -> String {
+fn shown_times(view: &View<'_>, ratio: Option<f64>) -> String {
     let number = ratio.map(|ratio| format::ratio_in_prose(ratio, None).0);
     number.map_or_else(
         || format::ABSENT.to_owned(),
-        |number| told!(view.language, "{number}×", "{number}배", "{number} 倍"),
+        |number| localized!(view.language, "{number}×", "{number}배", "{number} 倍"),
     )
 }
 

@@ -1,7 +1,7 @@
 //! A table of text, as page and document draw it.
 
 use crate::{
-    section::{Drawing, Told},
+    section::{Drawing, Sentence},
     view::View,
     words::Word,
 };
@@ -14,7 +14,7 @@ pub(crate) struct Table {
     /// Its name, where a section has several.
     pub title: Option<String>,
     /// What is said before it.
-    pub told: Vec<Told>,
+    pub sentences: Vec<Sentence>,
     /// Charts of what is in it; a page shows them before the table.
     pub charts: Vec<Drawing>,
     /// Column titles.
@@ -36,8 +36,8 @@ impl Table {
     }
 
     /// The same with a name and what is said before it.
-    pub(crate) fn titled(self, title: &str, told: Vec<Told>) -> Self {
-        Table { title: Some(title.to_owned()), told, ..self }
+    pub(crate) fn titled(self, title: &str, sentences: Vec<Sentence>) -> Self {
+        Table { title: Some(title.to_owned()), sentences, ..self }
     }
 
     /// The same with the cells that each row speaks of.
@@ -50,7 +50,7 @@ impl Table {
         rows.truncate(ROWS_MAX);
         Table {
             title: None,
-            told: Vec::new(),
+            sentences: Vec::new(),
             charts: Vec::new(),
             head,
             text_columns,

@@ -9,7 +9,7 @@ use weir_record::{
 
 use crate::{
     check_words, format,
-    language::told,
+    language::localized,
     metrics, sentence,
     table::Table,
     view::{View, bound},
@@ -64,14 +64,14 @@ fn pinning(view: &View<'_>) -> String {
     };
     let (server, load) = (list(&view.result.spec.server_cpus), list(&view.result.spec.load_cpus));
     if view.is_storage {
-        return told!(
+        return localized!(
             view.language,
             "job {server}, background {load}",
             "작업 {server}, 배경 부하 {load}",
             "任务 {server}，背景负载 {load}"
         );
     }
-    told!(
+    localized!(
         view.language,
         "server {server}, generator {load}",
         "서버 {server}, 부하 생성기 {load}",
@@ -171,8 +171,9 @@ pub(crate) fn latency(view: &View<'_>, cell: &str) -> Table {
 
 /// Cells in which an arm has counters of its own, or switches were seen.
 pub(crate) fn why_cells<'a>(view: &View<'a>) -> Vec<&'a str> {
-    let told = |cell: &&str| !view.is_simulated(cell) && !why_rows(view, &view.summaries(cell)).is_empty();
-    view.cells.iter().copied().filter(told).collect()
+    let has_reasons =
+        |cell: &&str| !view.is_simulated(cell) && !why_rows(view, &view.summaries(cell)).is_empty();
+    view.cells.iter().copied().filter(has_reasons).collect()
 }
 
 /// One quantity per message over the arms of a cell; `None` where an arm has no such counter.

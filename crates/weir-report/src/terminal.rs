@@ -179,12 +179,12 @@ fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Opt
     let is_alone = |row: &&MetricRow| {
         row.family == Family::Time && row.scale == Scale::Ratio && (row.part)(cell) == Part::Figure
     };
-    let told = METRICS.iter().filter(is_alone).filter_map(|row| {
+    let texts = METRICS.iter().filter(is_alone).filter_map(|row| {
         let mean = summary.mean(row.metric)?;
         Some(format!("{} {}", metrics::short(view, row.metric), metrics::bare(row.metric, mean)))
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("  {}", told.join(view.language.list())))
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| format!("  {}", texts.join(view.language.list())))
 }
 
 fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option<&Comparison>) -> Row {
@@ -386,7 +386,7 @@ fn published(view: &View<'_>, out: &mut Output) {
 /// The tables of a map in a line for each arm, and what scales too well; response times against offered load.
 fn overview(view: &View<'_>, out: &mut Output) {
     let of_tables = (view.word(Word::OverviewTitle), overview::lines(view));
-    let of_rates = (chart::LATENCY_MAP_TITLE.told(view), chart::latency_lines(view));
+    let of_rates = (chart::LATENCY_MAP_TITLE.localized(view), chart::latency_lines(view));
     for (title, lines) in [of_tables, of_rates].into_iter().filter(|(_, lines)| !lines.is_empty()) {
         out.blank();
         out.styled(Style::Bold, title);
@@ -413,8 +413,8 @@ fn further(view: &View<'_>, out: &mut Output) {
     for content in [added_cost::section(view), published::runs(view), figures] {
         let Content::Shown(section) = content else { continue };
         out.blank();
-        out.styled(Style::Bold, section.title.told(view));
-        let further = section.told.iter().filter(|it| it.text != headline);
+        out.styled(Style::Bold, section.title.localized(view));
+        let further = section.sentences.iter().filter(|it| it.text != headline);
         further.for_each(|it| out.wrapped(&it.text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
     }
@@ -432,8 +432,8 @@ pub(crate) fn of_sections(
     sentences.iter().for_each(|line| out.wrapped(line, "  "));
     for section in sections {
         out.blank();
-        out.styled(Style::Bold, section.title.told(view));
-        section.told.iter().for_each(|it| out.wrapped(&it.text, ""));
+        out.styled(Style::Bold, section.title.localized(view));
+        section.sentences.iter().for_each(|it| out.wrapped(&it.text, ""));
         section.tables.iter().for_each(|table| lines(view, &mut out, table));
     }
     out.finish()

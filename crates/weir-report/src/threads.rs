@@ -4,7 +4,7 @@ use weir_record::{published::PublishedRun, threads::ThreadUse};
 
 use crate::{
     format,
-    language::told,
+    language::localized,
     metrics,
     section::{Content, Section},
     table::Table,
@@ -76,7 +76,7 @@ fn published(view: &View<'_>) -> Table {
     head.push(view.word(Word::ThreadName).to_owned());
     head.extend(
         ["cswch/s", "nvcswch/s"]
-            .map(|name| told!(view.language, "published {name}", "{name}(발표)", "{name}（已发表）")),
+            .map(|name| localized!(view.language, "published {name}", "{name}(발표)", "{name}（已发表）")),
     );
     head.extend(switch_heads(view));
     Table::with_head(head, 4, runs.iter().flat_map(of_run).collect())
@@ -87,7 +87,7 @@ fn published_rows(view: &View<'_>, run: &PublishedRun, cell: &str) -> Vec<Vec<St
     let mut measured = view.result.threads.iter().filter(is_own);
     let row = |(voluntary, involuntary): &(f64, f64)| {
         let own = measured.next();
-        let about = format!("{} {}", titles::told(&run.source, view.language), run.name);
+        let about = format!("{} {}", titles::localized(&run.source, view.language), run.name);
         let mut row = vec![about, view.cell_label(cell), run.arm.clone()];
         row.push(own.map_or_else(|| format::ABSENT.to_owned(), |own| own.name.clone()));
         row.extend([format::grouped(*voluntary), format::grouped(*involuntary)]);

@@ -5,7 +5,7 @@ use weir_record::text::Text;
 use crate::language::Language;
 
 /// The sentence as the reader reads it, or in English where it was not translated.
-pub(crate) fn told(text: &Text, language: Language) -> &str {
+pub(crate) fn localized(text: &Text, language: Language) -> &str {
     let own = match language {
         Language::English => None,
         Language::Korean => text.ko.as_deref(),
@@ -22,6 +22,6 @@ mod tests {
     fn a_sentence_is_told_in_the_languages_it_has_and_stays_english_in_others() {
         let text = Text { ko: Some("무엇?".to_owned()), ..Text::from("What?") };
         let languages = [Language::English, Language::Korean, Language::Chinese];
-        assert_eq!(languages.map(|language| told(&text, language)), ["What?", "무엇?", "What?"]);
+        assert_eq!(languages.map(|language| localized(&text, language)), ["What?", "무엇?", "What?"]);
     }
 }

@@ -14,7 +14,7 @@ use weir_record::{
 
 use crate::{
     findings, format,
-    language::{Language, told},
+    language::{Language, localized},
     words::{self, Word},
 };
 
@@ -95,7 +95,7 @@ impl<'a> View<'a> {
 
     /// A finding of the laboratory in the reader's language.
     pub(crate) fn finding(&self, finding: &Finding) -> String {
-        findings::told_in(self.language, finding)
+        findings::localized(self.language, finding)
     }
 
     /// The word of a verdict on a metric.
@@ -183,8 +183,8 @@ impl<'a> View<'a> {
             }
         }
         let (word, colon) = (self.word(Word::NotComparable), self.language.colon());
-        let told = || format!("{word}{colon}{}", arms.join(self.language.list()));
-        (arms.len() > 1 && of_cell.iter().all(is_void)).then(told)
+        let text = || format!("{word}{colon}{}", arms.join(self.language.list()));
+        (arms.len() > 1 && of_cell.iter().all(is_void)).then(text)
     }
 
     /// Position of an arm; decides colour and marker everywhere.
@@ -247,7 +247,7 @@ impl<'a> View<'a> {
             (Some(storage), _) => self.storage_conditions(cell, storage),
             (_, Some(orders)) => self.order_conditions(cell, orders),
             (None, None) => {
-                let own = [self.connections(cell.connections), self.asked(cell)];
+                let own = [self.connections(cell.connections), self.message_size(cell)];
                 own.into_iter().chain(self.further_conditions(cell)).collect()
             }
         };
@@ -291,7 +291,7 @@ impl<'a> View<'a> {
             return Some(self.language.choose(["whole trials", "전체 시행", "完整试验"]).to_owned());
         };
         let length = format!("{} ms", alternation.slice_ns as f64 / 1e6);
-        Some(told!(self.language, "slices of {length}", "슬라이스 {length}", "时间片 {length}"))
+        Some(localized!(self.language, "slices of {length}", "슬라이스 {length}", "时间片 {length}"))
     }
 
     /// What is asked of a disk: `4 KiB random read`, `32 in flight`, `32 more in the background`.
@@ -311,9 +311,9 @@ impl<'a> View<'a> {
         let mut parts = vec![format!("{size} {}", self.language.choose(pattern))];
         parts.extend(storage.engine.map(|engine| engine.to_string()));
         let (depth, background) = (cell.depth, storage.background_depth);
-        parts.push(told!(self.language, "{depth} in flight", "동시 {depth}건", "在途 {depth} 个"));
+        parts.push(localized!(self.language, "{depth} in flight", "동시 {depth}건", "在途 {depth} 个"));
         if background > 0 {
-            parts.push(told!(
+            parts.push(localized!(
                 self.language,
                 "{background} more in the background",
                 "배경 부하 {background}건",
@@ -373,7 +373,12 @@ impl<'a> View<'a> {
             LoadMode::Closed => {}
         }
         let (sessions, workers) = (cell.connections, cell.workers);
-        parts.push(told!(self.language, "{sessions} sessions", "세션 {sessions}개", "{sessions} 个会话"));
+        parts.push(localized!(
+            self.language,
+            "{sessions} sessions",
+            "세션 {sessions}개",
+            "{sessions} 个会话"
+        ));
         parts.push(match (self.language, workers) {
             (Language::English, 1) => "1 worker".to_owned(),
             (Language::English, _) => format!("{workers} workers"),
@@ -389,7 +394,7 @@ impl<'a> View<'a> {
     }
 
     /// The size of a message, or what a response carries: `64 B`, `HTML page 592 B`.
-    fn asked(&self, cell: &CellSpec) -> String {
+    fn message_size(&self, cell: &CellSpec) -> String {
         let size = format::bytes(u64::from(cell.message_bytes));
         let Some(http) = &cell.http else { return size };
         let name = match http.content.as_str() {
@@ -401,13 +406,13 @@ impl<'a> View<'a> {
     }
 
     /// The same inside a sentence.
-    pub(crate) fn asked_in_prose(&self, cell: &CellSpec) -> String {
-        let asked = self.asked(cell);
+    pub(crate) fn message_size_in_prose(&self, cell: &CellSpec) -> String {
+        let size = self.message_size(cell);
         match self.language {
-            _ if cell.http.is_some() => asked,
-            Language::English => format!("{asked} messages"),
-            Language::Korean => format!("{asked} 메시지"),
-            Language::Chinese => format!("{asked} 消息"),
+            _ if cell.http.is_some() => size,
+            Language::English => format!("{size} messages"),
+            Language::Korean => format!("{size} 메시지"),
+            Language::Chinese => format!("{size} 消息"),
         }
     }
 
@@ -434,7 +439,7 @@ impl<'a> View<'a> {
             parts.push(self.language.choose(words).to_owned());
         }
         if depth > 1 {
-            parts.push(told!(
+            parts.push(localized!(
                 self.language,
                 "{depth} in flight each",
                 "연결당 동시 {depth}건",
@@ -442,15 +447,20 @@ impl<'a> View<'a> {
             ));
         }
         if idle > 0 {
-            parts.push(told!(self.language, "{idle} idle", "유휴 연결 {idle}개", "空闲连接 {idle} 个"));
+            parts.push(localized!(self.language, "{idle} idle", "유휴 연결 {idle}개", "空闲连接 {idle} 个"));
         }
         if workers > 1 {
-            parts.push(told!(self.language, "{workers} workers", "워커 {workers}개", "{workers} 个工作线程"));
+            parts.push(localized!(
+                self.language,
+                "{workers} workers",
+                "워커 {workers}개",
+                "{workers} 个工作线程"
+            ));
         }
         parts.extend(self.spread_by_kernel(cell));
         let slowed_by = &cell.congestion_control;
         if !slowed_by.is_empty() {
-            parts.push(told!(
+            parts.push(localized!(
                 self.language,
                 "congestion control {slowed_by}",
                 "혼잡 제어 {slowed_by}",
@@ -478,8 +488,8 @@ impl<'a> View<'a> {
     /// Processes beside its servers.
     fn company(&self, cell: &CellSpec) -> Option<String> {
         let names = cell.neighbours.join(", ");
-        let told = told!(self.language, "beside {names}", "함께 실행: {names}", "同时运行：{names}");
-        (!names.is_empty()).then_some(told)
+        let text = localized!(self.language, "beside {names}", "함께 실행: {names}", "同时运行：{names}");
+        (!names.is_empty()).then_some(text)
     }
 
     /// CPUs of the servers that are not the study's.
@@ -487,8 +497,9 @@ impl<'a> View<'a> {
         let all = &self.result.spec.server_cpus;
         let is_own = !cell.server_cpus.is_empty() && cell.server_cpus != *all;
         let cpus = cell.server_cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-        let told = told!(self.language, "server on CPU {cpus}", "서버 CPU {cpus}", "服务器用 CPU {cpus}");
-        is_own.then_some(told)
+        let text =
+            localized!(self.language, "server on CPU {cpus}", "서버 CPU {cpus}", "服务器用 CPU {cpus}");
+        is_own.then_some(text)
     }
 
     /// How the generator differs from one thread on the study's CPUs.
@@ -496,7 +507,7 @@ impl<'a> View<'a> {
         let mut parts = Vec::new();
         if cell.load_workers > 1 {
             let load_workers = cell.load_workers;
-            parts.push(told!(
+            parts.push(localized!(
                 self.language,
                 "{load_workers} generator threads",
                 "부하 생성기 스레드 {load_workers}개",
@@ -505,7 +516,7 @@ impl<'a> View<'a> {
         }
         if !cell.load_cpus.is_empty() {
             let cpus = cell.load_cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-            parts.push(told!(
+            parts.push(localized!(
                 self.language,
                 "generator on CPU {cpus}",
                 "부하 생성기 CPU {cpus}",
@@ -521,7 +532,7 @@ impl<'a> View<'a> {
             LoadMode::Open { rate_per_second, .. } => format::rate(rate_per_second),
             LoadMode::OpenShare { share, .. } => format::percent(share),
         };
-        Some(told!(self.language, "open loop {offered}", "개방형 부하 {offered}", "开环 {offered}"))
+        Some(localized!(self.language, "open loop {offered}", "개방형 부하 {offered}", "开环 {offered}"))
     }
 
     /// A cell in full, for table headings: label, role, kind of load.

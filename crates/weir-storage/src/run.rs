@@ -42,7 +42,7 @@ use self::claim::{Claim, Claiming, claim};
 use crate::{
     capture::CaptureError,
     engine::{EngineError, probe, target::length_bytes},
-    job::{asked_bytes, offsets},
+    job::{offsets, requested_bytes},
     layout::{self, LayoutError},
     predict::PredictorSpec,
 };
@@ -131,7 +131,7 @@ pub enum RunError {
     Ledger(#[from] LedgerError),
     /// The job asks for what cannot be.
     #[error("{job}: {reason}")]
-    Asked {
+    Impossible {
         /// Its name.
         job: String,
         /// Why not, and what would work.
@@ -183,12 +183,14 @@ impl RunError {
     /// Whether the command was wrong, not the machine.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Asked { .. } | Self::Pin { .. } | Self::InUse { .. } => true,
+            Self::Impossible { .. } | Self::Pin { .. } | Self::InUse { .. } => true,
             Self::Ledger(error) => error.is_usage(),
             Self::Engine { source, .. } => {
                 matches!(
                     source,
-                    EngineError::Asked(_) | EngineError::Misaligned { .. } | EngineError::TooSmall { .. }
+                    EngineError::Unsupported(_)
+                        | EngineError::Misaligned { .. }
+                        | EngineError::TooSmall { .. }
                 )
             }
             _ => false,
@@ -271,7 +273,7 @@ fn verify_only(
     if jobs.len() > 1 {
         let reason =
             "only what a single job wrote is checked without a run; ask for each by itself".to_owned();
-        return Err(RunError::Asked { job: job.name.clone(), reason });
+        return Err(RunError::Impossible { job: job.name.clone(), reason });
     }
     let mut report = verify_only::run(job, interrupt, progress)?;
     if interrupt.load(Ordering::Relaxed) {
@@ -305,7 +307,7 @@ impl Claims {
 
 /// What only a run knows to be impossible.
 fn check(job: &StorageJob) -> Result<(), RunError> {
-    let refuse = |reason: String| Err(RunError::Asked { job: job.name.clone(), reason });
+    let refuse = |reason: String| Err(RunError::Impossible { job: job.name.clone(), reason });
     let predictor = job.completion.predictor.as_str();
     if let Err(error) = predictor.parse::<PredictorSpec>() {
         return refuse(error.to_string());
@@ -344,7 +346,7 @@ fn check_memory(jobs: &[StorageJob], used_bytes: &[u64]) -> Result<(), RunError>
                 bytes >> 20,
                 REMEMBERED_BYTES_MAX >> 20
             );
-            return Err(RunError::Asked { job: job.name.clone(), reason });
+            return Err(RunError::Impossible { job: job.name.clone(), reason });
         }
     }
     Ok(())
@@ -409,7 +411,7 @@ fn prepare(
     }
     let used = |job: &StorageJob| {
         let behind = usable.get(job.file.as_str()).copied().unwrap_or(0).saturating_sub(job.offset_bytes);
-        asked_bytes(job, behind.saturating_add(job.offset_bytes)).unwrap_or(behind).min(behind)
+        requested_bytes(job, behind.saturating_add(job.offset_bytes)).unwrap_or(behind).min(behind)
     };
     Ok(jobs.iter().map(used).collect())
 }

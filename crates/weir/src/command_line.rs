@@ -7,7 +7,7 @@ use clap::{
     Error,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::{
     flags::{NO_NUMBER, NO_WHOLE_NUMBER},
@@ -16,25 +16,25 @@ use crate::{
 
 /// Tells what is wrong, or what was asked for (help, the version), and ends the process.
 pub(crate) fn exit(error: &Error) -> ! {
-    let Some(text) = told_in(error, language::of_command_line()) else { error.exit() };
+    let Some(text) = localized_error(error, language::of_command_line()) else { error.exit() };
     output::tell(&text);
     std::process::exit(error.exit_code())
 }
 
 /// The whole text; `None` where clap's own is to be shown.
-fn told_in(error: &Error, language: Language) -> Option<String> {
+fn localized_error(error: &Error, language: Language) -> Option<String> {
     if language == Language::English {
         return None;
     }
     let what = wrong(error, language)?;
-    let mut text = told!(language, "error: {what}", "오류: {what}", "错误：{what}");
+    let mut text = localized!(language, "error: {what}", "오류: {what}", "错误：{what}");
     for tip in tips(error, language) {
         text.push_str(&format!("\n\n  {tip}"));
     }
     if let Some(usage) = value(error, ContextKind::Usage) {
         let usage = usage.trim_start_matches("Usage:").trim();
         text.push_str("\n\n");
-        text.push_str(&told!(language, "Usage: {usage}", "사용법: {usage}", "用法：{usage}"));
+        text.push_str(&localized!(language, "Usage: {usage}", "사용법: {usage}", "用法：{usage}"));
     }
     text.push_str("\n\n");
     text.push_str(language.choose([
@@ -50,7 +50,7 @@ fn wrong(error: &Error, language: Language) -> Option<String> {
     Some(match error.kind() {
         ErrorKind::UnknownArgument => {
             let argument = of(ContextKind::InvalidArg)?;
-            told!(
+            localized!(
                 language,
                 "unexpected argument '{argument}' found",
                 "알 수 없는 인자: '{argument}'",
@@ -59,7 +59,7 @@ fn wrong(error: &Error, language: Language) -> Option<String> {
         }
         ErrorKind::InvalidSubcommand => {
             let command = of(ContextKind::InvalidSubcommand)?;
-            told!(
+            localized!(
                 language,
                 "unrecognized subcommand '{command}'",
                 "알 수 없는 하위 명령: '{command}'",
@@ -70,7 +70,7 @@ fn wrong(error: &Error, language: Language) -> Option<String> {
         ErrorKind::ArgumentConflict => conflict(error, language)?,
         ErrorKind::MissingRequiredArgument => {
             let missing = of(ContextKind::InvalidArg)?;
-            told!(
+            localized!(
                 language,
                 "required arguments were not provided: {missing}",
                 "필요한 인자가 없습니다: {missing}",
@@ -79,7 +79,7 @@ fn wrong(error: &Error, language: Language) -> Option<String> {
         }
         ErrorKind::MissingSubcommand => {
             let (command, there) = (of(ContextKind::InvalidSubcommand)?, of(ContextKind::ValidSubcommand)?);
-            told!(
+            localized!(
                 language,
                 "'{command}' requires a subcommand: {there}",
                 "'{command}'에는 하위 명령이 필요합니다: {there}",
@@ -88,7 +88,7 @@ fn wrong(error: &Error, language: Language) -> Option<String> {
         }
         ErrorKind::TooManyValues => {
             let (argument, value) = (of(ContextKind::InvalidArg)?, of(ContextKind::InvalidValue)?);
-            told!(
+            localized!(
                 language,
                 "unexpected value '{value}' for '{argument}'",
                 "'{argument}'에 값이 너무 많습니다: '{value}'",
@@ -97,7 +97,7 @@ fn wrong(error: &Error, language: Language) -> Option<String> {
         }
         ErrorKind::NoEquals => {
             let argument = of(ContextKind::InvalidArg)?;
-            told!(
+            localized!(
                 language,
                 "equal sign is needed when assigning values to '{argument}'",
                 "'{argument}'의 값은 '='로 이어서 써야 합니다",
@@ -113,13 +113,13 @@ fn of_value(error: &Error, language: Language) -> Option<String> {
     let (argument, value_given) =
         (value(error, ContextKind::InvalidArg)?, value(error, ContextKind::InvalidValue)?);
     let mut text = match value_given.as_str() {
-        "" => told!(
+        "" => localized!(
             language,
             "a value is required for '{argument}'",
             "'{argument}'에 값이 필요합니다",
             "'{argument}' 需要一个值",
         ),
-        given => told!(
+        given => localized!(
             language,
             "invalid value '{given}' for '{argument}'",
             "'{argument}'에 쓸 수 없는 값: '{given}'",
@@ -127,7 +127,7 @@ fn of_value(error: &Error, language: Language) -> Option<String> {
         ),
     };
     if let Some(values) = value(error, ContextKind::ValidValue).filter(|values| !values.is_empty()) {
-        text.push_str(&told!(
+        text.push_str(&localized!(
             language,
             " [possible values: {values}]",
             " [쓸 수 있는 값: {values}]",
@@ -152,7 +152,7 @@ fn reason(english: &str, language: Language) -> String {
         return language.choose(texts).to_owned();
     }
     match english.split_once(" is not in ") {
-        Some((given, range)) => told!(
+        Some((given, range)) => localized!(
             language,
             "{given} is not in {range}",
             "{given}, 범위는 {range}",
@@ -166,13 +166,13 @@ fn conflict(error: &Error, language: Language) -> Option<String> {
     let argument =
         value(error, ContextKind::InvalidArg).or_else(|| value(error, ContextKind::InvalidSubcommand))?;
     Some(match value(error, ContextKind::PriorArg) {
-        Some(other) if other != argument => told!(
+        Some(other) if other != argument => localized!(
             language,
             "the argument '{argument}' cannot be used with '{other}'",
             "함께 쓸 수 없는 인자: '{argument}', '{other}'",
             "'{argument}' 不能与 '{other}' 同时使用",
         ),
-        Some(_) => told!(
+        Some(_) => localized!(
             language,
             "the argument '{argument}' cannot be used multiple times",
             "'{argument}'에는 값을 한 번만 줄 수 있습니다",
@@ -187,9 +187,12 @@ fn tips(error: &Error, language: Language) -> Vec<String> {
     let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
     let tip = |kind: ContextKind| {
         let meant = value(error, kind).filter(|meant| !meant.is_empty())?;
-        Some(
-            told!(language, "tip: did you mean '{meant}'?", "비슷한 것: '{meant}'", "相近的写法：'{meant}'",),
-        )
+        Some(localized!(
+            language,
+            "tip: did you mean '{meant}'?",
+            "비슷한 것: '{meant}'",
+            "相近的写法：'{meant}'",
+        ))
     };
     kinds.into_iter().filter_map(tip).collect()
 }
@@ -212,10 +215,10 @@ mod tests {
     use super::*;
     use crate::args::Arguments;
 
-    fn told(words: &[&str], language: Language) -> Option<String> {
+    fn printed(words: &[&str], language: Language) -> Option<String> {
         let words = ["weir"].iter().chain(words);
         let error = Arguments::command().try_get_matches_from(words).expect_err("it is wrong");
-        told_in(&error, language)
+        localized_error(&error, language)
     }
 
     #[test]
@@ -231,9 +234,9 @@ mod tests {
             (&["storage", "capture", "/dev/sda"], ["--out <FILE>", "weir storage capture", "--help"]),
         ];
         for (words, expected) in cases {
-            assert_eq!(told(words, Language::English), None, "clap's own");
+            assert_eq!(printed(words, Language::English), None, "clap's own");
             for language in [Language::Korean, Language::Chinese] {
-                let text = told(words, language).unwrap_or_else(|| panic!("{words:?} in {language:?}"));
+                let text = printed(words, language).unwrap_or_else(|| panic!("{words:?} in {language:?}"));
                 assert!(expected.iter().all(|it| text.contains(it)), "{words:?}: {text}");
                 let english = ["error", "Usage", "unexpected", "tip", "possible", "whole number", "cannot"];
                 assert!(!english.iter().any(|word| text.contains(word)), "{words:?}: {text}");
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn help_is_no_error() {
-        assert_eq!(told(&["--help"], Language::Korean), None);
-        assert_eq!(told(&[], Language::Korean), None);
+        assert_eq!(printed(&["--help"], Language::Korean), None);
+        assert_eq!(printed(&[], Language::Korean), None);
     }
 }

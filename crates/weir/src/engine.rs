@@ -6,7 +6,7 @@ use anyhow::Result;
 use weir_engine::{Config, Driver, DriverChoice, Runtime, net::Address};
 use weir_lab::length::length_ns;
 use weir_record::kernel::{AS_ON_KERNEL, FEATURES, KernelVersion, lacking};
-use weir_report::told;
+use weir_report::localized;
 
 use crate::{exit::UsageError, language};
 
@@ -14,7 +14,7 @@ use crate::{exit::UsageError, language};
 pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
     let choice = match driver.parse::<DriverChoice>() {
         Ok(DriverChoice::Named(Driver::Sim)) | Err(_) => {
-            return Err(UsageError(told!(
+            return Err(UsageError(localized!(
                 language::of_command_line(),
                 "--driver {driver:?} is not known; use auto, uring, epoll, poll, select or blocking",
                 "--driver {driver:?}: 알 수 없는 값입니다. auto, uring, epoll, poll, select, blocking 중에서 쓰십시오",
@@ -27,7 +27,7 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
     let mut config = Config { driver: choice, ..Config::default() };
     for option in options {
         let Some((name, value)) = option.split_once('=') else {
-            return Err(UsageError(told!(
+            return Err(UsageError(localized!(
                 language::of_command_line(),
                 "--option {option:?} has no value; write it as name=value",
                 "--option {option:?}: 값이 없습니다. name=value 형식으로 쓰십시오",
@@ -38,14 +38,14 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
         config.set_option(name, value).map_err(|error| {
             let (language, expected) = (language::of_command_line(), error.expected);
             UsageError(if error.name == name {
-                told!(
+                localized!(
                     language,
                     "--option {option}: {value:?} is not possible; use {expected}",
                     "--option {option}: 쓸 수 없는 값 {value:?}. 쓸 수 있는 값: {expected}",
                     "--option {option}：不能用 {value:?}；可用 {expected}",
                 )
             } else {
-                told!(
+                localized!(
                     language,
                     "--option {option}: there is no option {name:?}; there are {expected}",
                     "--option {option}: 없는 옵션 {name:?}. 있는 것: {expected}",
@@ -65,7 +65,7 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
     for option in options {
         let name = option.split('=').next().unwrap_or_default();
         if !Config::option_applies(name, driver) {
-            return Err(UsageError(told!(
+            return Err(UsageError(localized!(
                 language::of_command_line(),
                 "--option {option}: the {driver} driver has no option {name:?}; leave it out",
                 "--option {option}: {driver} 드라이버에 없는 옵션 {name:?}. 빼십시오",
@@ -79,7 +79,7 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
         if kernel.is_some_and(|version| lacking(version, driver.name()).next().is_none()) {
             let newest = FEATURES.iter().find(|row| row.driver == driver.name()).map(|row| row.since);
             let newest = newest.map_or_else(String::new, |since| since.to_string());
-            return Err(UsageError(told!(
+            return Err(UsageError(localized!(
                 language::of_command_line(),
                 "--option {option}: the {driver} driver uses nothing that came after {newest}; name an older kernel, or \
                  leave it out",
@@ -127,7 +127,7 @@ pub(crate) fn check_cpus(cpus: &[usize]) -> Result<(), String> {
         Some(cpu) if !allowed.is_empty() => {
             let list: Vec<String> = allowed.iter().map(usize::to_string).collect();
             let list = list.join(",");
-            Err(told!(
+            Err(localized!(
                 language::of_command_line(),
                 "CPU {cpu} is not there or not allowed; use some of {list}",
                 "CPU {cpu}: 없거나 허용되지 않은 CPU입니다. {list} 중에서 쓰십시오",
@@ -141,7 +141,7 @@ pub(crate) fn check_cpus(cpus: &[usize]) -> Result<(), String> {
 /// A time limit in seconds.
 pub(crate) fn seconds(flag: &str, value: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(value).map_err(|_| {
-        UsageError(told!(
+        UsageError(localized!(
             language::of_command_line(),
             "{flag} {value} is not a time in seconds; use 0 or more",
             "{flag} {value}: 초 단위 시간이 아닙니다. 0 이상을 쓰십시오",
@@ -156,7 +156,7 @@ pub(crate) fn time(flag: &str, text: &str) -> Result<Duration> {
     let is_bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let ns = if is_bare { length_ns(&format!("{text}s")) } else { length_ns(text) };
     ns.map(Duration::from_nanos).ok_or_else(|| {
-        UsageError(told!(
+        UsageError(localized!(
             language::of_command_line(),
             "{flag} {text:?} is not a time; write 1.5s, 500ms, 20us, 2min or 1h",
             "{flag} {text:?}: 시간이 아닙니다. 1.5s, 500ms, 20us, 2min, 1h처럼 쓰십시오",

@@ -69,7 +69,7 @@ pub(crate) fn report(error: &anyhow::Error, language: Language) -> Exit {
 pub(crate) fn sentence(error: &anyhow::Error, language: Language) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
-        let text = told(cause, language);
+        let text = localized(cause, language);
         let text = text.strip_prefix("weir: ").unwrap_or(&text);
         if sentence.is_empty() {
             sentence.push_str(text);
@@ -82,21 +82,21 @@ pub(crate) fn sentence(error: &anyhow::Error, language: Language) -> String {
 }
 
 /// One cause, in the reader's language where it has words in it.
-fn told(cause: &(dyn std::error::Error + 'static), language: Language) -> String {
+fn localized(cause: &(dyn std::error::Error + 'static), language: Language) -> String {
     if let Some(error) = cause.downcast_ref::<DashboardError>() {
-        return error.told(language);
+        return error.localized(language);
     }
     if let Some(error) = cause.downcast_ref::<RunError>() {
-        return error.told(language);
+        return error.localized(language);
     }
     if let Some(error) = cause.downcast_ref::<FileError>() {
-        return error.told(language);
+        return error.localized(language);
     }
     if let Some(error) = cause.downcast_ref::<StoreError>() {
         return store_words::store_error(error, language);
     }
     match cause.downcast_ref::<TokenError>() {
-        Some(error) => error.told(language),
+        Some(error) => error.localized(language),
         None => cause.to_string(),
     }
 }
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn a_store_that_is_not_there_is_told_once_and_in_the_readers_language() {
         let missing = || StoreError::NotFound { path: "run/study.db".into() };
-        let told = |error: anyhow::Error| sentence(&error, Language::Korean);
-        let alone = told(missing().into());
+        let localized = |error: anyhow::Error| sentence(&error, Language::Korean);
+        let alone = localized(missing().into());
         assert!(alone.starts_with("run/study.db: ") && alone.contains("파일이 없습니다"), "{alone}");
-        assert_eq!(told(RunError::Store { source: missing(), blocks_done: 0 }.into()), alone);
+        assert_eq!(localized(RunError::Store { source: missing(), blocks_done: 0 }.into()), alone);
     }
 }

@@ -26,9 +26,9 @@ impl WorkersHang {
 /// Each thread with its name, its state, the system call that it is in, and where it sleeps in the kernel.
 fn threads() -> String {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return "/proc has none".into() };
-    let mut told: Vec<String> = threads.flatten().map(|thread| thread_line(&thread)).collect();
-    told.sort_unstable();
-    told.join("; ")
+    let mut lines: Vec<String> = threads.flatten().map(|thread| thread_line(&thread)).collect();
+    lines.sort_unstable();
+    lines.join("; ")
 }
 
 fn thread_line(thread: &fs::DirEntry) -> String {

@@ -3,7 +3,7 @@
 use std::env;
 
 use anyhow::Result;
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::exit::UsageError;
 
@@ -11,7 +11,7 @@ use crate::exit::UsageError;
 pub(crate) fn chosen(code: Option<&str>) -> Result<Language> {
     let Some(code) = code else { return Ok(locale()) };
     code.parse().map_err(|_| {
-        UsageError(told!(
+        UsageError(localized!(
             locale(),
             "--lang {code:?} is not known; use en, ko or zh",
             "--lang {code:?}: 알 수 없는 값입니다. en, ko, zh 중에서 쓰십시오",
@@ -27,11 +27,11 @@ pub(crate) fn of_command_line() -> Language {
     if cfg!(test) {
         return Language::English;
     }
-    asked(&env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
+    requested(&env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
 }
 
 /// The language that the words ask for, although they are wrong; else that of the locale.
-fn asked(words: &[String]) -> Language {
+fn requested(words: &[String]) -> Language {
     let follows = words.windows(2).find(|pair| pair[0] == "--lang").map(|pair| pair[1].as_str());
     let code = follows.or_else(|| words.iter().find_map(|word| word.strip_prefix("--lang=")));
     code.and_then(|code| code.parse().ok()).unwrap_or_else(locale)
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_language_is_that_of_the_words_although_they_are_wrong() {
-        let of = |words: &[&str]| asked(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let of = |words: &[&str]| requested(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(of(&["weir", "study", "--lang", "zh", "--qiet"]), Language::Chinese);
         assert_eq!(of(&["weir", "study", "--qiet", "--lang=ko"]), Language::Korean);
     }

@@ -7,7 +7,7 @@ use weir_engine::{Driver, DriverChoice};
 use weir_evidence::edge::{BESIDE_MAX, Beside};
 use weir_load::{LoadError, LoadSpec, Phase, Progress, Protocol};
 use weir_record::load::LoadReport;
-use weir_report::{Language, columns as width, pad_end, told};
+use weir_report::{Language, columns as width, localized, pad_end};
 
 use crate::{
     engine,
@@ -250,13 +250,18 @@ fn line(progress: &Progress, unit: Unit, language: Language) -> String {
         .map(|second| format!("  p50 {} p99 {}", scaled(second.p50_ns as f64), scaled(second.p99_ns as f64)));
     let percentiles = percentiles.unwrap_or_default();
     let failure = progress.failure_last.as_ref().map(|failure| {
-        told!(language, "  last failure: {failure}", "  마지막 실패: {failure}", "  最近一次失败：{failure}")
+        localized!(
+            language,
+            "  last failure: {failure}",
+            "  마지막 실패: {failure}",
+            "  最近一次失败：{failure}"
+        )
     });
     let failure = failure.unwrap_or_default();
     let (elapsed, planned) = (progress.elapsed.as_secs_f64(), progress.planned.as_secs_f64());
     let (each_second, rate) = (progress.messages_per_second, unit.rate(language));
     let (in_flight, errors) = (progress.in_flight, progress.errors);
-    told!(
+    localized!(
         language,
         "{phase} {elapsed:>5.1}/{planned:.1} s  {each_second:>10.0} {rate}  {in_flight} in flight  {errors} \
          errors{percentiles}{failure}",

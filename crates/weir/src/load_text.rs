@@ -4,7 +4,7 @@
 use std::fmt::Display;
 
 use weir_record::{latency::LatencySummary, load::LoadReport};
-use weir_report::{Language, pad_end, pad_start, told};
+use weir_report::{Language, localized, pad_end, pad_start};
 
 /// Where the text of a row begins, behind its name.
 const INDENT: usize = 14;
@@ -125,14 +125,14 @@ fn in_unit(value: f64, units: &[(&str, f64)]) -> String {
 fn seconds(nanoseconds: u64, language: Language) -> String {
     let text = format!("{:.2}", nanoseconds as f64 / 1e9);
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    told!(language, "{text} s", "{text}초", "{text} 秒")
+    localized!(language, "{text} s", "{text}초", "{text} 秒")
 }
 
 /// How long it took, and how much of that was measured.
 pub(crate) fn time(report: &LoadReport, language: Language) -> String {
     let measured = seconds(report.window_ns, language);
     let text = if report.warmup_ns == 0 {
-        told!(
+        localized!(
             language,
             "{measured}, all of it measured",
             "{measured}, 모두 측정 구간",
@@ -143,7 +143,7 @@ pub(crate) fn time(report: &LoadReport, language: Language) -> String {
         let steady = if report.warmup_steady { "" } else { language.choose(unsteady) };
         let all = seconds(report.warmup_ns + report.window_ns, language);
         let warmup = seconds(report.warmup_ns, language);
-        told!(
+        localized!(
             language,
             "{all}: {warmup} warm-up{steady}, {measured} measured",
             "{all}: 준비 구간 {warmup}{steady}, 측정 구간 {measured}",
@@ -159,7 +159,7 @@ pub(crate) fn unreached(report: &LoadReport, unit: Unit, language: Language) -> 
     let (messages, started) = (report.messages, report.messages_started.min(asked));
     let (failed, left) = (started.saturating_sub(messages), asked - started);
     let (unit, time) = (unit.plural(language), seconds(report.window_ns, language));
-    Some(told!(
+    Some(localized!(
         language,
         "{messages} of the {asked} {unit} asked for came back right: {failed} failed or were cut off, {left} were not \
          started in {time}",
@@ -177,7 +177,7 @@ pub(crate) fn asked_for(report: &LoadReport, unit: Unit, language: Language) -> 
 pub(crate) fn generator(report: &LoadReport, unit: Unit, language: Language) -> String {
     let cost = cpu(report.generator_cpu_ns, report.messages, unit, language);
     let busy = report.generator_busy_max * 100.0;
-    let text = told!(
+    let text = localized!(
         language,
         "{cost}, busiest thread {busy:.0} % of the time measured",
         "{cost}, 가장 바쁜 스레드의 CPU 사용률 {busy:.0} %",
@@ -191,7 +191,7 @@ fn cpu(cpu_ns: u64, messages: u64, unit: Unit, language: Language) -> String {
     let unit = unit.one(language);
     if messages == 0 {
         let all = scaled(cpu_ns as f64);
-        return told!(
+        return localized!(
             language,
             "{all} CPU for no right {unit}",
             "CPU {all}(올바른 {unit} 없음)",
@@ -199,7 +199,7 @@ fn cpu(cpu_ns: u64, messages: u64, unit: Unit, language: Language) -> String {
         );
     }
     let each = scaled(cpu_ns as f64 / messages as f64);
-    told!(language, "{each} CPU per {unit}", "{unit}당 CPU {each}", "每{unit} CPU {each}")
+    localized!(language, "{each} CPU per {unit}", "{unit}당 CPU {each}", "每{unit} CPU {each}")
 }
 
 /// What the server cost, when it was observed.
@@ -208,12 +208,17 @@ pub(crate) fn server(report: &LoadReport, unit: Unit, language: Language) -> Opt
     let threads = observed.threads;
     let cost = cpu(observed.cpu_ns, report.messages, unit, language);
     let text = if report.messages == 0 {
-        told!(language, "{cost}, {threads} threads", "{cost}, 스레드 {threads}개", "{cost}，{threads} 个线程")
+        localized!(
+            language,
+            "{cost}, {threads} threads",
+            "{cost}, 스레드 {threads}개",
+            "{cost}，{threads} 个线程"
+        )
     } else {
         let all = observed.context_switches_voluntary + observed.context_switches_involuntary;
         let switches = all as f64 / report.messages as f64;
         let unit = unit.one(language);
-        told!(
+        localized!(
             language,
             "{cost}, {switches:.4} context switches per {unit}, {threads} threads",
             "{cost}, {unit}당 컨텍스트 스위치 {switches:.4}회, 스레드 {threads}개",
@@ -308,7 +313,7 @@ pub(crate) fn failures(report: &LoadReport, language: Language) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| {
             let name = language.choose(*name);
-            told!(language, "{count} {name}", "{name} {count}건", "{name} {count} 例")
+            localized!(language, "{count} {name}", "{name} {count}건", "{name} {count} 例")
         })
         .collect();
     if seen.is_empty() { none(language).to_owned() } else { seen.join(language.list()) }
@@ -347,7 +352,7 @@ pub(crate) fn target(report: &LoadReport, target: &str, language: Language) -> S
         other => other,
     };
     let driver = &report.driver;
-    let text = told!(
+    let text = localized!(
         language,
         "{target} ({mode} loop, generator on {driver})",
         "{target} ({mode} 부하, 부하 생성기 드라이버 {driver})",
@@ -373,13 +378,13 @@ pub(crate) fn throughput(report: &LoadReport, unit: Unit, language: Language) ->
 /// The report as people read it, of messages that have nothing of their own to say.
 pub(crate) fn table(report: &LoadReport, columns: usize, language: Language) -> String {
     let LoadReport { connections, depth, message_bytes, messages, bytes_verified, .. } = report;
-    let load = told!(
+    let load = localized!(
         language,
         "{connections} connections x {depth} in flight, {message_bytes} B messages",
         "연결 {connections}개 x 동시 {depth}건, 메시지 {message_bytes} B",
         "{connections} 个连接 x 在途 {depth} 条，消息 {message_bytes} B",
     );
-    let compared = told!(
+    let compared = localized!(
         language,
         "{messages} ({bytes_verified} bytes compared)",
         "{messages}건({bytes_verified}바이트 비교)",
@@ -410,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_time_is_told_in_the_unit_that_fits_it() {
-        let told = [
+        let expected = [
             (0.0, "0 ns"),
             (999.0, "999 ns"),
             (1234.0, "1.23 µs"),
@@ -420,7 +425,7 @@ mod tests {
             (126_550_000.0, "126.5 ms"),
             (3.6e12, "3600.0 s"),
         ];
-        for (nanoseconds, text) in told {
+        for (nanoseconds, text) in expected {
             assert_eq!(scaled(nanoseconds), text);
         }
         assert_eq!((byte_rate(0.0), byte_rate(5.55e9)), ("0 B/s".into(), "5.55 GB/s".into()));
@@ -462,10 +467,10 @@ mod tests {
     #[test]
     fn what_it_cost_is_not_divided_by_nothing() {
         let report = LoadReport { generator_cpu_ns: 5_059_810, ..LoadReport::default() };
-        let told = |report: &LoadReport| generator(report, Unit::Response, Language::English);
-        assert!(told(&report).contains("5.06 ms CPU for no right response"));
+        let line = |report: &LoadReport| generator(report, Unit::Response, Language::English);
+        assert!(line(&report).contains("5.06 ms CPU for no right response"));
         let one = LoadReport { messages: 1000, ..report };
-        assert!(told(&one).contains("5.06 µs CPU per response"));
+        assert!(line(&one).contains("5.06 µs CPU per response"));
     }
 
     #[test]
@@ -501,7 +506,7 @@ mod tests {
             ..LoadReport::default()
         };
         for columns in [60, 80] {
-            let told = Language::ALL.map(|language| table(&report, columns, language));
+            let texts = Language::ALL.map(|language| table(&report, columns, language));
             let numbers = |text: &str| {
                 let mut all: Vec<String> = text
                     .split(|letter: char| !letter.is_ascii_digit())
@@ -511,9 +516,9 @@ mod tests {
                 all.sort_unstable();
                 all
             };
-            for text in &told {
+            for text in &texts {
                 assert!(text.lines().all(|line| weir_report::columns(line) <= columns), "{text}");
-                assert_eq!(numbers(text), numbers(&told[0]), "{text}");
+                assert_eq!(numbers(text), numbers(&texts[0]), "{text}");
             }
         }
     }

@@ -111,8 +111,8 @@ impl Prepared {
         start: impl FnOnce(ServerConfig) -> Result<Running, ServeError>,
     ) -> Result<()> {
         let stop = Arc::new(Mutex::new(Stop::default()));
-        let asked = Arc::clone(&stop);
-        signals::on_stop(move |count| lock(&asked).ask(count))?;
+        let of_signal = Arc::clone(&stop);
+        signals::on_stop(move |count| lock(&of_signal).ask(count))?;
         let listen = self.config.listen.clone();
         let running = start(self.config).map_err(|error| explain(error, &listen))?;
         let driver = running.control.driver();
@@ -273,7 +273,7 @@ fn explain(error: ServeError, listen: &Address) -> anyhow::Error {
 /// What a signal does: the first one drains, also when it comes before there is a server; the second one ends at once.
 #[derive(Default)]
 struct Stop {
-    asked: bool,
+    is_requested: bool,
     drain: Option<Box<dyn Fn() + Send>>,
     /// Path to remove when nothing else will.
     path: Option<PathBuf>,
@@ -288,7 +288,7 @@ impl Stop {
             }
             std::process::exit(130);
         }
-        self.asked = true;
+        self.is_requested = true;
         if let Some(drain) = &self.drain {
             drain();
         }
@@ -298,7 +298,7 @@ impl Stop {
         if let Address::Unix(path) = address {
             self.path = Some(path.clone());
         }
-        if self.asked {
+        if self.is_requested {
             drain();
         }
         self.drain = Some(drain);

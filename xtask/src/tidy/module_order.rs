@@ -277,7 +277,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "*",
             "dispatch",
             "limits",
-            "edges",
+            "window_readings",
             "report",
             "run",
             "slices",

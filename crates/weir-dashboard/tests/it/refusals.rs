@@ -207,14 +207,15 @@ fn what_keeps_a_dashboard_from_starting_is_told_with_the_way_out() {
     let own = study(&results, ("one", "quick"), 10);
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("it listens").to_string();
-    let told = bound(&results, &address).to_string();
+    let message = bound(&results, &address).to_string();
     assert!(
-        told.starts_with(&format!("{address} is in use; choose another port, such as --listen 127.0.0.1:"))
+        message
+            .starts_with(&format!("{address} is in use; choose another port, such as --listen 127.0.0.1:"))
     );
-    let told = bound(&results, "203.0.113.1:3000").to_string();
-    assert!(told.starts_with("cannot listen on 203.0.113.1:3000: "), "{told}");
-    let told = bound(&own, "127.0.0.1:0").to_string();
-    assert!(told.contains("is the folder of one study") && told.contains("weir report"), "{told}");
-    let told = bound(&own.join("study.db/x"), "127.0.0.1:0").to_string();
-    assert!(told.starts_with("cannot read "), "{told}");
+    let message = bound(&results, "203.0.113.1:3000").to_string();
+    assert!(message.starts_with("cannot listen on 203.0.113.1:3000: "), "{message}");
+    let message = bound(&own, "127.0.0.1:0").to_string();
+    assert!(message.contains("is the folder of one study") && message.contains("weir report"), "{message}");
+    let message = bound(&own.join("study.db/x"), "127.0.0.1:0").to_string();
+    assert!(message.starts_with("cannot read "), "{message}");
 }

@@ -12,10 +12,10 @@ use crate::ladder::rung::{Facts, ladder};
 const SECTION: &str = "evidence";
 
 pub(super) fn findings() -> Vec<Diagnosis> {
-    ladder(&Facts::read()).into_iter().map(told).collect()
+    ladder(&Facts::read()).into_iter().map(diagnosis).collect()
 }
 
-fn told(RungState { rung, obstacle, unlock }: RungState) -> Diagnosis {
+fn diagnosis(RungState { rung, obstacle, unlock }: RungState) -> Diagnosis {
     let name = match rung {
         Rung::Engine => "L0 engine counters",
         Rung::Process => "L1 /proc",
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn an_obstacle_stands_with_its_command() {
         let unlock = Some("sudo something".to_owned());
-        let of = |rung, obstacle, unlock| told(RungState { rung, obstacle, unlock });
+        let of = |rung, obstacle, unlock| diagnosis(RungState { rung, obstacle, unlock });
         let refused = of(Rung::Programs, Some(Obstacle::NoPrivilege), unlock);
         assert_eq!((refused.state, refused.unlock), (FindingState::No, Some(run("sudo something"))));
         assert_eq!(refused.found, Finding::RungBarred { obstacle: Obstacle::NoPrivilege });

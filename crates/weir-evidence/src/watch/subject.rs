@@ -25,9 +25,9 @@ const SPLIT_WINDOW_NS: u64 = 2_000_000_000;
 /// Most descriptors that are looked at.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 /// It is told that CPU was used which no reading of a thread has from this share of all on,
-const UNREAD_SHARE_TOLD: f64 = 0.01;
+const UNREAD_SHARE_NOTED: f64 = 0.01;
 /// if it is more than some ticks: by so much clocks differ that are not read at the same moment.
-const UNREAD_NS_TOLD: u64 = 30_000_000;
+const UNREAD_NS_NOTED: u64 = 30_000_000;
 
 /// Why processes cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -316,7 +316,7 @@ fn notes_of_ended(did: &TreeDelta) -> Vec<Note> {
         notes.push(Note::ProcessesEnded { count: did.processes_vanished });
     }
     let unread_ns = did.cpu_ns.saturating_sub(did.living_cpu_ns);
-    if unread_ns > UNREAD_NS_TOLD && unread_ns as f64 > UNREAD_SHARE_TOLD * did.cpu_ns as f64 {
+    if unread_ns > UNREAD_NS_NOTED && unread_ns as f64 > UNREAD_SHARE_NOTED * did.cpu_ns as f64 {
         notes.push(Note::EndedUnread { cpu_ns: unread_ns, of_cpu_ns: did.cpu_ns });
     }
     notes
@@ -457,7 +457,7 @@ mod tests {
     fn clocks_that_differ_by_some_ticks_are_no_threads_that_ended() {
         let did = |cpu_ns, living_cpu_ns| TreeDelta { cpu_ns, living_cpu_ns, ..TreeDelta::default() };
         let of = |cpu_ns: u64, unread_ns: u64| notes_of_ended(&did(cpu_ns, cpu_ns - unread_ns)).len();
-        assert_eq!((of(1_000_000_000, UNREAD_NS_TOLD), of(1_000_000_000, UNREAD_NS_TOLD + 1)), (0, 1));
+        assert_eq!((of(1_000_000_000, UNREAD_NS_NOTED), of(1_000_000_000, UNREAD_NS_NOTED + 1)), (0, 1));
         assert_eq!(of(10_000_000_000, 90_000_000), 0, "that is no noticeable share");
         assert!(notes_of_ended(&did(0, 5)).is_empty(), "a thread's clock may be ahead");
     }

@@ -640,13 +640,13 @@ mod tests {
     fn an_arm_is_given_up_for_a_round_that_answers_less_than_half_of_what_it_is_primed_with() {
         let study = sample::study(&["epoll", "uring"], 6, 1);
         let cell = CellSpec { connections: 100, ..study.cells[0].clone() };
-        let told = |messages: u64| {
+        let reason = |messages: u64| {
             let failure_last = Some("no answer within 5s".to_owned());
             unanswered(&cell, 2, &SliceCounts { messages, failure_last, ..SliceCounts::default() })
         };
-        assert_eq!([told(200), told(196), told(100)], [None, None, None], "a few may be lost");
+        assert_eq!([reason(200), reason(196), reason(100)], [None, None, None], "a few may be lost");
         // A server that serves one connection to its end before it takes the next.
-        assert_eq!(told(2).as_deref(), Some("answered 2 of 200 messages: no answer within 5s"));
+        assert_eq!(reason(2).as_deref(), Some("answered 2 of 200 messages: no answer within 5s"));
         assert!(unanswered(&cell, 2, &SliceCounts::default()).is_some_and(|it| it.contains("ended")));
     }
 }

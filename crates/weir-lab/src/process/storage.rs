@@ -142,12 +142,12 @@ fn words(weir: &Path, request: &TrialRequest<'_>, job: &Job<'_>) -> Result<Vec<S
 }
 
 /// What an arm's tool says of the job it did.
-fn told(request: &TrialRequest<'_>, printed: &str, job: &Job<'_>) -> Result<JobResult, TrialFailure> {
-    let told = match &request.arm.subject {
-        Subject::Fio { .. } => fio::told(printed, job),
-        _ => own::told(printed),
+fn parse_report(request: &TrialRequest<'_>, printed: &str, job: &Job<'_>) -> Result<JobResult, TrialFailure> {
+    let result = match &request.arm.subject {
+        Subject::Fio { .. } => fio::parse_report(printed, job),
+        _ => own::parse_report(printed),
     };
-    told.map_err(|reason| TrialFailure::Job { reason: format!("its report cannot be read: {reason}") })
+    result.map_err(|reason| TrialFailure::Job { reason: format!("its report cannot be read: {reason}") })
 }
 
 /// Starts the load beside.
@@ -464,17 +464,18 @@ fn measure(
         Ok(printed) => printed,
         Err(failure) => return Ok(Err(failure)),
     };
-    let told = match told(request, &printed, job) {
-        Ok(told) => told,
+    let result = match parse_report(request, &printed, job) {
+        Ok(result) => result,
         Err(failure) => return Ok(Err(failure)),
     };
-    Ok(report(request.cell, job, Seen::between(&moments[0], &moments[1]), told).map(Box::new))
+    Ok(report(request.cell, job, Seen::between(&moments[0], &moments[1]), result).map(Box::new))
 }
 
 /// The trial as the judge wants it.
-fn report(cell: &CellSpec, job: &Job<'_>, seen: Seen, told: JobResult) -> Result<LoadReport, TrialFailure> {
-    if !told.errors.is_empty() {
-        let errors: Vec<String> = told.errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
+fn report(cell: &CellSpec, job: &Job<'_>, seen: Seen, result: JobResult) -> Result<LoadReport, TrialFailure> {
+    if !result.errors.is_empty() {
+        let errors: Vec<String> =
+            result.errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
         return Err(TrialFailure::Job { reason: format!("operations failed: {}", errors.join(", ")) });
     }
     let seconds = seen.window.as_secs_f64();
@@ -482,14 +483,14 @@ fn report(cell: &CellSpec, job: &Job<'_>, seen: Seen, told: JobResult) -> Result
     let messages = seen.moved_bytes / u64::from(job.block_bytes);
     let throughput_per_second = per_second(seen.moved_bytes);
     let storage = StorageTrial {
-        tool: told.tool,
+        tool: result.tool,
         threads: job.threads,
-        iops_reported: told.iops,
-        cpu_ns_reported: told.cpu_ns_per_operation,
+        iops_reported: result.iops,
+        cpu_ns_reported: result.cpu_ns_per_operation,
         background_iops: seen.background.map(|(bytes, _)| per_second(bytes)),
-        waiting: told.waiting,
-        intervals: told.intervals,
-        notes: told.notes,
+        waiting: result.waiting,
+        intervals: result.intervals,
+        notes: result.notes,
     };
     Ok(LoadReport {
         schema_version: SCHEMA_VERSION,
@@ -508,9 +509,9 @@ fn report(cell: &CellSpec, job: &Job<'_>, seen: Seen, told: JobResult) -> Result
         throughput_per_second,
         littles_law: LittlesLaw {
             in_flight_mean: f64::from(cell.depth),
-            throughput_times_latency: told.iops * told.latency.ns_mean / 1e9,
+            throughput_times_latency: result.iops * result.latency.ns_mean / 1e9,
         },
-        response: told.latency,
+        response: result.latency,
         generator_cpu_ns: seen.background.map_or(0, |(_, cpu_ns)| cpu_ns),
         observed: Some(seen.job),
         storage: Some(storage),
@@ -579,9 +580,10 @@ mod tests {
             background: Some((4_096 * 3_000, 5)),
         };
         let latency = LatencySummary { count: 9, ns_mean: 400_000.0, ..LatencySummary::default() };
-        let told = JobResult { tool: "fio-3.33".to_owned(), iops: 2_010.0, latency, ..JobResult::default() };
+        let result =
+            JobResult { tool: "fio-3.33".to_owned(), iops: 2_010.0, latency, ..JobResult::default() };
         let file = Path::new("data");
-        let report = report(&spec.cells[0], &a_job(file), seen, told).expect("nothing failed");
+        let report = report(&spec.cells[0], &a_job(file), seen, result).expect("nothing failed");
         assert_eq!((report.messages, report.throughput_per_second), (1_000, 2_000.0));
         assert_eq!(report.observed.expect("it was").cpu_ns, 7_000_000);
         assert_eq!((report.response.count, report.generator_cpu_ns), (9, 5));
@@ -599,9 +601,9 @@ mod tests {
             job: ObservedWindow::default(),
             background: None,
         };
-        let told = JobResult { errors: vec![("EIO".to_owned(), 3)], ..JobResult::default() };
+        let result = JobResult { errors: vec![("EIO".to_owned(), 3)], ..JobResult::default() };
         let failure =
-            report(&spec.cells[0], &a_job(Path::new("data")), seen, told).expect_err("three failed");
+            report(&spec.cells[0], &a_job(Path::new("data")), seen, result).expect_err("three failed");
         assert_eq!(failure, TrialFailure::Job { reason: "operations failed: 3 EIO".to_owned() });
     }
 }

@@ -258,8 +258,8 @@ mod tests {
                 assert_eq!(row[2], default, "{} of {}", factor.key, protocol.name());
                 if let Kind::Number(level) = &factor.kind {
                     let range = level.range();
-                    let told = format!("{} to {}", range.start(), range.end());
-                    assert!(row[3].starts_with(&told), "{}: {told}, not {}", factor.key, row[3]);
+                    let text = format!("{} to {}", range.start(), range.end());
+                    assert!(row[3].starts_with(&text), "{}: {text}, not {}", factor.key, row[3]);
                 }
             }
         }

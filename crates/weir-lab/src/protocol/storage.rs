@@ -614,8 +614,8 @@ mod tests {
         assert_eq!(id("device = \"synthetic:two-speed\""), "synthetic-two-speed");
         assert_eq!(id("device = \"trace:reads/beside_32.csv.gz\""), "trace-beside-32");
         let refused = |text: &str, expected: &str| {
-            let told = cells(text).expect_err(text);
-            assert!(told.contains(expected), "{text}: {told}");
+            let message = cells(text).expect_err(text);
+            assert!(message.contains(expected), "{text}: {message}");
         };
         refused("device = \"modle\"", "there is no device \"modle\"; did you mean model?");
         refused("device = \"synthetic:calmer\"", "there is no synthetic trace \"calmer\"");
@@ -629,9 +629,11 @@ mod tests {
 
     #[test]
     fn what_no_disk_can_tell_is_refused_there_with_the_reason() {
-        let told = |wait: &str| refused(|spec| subject(spec).completion.predictor = wait.to_owned());
-        assert!(told("clairvoyant").contains("which only a simulated device can tell; say `where` it runs"));
-        assert!(told("constant:0.01").starts_with("arm.wait: "));
+        let message = |wait: &str| refused(|spec| subject(spec).completion.predictor = wait.to_owned());
+        assert!(
+            message("clairvoyant").contains("which only a simulated device can tell; say `where` it runs")
+        );
+        assert!(message("constant:0.01").starts_with("arm.wait: "));
         assert!(refused(|spec| subject(spec).completion.true_times = true).contains("true_times"));
     }
 

@@ -1,19 +1,19 @@
 //! Why a session broke off, in its reader's language.
 
 use weir_record::machine::FactDifference;
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use super::RunError;
 use crate::store_words::store_error;
 
 impl RunError {
     /// What is wrong and the way out. What a server, a generator or the system said is quoted as it said it.
-    pub fn told(&self, language: Language) -> String {
+    pub fn localized(&self, language: Language) -> String {
         match self {
             Self::Store { source, blocks_done } => {
                 format!("{}{}", store_error(source, language), stored(*blocks_done, language))
             }
-            Self::Busy { folder } => told!(
+            Self::Busy { folder } => localized!(
                 language,
                 "another session works on {folder}; wait for it to end, or choose another folder with `--out`",
                 "{folder}: 다른 세션이 작업 중인 폴더입니다. 끝나기를 기다리거나 `--out`으로 다른 폴더를 고르십시오",
@@ -22,7 +22,7 @@ impl RunError {
             Self::Usage(text) | Self::Environment(text) => text.clone(),
             Self::OtherMachine { differences } => {
                 let differences = listed(differences, language);
-                told!(
+                localized!(
                     language,
                     "this study was begun on another machine ({differences}); its blocks cannot be mixed, begin a new \
                      study here",
@@ -38,7 +38,7 @@ fn stored(blocks_done: usize, language: Language) -> String {
     match (blocks_done, language) {
         (0, _) => String::new(),
         (1, Language::English) => " (1 block is stored)".to_owned(),
-        (number, _) => told!(
+        (number, _) => localized!(
             language,
             " ({number} blocks are stored)",
             "(블록 {number}개 저장됨)",
@@ -49,7 +49,7 @@ fn stored(blocks_done: usize, language: Language) -> String {
 
 fn listed(differences: &[FactDifference], language: Language) -> String {
     let one = |FactDifference { name, one, other }: &FactDifference| {
-        told!(
+        localized!(
             language,
             "{name} {one} there, {other} here",
             "{name}: 시작한 머신 {one}, 이 머신 {other}",
@@ -83,10 +83,10 @@ mod tests {
             ),
         ];
         for (error, words) in errors {
-            let told = Language::ALL.map(|language| error.told(language));
-            assert_eq!(error.to_string(), told[0]);
-            assert!(told[0] != told[1] && told[1] != told[2], "{told:?}");
-            for text in told {
+            let texts = Language::ALL.map(|language| error.localized(language));
+            assert_eq!(error.to_string(), texts[0]);
+            assert!(texts[0] != texts[1] && texts[1] != texts[2], "{texts:?}");
+            for text in texts {
                 assert!(words.iter().all(|word| text.contains(word)), "{text}");
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use super::{Ended, NEAR_WAIT_MAX, Outcome};
 use crate::outline;
@@ -13,7 +13,7 @@ impl Outcome {
         let cause = match self.ended {
             Ended::TimeCap => {
                 let cap = outline::shown_ns(self.result.spec.time_cap_ns, language);
-                told!(
+                localized!(
                     language,
                     "cut by the time cap of {cap}",
                     "시간 상한({cap})에 걸려 중단됨",
@@ -22,7 +22,7 @@ impl Outcome {
             }
             Ended::StayedFar => {
                 let seconds = NEAR_WAIT_MAX.as_secs();
-                told!(
+                localized!(
                     language,
                     "the machine's near state did not come back in {seconds} s",
                     "{seconds}초를 기다려도 머신이 코어 간 지연이 짧은 상태(near)로 돌아오지 않음",
@@ -34,7 +34,7 @@ impl Outcome {
         };
         let done = weir_report::finding(&self.progress.finding(None), language);
         let folder = folder.display();
-        Some(told!(
+        Some(localized!(
             language,
             "{cause}: {done}; go on with: weir study --resume {folder}",
             "{cause}: {done}. 이어서 실행하려면: weir study --resume {folder}",

@@ -212,7 +212,7 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
     }
     spec.arms = arms.iter().map(|arm| arm.spec.clone()).collect();
     spec.cells = cells.iter().map(|(draft, own)| with_arms(&draft.spec, own, arms.len())).collect();
-    for (index, (draft, _)) in cells.iter().enumerate().filter(|(_, (draft, _))| draft.turns.alternate) {
+    for (index, (draft, _)) in cells.iter().enumerate().filter(|(_, (draft, _))| draft.round_plan.alternate) {
         take_turns(spec, index, draft)?;
     }
     alternation::note_whole_trials(spec);
@@ -240,25 +240,25 @@ fn with_arms(cell: &CellSpec, own: &[String], all: usize) -> CellSpec {
 
 fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), FieldError> {
     let Some(mut alternation) = alternation::suited(spec, &spec.cells[index]) else {
-        let Some(at) = draft.turns.turns_at else { return Ok(()) };
+        let Some(at) = draft.round_plan.turns_at else { return Ok(()) };
         let cell = &spec.cells[index];
         let obstacle = alternation::obstacle(spec, cell).map_or("", |why| why.words()[0]);
         let message = format!("the arms of {} cannot take turns: {obstacle}; give `blocks`", cell.id);
         return Err(FieldError::new(at, "cell.rounds", message));
     };
-    if let Some(at) = draft.turns.blocks_at {
+    if let Some(at) = draft.round_plan.blocks_at {
         let message = format!("the arms of {} take turns; give `rounds`", spec.cells[index].id);
         return Err(FieldError::new(at, "cell.blocks", message));
     }
-    if let Some(slice_ns) = draft.turns.slice_ns {
+    if let Some(slice_ns) = draft.round_plan.slice_ns {
         alternation.slice_ns = slice_ns;
         let cell_id = spec.cells[index].id.clone();
         spec.slices_given.push(cell_id);
     }
-    alternation.permutations = draft.turns.permutations.unwrap_or(alternation.permutations);
-    alternation.evidence = draft.turns.evidence;
+    alternation.permutations = draft.round_plan.permutations.unwrap_or(alternation.permutations);
+    alternation.evidence = draft.round_plan.evidence;
     spec.cells[index].alternation = Some(alternation);
-    spec.cells[index].blocks = draft.turns.rounds;
+    spec.cells[index].blocks = draft.round_plan.rounds;
     Ok(())
 }
 
@@ -271,7 +271,7 @@ pub(super) fn missing(
     left_out: &[String],
     host_defaults: &HostDefaults,
 ) -> Result<Vec<MissingArm>, FieldError> {
-    let told = |name: &str, found: &DriverFound| MissingArm {
+    let missing_arm = |name: &str, found: &DriverFound| MissingArm {
         name: name.to_owned(),
         reason: found.detail.clone(),
         unlock: found.unlock.clone(),
@@ -280,9 +280,10 @@ pub(super) fn missing(
     let mut missing: Vec<MissingArm> = replaced
         .iter()
         .filter(|arm| spec.arms.iter().all(|own| own.name != arm.name))
-        .filter_map(|arm| Some(told(&arm.name, refused(arm.driver.as_deref())?)))
+        .filter_map(|arm| Some(missing_arm(&arm.name, refused(arm.driver.as_deref())?)))
         .collect();
-    let of_driver = spec.arms.iter().filter_map(|arm| Some(told(&arm.name, refused(arm.subject.driver())?)));
+    let of_driver =
+        spec.arms.iter().filter_map(|arm| Some(missing_arm(&arm.name, refused(arm.subject.driver())?)));
     missing.extend(of_driver.collect::<Vec<_>>());
     let left_out = left_out.iter().find_map(|driver| host_defaults.refused(driver));
     for name in &places.idle {
@@ -291,7 +292,7 @@ pub(super) fn missing(
             let error = SpecError::new("arm.where", message).of_arm(name);
             return Err(FieldError { at: places.of(&error).unwrap_or(0), error });
         };
-        missing.push(told(name, found));
+        missing.push(missing_arm(name, found));
         spec.arms.retain(|arm| arm.name != *name);
     }
     Ok(missing)

@@ -207,9 +207,9 @@ command = ["other", "{port}"]
         ];
         assert_eq!(arms, expected);
         let Subject::Command { argv } = &spec.arms[3].subject else { panic!("{:?}", spec.arms[3]) };
-        let told = "/old/weir serve echo --driver uring --listen {address} --workers {workers} --pin {cpus} \
+        let expected = "/old/weir serve echo --driver uring --listen {address} --workers {workers} --pin {cpus} \
                     --option spin-us=50 --backlog 10";
-        assert_eq!(argv.join(" "), told);
+        assert_eq!(argv.join(" "), expected);
         assert!(
             spec.arms[4].is_other_build_of(&spec.arms[3]) && !spec.arms[1].is_other_build_of(&spec.arms[3])
         );

@@ -70,12 +70,12 @@ pub(super) struct Draft {
     pub(super) arms: Vec<(usize, String)>,
     /// The same for neighbours; empty for none.
     pub(super) neighbours: Vec<(usize, String)>,
-    pub(super) turns: Turns,
+    pub(super) round_plan: RoundPlan,
 }
 
 /// How its arms take turns, if they can.
 #[derive(Clone, Copy)]
-pub(super) struct Turns {
+pub(super) struct RoundPlan {
     pub(super) rounds: u32,
     /// Where the cell says something of its rounds itself, so that it must have them.
     pub(super) turns_at: Option<usize>,
@@ -274,7 +274,7 @@ impl File {
     }
 
     /// Rounds of a cell. One in open loop bears a claim out, and has more than others that claim nothing.
-    fn turns(&self, role: CellRole, load: LoadMode, own: &Settings, slice_ns: Option<u64>) -> Turns {
+    fn round_plan(&self, role: CellRole, load: LoadMode, own: &Settings, slice_ns: Option<u64>) -> RoundPlan {
         let claims = self.settings.rounds.unwrap_or(ROUNDS);
         let others = self.exploratory_rounds.unwrap_or(claims.min(EXPLORATORY_ROUNDS_MAX));
         let usual = match (role, load) {
@@ -282,7 +282,7 @@ impl File {
             (CellRole::Exploratory, LoadMode::Closed) => others,
             (CellRole::Exploratory, _) => (others * 3 / 2).max(claims * 2 / 3),
         };
-        Turns {
+        RoundPlan {
             rounds: own.rounds.unwrap_or(usual),
             turns_at: own.turns_at,
             blocks_at: own.blocks_at,
@@ -334,7 +334,7 @@ impl File {
             spec.id.push_str("-whole");
         }
         Draft {
-            turns: self.turns(parameters.role, spec.load, parameters.settings, slice_ns),
+            round_plan: self.round_plan(parameters.role, spec.load, parameters.settings, slice_ns),
             spec,
             shape: shape.clone(),
             is_combined: parameters.is_combined,
@@ -393,7 +393,8 @@ pub(super) fn read(
     // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
     cells.extend(equal);
     let asks_for_more = file.settings.further_evidence(&places);
-    if let Some((key, at)) = asks_for_more.filter(|_| cells.iter().all(|it| it.turns.evidence.is_none())) {
+    if let Some((key, at)) = asks_for_more.filter(|_| cells.iter().all(|it| it.round_plan.evidence.is_none()))
+    {
         return Err(FieldError::new(at, key, NO_EVIDENCE.to_owned()));
     }
     if cells.len() > CELLS_MAX {
@@ -419,9 +420,9 @@ fn equal_rate(claim: &Draft, rate: LoadMode, file: &File) -> Draft {
     };
     spec.id = protocol::cell_id(&spec);
     Draft {
-        turns: Turns {
-            alternate: claim.turns.alternate,
-            ..file.turns(CellRole::Exploratory, rate, &Settings::default(), None)
+        round_plan: RoundPlan {
+            alternate: claim.round_plan.alternate,
+            ..file.round_plan(CellRole::Exploratory, rate, &Settings::default(), None)
         },
         spec,
         shape: claim.shape.clone(),

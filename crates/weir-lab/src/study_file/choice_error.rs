@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt};
 
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::limits::instead_in;
 
@@ -45,29 +45,29 @@ pub enum ChoiceError {
 
 impl ChoiceError {
     /// What is wrong and the way out.
-    pub fn told(&self, language: Language) -> String {
+    pub fn localized(&self, language: Language) -> String {
         match self {
             Self::Plan { name, there } => no_plan(name, there, language),
-            Self::NoFactors(factor) => told!(
+            Self::NoFactors(factor) => localized!(
                 language,
                 "--levels {factor}: the study has no [factors]; its cells are written one by one",
                 "--levels {factor}: 이 연구에는 [factors]가 없습니다. 조건이 하나씩 적혀 있습니다",
                 "--levels {factor}：该研究没有 [factors]，条件是逐个写出的",
             ),
             Self::Arm { name, there } => no_arm(name, there, language),
-            Self::Warmup(length) => told!(
+            Self::Warmup(length) => localized!(
                 language,
                 "--warmup {length}: write a length of time of at most 1min, such as 5s or 400ms",
                 "--warmup {length}: 5s나 400ms처럼 1min 이하의 시간을 쓰십시오",
                 "--warmup {length}：请写不超过 1min 的时长，例如 5s 或 400ms",
             ),
-            Self::RunsAnyway(name) => told!(
+            Self::RunsAnyway(name) => localized!(
                 language,
                 "--arm {name}: it runs anyway; leave it out, or add --only-arms",
                 "--arm {name}: 어차피 실행되는 대상입니다. 빼거나 --only-arms를 더하십시오",
                 "--arm {name}：它本来就会运行；请去掉，或加上 --only-arms",
             ),
-            Self::Twice(name) => told!(
+            Self::Twice(name) => localized!(
                 language,
                 "--arm {name}: an arm of that name is there already",
                 "--arm {name}: 같은 이름의 비교 대상이 이미 있습니다",
@@ -116,7 +116,7 @@ fn no_plan(name: &str, there: &[String], language: Language) -> String {
         [] => language.choose(["it has one plan only", "계획은 하나뿐임", "它只有一个计划"]).to_owned(),
         _ => instead_of(name, there, language),
     };
-    told!(
+    localized!(
         language,
         "--levels {name}: the study has no plan of that name; {instead}, or FACTOR=LEVEL,LEVEL",
         "--levels {name}: 이 연구에는 그런 이름의 계획이 없습니다({instead}). FACTOR=LEVEL,LEVEL로 수준을 고를 수도 있습니다",
@@ -126,7 +126,7 @@ fn no_plan(name: &str, there: &[String], language: Language) -> String {
 
 fn no_arm(name: &str, there: &[String], language: Language) -> String {
     let instead = instead_of(name, there, language);
-    told!(
+    localized!(
         language,
         "--arm {name}: the study has no arm of that name; {instead}, or NAME=COMMAND",
         "--arm {name}: 이 연구에는 그런 이름의 비교 대상이 없습니다({instead}). NAME=COMMAND로 새로 더할 수도 있습니다",
@@ -140,7 +140,7 @@ fn instead_of(name: &str, there: &[String], language: Language) -> String {
 
 impl fmt::Display for ChoiceError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.told(Language::English))
+        formatter.write_str(&self.localized(Language::English))
     }
 }
 
@@ -169,10 +169,10 @@ mod tests {
             (ChoiceError::Twice(name()), &["--arm quik"]),
         ];
         for (error, words) in errors {
-            let told = Language::ALL.map(|language| error.told(language));
-            assert_eq!(error.to_string(), told[0]);
-            assert!(told[0] != told[1] && told[1] != told[2], "{told:?}");
-            for text in told {
+            let texts = Language::ALL.map(|language| error.localized(language));
+            assert_eq!(error.to_string(), texts[0]);
+            assert!(texts[0] != texts[1] && texts[1] != texts[2], "{texts:?}");
+            for text in texts {
                 assert!(words.iter().all(|word| text.contains(word)), "{text}");
             }
         }

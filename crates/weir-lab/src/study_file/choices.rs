@@ -589,21 +589,21 @@ mod tests {
     #[test]
     fn what_is_not_there_is_told_with_what_is() {
         let text = BuiltIn::named("tps").expect("it is built in").text;
-        let told = |choices: Choices| chosen(text, &choices).expect_err("it is wrong").to_string();
-        let plan = told(Choices { plan: Some("quik".to_owned()), ..Choices::default() });
+        let message = |choices: Choices| chosen(text, &choices).expect_err("it is wrong").to_string();
+        let plan = message(Choices { plan: Some("quik".to_owned()), ..Choices::default() });
         assert!(plan.contains("no plan of that name") && plan.contains("quick"), "{plan}");
-        let arm = told(Choices { arms: vec![("uringg".to_owned(), Vec::new())], ..Choices::default() });
+        let arm = message(Choices { arms: vec![("uringg".to_owned(), Vec::new())], ..Choices::default() });
         assert!(arm.contains("no arm of that name") && arm.contains("uring"), "{arm}");
         let twice =
-            told(Choices { arms: vec![("epoll".to_owned(), vec!["x".to_owned()])], ..Choices::default() });
+            message(Choices { arms: vec![("epoll".to_owned(), vec!["x".to_owned()])], ..Choices::default() });
         assert!(twice.contains("there already"), "{twice}");
-        let anyway = told(Choices { arms: vec![("uring".to_owned(), Vec::new())], ..Choices::default() });
+        let anyway = message(Choices { arms: vec![("uring".to_owned(), Vec::new())], ..Choices::default() });
         assert!(anyway.contains("it runs anyway"), "{anyway}");
-        let none = told(Choices { only_arms: true, ..Choices::default() });
+        let none = message(Choices { only_arms: true, ..Choices::default() });
         assert!(none.contains("--only-arms"), "{none}");
         let kernels = vec!["6.1".to_owned()];
         let again =
-            told(Choices { kernels: [kernels.clone(), kernels.clone()].concat(), ..Choices::default() });
+            message(Choices { kernels: [kernels.clone(), kernels.clone()].concat(), ..Choices::default() });
         assert!(again.contains("uring-as-on-6.1") && again.contains("there already"), "{again}");
         let storage = chosen(
             BuiltIn::named("polling").expect("it is built in").text,

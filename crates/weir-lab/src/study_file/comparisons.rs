@@ -9,7 +9,7 @@ use weir_record::{
     metric_rows::METRICS,
     spec::{CellSpec, LoadMode, StudySpec},
 };
-use weir_report::told;
+use weir_report::localized;
 
 use super::{elsewhere, one_of, threshold};
 use crate::{
@@ -75,7 +75,7 @@ fn bounded(count: usize, at: usize) -> Result<(), FieldError> {
     }
     let most = COMPARISONS_MAX;
     let message = Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "the file asks for more than {most} comparisons and goals",
             "파일에 쓸 수 있는 비교와 목표는 모두 {most}개까지입니다",

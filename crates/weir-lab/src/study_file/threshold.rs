@@ -9,7 +9,7 @@ use weir_record::{
     metric_rows::{METRICS, MetricRow, Part},
     spec::{CellRole, CellSpec, StudySpec},
 };
-use weir_report::told;
+use weir_report::localized;
 
 use super::comparisons::Known;
 use crate::{
@@ -64,7 +64,7 @@ struct Line<'t> {
 fn too_many() -> Mistake {
     let most = COMPARISONS_MAX;
     Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "these are more than {most} thresholds",
             "임계값은 모두 {most}개까지 쓸 수 있습니다",
@@ -113,7 +113,7 @@ impl Known<'_> {
         if !names.contains(&arm) {
             return Err(Mistake::of(|language| {
                 let instead = instead_in(language, arm, &names);
-                told!(
+                localized!(
                     language,
                     "there is no arm {arm:?}; {instead}",
                     "알 수 없는 비교 대상 {arm:?}({instead})",
@@ -123,7 +123,7 @@ impl Known<'_> {
         }
         if line.is_ratio && arm == self.spec.arms[0].name {
             return Err(Mistake::of(|language| {
-                told!(
+                localized!(
                     language,
                     "{arm} is the baseline, and its ratio to itself is 1",
                     "{arm} 자신이 기준이므로 비율은 언제나 1입니다",
@@ -133,7 +133,7 @@ impl Known<'_> {
         }
         if !self.runs(arm, cell) {
             return Err(Mistake::of(|language| {
-                told!(
+                localized!(
                     language,
                     "{arm} does not run in {cell_id}",
                     "비교 대상 {arm}: {cell_id} 조건에서 실행되지 않습니다",
@@ -187,7 +187,7 @@ impl Known<'_> {
 
 fn only_baseline(cell_id: &str) -> Mistake {
     Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "only the baseline runs in {cell_id}; name the arm that is meant",
             "{cell_id} 조건에서는 기준만 실행됩니다. 비교 대상의 이름을 쓰십시오",
@@ -199,7 +199,7 @@ fn only_baseline(cell_id: &str) -> Mistake {
 fn unmeasured(row: &MetricRow) -> Mistake {
     let key = row.key;
     Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "{key} is not measured in this study",
             "{key} 지표는 이 연구에서 측정하지 않습니다",
@@ -211,7 +211,7 @@ fn unmeasured(row: &MetricRow) -> Mistake {
 fn measured_elsewhere(row: &MetricRow, cell_id: &str, there: &str) -> Mistake {
     let key = row.key;
     Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "{key} is not measured in {cell_id}, but in {there}",
             "{key} 지표는 {cell_id} 조건에서 측정하지 않습니다. 측정하는 조건: {there}",
@@ -223,7 +223,7 @@ fn measured_elsewhere(row: &MetricRow, cell_id: &str, there: &str) -> Mistake {
 fn no_cell(name: &str, known: &[&str]) -> Mistake {
     Mistake::of(|language| {
         let instead = instead_in(language, name, known);
-        told!(
+        localized!(
             language,
             "there is no cell {name:?}; {instead}",
             "알 수 없는 조건 {name:?}({instead})",
@@ -258,7 +258,7 @@ impl<'t> Line<'t> {
         let (key, bound) = (self.row.key, self.bound);
         if self.is_ratio && self.row.scale != Scale::Ratio {
             return Err(Mistake::of(|language| {
-                told!(
+                localized!(
                     language,
                     "{key} may be zero and has no ratio; give its figure a bound",
                     "{key} 지표는 0일 수 있어 비율을 쓸 수 없습니다. 수치 자체에 한계를 정하십시오",
@@ -281,7 +281,7 @@ impl<'t> Line<'t> {
                 Ok(if self.is_above { Goal::AtMost(most) } else { Goal::AtLeast(most) })
             }
             _ => Err(Mistake::of(|language| {
-                told!(
+                localized!(
                     language,
                     "{bound:?} is no number",
                     "숫자가 아닌 값 {bound:?}입니다",
@@ -294,7 +294,7 @@ impl<'t> Line<'t> {
 
 fn no_plain_number(bound: &str) -> Mistake {
     Mistake::of(|language| {
-        told!(
+        localized!(
             language,
             "{bound:?} is no plain number",
             "단위 없이 숫자만 쓰십시오({bound:?})",
@@ -307,7 +307,7 @@ fn counted_in(key: &str, units: &[(&str, f64)]) -> Mistake {
     let names: Vec<&str> = units.iter().map(|(name, _)| *name).filter(|it| !it.is_empty()).collect();
     let names = names.join(", ");
     Mistake::of(|language| {
-        told!(language, "{key} is counted in {names}", "{key}의 단위: {names}", "{key} 的单位：{names}")
+        localized!(language, "{key} is counted in {names}", "{key}의 단위: {names}", "{key} 的单位：{names}")
     })
 }
 
@@ -319,7 +319,7 @@ fn row(name: &str) -> Result<&'static MetricRow, Mistake> {
     found.ok_or_else(|| {
         Mistake::of(|language| {
             let instead = instead_in(language, key, &known);
-            told!(
+            localized!(
                 language,
                 "there is no metric {name:?}; {instead}",
                 "알 수 없는 지표 {name:?}({instead})",

@@ -196,8 +196,8 @@ fn server_cpus_are_a_factor_where_there_are_several_and_else_the_plan_says_so() 
     };
     let one = asked(vec![0]);
     assert!(one.spec.cells.iter().all(|cell| cell.server_cpus.is_empty()));
-    let told = |study: &study_file::Study| outline::text(study, Language::English);
-    assert!(told(&one).contains("server CPUs have one level"), "{}", told(&one));
+    let plan_of = |study: &study_file::Study| outline::text(study, Language::English);
+    assert!(plan_of(&one).contains("server CPUs have one level"), "{}", plan_of(&one));
     let several = asked((0..6).collect());
     let cells = several.spec.cells.iter().filter(|cell| cell.id.contains("scpu"));
     let cells: Vec<(&str, usize)> = cells.map(|cell| (cell.id.as_str(), cell.server_cpus.len())).collect();
@@ -209,6 +209,6 @@ fn server_cpus_are_a_factor_where_there_are_several_and_else_the_plan_says_so() 
     assert_eq!(cells, expected.iter().map(|(id, count)| (id.as_str(), *count)).collect::<Vec<_>>());
     let others = several.spec.cells.iter().filter(|cell| !cell.id.contains("scpu"));
     assert!(others.into_iter().all(|cell| cell.server_cpus == several.spec.server_cpus), "all are a level");
-    assert!(!told(&several).contains("one level"));
+    assert!(!plan_of(&several).contains("one level"));
     assert!(built_in("tps").cells.iter().all(|cell| cell.server_cpus.is_empty()), "no CPU is known");
 }

@@ -31,22 +31,22 @@ const SEED: u64 = 6;
 #[test]
 fn a_session_tells_how_much_longer_it_takes_and_never_past_its_time_cap() {
     let mut spec = study(&["epoll", "uring"], 4, SEED);
-    let told = |spec: &StudySpec| {
-        let mut told = Vec::new();
+    let time_left = |spec: &StudySpec| {
+        let mut all_left = Vec::new();
         let mut progress = |event: &Event| match event {
-            Event::Started { left_ns, .. } | Event::BlockStored { left_ns, .. } => told.push(*left_ns),
+            Event::Started { left_ns, .. } | Event::BlockStored { left_ns, .. } => all_left.push(*left_ns),
             _ => {}
         };
         let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
         let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
         run::start(&fresh_folder("left"), &new_study(spec.clone()), callbacks).expect("a healthy study runs");
-        told
+        all_left
     };
-    let free = told(&spec);
+    let free = time_left(&spec);
     assert_eq!((free[0], free.len()), (outline::study_ns(&spec), 5), "{free:?}");
     assert!(free.windows(2).all(|two| two[1] < two[0]) && free[4] == 0, "{free:?}");
     spec.time_cap_ns = free[0] / 2;
-    assert!(told(&spec)[0] <= spec.time_cap_ns);
+    assert!(time_left(&spec)[0] <= spec.time_cap_ns);
 }
 
 type Step = (String, u32, u32, u32, String, bool);

@@ -492,7 +492,7 @@ fn a_claim_beside_a_cell_that_this_machine_lacks_has_no_place_and_a_wrong_one_is
 }
 
 /// What a comparison stands for, in short: `uring at c1 / epoll at c1`.
-fn told(spec: &StudySpec) -> Vec<String> {
+fn in_short(spec: &StudySpec) -> Vec<String> {
     let side = |side: &Side| format!("{} at {}", side.arm, side.cell_id.trim_end_matches("-m64-closed"));
     let asked = |asked: &ComparisonSpec| {
         let to: Vec<String> = asked.to.iter().map(side).collect();
@@ -504,7 +504,7 @@ fn told(spec: &StudySpec) -> Vec<String> {
 #[test]
 fn a_comparison_names_what_differs_and_takes_the_rest_from_the_other_side() {
     let metric = "metric = \"server-cpu-per-message\"\n";
-    let of = |lines: &str| told(&with(&format!("[[comparison]]\n{metric}{lines}")).expect("it is right"));
+    let of = |lines: &str| in_short(&with(&format!("[[comparison]]\n{metric}{lines}")).expect("it is right"));
     assert_eq!(
         of("of = { arm = \"uring-16k\" }"),
         ["uring-16k at c100-d1 / epoll at c100-d1", "uring-16k at c100-d16 / epoll at c100-d16"],
@@ -582,7 +582,7 @@ fn a_cell_has_neighbours_by_their_names_and_shows_them() {
     let asked = "[[comparison]]\nof = { arm = \"epoll\", neighbours = [\"drip\"] }\nto = { neighbours = [] }\n\
                  metric = \"latency-p99\"\n";
     let spec = with(&format!("{drip}{cell}{asked}")).expect("it is right");
-    assert_eq!(told(&spec), ["epoll at c50-d1-m64-closed-beside-drip / epoll at c50-d1"]);
+    assert_eq!(in_short(&spec), ["epoll at c50-d1-m64-closed-beside-drip / epoll at c50-d1"]);
     assert!(
         spec.cells.iter().all(|cell| cell.alternation.is_some()),
         "arms take turns beside neighbours too"
@@ -747,10 +747,10 @@ fn mistakes_in_thresholds_are_told_in_every_language_with_what_was_typed() {
         let fail_if = vec![line.to_owned()];
         let text = chosen(EXAMPLE, &Choices { fail_if, ..Choices::default() }).expect("it is TOML");
         let error = parse(Path::new("a.toml"), &text, &host_defaults()).expect_err("it is a mistake");
-        let told = Language::ALL.map(|language| error.told(language));
-        assert_eq!(error.to_string(), told[0]);
-        assert!(told[0] != told[1] && told[1] != told[2] && told[0] != told[2], "{told:?}");
-        for text in told {
+        let texts = Language::ALL.map(|language| error.localized(language));
+        assert_eq!(error.to_string(), texts[0]);
+        assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2], "{texts:?}");
+        for text in texts {
             assert!(text.starts_with("a.toml:1: fail_if") && text.contains(&format!("{line:?}")), "{text}");
             assert!(words.iter().all(|word| text.contains(word)), "{text}");
         }

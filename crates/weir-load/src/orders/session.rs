@@ -62,7 +62,7 @@ pub(crate) struct Session {
     /// What must be sent next, besides requests.
     aside: Vec<u8>,
     /// When the account query was sent, since midnight.
-    asked_ns: u64,
+    query_sent_ns: u64,
     /// Drop the connection after so many answers.
     reconnect_every: Option<u64>,
     /// Answers on this connection.
@@ -118,7 +118,7 @@ impl Session {
             client: ClientSession::new(0, Timing::default(), &login(account, password, entry)),
             trader,
             aside: Vec::new(),
-            asked_ns: 0,
+            query_sent_ns: 0,
             reconnect_every,
             answers: 0,
             is_dropped: false,
@@ -225,7 +225,7 @@ impl Session {
             let verdict = if self.state == SessionState::Live {
                 self.trader.judge(payload, at.wall_ns)
             } else {
-                let answer = answer_to_query(payload, self.asked_ns, at.wall_ns, self.entry);
+                let answer = answer_to_query(payload, self.query_sent_ns, at.wall_ns, self.entry);
                 match answer {
                     Some(next) => self.answered(next).map(|()| Verdict::Aside),
                     None if matches!(self.entry, Entry::At(..)) => self.trader.judge(payload, at.wall_ns),
@@ -275,7 +275,7 @@ impl Session {
         self.has_logged_in = true;
         self.reconnects += u64::from(std::mem::take(&mut self.is_dropped));
         self.state = SessionState::Asking;
-        self.asked_ns = wall_ns;
+        self.query_sent_ns = wall_ns;
         let mut query = Vec::with_capacity(1);
         Inbound::AccountQuery.encode(&mut query);
         soup::encode_frame(soup::UNSEQUENCED, &query, &mut self.aside);
@@ -323,13 +323,13 @@ fn login(username: Name<6>, password: Name<10>, entry: Entry) -> LoginRequest {
 
 /// The number that an answer to the account query names. Among old messages there may be old answers: where all of
 /// them come, only one that was written after we had asked is ours.
-fn answer_to_query(payload: &[u8], asked_ns: u64, wall_ns: u64, entry: Entry) -> Option<u32> {
+fn answer_to_query(payload: &[u8], query_sent_ns: u64, wall_ns: u64, entry: Entry) -> Option<u32> {
     let Ok((Outbound::AccountQueryResponse { timestamp_ns, next_user_ref_num }, _)) =
         Outbound::decode(payload)
     else {
         return None;
     };
-    let is_ours = entry != Entry::All || hop(asked_ns, timestamp_ns, wall_ns) != Hop::Implausible;
+    let is_ours = entry != Entry::All || hop(query_sent_ns, timestamp_ns, wall_ns) != Hop::Implausible;
     is_ours.then_some(next_user_ref_num)
 }
 

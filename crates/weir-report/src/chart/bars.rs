@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     format, metrics,
-    section::{Content, Plot, Section, Subject, Told, distinct},
+    section::{Content, Plot, Section, Sentence, Subject, distinct},
     sentence, tables,
     view::{View, bound},
     words::Word,
@@ -31,10 +31,10 @@ pub(crate) fn bars(view: &View<'_>) -> Content {
     let left_out = cells_left_out(view);
     let cells = distinct(view.result.arms.iter().filter(|arm| arm.generator_bound).map(|arm| &arm.cell_id));
     let text = format!("≥{}{}", view.language.colon(), view.word(Word::GeneratorBound));
-    let hint = (!cells.is_empty()).then_some(Told { text, cells });
+    let hint = (!cells.is_empty()).then_some(Sentence { text, cells });
     let drawn = drawn(view);
     Content::Shown(Box::new(Section {
-        told: hint.into_iter().collect(),
+        sentences: hint.into_iter().collect(),
         tables: vec![tables::further_figures(view, &drawn)],
         plots: drawn.into_iter().map(|metric| plot(view, metric)).collect(),
         left_out: (left_out > 0).then(|| sentence::left_out(view, left_out)),

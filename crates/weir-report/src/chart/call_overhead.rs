@@ -10,7 +10,7 @@ use super::levels::{Axis, Levels, Point, levels};
 use crate::{
     format::{self, ABSENT},
     maps, overview,
-    section::{Content, Plot, Section, Told},
+    section::{Content, Plot, Section, Sentence},
     table::Table,
     view::View,
     words::Word,
@@ -75,7 +75,7 @@ pub(crate) fn call_overhead(view: &View<'_>) -> Content {
         let plots: Vec<Plot> =
             lines.iter().flat_map(|(rest, cells)| plots(view, rest, cells, is_alone)).collect();
         Section {
-            told: told(view, &lines, &plots),
+            sentences: sentences(view, &lines, &plots),
             plots,
             ..Section::new(Word::CallOverheadTitle, Word::CallOverheadHelp)
         }
@@ -83,15 +83,15 @@ pub(crate) fn call_overhead(view: &View<'_>) -> Content {
 }
 
 /// What was published of it, why some marks have no interval, and some figures no ends of theirs.
-fn told(view: &View<'_>, lines: &BTreeMap<String, Line<'_>>, plots: &[Plot]) -> Vec<Told> {
+fn sentences(view: &View<'_>, lines: &BTreeMap<String, Line<'_>>, plots: &[Plot]) -> Vec<Sentence> {
     let is_bare = |arm: &ArmEvidence| Figure::ALL.iter().any(|it| it.of(arm).interval.is_none());
     let has_bare =
         |cell: &CellSpec| arms(view).into_iter().filter_map(|arm| seen(view, cell, arm)).any(is_bare);
     let is_any_bare = lines.values().flatten().any(|cell| has_bare(cell));
-    let bare = is_any_bare.then(|| Told::from(view.language.choose(BARE).to_owned()));
+    let bare = is_any_bare.then(|| Sentence::from(view.language.choose(BARE).to_owned()));
     let texts = plots.iter().flat_map(|plot| plot.numbers.rows.iter().flatten());
     let theirs = overview::published(view, TableName::SystemCallOverhead);
-    let as_text = theirs.map(|it| Told::from(overview::published_as_text(view, it)));
+    let as_text = theirs.map(|it| Sentence::from(overview::published_as_text(view, it)));
     as_text.into_iter().chain(bare).chain(overview::open_intervals(view, texts)).collect()
 }
 

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     format,
-    language::told,
+    language::localized,
     metrics, notes,
-    section::{Content, Plot, Section, Subject, Told, distinct},
+    section::{Content, Plot, Section, Sentence, Subject, distinct},
     sentence, tables,
     view::View,
     words::{self, Word},
@@ -42,8 +42,8 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
     let more: usize = shown.iter().map(|it| view.comparisons_of(*it).len().saturating_sub(ROWS_MAX)).sum();
     let axes = Axes::of(view);
     Content::Shown(Box::new(Section {
-        told: sentence::oversubscribed(view)
-            .map(|text| Told {
+        sentences: sentence::oversubscribed(view)
+            .map(|text| Sentence {
                 text,
                 cells: distinct(view.result.oversubscribed.iter().map(|it| &it.cell_id)),
             })
@@ -63,7 +63,7 @@ fn not_drawn(view: &View<'_>, empty: &[Metric]) -> Option<String> {
     let names: Vec<String> = empty.iter().map(|metric| metrics::name(view, *metric)).collect();
     let names = names.join(view.language.list());
     (!empty.is_empty()).then(|| {
-        told!(view.language, "Without a figure: {names}.", "수치 없음: {names}.", "没有数值：{names}。")
+        localized!(view.language, "Without a figure: {names}.", "수치 없음: {names}.", "没有数值：{names}。")
     })
 }
 
@@ -90,7 +90,7 @@ fn plot(view: &View<'_>, metric: Metric, axes: &Axes) -> Plot {
 /// What takes the place of a plot that would repeat that of server CPU.
 fn without_waiting(view: &View<'_>) -> String {
     let name = metrics::name(view, Metric::ServerCpuWithWaiting);
-    told!(
+    localized!(
         view.language,
         "{name}: in every comparison within 0.5 % of the ratio of server CPU.",
         "{name}: 모든 비교에서 서버 CPU의 비율과 0.5 % 이내로 같습니다.",

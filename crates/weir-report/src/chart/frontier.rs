@@ -15,7 +15,7 @@ use crate::{
 pub(crate) fn frontier(view: &View<'_>) -> Content {
     let cells = frontier::cells(view);
     Content::unless(cells.is_empty(), || Section {
-        told: frontier::elsewhere(view),
+        sentences: frontier::elsewhere(view),
         plots: cells.into_iter().map(|cell| plot(view, cell)).collect(),
         ..Section::new(Word::FrontierTitle, Word::FrontierHelp)
     })
@@ -25,7 +25,7 @@ pub(crate) fn frontier(view: &View<'_>) -> Content {
 pub(crate) fn simulated(view: &View<'_>) -> Content {
     let texts = frontier::simulated(view);
     Content::unless(texts.is_empty(), || Section {
-        told: of_no_cell(texts),
+        sentences: of_no_cell(texts),
         ..Section::new(Word::SimulatedTitle, Word::SimulatedHelp)
     })
 }

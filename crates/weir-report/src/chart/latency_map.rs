@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     findings, format,
-    language::told,
+    language::localized,
     metrics, overview,
-    section::{Caption, Content, Plot, Section, Told},
+    section::{Caption, Content, Plot, Section, Sentence},
     table::Table,
     view::View,
     words::Word,
@@ -37,7 +37,7 @@ const LABEL_STEP: f64 = 24.0;
 const ARM_STEP: f64 = 1.8;
 
 /// Most arms and rates of a ladder that are told in a sentence; the tables have all.
-const TOLD_MAX: usize = 4;
+const SHOWN_MAX: usize = 4;
 
 /// Where marks stand of arms that have no latency.
 const BEYOND_Y: f64 = 10.0;
@@ -67,12 +67,13 @@ const HELP: Caption = Caption::Own([
 pub(crate) fn latency_map(view: &View<'_>) -> Content {
     let ladders = &view.result.latency_ladders;
     Content::unless(ladders.is_empty(), || {
-        let mut told: Vec<Told> = ladders.iter().flat_map(|ladder| told(view, ladder)).collect();
+        let mut sentences: Vec<Sentence> =
+            ladders.iter().flat_map(|ladder| of_ladder(view, ladder)).collect();
         let plots: Vec<Plot> = ladders.iter().flat_map(|ladder| plots(view, ladder)).collect();
         let figures = plots.iter().flat_map(|plot| plot.numbers.rows.iter().flatten());
-        let open = overview::open_intervals(view, told.iter().map(|it| &it.text).chain(figures));
-        told.extend(open);
-        Section { told, plots, ..Section::new(TITLE, HELP) }
+        let open = overview::open_intervals(view, sentences.iter().map(|it| &it.text).chain(figures));
+        sentences.extend(open);
+        Section { sentences, plots, ..Section::new(TITLE, HELP) }
     })
 }
 
@@ -80,8 +81,8 @@ pub(crate) fn latency_map(view: &View<'_>) -> Content {
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     let p99 = |point: &LatencyPoint| {
         let least = if point.is_upper_bound { "≤ " } else { "" };
-        let told = |it: Figure| format!("{least}{}", format::nanos(it.value));
-        format!("{} {}", point.arm, point.p99_ns.map_or_else(|| reason(view, point).to_owned(), told))
+        let text = |it: Figure| format!("{least}{}", format::nanos(it.value));
+        format!("{} {}", point.arm, point.p99_ns.map_or_else(|| reason(view, point).to_owned(), text))
     };
     let at = |rung: &LatencyRung| {
         let rate = rung.share.map_or_else(|| format::rate(rung.rate_per_second), format::whole_percent);
@@ -96,11 +97,11 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
 
 /// Server CPU for a message at rates that all arms were offered: in closed loop each runs as fast as it can, and a
 /// server that has time left may show another ratio. A line for each ladder in which an arm may be compared.
-pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> Vec<Told> {
+pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> Vec<Sentence> {
     let ratio = |cell_id: &str| {
         let found = view.pair(cell_id, (arm, baseline), Metric::ServerCpuPerMessage)?;
-        let may_be_told = found.verdict != Verdict::NotComparable && found.interval.is_some();
-        may_be_told.then(|| format::ratio_and_interval(found.ratio, found.interval))
+        let is_claimable = found.verdict != Verdict::NotComparable && found.interval.is_some();
+        is_claimable.then(|| format::ratio_and_interval(found.ratio, found.interval))
     };
     let line = |ladder: &LatencyLadder| {
         let capacity = ladder.capacity.as_ref()?;
@@ -110,7 +111,7 @@ pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> 
         let rates: Vec<String> = ladder.rungs.iter().filter_map(at).collect();
         let (rates, closed) = (rates.join(view.language.semicolon()), ratio(&capacity.cell_id)?);
         let (shape, noun) = (shape(view, ladder), metrics::prose(view, Metric::ServerCpuPerMessage));
-        let told = told!(
+        let text = localized!(
             view.language,
             "{shape}: {noun} of {arm} over that of {baseline} at equal rates, by their share of what the slowest arm can do: \
              {rates}. In closed loop, each as fast as it can: {closed}.",
@@ -119,9 +120,9 @@ pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> 
             "{shape}：在相同速率下（以最慢方案处理能力的比例计），{arm} 的{noun}与 {baseline} 之比：{rates}。闭环、各自全速时为 {closed}。",
         );
         let cells = ladder.rungs.iter().map(|rung| &rung.cell_id).chain([&capacity.cell_id]);
-        (!rates.is_empty()).then(|| Told { text: told, cells: cells.cloned().collect() })
+        (!rates.is_empty()).then(|| Sentence { text, cells: cells.cloned().collect() })
     };
-    view.result.latency_ladders.iter().filter_map(line).take(TOLD_MAX).collect()
+    view.result.latency_ladders.iter().filter_map(line).take(SHOWN_MAX).collect()
 }
 
 /// What all cells of a ladder have in common, in words.
@@ -134,13 +135,13 @@ fn shape(view: &View<'_>, ladder: &LatencyLadder) -> String {
     [connections].into_iter().chain(view.further_conditions(&closed)).collect::<Vec<_>>().join(" · ")
 }
 
-fn told(view: &View<'_>, ladder: &LatencyLadder) -> Vec<Told> {
-    let of_cell = |cell_id: &String, text| Told { text, cells: vec![cell_id.clone()] };
+fn of_ladder(view: &View<'_>, ladder: &LatencyLadder) -> Vec<Sentence> {
+    let of_cell = |cell_id: &String, text| Sentence { text, cells: vec![cell_id.clone()] };
     let of_capacity = ladder.capacity.as_ref().map(|it| of_cell(&it.cell_id, capacity(view, ladder, it)));
     let points = ladder.rungs.iter().flat_map(|rung| rung.arms.iter().map(move |point| (rung, point)));
     let missed =
         points.filter_map(|(rung, point)| Some(of_cell(&rung.cell_id, not_kept(view, rung, point)?)));
-    of_capacity.into_iter().chain(missed.take(TOLD_MAX)).collect()
+    of_capacity.into_iter().chain(missed.take(SHOWN_MAX)).collect()
 }
 
 /// `100 connections: in closed loop epoll does least, 61,200 messages/s [60,100, 62,300].`
@@ -149,7 +150,7 @@ fn capacity(view: &View<'_>, ladder: &LatencyLadder, of: &Capacity) -> String {
     let rate = findings::rate(view.language, view.kind());
     let least = if of.is_bound { "≥ " } else { "" };
     let figure = format!("{least}{} {rate}", overview::figure(Some(of.per_second), format::grouped));
-    let told = told!(
+    let text = localized!(
         view.language,
         "{shape}: in closed loop {arm} does least, {figure}.",
         "{shape}: 폐쇄형 부하에서 가장 적게 처리한 대상은 {arm}, {figure}.",
@@ -160,7 +161,7 @@ fn capacity(view: &View<'_>, ladder: &LatencyLadder, of: &Capacity) -> String {
         " 이 값은 부하 생성기가 한계였으므로, 서버는 더 처리할 수 있고 실제 비율은 더 낮을 수 있습니다.",
         "该值受限于负载生成器，服务器可能处理更多，实际比例可能更低。",
     ];
-    if of.is_bound { told + view.language.choose(bound) } else { told }
+    if of.is_bound { text + view.language.choose(bound) } else { text }
 }
 
 /// A rate at which fewer messages are answered than offered.
@@ -169,7 +170,7 @@ fn not_kept(view: &View<'_>, rung: &LatencyRung, point: &LatencyPoint) -> Option
     let [offered, achieved] = [rung.rate_per_second, point.achieved_per_second].map(format::grouped);
     let (arm, cell) = (&point.arm, view.cell_label(&rung.cell_id));
     let rate = findings::rate(view.language, view.kind());
-    let told = told!(
+    let text = localized!(
         view.language,
         "{cell}: the rate was not kept with {arm}; of {offered} {rate} offered {achieved} were answered, so there is no latency.",
         "{cell}: {arm} 대상에서는 부하율이 지켜지지 않았습니다. 목표 {offered} {rate} 중 {achieved}만 응답되어 응답시간이 없습니다.",
@@ -181,7 +182,7 @@ fn not_kept(view: &View<'_>, rung: &LatencyRung, point: &LatencyPoint) -> Option
         "负载生成器的 CPU 已无余量，原因可能在它而不在服务器。",
     ];
     let busy = if point.is_generator_busy { view.language.choose(busy) } else { "" };
-    is_slow.then(|| format!("{told}{busy}"))
+    is_slow.then(|| format!("{text}{busy}"))
 }
 
 fn plots(view: &View<'_>, ladder: &LatencyLadder) -> [Plot; 2] {

@@ -14,9 +14,9 @@ use weir_record::{
 use super::levels::{Axis, Levels, Point, Raw, legend, levels as by_level, without_legend};
 use crate::{
     format, html,
-    language::told,
+    language::localized,
     maps, metrics,
-    section::{Content, Drawing, Plot, Section, Told},
+    section::{Content, Drawing, Plot, Section, Sentence},
     table::Table,
     view::View,
     words::Word,
@@ -42,7 +42,7 @@ pub(crate) fn map(view: &View<'_>) -> Content {
             [Word::Arm, Word::Metric, Word::MapLevel, Word::MapReversed, Word::MapMean, Word::MapCells];
         let means = Table::new(view, &head[..4], &head[4..], means.collect());
         Section {
-            told: crossed.chain(interactions(view)).chain(reversed).chain(limited(view)).collect(),
+            sentences: crossed.chain(interactions(view)).chain(reversed).chain(limited(view)).collect(),
             plots: together(grids).iter().map(|grids| plot(view, grids)).collect(),
             tables: if means.rows.is_empty() { Vec::new() } else { vec![means] },
             ..Section::new(Word::MapTitle, Word::MapHelp)
@@ -57,13 +57,13 @@ pub(crate) fn regions(view: &View<'_>, metric: Metric) -> Vec<Plot> {
 }
 
 /// Where arms pass the baseline by this metric, in sentences.
-pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<Told> {
+pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<Sentence> {
     let own = view.result.grids.iter().filter(|grid| grid.metric == metric);
     own.flat_map(|grid| of_grid(view, grid)).collect()
 }
 
 /// Lines of the map that cross at the same place, as it is told, are one sentence.
-fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Told> {
+fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Sentence> {
     let mut alike: Vec<Vec<&Crossing>> = Vec::new();
     let key = |it: &Crossing| (place(it), it.beyond, it.cells_left_out);
     for it in &grid.crossings {
@@ -72,11 +72,11 @@ fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Told> {
             None => alike.push(vec![it]),
         }
     }
-    let told = |own: &Vec<&Crossing>| Told {
+    let sentence = |own: &Vec<&Crossing>| Sentence {
         text: crossed(view, grid, own),
         cells: own.iter().flat_map(|it| beside(grid, it)).collect(),
     };
-    alike.iter().map(told).collect()
+    alike.iter().map(sentence).collect()
 }
 
 /// The cells between whose levels a crossing lies.
@@ -148,7 +148,7 @@ fn image(view: &View<'_>, grids: &[&Grid]) -> Markup {
         @if further > 0 {
             details {
                 summary {
-                    (told!(view.language, "{further} more rows as charts, without the rounds", "나머지 {further}개 행의 차트(라운드 점 없음)", "其余 {further} 行的图表（不含各轮的点）"))
+                    (localized!(view.language, "{further} more rows as charts, without the rounds", "나머지 {further}개 행의 차트(라운드 점 없음)", "其余 {further} 行的图表（不含各轮的点）"))
                 }
                 (legend(view, &grids.iter().map(|grid| grid.arm.as_str()).collect::<Vec<_>>()))
                 p.hint { (factor(view, grids[0].factors[0])) " →" }
@@ -312,17 +312,24 @@ pub(crate) fn level(view: &View<'_>, factor: GridFactor, level: u64) -> String {
     let (number, language) = (format::count(level), view.language);
     match factor {
         GridFactor::Connections => view.connections(u32::try_from(level).unwrap_or(u32::MAX)),
-        GridFactor::Workers if level == 1 => told!(language, "1 worker", "워커 1개", "1 个工作线程"),
-        GridFactor::Workers => told!(language, "{number} workers", "워커 {number}개", "{number} 个工作线程"),
+        GridFactor::Workers if level == 1 => localized!(language, "1 worker", "워커 1개", "1 个工作线程"),
+        GridFactor::Workers => {
+            localized!(language, "{number} workers", "워커 {number}개", "{number} 个工作线程")
+        }
         GridFactor::Depth => {
-            told!(language, "{number} in flight each", "연결당 동시 {number}건", "每连接在途 {number} 条")
+            localized!(
+                language,
+                "{number} in flight each",
+                "연결당 동시 {number}건",
+                "每连接在途 {number} 条"
+            )
         }
         GridFactor::MessageBytes => format::bytes(level),
         GridFactor::ServerCpus if level == 1 => {
-            told!(language, "1 server CPU", "서버 CPU 1개", "1 个服务器 CPU")
+            localized!(language, "1 server CPU", "서버 CPU 1개", "1 个服务器 CPU")
         }
         GridFactor::ServerCpus => {
-            told!(language, "{number} server CPUs", "서버 CPU {number}개", "{number} 个服务器 CPU")
+            localized!(language, "{number} server CPUs", "서버 CPU {number}개", "{number} 个服务器 CPU")
         }
     }
 }
@@ -469,11 +476,11 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
     };
     let rest = match alike.iter().map(line).collect::<Vec<_>>().join("; ") {
         rest if rest.is_empty() => rest,
-        rest => told!(language, " ({rest})", " ({rest})", "（{rest}）"),
+        rest => localized!(language, " ({rest})", " ({rest})", "（{rest}）"),
     };
     let left_out = match crossing.cells_left_out {
         0 => String::new(),
-        cells => told!(
+        cells => localized!(
             language,
             " On each line, cells marked † that were not used: {cells}.",
             " 각 선에서 †로 표시한 조건 {cells}개는 쓰지 않았습니다.",
@@ -482,28 +489,28 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
     };
     let (arm, baseline) = (maps::arm(view, &grid.arm, grid.map), &grid.baseline);
     let metric = metrics::name(view, grid.metric);
-    let told = match crossing.beyond {
-        Difference::Less => told!(
+    let text = match crossing.beyond {
+        Difference::Less => localized!(
             language,
             "{metric}: from about {at} connections on, {arm} has less than {baseline}{rest}.",
             "{metric}: 연결 약 {at}개부터 {arm} 쪽이 {baseline} 쪽보다 적습니다{rest}.",
             "{metric}：从约 {at} 个连接起，{arm} 少于 {baseline}{rest}。",
         ),
-        _ => told!(
+        _ => localized!(
             language,
             "{metric}: from about {at} connections on, {arm} has more than {baseline}{rest}.",
             "{metric}: 연결 약 {at}개부터 {arm} 쪽이 {baseline} 쪽보다 많습니다{rest}.",
             "{metric}：从约 {at} 个连接起，{arm} 多于 {baseline}{rest}。",
         ),
     };
-    told + &left_out
+    text + &left_out
 }
 
 /// A metric, of how many cells the generator limited how many, the arms of which that is said, and those cells.
 type Limited = ((Metric, u32, usize), Vec<String>, BTreeSet<String>);
 
 /// How many cells say less than they seem to, and why. Arms of which the same is said share a sentence.
-fn limited(view: &View<'_>) -> Vec<Told> {
+fn limited(view: &View<'_>) -> Vec<Sentence> {
     let mut alike: Vec<Limited> = Vec::new();
     for grid in view.result.grids.iter().filter(|grid| grid.cells_left_out > 0) {
         let key = (grid.metric, grid.cells_left_out, grid.cells.len());
@@ -518,18 +525,18 @@ fn limited(view: &View<'_>) -> Vec<Told> {
             None => alike.push((key, vec![arm], own.collect())),
         }
     }
-    let told = |(key, arms, cells): Limited| {
+    let sentence = |(key, arms, cells): Limited| {
         let text = left_out(view, key, &arms.join(view.language.list()));
-        Told { text, cells: cells.into_iter().collect() }
+        Sentence { text, cells: cells.into_iter().collect() }
     };
-    alike.into_iter().map(told).collect()
+    alike.into_iter().map(sentence).collect()
 }
 
 /// Why cells that the generator limited are in no mean: an equal rate may bear out a cost, and never a rate.
 fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms: &str) -> String {
     let (family, metric) = (metric.row().family, metrics::name(view, metric));
     if family == Family::Rate {
-        return told!(
+        return localized!(
             view.language,
             "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, so that figures there are \
              lower bounds. Bounds have no ratio, and these cells are in no mean and no crossing.",
@@ -538,7 +545,7 @@ fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms:
             "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，其数值只是下限。下限之间没有比值，因此不计入均值与交叉点。",
         );
     }
-    told!(
+    localized!(
         view.language,
         "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, and no cell with one rate for \
          both arms bears a difference out. What differs there may be the rate, so that these cells are in no mean and no \
@@ -551,8 +558,8 @@ fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms:
 }
 
 /// Whether the effect of one factor depends on another, where that was found, and what would have been seen.
-fn interactions(view: &View<'_>) -> Vec<Told> {
-    let told = |(grid, it): (&Grid, &Interaction)| {
+fn interactions(view: &View<'_>) -> Vec<Sentence> {
+    let sentence = |(grid, it): (&Grid, &Interaction)| {
         let (language, arm) = (view.language, maps::arm(view, &grid.arm, grid.map));
         let (metric, found) =
             (metrics::name(view, grid.metric), format::ratio_and_interval(Some(it.ratio), Some(it.interval)));
@@ -560,7 +567,7 @@ fn interactions(view: &View<'_>) -> Vec<Told> {
         let place = levels(view, &[it.factors.0, it.factors.1], &[it.levels.0, it.levels.1]);
         let (p_value, cells) = (format::probability(Some(it.p_value)), it.cells);
         let text = match it.p_value <= INTERACTION_P_MAX {
-            true => told!(
+            true => localized!(
                 language,
                 "{arm}, {metric}: the effect of {one} depends on {other}, most at {place}, where the ratio is {found} times what \
                  the two come to by themselves (p {p_value}, over {cells} cells): a mean over one of them does not stand for its \
@@ -570,7 +577,7 @@ fn interactions(view: &View<'_>) -> Vec<Told> {
                 "{arm}，{metric}：{one}的影响取决于{other}，在 {place} 处最明显，其比值为两者各自作用之积的 {found} 倍（p {p_value}，{cells} 个条件）：\
                  对其中一个求平均不能代表各个条件。",
             ),
-            false => told!(
+            false => localized!(
                 language,
                 "{arm}, {metric}: the effect of {one} was not found to depend on {other} ({cells} cells; the largest {found}, at \
                  {place}).",
@@ -578,10 +585,10 @@ fn interactions(view: &View<'_>) -> Vec<Told> {
                 "{arm}，{metric}：未能看出{one}的影响取决于{other}（{cells} 个条件；最大者在 {place}，为 {found}）。",
             ),
         };
-        Told { text, cells: at_levels(grid, it) }
+        Sentence { text, cells: at_levels(grid, it) }
     };
     let grids = view.result.grids.iter();
-    grids.flat_map(|grid| grid.interactions.iter().map(move |it| (grid, it))).map(told).collect()
+    grids.flat_map(|grid| grid.interactions.iter().map(move |it| (grid, it))).map(sentence).collect()
 }
 
 /// From this p-value on an interaction is told as one; it is corrected for all that were looked at.
@@ -600,19 +607,19 @@ fn at_levels(grid: &Grid, it: &Interaction) -> Vec<String> {
 }
 
 /// Means that cells contradict.
-fn reversals(view: &View<'_>, grid: &Grid) -> Vec<Told> {
+fn reversals(view: &View<'_>, grid: &Grid) -> Vec<Sentence> {
     let language = view.language;
-    let told = |marginal: &Marginal| {
+    let sentence = |marginal: &Marginal| {
         let cells = marginal.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
         let (arm, metric) = (maps::arm(view, &grid.arm, grid.map), metrics::name(view, grid.metric));
         let level = level(view, marginal.factor, marginal.level);
-        let text = told!(
+        let text = localized!(
             language,
             "{arm}, {metric}: the mean over {level} hides cells that go the other way: {cells}.",
             "{arm}, {metric}: {level} 전체의 평균과 방향이 반대인 조건이 있습니다: {cells}.",
             "{arm}，{metric}：{level}的平均值掩盖了方向相反的条件：{cells}。",
         );
-        Told { text, cells: marginal.reversed.clone() }
+        Sentence { text, cells: marginal.reversed.clone() }
     };
-    grid.marginals.iter().filter(|it| !it.reversed.is_empty()).map(told).collect()
+    grid.marginals.iter().filter(|it| !it.reversed.is_empty()).map(sentence).collect()
 }

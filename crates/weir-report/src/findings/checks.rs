@@ -8,11 +8,11 @@ use weir_record::finding::{
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
 use crate::{
     format::{self, count, percent},
-    language::{Language, told},
+    language::{Language, localized},
 };
 
 /// The finding, where it is one of these.
-pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
+pub(super) fn localized(language: Language, finding: &Finding) -> Option<String> {
     let of = [of_responses, of_load, of_storage, of_noise, of_states, of_evidence, of_schedule, of_baseline];
     of.iter().find_map(|group| group(language, finding))
 }
@@ -21,7 +21,7 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::BytesCompared { compared, expected, wrong } => {
             let (compared, expected, wrong) = (count(*compared), count(*expected), count(*wrong));
-            told!(
+            localized!(
                 language,
                 "{compared} of {expected} bytes compared, {wrong} responses wrong",
                 "{expected}바이트 중 {compared}바이트 비교, 잘못된 응답 {wrong}건",
@@ -32,7 +32,7 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
             let (bytes, expected, wrong) = (count(*bytes), count(*bytes_expected), count(*wrong));
             let (compared, responses) = (count(*compared), count(*responses));
             let share = percent(*compared_share);
-            told!(
+            localized!(
                 language,
                 "{bytes} of {expected} content bytes checked for framing and length; {compared} of {responses} responses \
                  compared byte for byte ({share}), {wrong} wrong",
@@ -44,7 +44,7 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::RepliesChecked { checked, inversions, unbalanced, trials } => {
             let (checked, inversions) = (count(*checked), count(*inversions));
-            told!(
+            localized!(
                 language,
                 "{checked} replies checked for their number and their turn, {inversions} out of turn; shares do not add \
                  up in {unbalanced} of {trials} trials",
@@ -58,14 +58,14 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::Failures { count: failed, classes } => {
             let (failed, classes) = (count(*failed), failure_classes(language, classes));
-            told!(
+            localized!(
                 language,
                 "{failed} responses failed: {classes}",
                 "응답 {failed}건 실패: {classes}",
                 "{failed} 个响应失败：{classes}",
             )
         }
-        Finding::Reports { missing: 0, trials, .. } => told!(
+        Finding::Reports { missing: 0, trials, .. } => localized!(
             language,
             "all {trials} trials gave a report",
             "시행 {trials}회 모두 결과를 냄",
@@ -76,7 +76,7 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
                 .as_ref()
                 .map(|first| format!("{}{}{}", first.arm, language.colon(), failed_trial(language, first)));
             let first = first.unwrap_or_default();
-            told!(
+            localized!(
                 language,
                 "{missing} of {trials} trials gave no report; first: {first}",
                 "시행 {trials}회 중 {missing}회가 결과를 내지 못함. 첫 사례: {first}",
@@ -91,7 +91,7 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::LittlesLaw { kind, error, over, trials, error_max } => {
             let (kind, error, limit) = (plural(language, *kind), percent(*error), percent(*error_max));
-            told!(
+            localized!(
                 language,
                 "{kind} in flight as counted and as throughput times latency differ by {error} in the median trial; \
                  {over} of {trials} trials over {limit} (and what the window's edges explain) and excluded",
@@ -101,7 +101,7 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
                  {limit}（以及窗口边缘所能解释的部分），已剔除",
             )
         }
-        Finding::GeneratorLimit { bound, trials } => told!(
+        Finding::GeneratorLimit { bound, trials } => localized!(
             language,
             "the generator was the limit in {bound} of {trials} closed-loop trials",
             "폐쇄형 부하 시행 {trials}회 중 {bound}회에서 부하 생성기가 한계였음",
@@ -112,14 +112,14 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::RateKept { missed, starts } => {
             let (missed, starts) = (count(*missed), count(*starts));
-            told!(
+            localized!(
                 language,
                 "{missed} of {starts} intended starts were missed in open loop",
                 "개방형 부하에서 예정된 전송 {starts}건 중 {missed}건을 놓침",
                 "开环中 {starts} 次预定发送错过了 {missed} 次",
             )
         }
-        Finding::CompletionOverflows { count } => told!(
+        Finding::CompletionOverflows { count } => localized!(
             language,
             "{count} completion queue overflows",
             "완료 큐 넘침 {count}회",
@@ -132,13 +132,13 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
                 "各时间片都已预热，没有需要预热期的完整试验",
             ])
             .to_owned(),
-        Finding::WarmUp { steady, trials } => told!(
+        Finding::WarmUp { steady, trials } => localized!(
             language,
             "steady before the window in {steady} of {trials} trials; the others ran to the cap",
             "시행 {trials}회 중 {steady}회가 측정 전 안정 상태에 도달. 나머지는 준비 시간 상한까지 실행",
             "{trials} 次试验中有 {steady} 次在测量前已达稳态；其余运行到预热上限",
         ),
-        Finding::ChainWhole { whole, trials } => told!(
+        Finding::ChainWhole { whole, trials } => localized!(
             language,
             "without questions about numbers, the gateway received exactly twice what the exchange received in {whole} of \
              {trials} trials",
@@ -147,7 +147,7 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
         ),
         Finding::WakesRecovered { recovered, pushed } => {
             let (recovered, pushed) = (count(*recovered), count(*pushed));
-            told!(
+            localized!(
                 language,
                 "{recovered} of {pushed} messages handed over lay until the once-a-second look",
                 "넘긴 메시지 {pushed}건 중 {recovered}건이 1초 주기 점검 때까지 방치됨",
@@ -162,7 +162,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::OperationsCounted { operations, error, error_max } => {
             let (operations, error, limit) = (count(*operations), percent(*error), percent(*error_max));
-            told!(
+            localized!(
                 language,
                 "{operations} operations by the kernel's account of the bytes; the tools' own rates differ from it by \
                  {error} in the median trial, at most {limit} are allowed",
@@ -172,7 +172,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::InFlightAsGiven { surplus, over, trials, surplus_max } => {
             let (surplus, limit) = (percent(*surplus), percent(*surplus_max));
-            told!(
+            localized!(
                 language,
                 "operations a second times mean latency exceed the operations in flight by {surplus} in the median \
                  trial; {over} of {trials} trials over {limit} and excluded",
@@ -183,7 +183,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::RequestsTaken { taken, most } => {
             let (taken, most) = (count(*taken), count(*most));
-            told!(
+            localized!(
                 language,
                 "{taken} of {most} requests of the machine are taken",
                 "머신 전체 요청 {most}개 중 {taken}개 사용 중",
@@ -192,7 +192,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::Repeatable { same, repeats, simulated } => {
             let (same, repeats, simulated) = (count(*same), count(*repeats), count(*simulated));
-            told!(
+            localized!(
                 language,
                 "{simulated} trials are computed and depend on the seed alone; {same} of {repeats} that were computed \
                  twice came out the same bit for bit",
@@ -226,7 +226,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::Steal { share, unit: UnitKind::Round, .. } => {
             let share = percent(*share);
-            told!(
+            localized!(
                 language,
                 "{share} of CPU time stolen by the hypervisor (median); arms that take turns meet it alike, so nothing \
                  was excluded",
@@ -236,7 +236,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::Steal { share, over, trials, share_max, .. } => {
             let (share, limit) = (percent(*share), percent(*share_max));
-            told!(
+            localized!(
                 language,
                 "{share} of CPU time stolen by the hypervisor in the median trial; {over} of {trials} trials over {limit} \
                  and excluded",
@@ -246,7 +246,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::ForeignCpu { cpus, unit: UnitKind::Round, .. } => {
             let cpus = format!("{cpus:.3}");
-            told!(
+            localized!(
                 language,
                 "other processes used {cpus} of a CPU (median); arms that take turns meet them alike, so nothing was set \
                  aside",
@@ -256,7 +256,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::ForeignCpu { cpus, over, trials, .. } => {
             let cpus = format!("{cpus:.3}");
-            told!(
+            localized!(
                 language,
                 "other processes used {cpus} of a CPU in the median trial; {over} of {trials} trials had more beside them \
                  than always runs on this machine and were excluded",
@@ -268,7 +268,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
             let of = |arm: &ArmExclusions| excluded(language, arm);
             let arms = arms.iter().map(of).collect::<Vec<_>>().join(language.list());
             let p = format::probability(Some(*p_value));
-            told!(
+            localized!(
                 language,
                 "trials excluded for noise, attempts included: {arms} (p = {p} that the arms differ by chance)",
                 "노이즈로 제외된 시행(재시도 포함): {arms}. 우연히 이만큼 차이 날 확률 p = {p}",
@@ -278,7 +278,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
         Finding::SliceOrder { effects, change_max } => {
             let effects: Vec<String> = effects.iter().map(|effect| order_effect(language, effect)).collect();
             let (effects, limit) = (effects.join(language.list()), format!("{:.2} %", 100.0 * change_max));
-            told!(
+            localized!(
                 language,
                 "change of the baseline's own CPU per message: {effects}; at most {limit} is allowed where it is more \
                  than noise",
@@ -310,7 +310,7 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
     let baseline = match (server_cpu, throughput) {
         (Some(cpu), Some(rate)) => {
             let [cpu, rate] = [cpu, rate].map(|ratio| format::ratio(Some(*ratio)));
-            told!(
+            localized!(
                 language,
                 "the baseline took {cpu} times the CPU per {per} at {rate} times the throughput (median of {cells} cells)",
                 "기준의 {per}당 CPU는 {cpu}배, 처리량은 {rate}배(조건 {cells}개의 중앙값)",
@@ -325,7 +325,7 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
             ])
             .to_owned(),
     };
-    Some(told!(
+    Some(localized!(
         language,
         "second half of the rounds against the first: {baseline}, and other processes used {second} of a CPU after {first}; \
          at most {limit} and {cpus_max} of a CPU are allowed; ratios of arms that took turns do not depend on it",
@@ -342,7 +342,7 @@ fn segments(language: Language, finding: &Finding) -> Option<String> {
     let one = |of: &SegmentsOfArm| {
         let [slices, long] = [of.in_slices, of.in_long].map(|each| format!("{each:.3}"));
         let SegmentsOfArm { arm, cell_id, .. } = of;
-        told!(
+        localized!(
             language,
             "{arm} {slices} and {long} ({cell_id})",
             "{arm} {slices}, {long}({cell_id})",
@@ -351,7 +351,7 @@ fn segments(language: Language, finding: &Finding) -> Option<String> {
     };
     let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
     let limit = percent(*change_max);
-    Some(told!(
+    Some(localized!(
         language,
         "TCP segments a message in slices and in long ones: {arms}; they may differ by {limit} where that is more than \
          noise",
@@ -366,7 +366,7 @@ fn slice_messages(language: Language, finding: &Finding) -> Option<String> {
     let one = |of: &MessagesInSlices| {
         let [length, needed] = [of.length_ns, of.needed_ns].map(|ns| format!("{:.0}", ns as f64 / 1e6));
         let (MessagesInSlices { arm, cell_id, .. }, each) = (of, format!("{:.1}", of.each));
-        told!(
+        localized!(
             language,
             "{arm} {each} in {length} ms ({cell_id}; {each_min} take {needed} ms)",
             "{arm} {length} ms에 {each}개({cell_id}, {each_min}개에는 {needed} ms 필요)",
@@ -374,7 +374,7 @@ fn slice_messages(language: Language, finding: &Finding) -> Option<String> {
         )
     };
     let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
-    Some(told!(
+    Some(localized!(
         language,
         "messages on each connection in a slice: {arms}; with fewer than {each_min} most of it is ramp and drain",
         "슬라이스에서 연결마다 처리한 메시지: {arms}. {each_min}개보다 적으면 대부분이 시작·마무리 구간임",
@@ -392,7 +392,7 @@ fn warming(language: Language, finding: &Finding) -> Option<String> {
     };
     let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
     let limit = format!("{:.2} %", 100.0 * change_max);
-    Some(told!(
+    Some(localized!(
         language,
         "CPU per message in the last third of a round against the first, beyond what the other side's did: {arms}; where \
          it is more than {limit} and than noise, a server was not warm and needs a `warmup`",
@@ -409,7 +409,7 @@ fn components(language: Language, finding: &Finding) -> Option<String> {
     let one = |of: &RoundComponents| {
         let RoundComponents { arm, permutations, rounds, permutations_best, rounds_best, .. } = of;
         let (within, between) = (percent(of.within), percent(of.between));
-        told!(
+        localized!(
             language,
             "{arm} {within} within and {between} between {rounds} rounds of {permutations} permutations, in whose time \
              {rounds_best} rounds of {permutations_best} would do best",
@@ -420,7 +420,7 @@ fn components(language: Language, finding: &Finding) -> Option<String> {
         )
     };
     let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.semicolon());
-    Some(told!(
+    Some(localized!(
         language,
         "standard deviation of a round's ratio: {arms}",
         "라운드 비율의 표준편차: {arms}",
@@ -433,13 +433,13 @@ fn order_effect(language: Language, effect: &OrderEffect) -> String {
     let (change, low, high) = (signed(effect.change), signed(effect.interval.0), signed(effect.interval.1));
     let cell = &effect.cell_id;
     match &effect.place {
-        SlicePlace::GoingFirst => told!(
+        SlicePlace::GoingFirst => localized!(
             language,
             "{change} % [{low}, {high}] going first ({cell})",
             "먼저 실행될 때 {change} % [{low}, {high}]({cell})",
             "先运行时 {change} % [{low}, {high}]（{cell}）",
         ),
-        SlicePlace::Following { arm } => told!(
+        SlicePlace::Following { arm } => localized!(
             language,
             "{change} % [{low}, {high}] following {arm} ({cell})",
             "{arm} 다음에 실행될 때 {change} % [{low}, {high}]({cell})",
@@ -463,7 +463,7 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
         Finding::MachineDrift { .. } => drift(language, finding)?,
         Finding::OneState { ns, trials } => {
             let ns = format::nanos(*ns);
-            told!(
+            localized!(
                 language,
                 "one state, {ns} between the cores, in all {trials} trials",
                 "상태 1개, 코어 간 왕복 {ns}, 시행 {trials}회 모두",
@@ -472,7 +472,7 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::TwoStates { near_ns, far_ns, near, far, changed } => {
             let (near_ns, far_ns) = (format::nanos(*near_ns), format::nanos(*far_ns));
-            told!(
+            localized!(
                 language,
                 "two states, {near_ns} and {far_ns} between the cores: {near} trials in the near one, {far} in the far \
                  one, {changed} changed on the way",
@@ -480,7 +480,7 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "两种状态：核间延迟较短的状态（near，{near_ns}）{near} 次试验，较长的状态（far，{far_ns}）{far} 次，中途变化 {changed} 次",
             )
         }
-        Finding::Oversubscribed { threads, cpus } => told!(
+        Finding::Oversubscribed { threads, cpus } => localized!(
             language,
             "oversubscribed: {threads} threads share {cpus} CPUs, so that the figures are those of the scheduler as well",
             "CPU보다 스레드가 많음: 스레드 {threads}개가 CPU {cpus}개를 나눠 쓰므로 스케줄러의 영향도 포함된 수치",
@@ -500,7 +500,7 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
 fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::ProgramsComplete { missed, without_room, slices, failed } => {
-            let seen = told!(
+            let seen = localized!(
                 language,
                 "in {slices} slices of evidence the kernel's programs missed {missed} events, and {without_room} threads \
                  and wake-ups found no room",
@@ -513,41 +513,41 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
                 format!("{seen}{}{}", language.semicolon(), unobserved(language, *failed))
             }
         }
-        Finding::CallsAgree { servers, apart } if apart.is_empty() => told!(
+        Finding::CallsAgree { servers, apart } if apart.is_empty() => localized!(
             language,
             "engine and kernel counted the same system calls of every kind, of {servers} arms in their cells",
             "엔진과 커널이 센 시스템 콜이 종류마다 일치함(조건별 대상 {servers}개)",
             "引擎与内核统计的各类系统调用一致（各条件下共 {servers} 个方案）",
         ),
         Finding::CallsAgree { servers, apart } => {
-            let told: Vec<String> = apart.iter().map(|it| calls_apart(language, it)).collect();
-            let told = told.join(language.semicolon());
-            told!(
+            let list: Vec<String> = apart.iter().map(|it| calls_apart(language, it)).collect();
+            let list = list.join(language.semicolon());
+            localized!(
                 language,
                 "of {servers} arms in their cells engine and kernel counted different system calls, which is a mistake of \
-                 Weir's: {told}",
-                "조건별 대상 {servers}개 중 엔진과 커널이 센 시스템 콜이 다른 것이 있음(Weir의 오류): {told}",
-                "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{told}",
+                 Weir's: {list}",
+                "조건별 대상 {servers}개 중 엔진과 커널이 센 시스템 콜이 다른 것이 있음(Weir의 오류): {list}",
+                "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{list}",
             )
         }
         Finding::CallsCover { servers, share_min, lacking } => {
             calls_cover(language, *servers, *share_min, lacking)
         }
-        Finding::PlantedLeads { differences, apart } if apart.is_empty() => told!(
+        Finding::PlantedLeads { differences, apart } if apart.is_empty() => localized!(
             language,
             "what was planted leads with its size in each of {differences} differences from the baseline",
             "기준과의 차이 {differences}건 모두에서 일부러 넣은 것이 그 크기로 맨 위에 옴",
             "与基线的 {differences} 项差异中，人为加入的部分均居首位且大小相符",
         ),
         Finding::PlantedLeads { differences, apart } => {
-            let told: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
-            let told = told.join(language.semicolon());
-            told!(
+            let list: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
+            let list = list.join(language.semicolon());
+            localized!(
                 language,
                 "of {differences} differences from the baseline, what was planted does not lead or has another \
-                 size: {told}",
-                "기준과의 차이 {differences}건 중 일부러 넣은 것이 맨 위에 오지 않거나 크기가 다른 것이 있음: {told}",
-                "与基线的 {differences} 项差异中，人为加入的部分未居首位或大小不符：{told}",
+                 size: {list}",
+                "기준과의 차이 {differences}건 중 일부러 넣은 것이 맨 위에 오지 않거나 크기가 다른 것이 있음: {list}",
+                "与基线的 {differences} 项差异中，人为加入的部分未居首位或大小不符：{list}",
             )
         }
         _ => return None,
@@ -559,14 +559,14 @@ fn planted_apart(language: Language, found: &PlantedApart) -> String {
     let [ns, low, high] = [*ns, *low, *high].map(format::nanos);
     let calls = more_calls.map_or_else(String::new, |more| {
         let more = format::per_message(more);
-        told!(
+        localized!(
             language,
             ", {more} further calls a message",
             ", 메시지당 추가 호출 {more}회",
             "，每条消息多 {more} 次调用"
         )
     });
-    told!(
+    localized!(
         language,
         "{arm} ({cell_id}) {planted}: {part} leads with {ns} [{low}, {high}]{calls}",
         "{arm}({cell_id}) {planted}: 맨 위는 {part} {ns} [{low}, {high}]{calls}",
@@ -577,7 +577,7 @@ fn planted_apart(language: Language, found: &PlantedApart) -> String {
 fn calls_apart(language: Language, found: &CallsApart) -> String {
     let CallsApart { cell_id, arm, kind, engine, kernel } = found;
     let (engine, kernel) = (format::count(*engine), format::count(*kernel));
-    told!(
+    localized!(
         language,
         "{arm} ({cell_id}) {kind}: {engine} by the engine, {kernel} by the kernel",
         "{arm}({cell_id}) {kind}: 엔진 {engine}, 커널 {kernel}",
@@ -586,7 +586,7 @@ fn calls_apart(language: Language, found: &CallsApart) -> String {
 }
 
 fn unobserved(language: Language, failed: u64) -> String {
-    told!(
+    localized!(
         language,
         "{failed} further ones they could not observe",
         "그 밖의 구간 {failed}개는 관찰하지 못함",
@@ -597,7 +597,7 @@ fn unobserved(language: Language, failed: u64) -> String {
 fn calls_cover(language: Language, servers: u64, share_min: f64, lacking: &[CallsLacking]) -> String {
     let least = percent(share_min);
     if lacking.is_empty() {
-        return told!(
+        return localized!(
             language,
             "of {servers} arms in their cells the calls that were seen moved {least} and more of what the messages need",
             "조건별 대상 {servers}개 모두에서, 관찰된 호출로 메시지에 필요한 양의 {least} 이상이 처리됨",
@@ -606,22 +606,27 @@ fn calls_cover(language: Language, servers: u64, share_min: f64, lacking: &[Call
     }
     let of_arm = |CallsLacking { cell_id, arm, share }: &CallsLacking| {
         let share = percent(*share);
-        told!(language, "{arm} ({cell_id}) {share}", "{arm}({cell_id}) {share}", "{arm}（{cell_id}）{share}")
+        localized!(
+            language,
+            "{arm} ({cell_id}) {share}",
+            "{arm}({cell_id}) {share}",
+            "{arm}（{cell_id}）{share}"
+        )
     };
-    let told = lacking.iter().map(of_arm).collect::<Vec<String>>().join(language.semicolon());
-    told!(
+    let list = lacking.iter().map(of_arm).collect::<Vec<String>>().join(language.semicolon());
+    localized!(
         language,
         "of {servers} arms in their cells there are some whose calls, as they were seen, cannot have moved the messages, \
-         so that their tables are not those of the data path; seen of what is needed, which is {least} at least: {told}",
+         so that their tables are not those of the data path; seen of what is needed, which is {least} at least: {list}",
         "조건별 대상 {servers}개 중 관찰된 호출만으로는 메시지를 옮길 수 없어 호출 표가 데이터 경로의 것이 아닌 것이 있음. 필요한 것 중 \
-         관찰된 비율({least} 이상이어야 함): {told}",
-        "各条件下共 {servers} 个方案，其中有的仅凭所见调用无法传送消息，其调用表并非数据路径的全部；所见占所需的比例（至少应为 {least}）：{told}",
+         관찰된 비율({least} 이상이어야 함): {list}",
+        "各条件下共 {servers} 个方案，其中有的仅凭所见调用无法传送消息，其调用表并非数据路径的全部；所见占所需的比例（至少应为 {least}）：{list}",
     )
 }
 
 fn of_schedule(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
-        Finding::Interleaving { matching, blocks, seed } => told!(
+        Finding::Interleaving { matching, blocks, seed } => localized!(
             language,
             "{matching} of {blocks} blocks ran in the random order of seed {seed}",
             "블록 {blocks}개 중 {matching}개가 시드 {seed}의 무작위 순서대로 실행됨",
@@ -629,7 +634,7 @@ fn of_schedule(language: Language, finding: &Finding) -> Option<String> {
         ),
         Finding::Schedule { stopped: Some(Stopped::NothingToCompare { elapsed_ns }), .. } => {
             let (elapsed, done) = (language.duration(*elapsed_ns), blocks_done(language, finding));
-            told!(
+            localized!(
                 language,
                 "nothing is left to compare after {elapsed}: {done}",
                 "{elapsed} 뒤 비교할 대상이 남지 않음: {done}",
@@ -639,7 +644,7 @@ fn of_schedule(language: Language, finding: &Finding) -> Option<String> {
         Finding::Schedule { stopped: Some(Stopped::CutShort { elapsed_ns, cap_ns }), .. } => {
             let (elapsed, cap) = (language.duration(*elapsed_ns), language.duration(*cap_ns));
             let done = blocks_done(language, finding);
-            told!(
+            localized!(
                 language,
                 "cut short after {elapsed}, with a time cap of {cap} for a session: {done}; weir study --resume goes on",
                 "{elapsed} 뒤 중단됨(세션 시간 상한 {cap}): {done}. weir study --resume로 이어서 실행",
@@ -647,7 +652,7 @@ fn of_schedule(language: Language, finding: &Finding) -> Option<String> {
             )
         }
         Finding::Schedule { .. } => blocks_done(language, finding),
-        Finding::Unfinished { blocks_done, blocks } => told!(
+        Finding::Unfinished { blocks_done, blocks } => localized!(
             language,
             "no verdict from an unfinished schedule: {blocks_done} of {blocks} blocks are done",
             "일정이 끝나지 않아 판정하지 않음: 블록 {blocks}개 중 {blocks_done}개 완료",
@@ -661,7 +666,7 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
     let Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, .. } = schedule else {
         return String::new();
     };
-    let done = told!(
+    let done = localized!(
         language,
         "{blocks_done} of {blocks} blocks are done",
         "블록 {blocks}개 중 {blocks_done}개 완료",
@@ -680,7 +685,7 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
     };
     let lack = if *blocks_to_repeat == 1 { "lacks" } else { "lack" };
     let lack = language.choose([lack, "없어", "缺少"]);
-    told!(
+    localized!(
         language,
         "{done}, {blocks_to_repeat} of these {lack} a clean pair{state} and may be run again",
         "{done}, 그중 {blocks_to_repeat}개는 {state}정상 쌍이 {lack} 다시 실행할 수 있음",
@@ -704,7 +709,7 @@ fn of_baseline(language: Language, finding: &Finding) -> Option<String> {
         Finding::AgainstItself { units, unit, kind, ratio, interval } => {
             let ratio = format::ratio_and_interval(Some(*ratio), *interval);
             let (units, per) = (units_of(language, *units, *unit), per(language, *kind));
-            told!(
+            localized!(
                 language,
                 "over {units} the baseline's second run took {ratio} times the CPU per {per} of its first",
                 "{units}에서 기준의 두 번째 실행은 {per}당 CPU를 첫 번째의 {ratio}배 씀",

@@ -7,12 +7,12 @@ use weir_record::{
 
 use crate::{
     format,
-    language::{Language, told},
+    language::{Language, localized},
     rung,
 };
 
 /// The finding, where it is one of these.
-pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
+pub(super) fn localized(language: Language, finding: &Finding) -> Option<String> {
     let of = [of_cpus, of_speed, of_connections, of_memory, of_noise, of_rungs];
     of.iter().find_map(|group| group(language, finding))
 }
@@ -37,7 +37,7 @@ fn of_cpus(language: Language, finding: &Finding) -> Option<String> {
                     "服务器与负载生成器轮流使用一个 CPU",
                 ],
             });
-            told!(
+            localized!(
                 language,
                 "{allowed} of {online} CPUs allowed on {cores} physical cores: {so}",
                 "물리 코어 {cores}개, CPU {online}개 중 {allowed}개 사용 가능: {so}",
@@ -55,7 +55,7 @@ fn of_cpus(language: Language, finding: &Finding) -> Option<String> {
                     .to_owned()
             } else {
                 let refused = numbers(refused);
-                told!(
+                localized!(
                     language,
                     "the kernel refuses to pin to {refused}",
                     "커널이 CPU {refused} 고정을 거부함",
@@ -63,7 +63,7 @@ fn of_cpus(language: Language, finding: &Finding) -> Option<String> {
                 )
             };
             let (server, load) = (numbers(server), numbers(load));
-            told!(
+            localized!(
                 language,
                 "server on CPU {server}, generator on CPU {load}: {so}",
                 "서버 CPU {server}, 부하 생성기 CPU {load}: {so}",
@@ -83,7 +83,7 @@ fn of_speed(language: Language, finding: &Finding) -> Option<String> {
                 "此控制组没有 CPU 配额",
             ])
             .to_owned(),
-        Finding::CpuQuota { cpus } => told!(
+        Finding::CpuQuota { cpus } => localized!(
             language,
             "this control group is stopped after {cpus:.2} CPUs' worth of time: results show the quota",
             "이 cgroup은 CPU {cpus:.2}개만큼의 시간을 쓰면 멈춤. 결과가 할당량의 영향을 받음",
@@ -97,7 +97,7 @@ fn of_speed(language: Language, finding: &Finding) -> Option<String> {
             ])
             .to_owned(),
         Finding::Governor { name, follows_load: false } => name.clone(),
-        Finding::Governor { name, follows_load: true } => told!(
+        Finding::Governor { name, follows_load: true } => localized!(
             language,
             "{name}: frequency follows load, so a change of load changes the speed",
             "{name}: 주파수가 부하를 따라가므로 부하가 바뀌면 속도도 바뀜",
@@ -106,13 +106,13 @@ fn of_speed(language: Language, finding: &Finding) -> Option<String> {
         Finding::NoClockSource => language
             .choose(["the clock source cannot be read", "클럭 소스를 읽을 수 없음", "无法读取时钟源"])
             .to_owned(),
-        Finding::ClockSource { name, is_fast: true } => told!(
+        Finding::ClockSource { name, is_fast: true } => localized!(
             language,
             "{name}: the time is read without a system call",
             "{name}: 시스템 콜 없이 시각을 읽음",
             "{name}：读取时间无需系统调用",
         ),
-        Finding::ClockSource { name, is_fast: false } => told!(
+        Finding::ClockSource { name, is_fast: false } => localized!(
             language,
             "{name}: every look at the clock is a system call",
             "{name}: 시각을 읽을 때마다 시스템 콜이 필요함",
@@ -133,7 +133,7 @@ fn of_connections(language: Language, finding: &Finding) -> Option<String> {
             let shown = |limit: Option<u64>| limit.map_or_else(|| unlimited.to_owned(), format::count);
             let raised = raised_from.map_or_else(String::new, |soft| {
                 let soft = format::count(soft);
-                told!(
+                localized!(
                     language,
                     " (Weir raises its own limit from {soft} to that)",
                     "(Weir가 자기 한도를 {soft}에서 거기까지 올림)",
@@ -141,7 +141,7 @@ fn of_connections(language: Language, finding: &Finding) -> Option<String> {
                 )
             });
             let (connections, allowed, used) = (shown(*connections), shown(*allowed), format::count(*used));
-            told!(
+            localized!(
                 language,
                 "{connections} connections per process: {allowed} descriptors allowed by `ulimit -Hn`{raised}, {used} in \
                  use",
@@ -151,7 +151,7 @@ fn of_connections(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::LocalPorts { ports, connections } => {
             let (ports, connections) = (format::count(*ports), format::count(*connections));
-            told!(
+            localized!(
                 language,
                 "{ports} local ports: a generator opens at most {connections} connections to one server address",
                 "로컬 포트 {ports}개: 부하 생성기가 한 서버 주소로 열 수 있는 연결은 최대 {connections}개",
@@ -167,7 +167,7 @@ fn of_connections(language: Language, finding: &Finding) -> Option<String> {
             .to_owned(),
         Finding::AcceptQueue { connections_max } => {
             let most = format::count(*connections_max);
-            told!(
+            localized!(
                 language,
                 "a listener queues at most {most} connections (somaxconn)",
                 "대기 큐에 쌓이는 연결은 최대 {most}개(somaxconn)",
@@ -192,7 +192,7 @@ fn of_memory(language: Language, finding: &Finding) -> Option<String> {
             .to_owned(),
         Finding::LockedMemory { bytes } => {
             let kib = format::count(bytes / 1024);
-            told!(
+            localized!(
                 language,
                 "{kib} KiB of locked memory: bounds what io_uring may register",
                 "잠금 메모리(memlock) 한도 {kib} KiB: io_uring에 등록할 수 있는 양을 제한함",
@@ -215,7 +215,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::Stolen { since_boot, now, window_ns } => {
             let (since_boot, now, seconds) = (100.0 * since_boot, 100.0 * now, seconds(window_ns));
-            told!(
+            localized!(
                 language,
                 "the hypervisor took {since_boot:.2} % of CPU time since boot, {now:.2} % in the last {seconds:.1} s",
                 "하이퍼바이저가 가져간 CPU 시간: 부팅 이후 {since_boot:.2} %, 최근 {seconds:.1}초 동안 {now:.2} %",
@@ -224,14 +224,14 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::OthersUsed { cpus, window_ns } => {
             let seconds = seconds(window_ns);
-            told!(
+            localized!(
                 language,
                 "other processes used {cpus:.3} CPUs over {seconds:.1} s",
                 "최근 {seconds:.1}초 동안 다른 프로세스가 CPU {cpus:.3}개를 씀",
                 "最近 {seconds:.1} 秒内其他进程用了 {cpus:.3} 个 CPU",
             )
         }
-        Finding::CrossCoreNow { cpu_a, cpu_b, round_trip_ns } => told!(
+        Finding::CrossCoreNow { cpu_a, cpu_b, round_trip_ns } => localized!(
             language,
             "a cache line goes from CPU {cpu_a} to CPU {cpu_b} and back in {round_trip_ns:.0} ns now; trials are \
              compared only at like readings",

@@ -2,10 +2,10 @@
 
 use weir_record::finding::Finding;
 
-use crate::language::{Language, told};
+use crate::language::{Language, localized};
 
 /// The finding, where it is one of these.
-pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
+pub(super) fn localized(language: Language, finding: &Finding) -> Option<String> {
     let of = [of_drivers, of_programs, of_probes, of_remedies];
     of.iter().find_map(|group| group(language, finding))
 }
@@ -65,7 +65,7 @@ fn of_drivers(language: Language, finding: &Finding) -> Option<String> {
                 "本内核没有 io_uring，或被 seccomp 过滤器隐藏（ENOSYS）",
             ])
             .to_owned(),
-        Finding::IoUringDisabled { level } => told!(
+        Finding::IoUringDisabled { level } => localized!(
             language,
             "kernel.io_uring_disabled is {level} (EPERM)",
             "kernel.io_uring_disabled 값이 {level}임(EPERM)",
@@ -93,7 +93,7 @@ fn of_drivers(language: Language, finding: &Finding) -> Option<String> {
                 "5.11 之前的 io_uring 不能在一次调用中限时等待（IORING_ENTER_EXT_ARG），而本驱动需要它",
             ])
             .to_owned(),
-        Finding::KernelOlder { asked, running } => told!(
+        Finding::KernelOlder { asked, running } => localized!(
             language,
             "this kernel is {running}; it cannot stand for the newer {asked}",
             "이 커널은 {running} 버전이므로 더 새로운 {asked} 버전을 대신할 수 없음",
@@ -112,25 +112,25 @@ fn of_drivers(language: Language, finding: &Finding) -> Option<String> {
 
 fn of_programs(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
-        Finding::NotOnPath { program } => told!(
+        Finding::NotOnPath { program } => localized!(
             language,
             "{program} is not on the PATH",
             "PATH에서 찾을 수 없는 프로그램: {program}",
             "PATH 中找不到 {program}",
         ),
-        Finding::NoProgram { program } => told!(
+        Finding::NoProgram { program } => localized!(
             language,
             "{program} is not there, or is no program",
             "없거나 프로그램이 아닌 파일: {program}",
             "{program} 不存在，或不是程序",
         ),
-        Finding::NeverServed { trials, said } => told!(
+        Finding::NeverServed { trials, said } => localized!(
             language,
             "its server failed in all {trials} trials: {said}",
             "시행 {trials}회 모두에서 서버 실패: {said}",
             "全部 {trials} 次试验中服务器都失败：{said}",
         ),
-        Finding::CannotRunHere { said } => told!(
+        Finding::CannotRunHere { said } => localized!(
             language,
             "it says that it cannot run here: {said}",
             "여기서는 실행할 수 없다고 알림: {said}",
@@ -138,7 +138,7 @@ fn of_programs(language: Language, finding: &Finding) -> Option<String> {
         ),
         Finding::NoCongestionControl { name, available } => {
             let available = available.join(language.list());
-            told!(
+            localized!(
                 language,
                 "congestion control {name} cannot be used here; there are {available} \
                  (net.ipv4.tcp_available_congestion_control)",
@@ -146,13 +146,13 @@ fn of_programs(language: Language, finding: &Finding) -> Option<String> {
                 "此处无法使用拥塞控制 {name}；可用的有 {available}（net.ipv4.tcp_available_congestion_control）",
             )
         }
-        Finding::DiskUnusable { said } => told!(
+        Finding::DiskUnusable { said } => localized!(
             language,
             "the disk cannot be used: {said}",
             "디스크를 쓸 수 없음: {said}",
             "无法使用该磁盘：{said}",
         ),
-        Finding::Said { text } => told!(language, "it says: {text}", "메시지: {text}", "消息：{text}"),
+        Finding::Said { text } => localized!(language, "it says: {text}", "메시지: {text}", "消息：{text}"),
         _ => return None,
     })
 }
@@ -178,7 +178,7 @@ fn of_probes(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::ReadFrom { paths } => {
             let paths = paths.join(language.list());
-            return Some(told!(language, "read from {paths}", "{paths}에서 읽음", "读自 {paths}"));
+            return Some(localized!(language, "read from {paths}", "{paths}에서 읽음", "读自 {paths}"));
         }
         _ => return None,
     };
@@ -188,7 +188,7 @@ fn of_probes(language: Language, finding: &Finding) -> Option<String> {
 fn of_remedies(language: Language, finding: &Finding) -> Option<String> {
     let text = match finding {
         Finding::RunCommand { command } => {
-            return Some(told!(language, "run {command}", "{command} 실행", "执行 {command}"));
+            return Some(localized!(language, "run {command}", "{command} 실행", "执行 {command}"));
         }
         Finding::AllowIoUring => [
             "run on Linux 5.11 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile, as \

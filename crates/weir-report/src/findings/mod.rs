@@ -16,8 +16,8 @@ pub(crate) use phrases::{failure_classes, per, plural, rate, units_of};
 use crate::language::Language;
 
 /// The finding in one language.
-pub(crate) fn told_in(language: Language, finding: &Finding) -> String {
-    let of = [checks::told_in, verdicts::told_in, missing::told_in, doctor::told_in];
+pub(crate) fn localized(language: Language, finding: &Finding) -> String {
+    let of = [checks::localized, verdicts::localized, missing::localized, doctor::localized];
     let sentence = of.iter().find_map(|group| group(language, finding));
     sentence.unwrap_or_else(|| match finding {
         Finding::Text(text) => text.clone(),

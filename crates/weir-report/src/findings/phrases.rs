@@ -4,7 +4,7 @@ use weir_record::finding::{ExclusionKind, FailedTrial, FailureClass, FailureCoun
 
 use crate::{
     format::count,
-    language::{Language, told},
+    language::{Language, localized},
 };
 
 /// Why a trial failed, as far as it knows: `server failed: exited with status 1, reset (2)`.
@@ -30,7 +30,7 @@ pub(crate) fn failure_classes(language: Language, classes: &[FailureCount]) -> S
 
 fn counted(language: Language, what: &str, times: u64) -> String {
     let times = count(times);
-    told!(language, "{what} ({times})", "{what} {times}건", "{what} {times} 例")
+    localized!(language, "{what} ({times})", "{what} {times}건", "{what} {times} 例")
 }
 
 fn failure_class(class: FailureClass) -> [&'static str; 3] {
@@ -78,11 +78,11 @@ pub(super) fn exclusion(language: Language, reason: ExclusionKind) -> &'static s
 pub(crate) fn units_of(language: Language, units: u64, unit: UnitKind) -> String {
     let number = count(units);
     match (unit, units) {
-        (UnitKind::Round, 1) => told!(language, "1 round", "라운드 1회", "1 轮"),
-        (UnitKind::Round, _) => told!(language, "{number} rounds", "라운드 {number}회", "{number} 轮"),
-        (UnitKind::Pair, 1) => told!(language, "1 pair of trials", "시행 1쌍", "1 对试验"),
+        (UnitKind::Round, 1) => localized!(language, "1 round", "라운드 1회", "1 轮"),
+        (UnitKind::Round, _) => localized!(language, "{number} rounds", "라운드 {number}회", "{number} 轮"),
+        (UnitKind::Pair, 1) => localized!(language, "1 pair of trials", "시행 1쌍", "1 对试验"),
         (UnitKind::Pair, _) => {
-            told!(language, "{number} pairs of trials", "시행 {number}쌍", "{number} 对试验")
+            localized!(language, "{number} pairs of trials", "시행 {number}쌍", "{number} 对试验")
         }
     }
 }

@@ -5,11 +5,11 @@ use weir_record::finding::{Finding, Witness, WitnessBearing};
 use super::phrases::{exclusion, failed_trial, per, plural, rate, units_of};
 use crate::{
     format::{self, count, percent},
-    language::{Language, told},
+    language::{Language, localized},
 };
 
 /// The finding, where it is one of these.
-pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
+pub(super) fn localized(language: Language, finding: &Finding) -> Option<String> {
     let of = [of_units, of_arms, of_figures, of_cells, of_decision];
     of.iter().find_map(|group| group(language, finding))
 }
@@ -19,7 +19,7 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
         Finding::NothingMeasured => {
             language.choose(["nothing was measured", "측정된 것이 없음", "没有测得任何数据"]).to_owned()
         }
-        Finding::NoCapacity { said } => told!(
+        Finding::NoCapacity { said } => localized!(
             language,
             "no arm runs here, so that none gave a capacity of which its rate is a share: {said}",
             "이 조건에서는 어느 대상도 실행되지 않아 부하율의 기준이 될 처리 용량을 얻지 못함: {said}",
@@ -27,7 +27,7 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
         ),
         Finding::OneUnit { unit } => {
             let units = units_of(language, 1, *unit);
-            told!(
+            localized!(
                 language,
                 "{units} alone has no interval",
                 "{units}뿐이라 구간이 없음",
@@ -39,15 +39,15 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::Excluded { reason, count } => {
             let reason = exclusion(language, *reason);
-            told!(language, "{reason} ({count})", "{reason} {count}건", "{reason} {count} 例")
+            localized!(language, "{reason} ({count})", "{reason} {count}건", "{reason} {count} 例")
         }
-        Finding::TooFewUnits { units, units_min } => told!(
+        Finding::TooFewUnits { units, units_min } => localized!(
             language,
             "{units} units are too few to decide; it takes {units_min}",
             "단위 {units}개로는 판정할 수 없음. 최소 {units_min}개 필요",
             "{units} 个单元不足以判定，至少需要 {units_min} 个",
         ),
-        Finding::IncludesNone { none, .. } => told!(
+        Finding::IncludesNone { none, .. } => localized!(
             language,
             "the measured difference may be chance: the interval includes {none}",
             "측정된 차이가 우연일 수 있습니다(구간이 {none}을 포함)",
@@ -55,7 +55,7 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
         ),
         Finding::NotSignificant { p_value } => {
             let p = format::probability(Some(*p_value));
-            told!(
+            localized!(
                 language,
                 "among several claims the test does not rule out chance (p = {p})",
                 "여러 가설을 함께 검정하면 우연을 배제할 수 없습니다(p = {p})",
@@ -68,13 +68,13 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
 
 fn of_arms(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
-        Finding::WrongBytes { arm, responses } => told!(
+        Finding::WrongBytes { arm, responses } => localized!(
             language,
             "{arm} returned wrong bytes in {responses} responses",
             "{arm}: 응답 {responses}건의 바이트가 틀림",
             "{arm}：{responses} 个响应的字节有误",
         ),
-        Finding::Unexplained { arm, failures } => told!(
+        Finding::Unexplained { arm, failures } => localized!(
             language,
             "{failures} failures of {arm} have no class",
             "{arm}: 분류되지 않은 실패 {failures}건",
@@ -82,14 +82,14 @@ fn of_arms(language: Language, finding: &Finding) -> Option<String> {
         ),
         Finding::TrialsFailed { arm, failed, trials, first } => {
             let first = failed_trial(language, first);
-            told!(
+            localized!(
                 language,
                 "{failed} of {trials} trials of {arm} failed, first: {first}",
                 "{arm}: 시행 {trials}회 중 {failed}회 실패, 첫 사례: {first}",
                 "{arm}：{trials} 次试验中有 {failed} 次失败，第一次：{first}",
             )
         }
-        Finding::RateNotKept { arm, missed, trials } => told!(
+        Finding::RateNotKept { arm, missed, trials } => localized!(
             language,
             "{arm} did not keep the offered rate in {missed} of {trials} trials",
             "{arm}: 시행 {trials}회 중 {missed}회에서 목표 부하율을 지키지 못함",
@@ -103,7 +103,7 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::LagUnknown { arm, kind } => {
             let kind = plural(language, *kind);
-            told!(
+            localized!(
                 language,
                 "too few {kind} to know the generator's lag against {arm}",
                 "{arm}: {kind} 수가 적어 부하 생성기의 전송 지연을 알 수 없음",
@@ -112,7 +112,7 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::LagTooLarge { arm, share } => {
             let share = percent(*share);
-            told!(
+            localized!(
                 language,
                 "the generator's p99 lag against {arm} is {share} of the median response time",
                 "{arm}: 부하 생성기의 p99 전송 지연이 응답시간 중앙값의 {share}임",
@@ -121,7 +121,7 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::LowerBound { arm, per_second, kind } => {
             let rate = format!("{} {}", format::grouped(*per_second), rate(language, *kind));
-            told!(
+            localized!(
                 language,
                 "{arm} ≥ {rate} (generator-bound)",
                 "{arm} ≥ {rate}(부하 생성기 한계)",
@@ -132,7 +132,7 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
             let (arm, baseline) =
                 (format::per_message_in_prose(*arm), format::per_message_in_prose(*baseline));
             let per = per(language, *kind);
-            told!(
+            localized!(
                 language,
                 "it also enters the kernel {arm} times per {per} instead of {baseline}",
                 "{per}당 시스템 콜도 {baseline}회가 아니라 {arm}회입니다",
@@ -148,7 +148,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::StateInteraction { ratio, interval } => {
             let ratio = format::ratio_and_interval(Some(*ratio), Some(*interval));
-            told!(
+            localized!(
                 language,
                 "the ratio in the far state is {ratio} times that in the near state",
                 "코어 간 지연이 긴 상태(far)의 비율은 짧은 상태(near)의 {ratio}배",
@@ -157,7 +157,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::Reopened { arm, connections, slices } => {
             let (connections, slices) = (count(*connections), count(*slices));
-            told!(
+            localized!(
                 language,
                 "{arm} had closed {connections} connections, which were opened again before its {slices} slices and not in \
                  them",
@@ -167,7 +167,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::NotStopped { arm, share, trials } => {
             let (share, trials) = (percent(*share), count(*trials));
-            told!(
+            localized!(
                 language,
                 "{arm} worked on although it was stopped between its slices, with {share} of a CPU ({trials} trials): it \
                  took that from the others",
@@ -175,7 +175,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：在时间片之间已被暂停，却仍占用一个 CPU 的 {share}（{trials} 次试验），影响了其他方案",
             )
         }
-        Finding::WorkersNotTold { arm, workers } => told!(
+        Finding::WorkersNotTold { arm, workers } => localized!(
             language,
             "the command of {arm} names no number of workers, so nobody told it how many to have: it runs in the cells with \
              {workers} alone",
@@ -184,7 +184,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
         ),
         Finding::WholeTrials { why } => {
             let why = language.choose(why.words());
-            told!(
+            localized!(
                 language,
                 "measured in whole trials, without turns: {why}",
                 "번갈아 실행하지 않고 전체 시행으로 측정함: {why}",
@@ -193,7 +193,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
         }
         Finding::StoppedBetweenSlices { arm, share, stopped, runs } => {
             let share = percent(*share);
-            told!(
+            localized!(
                 language,
                 "{arm} used {share} of a CPU while it waited and was stopped between its slices in {stopped} of {runs} \
                  runs",
@@ -225,7 +225,7 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
             .to_owned(),
         Finding::IncludesBound { bound } => {
             let bound = format::bound(*bound);
-            told!(
+            localized!(
                 language,
                 "the interval includes the bound {bound}",
                 "구간이 목표 값 {bound}을(를) 포함함",
@@ -248,11 +248,11 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
             .to_owned(),
         Finding::NoPlacebo => language.choose(NO_PLACEBO).to_owned(),
         Finding::ArmMissing { arm } => {
-            told!(language, "{arm} could not run", "{arm}을(를) 실행하지 못함", "{arm} 未能运行")
+            localized!(language, "{arm} could not run", "{arm}을(를) 실행하지 못함", "{arm} 未能运行")
         }
         Finding::NoWitness { witness } => {
             let witness = witness_name(language, *witness);
-            told!(
+            localized!(
                 language,
                 "{witness}: no valid figure, so the verdict is not confirmed",
                 "{witness}: 유효한 수치가 없어 판정을 확인할 수 없음",
@@ -274,7 +274,7 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 ],
                 WitnessBearing::Contradicts => ["which contradicts this", "결과와 어긋남", "与此结论矛盾"],
             });
-            told!(
+            localized!(
                 language,
                 "{witness}: ratio {ratio} from {units} units, {bearing}",
                 "{witness}: 비율 {ratio}(단위 {units}개), {bearing}",
@@ -293,7 +293,12 @@ fn witness_name(language: Language, witness: Witness) -> String {
         }
         Witness::EqualRate { per_second } => {
             let rate = format::rate(per_second);
-            told!(language, "at an equal rate of {rate}", "같은 부하율 {rate}에서", "在相同速率 {rate} 下")
+            localized!(
+                language,
+                "at an equal rate of {rate}",
+                "같은 부하율 {rate}에서",
+                "在相同速率 {rate} 下"
+            )
         }
     }
 }

@@ -8,7 +8,7 @@ use weir_record::{
 };
 
 use super::scrolled;
-use crate::{format, language::told, metrics, table::ROWS_MAX, view::View, words};
+use crate::{format, language::localized, metrics, table::ROWS_MAX, view::View, words};
 
 /// Most cells that a sentence names; what is beyond is counted.
 const LINKS_MAX: usize = 6;
@@ -29,7 +29,7 @@ pub(super) fn links(view: &View<'_>, cells: &[String]) -> Markup {
     let there: Vec<String> = cells.iter().filter(|cell| anchor(view, cell).is_some()).cloned().collect();
     let further = there.len().saturating_sub(LINKS_MAX);
     let labels = view.labels_apart(&there);
-    let more = told!(view.language, ", {further} more", ", 외 {further}개", "，另 {further} 个");
+    let more = localized!(view.language, ", {further} more", ", 외 {further}개", "，另 {further} 个");
     html! {
         @if !there.is_empty() {
             span.to-cells {
@@ -59,7 +59,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
     let language = view.language;
     let title = language.choose(["All cells", "모든 조건", "全部条件"]);
     let what = metrics::prose(view, metric);
-    let help = told!(
+    let help = localized!(
         language,
         "What sentences above lead to. In each cell: {what} of every arm over that of its baseline. `weir export` has every \
          figure of a cell under its identifier.",
@@ -92,7 +92,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
 fn found(view: &View<'_>, cell: &str, metric: Metric) -> Markup {
     let own: Vec<&Comparison> = view.compared_in(cell).filter(|it| it.metric == metric).collect();
     let further = own.len().saturating_sub(ARMS_MAX);
-    let more = told!(view.language, "{further} more", "외 {further}개", "另 {further} 个");
+    let more = localized!(view.language, "{further} more", "외 {further}개", "另 {further} 个");
     // A cell that claims nothing has a ratio and no word for it.
     let word = |it: &Comparison| match it.verdict {
         Verdict::NoClaim => String::new(),

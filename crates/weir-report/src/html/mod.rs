@@ -61,7 +61,7 @@ pub(crate) fn page(view: &View<'_>, above: &Markup) -> String {
         main {
             header.top {
                 p.study { (view.word(Word::StudyOf)) " " b { (result.spec.name) } }
-                p.asks { (titles::told(&result.spec.title, view.language)) }
+                p.asks { (titles::localized(&result.spec.title, view.language)) }
             }
             (verdict_card(view))
             (chips(view))

@@ -5,7 +5,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{cells, figure, scrolled, table};
 use crate::{
     chart, definitions, display, findings,
-    section::{CellNotes, Plot, Section, Told},
+    section::{CellNotes, Plot, Section, Sentence},
     table::ROWS_MAX,
     tables,
     view::View,
@@ -26,7 +26,7 @@ fn titled(title: &str, help: Option<&str>, body: &Markup) -> Markup {
 pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
     let (folded, open): (Vec<&Plot>, Vec<&Plot>) = section.plots.iter().partition(|plot| plot.is_folded);
     let body = html! {
-        @for one in &section.told { (sentence(view, one)) }
+        @for one in &section.sentences { (sentence(view, one)) }
         @if section.has_legend { (legend(view)) }
         div .pair[open.iter().any(|plot| plot.is_half)] { @for one in &open { (plot(view, one)) } }
         @if !folded.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
         }
         @for one in &section.tables {
             @if let Some(title) = &one.title { h3 { (title) } }
-            @for one in &one.told { (sentence(view, one)) }
+            @for one in &one.sentences { (sentence(view, one)) }
             @if !one.charts.is_empty() { div.pair { @for chart in &one.charts { (figure(chart)) } } }
             @if section.plots.is_empty() && one.charts.is_empty() { (table(view, one)) }
             @else if section.plots.is_empty() {
@@ -47,11 +47,11 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
         @if let Some(left_out) = &section.left_out { p.hint { (left_out) } }
         @for cell in &section.notes { (notes(view, cell)) }
     };
-    titled(section.title.told(view), Some(section.help.told(view)), &body)
+    titled(section.title.localized(view), Some(section.help.localized(view)), &body)
 }
 
 /// A sentence and the way to its cells.
-fn sentence(view: &View<'_>, of: &Told) -> Markup {
+fn sentence(view: &View<'_>, of: &Sentence) -> Markup {
     html! {
         p {
             (display::keep_together(&of.text))

@@ -1,18 +1,18 @@
-//! Whether the three texts of a sentence can be one sentence. [`told`](crate::told) asks while the program is compiled,
-//! so that no text is left out of it.
+//! Whether the three texts of a sentence can be one sentence. [`localized`](crate::localized) asks while the program is
+//! compiled, so that no text is left out of it.
 
 /// Fails where the texts name different variables, or where one of them is in another's language or missing.
 ///
 /// ```
-/// const _: () = weir_report::assert_told_alike("{count} rounds", "라운드 {count}회", "{count} 轮");
+/// const _: () = weir_report::assert_translations_alike("{count} rounds", "라운드 {count}회", "{count} 轮");
 /// ```
 ///
 /// A variable that a translation forgot:
 ///
 /// ```compile_fail
-/// const _: () = weir_report::assert_told_alike("{count} rounds", "라운드", "{count} 轮");
+/// const _: () = weir_report::assert_translations_alike("{count} rounds", "라운드", "{count} 轮");
 /// ```
-pub const fn assert_told_alike(english: &str, korean: &str, chinese: &str) {
+pub const fn assert_translations_alike(english: &str, korean: &str, chinese: &str) {
     assert!(name_alike(english, korean), "the Korean text names other variables than the English one");
     assert!(name_alike(english, chinese), "the Chinese text names other variables than the English one");
     assert!(!has_letter(english, HANGUL) && !has_letter(english, HAN), "the first text is English");
@@ -137,12 +137,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "the second text is Korean")]
     fn translations_in_the_wrong_order_are_found() {
-        assert_told_alike("{a} rounds", "{a} 轮", "라운드 {a}회");
+        assert_translations_alike("{a} rounds", "{a} 轮", "라운드 {a}회");
     }
 
     #[test]
     #[should_panic(expected = "the Chinese text is missing")]
     fn a_translation_that_was_left_in_english_is_found() {
-        assert_told_alike("{a} rounds", "라운드 {a}회", "{a} rounds");
+        assert_translations_alike("{a} rounds", "라운드 {a}회", "{a} rounds");
     }
 }

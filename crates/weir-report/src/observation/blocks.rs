@@ -3,11 +3,11 @@
 use maud::Markup;
 use weir_record::observation::{Observation, Rung, StraceTable, Trace};
 
-use super::{compared, conclusion, picture::picture, tables, told};
+use super::{compared, conclusion, picture::picture, sentences, tables};
 use crate::{
     display::printable,
     format,
-    language::{Language, told},
+    language::{Language, localized},
     rung::SOFTIRQS_ARE_APART,
     table::Table,
 };
@@ -104,9 +104,9 @@ pub(super) fn live(observation: &Observation, language: Language) -> Blocks {
 fn title(observation: &Observation, language: Language) -> String {
     let (pid, command) = (observation.pid, printable(&observation.command));
     let length = language.duration(observation.window_ns);
-    let ending = told::ending(observation.ending, language);
+    let ending = sentences::ending(observation.ending, language);
     let rung = crate::rung::name(observation.rung, language);
-    told!(
+    localized!(
         language,
         "process {pid} ({command}), {length}{ending}, {rung}",
         "프로세스 {pid} ({command}), {length}{ending}, {rung}",
@@ -140,14 +140,14 @@ fn process(observation: &Observation, language: Language) -> Block {
     let mut lines = vec![match totals.system_ns {
         Some(system_ns) => {
             let kernel = format::percent(system_ns as f64 / totals.cpu_ns as f64);
-            told!(
+            localized!(
                 language,
                 "CPU: {cpu} of one, {kernel} of it in the kernel; {delay} runnable without a CPU",
                 "CPU: 코어 하나의 {cpu}, 그중 커널이 {kernel}. CPU를 기다린 시간 {delay}",
                 "CPU：一个核的 {cpu}，其中 {kernel} 在内核中；可运行但在等 CPU {delay}",
             )
         }
-        None => told!(
+        None => localized!(
             language,
             "CPU: {cpu} of one; {delay} runnable without a CPU",
             "CPU: 코어 하나의 {cpu}. CPU를 기다린 시간 {delay}",
@@ -156,7 +156,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     }];
     let voluntary = window.rate(totals.context_switches_voluntary);
     let involuntary = window.rate(totals.context_switches_involuntary);
-    lines.push(told!(
+    lines.push(localized!(
         language,
         "context switches: {voluntary} voluntary (it waited), {involuntary} involuntary (another was given the CPU)",
         "컨텍스트 스위치: 자발적(스스로 대기) {voluntary}, 비자발적(CPU를 빼앗김) {involuntary}",
@@ -164,7 +164,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     ));
     let (processes, threads) = (totals.processes, totals.threads);
     let memory = format::bytes(totals.rss_anon_bytes);
-    lines.push(told!(
+    lines.push(localized!(
         language,
         "at the end: processes {processes}, threads {threads}, memory of their own {memory}",
         "종료 시점: 프로세스 {processes}개, 스레드 {threads}개, 익명 메모리 {memory}",
@@ -172,7 +172,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     ));
     if let Some(open) = observation.descriptors {
         let (all, sockets, epolls, rings) = (open.open, open.sockets, open.epolls, open.rings);
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "open descriptors: {all}, of them {sockets} sockets, {epolls} epoll, {rings} io_uring",
             "열린 디스크립터: {all}개, 그중 소켓 {sockets}, epoll {epolls}, io_uring {rings}",
@@ -181,7 +181,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     }
     if totals.kernel_thread_cpu_ns > 0 {
         let share = window.share(totals.kernel_thread_cpu_ns);
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "io_uring's own threads in the kernel: {share} of a CPU, within the sum",
             "io_uring의 커널 스레드: 코어 하나의 {share} (합계에 포함)",
@@ -207,8 +207,8 @@ fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block 
         "由内核逐一计数，并非抽样。占比：占该进程 CPU 的比例。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU 均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：可运行但在等 CPU。空手：其中无事可做（EAGAIN）的比例。\
          返回：传输为字节，等待为事件，提交为操作数。曲线为按跟踪期间实际耗时分布的调用次数，每格是前一格的两倍；一半的调用短于 p50，99 % 短于 p99。",
     ]);
-    let mut lines = told::about_calls(trace, language);
-    lines.extend(told::losses(observation, trace, language));
+    let mut lines = sentences::about_calls(trace, language);
+    lines.extend(sentences::losses(observation, trace, language));
     Block {
         title: title.to_owned(),
         help: help.to_owned(),
@@ -222,7 +222,7 @@ fn threads(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["Threads", "스레드", "线程"]);
     Block {
         title: title.to_owned(),
-        lines: [told::threads_at_rest, told::threads_left_out]
+        lines: [sentences::threads_at_rest, sentences::threads_left_out]
             .iter()
             .filter_map(|line| line(observation, language))
             .collect(),
@@ -242,7 +242,7 @@ fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Block 
     let mut lines = Vec::new();
     if trace.wakes_left_out > 0 {
         let count = trace.wakes_left_out;
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "{count} less frequent pairs are not kept.",
             "덜 잦은 쌍 {count}개는 기록하지 않았습니다.",
@@ -295,7 +295,7 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
         let slowed = rate(strace.rows.iter().map(|row| row.calls).sum(), strace.window_ns);
         let (traced, slowed, kept) =
             (format::rare_rate(traced), format::rare_rate(slowed), format::percent(slowed / traced));
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "Under strace the process made {slowed} system calls, under the kernel's programs {traced}: {kept} of them.",
             "시스템 콜은 strace 실행 중에는 {slowed}, 커널 프로그램으로 관찰할 때는 {traced}로, 후자의 {kept} 수준입니다.",
@@ -314,20 +314,20 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
 /// How it is known, and what would show more.
 pub(super) fn evidence(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["How this is known", "근거", "依据"]);
-    let mut lines = vec![told::when_and_where(observation, language)];
-    lines.extend(observation.notes.iter().map(|note| told::note(note, language)));
+    let mut lines = vec![sentences::when_and_where(observation, language)];
+    lines.extend(observation.notes.iter().map(|note| sentences::note(note, language)));
     if let Some(trace) = &observation.trace {
-        lines.push(told::cost(trace, language));
+        lines.push(sentences::cost(trace, language));
     }
     // Of two processes it stands in the table beside their CPU.
     if observation.beside.is_none() {
-        lines.extend(told::share_of_tracing(observation, language));
+        lines.extend(sentences::share_of_tracing(observation, language));
     }
-    lines.extend(told::observer(observation, language));
+    lines.extend(sentences::observer(observation, language));
     let next =
         observation.ladder.iter().find(|state| state.rung > observation.rung && state.rung != Rung::Strace);
     if let Some(state) = next {
-        lines.push(told::next_rung(state, language));
+        lines.push(sentences::next_rung(state, language));
     }
     Block { title: title.to_owned(), lines, ..Block::default() }
 }

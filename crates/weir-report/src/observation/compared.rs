@@ -6,14 +6,13 @@ use weir_record::observation::{CallFigures, Observation, Trace};
 
 use super::{
     blocks::{Block, Blocks, Columns, Window, evidence},
-    conclusion,
+    conclusion, sentences,
     tables::{answer, columns, part_or_absent, time_or_absent},
-    told,
 };
 use crate::{
     display::{printable, truncate},
     format::{self, ABSENT},
-    language::{Language, told},
+    language::{Language, localized},
 };
 
 /// Most columns of a process's name in a heading.
@@ -47,13 +46,13 @@ pub(super) fn live(one: &Observation, other: &Observation, language: Language) -
 
 fn title([one, other]: Pair<'_>, language: Language) -> String {
     let subject = |it: &Observation| {
-        let ending = told::ending(it.ending, language);
+        let ending = sentences::ending(it.ending, language);
         format!("{} ({}){ending}", it.pid, printable(&it.command))
     };
     let (one_name, other_name) = (subject(one), subject(other));
     let length = language.duration(one.window_ns);
     let rung = crate::rung::name(one.rung, language);
-    told!(
+    localized!(
         language,
         "processes {one_name} and {other_name}, {length}, {rung}",
         "프로세스 {one_name}, {other_name}, {length}, {rung}",
@@ -85,7 +84,7 @@ fn of(observation: &Observation, line: &str, language: Language) -> String {
 fn known(pair: Pair<'_>, language: Language) -> Block {
     let [one, _] = pair;
     let notes = pair.into_iter().flat_map(|it| {
-        it.notes.iter().map(|note| of(it, &told::note(note, language), language)).collect::<Vec<_>>()
+        it.notes.iter().map(|note| of(it, &sentences::note(note, language), language)).collect::<Vec<_>>()
     });
     let without_notes = Observation { notes: Vec::new(), ..one.clone() };
     let block = evidence(&without_notes, language);
@@ -120,7 +119,7 @@ const ROWS: [Row; 18] = [
         or_absent(it.totals.system_ns, |ns| format::percent(ns as f64 / it.totals.cpu_ns as f64))
     }),
     (["of it tracing", "그중 추적", "其中跟踪"], |it| {
-        or_absent(told::tracing(it), std::convert::identity)
+        or_absent(sentences::tracing(it), std::convert::identity)
     }),
     (["runnable without a CPU", "CPU를 기다린 시간", "可运行但在等 CPU"], |it| {
         Window(it.window_ns).share(it.totals.run_delay_ns)
@@ -132,7 +131,7 @@ const ROWS: [Row; 18] = [
         of_trace(it, |trace, window| window.rate(trace.calls.iter().map(|call| call.again).sum()))
     }),
     (["events a wait", "대기당 이벤트", "每次等待的事件"], |it| {
-        or_absent(told::events_of_a_wait(it), format::per_message)
+        or_absent(sentences::events_of_a_wait(it), format::per_message)
     }),
     (["wake-ups", "깨어남", "唤醒"], |it| {
         of_trace(it, |trace, window| window.rate(trace.wakes.iter().map(|wake| wake.count).sum()))
@@ -281,7 +280,8 @@ fn threads(pair: Pair<'_>, language: Language) -> Block {
         row
     });
     let title = language.choose(["Threads, by name", "이름별 스레드", "按名称的线程"]);
-    let lines = pair.iter().filter_map(|it| Some(of(it, &told::threads_left_out(it, language)?, language)));
+    let lines =
+        pair.iter().filter_map(|it| Some(of(it, &sentences::threads_left_out(it, language)?, language)));
     let lines = lines.collect();
     let table = pairs(head, rows.collect(), &[5, 6, 9, 10, 7, 8, 1, 2]);
     Block { title: title.to_owned(), lines, table, ..Block::default() }

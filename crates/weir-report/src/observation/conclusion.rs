@@ -6,7 +6,7 @@ use weir_record::observation::{Bound, Conclusion, Observation, Trace};
 use super::blocks::Window;
 use crate::{
     format::{count, percent},
-    language::{Language, told},
+    language::{Language, localized},
 };
 
 /// A process waits for CPUs when it does so for more than this share of the time that it has one.
@@ -58,7 +58,7 @@ fn waited_for_cpu(observation: &Observation, language: Language) -> String {
     let window = Window(observation.window_ns);
     let cpu = window.share(observation.totals.cpu_ns);
     let delay = window.share(observation.totals.run_delay_ns);
-    told!(
+    localized!(
         language,
         "It waited for a CPU: it had {cpu} of one and was runnable without one {delay} of the time, while other \
          programs or other threads of its own ran. Look there first.",
@@ -72,7 +72,7 @@ fn times_are_wrong(observation: &Observation, language: Language) -> String {
     let window = Window(observation.window_ns);
     let sum = window.share(observation.parts_ns() as u64);
     let cpu = window.share(observation.unwatched_cpu_ns() as u64);
-    told!(
+    localized!(
         language,
         "Times on a CPU are wrong in this window, counts are not: calls and softirqs add up to {sum} of a CPU, and the \
          process had {cpu} of one. No bound follows from them.",
@@ -85,20 +85,20 @@ fn times_are_wrong(observation: &Observation, language: Language) -> String {
 fn of_bound(observation: &Observation, bound: &Bound, language: Language) -> String {
     let share = percent(bound.share_max);
     match bound.conclusion {
-        Conclusion::Idle => told!(
+        Conclusion::Idle => localized!(
             language,
             "It hardly used a CPU in this time: there is nothing to gain.",
             "이 시간 동안 CPU를 거의 쓰지 않아 얻을 것이 없습니다.",
             "这段时间几乎没有使用 CPU，没有可省的。",
         ),
-        Conclusion::NotIo => told!(
+        Conclusion::NotIo => localized!(
             language,
             "Not your bottleneck: system calls for I/O are at most {share} of its CPU.",
             "병목이 아닙니다. I/O 시스템 콜은 CPU의 최대 {share}입니다.",
             "不是瓶颈：I/O 系统调用最多占其 CPU 的 {share}。",
         ),
         Conclusion::NotBusy => not_busy(observation, bound, language),
-        Conclusion::AlreadyBatched => told!(
+        Conclusion::AlreadyBatched => localized!(
             language,
             "It submits in batches already; the rest of its system calls' time ({share} of its CPU) is work.",
             "이미 묶어서 제출합니다. 시스템 콜 시간의 나머지(CPU의 {share})는 실제 작업입니다.",
@@ -111,14 +111,14 @@ fn of_bound(observation: &Observation, bound: &Bound, language: Language) -> Str
 fn not_busy(observation: &Observation, bound: &Bound, language: Language) -> String {
     let [share, busy] = [bound.share_max, bound.busiest_share].map(percent);
     if is_short_of_cpu(observation) {
-        return told!(
+        return localized!(
             language,
             "Batching system calls could save at most {share} of its CPU.",
             "시스템 콜을 묶으면 CPU의 최대 {share}를 아낄 수 있습니다.",
             "批量化系统调用最多省下其 {share} 的 CPU。",
         );
     }
-    told!(
+    localized!(
         language,
         "It wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
          save at most {share} of that CPU, not raise the throughput.",
@@ -132,7 +132,7 @@ fn not_busy(observation: &Observation, bound: &Bound, language: Language) -> Str
 fn to_be_expected(bound: &Bound, language: Language) -> String {
     let Some(first) = goes_first(bound) else {
         let share = percent(bound.share_max);
-        return told!(
+        return localized!(
             language,
             "Batching its system calls (io_uring) can remove at most {share} of its CPU.",
             "시스템 콜을 묶으면(io_uring) CPU의 최대 {share}를 없앨 수 있습니다.",
@@ -141,7 +141,7 @@ fn to_be_expected(bound: &Bound, language: Language) -> String {
     };
     let speedup = times(first.iter().sum());
     let [asking, entering] = first.map(percent);
-    told!(
+    localized!(
         language,
         "Batching its system calls (io_uring) can be expected to bring up to about {speedup}× the throughput: {asking} of \
          its CPU is asking what is ready and tries that found nothing, {entering} is entering the kernel once for each \
@@ -167,7 +167,7 @@ fn times(share: f64) -> String {
 
 fn what_goes_first(bound: &Bound, language: Language) -> Option<String> {
     let [asking, entering] = goes_first(bound)?.map(percent);
-    Some(told!(
+    Some(localized!(
         language,
         "What goes first: asking what is ready and tries that found nothing, {asking} of its CPU, and entering the \
          kernel once for each other call for I/O, {entering}.",
@@ -180,7 +180,7 @@ fn what_goes_first(bound: &Bound, language: Language) -> Option<String> {
 fn of_proc(observation: &Observation, language: Language) -> Option<String> {
     let system_ns = observation.totals.system_ns?;
     let share = percent(system_ns as f64 / observation.totals.cpu_ns.max(1) as f64);
-    Some(told!(
+    Some(localized!(
         language,
         "{share} of its CPU was in the kernel, so its system calls cost that at most. Which ones they are, and how much \
          of it is I/O, is shown with --trace.",
@@ -195,7 +195,7 @@ fn files(observation: &Observation, language: Language) -> Option<String> {
     let is_much = share.is_finite() && share > FILES_SHARE_MIN;
     let share = percent(share);
     is_much.then(|| {
-        told!(
+        localized!(
             language,
             "{share} of its CPU opens, looks up and closes files: keeping descriptors open (nginx: open_file_cache) \
              saves that without another I/O model.",
@@ -226,7 +226,7 @@ fn files_ns(trace: &Trace) -> f64 {
 fn grounds(bound: &Bound, language: Language) -> String {
     let calls = count(bound.calls);
     if bound.conclusion != Conclusion::AtMost {
-        return told!(
+        return localized!(
             language,
             "An upper bound: the whole time of {calls} calls for I/O on a CPU, with the way into the kernel and out of \
              it, over the process's CPU without what tracing added. TCP and copying stay, so expect less.",
@@ -236,7 +236,7 @@ fn grounds(bound: &Bound, language: Language) -> String {
         );
     }
     let share = percent(bound.share_max);
-    told!(
+    localized!(
         language,
         "No batching can remove more than {share} of its CPU: the whole time of {calls} calls for I/O on a CPU, with the \
          way into the kernel and out of it, over the process's CPU without what tracing added. Work that stays is in \
@@ -279,23 +279,23 @@ mod tests {
         }
     }
 
-    fn told(observation: &Observation) -> String {
+    fn text_of(observation: &Observation) -> String {
         lines(observation, Language::English).join("\n")
     }
 
     #[test]
     fn who_waited_for_a_cpu_is_told_that_first_and_never_that_cpu_did_not_limit_it() {
-        let text = told(&observed(300_000_000, 0, Vec::new()));
+        let text = text_of(&observed(300_000_000, 0, Vec::new()));
         assert!(text.starts_with("It wanted a CPU 40 % of the time, so CPU did not limit it"), "{text}");
         let mut starved = observed(300_000_000, 330_000_000, Vec::new());
-        let text = told(&starved);
+        let text = text_of(&starved);
         assert!(text.starts_with("It waited for a CPU: it had 30 % of one and was"), "{text}");
         assert!(text.contains("33 % of the time") && !text.contains("did not limit"), "{text}");
         starved.trace = None;
         starved.bound = None;
-        assert!(told(&starved).starts_with("It waited for a CPU"), "/proc alone tells it too");
+        assert!(text_of(&starved).starts_with("It waited for a CPU"), "/proc alone tells it too");
         for (cpu_ns, run_delay_ns) in [(300_000_000, 70_000_000), (1_000, 40_000_000)] {
-            let text = told(&observed(cpu_ns, run_delay_ns, Vec::new()));
+            let text = text_of(&observed(cpu_ns, run_delay_ns, Vec::new()));
             assert!(!text.contains("waited for a CPU"), "{text}");
         }
     }
@@ -305,19 +305,19 @@ mod tests {
         let mut busy = observed(900_000_000, 0, Vec::new());
         let bound = busy.bound.as_mut().expect("it was traced");
         bound.conclusion = Conclusion::AtMost;
-        let text = told(&busy);
+        let text = text_of(&busy);
         assert!(text.contains("up to about 1.25× the throughput: 10 % of its CPU is asking"), "{text}");
         assert!(text.contains("\nNo batching can remove more than 60 % of its CPU"), "{text}");
         assert_eq!(text.matches('×').count(), 1, "{text}");
         busy.bound.as_mut().expect("it was traced").entering_ns = 0.0;
-        assert!(told(&busy).starts_with("Batching its system calls (io_uring) can remove at most 60 %"));
+        assert!(text_of(&busy).starts_with("Batching its system calls (io_uring) can remove at most 60 %"));
     }
 
     #[test]
     fn where_times_are_wrong_counts_are_said_to_be_right_and_no_bound_is_given() {
         // A record of before that was found out has a bound.
         let wrong = observed(100_000_000, 0, vec![call("futex", 10, 1_600_000_000)]);
-        let text = told(&wrong);
+        let text = text_of(&wrong);
         assert!(text.starts_with("Times on a CPU are wrong in this window, counts are not"), "{text}");
         assert!(text.contains("160 % of a CPU, and the process had 10 % of one"), "{text}");
         for language in Language::ALL {
@@ -334,10 +334,10 @@ mod tests {
                 call("close", closes, 40_000_000),
             ]
         };
-        let text = told(&observed(900_000_000, 0, of_files(100)));
+        let text = text_of(&observed(900_000_000, 0, of_files(100)));
         assert!(text.contains("12.2 % of its CPU opens, looks up and closes files"), "{text}");
         // Three in four closes were of sockets.
-        let text = told(&observed(900_000_000, 0, of_files(400)));
+        let text = text_of(&observed(900_000_000, 0, of_files(400)));
         assert!(!text.contains("closes files"), "{text}");
     }
 }

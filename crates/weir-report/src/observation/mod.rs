@@ -5,9 +5,9 @@ mod compared;
 mod conclusion;
 mod page;
 mod picture;
+mod sentences;
 mod tables;
 mod text;
-mod told;
 
 use maud::Markup;
 use weir_record::observation::Observation;
@@ -226,18 +226,18 @@ mod tests {
     #[test]
     fn calls_softirqs_and_what_is_outside_of_both_are_the_whole_cpu() {
         let mut busy = observed(Some(trace()));
-        let told = |observation: &Observation| terminal(observation, Language::English, 120, false);
+        let printed = |observation: &Observation| terminal(observation, Language::English, 120, false);
         let shares = |text: &str| -> f64 {
             let rows = text.lines().skip_while(|line| !line.starts_with("call ")).skip(1);
             let share = |line: &str| line.split(" % ").next()?.rsplit(' ').next()?.parse::<f64>().ok();
             rows.map_while(|line| line.contains(" % ").then(|| share(line).expect("a share"))).sum()
         };
-        let text = told(&busy);
+        let text = printed(&busy);
         assert!((shares(&text) - 100.0).abs() < 0.5, "{} {text}", shares(&text));
         assert!(text.contains("outside of calls"), "{text}");
         assert!(html(&busy, Language::English).contains("are within that thread"));
         busy.trace.as_mut().expect("it was traced").softirqs_are_apart = Some(true);
-        let text = told(&busy);
+        let text = printed(&busy);
         assert!((shares(&text) - 100.0).abs() < 0.5, "{text}");
         for language in Language::ALL {
             assert!(html(&busy, language).contains("CONFIG_IRQ_TIME_ACCOUNTING"), "{language:?}");
@@ -296,38 +296,38 @@ mod tests {
         let mut pool = observed(None);
         let idle = ThreadFigures { tid: 7_001, name: "GC Thread".to_owned(), ..ThreadFigures::default() };
         pool.threads.push(idle.clone());
-        let told = |observation: &Observation| terminal(observation, Language::English, 120, false);
-        assert!(told(&pool).contains("7001  GC Thread"), "one has its row");
+        let printed = |observation: &Observation| terminal(observation, Language::English, 120, false);
+        assert!(printed(&pool).contains("7001  GC Thread"), "one has its row");
         pool.threads.push(ThreadFigures { tid: 7_002, ..idle.clone() });
         let timer = ThreadFigures { tid: 7_003, context_switches_voluntary: 40, ..idle };
         pool.threads.push(timer);
-        let text = told(&pool);
+        let text = printed(&pool);
         assert!(text.contains("2 threads with hardly any CPU: GC Thread."), "{text}");
         assert!(!text.contains("7001"), "{text}");
         assert!(text.contains("7003"), "one that wakes has something to show: {text}");
         pool.threads.remove(0);
         pool.threads.pop();
-        assert!(told(&pool).contains("7001"), "where none did anything, all have rows");
+        assert!(printed(&pool).contains("7001"), "where none did anything, all have rows");
     }
 
     #[test]
     fn rings_and_softirqs_of_others_have_no_rows() {
         let mut seen = observed(Some(trace()));
-        let told = |observation: &Observation| terminal(observation, Language::English, 120, false);
+        let printed = |observation: &Observation| terminal(observation, Language::English, 120, false);
         let trace = seen.trace.as_mut().expect("it was traced");
         let elsewhere =
             SoftirqFigures { kind: "TASKLET".to_owned(), elsewhere_count: 9, ..Default::default() };
         trace.softirqs.push(elsewhere);
         let added = UringFigures { event: "task_add".to_owned(), count: 900, elsewhere_count: 5 };
         trace.uring = vec![added];
-        let text = told(&seen);
+        let text = printed(&seen);
         assert!(!text.contains("task_add") && !text.contains("TASKLET"), "{text}");
         seen.descriptors = Some(Descriptors { rings: 1, ..Descriptors::default() });
-        assert!(told(&seen).contains("task_add"), "it has a ring");
+        assert!(printed(&seen).contains("task_add"), "it has a ring");
         seen.descriptors = None;
         let submitted = UringFigures { event: "submit_req".to_owned(), count: 1, elsewhere_count: 0 };
         seen.trace.as_mut().expect("it was traced").uring.push(submitted);
-        assert!(told(&seen).contains("task_add"), "it used one");
+        assert!(printed(&seen).contains("task_add"), "it used one");
     }
 
     #[test]
@@ -348,14 +348,14 @@ mod tests {
             serde_json::from_str(r#"{"code": "threads-ended", "count": 2}"#).expect("a note of before");
         let newer = Note::ThreadsEnded { count: 2, in_sums: true };
         let unread = Note::EndedUnread { cpu_ns: 190_000_000, of_cpu_ns: 1_900_000_000 };
-        let english = [&older, &newer, &unread].map(|note| told::note(note, Language::English));
+        let english = [&older, &newer, &unread].map(|note| sentences::note(note, Language::English));
         assert!(english[0].ends_with("their switches and waiting are not."), "{english:?}");
         assert!(english[1].ends_with("waiting up to the last reading of each."), "{english:?}");
         assert!(english[2].contains("had 10 % of its CPU after their last reading"), "{english:?}");
         for language in Language::ALL {
-            let [older, newer] = [&older, &newer].map(|note| told::note(note, language));
+            let [older, newer] = [&older, &newer].map(|note| sentences::note(note, language));
             assert_ne!(older, newer);
-            assert!(told::note(&unread, language).contains("10 %"), "{language:?}");
+            assert!(sentences::note(&unread, language).contains("10 %"), "{language:?}");
         }
     }
 

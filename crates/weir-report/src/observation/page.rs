@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::blocks::{Block, Blocks};
 use crate::{
     display, html,
-    language::{Language, told},
+    language::{Language, localized},
     table::Table,
     words::Word,
 };
@@ -57,7 +57,7 @@ fn table(content: &Table, language: Language) -> Markup {
         (html::scrolled(language, &html! {
             (html::columns(content, |_| Markup::default()))
             @if count > 0 {
-                p.hint { (told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个")) }
+                p.hint { (localized!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个")) }
             }
         }))
     }

@@ -438,8 +438,8 @@ mod tests {
 
     #[test]
     fn parts_of_calls_are_shares_and_what_happened_is_never_nothing() {
-        let told = [(0, 9), (9, 9), (1, 2), (2, 200_000)].map(|(part, calls)| part_or_absent(part, calls));
-        assert_eq!(told, [ABSENT, "100 %", "50 %", "<0.1 %"]);
+        let texts = [(0, 9), (9, 9), (1, 2), (2, 200_000)].map(|(part, calls)| part_or_absent(part, calls));
+        assert_eq!(texts, [ABSENT, "100 %", "50 %", "<0.1 %"]);
     }
 
     #[test]
@@ -448,8 +448,8 @@ mod tests {
         // Of a hundred calls half took less than 1024 ns, and all but one less than 4096.
         let mut buckets = vec![0; 9];
         buckets.extend([50, 40, 9, 0, 0, 1]);
-        let told = [0.5, 0.99, 1.0].map(|share| below(&call(&buckets), share));
-        assert_eq!(told, ["<1.02 µs", "<4.10 µs", "<32.8 µs"]);
+        let texts = [0.5, 0.99, 1.0].map(|share| below(&call(&buckets), share));
+        assert_eq!(texts, ["<1.02 µs", "<4.10 µs", "<32.8 µs"]);
         assert_eq!(below(&call(&[]), 0.5), ABSENT);
         assert_eq!(below(&call(&[1]), 0.99), "<2 ns");
         // The last bucket has all that took longer than nine minutes.

@@ -3,7 +3,7 @@
 use super::blocks::{Block, Blocks, Columns};
 use crate::{
     display::columns,
-    language::{Language, told},
+    language::{Language, localized},
     table::Table,
     terminal::{Output, Style, TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, columns_of, width_of},
 };
@@ -62,7 +62,7 @@ fn draw(block: &Block, language: Language, out: &mut Output) {
         columns_of(&table, out);
         if table.left_out > 0 {
             let count = table.left_out;
-            let more = told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个");
+            let more = localized!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个");
             out.wrapped(&more, "");
         }
         let legend = legend(content, &kept, language);
@@ -78,11 +78,11 @@ fn draw(block: &Block, language: Language, out: &mut Output) {
 /// What those of the columns have in them that are shown.
 fn legend(content: &Columns, kept: &[usize], language: Language) -> String {
     let shown = content.legend.iter().filter(|(column, _)| kept.contains(column));
-    let told = shown.map(|(column, words)| {
+    let texts = shown.map(|(column, words)| {
         let head = &content.table.head[*column];
         format!("{head}{}{words}", language.colon())
     });
-    told.collect::<Vec<String>>().join(language.semicolon())
+    texts.collect::<Vec<String>>().join(language.semicolon())
 }
 
 /// The table with as many columns as there is room for, and names cut where even that is too wide; and which columns

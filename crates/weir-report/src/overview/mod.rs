@@ -14,9 +14,9 @@ use crate::{
     chart_page::{self, ChartPage},
     findings,
     format::{self, ABSENT},
-    language::told,
+    language::localized,
     maps,
-    section::{Content, Section, Told, distinct, of_no_cell},
+    section::{Content, Section, Sentence, distinct, of_no_cell},
     table::Table,
     titles,
     view::View,
@@ -95,7 +95,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
         | TableName::SystemCallOverhead
         | TableName::Aggregate => Vec::new(),
     };
-    tables.retain(|table| !(table.rows.is_empty() && table.told.is_empty()));
+    tables.retain(|table| !(table.rows.is_empty() && table.sentences.is_empty()));
     let mut tables: Vec<Table> = tables.into_iter().map(|table| with_open_intervals(view, table)).collect();
     if let Some(apart) = maps::apart(view, map.map) {
         let titles = tables.iter_mut().filter_map(|table| table.title.as_mut());
@@ -105,10 +105,10 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
 }
 
 /// Which cells were met in another state of the machine than the others.
-fn states(view: &View<'_>, map: &Overview) -> Option<Told> {
+fn states(view: &View<'_>, map: &Overview) -> Option<Sentence> {
     let (far, both, all) = (map.cells_far.len(), map.cells_in_both_states.len(), map.cells.len());
     let are_alike = [far, both].contains(&all) || far + both == 0;
-    let text = told!(
+    let text = localized!(
         view.language,
         "The machine has two states. Figures of {far} of {all} cells are of its far state, of {both} of both, and of the \
          others of its near one: means over them and the best of them are of both, ratios are each of one.",
@@ -118,7 +118,7 @@ fn states(view: &View<'_>, map: &Overview) -> Option<Told> {
          而每个比值只取自一种状态。",
     );
     let cells = distinct(map.cells_far.iter().chain(&map.cells_in_both_states));
-    (!are_alike).then_some(Told { text, cells })
+    (!are_alike).then_some(Sentence { text, cells })
 }
 
 /// The names of the tables, as document 000 has them.
@@ -158,9 +158,11 @@ pub(crate) fn published<'v>(view: &View<'v>, table: TableName) -> Option<&'v Pub
 
 /// Why ours differs: `Beside it, Document 000. …`.
 pub(crate) fn explained(view: &View<'_>, table: &PublishedTable) -> String {
-    let (source, why) =
-        (titles::told(&table.source, view.language), titles::told(&table.explanation, view.language));
-    told!(
+    let (source, why) = (
+        titles::localized(&table.source, view.language),
+        titles::localized(&table.explanation, view.language),
+    );
+    localized!(
         view.language,
         "Published beside it ({source}): {why}",
         "나란히 둔 발표 수치({source}): {why}",
@@ -170,9 +172,11 @@ pub(crate) fn explained(view: &View<'_>, table: &PublishedTable) -> String {
 
 /// The same where a sentence was published and nothing that it rests on.
 pub(crate) fn published_as_text(view: &View<'_>, table: &PublishedTable) -> String {
-    let (source, why) =
-        (titles::told(&table.source, view.language), titles::told(&table.explanation, view.language));
-    told!(
+    let (source, why) = (
+        titles::localized(&table.source, view.language),
+        titles::localized(&table.explanation, view.language),
+    );
+    localized!(
         view.language,
         "{source}: published as text only, without data. {why}",
         "{source}: 데이터 없이 글로만 발표되었습니다. {why}",
@@ -217,7 +221,7 @@ fn says_nothing((low, high): (f64, f64)) -> bool {
 /// The table, with what the mark at a figure means where one has it.
 pub(crate) fn with_open_intervals(view: &View<'_>, mut table: Table) -> Table {
     let note = open_intervals(view, table.rows.iter().flatten());
-    table.told.extend(note);
+    table.sentences.extend(note);
     table
 }
 
@@ -225,10 +229,10 @@ pub(crate) fn with_open_intervals(view: &View<'_>, mut table: Table) -> Table {
 pub(crate) fn open_intervals<'t>(
     view: &View<'_>,
     texts: impl IntoIterator<Item = &'t String>,
-) -> Option<Told> {
+) -> Option<Sentence> {
     let is_met = texts.into_iter().any(|text| text.contains(OPEN_INTERVAL));
     let apart = format::grouped(ENDS_APART_MAX);
-    let text = told!(
+    let text = localized!(
         view.language,
         "{OPEN_INTERVAL}: the rounds are too few for an interval; its ends are more than {apart} times apart.",
         "{OPEN_INTERVAL}: 라운드가 너무 적어 구간이 의미가 없습니다. 양 끝이 {apart}배 넘게 벌어져 있습니다.",
@@ -255,7 +259,7 @@ pub(crate) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
     match quantity {
         Quantity::Throughput => rate.to_owned(),
         Quantity::PerCpuSecond => {
-            told!(view.language, "{several} per CPU-second", "CPU 1초당 {several}", "每 CPU 秒{several}",)
+            localized!(view.language, "{several} per CPU-second", "CPU 1초당 {several}", "每 CPU 秒{several}",)
         }
     }
 }
@@ -350,13 +354,13 @@ fn means_beside(
         cells
     });
     let is_first = table == TableName::Overall;
-    let of_row = |row: &MeanRow| -> Vec<Told> {
+    let of_row = |row: &MeanRow| -> Vec<Sentence> {
         Quantity::ALL.into_iter().filter_map(|of| reversed(view, map, row, of)).collect()
     };
     let reversed = rows.iter().filter(|_| is_first).flat_map(of_row);
     let states = states(view, map).into_iter().filter(|_| is_first);
-    let told = reversed.chain(states).chain(theirs.map(|it| explained(view, it).into())).collect();
-    Table::with_head(head, text_columns, shown).titled(name(view, table), told)
+    let sentences = reversed.chain(states).chain(theirs.map(|it| explained(view, it).into())).collect();
+    Table::with_head(head, text_columns, shown).titled(name(view, table), sentences)
 }
 
 /// Both quantities with their ratios, and the cells.
@@ -377,8 +381,8 @@ fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
     let text = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
     match found.cells {
         cells if cells == row.cells => text,
-        1 => told!(view.language, "{text} (1 cell)", "{text}(조건 1개)", "{text}（1 个条件）"),
-        cells => told!(
+        1 => localized!(view.language, "{text} (1 cell)", "{text}(조건 1개)", "{text}（1 个条件）"),
+        cells => localized!(
             view.language,
             "{text} ({cells} cells)",
             "{text}(조건 {cells}개)",
@@ -388,7 +392,7 @@ fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
 }
 
 /// A mean over all cells that some of them contradict.
-fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Option<Told> {
+fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Option<Sentence> {
     let ratio = match of {
         Quantity::Throughput => &row.throughput_ratio,
         Quantity::PerCpuSecond => &row.per_cpu_second_ratio,
@@ -396,13 +400,13 @@ fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Opt
     let found = ratio.as_ref().filter(|it| !it.reversed.is_empty())?;
     let cells = found.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
     let (arm, what) = (maps::arm(view, &row.arm, map.map), quantity(view, of));
-    let text = told!(
+    let text = localized!(
         view.language,
         "{arm}, {what}: the mean over all cells hides cells that go the other way: {cells}.",
         "{arm}, {what}: 전체 평균과 방향이 반대인 조건이 있습니다: {cells}.",
         "{arm}，{what}：总体平均掩盖了方向相反的条件：{cells}。",
     );
-    Some(Told { text, cells: found.reversed.clone() })
+    Some(Sentence { text, cells: found.reversed.clone() })
 }
 
 /// An arm against the baseline over all cells, in one sentence.
@@ -414,7 +418,7 @@ fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     let (what, cells) = (quantity(view, Quantity::PerCpuSecond), found.cells);
     let hidden = reversed(view, map, row, Quantity::PerCpuSecond);
     let hidden = hidden.map_or_else(String::new, |it| format!(" {}", it.text));
-    Some(told!(
+    Some(localized!(
         view.language,
         "{what}, geometric mean over {cells} cells: {arm} / {baseline} {ratio}.{hidden}",
         "{what}, 조건 {cells}개의 기하 평균: {arm} / {baseline} {ratio}.{hidden}",
@@ -428,14 +432,14 @@ fn no_cores(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Cores);
     let cpus = view.result.spec.server_cpus.len();
     let own = match cpus {
-        0 => told!(
+        0 => localized!(
             view.language,
             "The server's side was not pinned to CPUs, so that nothing was measured by cores. Threads are no \
              cores: they are in the table by threads.",
             "서버를 CPU에 고정하지 않았으므로 코어 수별 측정값이 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
             "服务器一侧没有绑定 CPU，因此没有按核数的测量值。线程不是核，见按线程数的表。",
         ),
-        _ => told!(
+        _ => localized!(
             view.language,
             "Every cell ran with the same number of CPUs for the server's side ({cpus}), so that nothing was \
              measured by cores. Threads are no cores: they are in the table by threads.",
@@ -444,7 +448,7 @@ fn no_cores(view: &View<'_>, map: &Overview) -> Table {
         ),
     };
     let mut table = means_beside(view, map, &[], (TableName::Cores, theirs));
-    table.told.insert(0, own.into());
+    table.sentences.insert(0, own.into());
     table
 }
 
@@ -453,8 +457,12 @@ fn no_cores(view: &View<'_>, map: &Overview) -> Table {
 fn per_core(view: &View<'_>, level: Word, rows: &[MeanRow]) -> Table {
     let theirs = published(view, TableName::PerCore).filter(|_| !rows.is_empty());
     let rate = findings::rate(view.language, view.kind());
-    let each =
-        told!(view.language, "{rate} per server CPU", "서버 CPU 1개당 {rate}", "每个服务器 CPU 的{rate}");
+    let each = localized!(
+        view.language,
+        "{rate} per server CPU",
+        "서버 CPU 1개당 {rate}",
+        "每个服务器 CPU 的{rate}"
+    );
     let mut head = vec![view.word(level).to_owned()];
     head.extend([view.word(Word::Arm).to_owned(), each, quantity(view, Quantity::PerCpuSecond)]);
     head.extend(theirs.iter().flat_map(|_| published_heads(view)));
@@ -470,6 +478,6 @@ fn per_core(view: &View<'_>, level: Word, rows: &[MeanRow]) -> Table {
         cells.extend(theirs.iter().flat_map(|it| published_cells(view, Some(it), &key(level), arm)));
         cells
     });
-    let told = of_no_cell(theirs.map(|it| explained(view, it)));
-    Table::with_head(head, 2, shown).titled(name(view, TableName::PerCore), told)
+    let sentences = of_no_cell(theirs.map(|it| explained(view, it)));
+    Table::with_head(head, 2, shown).titled(name(view, TableName::PerCore), sentences)
 }

@@ -8,8 +8,8 @@ use weir_record::{
 use super::{explained, figure, name, published, quantity};
 use crate::{
     format::{self, ABSENT},
-    language::told,
-    section::Told,
+    language::localized,
+    section::Sentence,
     table::Table,
     view::View,
     words::Word,
@@ -38,7 +38,7 @@ pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
 fn heads(view: &View<'_>) -> Vec<String> {
     let of = |quantity: Quantity| {
         let name = super::quantity(view, quantity);
-        told!(view.language, "efficiency, {name}", "효율({name})", "效率（{name}）")
+        localized!(view.language, "efficiency, {name}", "효율({name})", "效率（{name}）")
     };
     Quantity::ALL.map(of).to_vec()
 }
@@ -76,10 +76,10 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
          轮数相同的两个条件在同一轮内配对。",
     ];
     let own = view.language.choose(own).to_owned();
-    let told = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN));
-    let told = told.chain(theirs.map(|it| explained(view, it).into())).collect();
+    let sentences = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN));
+    let sentences = sentences.chain(theirs.map(|it| explained(view, it).into())).collect();
     let rows = map.scaling.iter().map(row).collect();
-    Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), told)
+    Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), sentences)
 }
 
 /// A row for each pair of cells and arm.
@@ -122,41 +122,41 @@ fn efficiency(it: &Scaling) -> String {
 }
 
 /// What scales too well, with what may be behind it: so many in sentences. All of them are marked in the table.
-pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Told> {
+pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Sentence> {
     let found: Vec<&Scaling> = map.scaling_lines.iter().filter(|it| it.is_alarm).collect();
     let further = found.len().saturating_sub(shown);
     let rest = (further > 0).then(|| {
-        told!(
+        localized!(
             view.language,
             "{further} more efficiencies above 105 % are marked in the table.",
             "105 %를 넘는 효율이 {further}개 더 있으며 표에 표시되어 있습니다.",
             "另有 {further} 个效率超过 105 %，已在表中标出。",
         )
     });
-    found.iter().take(shown).map(|it| alarm(view, it)).chain(rest.map(Told::from)).collect()
+    found.iter().take(shown).map(|it| alarm(view, it)).chain(rest.map(Sentence::from)).collect()
 }
 
-fn alarm(view: &View<'_>, it: &Scaling) -> Told {
+fn alarm(view: &View<'_>, it: &Scaling) -> Sentence {
     let (arm, cell, what) = (&it.arm, view.cell_label(&it.cell_id), quantity(view, it.quantity));
     let (found, limit) = (figure(it.efficiency, format::percent), format::percent(EFFICIENCY_MAX));
     let base = workers(view, it.workers_base);
     let candidates: Vec<String> = it.candidates.iter().map(|it| candidate(view, it)).collect();
     let candidates = candidates.join(view.language.semicolon());
-    let text = told!(
+    let text = localized!(
         view.language,
         "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More workers alone do not explain more than {limit}: \
          something else differs between the two cells. What it may be, held against the records: {candidates}.",
         "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 값은 워커를 늘린 것만으로 설명되지 않으며, 두 조건 사이에 다른 차이가 있다는 뜻입니다. 기록과 대조한 가능한 원인: {candidates}.",
         "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 无法仅用增加线程来解释，说明两个条件之间还有别的差异。按记录核对的可能原因：{candidates}。",
     );
-    Told { text, cells: vec![it.cell_id.clone(), it.cell_id_base.clone()] }
+    Sentence { text, cells: vec![it.cell_id.clone(), it.cell_id_base.clone()] }
 }
 
 /// `2 workers`.
 fn workers(view: &View<'_>, count: u32) -> String {
     match count {
-        1 => told!(view.language, "1 worker", "워커 1개", "1 个工作线程"),
-        _ => told!(view.language, "{count} workers", "워커 {count}개", "{count} 个工作线程"),
+        1 => localized!(view.language, "1 worker", "워커 1개", "1 个工作线程"),
+        _ => localized!(view.language, "{count} workers", "워커 {count}개", "{count} 个工作线程"),
     }
 }
 
@@ -198,7 +198,7 @@ fn candidate(view: &View<'_>, it: &ScalingCandidate) -> String {
             ScalingCause::ServerIdle => ["CPUs in use per worker", "워커당 사용 CPU", "每线程占用 CPU"],
             ScalingCause::BaseNoisier => ["deviation", "편차", "偏差"],
         });
-        told!(
+        localized!(
             view.language,
             " ({unit} {base}, with many {many})",
             "({unit} {base}, 많을 때 {many})",

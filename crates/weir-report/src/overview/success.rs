@@ -18,8 +18,8 @@ use crate::{
 /// Where each arm does most, and which cells cannot be told from there.
 pub(super) fn best(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Best);
-    let told = of_no_cell(theirs.map(|it| explained(view, it)));
-    cells(view, &map.best, theirs).titled(name(view, TableName::Best), told)
+    let sentences = of_no_cell(theirs.map(|it| explained(view, it)));
+    cells(view, &map.best, theirs).titled(name(view, TableName::Best), sentences)
 }
 
 /// The same among the cells of each number of workers.
@@ -112,8 +112,8 @@ pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
         "全部计数：包括因出错而剔除的轮次与试验。99% 区间按各消息相互独立失败计算（Wilson）；若成批失败（如连接断开），该区间偏窄。",
     ];
     let own = view.language.choose(counted).to_owned();
-    let told = of_no_cell(std::iter::once(own).chain(theirs.map(|it| explained(view, it))));
-    Table::with_head(head, 3, rows).titled(name(view, TableName::Success), told)
+    let sentences = of_no_cell(std::iter::once(own).chain(theirs.map(|it| explained(view, it))));
+    Table::with_head(head, 3, rows).titled(name(view, TableName::Success), sentences)
 }
 
 /// A share of successes, never rounded up to all of them.

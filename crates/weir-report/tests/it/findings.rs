@@ -410,7 +410,7 @@ fn of_the_doctor() -> Vec<Example> {
 }
 
 /// The finding as a reader sees it: among the checks of a Markdown document.
-fn told(finding: &Finding, language: Language) -> String {
+fn printed(finding: &Finding, language: Language) -> String {
     let mut result = fixture::empty();
     result.checks = vec![Check { name: "under-test".to_owned(), passed: true, detail: finding.clone() }];
     let text = markdown(&result, language);
@@ -424,7 +424,7 @@ fn every_code_is_told_with_its_arguments_in_every_language() {
     let codes: BTreeSet<&str> = every.iter().map(|(finding, _)| finding.code()).collect();
     assert_eq!(codes, Finding::CODES.iter().copied().collect(), "a code without an example");
     for (finding, arguments) in &every {
-        let texts = Language::ALL.map(|language| told(finding, language));
+        let texts = Language::ALL.map(|language| printed(finding, language));
         for (language, text) in Language::ALL.iter().zip(&texts) {
             for argument in arguments {
                 assert!(text.contains(argument), "{language:?}: {argument} in {text}");
@@ -452,6 +452,6 @@ fn codes_and_arguments_survive_the_record() {
 fn a_sentence_of_an_older_record_is_shown_as_it_is_and_marked() {
     let old = Finding::Text("64 of 128 bytes compared, 1 responses wrong".to_owned());
     for language in Language::ALL {
-        assert_eq!(told(&old, language), "64 of 128 bytes compared, 1 responses wrong");
+        assert_eq!(printed(&old, language), "64 of 128 bytes compared, 1 responses wrong");
     }
 }

@@ -234,9 +234,9 @@ fn inconclusive_says_which_hurdle_was_not_taken() {
     let seen = WitnessFigure { ratio: 1.0, interval: (0.95, 1.04), units: 44 };
     let bearing = WitnessBearing::Uncertain;
     result.comparisons[0].reasons = vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }];
-    let told =
+    let expected =
         "Machine CPU: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
-    assert!(sentence(&result, Language::English).contains(told));
+    assert!(sentence(&result, Language::English).contains(expected));
     assert!(sentence(&result, Language::Chinese).contains("不足以证实此结论"));
 }
 
@@ -258,8 +258,8 @@ fn not_comparable_names_every_cause() {
     let mut result = fixture::with_verdict(Verdict::NotComparable);
     result.comparisons[0].reasons =
         vec![Finding::Text("a cause of tomorrow".to_owned()), Finding::NoPairLeft];
-    let told = sentence(&result, Language::Chinese);
-    assert!(told.starts_with("a cause of tomorrow。没有剩余的配对。"), "{told}");
+    let text = sentence(&result, Language::Chinese);
+    assert!(text.starts_with("a cause of tomorrow。没有剩余的配对。"), "{text}");
     result.comparisons[0].reasons.clear();
     assert!(
         sentence(&result, Language::English).starts_with("The generator was the limit in 54 of 72"),
@@ -316,19 +316,19 @@ fn pairs_that_several_arms_lack_are_told_once_with_the_ratios_that_they_would_ch
         let notes = text.lines().filter(|line| line.contains("pairs kept out"));
         notes.map(str::to_owned).collect()
     };
-    let told = "- uring, poll: pairs kept out: other processes busy (2)";
-    assert_eq!(noted(&result), [told], "the ratios are those of the pairs that are left");
+    let expected = "- uring, poll: pairs kept out: other processes busy (2)";
+    assert_eq!(noted(&result), [expected], "the ratios are those of the pairs that are left");
     let of_third = |it: &&mut Comparison| {
         it.arm == "poll" && it.cell_id == "c100-d1-m64-closed" && it.metric == Metric::ServerCpuPerMessage
     };
     let changed = result.comparisons.iter_mut().find(of_third).expect("it is compared");
     changed.ratio_all_pairs = Some(0.5);
-    assert_eq!(noted(&result), [format!("{told}; ratio with all pairs: poll CPU/msg 0.500")]);
+    assert_eq!(noted(&result), [format!("{expected}; ratio with all pairs: poll CPU/msg 0.500")]);
     result.verdict = Verdict::NotComparable;
     for comparison in &mut result.comparisons {
         (comparison.ratio, comparison.interval, comparison.verdict) = (None, None, Verdict::NotComparable);
     }
-    assert_eq!(noted(&result), [told], "no pair is left that they could change");
+    assert_eq!(noted(&result), [expected], "no pair is left that they could change");
 }
 
 #[test]
@@ -362,10 +362,10 @@ fn a_cell_without_a_figure_says_so_in_one_line_for_all_arms() {
 #[test]
 fn what_else_differs_is_told_where_the_judge_noted_it() {
     let mut result = fixture::quick();
-    let told = |result: &StudyResult| markdown(result, Language::English);
-    assert!(told(&result).contains("\n\nIt also enters the kernel"));
+    let printed = |result: &StudyResult| markdown(result, Language::English);
+    assert!(printed(&result).contains("\n\nIt also enters the kernel"));
     result.comparisons[0].notes.clear();
-    assert!(!told(&result).contains("enters the kernel"));
+    assert!(!printed(&result).contains("enters the kernel"));
 }
 
 #[test]

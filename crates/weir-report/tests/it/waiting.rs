@@ -26,9 +26,9 @@ fn a_plot_that_would_repeat_server_cpu_is_a_sentence() {
         let result = study(factor);
         let page = html(&result, Language::English);
         assert_eq!(page.contains("id=\"comparison-server-cpu-with-waiting\""), is_drawn, "{factor}");
-        let told = format!("{name}: in every comparison within");
-        assert_eq!(page.contains(&told), !is_drawn, "{factor}");
-        assert_eq!(markdown(&result, Language::English).contains(&told), !is_drawn, "{factor}");
+        let text = format!("{name}: in every comparison within");
+        assert_eq!(page.contains(&text), !is_drawn, "{factor}");
+        assert_eq!(markdown(&result, Language::English).contains(&text), !is_drawn, "{factor}");
         let row = terminal(&result, Language::English, 120, false).contains("CPU with waiting");
         assert_eq!(row, is_drawn, "{factor}");
     }

@@ -153,7 +153,7 @@ type Outcome = Result<Vec<Cancels>, String>;
 
 /// A command, and where its answer goes.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct CommandRequest {
     command: Command,
     answer: SyncSender<Outcome>,
 }
@@ -170,14 +170,14 @@ pub(super) struct Commander {
     /// Held while commands are sent, so that all workers and the journal get them in one order, and never for long. In
     /// it: the switch that is turned off as soon as that is journaled.
     releasing: Mutex<Option<Switch>>,
-    workers: Vec<MailboxSender<Asked>>,
+    workers: Vec<MailboxSender<CommandRequest>>,
     /// By worker: whether its journal has failed. None is known of where this is empty.
     counters: Vec<Arc<GatewayCounters>>,
     patience: Duration,
 }
 
 impl Commander {
-    pub(super) fn new(controls: Controls, workers: Vec<MailboxSender<Asked>>) -> Self {
+    pub(super) fn new(controls: Controls, workers: Vec<MailboxSender<CommandRequest>>) -> Self {
         let (changing, releasing) = (Mutex::new(()), Mutex::new(None));
         let (controls, counters) = (Mutex::new(controls), Vec::new());
         Self { controls, changing, releasing, workers, counters, patience: PATIENCE }
@@ -232,7 +232,7 @@ impl Commander {
             Ok(both) => both,
             Err(error) => return (Vec::new(), Err(error)),
         };
-        let (told, journaled) = {
+        let (sent, journaled) = {
             let mut releasing = lock(&self.releasing);
             // Who turns it off and has not come to that yet was here before.
             releasing.take_if(|switch| *switch == Switch(account));
@@ -242,7 +242,7 @@ impl Commander {
             sent
         };
         let begun = Instant::now();
-        let (mut cancels, followed) = sum(told, begun + self.patience);
+        let (mut cancels, followed) = sum(sent, begun + self.patience);
         self.confirm(account, &mut cancels, begun + self.patience.min(CONFIRM_LIMIT));
         let kept = self.journaled(journaled, begun + self.patience);
         let not_kept = |reason| {
@@ -293,7 +293,7 @@ impl Commander {
             }
             keeper = next;
         }
-        let told = {
+        let sent = {
             let mut releasing = lock(&self.releasing);
             if releasing.take() != released {
                 // The journal has that behind this change.
@@ -302,7 +302,7 @@ impl Commander {
             self.controls().apply(account, change);
             self.send_all(&command)
         };
-        sum(told, Instant::now() + self.patience).1
+        sum(sent, Instant::now() + self.patience).1
     }
 
     /// Waits until the journal has a change.
@@ -320,7 +320,7 @@ impl Commander {
 
     fn send(&self, worker: usize, command: Command) -> Result<Sent, String> {
         let (answer, answered) = sync_channel(1);
-        self.workers[worker].try_send(Asked { command, answer }).map_err(|_| busy(worker))?;
+        self.workers[worker].try_send(CommandRequest { command, answer }).map_err(|_| busy(worker))?;
         Ok(Sent { worker, answered })
     }
 }
@@ -343,10 +343,10 @@ fn busy(worker: usize) -> String {
 }
 
 /// Adds the answers up, by venue. An error names every worker that gave none.
-fn sum(told: Vec<Result<Sent, String>>, until: Instant) -> (Vec<Cancels>, Result<(), String>) {
+fn sum(sent: Vec<Result<Sent, String>>, until: Instant) -> (Vec<Cancels>, Result<(), String>) {
     let answer = |sent: Sent| sent.outcome(until).unwrap_or_else(|| Err(busy(sent.worker)));
     let (mut all, mut errors) = (Vec::new(), Vec::new());
-    for outcome in told.into_iter().map(|sent| sent.and_then(answer)) {
+    for outcome in sent.into_iter().map(|sent| sent.and_then(answer)) {
         match outcome {
             Ok(venues) => {
                 all.resize(venues.len().max(all.len()), Cancels::default());
@@ -371,9 +371,9 @@ struct Written {
 }
 
 /// Follows commands, for as long as the worker runs.
-pub(super) async fn obey(gateway: Rc<Gateway>, asked: MailboxReceiver<Asked>) {
+pub(super) async fn obey(gateway: Rc<Gateway>, requests: MailboxReceiver<CommandRequest>) {
     let written = Written::default();
-    let mut following = pin!(follow(&gateway, asked, &written));
+    let mut following = pin!(follow(&gateway, requests, &written));
     let mut confirming = pin!(confirm(&gateway, &written));
     poll_fn(|context| {
         let following = following.as_mut().poll(context);
@@ -385,8 +385,8 @@ pub(super) async fn obey(gateway: Rc<Gateway>, asked: MailboxReceiver<Asked>) {
 }
 
 /// Waits for nothing but commands: one behind another that waits for the disk may be a kill switch.
-async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &Written) {
-    while let Some(Asked { command, answer }) = asked.recv().await {
+async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>, written: &Written) {
+    while let Some(CommandRequest { command, answer }) = requests.recv().await {
         let outcome = match command {
             Command::Journal(payload) => {
                 let mut list = written.list.borrow_mut();
@@ -463,7 +463,7 @@ mod tests {
         let patience = Duration::from_millis(250);
         let commander = Commander { patience, ..Commander::new(controls, senders) };
         std::thread::scope(|scope| {
-            for (worker, mut asked) in boxes.into_iter().enumerate() {
+            for (worker, mut requests) in boxes.into_iter().enumerate() {
                 let (answers, log) = (answers.clone(), log.clone());
                 scope.spawn(move || {
                     let runtime =
@@ -471,7 +471,7 @@ mod tests {
                     runtime.block_on(async {
                         // Kept, so that who waits for an answer waits.
                         let mut unanswered = Vec::new();
-                        while let Some(Asked { command, answer }) = asked.recv().await {
+                        while let Some(CommandRequest { command, answer }) = requests.recv().await {
                             let outcome = answers(worker, &command);
                             lock(&log).push((worker, command));
                             match outcome {

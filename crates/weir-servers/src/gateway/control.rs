@@ -335,8 +335,8 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
             Ok(match outcome {
                 Ok(cancels) => ControlResponse { killed, cancels: Some(cancels), ..done },
                 Err(error) => {
-                    let told = error.to_string();
-                    ControlResponse { killed, cancels: Some(error.cancels), ..refused(told) }
+                    let reason = error.to_string();
+                    ControlResponse { killed, cancels: Some(error.cancels), ..refused(reason) }
                 }
             })
         }
@@ -406,19 +406,19 @@ mod tests {
     fn a_kill_switch_is_turned_on_however_many_other_requests_wait() {
         /// So many limits are asked for, each while the one before is being answered, and then a kill switch.
         fn ask(others: &Others, left: usize) -> Vec<bool> {
-            let mut told = Vec::new();
+            let mut answers = Vec::new();
             if left == 0 {
                 let kill = ControlRequest::Kill { account: None, on: true };
                 let done = || ControlResponse { ok: true, ..ControlResponse::default() };
-                told.push(others.admit(&kill, done).ok);
-                told.push(others.admit(&ControlRequest::Sessions, done).ok);
-                return told;
+                answers.push(others.admit(&kill, done).ok);
+                answers.push(others.admit(&ControlRequest::Sessions, done).ok);
+                return answers;
             }
             others.admit(&ControlRequest::Limits { account: None, set: None }, || {
-                told = ask(others, left - 1);
+                answers = ask(others, left - 1);
                 ControlResponse::default()
             });
-            told
+            answers
         }
         let others = Others::default();
         assert_eq!(ask(&others, OTHERS_MAX), [true, false]);

@@ -189,7 +189,7 @@ mod tests {
     fn the_page_names_every_metric() {
         let page = include_str!("../../../../docs/formats/metrics.md");
         let is_ours = |line: &&str| line.starts_with("| `weir_") && !line.starts_with("| `weir_dashboard_");
-        let told: BTreeSet<String> = page.lines().filter(is_ours).map(str::to_owned).collect();
+        let documented: BTreeSet<String> = page.lines().filter(is_ours).map(str::to_owned).collect();
         let mut node = snapshot();
         let one = || BTreeMap::from([("x".to_owned(), 1)]);
         (node.protocol_errors, node.logins) = (one(), one());
@@ -199,8 +199,8 @@ mod tests {
         let files = ServerStats { files: Some(Default::default()), ..server };
         let of_files = rows(&metrics::of_server(&files));
         known.extend(of_files.into_iter().filter(|row| row.starts_with("| `weir_file")));
-        let lacking: Vec<&String> = known.difference(&told).collect();
-        let surplus: Vec<&String> = told.difference(&known).collect();
+        let lacking: Vec<&String> = known.difference(&documented).collect();
+        let surplus: Vec<&String> = documented.difference(&known).collect();
         assert!(
             lacking.is_empty() && surplus.is_empty(),
             "docs/formats/metrics.md lacks {lacking:#?} and has no longer {surplus:#?}"

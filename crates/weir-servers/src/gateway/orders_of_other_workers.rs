@@ -78,7 +78,7 @@ mod tests {
     const ACCOUNT: AccountId = AccountId(3);
     const ID: ClientOrderId = ClientOrderId([b' '; 14]);
 
-    fn told(message: &Outbound) -> Vec<u8> {
+    fn encoded(message: &Outbound) -> Vec<u8> {
         let mut raw = Vec::new();
         message.encode(&mut raw);
         raw
@@ -103,7 +103,7 @@ mod tests {
         orders.add(ACCOUNT, 10, 7);
         let (timestamp_ns, reason, client_order_id) = (1, 2, ID);
         let rejected = Rejected { timestamp_ns, user_ref_num: 10, reason, client_order_id };
-        orders.follow(ACCOUNT, &told(&Outbound::Rejected(rejected)));
+        orders.follow(ACCOUNT, &encoded(&Outbound::Rejected(rejected)));
         assert_eq!((of(&orders, &cancel(9)), of(&orders, &cancel(10))), (Some(7), None));
         orders.forget(ACCOUNT, 9);
         orders.forget(ACCOUNT, 2);

@@ -14,7 +14,7 @@ use super::{
 #[derive(Default)]
 pub(super) struct Positions {
     /// Orders that were sent, as they were. Of those that have ended some are left.
-    pub(super) asked: HashMap<Key, Restored>,
+    pub(super) orders: HashMap<Key, Restored>,
     /// The last trade of orders whose records were not read yet: when it was, and its price.
     early_trades: HashMap<Key, (u64, u64)>,
     /// The same by symbol, and the prices that were set; 0 where one was taken away.
@@ -49,13 +49,13 @@ impl Positions {
         let (symbol, price, shares) = match Inbound::decode(raw) {
             Ok(Inbound::Enter(enter, _)) => (enter.symbol, enter.price, enter.quantity),
             Ok(Inbound::Replace(replace, _)) => {
-                let Some(original) = self.asked.get(&(key.0, replace.original_user_ref_num)) else { return };
+                let Some(original) = self.orders.get(&(key.0, replace.original_user_ref_num)) else { return };
                 (original.symbol, replace.price, replace.quantity)
             }
             _ => return,
         };
         let restored = Restored { user_ref_num: key.1, symbol, price, shares, original: None };
-        self.asked.insert(key, restored);
+        self.orders.insert(key, restored);
         if let Some(trade) = self.early_trades.remove(&key) {
             self.note_trade(symbol, trade);
         }
@@ -75,12 +75,17 @@ impl Positions {
     }
 
     /// A client was told of an execution. Each is in one journal, whichever was the client's then.
-    pub(super) fn told(&mut self, (t_ns, generation): (u64, u16), account: AccountId, message: &[u8]) {
+    pub(super) fn note_execution(
+        &mut self,
+        (t_ns, generation): (u64, u16),
+        account: AccountId,
+        message: &[u8],
+    ) {
         let Ok((Outbound::Executed(executed), _)) = Outbound::decode(message) else { return };
         let value = executed.price.saturating_mul(executed.quantity.into());
         self.executed.entry(account).or_default().add(generation, value);
         let key = (account.0, executed.user_ref_num);
-        match self.asked.get(&key).map(|asked| asked.symbol) {
+        match self.orders.get(&key).map(|order| order.symbol) {
             Some(symbol) => self.note_trade(symbol, (t_ns, executed.price)),
             None => {
                 let last = self.early_trades.entry(key).or_default();

@@ -64,16 +64,16 @@ pub(super) type Key = (u32, u32);
 type SessionId = (usize, usize);
 
 /// Answers by their orders.
-type Answers = BTreeMap<Key, Vec<Told<Vec<u8>>>>;
+type Answers = BTreeMap<Key, Vec<SentReport<Vec<u8>>>>;
 
-/// What a client was told of its order.
-struct Told<Raw> {
+/// A report of an order that its client was sent.
+struct SentReport<Raw> {
     raw: Raw,
     /// By the gateway itself, which has ended the order.
     is_end: bool,
 }
 
-impl<Raw: AsRef<[u8]>> Told<Raw> {
+impl<Raw: AsRef<[u8]>> SentReport<Raw> {
     /// Tells the outstanding orders of it.
     fn restore(&self, outstanding: &mut OutstandingOrders, (account, user_ref_num): (AccountId, u32)) {
         if self.is_end {
@@ -140,8 +140,8 @@ impl Session {
                 return;
             }
             let order = (origin.account, origin.user_ref_num);
-            for told in early.remove(&(order.0.0, order.1)).unwrap_or_default() {
-                told.restore(&mut self.outstanding, order);
+            for report in early.remove(&(order.0.0, order.1)).unwrap_or_default() {
+                report.restore(&mut self.outstanding, order);
             }
             self.later.pop_front();
         }
@@ -197,12 +197,12 @@ impl Session {
     }
 
     /// The open orders, with what they ask for.
-    fn open(&self, asked: &HashMap<Key, Restored>) -> Vec<(AccountId, Restored)> {
+    fn open(&self, orders: &HashMap<Key, Restored>) -> Vec<(AccountId, Restored)> {
         let restored = |(origin, shares): (Origin, Option<u32>)| {
             let Origin { account, user_ref_num, .. } = origin;
-            let asked = asked.get(&(account.0, user_ref_num))?;
+            let order = orders.get(&(account.0, user_ref_num))?;
             let original = self.outstanding.original_of(account, user_ref_num);
-            Some((account, Restored { shares: shares.unwrap_or(asked.shares), original, ..*asked }))
+            Some((account, Restored { shares: shares.unwrap_or(order.shares), original, ..*order }))
         };
         self.outstanding.open_orders().filter_map(restored).collect()
     }
@@ -274,7 +274,7 @@ pub(super) struct Recovering<'c> {
     unsent: BTreeMap<Key, Unsent>,
     /// Orders that are refused in their client's stream and not by a record of its worker. The worker that they were
     /// handed to may have one, and its journal may be read later.
-    told: HashSet<Key>,
+    refused_in_stream: HashSet<Key>,
     /// By account: orders that were sent, and of which no other worker's journal had said before that they were handed
     /// over. It may be read later. A number that a replace had, which came to nothing, and behind it an order that was
     /// handed over and lost, counts as sent here too: its client has no answer to that order.
@@ -375,7 +375,7 @@ impl<'c> Recovering<'c> {
             now,
             positions: Positions::default(),
             unsent: BTreeMap::new(),
-            told: HashSet::new(),
+            refused_in_stream: HashSet::new(),
             sent_first: HashMap::default(),
             last_sent: HashMap::default(),
             early: BTreeMap::new(),
@@ -404,7 +404,7 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Refused { account, reason, raw } => self.refused(account, reason, raw),
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
-                self.positions.told((record.t_ns, record.generation), account, message);
+                self.positions.note_execution((record.t_ns, record.generation), account, message);
                 self.sequenced(record.worker, account, upstream_sequence, message);
             }
             RecordKind::Sent { account, session, upstream, raw } => {
@@ -525,7 +525,7 @@ impl<'c> Recovering<'c> {
     fn refused(&mut self, account: AccountId, reason: u16, raw: &[u8]) {
         let Some(number) = new_number(raw) else { return };
         let key = (account.0, number);
-        if !self.told.remove(&key) {
+        if !self.refused_in_stream.remove(&key) {
             let unsent = Unsent { client_order_id: name_of(raw), reason: Some(reason), is_certain: true };
             self.unsent.insert(key, unsent);
         }
@@ -581,7 +581,7 @@ impl<'c> Recovering<'c> {
             let key = (account.0, number);
             let is_refused_here = self.unsent.remove(&key).is_some_and(|unsent| unsent.reason.is_some());
             if upstream_sequence == 0 && !is_refused_here {
-                self.told.insert(key);
+                self.refused_in_stream.insert(key);
             }
         }
         if upstream_sequence == 0 {
@@ -598,17 +598,17 @@ impl<'c> Recovering<'c> {
             *kept = sequence.max(*kept);
         }
         let Some(number) = number else { return };
-        let told = Told { raw: message, is_end: sequence == 0 };
+        let report = SentReport { raw: message, is_end: sequence == 0 };
         let is_it = |session: &Session| session.outstanding.knows(account, number);
         let Some(session) = session_of(&mut self.sessions, &mut self.former, place, is_it) else { return };
         if session.outstanding.knows(account, number) {
-            told.restore(&mut session.outstanding, (account, number));
+            report.restore(&mut session.outstanding, (account, number));
             if !session.outstanding.knows(account, number) {
-                self.positions.asked.remove(&(account.0, number));
+                self.positions.orders.remove(&(account.0, number));
             }
         } else if usize::from(worker) != place.0 || self.has_later(place) {
-            let told = Told { raw: message.to_vec(), is_end: told.is_end };
-            self.early.entry((account.0, number)).or_default().push(told);
+            let report = SentReport { raw: message.to_vec(), is_end: report.is_end };
+            self.early.entry((account.0, number)).or_default().push(report);
         }
     }
 
@@ -635,7 +635,7 @@ impl<'c> Recovering<'c> {
     pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool, gives_up: bool) -> Recovered {
         let Self { workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, .. } = self;
         let configured = self.configured;
-        let asked = &self.positions.asked;
+        let orders = &self.positions.orders;
         // It does not matter which worker's journal was read first.
         unsent.retain(|(account, number), unsent| {
             let last = last_sent.get(&AccountId(*account));
@@ -665,7 +665,7 @@ impl<'c> Recovering<'c> {
             if limits.get(*venue).is_some_and(|limits| limits.when_full == WhenFull::ForgetOldest) {
                 continue;
             }
-            let why = |key: Key| match asked.get(&key) {
+            let why = |key: Key| match orders.get(&key) {
                 _ if *worker >= workers => Some(Why::Worker(*worker)),
                 _ if *venue >= limits.len() => Some(Why::Venue),
                 _ if key.0 as usize >= configured => Some(Why::Account),
@@ -684,7 +684,7 @@ impl<'c> Recovering<'c> {
         }
         let mut open = Vec::new();
         for session in sessions.values() {
-            open.extend(session.open(asked));
+            open.extend(session.open(orders));
         }
         sessions.retain(|(worker, venue), _| *worker < workers && *venue < limits.len());
         Recovered {

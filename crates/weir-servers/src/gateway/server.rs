@@ -29,7 +29,7 @@ use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
     account_limits::Limits,
-    commands::{Asked, Cancels, Change, Commander, Controls, WAITING_MAX, obey},
+    commands::{Cancels, Change, CommandRequest, Commander, Controls, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
     control::{KillError, UpstreamStatus, VenueCancels},
     counters::{GatewayCounters, total},
@@ -137,7 +137,7 @@ impl GatewayState {
 struct WorkerInit {
     port: Port<WorkerMessage>,
     sessions: Vec<(OutstandingOrders, Resume)>,
-    asked: MailboxReceiver<Asked>,
+    requests: MailboxReceiver<CommandRequest>,
     unsent: Vec<(AccountId, Reject)>,
     expired: Vec<(u64, Expiry)>,
     risk: RiskState,
@@ -188,13 +188,13 @@ impl Prepared {
         });
         let mut sessions = recovered.sessions.into_iter();
         let workers_parts = ports.into_iter().zip(boxes).zip(risk).enumerate();
-        let inits = workers_parts.map(|(worker, ((port, asked), risk))| {
+        let inits = workers_parts.map(|(worker, ((port, requests), risk))| {
             let own = |(account, _): &&(AccountId, Reject)| account.0 as usize % workers == worker;
             let is_own = |(_, expiry): &&(u64, Expiry)| usize::from(expiry.origin.home) == worker;
             Some(WorkerInit {
                 port,
                 sessions: sessions.by_ref().take(venues).collect(),
-                asked,
+                requests,
                 unsent: recovered.unsent.iter().filter(own).copied().collect(),
                 expired: recovered.expired.iter().filter(is_own).copied().collect(),
                 risk,
@@ -530,7 +530,7 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
 
 /// Makes a worker's part and starts it.
 fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit) -> io::Result<Rc<Gateway>> {
-    let WorkerInit { port, sessions, asked, unsent, expired, risk, elsewhere } = init;
+    let WorkerInit { port, sessions, requests, unsent, expired, risk, elsewhere } = init;
     let (worker, config) = (store.worker(), &shared.config);
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
@@ -562,7 +562,7 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
     }
     cancel_left(&gateway, &shared.commander.controls(), &config.accounts);
     gateway.start();
-    gateway.keep(spawn(obey(Rc::clone(&gateway), asked)));
+    gateway.keep(spawn(obey(Rc::clone(&gateway), requests)));
     let (telling, untold) = (Rc::clone(&gateway), Untold::new(expired.into()));
     gateway.keep(spawn(async move { telling.expire(&untold).await }));
     Ok(gateway)

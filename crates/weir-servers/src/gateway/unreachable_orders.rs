@@ -10,7 +10,7 @@ use weir_trading::AccountId;
 use super::config::GatewayConfig;
 
 /// Most orders that are told one by one.
-const TOLD_MAX: usize = 10;
+const LISTED_MAX: usize = 10;
 
 /// An order that is open, or may be, where this configuration does not reach it.
 #[derive(Debug, PartialEq, Eq)]
@@ -103,8 +103,8 @@ fn list(stranded: &[Stranded], config: &GatewayConfig) -> String {
         let name = config.accounts.get(account.0 as usize).map_or("?", |account| account.name.as_str());
         format!("order {user_ref_num} of {name} at {venue} ({why})")
     };
-    let mut told: Vec<String> = stranded.iter().take(TOLD_MAX).map(one).collect();
-    let rest = stranded.len() - told.len();
-    told.extend((rest > 0).then(|| format!("and {rest} more")));
-    told.join(", ")
+    let mut listed: Vec<String> = stranded.iter().take(LISTED_MAX).map(one).collect();
+    let rest = stranded.len() - listed.len();
+    listed.extend((rest > 0).then(|| format!("and {rest} more")));
+    listed.join(", ")
 }

@@ -38,7 +38,7 @@ pub(super) struct Joining {
     /// The next login asks how far the session has come, and for nothing else.
     is_measure: bool,
     /// The query of this connection has no answer yet.
-    is_asked: bool,
+    is_query_pending: bool,
     older: Older,
     /// Connections that were left because a look had been refused, since one was let in.
     left_untold: u32,
@@ -145,12 +145,12 @@ impl Joining {
 
     /// Everything that the session had to say before the query of this connection has come.
     pub(super) fn note_all_heard(&mut self) {
-        (self.older, self.is_asked) = (Older::Heard, false);
+        (self.older, self.is_query_pending) = (Older::Heard, false);
     }
 
     /// Whether that is known.
     pub(super) fn has_heard_all(&self) -> bool {
-        self.older == Older::Heard && !self.is_asked
+        self.older == Older::Heard && !self.is_query_pending
     }
 
     /// Orders depend on that, it is not known, and the session has nothing else to say: whether the
@@ -207,7 +207,7 @@ impl Joining {
 
     /// The connection is gone. A session that has not proved itself on it is questioned anew.
     pub(super) fn left(&mut self) {
-        if std::mem::take(&mut self.is_asked) {
+        if std::mem::take(&mut self.is_query_pending) {
             self.older = Older::Owed;
         }
         if let Proof::Awaited { heard, beats_max, is_joined: true, .. } = self.proof {
@@ -253,8 +253,8 @@ impl Joining {
         }
         let joined = self.joined(expected, is_look, next, (now_ns, patience_ns));
         match joined {
-            LoginOutcome::NewSession => (self.older, self.is_asked) = (Older::Heard, true),
-            LoginOutcome::Continued | LoginOutcome::Gap(_) => self.is_asked = true,
+            LoginOutcome::NewSession => (self.older, self.is_query_pending) = (Older::Heard, true),
+            LoginOutcome::Continued | LoginOutcome::Gap(_) => self.is_query_pending = true,
             LoginOutcome::Proven | LoginOutcome::Probed | LoginOutcome::Measured => {}
         }
         joined

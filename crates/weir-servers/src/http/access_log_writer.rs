@@ -199,15 +199,15 @@ mod tests {
 
     /// A sink that takes nothing until it is opened.
     #[derive(Clone, Default)]
-    struct Gate(Arc<Gated>);
+    struct BlockedSink(Arc<SinkState>);
 
     #[derive(Default)]
-    struct Gated {
+    struct SinkState {
         state: Mutex<(bool, Vec<u8>)>,
         opened: Condvar,
     }
 
-    impl Gate {
+    impl BlockedSink {
         fn open(&self) {
             self.0.state.lock().expect("no panic").0 = true;
             self.0.opened.notify_all();
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    impl Write for Gate {
+    impl Write for BlockedSink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let state = self.0.state.lock().expect("no panic");
             let mut state = self.0.opened.wait_while(state, |(open, _)| !*open).expect("no panic");
@@ -234,17 +234,17 @@ mod tests {
     #[test]
     fn a_full_queue_drops_lines_and_counts_them_and_the_others_are_written_in_order() {
         const LINES: usize = QUEUE_LINES_MAX + 10_000;
-        let (gate, counters) = (Gate::default(), Arc::new(HttpCounters::default()));
-        let log = AccessLog::start(Box::new(gate.clone()), Arc::clone(&counters)).expect("a thread");
+        let (sink, counters) = (BlockedSink::default(), Arc::new(HttpCounters::default()));
+        let log = AccessLog::start(Box::new(sink.clone()), Arc::clone(&counters)).expect("a thread");
         // Long enough that no buffer of the writer's holds what the queue does not.
         let padding = "x".repeat(100);
         (0..LINES).for_each(|number| log.line(format!("{number} {padding}\n")));
         let dropped = counters.log_lines_dropped() as usize;
         // The queue, and what the writer had taken: one block.
         assert!((1..=10_000).contains(&dropped), "{dropped} dropped");
-        gate.open();
+        sink.open();
         log.finish();
-        let numbers: Vec<usize> = gate
+        let numbers: Vec<usize> = sink
             .text()
             .lines()
             .map(|line| line.split(' ').next().and_then(|word| word.parse().ok()).expect("a number"))
@@ -254,20 +254,20 @@ mod tests {
         assert_eq!(counters.log_lines_failed(), 0);
         log.line("too late\n".into());
         log.finish();
-        assert!(!gate.text().contains("late"));
+        assert!(!sink.text().contains("late"));
     }
 
     #[test]
     fn a_sink_that_takes_nothing_ends_no_later_and_its_lines_are_counted() {
-        let (gate, counters) = (Gate::default(), Arc::new(HttpCounters::default()));
-        let log = AccessLog::start(Box::new(gate.clone()), Arc::clone(&counters)).expect("a thread");
+        let (sink, counters) = (BlockedSink::default(), Arc::new(HttpCounters::default()));
+        let log = AccessLog::start(Box::new(sink.clone()), Arc::clone(&counters)).expect("a thread");
         let line = format!("{}\n", "x".repeat(100));
         let full = QUEUE_LINES_MAX + 10_000;
         (0..full).for_each(|_| log.line(line.clone()));
         log.finish_within(Duration::from_millis(10));
         let lost = counters.log_lines_dropped() + counters.log_lines_failed();
         assert_eq!(lost, full as u64);
-        gate.open();
+        sink.open();
     }
 
     #[test]
@@ -333,13 +333,13 @@ mod tests {
 
     #[test]
     fn the_queue_is_bounded_in_bytes_too() {
-        let (gate, counters) = (Gate::default(), Arc::new(HttpCounters::default()));
-        let log = AccessLog::start(Box::new(gate.clone()), Arc::clone(&counters)).expect("a thread");
+        let (sink, counters) = (BlockedSink::default(), Arc::new(HttpCounters::default()));
+        let log = AccessLog::start(Box::new(sink.clone()), Arc::clone(&counters)).expect("a thread");
         let line = format!("{}\n", "x".repeat((1 << 20) - 1));
         (0..17).for_each(|_| log.line(line.clone()));
         assert_eq!(counters.log_lines_dropped(), 1);
-        gate.open();
+        sink.open();
         log.finish();
-        assert_eq!(gate.text().lines().count(), 16);
+        assert_eq!(sink.text().lines().count(), 16);
     }
 }

@@ -18,7 +18,7 @@ use super::{
     config::{Body, Timeouts},
     counters::Refusal,
     file_body::FileSlice,
-    file_lookup::{Asked, FileError, FileReply, FileResponse, Unopened},
+    file_lookup::{FileError, FileReply, FileRequest, FileResponse, Unopened},
     input::Input,
     response_encoder::{COPIED_BYTES_MAX, Form, Head, Replies, write_head, write_refusal},
     static_body::Stored,
@@ -417,8 +417,8 @@ impl Connection {
                 }
                 if let (Body::Files { root, .. }, Purpose::Page) = (&config.body, purpose) {
                     let now_seconds = replies.seconds();
-                    let asked = Asked { method: head.method, headers: head.headers, now_seconds };
-                    self.file = Some(self.worker.look_up(root, head.target, &asked, now));
+                    let request = FileRequest { method: head.method, headers: head.headers, now_seconds };
+                    self.file = Some(self.worker.look_up(root, head.target, &request, now));
                 }
                 Found::Request(Request {
                     method: head.method,

@@ -156,9 +156,9 @@ pub(super) struct Unopened {
 }
 
 impl Unopened {
-    pub(super) fn new(name: &[u8], names_folder: bool, asked: &Asked<'_>) -> Self {
-        let header_lines = asked.headers.lines().to_vec();
-        Self { name: name.to_vec(), names_folder, method: asked.method, header_lines }
+    pub(super) fn new(name: &[u8], names_folder: bool, request: &FileRequest<'_>) -> Self {
+        let header_lines = request.headers.lines().to_vec();
+        Self { name: name.to_vec(), names_folder, method: request.method, header_lines }
     }
 
     /// Opens the file, keeps it if files are kept, and answers.
@@ -200,7 +200,7 @@ impl Unopened {
             cache.keep(&self.name, &served, looked_at);
         }
         let headers = Headers::of_lines(&self.header_lines);
-        Ok(FileResponse::of(&served, &Asked { method: self.method, headers, now_seconds }))
+        Ok(FileResponse::of(&served, &FileRequest { method: self.method, headers, now_seconds }))
     }
 }
 
@@ -221,13 +221,13 @@ pub enum FileIo {
 }
 
 /// A request for a file, as far as its answer depends on it.
-pub(super) struct Asked<'a> {
+pub(super) struct FileRequest<'a> {
     pub(super) method: Method,
     pub(super) headers: Headers<'a>,
     pub(super) now_seconds: u64,
 }
 
-impl Asked<'_> {
+impl FileRequest<'_> {
     /// Whether all of the file is asked for, whatever the client has already.
     pub(super) fn is_plain(&self) -> bool {
         let is_condition = |name: &[u8]| match name {
@@ -344,17 +344,17 @@ impl FileResponse {
     }
 
     /// What a request gets of a file. Preconditions first, then the range (RFC 9110, 13.2.2).
-    pub(super) fn of(file: &Rc<Served>, asked: &Asked<'_>) -> Self {
+    pub(super) fn of(file: &Rc<Served>, request: &FileRequest<'_>) -> Self {
         let modified_seconds = Some(file.modified_seconds);
         let validators = Validators { tag: Some(file.tag.tag()), modified_seconds };
-        let mut answer = Self { content_bytes: 0, ..Self::whole(file, asked.now_seconds) };
-        match evaluate(asked.method, asked.headers, &validators, asked.now_seconds) {
+        let mut answer = Self { content_bytes: 0, ..Self::whole(file, request.now_seconds) };
+        match evaluate(request.method, request.headers, &validators, request.now_seconds) {
             Evaluation::Proceed => {}
             Evaluation::NotModified => return FileResponse { status: 304, ..answer },
             Evaluation::PreconditionFailed => return FileResponse { status: 412, ..answer },
         }
-        let selection = if range_applies(asked.headers, &validators, asked.now_seconds) {
-            select(asked.method, asked.headers, file.bytes)
+        let selection = if range_applies(request.headers, &validators, request.now_seconds) {
+            select(request.method, request.headers, file.bytes)
         } else {
             Selection::Whole
         };

@@ -220,10 +220,10 @@ mod tests {
         let mut output = Vec::new();
         let bytes = write_refusal(&mut output, 405, &format(0), allowed, Some("no"), AfterMessage::Close);
         assert_eq!(bytes, 27);
-        let told = text(&output).to_owned();
-        assert!(told.starts_with("HTTP/1.1 405 Method Not Allowed\r\nDate: "), "{told}");
-        assert!(told.contains("\r\nAllow: GET, HEAD\r\n") && told.contains("\r\nConnection: close\r\n"));
-        assert!(told.ends_with("\r\n\r\n405 Method Not Allowed: no\n"), "{told}");
+        let line = text(&output).to_owned();
+        assert!(line.starts_with("HTTP/1.1 405 Method Not Allowed\r\nDate: "), "{line}");
+        assert!(line.contains("\r\nAllow: GET, HEAD\r\n") && line.contains("\r\nConnection: close\r\n"));
+        assert!(line.ends_with("\r\n\r\n405 Method Not Allowed: no\n"), "{line}");
         output.clear();
         assert_eq!(write_refusal(&mut output, 431, &format(0), allowed, None, AfterMessage::Close), 0);
         let mute = text(&output);

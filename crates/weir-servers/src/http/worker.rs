@@ -21,7 +21,7 @@ use super::{
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
     file_cache::WorkerFileCache,
-    file_lookup::{Asked, FileError, FileReply, FileResponse, Root, Unopened, name},
+    file_lookup::{FileError, FileReply, FileRequest, FileResponse, Root, Unopened, name},
     file_quotas::FileQuotas,
     response_encoder::Replies,
     static_body::Stored,
@@ -165,14 +165,20 @@ impl Worker {
     }
 
     /// What a request for a file gets, as far as that is known without opening it.
-    pub(super) fn look_up(&self, root: &Root, target: &str, asked: &Asked<'_>, now: Instant) -> FileReply {
+    pub(super) fn look_up(
+        &self,
+        root: &Root,
+        target: &str,
+        request: &FileRequest<'_>,
+        now: Instant,
+    ) -> FileReply {
         let mut path = self.path.take();
-        let reply = match name(root, target, asked.headers, &mut path) {
+        let reply = match name(root, target, request.headers, &mut path) {
             Err(error) => FileReply::Response(Box::new(FileResponse::of_error(error))),
             Ok(names_folder) => match self.cache.as_ref().and_then(|cache| cache.find(&path, now)) {
-                Some(file) if asked.is_plain() => FileReply::Plain(file),
-                Some(file) => FileReply::Response(Box::new(FileResponse::of(&file, asked))),
-                None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, asked))),
+                Some(file) if request.is_plain() => FileReply::Plain(file),
+                Some(file) => FileReply::Response(Box::new(FileResponse::of(&file, request))),
+                None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, request))),
             },
         };
         self.path.set(path);

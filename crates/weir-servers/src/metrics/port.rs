@@ -72,8 +72,8 @@ impl MetricsPort {
     }
 }
 
-/// What was asked.
-struct Asked {
+/// What a scraper asks for.
+struct ScrapeRequest {
     method: Method,
     target: String,
     /// The one who asks means this machine, and no name that was made to lead to it.
@@ -82,13 +82,13 @@ struct Asked {
 
 /// One request, one answer, and the connection ends.
 fn answer(mut stream: TcpStream, source: &dyn Source) -> io::Result<()> {
-    let Some(asked) = asked(&mut stream, Instant::now() + PATIENCE)? else { return Ok(()) };
+    let Some(request) = read_request(&mut stream, Instant::now() + PATIENCE)? else { return Ok(()) };
     let allowed = MethodSet::of(&[Method::Get, Method::Head]);
-    let (status, reason, kind, body) = match &asked {
-        Ok(asked) if !allowed.contains(asked.method) => {
+    let (status, reason, kind, body) = match &request {
+        Ok(request) if !allowed.contains(request.method) => {
             (405, "Method Not Allowed", TEXT, format!("{allowed}\n"))
         }
-        Ok(asked) => found(asked, source),
+        Ok(request) => found(request, source),
         Err(_) => (400, "Bad Request", TEXT, "this is no request\n".to_owned()),
     };
     let mut reply = Vec::new();
@@ -99,16 +99,16 @@ fn answer(mut stream: TcpStream, source: &dyn Source) -> io::Result<()> {
         head.header("Allow", allowed.to_string().as_bytes()).map_err(io::Error::other)?;
     }
     head.finish(Framing::Length(body.len() as u64), AfterMessage::Close).map_err(io::Error::other)?;
-    if !asked.is_ok_and(|asked| asked.method == Method::Head) {
+    if !request.is_ok_and(|request| request.method == Method::Head) {
         reply.extend_from_slice(body.as_bytes());
     }
     write_until(&mut stream, &reply, Instant::now() + PATIENCE)
 }
 
 /// Status, reason phrase, type and content.
-fn found(asked: &Asked, source: &dyn Source) -> (u16, &'static str, &'static str, String) {
-    match asked.target.as_str() {
-        _ if !asked.is_meant => {
+fn found(request: &ScrapeRequest, source: &dyn Source) -> (u16, &'static str, &'static str, String) {
+    match request.target.as_str() {
+        _ if !request.is_meant => {
             let text = "ask for an address of this machine, or for localhost\n";
             (421, "Misdirected Request", TEXT, text.to_owned())
         }
@@ -122,7 +122,7 @@ fn found(asked: &Asked, source: &dyn Source) -> (u16, &'static str, &'static str
 }
 
 /// Reads a request until the deadline. None: it never came whole. An error inside: it is none.
-fn asked(stream: &mut TcpStream, deadline: Instant) -> io::Result<Option<Result<Asked, ()>>> {
+fn read_request(stream: &mut TcpStream, deadline: Instant) -> io::Result<Option<Result<ScrapeRequest, ()>>> {
     let mut input = Vec::new();
     let mut place = [0; 1024];
     while !input.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -141,7 +141,7 @@ fn asked(stream: &mut TcpStream, deadline: Instant) -> io::Result<Option<Result<
     let Ok(Event::Head(head)) = event else { return Ok(Some(Err(()))) };
     // Before HTTP/1.1 there may be no host, and no browser speaks that.
     let is_meant = head.headers.get("Host").is_none_or(is_address_or_localhost);
-    Ok(Some(Ok(Asked { method: head.method, target: head.target.to_owned(), is_meant })))
+    Ok(Some(Ok(ScrapeRequest { method: head.method, target: head.target.to_owned(), is_meant })))
 }
 
 /// Writes all of it by the deadline, however little at a time the reader takes.

@@ -342,7 +342,7 @@ fn count_ending(store: &SessionStore, ending: Ending) {
 async fn finish(store: &SessionStore, slot: &Slot, session: &Rc<Session>) -> Ending {
     let until = time::now() + store.shared.session_drain_limit;
     loop {
-        if let Some(End::CutOff(reason)) = session.asked_to_end() {
+        if let Some(End::CutOff(reason)) = session.requested_end() {
             return Ending::CutOff(reason);
         }
         let has_everything = {
@@ -507,7 +507,7 @@ impl Connection {
         loop {
             let (session, deadline) = (&self.session, &mut self.deadline);
             let event = poll_fn(|context| {
-                if let Some(end) = session.asked_to_end() {
+                if let Some(end) = session.requested_end() {
                     return Poll::Ready(Event::End(end));
                 }
                 if let Poll::Ready(output) = future.as_mut().poll(context) {

@@ -198,7 +198,7 @@ impl Session {
         self.number_to_tell.get()
     }
 
-    pub(super) fn set_told(&self) {
+    pub(super) fn clear_number_to_tell(&self) {
         self.number_to_tell.set(None);
     }
 
@@ -254,7 +254,7 @@ impl Session {
     }
 
     /// Why somebody wants the connection to end, if anybody does.
-    pub(super) fn asked_to_end(&self) -> Option<End> {
+    pub(super) fn requested_end(&self) -> Option<End> {
         self.end.get()
     }
 

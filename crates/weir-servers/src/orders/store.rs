@@ -615,7 +615,7 @@ impl SessionStore {
         let Some(number) = session.number_to_tell() else { return };
         let text = format!("order number {number} {}", why_ignored(slot));
         if self.say(session, text.as_bytes()) {
-            session.set_told();
+            session.clear_number_to_tell();
         } else {
             self.fall_behind(slot, session);
         }

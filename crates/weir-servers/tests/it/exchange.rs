@@ -45,7 +45,7 @@ fn every_path_has_the_same_content_and_head_has_none() {
 }
 
 /// A reply as a client keeps it, without its date.
-fn told(reply: Response) -> Response {
+fn without_date(reply: Response) -> Response {
     Response { date: String::new(), ..reply }
 }
 
@@ -69,7 +69,7 @@ fn large_content_is_the_same_wherever_it_lies() {
                 client.write([&get("/"), HEAD, &get("/"), CLOSE].concat()).await;
                 let mut replies = Vec::new();
                 for method in [Method::Get, Method::Head, Method::Get, Method::Get] {
-                    replies.push(told(client.response(method).await.expect("a response")));
+                    replies.push(without_date(client.response(method).await.expect("a response")));
                 }
                 client.expect_end().await;
                 replies

@@ -32,27 +32,27 @@ use crate::{
 
 const TEST: &str = "panics::a_worker_that_panics_ends_its_process_on_every_driver";
 /// What the other process is asked to be: which node, its driver, and its folder.
-const ASKED: &str = "WEIR_TEST_PANICKING_NODE";
+const ROLE: &str = "WEIR_TEST_PANICKING_NODE";
 /// A process that has not ended by then lives on.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[test]
 fn a_worker_that_panics_ends_its_process_on_every_driver() {
-    if let Ok(asked) = env::var(ASKED) {
-        return panic_as(&asked);
+    if let Ok(role) = env::var(ROLE) {
+        return panic_as(&role);
     }
     for driver in drivers() {
         for node in ["exchange", "gateway"] {
             let folder = Folder::new();
-            let asked = format!("{node} {driver} {}", folder.0.display());
+            let role = format!("{node} {driver} {}", folder.0.display());
             let output = Command::new(env::current_exe().expect("this program has a path"))
                 .args(["--exact", TEST, "--nocapture"])
-                .env(ASKED, asked)
+                .env(ROLE, role)
                 .output()
                 .expect("it starts");
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert!(told.contains("on purpose"), "{node} on {driver}: {told}");
-            assert_eq!(output.status.signal(), Some(Signal::ABORT.as_raw()), "{node} on {driver}: {told}");
+            let printed = String::from_utf8_lossy(&output.stderr);
+            assert!(printed.contains("on purpose"), "{node} on {driver}: {printed}");
+            assert_eq!(output.status.signal(), Some(Signal::ABORT.as_raw()), "{node} on {driver}: {printed}");
         }
     }
 }
@@ -63,8 +63,8 @@ fn panic_at_write(_: u16, operation: &Operation) -> Verdict {
     Verdict::Pass
 }
 
-fn panic_as(asked: &str) {
-    let mut words = asked.splitn(3, ' ');
+fn panic_as(role: &str) {
+    let mut words = role.splitn(3, ' ');
     let mut word = || words.next().expect("three words");
     let (node, driver, folder) = (word(), word(), word());
     let driver = Driver::ALL.into_iter().find(|known| known.name() == driver).expect("a driver");

@@ -13,14 +13,14 @@ use crate::{
 const REQUESTS: usize = 200;
 
 /// A request of the script, and the content that an echo gives back for it.
-struct Asked {
+struct ScriptedRequest {
     method: Method,
     echo: Vec<u8>,
 }
 
 /// Requests of every kind that is in order, as one stream of bytes.
-fn script(random: &mut Random) -> (Vec<Asked>, Vec<u8>) {
-    let (mut asked, mut bytes) = (Vec::new(), Vec::new());
+fn script(random: &mut Random) -> (Vec<ScriptedRequest>, Vec<u8>) {
+    let (mut requests, mut bytes) = (Vec::new(), Vec::new());
     for number in 0..REQUESTS {
         let length = between(random, 0, 900);
         let content = random::bytes(random, length);
@@ -60,11 +60,11 @@ fn script(random: &mut Random) -> (Vec<Asked>, Vec<u8>) {
                 bytes.extend_from_slice(b"0\r\n\r\n");
             }
         }
-        asked.push(Asked { method, echo: if body.is_some() { content } else { Vec::new() } });
+        requests.push(ScriptedRequest { method, echo: if body.is_some() { content } else { Vec::new() } });
     }
     bytes.extend_from_slice(b"GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    asked.push(Asked { method: Method::Get, echo: Vec::new() });
-    (asked, bytes)
+    requests.push(ScriptedRequest { method: Method::Get, echo: Vec::new() });
+    (requests, bytes)
 }
 
 /// What a client makes of the replies, without what may differ: when they were made, and whether the content had
@@ -77,7 +77,7 @@ fn without_time(response: Response) -> Response {
 fn a_random_pipelined_script_has_the_same_transcript_on_every_driver() {
     let seed = seed();
     for body in [Body::Echo, Body::Fixed(Content::Html)] {
-        let (asked, bytes) = script(&mut Random::seeded(seed));
+        let (requests, bytes) = script(&mut Random::seeded(seed));
         let transcripts = on_every_driver_and_seed(HttpConfig::new(body.clone()), async |network| {
             let mut random = Random::seeded(seed ^ 1);
             let mut client = network.connect().await;
@@ -88,7 +88,7 @@ fn a_random_pipelined_script_has_the_same_transcript_on_every_driver() {
                 rest = more;
             }
             let mut transcript = Vec::new();
-            for Asked { method, .. } in &asked {
+            for ScriptedRequest { method, .. } in &requests {
                 transcript.push(without_time(client.response(*method).await.expect("a response")));
             }
             client.expect_end().await;
@@ -96,10 +96,10 @@ fn a_random_pipelined_script_has_the_same_transcript_on_every_driver() {
         });
         let html = Content::Html.bytes();
         for (driver, transcript) in &transcripts {
-            for (number, (response, asked)) in transcript.iter().zip(&asked).enumerate() {
-                let expected = match (&body, asked.method) {
+            for (number, (response, request)) in transcript.iter().zip(&requests).enumerate() {
+                let expected = match (&body, request.method) {
                     (_, Method::Head) => &[],
-                    (Body::Echo, _) => asked.echo.as_slice(),
+                    (Body::Echo, _) => request.echo.as_slice(),
                     (Body::Fixed(_) | Body::Files { .. }, _) => html.as_slice(),
                 };
                 assert_eq!(response.status, 200, "{driver}, request {number}");

@@ -144,7 +144,7 @@ pub enum EngineError {
     },
     /// The job asks for what no engine does, or not this one.
     #[error("{0}")]
-    Asked(String),
+    Unsupported(String),
     /// The kernel or the device does not do this.
     #[error("{mode} does not work here: {reason}")]
     Refused {
@@ -192,7 +192,7 @@ pub fn writes(pattern: AccessPattern) -> bool {
 
 /// What the engines cannot do whatever the file is.
 fn check(job: &StorageJob) -> Result<(), EngineError> {
-    let refuse = |message: String| Err(EngineError::Asked(message));
+    let refuse = |message: String| Err(EngineError::Unsupported(message));
     if job.block_bytes == 0 {
         return refuse("the block size is 0".to_owned());
     }
@@ -226,7 +226,7 @@ fn check(job: &StorageJob) -> Result<(), EngineError> {
 
 /// Options that belong to another engine, and those that exclude each other.
 fn check_options(job: &StorageJob) -> Result<(), EngineError> {
-    let refuse = |message: String| Err(EngineError::Asked(message));
+    let refuse = |message: String| Err(EngineError::Unsupported(message));
     let options = &job.options;
     if options.high_priority && job.engine != StorageEngine::Pwritev {
         return refuse(format!("RWF_HIPRI is an option of pwritev, not of {}", job.engine));

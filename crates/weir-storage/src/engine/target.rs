@@ -66,7 +66,7 @@ fn check_region(job: &StorageJob, has: u64) -> Result<(), EngineError> {
     let block_bytes = u64::from(job.block_bytes);
     let size_bytes = job.size_bytes.unwrap_or(block_bytes);
     if size_bytes < block_bytes {
-        return Err(EngineError::Asked(format!(
+        return Err(EngineError::Unsupported(format!(
             "{}: a size of {size_bytes} bytes has no room for one block of {block_bytes}",
             job.file
         )));

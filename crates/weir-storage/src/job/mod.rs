@@ -16,7 +16,7 @@ mod validate;
 pub use fio_file::{JobFile, JobFileError, number_threads};
 pub use keys::{device_clock, ring_mode, sleep_primitive};
 pub use offsets::{Offsets, Step};
-pub use target::{Target, asked_bytes, check_target};
+pub use target::{Target, check_target, requested_bytes};
 pub use validate::{
     BLOCK_BYTES_MAX, DEPTH_MAX, Field, JobError, MAP_BLOCKS_MAX, THREADS_MAX, validate, validate_all,
 };

@@ -76,7 +76,7 @@ pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobEr
 
 /// Bytes that a job asks for, of a file that has so many; nothing for all of them. A share is of the whole file, as far
 /// as that lies behind the offset, in whole blocks.
-pub fn asked_bytes(job: &StorageJob, file_bytes: u64) -> Option<u64> {
+pub fn requested_bytes(job: &StorageJob, file_bytes: u64) -> Option<u64> {
     let Some(percent) = job.size_percent else { return job.size_bytes };
     let share = u128::from(file_bytes) * u128::from(percent) / 100;
     let share = u64::try_from(share).unwrap_or(file_bytes).min(file_bytes.saturating_sub(job.offset_bytes));
@@ -168,7 +168,7 @@ fn used_part(job: &StorageJob, is_device: bool, size_bytes: u64) -> Result<Targe
         let reason = format!("{has}, so no block of {block} lies at {}", job.offset_bytes);
         return Err(JobError::new(OFFSET, reason));
     }
-    let asked = asked_bytes(job, size_bytes);
+    let asked = requested_bytes(job, size_bytes);
     if asked.is_some_and(|asked| asked < block) {
         return Err(JobError::new(
             SIZE,

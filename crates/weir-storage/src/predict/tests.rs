@@ -43,7 +43,7 @@ fn costs() -> impl Strategy<Value = Costs> {
 }
 
 #[derive(Clone, Debug)]
-struct Told {
+struct Step {
     now_ns: u64,
     bytes: u32,
     direction: Direction,
@@ -55,13 +55,13 @@ struct Told {
     woken_early: bool,
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn step() -> impl Strategy<Value = Step> {
     let bytes = prop_oneof![Just(4096_u32), any::<u32>()];
     let direction = prop_oneof![Just(Direction::Read), Just(Direction::Write)];
     let times = (time_ns(), time_ns(), time_ns());
     let loads = (any::<u32>(), any::<Option<u32>>());
     (times, bytes, direction, loads, any::<(bool, bool)>()).prop_map(
-        |((now_ns, elapsed_ns, wake_lag_ns), bytes, direction, loads, flags)| Told {
+        |((now_ns, elapsed_ns, wake_lag_ns), bytes, direction, loads, flags)| Step {
             now_ns,
             bytes,
             direction,
@@ -81,31 +81,31 @@ proptest! {
     #[test]
     fn nothing_it_is_told_makes_a_predictor_panic_or_sleep_too_long(
         costs in costs(),
-        story in prop::collection::vec(told(), 1..600),
+        story in prop::collection::vec(step(), 1..600),
     ) {
         for spec in specs() {
             let mut predictor = spec.build(&costs);
-            for told in &story {
+            for step in &story {
                 let plan = predictor.plan(&Issued {
-                    now_ns: told.now_ns,
-                    bytes: told.bytes,
-                    direction: told.direction,
-                    in_flight: told.in_flight,
-                    in_flight_others: told.in_flight_others,
+                    now_ns: step.now_ns,
+                    bytes: step.bytes,
+                    direction: step.direction,
+                    in_flight: step.in_flight,
+                    in_flight_others: step.in_flight_others,
                 });
                 if let Plan::Sleep { ns } = plan {
                     prop_assert!((1..=SLEEP_NS_MAX).contains(&ns), "{spec}: {ns}");
                 }
                 predictor.observe(&Outcome {
-                    now_ns: told.now_ns.saturating_add(told.elapsed_ns),
-                    bytes: told.bytes,
-                    direction: told.direction,
+                    now_ns: step.now_ns.saturating_add(step.elapsed_ns),
+                    bytes: step.bytes,
+                    direction: step.direction,
                     plan,
-                    elapsed_ns: told.elapsed_ns,
-                    complete_at_wake: told.complete_at_wake,
-                    woken_early: told.woken_early,
-                    wake_lag_ns: told.wake_lag_ns,
-                    cpu_ns: told.elapsed_ns,
+                    elapsed_ns: step.elapsed_ns,
+                    complete_at_wake: step.complete_at_wake,
+                    woken_early: step.woken_early,
+                    wake_lag_ns: step.wake_lag_ns,
+                    cpu_ns: step.elapsed_ns,
                 });
             }
         }

@@ -68,7 +68,7 @@ pub(super) fn job_report(
     report.fill_ns = fill_ns;
     report.calibration_reads = around.calibration.map_or(0, |calibration| calibration.reads);
     notes.extend(fill_ns.map(|ns| filled(job, ns)));
-    notes.extend(told_partly(job, &report, operations));
+    notes.extend(partial_note(job, &report, operations));
     (report, notes)
 }
 
@@ -159,7 +159,7 @@ fn filled(job: &StorageJob, fill_ns: u64) -> String {
 }
 
 /// Figures of a part of the run say so.
-fn told_partly(job: &StorageJob, report: &StorageJobReport, operations: u64) -> Option<String> {
+fn partial_note(job: &StorageJob, report: &StorageJobReport, operations: u64) -> Option<String> {
     let waiting = report.waiting.as_ref().filter(|waiting| waiting.operations < operations)?;
     let seconds = waiting.elapsed_ns as f64 / 1e9;
     Some(format!(
@@ -187,7 +187,7 @@ mod tests {
         engine::{Operation, OperationKind},
         measure::Measured,
         predict::Plan,
-        wait::Flight,
+        wait::InFlight,
     };
 
     fn job() -> StorageJob {
@@ -203,7 +203,7 @@ mod tests {
         let meter = empty_meter(&job(), None, DeviceClock::Observed);
         let mut recorder = Recorder::new(meter, None, true, keeps_journal);
         recorder.open(opened_ns, 0, ThreadUsage::default());
-        let flight = Flight {
+        let flight = InFlight {
             operation: Operation { slot: 0, kind: OperationKind::Read, offset_bytes: 0, bytes: 4096 },
             intended_ns: opened_ns,
             started_ns: opened_ns,
@@ -288,7 +288,8 @@ mod tests {
             let operation = Operation { slot: 0, kind: OperationKind::Read, offset_bytes: 0, bytes: 4096 };
             let (intended_ns, handed_ns) = (started_ns, started_ns);
             let (plan, in_flight, woken_ns) = (Plan::Poll, 1, None);
-            let flight = Flight { operation, intended_ns, started_ns, handed_ns, plan, in_flight, woken_ns };
+            let flight =
+                InFlight { operation, intended_ns, started_ns, handed_ns, plan, in_flight, woken_ns };
             if recorder.meter.is_due(noticed_ns) {
                 recorder.meter.thread_busy(started_ns / 2);
             }
@@ -322,8 +323,8 @@ mod tests {
         let rows: Vec<_> = report.intervals.iter().map(|row| (row.operations, row.cpu_ns)).collect();
         assert_eq!(rows, [(1_000 * threads, 500_000_000 * threads); 2]);
         assert_eq!((report.elapsed_ns, report.reads.operations), (5_000_000_000, 5_000 * threads));
-        let told = format!("the first 2.00 s and {} of {} operations", 2_000 * threads, 5_000 * threads);
-        assert!(notes.len() == 1 && notes[0].contains(&told), "{notes:?}");
+        let text = format!("the first 2.00 s and {} of {} operations", 2_000 * threads, 5_000 * threads);
+        assert!(notes.len() == 1 && notes[0].contains(&text), "{notes:?}");
     }
 
     #[test]

@@ -187,8 +187,8 @@ impl<'a> Watch<'a> {
         self.open_windows(self.start_ns);
         self.crew.start.open(Some(self.start_ns));
         let mut running = vec![true; self.members.len()];
-        let mut told_ns = self.start_ns;
-        let mut told = vec![0; self.members.len()];
+        let mut reported_ns = self.start_ns;
+        let mut reported = vec![0; self.members.len()];
         while running.contains(&true) {
             match messages.recv_timeout(Duration::from_nanos(self.look_in_ns())) {
                 Ok(Message::Done(index) | Message::Gone(index)) => {
@@ -204,10 +204,10 @@ impl<'a> Watch<'a> {
             let now_ns = now_ns();
             self.open_windows(now_ns);
             let is_over = !running.contains(&true);
-            if is_over || now_ns >= told_ns + TELL_EVERY_NS {
+            if is_over || now_ns >= reported_ns + TELL_EVERY_NS {
                 self.read_machine(first.as_ref());
-                self.tell(now_ns, now_ns.saturating_sub(told_ns), &mut told, progress);
-                told_ns = now_ns;
+                self.tell(now_ns, now_ns.saturating_sub(reported_ns), &mut reported, progress);
+                reported_ns = now_ns;
             }
         }
         Ok(())
@@ -297,15 +297,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn tell(&self, now_ns: u64, since_ns: u64, told: &mut [u64], progress: &dyn Fn(&Progress<'_>)) {
+    fn tell(&self, now_ns: u64, since_ns: u64, reported: &mut [u64], progress: &dyn Fn(&Progress<'_>)) {
         let mut jobs = Vec::with_capacity(self.jobs.len());
         for (job_index, job) in self.jobs.iter().enumerate() {
             let (mut operations, mut added) = (0, 0);
             for member in self.members.iter().filter(|member| member.job_index == job_index) {
                 let count = self.crew.completed[member.index].0.load(Ordering::Relaxed);
                 operations += count;
-                added += count - told[member.index];
-                told[member.index] = count;
+                added += count - reported[member.index];
+                reported[member.index] = count;
             }
             let schedule = Schedule::new(job, self.start_ns);
             let length_ns = schedule.ends_ns.saturating_sub(schedule.begins_ns);

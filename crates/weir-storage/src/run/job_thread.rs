@@ -23,7 +23,7 @@ use crate::{
     engine::{Completed, Engine, Operation, OperationKind, outcome},
     job::{Offsets, Step},
     predict::Plan,
-    wait::{Flight, Flights, Time, Wait, Waiter},
+    wait::{InFlight, InFlightTable, Time, Wait, Waiter},
 };
 
 /// A thread that has seen so many failed operations stops: the rest would tell nothing new.
@@ -78,7 +78,7 @@ pub(super) struct JobThread<'a, T> {
     pace: Pace,
     schedule: Schedule,
     shared: Shared<'a>,
-    flights: Flights,
+    flights: InFlightTable,
     idle: Vec<u32>,
     batch: Vec<Operation>,
     intended_ns: Option<u64>,
@@ -115,7 +115,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         let depth = job.depth as usize;
         Self {
             pace: Pace::new(job, schedule.begins_ns),
-            flights: Flights::new(job.depth),
+            flights: InFlightTable::new(job.depth),
             // The last one is taken first.
             idle: (0..job.depth).rev().collect(),
             batch: Vec::with_capacity(depth),
@@ -286,7 +286,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         let is_asynchronous = self.engine.is_asynchronous();
         let handed_ns = if is_asynchronous { self.waiter.time.now_ns() } else { started_ns };
         for operation in self.batch.drain(..taken) {
-            let mut flight = Flight {
+            let mut flight = InFlight {
                 operation,
                 intended_ns: self.intended_ns.unwrap_or(started_ns),
                 started_ns,

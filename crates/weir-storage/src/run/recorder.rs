@@ -14,7 +14,7 @@ use crate::{
     engine::OperationKind,
     measure::{Measured, Meter},
     output::log::{Logged, OperationLog},
-    wait::Flight,
+    wait::InFlight,
 };
 
 /// Most operations whose times are kept for the comparison with tracepoints.
@@ -215,7 +215,7 @@ impl Recorder {
 
     /// An operation succeeded. Before the window nothing is noted.
     #[inline]
-    pub(super) fn succeeded(&mut self, flight: &Flight, measured: &Measured) {
+    pub(super) fn succeeded(&mut self, flight: &InFlight, measured: &Measured) {
         let Some(opened_ns) = self.opened_ns else { return };
         let reads = match flight.operation.kind {
             OperationKind::Read => true,
@@ -344,8 +344,8 @@ mod tests {
         Recorder::new(meter, None, is_asynchronous, keeps_journal)
     }
 
-    fn flight(kind: OperationKind) -> Flight {
-        Flight {
+    fn flight(kind: OperationKind) -> InFlight {
+        InFlight {
             operation: Operation { slot: 0, kind, offset_bytes: 0, bytes: 4096 },
             intended_ns: 9_000,
             started_ns: 10_000,

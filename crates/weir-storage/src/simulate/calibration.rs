@@ -83,7 +83,7 @@ pub fn calibration(device: &DeviceModel, host: &HostModel, length_ns: u64, seed:
     points
         .map(|(column, name, published)| {
             let threads = published.threads;
-            let method = Method::parse(name, false).unwrap_or_else(|told| panic!("{told}"));
+            let method = Method::parse(name, false).unwrap_or_else(|message| panic!("{message}"));
             let report = simulate(&scenario(device, host, threads, length_ns), &method, seed);
             let phase = &report.phases[1];
             let foreground = phase.iops();

@@ -141,12 +141,12 @@ fn the_same_seed_gives_the_same_bits_and_another_one_others() {
 fn the_sequence_is_the_one_it_has_always_been() {
     // A change of any of these numbers means that stored seeds no longer give the stored figures.
     let report = simulate(&Scenario::paper(SECOND_NS / 100), &method("poll"), 1);
-    let told: Vec<(u64, u64, u64)> = report
+    let figures: Vec<(u64, u64, u64)> = report
         .phases
         .iter()
         .map(|phase| (phase.waiting.operations, phase.waiting.device_ns, phase.background_operations))
         .collect();
-    assert_eq!((told, report.events), (FIRST_SEQUENCE.to_vec(), FIRST_EVENTS));
+    assert_eq!((figures, report.events), (FIRST_SEQUENCE.to_vec(), FIRST_EVENTS));
 }
 
 /// Operations, device time and background operations of each job.

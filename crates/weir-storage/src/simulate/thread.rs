@@ -254,7 +254,7 @@ mod tests {
     }
 
     /// Woken, complete at wake, woken early, noticed: all since the hand-over; CPU; next hand-over since the notice.
-    fn told(waited: &Waited) -> (Option<u64>, bool, bool, u64, u64, u64) {
+    fn since_handover(waited: &Waited) -> (Option<u64>, bool, bool, u64, u64, u64) {
         let measured = &waited.measured;
         (
             measured.woken_ns.map(|woken_ns| woken_ns - 10_000),
@@ -268,10 +268,13 @@ mod tests {
 
     #[test]
     fn polling_notices_at_once_and_is_busy_all_the_time() {
-        assert_eq!(told(&waited(Plan::Poll, false, 15_000)), (None, false, false, 15_000, 16_000, 1_000));
         assert_eq!(
-            told(&waited(Plan::Sleep { ns: 0 }, false, 15_000)),
-            told(&waited(Plan::Poll, true, 15_000))
+            since_handover(&waited(Plan::Poll, false, 15_000)),
+            (None, false, false, 15_000, 16_000, 1_000)
+        );
+        assert_eq!(
+            since_handover(&waited(Plan::Sleep { ns: 0 }, false, 15_000)),
+            since_handover(&waited(Plan::Poll, true, 15_000))
         );
     }
 
@@ -279,30 +282,30 @@ mod tests {
     fn an_interrupt_adds_its_lag_and_costs_the_same_however_long_it_takes() {
         for latency_ns in [1, 15_000, 1_000_000] {
             let expected = (Some(latency_ns + 1_500), false, false, latency_ns + 1_500, 3_600, 1_100);
-            assert_eq!(told(&waited(Plan::Interrupt, false, latency_ns)), expected);
+            assert_eq!(since_handover(&waited(Plan::Interrupt, false, latency_ns)), expected);
         }
     }
 
     #[test]
     fn a_sleep_that_is_short_enough_is_followed_by_polling() {
         let expected = (Some(8_000), false, false, 15_000, 1_100 + 2_000 + 7_000, 1_100);
-        assert_eq!(told(&waited(Plan::Sleep { ns: 5_000 }, false, 15_000)), expected);
+        assert_eq!(since_handover(&waited(Plan::Sleep { ns: 5_000 }, false, 15_000)), expected);
     }
 
     #[test]
     fn a_sleep_that_is_too_long_is_a_miss_also_when_only_its_lag_was() {
         for (sleep_ns, woken_ns) in [(20_000, 23_000), (14_000, 17_000), (12_000, 15_000)] {
             let expected = (Some(woken_ns), true, false, woken_ns, 3_100, 1_100);
-            assert_eq!(told(&waited(Plan::Sleep { ns: sleep_ns }, false, 15_000)), expected);
+            assert_eq!(since_handover(&waited(Plan::Sleep { ns: sleep_ns }, false, 15_000)), expected);
         }
-        let (_, is_miss, ..) = told(&waited(Plan::Sleep { ns: 11_999 }, false, 15_000));
+        let (_, is_miss, ..) = since_handover(&waited(Plan::Sleep { ns: 11_999 }, false, 15_000));
         assert!(!is_miss);
     }
 
     #[test]
     fn an_armed_sleep_that_is_too_long_is_an_interrupt_with_a_timer() {
         let expected = (Some(16_500), false, true, 16_500, 1_100 + 2_000 + 700, 1_100);
-        assert_eq!(told(&waited(Plan::Sleep { ns: 20_000 }, true, 15_000)), expected);
+        assert_eq!(since_handover(&waited(Plan::Sleep { ns: 20_000 }, true, 15_000)), expected);
         // The timer fires while the interrupt's lag runs: the thread is awake then.
         let expected = (Some(16_200), false, true, 16_200, 3_800, 1_100);
         let waited_ = |lag_ns| {
@@ -310,19 +313,19 @@ mod tests {
             let host = HostModel { sleep_lag: Lag::constant(lag_ns), ..HOST };
             Thread::new(host, planner, true, 1).wait(&OPERATION, Plan::Sleep { ns: 16_000 }, 25_000)
         };
-        assert_eq!(told(&waited_(200)), expected);
+        assert_eq!(since_handover(&waited_(200)), expected);
     }
 
     #[test]
     fn an_armed_sleep_that_is_short_enough_still_has_its_interrupt() {
         let expected = (Some(8_000), false, false, 15_700, 1_100 + 2_000 + 7_700, 1_100);
-        assert_eq!(told(&waited(Plan::Sleep { ns: 5_000 }, true, 15_000)), expected);
+        assert_eq!(since_handover(&waited(Plan::Sleep { ns: 5_000 }, true, 15_000)), expected);
         // Complete while the timer woke the thread.
         let expected = (Some(16_000), false, true, 16_000, 1_100 + 2_000 + 700, 1_100);
-        assert_eq!(told(&waited(Plan::Sleep { ns: 13_000 }, true, 15_000)), expected);
+        assert_eq!(since_handover(&waited(Plan::Sleep { ns: 13_000 }, true, 15_000)), expected);
         // Complete, but its interrupt is not yet through.
         let expected = (Some(15_200), false, false, 15_700, 1_100 + 2_000 + 500, 1_100);
-        assert_eq!(told(&waited(Plan::Sleep { ns: 12_200 }, true, 15_000)), expected);
+        assert_eq!(since_handover(&waited(Plan::Sleep { ns: 12_200 }, true, 15_000)), expected);
     }
 
     #[test]
@@ -331,9 +334,9 @@ mod tests {
             let mut thread = Thread::new(HOST, Planner::Clairvoyant, false, 1);
             thread.wait(&OPERATION, Plan::Poll, OPERATION.issued_ns + latency_ns)
         };
-        assert_eq!(told(&waited(15_000)), (Some(15_000), false, false, 15_000, 3_100, 1_100));
+        assert_eq!(since_handover(&waited(15_000)), (Some(15_000), false, false, 15_000, 3_100, 1_100));
         assert_eq!(waited(15_000).measured.plan, Plan::Sleep { ns: 12_000 });
         // No time to wake in: it polls.
-        assert_eq!(told(&waited(3_000)), (None, false, false, 3_000, 4_000, 1_000));
+        assert_eq!(since_handover(&waited(3_000)), (None, false, false, 3_000, 4_000, 1_000));
     }
 }

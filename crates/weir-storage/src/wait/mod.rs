@@ -16,4 +16,4 @@ pub(crate) mod fake;
 
 pub use calibrate::{Calibration, LagRow};
 pub use time::{RealTime, Time};
-pub use waiter::{Flight, Flights, Method, Wait, Waiter};
+pub use waiter::{InFlight, InFlightTable, Method, Wait, Waiter};

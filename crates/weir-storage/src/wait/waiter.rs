@@ -16,7 +16,7 @@ use crate::{
 
 /// An operation in flight.
 #[derive(Clone, Copy, Debug)]
-pub struct Flight {
+pub struct InFlight {
     /// What the kernel was given.
     pub operation: Operation,
     /// When it was to begin, by the job's rate; else the same as `started_ns`.
@@ -33,7 +33,7 @@ pub struct Flight {
     pub woken_ns: Option<u64>,
 }
 
-impl Flight {
+impl InFlight {
     /// When the thread has to look for it: at once for a polled one, never for one left to the interrupt.
     fn due_ns(&self) -> u64 {
         match self.plan {
@@ -53,12 +53,12 @@ impl Flight {
 
 /// The operations of one thread that are in flight, by slot.
 #[derive(Debug)]
-pub struct Flights {
-    slots: Vec<Option<Flight>>,
+pub struct InFlightTable {
+    slots: Vec<Option<InFlight>>,
     count: u32,
 }
 
-impl Flights {
+impl InFlightTable {
     /// Room for `depth` operations.
     pub fn new(depth: u32) -> Self {
         Self { slots: vec![None; depth as usize], count: 0 }
@@ -71,7 +71,7 @@ impl Flights {
 
     /// Puts an operation into its slot, which must be free.
     #[inline]
-    pub fn insert(&mut self, flight: Flight) {
+    pub fn insert(&mut self, flight: InFlight) {
         let before = self.slots[flight.operation.slot as usize].replace(flight);
         debug_assert!(before.is_none(), "slot {} was in flight", flight.operation.slot);
         self.count += 1;
@@ -79,7 +79,7 @@ impl Flights {
 
     /// Takes the operation that was in a slot; nothing when none was.
     #[inline]
-    pub fn remove(&mut self, slot: u32) -> Option<Flight> {
+    pub fn remove(&mut self, slot: u32) -> Option<InFlight> {
         let flight = self.slots.get_mut(slot as usize)?.take()?;
         self.count -= 1;
         Some(flight)
@@ -87,7 +87,7 @@ impl Flights {
 
     /// When the first of them has to be looked for.
     fn due_ns(&self) -> u64 {
-        self.slots.iter().flatten().map(Flight::due_ns).min().unwrap_or(u64::MAX)
+        self.slots.iter().flatten().map(InFlight::due_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Notes for all that a sleep ended.
@@ -150,7 +150,7 @@ impl<T: Time> Waiter<T> {
 
     /// Decides how an operation that has just been handed over is waited for.
     #[inline]
-    pub fn plan(&mut self, flight: &mut Flight) {
+    pub fn plan(&mut self, flight: &mut InFlight) {
         flight.plan = match &mut self.method {
             Method::Interrupt => Plan::Interrupt,
             Method::Poll => Plan::Poll,
@@ -172,7 +172,7 @@ impl<T: Time> Waiter<T> {
     pub fn wait(
         &mut self,
         engine: &mut dyn Engine,
-        flights: &mut Flights,
+        flights: &mut InFlightTable,
         now_ns: u64,
         limit_ns: Option<u64>,
         completed: &mut Vec<Completed>,
@@ -211,7 +211,7 @@ impl<T: Time> Waiter<T> {
     fn sleep(
         &mut self,
         engine: &mut dyn Engine,
-        flights: &mut Flights,
+        flights: &mut InFlightTable,
         length_ns: u64,
         armed: bool,
         completed: &mut Vec<Completed>,
@@ -267,7 +267,7 @@ impl<T: Time> Waiter<T> {
 
     /// Says how the wait for `flight` went, and lets the predictor learn from it when the operation succeeded.
     #[inline]
-    pub fn complete(&mut self, flight: &Flight, wait: Wait, succeeded: bool) -> Measured {
+    pub fn complete(&mut self, flight: &InFlight, wait: Wait, succeeded: bool) -> Measured {
         let mut measured = Measured {
             issued_ns: flight.handed_ns,
             plan: flight.plan,
@@ -292,7 +292,7 @@ impl<T: Time> Waiter<T> {
 }
 
 /// What a predictor is told, and with it what a hybrid wait adds to the measurement.
-fn outcome(flight: &Flight, wait: Wait, armed: bool, costs: &Costs, measured: &mut Measured) -> Outcome {
+fn outcome(flight: &InFlight, wait: Wait, armed: bool, costs: &Costs, measured: &mut Measured) -> Outcome {
     let due_ns = flight.due_ns();
     let mut found_early = false;
     if let Plan::Sleep { .. } = flight.plan {

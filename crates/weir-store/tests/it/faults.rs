@@ -46,8 +46,8 @@ fn a_store_that_cannot_be_opened_is_named_and_no_other_folder_is_asked_for() {
         for opened in [Store::open(folder), Store::open_read_only(folder)] {
             let refused = opened.expect_err("it cannot be opened");
             assert!(matches!(refused, StoreError::Unreadable { .. }), "{refused:?}");
-            let told = refused.to_string();
-            assert!(told.contains("study.db cannot be opened") && !told.contains("--out"), "{told}");
+            let message = refused.to_string();
+            assert!(message.contains("study.db cannot be opened") && !message.contains("--out"), "{message}");
         }
     }
 }
@@ -163,8 +163,11 @@ fn a_study_without_arms_or_cells_is_damaged() {
         let refusals =
             [store.study().map(drop), store.brief().map(drop)].map(|it| it.expect_err("it is empty"));
         for refused in refusals {
-            let told = refused.to_string();
-            assert!(matches!(refused, StoreError::Damaged { .. }) && told.contains("has no "), "{told}");
+            let message = refused.to_string();
+            assert!(
+                matches!(refused, StoreError::Damaged { .. }) && message.contains("has no "),
+                "{message}"
+            );
         }
     }
 }

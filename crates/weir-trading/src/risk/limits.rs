@@ -29,14 +29,14 @@ pub struct RiskLimits {
 
 /// One order, new or as it would be after a replacement. The symbol is `None` where it is not known.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct OrderTerms {
     pub(super) symbol: Option<Symbol>,
     pub(super) quantity: u32,
     pub(super) price: u64,
     pub(super) reference: Option<u64>,
 }
 
-impl Asked {
+impl OrderTerms {
     pub(super) fn by_enter(enter: &Enter, reference: Option<u64>) -> Self {
         Self { symbol: Some(enter.symbol), quantity: enter.quantity, price: enter.price, reference }
     }
@@ -71,27 +71,27 @@ impl RiskLimits {
     }
 
     /// The limits of a single order.
-    pub(super) fn check_order(&self, asked: &Asked) -> Result<(), u16> {
-        if asked.symbol.is_some_and(|symbol| self.restricted.contains(&symbol)) {
+    pub(super) fn check_order(&self, terms: &OrderTerms) -> Result<(), u16> {
+        if terms.symbol.is_some_and(|symbol| self.restricted.contains(&symbol)) {
             return Err(reject_reason::RISK_RESTRICTED_STOCK);
         }
-        if self.shares_max.is_some_and(|max| asked.quantity > max) {
+        if self.shares_max.is_some_and(|max| terms.quantity > max) {
             return Err(reject_reason::SHARES_EXCEED_THRESHOLD);
         }
-        if self.is_too_far(asked) {
+        if self.is_too_far(terms) {
             return Err(reject_reason::RISK_FAT_FINGER);
         }
-        if self.notional_max.is_some_and(|max| asked.value().is_none_or(|value| value > max)) {
+        if self.notional_max.is_some_and(|max| terms.value().is_none_or(|value| value > max)) {
             return Err(reject_reason::NOTIONAL_EXCEEDED);
         }
         Ok(())
     }
 
-    fn is_too_far(&self, asked: &Asked) -> bool {
-        let (Some(basis_points), Some(reference)) = (self.fat_finger_basis_points, asked.reference) else {
+    fn is_too_far(&self, terms: &OrderTerms) -> bool {
+        let (Some(basis_points), Some(reference)) = (self.fat_finger_basis_points, terms.reference) else {
             return false;
         };
-        let distance = u128::from(asked.price.abs_diff(reference));
-        !admit::is_market(asked.price) && distance * 10_000 > u128::from(basis_points) * u128::from(reference)
+        let distance = u128::from(terms.price.abs_diff(reference));
+        !admit::is_market(terms.price) && distance * 10_000 > u128::from(basis_points) * u128::from(reference)
     }
 }

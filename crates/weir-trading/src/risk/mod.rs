@@ -35,7 +35,7 @@ use self::{
     duplicates::Duplicates,
     exposure::{Change, OpenOrder, OpenOrders},
     flood::Flood,
-    limits::Asked,
+    limits::OrderTerms,
     symbols::SymbolBuckets,
 };
 use crate::{
@@ -317,14 +317,14 @@ impl RiskState {
         {
             return Err(reject_reason::RISK_DUPLICATE_MESSAGE_RATE);
         }
-        let asked = Asked::by_enter(enter, self.references.get(enter.symbol));
-        limits.check_order(&asked)?;
-        state.check_exposure(limits.exposure_max, asked.value())?;
+        let terms = OrderTerms::by_enter(enter, self.references.get(enter.symbol));
+        limits.check_order(&terms)?;
+        state.check_exposure(limits.exposure_max, terms.value())?;
         if limits.needs_orders() && self.open.is_full() {
             return Err(reject_reason::PROCESSING_ERROR);
         }
         if is_followed {
-            let order = of_enter(account, enter, asked.reference);
+            let order = of_enter(account, enter, terms.reference);
             // One that no limit needs yet and for which there is no room counts for good, as in `restore`.
             self.has_unfollowed |= self.open.is_full();
             let more = if self.open.is_full() { order.value() } else { self.open.insert(order) };
@@ -351,23 +351,23 @@ impl RiskState {
             self.symbol_buckets.take(now_ns, account, symbol, rate)?;
         }
         let reference = symbol.and_then(|symbol| self.references.get(symbol));
-        let asked = Asked::by_replace(replace, symbol, reference);
-        limits.check_order(&asked)?;
+        let terms = OrderTerms::by_replace(replace, symbol, reference);
+        limits.check_order(&terms)?;
         let Some(symbol) = symbol else {
             // What it is about is over, and it will be ignored, or nobody knows what it is.
             if limits.needs_orders() && self.has_unfollowed {
                 return Err(reject_reason::PROCESSING_ERROR);
             }
-            return state.check_exposure(limits.exposure_max, asked.value());
+            return state.check_exposure(limits.exposure_max, terms.value());
         };
         let original = replace.original_user_ref_num;
-        let value = asked.value();
+        let value = terms.value();
         let more = value.map(|value| self.open.more_with(account, original, value).unwrap_or_default());
         if more != Some(0) {
             state.check_exposure(limits.exposure_max, more)?;
         }
         if is_followed {
-            let order = of_replace(account, replace, symbol, asked.reference);
+            let order = of_replace(account, replace, symbol, terms.reference);
             let more = match self.open.insert_replacement(original, order) {
                 Some(more) => more,
                 None if limits.needs_orders() => return Err(reject_reason::PROCESSING_ERROR),
@@ -387,7 +387,7 @@ fn of_enter(account: AccountId, enter: &Enter, reference: Option<u64>) -> OpenOr
         account,
         user_ref_num: enter.user_ref_num,
         symbol: enter.symbol,
-        price: Asked::by_enter(enter, reference).price_counted().unwrap_or(0),
+        price: OrderTerms::by_enter(enter, reference).price_counted().unwrap_or(0),
         leaves: enter.quantity,
         filled: Some(0),
     }
@@ -398,7 +398,7 @@ fn of_replace(account: AccountId, replace: &Replace, symbol: Symbol, reference: 
         account,
         user_ref_num: replace.user_ref_num,
         symbol,
-        price: Asked::by_replace(replace, Some(symbol), reference).price_counted().unwrap_or(0),
+        price: OrderTerms::by_replace(replace, Some(symbol), reference).price_counted().unwrap_or(0),
         leaves: replace.quantity,
         filled: None,
     }

@@ -78,7 +78,7 @@ impl Sink {
 }
 
 /// Gives a venue one message and returns all it says to it, in words.
-pub fn told(venue: &mut impl Venue, account: u32, message: Inbound<'_>) -> Vec<String> {
+pub fn replies(venue: &mut impl Venue, account: u32, message: Inbound<'_>) -> Vec<String> {
     handled(venue, account, message).1
 }
 

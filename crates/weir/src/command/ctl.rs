@@ -225,9 +225,9 @@ mod tests {
                 sessions_open: Some(open),
                 ..ControlResponse::default()
             };
-            let told = text(&ControlRequest::Sessions, &answer);
+            let printed = text(&ControlRequest::Sessions, &answer);
             let words = "the list is cut: of 1001 clients that are logged in it has 1000";
-            assert_eq!(told.contains(words), is_cut, "{listed} of {open}: {told}");
+            assert_eq!(printed.contains(words), is_cut, "{listed} of {open}: {printed}");
         }
     }
 
@@ -263,14 +263,14 @@ mod tests {
             killed: Some(vec!["*".into()]),
             ..ControlResponse::default()
         };
-        let told = text(&ControlRequest::Kill { account: None, on: true }, &answer);
+        let printed = text(&ControlRequest::Kill { account: None, on: true }, &answer);
         let expected = "stopped\nvenue X: 3 orders were open, 3 cancels are sent, 1 are confirmed, 1 have expired\n\
                         kill switch is on for: everybody";
-        assert_eq!(told, expected);
+        assert_eq!(printed, expected);
         let answer =
             ControlResponse { ok: true, limits: Some(Limits::default()), ..ControlResponse::default() };
-        let told = text(&ControlRequest::Limits { account: Some("C00001".into()), set: None }, &answer);
-        assert_eq!(told, "limits of C00001:\n  none");
+        let printed = text(&ControlRequest::Limits { account: Some("C00001".into()), set: None }, &answer);
+        assert_eq!(printed, "limits of C00001:\n  none");
         let references = BTreeMap::from([("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.0)]);
         let answer = ControlResponse { ok: true, references: Some(references), ..ControlResponse::default() };
         let request = ControlRequest::References { set: None };
@@ -298,12 +298,12 @@ mod tests {
             }]),
             ..ControlResponse::default()
         };
-        let told = text(&ControlRequest::Sessions, &answer);
-        assert!(told.starts_with("session WEIRGW0001\naccount "), "{told}");
+        let printed = text(&ControlRequest::Sessions, &answer);
+        assert!(printed.starts_with("session WEIRGW0001\naccount "), "{printed}");
         let last = "venue X, worker 1: open\n\
                     venue X, worker 1: open, session DAY2, begun anew: 1, orders expired: 7\n\
                     C00001 has sent what is not taken: ouch_length (2)";
-        assert!(told.ends_with(last), "{told}");
+        assert!(printed.ends_with(last), "{printed}");
         let request = ControlRequest::EndSession { session: "WEIRGW0001".into() };
         assert_eq!(text(&request, &ControlResponse::default()), "ending session WEIRGW0001");
     }

@@ -4,7 +4,7 @@ use std::{env, net::SocketAddr, path::PathBuf};
 
 use anyhow::{Context, Result};
 use weir_dashboard::{ControlSettings, Origin, Settings, Token};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use super::{study, top};
 use crate::{
@@ -19,7 +19,7 @@ const AUTO: &str = "auto";
 pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
     let listen = arguments.listen.parse().map_err(|_| {
         let listen = &arguments.listen;
-        UsageError(told!(
+        UsageError(localized!(
             language::of_command_line(),
             "--listen {listen}: write an address and a port, such as 127.0.0.1:3000",
             "--listen {listen}: 127.0.0.1:3000처럼 주소와 포트를 쓰십시오",
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
         // One that was named is meant; the other is made by the first study.
         Some(folder) if !folder.exists() => {
             let folder = folder.display();
-            return Err(UsageError(told!(
+            return Err(UsageError(localized!(
                 language,
                 "{folder} is not there; name a folder that `weir study` wrote to",
                 "{folder} 폴더가 없습니다. `weir study`가 결과를 저장한 폴더를 지정하십시오",
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
 
 /// Where it listens and what it shows. The address stands in front in every language, where programs look for it.
 fn listens(address: SocketAddr, folder: &str, language: Language) -> String {
-    told!(
+    localized!(
         language,
         "http://{address}/ shows the studies in {folder}",
         "http://{address}/ 에서 {folder} 폴더의 연구를 볼 수 있습니다",
@@ -79,7 +79,7 @@ fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
         ],
         false => ["nobody can change anything", "변경은 아무도 할 수 없습니다", "任何人都无法更改任何内容"],
     });
-    told!(
+    localized!(
         language,
         "whoever reaches {address} can read them; {acting}",
         "{address}에 접속할 수 있는 사람은 누구나 연구를 볼 수 있습니다. {acting}",
@@ -92,7 +92,7 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
     match &arguments.records {
         Some(folder) if !folder.is_dir() => {
             let folder = folder.display();
-            Err(UsageError(told!(
+            Err(UsageError(localized!(
                 language::of_command_line(),
                 "--records {folder}: name a folder of recorded observations",
                 "--records {folder}: 관찰 기록이 있는 폴더를 지정하십시오",
@@ -107,7 +107,7 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
 fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
     let named: Vec<String> = arguments.stats.iter().filter(|name| *name != AUTO).cloned().collect();
     let or_auto = |UsageError(text)| {
-        UsageError(told!(
+        UsageError(localized!(
             language::of_command_line(),
             "{text} or {AUTO}",
             "{text}. {AUTO}도 쓸 수 있습니다",
@@ -123,7 +123,7 @@ fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
 fn control(arguments: &Dashboard) -> Result<Option<ControlSettings>> {
     let Some(path) = &arguments.token_file else { return Ok(None) };
     let origin = |text: &String| {
-        UsageError(told!(
+        UsageError(localized!(
             language::of_command_line(),
             "--origin {text}: write a scheme, a host and perhaps a port, such as http://lab.example:3000",
             "--origin {text}: http://lab.example:3000처럼 스킴과 호스트를, 필요하면 포트까지 쓰십시오",

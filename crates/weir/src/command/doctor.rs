@@ -20,8 +20,9 @@ pub(crate) fn run(arguments: &Doctor) -> Result<Exit> {
     if arguments.json {
         // A script reads the same wherever it runs.
         let language = if arguments.lang.is_some() { language } else { Language::English };
-        let told: Vec<Told<'_>> = diagnoses.iter().map(|diagnosis| Told::of(diagnosis, language)).collect();
-        output::print(&serde_json::to_string_pretty(&told)?)?;
+        let lines: Vec<ScriptLine<'_>> =
+            diagnoses.iter().map(|diagnosis| ScriptLine::of(diagnosis, language)).collect();
+        output::print(&serde_json::to_string_pretty(&lines)?)?;
     } else {
         let columns = if std::io::stdout().is_terminal() { output::width_columns() } else { usize::MAX };
         output::print(&weir_report::doctor(&diagnoses, language, columns))?;
@@ -31,7 +32,7 @@ pub(crate) fn run(arguments: &Doctor) -> Result<Exit> {
 
 /// A line for a script: in words, and as codes with arguments.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ScriptLine<'a> {
     section: &'a str,
     name: &'a str,
     state: FindingState,
@@ -41,7 +42,7 @@ struct Told<'a> {
     remedy: Option<&'a Finding>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ScriptLine<'a> {
     fn of(diagnosis: &'a Diagnosis, language: Language) -> Self {
         let Diagnosis { section, name, state, found, unlock } = diagnosis;
         Self {
@@ -111,8 +112,8 @@ mod tests {
     #[test]
     fn the_doctor_says_of_a_sandbox_what_the_engine_says() {
         for refusal in [Refusal::NoRing, Refusal::RingForbidden] {
-            let told = remedy(&refusal).map(|remedy| weir_report::remedy(&remedy, Language::English));
-            assert_eq!(told.as_deref(), refusal.remedy());
+            let words = remedy(&refusal).map(|remedy| weir_report::remedy(&remedy, Language::English));
+            assert_eq!(words.as_deref(), refusal.remedy());
         }
     }
 }

@@ -22,7 +22,7 @@ use weir_judge::batching_bound::bound;
 use weir_lab::supervise;
 use weir_monitor::live::Page;
 use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 use weir_sys::child;
 
 use super::report::{tell_page, unmade};
@@ -136,20 +136,20 @@ fn usage(arguments: &Observe, error: WatchError) -> anyhow::Error {
         WatchError::NoSuchProcess(pid) => {
             let is_of_other = arguments.pid != Some(pid) && arguments.compare == Some(pid);
             let flag = if is_of_other { "--compare" } else { "--pid" };
-            told!(
+            localized!(
                 language,
                 "{flag}: no process {pid}",
                 "{flag}: {pid}번 프로세스가 없습니다",
                 "{flag}：没有进程 {pid}",
             )
         }
-        WatchError::SameProcess(pid) => told!(
+        WatchError::SameProcess(pid) => localized!(
             language,
             "--compare: {pid} is the same process; name another one",
             "--compare: {pid}번은 같은 프로세스입니다. 다른 프로세스를 지정하십시오",
             "--compare：{pid} 是同一个进程；请指定另一个",
         ),
-        WatchError::Relatives { child, parent } => told!(
+        WatchError::Relatives { child, parent } => localized!(
             language,
             "--compare: process {child} is a child of {parent}, and children are observed with their parent; name one \
              of both",
@@ -219,7 +219,7 @@ fn of_command(
         (started, watch.join().unwrap_or_else(|_| Err(anyhow!("the watch failed"))))
     });
     let mut child = started.map_err(|error| {
-        UsageError(told!(
+        UsageError(localized!(
             language::of_command_line(),
             "cannot start {program}: {error}",
             "{program} 프로그램을 시작할 수 없습니다: {error}",
@@ -291,7 +291,7 @@ fn show(arguments: &Observe, observation: &Observation, language: Language) -> R
     if let Some(path) = &arguments.record {
         output::write_whole_or(path, &(record + "\n"), "choose another file with --record")?;
         let path = path.display();
-        output::tell(&told!(language, "record: {path}", "기록: {path}", "记录：{path}"));
+        output::tell(&localized!(language, "record: {path}", "기록: {path}", "记录：{path}"));
     }
     if let Some(path) = &arguments.html {
         let page = weir_report::observation::html(observation, language);

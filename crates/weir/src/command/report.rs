@@ -7,7 +7,7 @@ use weir_evidence::recorded;
 use weir_judge::batching_bound;
 use weir_lab::stored;
 use weir_record::{guidance::ObservedProcess, study::StudyResult, trial::TrialRecord};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use super::observe;
 use crate::{
@@ -52,7 +52,7 @@ pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     let record = recorded::read(file)?;
     batching_bound::observed(&record).ok_or_else(|| {
         let file = file.display();
-        let text = told!(
+        let text = localized!(
             language::of_command_line(),
             "--observed: {file} has no system calls with times that can be right; record it with `weir observe -p \
              PID --trace --record FILE`, and again where the report says that times are wrong",
@@ -87,7 +87,7 @@ pub(crate) fn refuse_sweep(folder: &Path) -> Result<()> {
         return Ok(());
     }
     let (folder, version) = (folder.display(), env!("CARGO_PKG_VERSION"));
-    let text = told!(
+    let text = localized!(
         language::of_command_line(),
         "{folder} holds a sweep, as the study polling was up to commit 96a1a42 of Weir {version}; that one reads it, \
          and `weir study polling` measures it again",
@@ -108,13 +108,13 @@ pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
 /// Says where a page was written.
 pub(crate) fn tell_page(page: &Path, language: Language) {
     let page = page.display();
-    output::tell(&told!(language, "report: {page}", "보고서: {page}", "报告：{page}"));
+    output::tell(&localized!(language, "report: {page}", "보고서: {page}", "报告：{page}"));
 }
 
 /// What is said of a folder that cannot be made.
 pub(crate) fn unmade(folder: &Path, language: Language) -> String {
     let folder = folder.display();
-    told!(
+    localized!(
         language,
         "cannot make {folder}; choose another folder with --out",
         "{folder} 폴더를 만들 수 없습니다. --out으로 다른 폴더를 고르십시오",

@@ -18,7 +18,7 @@ use weir_record::{
     machine::{Fingerprint, differences},
     spec::StudySpec,
 };
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 
 use super::{
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
 fn tell_changes(began: &Fingerprint, here: &Fingerprint, language: Language) {
     for it in differences(began, here) {
         let (name, then, now) = (it.name, it.one, it.other);
-        output::tell(&told!(
+        output::tell(&localized!(
             language,
             "changed since the study began: {name}, {then} then, {now} now",
             "연구를 시작한 뒤 바뀐 것: {name}, 그때 {then}, 지금 {now}",
@@ -119,8 +119,8 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
         study_baseline::check(&study.spec)?;
     }
     let StudySpec { name, title, seed, .. } = &study.spec;
-    let title = weir_report::told(title, language);
-    output::tell(&told!(
+    let title = weir_report::localized(title, language);
+    output::tell(&localized!(
         language,
         "study {name}: {title} (seed {seed})",
         "연구 {name}: {title} (시드 {seed})",
@@ -128,7 +128,7 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
     ));
     let takes_ns = outline::study_ns(&study.spec).min(study.spec.time_cap_ns);
     let length = outline::shown_ns(takes_ns, language);
-    output::tell(&told!(language, "it takes about {length}", "약 {length} 걸립니다", "约需 {length}"));
+    output::tell(&localized!(language, "it takes about {length}", "약 {length} 걸립니다", "约需 {length}"));
     // A dry run says that nothing is known; a run has better things to say.
     if let Some(earlier) = arguments.earlier.as_deref() {
         for line in study_power::lines(&study.spec, &study.fingerprint, Some(earlier), language)? {
@@ -137,7 +137,7 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
     }
     if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
         let driver = &orders.exchange_driver;
-        output::tell(&told!(
+        output::tell(&localized!(
             language,
             "the exchange of every trial runs on {driver}",
             "모든 시행의 거래소 드라이버: {driver}",
@@ -173,7 +173,7 @@ pub(super) fn after_thresholds(
     };
     let (met, missed, open) = (of(Outcome::Met), of(Outcome::Missed), of(Outcome::Open));
     if met + missed + open > 0 {
-        output::tell(&told!(
+        output::tell(&localized!(
             language,
             "thresholds: {met} met, {missed} missed, {open} open",
             "임계값: 충족 {met}건, 위반 {missed}건, 미정 {open}건",

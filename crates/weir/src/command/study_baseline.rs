@@ -12,7 +12,7 @@ use weir_lab::{
     study_file::Builds,
 };
 use weir_record::spec::{ArmSpec, GatewaySubject, StudySpec, Subject};
-use weir_report::told;
+use weir_report::localized;
 
 use crate::{
     args::Study,
@@ -46,7 +46,7 @@ fn program(flag: &str, path: &Path) -> Result<String, NoBaseline> {
     let shown = path.display();
     let language = language::of_command_line();
     let whole = path.canonicalize().map_err(|error| {
-        NoBaseline(told!(
+        NoBaseline(localized!(
             language,
             "{flag} {shown}: {error}; give the path of an older weir",
             "{flag} {shown}: {error}. 이전 weir의 경로를 지정하십시오",
@@ -54,7 +54,7 @@ fn program(flag: &str, path: &Path) -> Result<String, NoBaseline> {
         ))
     })?;
     if !whole.is_file() || rustix::fs::access(&whole, Access::EXEC_OK).is_err() {
-        return Err(NoBaseline(told!(
+        return Err(NoBaseline(localized!(
             language,
             "{flag} {shown}: it is no program that may be run; name the binary, or `chmod +x {shown}`",
             "{flag} {shown}: 실행할 수 있는 프로그램이 아닙니다. 바이너리를 지정하거나 `chmod +x {shown}`을 실행하십시오",
@@ -71,7 +71,7 @@ fn program(flag: &str, path: &Path) -> Result<String, NoBaseline> {
             .to_owned(),
         Err(error) => error.to_string(),
     };
-    Err(NoBaseline(told!(
+    Err(NoBaseline(localized!(
         language,
         "{flag} {shown}: it is no weir ({seen}); name an older build of weir; other servers are arms (--arm)",
         "{flag} {shown}: weir가 아닙니다({seen}). 이전 weir 빌드를 지정하십시오. 다른 서버는 --arm으로 비교 대상에 넣습니다",
@@ -93,7 +93,7 @@ pub(super) fn check(spec: &StudySpec) -> Result<()> {
         if let Some(why) = refusal(spec, arm)? {
             let program = arm.subject.program().unwrap_or_default();
             let name = &arm.name;
-            return Err(NoBaseline(told!(
+            return Err(NoBaseline(localized!(
                 language::of_command_line(),
                 "arm {name} ({program}): {why}; choose arms that it knows with --only-arms --arm NAME, or a later \
                  build",

@@ -6,7 +6,7 @@ use anyhow::Result;
 use weir_judge::progress::Progress;
 use weir_lab::{exit::ExitCode, stored::StoredRun, study_file};
 use weir_record::{goal::ComparisonSpec, run_pair::PairObstacle, spec::StudySpec};
-use weir_report::{Language, run_pair, told};
+use weir_report::{Language, localized, run_pair};
 
 use super::{report, study};
 use crate::{
@@ -43,7 +43,7 @@ fn read(folder: &Path) -> Result<StoredRun> {
 fn baseline(folder: &Path, language: Language) -> Result<StoredRun, NoBaseline> {
     let shown = folder.display();
     let named = |reason: String| {
-        NoBaseline(told!(
+        NoBaseline(localized!(
             language,
             "no baseline in {shown}: {reason}",
             "{shown}: 비교할 기준이 없습니다. {reason}",
@@ -55,7 +55,7 @@ fn baseline(folder: &Path, language: Language) -> Result<StoredRun, NoBaseline> 
     if blocks_done < blocks {
         let found = PairObstacle::OneUnfinished { blocks_done, blocks };
         let why = run_pair::obstacle(&found, language);
-        return Err(named(told!(
+        return Err(named(localized!(
             language,
             "{why}; finish it with `weir study --resume {shown}`",
             "{why}. `weir study --resume {shown}`으로 끝까지 실행하십시오",
@@ -69,7 +69,7 @@ fn baseline(folder: &Path, language: Language) -> Result<StoredRun, NoBaseline> 
 fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, UsageError> {
     let language = language::of_command_line();
     let usage = |why: &str| UsageError(format!("--fail-if {why}"));
-    let all = study_file::thresholds(spec, lines).map_err(|mistake| usage(mistake.told(language)))?;
+    let all = study_file::thresholds(spec, lines).map_err(|mistake| usage(mistake.localized(language)))?;
     if all.iter().any(|asked| asked.to.is_empty()) {
         let why = language.choose([
             "absolute figures of two runs are not compared; write METRIC ratio > NUMBER",

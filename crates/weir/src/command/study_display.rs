@@ -5,7 +5,7 @@ use std::{io::IsTerminal, time::Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_judge::judge::RunningEstimate;
 use weir_lab::{outline, run::Event};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use crate::output;
 
@@ -41,7 +41,7 @@ impl Display {
             Some(bar) => bar.println(text),
             None if !self.quiet => {
                 let seconds = self.began.elapsed().as_secs();
-                let time = told!(self.language, "{seconds:>5} s", "{seconds:>5}초", "{seconds:>5} 秒");
+                let time = localized!(self.language, "{seconds:>5} s", "{seconds:>5}초", "{seconds:>5} 秒");
                 output::tell(&format!("{time}  {text}"));
             }
             None => {}
@@ -65,11 +65,11 @@ impl Display {
                 }
             }
             Event::SoFar { estimate } => {
-                let told = estimated(estimate, self.language);
+                let text = estimated(estimate, self.language);
                 if let Some(bar) = &self.bar {
-                    bar.set_message(told.clone());
+                    bar.set_message(text.clone());
                 }
-                self.estimate = Some(told);
+                self.estimate = Some(text);
             }
             Event::TrialFinished { .. } => {}
             Event::BlockStored { cell_id, block, attempt, blocks_done, blocks, left_ns } => {
@@ -82,19 +82,19 @@ impl Display {
                     self.tenth(tenths(*blocks_done, *blocks), *left_ns);
                 }
             }
-            Event::RateFixed { cell_id, rate_per_second } => self.line(&told!(
+            Event::RateFixed { cell_id, rate_per_second } => self.line(&localized!(
                 self.language,
                 "{cell_id}: the rate is {rate_per_second:.0} a second",
                 "{cell_id}: 부하율 초당 {rate_per_second:.0}건",
                 "{cell_id}：负载速率为每秒 {rate_per_second:.0} 次",
             )),
-            Event::LeftOut { cell_id, reason } => self.line(&told!(
+            Event::LeftOut { cell_id, reason } => self.line(&localized!(
                 self.language,
                 "{cell_id} is left out: no arm runs there: {reason}",
                 "{cell_id} 제외: 이 조건에서 실행되는 대상이 없음: {reason}",
                 "{cell_id} 已略去：此条件下没有方案能运行：{reason}",
             )),
-            Event::WaitingForNear { blocks } => self.line(&told!(
+            Event::WaitingForNear { blocks } => self.line(&localized!(
                 self.language,
                 "{blocks} blocks wait for the machine's near state",
                 "블록 {blocks}개가 머신의 코어 간 지연이 짧은 상태(near)를 기다림",
@@ -102,7 +102,7 @@ impl Display {
             )),
             Event::ArmMissing { arm } => {
                 let (name, reason) = (&arm.name, weir_report::finding(&arm.reason, self.language));
-                self.line(&told!(
+                self.line(&localized!(
                     self.language,
                     "arm {name} is missing: {reason}",
                     "실행할 수 없는 대상 {name}: {reason}",
@@ -121,9 +121,9 @@ impl Display {
         let left = left(left_ns, self.language);
         let estimate = match &self.estimate {
             None => String::new(),
-            Some(told) => told!(self.language, "; {told}", ". {told}", "；{told}"),
+            Some(text) => localized!(self.language, "; {text}", ". {text}", "；{text}"),
         };
-        self.line(&told!(
+        self.line(&localized!(
             self.language,
             "{tenths}0 % of the blocks are done{left}{estimate}",
             "블록 {tenths}0 % 완료{left}{estimate}",
@@ -140,7 +140,7 @@ impl Display {
 
 fn started((blocks_done, blocks): (u32, u32), left_ns: u64, language: Language) -> String {
     let left = left(left_ns, language);
-    told!(
+    localized!(
         language,
         "{blocks_done} of {blocks} blocks are done{left}",
         "블록 {blocks}개 중 {blocks_done}개 완료{left}",
@@ -156,9 +156,9 @@ fn stored(
     let number = attempt + 1;
     let again = match attempt {
         0 => String::new(),
-        _ => told!(language, ", attempt {number}", ", {number}번째 시도", "，第 {number} 次尝试"),
+        _ => localized!(language, ", attempt {number}", ", {number}번째 시도", "，第 {number} 次尝试"),
     };
-    told!(
+    localized!(
         language,
         "{blocks_done}/{blocks} blocks: {cell_id} block {block}{again}",
         "블록 {blocks_done}/{blocks}: {cell_id} {block}번 블록{again}",
@@ -172,7 +172,7 @@ fn left(left_ns: u64, language: Language) -> String {
         return String::new();
     }
     let length = outline::shown_ns(left_ns, language);
-    told!(language, ", about {length} left", ", 약 {length} 남음", "，约剩 {length}")
+    localized!(language, ", about {length} left", ", 약 {length} 남음", "，约剩 {length}")
 }
 
 fn tenths(blocks_done: u32, blocks: u32) -> u32 {
@@ -187,7 +187,7 @@ fn estimated(estimate: &RunningEstimate, language: Language) -> String {
         Some(true) => language.choose([" far", " 코어 간 지연 긺(far)", " 核间延迟长（far）"]),
         Some(false) => language.choose([" near", " 코어 간 지연 짧음(near)", " 核间延迟短（near）"]),
     };
-    told!(
+    localized!(
         language,
         "{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}]{state} provisional",
         "{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}]{state} 잠정",
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn lines_are_told_in_every_language() {
-        let told = Language::ALL.map(|language| {
+        let texts = Language::ALL.map(|language| {
             [started((3, 12), 80 * SECOND_NS, language), stored(("c100", 4, 1), (5, 12), language)]
         });
         let expected = [
@@ -211,7 +211,7 @@ mod tests {
             ["블록 12개 중 3개 완료, 약 80초 남음", "블록 5/12: c100 4번 블록, 2번째 시도"],
             ["12 个区组中已完成 3 个，约剩 80 秒", "区组 5/12：c100 第 4 号区组，第 2 次尝试"],
         ];
-        assert_eq!(told, expected);
+        assert_eq!(texts, expected);
         let estimate = RunningEstimate {
             arm: "uring".to_owned(),
             baseline: "epoll".to_owned(),
@@ -220,13 +220,13 @@ mod tests {
             units: 12,
             is_far: Some(false),
         };
-        let told = Language::ALL.map(|language| estimated(&estimate, language));
+        let texts = Language::ALL.map(|language| estimated(&estimate, language));
         let expected = [
             "uring/epoll 0.81 [0.79, 0.83] near provisional",
             "uring/epoll 0.81 [0.79, 0.83] 코어 간 지연 짧음(near) 잠정",
             "uring/epoll 0.81 [0.79, 0.83] 核间延迟短（near） 暂定",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(texts, expected);
         assert_eq!([left(0, Language::English), left(0, Language::Chinese)], ["", ""]);
     }
 }

@@ -146,8 +146,9 @@ impl Simulator {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut done = work();
             // A thread that panicked has a defect of ours to tell, and none of the study's.
-            let joined =
-                others.into_iter().map(|it| it.join().unwrap_or_else(|told| std::panic::resume_unwind(told)));
+            let joined = others
+                .into_iter()
+                .map(|it| it.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)));
             done.extend(joined.flatten());
             done
         });

@@ -22,7 +22,7 @@ use weir_record::{
     spec::{StudySpec, Subject},
     study::MissingArm,
 };
-use weir_report::told;
+use weir_report::localized;
 use weir_store::NewStudy;
 
 use super::{doctor, study_baseline, study_storage};
@@ -72,7 +72,7 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
         (PEERS, None | Some("echo")) => "peers-echo",
         (PEERS, Some("http")) => "peers-http",
         (PEERS, Some(other)) => {
-            return Err(UsageError(told!(
+            return Err(UsageError(localized!(
                 language::of_command_line(),
                 "--protocol {other:?} is not known; use echo or http",
                 "--protocol {other:?}: 알 수 없는 값입니다. echo나 http를 쓰십시오",
@@ -92,7 +92,7 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
         return Err(unknown(&name).into());
     }
     let text = std::fs::read_to_string(&path).map_err(|error| {
-        UsageError(told!(
+        UsageError(localized!(
             language::of_command_line(),
             "cannot read the study file {name}: {error}",
             "연구 파일({name})을 읽을 수 없습니다: {error}",
@@ -108,16 +108,17 @@ fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str
     let language = language::of_command_line();
     let plan = choices.plan.clone();
     if let Some(plan) = plan.as_deref().filter(|_| !arguments.published_plan) {
-        study_file::check_plan(&text, plan).map_err(|error| UsageError(error.told(language)))?;
+        study_file::check_plan(&text, plan).map_err(|error| UsageError(error.localized(language)))?;
     }
     if (Choices { plan: None, ..choices.clone() }) == Choices::default() {
         return Ok(Written { name, path, text, plan });
     }
-    let text =
-        study_file::chosen(&text, &choices).map_err(|error| UsageError(error.told(language)))?.into_owned();
+    let text = study_file::chosen(&text, &choices)
+        .map_err(|error| UsageError(error.localized(language)))?
+        .into_owned();
     // Lines of errors are of the text that --print shows.
     let file = path.display();
-    let path = PathBuf::from(told!(
+    let path = PathBuf::from(localized!(
         language,
         "{file} with what the command line adds",
         "{file}(명령줄의 변경 포함)",
@@ -141,7 +142,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
     for written in &arguments.levels {
         match written.split_once('=') {
             None if choices.plan.is_some() => {
-                return Err(UsageError(told!(
+                return Err(UsageError(localized!(
                     language::of_command_line(),
                     "--levels {written}: one plan at a time",
                     "--levels {written}: 계획은 한 번에 하나만 고를 수 있습니다",
@@ -159,7 +160,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
     for written in &arguments.arm {
         let (name, command) = written.split_once('=').unwrap_or((written, ""));
         let wrong = || {
-            UsageError(told!(
+            UsageError(localized!(
                 language::of_command_line(),
                 "--arm {written}: a quote is open, or the command is empty",
                 "--arm {written}: 따옴표가 닫히지 않았거나 명령이 비어 있습니다",
@@ -177,7 +178,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
 
 fn unknown(name: &str) -> UsageError {
     let names = study_names().join(", ");
-    UsageError(told!(
+    UsageError(localized!(
         language::of_command_line(),
         "there is no study {name:?}; use {names}, or a study file ending in .toml",
         "{name:?} 연구가 없습니다. {names} 중 하나나 .toml로 끝나는 연구 파일을 쓰십시오",

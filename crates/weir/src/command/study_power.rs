@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use weir_judge::power::{self, Expected, Found};
 use weir_record::{finding::RoundComponents, machine::Fingerprint, spec::StudySpec, study::StudyResult};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 use weir_store::{FILE_NAME, Store};
 
 use super::report;
@@ -40,7 +40,7 @@ pub(super) fn lines(
     let shown = expected.iter().take(LINES_MAX);
     let mut lines: Vec<String> = shown.filter_map(|it| line(it, language)).collect();
     if more > 0 {
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "and {more} further comparisons",
             "그 밖의 비교 {more}건",
@@ -63,7 +63,7 @@ fn unknown(earlier: Option<&Path>, language: Language) -> String {
             .to_owned(),
         Some(folder) => {
             let folder = folder.display();
-            told!(
+            localized!(
                 language,
                 "{folder} has no rounds of these cells and arms on a machine like this",
                 "이런 머신에서 이 조건과 대상을 측정한 라운드가 다음 위치에 없습니다: {folder}",
@@ -71,7 +71,7 @@ fn unknown(earlier: Option<&Path>, language: Language) -> String {
             )
         }
     };
-    told!(
+    localized!(
         language,
         "What this schedule can find is not known: that takes earlier rounds of its cells; {why}.",
         "이 일정으로 얼마나 작은 차이를 찾을 수 있는지 아직 알 수 없습니다. 같은 조건을 전에 측정한 라운드가 필요합니다. {why}.",
@@ -83,7 +83,7 @@ fn unknown(earlier: Option<&Path>, language: Language) -> String {
 fn scatter(found: &RoundComponents, language: Language) -> String {
     let RoundComponents { arm, permutations, rounds, permutations_best, rounds_best, .. } = found;
     let [within, between] = [found.within, found.between].map(|deviation| 100.0 * deviation);
-    told!(
+    localized!(
         language,
         "earlier rounds of {arm} scatter by {within:.1} % within and {between:.1} % between rounds; in the time of {rounds} \
          rounds of {permutations} permutations, {rounds_best} of {permutations_best} would do best",
@@ -102,7 +102,7 @@ fn line(expected: &Expected, language: Language) -> Option<String> {
         false => ["these arms", "이 대상들을 비교한", "这些方案"],
     });
     let percent = 100.0 * detectable;
-    Some(told!(
+    Some(localized!(
         language,
         "{cell_id}: {units} rounds or blocks of {arm} against {baseline} are expected to find {percent:.1} % in server CPU \
          four times of five, as a claim that stands alone (from {earlier} earlier ones of {of})",
@@ -134,7 +134,7 @@ fn stores(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     let entries = fs::read_dir(folder).map_err(|error| {
         let folder = folder.display();
-        UsageError(told!(
+        UsageError(localized!(
             language::of_command_line(),
             "--earlier {folder}: {error}; name a folder that `weir study` wrote, or one of such folders",
             "--earlier {folder}: {error}. `weir study`가 만든 폴더나 그런 폴더를 모아 둔 폴더를 지정하십시오",

@@ -14,7 +14,7 @@ use weir_record::{
     spec::{StorageCell, StudySpec, Subject},
     storage::StorageEngine,
 };
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 use weir_storage::{
     engine::{probe, target::length_bytes},
     job::units::shown_bytes,
@@ -66,7 +66,7 @@ pub(super) fn prepare_what_can_be(
 ) -> Result<Ready> {
     prepare(spec, folder, interrupt).or_else(|error| match error.downcast_ref::<RunError>() {
         Some(RunError::Environment(reason)) if storage::leave_out_disk(spec, reason) => {
-            output::tell(&told!(
+            output::tell(&localized!(
                 language::of_command_line(),
                 "the disk is left out: {reason}",
                 "디스크는 제외합니다: {reason}",
@@ -132,7 +132,7 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
     let (shown, language) = (path.display(), language::of_command_line());
     if used < FILE_BYTES_MIN {
         let least = shown_bytes(FILE_BYTES_MIN);
-        let text = told!(
+        let text = localized!(
             language,
             "{shown} has {has} bytes, and a study of storage uses {least} at least; name a larger file",
             "{shown}: {has}바이트입니다. 스토리지 연구에는 적어도 {least}가 필요하므로 더 큰 파일을 지정하십시오",
@@ -141,7 +141,7 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         return Err(UsageError(text).into());
     }
     if has < used {
-        let text = told!(
+        let text = localized!(
             language,
             "{shown} has {has} bytes, and the study uses {used}; name a larger file, or ask for less with file_size",
             "{shown}: {has}바이트인데 연구는 {used}바이트를 씁니다. 더 큰 파일을 지정하거나 file_size를 줄이십시오",
@@ -153,7 +153,7 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         return Ok(());
     }
     if is_device(path)? {
-        let text = told!(
+        let text = localized!(
             language,
             "{shown} is a block device, and the study writes; name a file instead",
             "{shown}: 블록 장치입니다. 이 연구는 쓰기를 하므로 파일을 지정하십시오",
@@ -167,7 +167,7 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
 
 fn unreadable(path: &Path) -> String {
     let path = path.display();
-    told!(
+    localized!(
         language::of_command_line(),
         "cannot read the data file {path}",
         "데이터 파일({path})을 읽을 수 없습니다",
@@ -177,7 +177,7 @@ fn unreadable(path: &Path) -> String {
 
 fn overwrites(path: &Path, used: u64, language: Language) -> String {
     let (path, used) = (path.display(), shown_bytes(used));
-    told!(
+    localized!(
         language,
         "warning: {path} is used as it is, not laid out, and this study writes: what its first {used} hold is \
          overwritten",
@@ -202,7 +202,7 @@ fn lay_out(path: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Ready> {
         let tenths = done.saturating_mul(10) / all.max(1);
         if tenths > told_tenths.replace(tenths) {
             let (path, done_mib, all_mib) = (path.display(), done >> 20, all >> 20);
-            output::tell(&told!(
+            output::tell(&localized!(
                 language::of_command_line(),
                 "laying out {path}: {done_mib} of {all_mib} MiB",
                 "{path} 만드는 중: {all_mib} MiB 중 {done_mib} MiB",
@@ -265,12 +265,12 @@ mod tests {
 
     #[test]
     fn whoever_names_a_file_is_told_what_becomes_of_it() {
-        let told = overwrites(Path::new("precious"), 64 << 20, Language::English);
-        assert!(told.starts_with("warning: precious is used as it is, not laid out"), "{told}");
-        assert!(told.ends_with("what its first 64m hold is overwritten"), "{told}");
+        let text = overwrites(Path::new("precious"), 64 << 20, Language::English);
+        assert!(text.starts_with("warning: precious is used as it is, not laid out"), "{text}");
+        assert!(text.ends_with("what its first 64m hold is overwritten"), "{text}");
         for language in [Language::Korean, Language::Chinese] {
-            let told = overwrites(Path::new("precious"), 64 << 20, language);
-            assert!(told.contains("precious") && told.contains("64m") && !told.contains("warning"), "{told}");
+            let text = overwrites(Path::new("precious"), 64 << 20, language);
+            assert!(text.contains("precious") && text.contains("64m") && !text.contains("warning"), "{text}");
         }
         let holes = no_device(Path::new("sparse"), "it has holes", true).to_string();
         assert!(holes.contains("not laid out") && holes.contains("leave --file out"), "{holes}");

@@ -11,7 +11,7 @@ use weir_monitor::{
     snapshot::Monitor,
     target::{TARGETS_MAX, Target},
 };
-use weir_report::told;
+use weir_report::localized;
 
 use crate::{
     args::Top,
@@ -60,7 +60,7 @@ fn targets(arguments: &Top) -> Result<Vec<Target>> {
     }
     for pid in &arguments.pid {
         let missing = |_| {
-            UsageError(told!(
+            UsageError(localized!(
                 language::of_command_line(),
                 "--pid: there is no process {pid}",
                 "--pid: {pid}번 프로세스가 없습니다",
@@ -89,7 +89,7 @@ pub(super) fn check_socket(flag: &str, name: &str) -> Result<(), UsageError> {
     if name.starts_with('@') && name.len() > 1 {
         return Ok(());
     }
-    Err(UsageError(told!(
+    Err(UsageError(localized!(
         language::of_command_line(),
         "{flag} {name}: write the abstract name, @NAME",
         "{flag} {name}: @NAME 형식의 추상 이름을 쓰십시오",
@@ -102,7 +102,7 @@ pub(super) fn check_count(targets: usize) -> Result<(), UsageError> {
     if targets <= TARGETS_MAX {
         return Ok(());
     }
-    Err(UsageError(told!(
+    Err(UsageError(localized!(
         language::of_command_line(),
         "{targets} targets; at most {TARGETS_MAX} can be watched",
         "대상 {targets}개: 최대 {TARGETS_MAX}개까지 볼 수 있습니다",

@@ -142,7 +142,8 @@ fn a_process_that_was_observed_is_set_beside_the_guidance(folder: &Path, study: 
 struct Schema<'s>(&'s Value);
 
 /// Keywords that say nothing about whether a value is right.
-const TOLD: [&str; 8] = ["$schema", "$id", "$defs", "title", "description", "format", "default", "minimum"];
+const ANNOTATIONS: [&str; 8] =
+    ["$schema", "$id", "$defs", "title", "description", "format", "default", "minimum"];
 
 impl<'s> Schema<'s> {
     fn check(self, value: &Value) -> Result<(), String> {
@@ -171,7 +172,7 @@ impl<'s> Schema<'s> {
                 "minItems" | "maxItems" => is_so_long(keyword, rule, value),
                 "oneOf" | "anyOf" => self.some(keyword, rule, value, path),
                 "allOf" => list(rule).iter().try_for_each(|rule| self.at(rule, value, path)),
-                known if TOLD.contains(&known) => Ok(()),
+                known if ANNOTATIONS.contains(&known) => Ok(()),
                 unknown => panic!("{path}: the test does not know {unknown:?}"),
             };
             fits.map_err(|wrong| if wrong.starts_with('/') { wrong } else { format!("{path}: {wrong}") })?;

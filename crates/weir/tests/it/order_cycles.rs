@@ -251,9 +251,9 @@ impl World {
         for (name, number) in &self.crossed {
             assert_eq!(exchanges.that_has(name), Some(*number), "order {name}");
         }
-        let told = || self.traders.iter().flat_map(|trader| trader.orders.values());
-        let taken = told().filter(|told| told.is_taken()).count();
-        let expired = told().filter(|told| told.has_expired).count();
+        let outcomes = || self.traders.iter().flat_map(|trader| trader.orders.values());
+        let taken = outcomes().filter(|outcome| outcome.is_taken()).count();
+        let expired = outcomes().filter(|outcome| outcome.has_expired).count();
         println!("{taken} orders taken, {} executions, {expired} orders expired", exchanges.fills());
         assert!(taken > 0 && exchanges.fills() > 0, "nothing was traded");
     }

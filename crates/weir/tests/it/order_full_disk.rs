@@ -49,7 +49,7 @@ fn begin_journal(directory: &str, worker: u16) {
 }
 
 /// Somebody who lives on the worker whose journal has failed is told so, and let go.
-fn expect_told(mut session: Session) {
+fn expect_notice(mut session: Session) {
     let mut told = Vec::new();
     while let Some(texts) = session.read(|kind, payload| (kind == DEBUG).then(|| payload.to_vec())) {
         told.extend(texts);
@@ -106,7 +106,7 @@ fn on_a_full_disk_orders_are_refused_cancels_reach_the_exchange_and_nothing_is_l
     for part in ["worker 1: ", "No space left on device"] {
         assert!(line.contains(part), "no {part:?} in {line}");
     }
-    expect_told(other);
+    expect_notice(other);
     stop_everybody(&mut client, ctl);
 
     gateway.end(Signal::KILL);

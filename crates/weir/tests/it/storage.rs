@@ -9,7 +9,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::Value;
 use weir_record::storage::{StorageEngine, StorageReport};
-use weir_storage::job::{JobFile, Offsets, asked_bytes};
+use weir_storage::job::{JobFile, Offsets, requested_bytes};
 
 use super::{
     filled_disk::SmallDisk,
@@ -457,7 +457,7 @@ fn a_job_means_the_same_in_fio() {
                 let count = |value: &Value| value["jobs"][index][direction]["total_ios"].clone();
                 assert_eq!(count(&ours), count(&theirs), "{version}: {name}: {direction} of job {index}");
             }
-            let used = asked_bytes(job, 2 << 20).unwrap_or((2 << 20) - job.offset_bytes);
+            let used = requested_bytes(job, 2 << 20).unwrap_or((2 << 20) - job.offset_bytes);
             let mut offsets = Offsets::new(job, 0, used);
             let steps = std::iter::from_fn(|| offsets.next());
             let own: Vec<(bool, u64, u32)> =

@@ -122,7 +122,7 @@ pub(super) enum Trigger {
 
 impl Trigger {
     /// What is told of a state to who is interested so: readable, writable, ended.
-    pub(super) fn told(self, state: State, watch: &Watch) -> (bool, bool, bool) {
+    pub(super) fn reported(self, state: State, watch: &Watch) -> (bool, bool, bool) {
         let Interest { read, write } = watch.interest;
         let read = read || self == Trigger::Edge;
         let write = write || self == Trigger::Edge;

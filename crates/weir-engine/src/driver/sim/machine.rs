@@ -241,7 +241,7 @@ impl Machine {
         let descriptor = self.descriptors.owned(owner)?;
         let watch = descriptor.watch.as_mut()?;
         watch.is_queued = false;
-        let (readable, writable, ended) = trigger.told(state, watch);
+        let (readable, writable, ended) = trigger.reported(state, watch);
         watch.spurious = None;
         if !(readable || writable || ended) {
             return None;

@@ -22,7 +22,7 @@ pub(super) struct Side {
     /// It was refused, a reset has arrived, or was sent by a fault.
     pub(super) error: Option<Errno>,
     /// Some call has told of the error: no other does.
-    is_error_told: bool,
+    is_error_reported: bool,
     /// The peer's end of stream has arrived.
     pub(super) ended: bool,
     /// Our end of stream is on its way.
@@ -75,7 +75,7 @@ impl Side {
 
     /// The error, the first time somebody asks.
     pub(super) fn take_error(&mut self) -> Option<Errno> {
-        if std::mem::replace(&mut self.is_error_told, self.error.is_some()) { None } else { self.error }
+        if std::mem::replace(&mut self.is_error_reported, self.error.is_some()) { None } else { self.error }
     }
 
     /// The handle is gone, or nothing is left to read or on its way, the end of the stream least of all.

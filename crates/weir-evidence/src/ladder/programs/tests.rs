@@ -139,12 +139,12 @@ fn a_wake_by_a_timer_is_nobodys_although_a_thread_runs() {
     let wakes = scene.0.values_of(Table::Wakes);
     let mut wakes: Vec<_> = wakes.map(|(key, value)| tables::TracedWake::decode(key, value)).collect();
     wakes.sort_by_key(|wake| wake.waker_tid);
-    let told = |wake: &tables::TracedWake| {
+    let figures = |wake: &tables::TracedWake| {
         (wake.waker_tid, wake.waker_name.clone(), wake.context, wake.count, wake.blocked_ns)
     };
     let by_timer = (0, String::new(), Some(tables::WakeContext::Timer), 1, 200);
     let by_thread = (9, "x".to_owned(), None, 1, 90);
-    assert_eq!(wakes.iter().map(told).collect::<Vec<_>>(), [by_timer, by_thread]);
+    assert_eq!(wakes.iter().map(figures).collect::<Vec<_>>(), [by_timer, by_thread]);
 }
 
 #[test]

@@ -144,7 +144,7 @@ mod tests {
         let study = sample::study(&["epoll", "uring"], 6, 1);
         let cell = CellSpec { idle_connections: 3_900, ..study.cells[0].clone() };
         assert_eq!(too_few(&cell, 4_000, None), None);
-        let told = too_few(&cell, 1_010, Some("connection refused".to_owned()));
-        assert_eq!(told.as_deref(), Some("accepted 1010 of 4000 connections: connection refused"));
+        let reason = too_few(&cell, 1_010, Some("connection refused".to_owned()));
+        assert_eq!(reason.as_deref(), Some("accepted 1010 of 4000 connections: connection refused"));
     }
 }

@@ -103,7 +103,7 @@ struct Latency {
 }
 
 /// Reads what fio printed. Messages may stand before the JSON.
-pub(super) fn told(printed: &str, job: &Job<'_>) -> Result<JobResult, String> {
+pub(super) fn parse_report(printed: &str, job: &Job<'_>) -> Result<JobResult, String> {
     let at = printed.find("\n{").map_or_else(|| printed.find('{').unwrap_or(0), |at| at + 1);
     let mut documents = serde_json::Deserializer::from_str(&printed[at..]).into_iter::<Report>();
     let report = documents.next().ok_or("there is none")?.map_err(|error| error.to_string())?;
@@ -197,23 +197,26 @@ mod tests {
 
     #[test]
     fn a_report_is_read_past_what_stands_before_it() {
-        let told = told(&printed(0), &job(AccessPattern::RandRead)).expect("it can be read");
-        assert_eq!((told.tool.as_str(), told.operations, told.iops), ("fio-3.33", 13_000, 10_000.0));
+        let result = parse_report(&printed(0), &job(AccessPattern::RandRead)).expect("it can be read");
+        assert_eq!((result.tool.as_str(), result.operations, result.iops), ("fio-3.33", 13_000, 10_000.0));
         // 4 % of 1.3 s of 32 threads over 13,000 operations.
-        assert!((told.cpu_ns_per_operation.expect("it says so") - 128_000.0).abs() < 1.0);
-        assert_eq!((told.latency.count, told.latency.ns_mean), (13_000, 70_500.5));
+        assert!((result.cpu_ns_per_operation.expect("it says so") - 128_000.0).abs() < 1.0);
+        assert_eq!((result.latency.count, result.latency.ns_mean), (13_000, 70_500.5));
         let quantiles = [(0.5, 68_096), (0.99, 98_304)];
-        assert_eq!(told.latency.quantiles, quantiles, "the last one rests on two samples");
-        assert_eq!(told.errors, []);
+        assert_eq!(result.latency.quantiles, quantiles, "the last one rests on two samples");
+        assert_eq!(result.errors, []);
     }
 
     #[test]
     fn an_error_is_one_and_what_is_no_report_is_none() {
-        let told_of = |error| told(&printed(error), &job(AccessPattern::RandRead));
-        let failed = told_of(5).expect("it can be read");
+        let result_of = |error| parse_report(&printed(error), &job(AccessPattern::RandRead));
+        let failed = result_of(5).expect("it can be read");
         assert!(failed.errors[0].0.contains("os error 5"), "{:?}", failed.errors);
-        assert!(told("fio: no such engine\n", &job(AccessPattern::RandRead)).is_err());
-        assert!(told("{\"fio version\":\"fio-3.33\",\"jobs\":[]}", &job(AccessPattern::RandRead)).is_err());
+        assert!(parse_report("fio: no such engine\n", &job(AccessPattern::RandRead)).is_err());
+        assert!(
+            parse_report("{\"fio version\":\"fio-3.33\",\"jobs\":[]}", &job(AccessPattern::RandRead))
+                .is_err()
+        );
     }
 
     #[test]

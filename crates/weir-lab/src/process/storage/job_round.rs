@@ -21,7 +21,7 @@ use weir_record::{
 
 use super::{
     Deadlines, JOB_MAX, Job, Loaded, Seen, Tool, background, beside, engine_of, job, moved_by_first,
-    moved_bytes, report, told, words,
+    moved_bytes, parse_report, report, words,
 };
 use crate::{
     launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
@@ -216,16 +216,16 @@ impl<'a> Arm<'a> {
             Ok(printed) => printed,
             Err(failure) => return Ok(Err(failure)),
         };
-        let mut told = match told(&of_arm, &printed, &self.job) {
-            Ok(told) => told,
+        let mut result = match parse_report(&of_arm, &printed, &self.job) {
+            Ok(result) => result,
             Err(failure) => return Ok(Err(failure)),
         };
         let seen_whole = moved_whole as f64 / f64::from(self.job.block_bytes);
-        let operations = told.operations + told.calibration_operations;
+        let operations = result.operations + result.calibration_operations;
         let count_ratio = operations as f64 / seen_whole.max(1.0);
         // Over the whole time, in which others had their turns, Little's law holds as well.
-        let in_flight = told.iops * told.latency.ns_mean / 1e9;
-        self.leave_out_stopped(&mut told.latency);
+        let in_flight = result.iops * result.latency.ns_mean / 1e9;
+        self.leave_out_stopped(&mut result.latency);
         let mut job = ObservedWindow { noise, ..ObservedWindow::default() };
         self.total.fill(&mut job);
         job.noise.machine_busy_ns = self.slices.iter().map(|slice| slice.machine_cpu_ns).sum();
@@ -237,7 +237,7 @@ impl<'a> Arm<'a> {
             job,
             background: background.map(|_| (self.background_bytes, background_cpu_ns)),
         };
-        Ok(report(request.cell, &self.job, seen, told).map(|report| {
+        Ok(report(request.cell, &self.job, seen, result).map(|report| {
             let mut report: Box<LoadReport> = Box::new(report);
             report.littles_law.throughput_times_latency = in_flight;
             if let Some(storage) = &mut report.storage {

@@ -89,7 +89,7 @@ struct Printed {
 }
 
 /// Reads what the job printed.
-pub(super) fn told(printed: &str) -> Result<JobResult, String> {
+pub(super) fn parse_report(printed: &str) -> Result<JobResult, String> {
     let printed: Printed = serde_json::from_str(printed.trim()).map_err(|error| error.to_string())?;
     let StorageReport { mut jobs, notes, .. } = printed.weir;
     let (Some(job), true) = (jobs.pop(), jobs.is_empty()) else {
@@ -181,15 +181,15 @@ mod tests {
             StorageReport { jobs: vec![job], notes: vec!["a note".to_owned()], ..StorageReport::default() };
         let weir = serde_json::to_string(&report).expect("it serialises");
         let printed = format!("{{\"fio version\":\"weir-0.1.0\",\"jobs\":[],\"weir\":{weir}}}\n");
-        let told = told(&printed).expect("it can be read");
+        let result = parse_report(&printed).expect("it can be read");
         assert_eq!(
-            (told.tool.as_str(), told.operations, told.cpu_ns_per_operation),
+            (result.tool.as_str(), result.operations, result.cpu_ns_per_operation),
             ("weir-0.1.0", 10, Some(10.0))
         );
-        assert_eq!(told.waiting.map(|waiting| waiting.misses), Some(4));
-        assert_eq!(told.latency.ns_mean, 50_000.0);
+        assert_eq!(result.waiting.map(|waiting| waiting.misses), Some(4));
+        assert_eq!(result.latency.ns_mean, 50_000.0);
         let twice = StorageReport { jobs: vec![StorageJobReport::default(); 2], ..report };
         let weir = serde_json::to_string(&twice).expect("it serialises");
-        assert!(super::told(&format!("{{\"fio version\":\"weir\",\"weir\":{weir}}}")).is_err());
+        assert!(super::parse_report(&format!("{{\"fio version\":\"weir\",\"weir\":{weir}}}")).is_err());
     }
 }

@@ -409,7 +409,7 @@ fn a_journal_gives_the_outstanding_orders_back() {
 }
 
 /// What clients are told: their numbers, and how much was left of those that were accepted.
-fn told(expiries: &[Expiry]) -> Vec<(u32, Option<u32>)> {
+fn numbers_and_left(expiries: &[Expiry]) -> Vec<(u32, Option<u32>)> {
     expiries.iter().map(|expiry| (expiry.origin.user_ref_num, expiry.left)).collect()
 }
 
@@ -439,7 +439,7 @@ fn busy(limits: OutstandingLimits) -> OutstandingOrders {
 fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_number() {
     let mut outstanding = busy(LIMITS);
     let expiries = outstanding.begin_anew();
-    assert_eq!(told(&expiries), [(4, None), (2, Some(60)), (3, None), (5, None)]);
+    assert_eq!(numbers_and_left(&expiries), [(4, None), (2, Some(60)), (3, None), (5, None)]);
     assert_eq!((outstanding.open(), outstanding.unanswered(), outstanding.last_number()), (0, 0, 0));
     assert_eq!(
         cancels(&outstanding),
@@ -460,7 +460,7 @@ fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_
     outstanding.raise_next(1);
     assert!(cancels(&outstanding).is_empty());
     let forgetful = OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS };
-    assert_eq!(told(&busy(forgetful).begin_anew()), [(4, None), (3, None), (5, None)]);
+    assert_eq!(numbers_and_left(&busy(forgetful).begin_anew()), [(4, None), (3, None), (5, None)]);
 }
 
 #[test]
@@ -472,7 +472,7 @@ fn what_is_too_old_is_not_sent_again_and_ends_when_that_is_asked_for() {
     assert_eq!(resend(&mut outstanding, 1_001, &mut out), 1, "the last one is not so old");
     assert_eq!((outstanding.unanswered(), outstanding.has_stale(), outstanding.is_full()), (3, true, false));
     out.clear();
-    assert_eq!(told(&outstanding.take_stale(&mut out)), [(4, None), (3, None)]);
+    assert_eq!(numbers_and_left(&outstanding.take_stale(&mut out)), [(4, None), (3, None)]);
     assert_eq!(kinds(&out), [(b'X', 52), (b'X', 53)], "should the exchange have them all the same");
     assert_eq!(
         (outstanding.open(), outstanding.unanswered(), outstanding.take_ignored()),
@@ -494,7 +494,7 @@ fn an_answer_to_what_was_sent_again_says_nothing_of_older_ones_that_were_not() {
         (0, Vec::new(), 2)
     );
     assert!(answer(&mut outstanding, accepted(52, b'L')).is_some(), "it had reached the exchange");
-    assert_eq!(told(&outstanding.take_stale(&mut out)), [(4, None)]);
+    assert_eq!(numbers_and_left(&outstanding.take_stale(&mut out)), [(4, None)]);
     assert_eq!(outstanding.unanswered(), 0);
 }
 
@@ -508,7 +508,7 @@ fn of_a_venue_that_forgets_orders_no_more_are_kept_than_may_be_open() {
         resend(&mut outstanding, 1_001, &mut out);
         assert!(outstanding.unanswered() <= LIMITS.open_max);
     }
-    assert_eq!(told(&outstanding.take_stale(&mut out)).len(), LIMITS.open_max);
+    assert_eq!(numbers_and_left(&outstanding.take_stale(&mut out)).len(), LIMITS.open_max);
 }
 
 #[test]
@@ -531,7 +531,7 @@ fn what_a_journal_says_of_younger_orders_does_not_end_those_that_are_too_old_to_
         (4, 2),
         "an order has an answer if it was sent"
     );
-    assert_eq!(told(&outstanding.take_stale(&mut Vec::new())), [(2, None), (3, None)]);
+    assert_eq!(numbers_and_left(&outstanding.take_stale(&mut Vec::new())), [(2, None), (3, None)]);
 }
 
 #[test]
@@ -584,7 +584,7 @@ fn orders_that_are_given_up_are_cancelled_and_no_more_are_known_than_may_be_open
     let mut out = Vec::new();
     for number in 1..=10 {
         outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
-        assert_eq!(told(&outstanding.give_up([(AccountId(0), number)])), [(number, None)]);
+        assert_eq!(numbers_and_left(&outstanding.give_up([(AccountId(0), number)])), [(number, None)]);
         assert!(outstanding.give_up([(AccountId(0), number)]).is_empty(), "it is not open any more");
     }
     assert_eq!((outstanding.open(), outstanding.unanswered()), (0, 0));
@@ -611,14 +611,14 @@ fn what_no_connection_has_had_ends_when_it_is_withdrawn_and_others_go_on() {
     }
     outstanding.assign_upstream_number(origin(0, 3), &replace(1, 3, 50), &mut out);
     let expiries = outstanding.withdraw(Some(AccountId(0)), 11, reject_reason::FIRM_NOT_AUTHORIZED);
-    assert_eq!(told(&expiries), [(3, None), (2, None)]);
+    assert_eq!(numbers_and_left(&expiries), [(3, None), (2, None)]);
     assert_eq!(
         [10, 11, 12, 13, 14].map(|number| outstanding.awaits(number)),
         [true, true, false, true, false]
     );
     assert_eq!((outstanding.open(), outstanding.take_ignored()), (3, Vec::new()));
     assert!(cancels(&outstanding).is_empty(), "the exchange cannot have them");
-    assert_eq!(told(&outstanding.withdraw(None, 12, 2)), [(2, None)]);
+    assert_eq!(numbers_and_left(&outstanding.withdraw(None, 12, 2)), [(2, None)]);
     assert_eq!(outstanding.last_number(), 14, "their numbers are used");
     let mut outstanding = OutstandingOrders::new(u32::MAX, LIMITS);
     outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
@@ -743,12 +743,15 @@ fn a_replacement_that_is_given_up_with_its_original_is_told_before_it_wherever_a
         outstanding
     };
     let of = |number| (AccountId(0), number);
-    assert_eq!(told(&restored().give_up([1, 2, 3].map(of))), [(3, None), (2, None), (1, Some(100))]);
+    assert_eq!(
+        numbers_and_left(&restored().give_up([1, 2, 3].map(of))),
+        [(3, None), (2, None), (1, Some(100))]
+    );
     for (kept, left) in [(vec![3], vec![(2, None), (1, Some(100))]), (vec![3, 2], vec![(1, Some(100))])] {
         let mut outstanding = restored();
         kept.iter().for_each(|number| outstanding.restore_end(AccountId(0), *number));
         outstanding.sweep();
-        assert_eq!(told(&outstanding.give_up([1, 2, 3].map(of))), left);
+        assert_eq!(numbers_and_left(&outstanding.give_up([1, 2, 3].map(of))), left);
     }
 }
 

@@ -115,7 +115,7 @@ fn what_was_executed_counts_in_its_session_with_the_clients_alone() {
         });
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
-        positions.told((0, generation), ACCOUNT, &bytes);
+        positions.note_execution((0, generation), ACCOUNT, &bytes);
         positions.executed[&ACCOUNT]
     };
     assert_eq!(executed(0, 100), Executed { generation: 0, value: 1_000_000 });
@@ -409,7 +409,7 @@ enum Written {
     /// By the client's worker: an answer, and its number in the exchange's stream.
     Accepted(u32, u64),
     /// By the client's worker: the refusal.
-    Told(u32),
+    RefusalSent(u32),
 }
 
 const REASON: u16 = reject_reason::SHARES_EXCEED_THRESHOLD;
@@ -421,10 +421,10 @@ fn read(recovering: &mut Recovering<'_>, account: AccountId, worker: u16, sender
         | Written::Refused(number)
         | Written::Sent(number, _)
         | Written::Accepted(number, _)
-        | Written::Told(number)) = *written;
+        | Written::RefusalSent(number)) = *written;
         let raw = enter(number);
         let message = match written {
-            Written::Told(_) => rejected(number, REASON),
+            Written::RefusalSent(_) => rejected(number, REASON),
             _ => accepted(number),
         };
         let key = session_key(sender.into(), 0);
@@ -436,7 +436,7 @@ fn read(recovering: &mut Recovering<'_>, account: AccountId, worker: u16, sender
                 let upstream_sequence = pack_sequence(key, 0, of_exchange);
                 RecordKind::Sequenced { account, sequence, upstream_sequence, message: &message }
             }
-            Written::Told(_) => {
+            Written::RefusalSent(_) => {
                 RecordKind::Sequenced { account, sequence, upstream_sequence: 0, message: &message }
             }
         };
@@ -448,18 +448,18 @@ fn read(recovering: &mut Recovering<'_>, account: AccountId, worker: u16, sender
 /// place among those that are sent again, or a refusal that it is told now.
 #[test]
 fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() {
-    use Written::{Accepted, Handed, Refused, Sent, Told};
+    use Written::{Accepted, Handed, RefusalSent, Refused, Sent};
     let of_home = [
         Handed(1),
         Refused(2),
-        Told(2),
+        RefusalSent(2),
         Handed(3),
         Handed(4),
         Accepted(1, 1),
-        Told(3),
+        RefusalSent(3),
         Handed(6),
         Accepted(4, 2),
-        Told(6),
+        RefusalSent(6),
         Handed(7),
         Handed(8),
     ];
@@ -480,7 +480,7 @@ fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() 
                 // The next start says what is missing, and is killed too.
                 let missing = ends_in_one_way(account, sender, of_home, of_sender);
                 for said in 0..=missing.len() {
-                    let told = missing[..said].iter().map(|number| Told(*number));
+                    let told = missing[..said].iter().map(|number| RefusalSent(*number));
                     let of_home: Vec<Written> = of_home.iter().copied().chain(told).collect();
                     let rest = ends_in_one_way(account, sender, &of_home, of_sender);
                     assert_eq!(rest, missing[said..]);
@@ -512,7 +512,7 @@ fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_send
         _ => None,
     });
     let answered = numbers(|written| match *written {
-        Written::Accepted(number, _) | Written::Told(number) => Some(number),
+        Written::Accepted(number, _) | Written::RefusalSent(number) => Some(number),
         _ => None,
     });
     let journaled = numbers(|written| match *written {

@@ -303,8 +303,8 @@ pub(super) fn check(truth: &Truth, clients: &[Client], bounds: Bounds) -> Result
             check_order(truth, order, said).map_err(|wrong| {
                 let of_it = |raw: &Vec<u8>| Some(Outbound::decode(raw).ok()?.0);
                 let of_it = client.stream().iter().filter_map(of_it);
-                let told: Vec<_> = of_it.filter(|message| message.user_ref_num() == Some(*number)).collect();
-                format!("order {name} {wrong}: the venues say {said:?}, and its client has heard {told:?}")
+                let heard: Vec<_> = of_it.filter(|message| message.user_ref_num() == Some(*number)).collect();
+                format!("order {name} {wrong}: the venues say {said:?}, and its client has heard {heard:?}")
             })?;
         }
     }
@@ -433,7 +433,7 @@ mod tests {
     }
 
     /// Its client, who has heard of these fills, each with its match, and of an end for this reason.
-    fn told(fills: &[(u32, u64)], reason: u8) -> Client {
+    fn client_after(fills: &[(u32, u64)], reason: u8) -> Client {
         let (mut client, mut left) = (deaf(), 100);
         let mut hear = |message: &Outbound| {
             let mut raw = Vec::new();
@@ -453,7 +453,7 @@ mod tests {
     }
 
     fn client(fills: &[(u32, u64)]) -> Client {
-        told(fills, cancel_reason::USER)
+        client_after(fills, cancel_reason::USER)
     }
 
     fn wrong(truth: &Truth, client: Client) -> String {
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn other_routes_excuse_what_comes_behind_them_alone() {
-        let expired = |fills: &[(u32, u64)]| told(fills, cancel_reason::TIMEOUT);
+        let expired = |fills: &[(u32, u64)]| client_after(fills, cancel_reason::TIMEOUT);
         let mut truth = filled();
         assert!(wrong(&truth, expired(&[(40, 7)])).contains("nothing has ended its session"));
         truth.remove(4 * SECOND_NS, 1);

@@ -60,8 +60,8 @@ struct Session {
     /// When another one followed it.
     ended_ns: Option<u64>,
     /// What was told of it already, and whether that is all.
-    told: usize,
-    is_told: bool,
+    reported: usize,
+    is_all_reported: bool,
 }
 
 /// One exchange through a day.
@@ -99,8 +99,8 @@ impl Venue {
             folder,
             name: format!("DAY{}", self.names),
             ended_ns: None,
-            told: 0,
-            is_told: false,
+            reported: 0,
+            is_all_reported: false,
         });
     }
 
@@ -159,13 +159,13 @@ impl Venue {
     pub(super) fn tell(&mut self, truth: &mut Truth) {
         truth.arrived.append(&mut self.arrived.names());
         let sessions = self.sessions.iter_mut().enumerate();
-        for (index, session) in sessions.filter(|(_, session)| !session.is_told) {
+        for (index, session) in sessions.filter(|(_, session)| !session.is_all_reported) {
             let key = (self.number, index);
             let mut seen = 0;
             let mut show = |record: &crate::orders::Record<'_>| {
                 if let crate::orders::RecordKind::Sequenced { account, message, .. } = record.kind {
                     seen += 1;
-                    if seen > session.told {
+                    if seen > session.reported {
                         truth.take(key, account.0, record.t_ns, message);
                     }
                 }
@@ -173,10 +173,10 @@ impl Venue {
             if session.folder.exists() {
                 crate::orders::recover(&Self::config(session), &mut show).expect("its journal is right");
             }
-            session.told = seen;
+            session.reported = seen;
             if let Some(ended_ns) = session.ended_ns {
                 truth.end(key, ended_ns);
-                session.is_told = true;
+                session.is_all_reported = true;
             }
         }
     }

@@ -53,15 +53,15 @@ fn a_gateway_does_not_start_with_the_addresses_of_two_exchanges_swapped_and_send
         end_gateway(gateway_of_both);
         assert_eq!(orders(), [1, 0]);
 
-        let told = refusal(driver, with_venues(&folder, [second.clone(), first.clone()]));
+        let message = refusal(driver, with_venues(&folder, [second.clone(), first.clone()]));
         let reason =
             format!("order 1 of C00001 at A (the venue was at {first} and is at {second} now) (1 in all)");
-        assert!(told.contains(&reason) && told.contains("(1 in all)"), "{told}");
+        assert!(message.contains(&reason) && message.contains("(1 in all)"), "{message}");
         let way_out =
             format!("if A is the same exchange as at {first}, with the same sessions, confirm that with");
-        assert!(told.contains(&way_out) && told.contains("--expire-unreachable"), "{told}");
-        assert!(told.contains(&format!("moved_from = [\"{first}\"]")), "{told}");
-        assert!(!told.contains("at B"), "nothing of it is open: {told}");
+        assert!(message.contains(&way_out) && message.contains("--expire-unreachable"), "{message}");
+        assert!(message.contains(&format!("moved_from = [\"{first}\"]")), "{message}");
+        assert!(!message.contains("at B"), "nothing of it is open: {message}");
         assert_eq!(orders(), [1, 0]);
 
         // As it was, it goes on.
@@ -75,9 +75,9 @@ fn a_gateway_does_not_start_with_the_addresses_of_two_exchanges_swapped_and_send
         end_gateway(again);
         let mut renamed = config();
         renamed.venues[0].usernames.swap(0, 1);
-        let told = refusal(driver, renamed);
+        let message = refusal(driver, renamed);
         let reason = "order 1 of C00001 at A (the login name there was G00001 and is G00002 now)";
-        assert!(told.contains(reason) && !told.contains("moved_from"), "{told}");
+        assert!(message.contains(reason) && !message.contains("moved_from"), "{message}");
         venues.into_iter().for_each(end_exchange);
     });
 }

@@ -152,12 +152,15 @@ fn orders_of_an_account_that_was_removed_are_named_and_expire_when_that_is_asked
         };
         let refused =
             GatewayServer::start(server(driver, 2), without(false)).expect_err("one has open orders");
-        let told = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
+        let message = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(": ");
-        assert!(told.contains("order 1 of C00002 at DEMO (the account is not configured)"), "{told}");
-        assert!(told.contains("order 2 of C00002") && told.contains("--expire-unreachable"), "{told}");
+        assert!(message.contains("order 1 of C00002 at DEMO (the account is not configured)"), "{message}");
+        assert!(
+            message.contains("order 2 of C00002") && message.contains("--expire-unreachable"),
+            "{message}"
+        );
 
         let (second, mut sessions) = start(driver, &venue, without(true), 3);
         let notices = second.control().notices().expect("nobody has them");

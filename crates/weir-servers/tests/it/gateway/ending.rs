@@ -135,11 +135,11 @@ fn a_client_that_begins_with_the_first_number_again_is_told_so_and_so_is_the_ope
         let notices = second.control().notices().expect("nobody has them");
         let mut trader = Trader::login(&second, "C00001", 1);
         trader.send(&[order(1, 100)]);
-        let told = "is not above 3, the last of an earlier session: it is ignored, and the next has to be \
+        let message = "is not above 3, the last of an earlier session: it is ignored, and the next has to be \
                     above 3";
-        assert_eq!(trader.next_text(), format!("order number 1 {told}"));
+        assert_eq!(trader.next_text(), format!("order number 1 {message}"));
         let line = line_with(&notices, "order number");
-        assert_eq!(line, format!("worker 0: C00001 sends order number 1, which {told}"));
+        assert_eq!(line, format!("worker 0: C00001 sends order number 1, which {message}"));
         // Each is counted, and within a second nobody is told again. Within a session it is a retransmission.
         trader.send(&[order(2, 100), order(4, 100), order(4, 100), order(5, 100)]);
         for number in 4..=5 {
@@ -168,11 +168,11 @@ fn a_session_that_could_not_be_told_from_one_that_was_ended_is_neither_begun_nor
         };
         let refused =
             GatewayServer::start(server(driver, 1), named("DAY")).expect_err("the next one is DAY too");
-        let told = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
+        let message = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(": ");
-        assert!(told.contains("session \"DAY\": there is no number at its end"), "{told}");
+        assert!(message.contains("session \"DAY\": there is no number at its end"), "{message}");
 
         let (gateway, mut sessions) = start_with(driver, 1, &venue, named("DAY9"), 1);
         let error = gateway.control().end_session("DAY9").expect_err("DAY0 was there before");

@@ -80,7 +80,7 @@ pub fn health_page(gateway: &GatewayServer) -> SocketAddr {
 }
 
 /// The client gets nothing but word of the failure, and then the end.
-fn expect_told(trader: &mut Trader) {
+fn expect_notice(trader: &mut Trader) {
     let rest = trader.rest();
     let [(kind, text)] = rest.as_slice() else { panic!("{rest:?}") };
     assert_eq!(*kind, DEBUG);
@@ -122,7 +122,7 @@ fn an_order_that_cannot_be_journaled_is_not_sent_and_everybody_is_told() {
         assert!(is_healthy(page));
         IS_ORDER_LOST.store(true, SeqCst);
         traders[0].send(&[order(2, 100)]);
-        traders.iter_mut().for_each(expect_told);
+        traders.iter_mut().for_each(expect_notice);
         eventually("it is not healthy any more", || !is_healthy(page));
         assert_eq!(Trader::try_login(&first, "C00001", 2).err(), Some(b'S'));
         drop(traders);
@@ -174,7 +174,7 @@ fn an_answer_that_cannot_be_journaled_is_given_once_and_after_a_restart() {
         expect_accepted(&mut trader, 1);
         IS_ANSWER_LOST.store(true, SeqCst);
         session.accept_order(&lost);
-        expect_told(&mut trader);
+        expect_notice(&mut trader);
         drop(trader);
         end_gateway(first);
 
@@ -230,7 +230,7 @@ fn orders_for_a_worker_whose_journal_has_failed_are_refused_cancels_pass_and_non
         IS_SENDER_LOST.store(true, SeqCst);
         // Nobody knows whether the disk has this one: there is no word of it before the next start.
         trader.send(&[order(2, 100)]);
-        expect_told(&mut of_failed);
+        expect_notice(&mut of_failed);
         eventually("it is not healthy any more", || !is_healthy(page));
         trader.send(&[order(3, 100)]);
         let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
@@ -303,7 +303,7 @@ fn an_order_that_only_a_lost_journal_had_is_refused_once_although_a_later_one_wa
         trader.send(&[refused(2), order(3, 100)]);
         let sent = session.next();
         assert_eq!(inbound_user_ref_num(&sent), Some(2), "the second one that is sent");
-        expect_told(&mut trader);
+        expect_notice(&mut trader);
         session.accept_order(&sent);
         drop(trader);
         end_gateway(first);

@@ -669,7 +669,7 @@ fn a_record_that_found_no_room_is_not_waited_for() {
 }
 
 /// What has become of one order at a venue.
-fn told(venue: &str, sent: u64, confirmed: u64) -> VenueCancels {
+fn cancels_at(venue: &str, sent: u64, confirmed: u64) -> VenueCancels {
     VenueCancels { venue: venue.into(), orders: 1, sent, confirmed, expired: 0 }
 }
 
@@ -715,7 +715,7 @@ fn whoever_turns_a_switch_on_hears_of_each_venue_in_time_whatever_the_others_do(
             killing.join().expect("it ends")
         });
         let took = begun.elapsed();
-        let expected = vec![told("CONFIRMS", 1, 1), told("MUTE", 1, 0), told("DOWN", 0, 0)];
+        let expected = vec![cancels_at("CONFIRMS", 1, 1), cancels_at("MUTE", 1, 0), cancels_at("DOWN", 0, 0)];
         assert_eq!((answer.ok, answer.cancels), (true, Some(expected)), "{:?}", answer.error);
         assert!(took < AT_MOST, "{took:?}");
         assert_eq!(next_cancel(&mut sessions[1]), 1, "it has been asked to");

@@ -113,12 +113,12 @@ fn queues_between_workers_that_are_full_both_ways_hold_nobody_up_for_ever_and_tu
 
 /// What one client was told of its orders.
 #[derive(Default)]
-struct Told {
+struct ClientOrders {
     live: BTreeMap<u32, u32>,
     executed: u64,
 }
 
-impl Told {
+impl ClientOrders {
     /// Takes messages until everything this client has entered is accepted and executed.
     fn take_all(&mut self, trader: &mut Trader, orders: u32, sides: &mut BTreeMap<u64, Vec<u32>>) {
         while self.live.len() < orders as usize || self.live.values().any(|shares| *shares > 0) {
@@ -149,8 +149,10 @@ fn executions_come_behind_their_acceptances_and_no_share_is_lost_where_orders_ar
             let mut config = GatewayConfig { route, ..GatewayConfig::demo(4, venue.address().clone()) };
             config.handoff.strategy = Strategy::Mesh;
             let gateway = gateway(driver, 2, config);
-            let mut traders: Vec<(Trader, Told)> = (1..=4)
-                .map(|account| (Trader::login(&gateway, &format!("C{account:05}"), 1), Told::default()))
+            let mut traders: Vec<(Trader, ClientOrders)> = (1..=4)
+                .map(|account| {
+                    (Trader::login(&gateway, &format!("C{account:05}"), 1), ClientOrders::default())
+                })
                 .collect();
             // Two buy what two sell, in other pieces.
             for numbers in (1..=ORDERS).collect::<Vec<_>>().chunks(10) {
@@ -162,10 +164,10 @@ fn executions_come_behind_their_acceptances_and_no_share_is_lost_where_orders_ar
                 }
             }
             let mut sides = BTreeMap::new();
-            for (trader, told) in &mut traders {
-                told.take_all(trader, ORDERS, &mut sides);
+            for (trader, own) in &mut traders {
+                own.take_all(trader, ORDERS, &mut sides);
             }
-            let executed: Vec<u64> = traders.iter().map(|(_, told)| told.executed).collect();
+            let executed: Vec<u64> = traders.iter().map(|(_, own)| own.executed).collect();
             assert_eq!(executed[0] + executed[1], executed[2] + executed[3]);
             assert!(sides.values().all(|pair| pair.len() == 2 && pair[0] == pair[1]), "{sides:?}");
             drop(traders);

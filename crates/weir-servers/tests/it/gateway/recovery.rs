@@ -122,11 +122,14 @@ fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
         };
         let refused =
             GatewayServer::start(server(driver, 1), two("WEIR")).expect_err("the symbol has an order");
-        let told = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
+        let message = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(": ");
-        assert!(told.contains("order 5 of C00001") && told.contains("WEIR has another route"), "{told}");
+        assert!(
+            message.contains("order 5 of C00001") && message.contains("WEIR has another route"),
+            "{message}"
+        );
 
         let config = two("BRIDGE");
         let starting = std::thread::spawn(move || gateway(driver, 1, config));

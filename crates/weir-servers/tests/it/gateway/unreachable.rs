@@ -48,9 +48,9 @@ fn orders_at_a_venue_that_was_removed_expire_when_that_is_asked_for_and_once() {
             config.expire_unreachable = expire_unreachable;
             config
         };
-        let told = refusal(driver, config(false));
-        assert!(told.contains("order 1 of C00001 at DEMO (the venue is not configured)"), "{told}");
-        assert!(told.contains("--expire-unreachable"), "{told}");
+        let message = refusal(driver, config(false));
+        assert!(message.contains("order 1 of C00001 at DEMO (the venue is not configured)"), "{message}");
+        assert!(message.contains("--expire-unreachable"), "{message}");
         // Then they are known to have ended, without being asked for again.
         for expires in [true, false] {
             let config = config(expires);
@@ -91,8 +91,8 @@ fn orders_whose_symbol_goes_elsewhere_expire_and_are_cancelled_where_they_are() 
         second.address = other.address();
         config.venues.push(second);
         config.symbols = vec![(symbol("WEIR"), 1)];
-        let told = refusal(driver, config.clone());
-        assert!(told.contains("WEIR has another route"), "{told}");
+        let message = refusal(driver, config.clone());
+        assert!(message.contains("WEIR has another route"), "{message}");
         config.expire_unreachable = true;
         let again = config.clone();
         let starting = std::thread::spawn(move || gateway(driver, 1, config));

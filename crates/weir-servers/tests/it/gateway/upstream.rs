@@ -62,7 +62,7 @@ fn an_order_sent_before_the_exchange_died_is_sent_again_with_its_number() {
         let config = GatewayConfig::demo(1, venue.address());
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let mut session = venue.accept();
-        assert_eq!(asked(&session), ("", 0), "who knows nothing does not ask for the past");
+        assert_eq!(requested(&session), ("", 0), "who knows nothing does not ask for the past");
         session.let_in("FIRST", 1);
         session.answer_query(41);
         let gateway = starting.join().expect("it starts");
@@ -109,7 +109,7 @@ fn with_accepted_orders(driver: Driver, venue: &Script, orders: u32) -> (Gateway
 }
 
 /// What a login asked for.
-fn asked(session: &Scripted) -> (&str, u64) {
+fn requested(session: &Scripted) -> (&str, u64) {
     (session.login.session.as_str(), session.login.sequence)
 }
 
@@ -125,15 +125,15 @@ fn a_taken_seat_is_waited_for_and_no_message_is_skipped() {
         // Somebody is logged in there.
         for expected in [("FIRST", 3), ("", 0), ("FIRST", 3)] {
             let session = venue.accept();
-            assert_eq!(asked(&session), expected);
+            assert_eq!(requested(&session), expected);
             session.refuse(LoginReject::SessionNotAvailable);
         }
         // Now nobody is, and the answer was said meanwhile.
         let mut look = venue.accept();
-        assert_eq!(asked(&look), ("", 0));
+        assert_eq!(requested(&look), ("", 0));
         look.let_in("FIRST", 4);
         let mut session = venue.accept();
-        assert_eq!(asked(&session), ("FIRST", 3));
+        assert_eq!(requested(&session), ("FIRST", 3));
         session.let_in("FIRST", 3);
         session.accept_order(&second);
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));

@@ -70,7 +70,7 @@ fn judge(worker: u16, operation: &Operation) -> Verdict {
     Verdict::Refuse(io::Error::from_raw_os_error(errno))
 }
 
-async fn expect_told(client: &mut Client) {
+async fn expect_notice(client: &mut Client) {
     match client.packet().await {
         Packet::Debug(text) => assert!(text.starts_with(b"the journal has failed"), "{text:?}"),
         other => panic!("{other:?} instead of word of the failure"),
@@ -106,12 +106,12 @@ async fn run_into_it(network: &Network) -> (u32, u32) {
         }
     }
     client.expect_end().await;
-    expect_told(&mut beside).await;
+    expect_notice(&mut beside).await;
     // A server that has told waits a little for its clients to go.
     drop((client, beside));
     let is_open = u64::from(!network.is_simulated());
     if network.is_simulated() {
-        expect_told(&mut elsewhere).await;
+        expect_notice(&mut elsewhere).await;
     } else {
         // Its worker has a journal of its own, which works.
         fill(&mut elsewhere, 21..=25).await;

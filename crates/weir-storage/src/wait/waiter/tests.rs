@@ -24,7 +24,7 @@ const COSTS: Costs = Costs {
 struct Scripted {
     plans: Vec<Plan>,
     next: usize,
-    told: Arc<Mutex<Vec<Outcome>>>,
+    outcomes: Arc<Mutex<Vec<Outcome>>>,
 }
 
 impl Predictor for Scripted {
@@ -34,7 +34,7 @@ impl Predictor for Scripted {
     }
 
     fn observe(&mut self, outcome: &Outcome) {
-        self.told.lock().expect("no test panics with it").push(*outcome);
+        self.outcomes.lock().expect("no test panics with it").push(*outcome);
     }
 }
 
@@ -42,26 +42,27 @@ struct Bench {
     world: World,
     engine: FakeEngine,
     waiter: Waiter<FakeTime>,
-    flights: Flights,
-    told: Arc<Mutex<Vec<Outcome>>>,
+    flights: InFlightTable,
+    outcomes: Arc<Mutex<Vec<Outcome>>>,
     completed: Rc<RefCell<Vec<Completed>>>,
 }
 
 impl Bench {
     fn new(times_ns: &[u64], plans: &[Plan], armed: bool) -> Self {
-        let told = Arc::default();
-        let predictor = Box::new(Scripted { plans: plans.to_vec(), next: 0, told: Arc::clone(&told) });
-        Self::with_method(times_ns, Method::Hybrid { predictor, armed }, told)
+        let outcomes = Arc::default();
+        let predictor =
+            Box::new(Scripted { plans: plans.to_vec(), next: 0, outcomes: Arc::clone(&outcomes) });
+        Self::with_method(times_ns, Method::Hybrid { predictor, armed }, outcomes)
     }
 
-    fn with_method(times_ns: &[u64], method: Method, told: Arc<Mutex<Vec<Outcome>>>) -> Self {
+    fn with_method(times_ns: &[u64], method: Method, outcomes: Arc<Mutex<Vec<Outcome>>>) -> Self {
         let world = World::default();
         Self {
             engine: FakeEngine::new(&world, times_ns),
             waiter: Waiter::new(FakeTime(world.clone()), method, COSTS),
-            flights: Flights::new(8),
+            flights: InFlightTable::new(8),
             world,
-            told,
+            outcomes,
             completed: Rc::default(),
         }
     }
@@ -71,7 +72,7 @@ impl Bench {
             let operation = Operation { slot, kind: OperationKind::Read, offset_bytes: 0, bytes: 4096 };
             let started_ns = self.world.now_ns();
             self.engine.submit(&[operation]).expect("a fake");
-            let mut flight = Flight {
+            let mut flight = InFlight {
                 operation,
                 intended_ns: started_ns,
                 started_ns,
@@ -108,8 +109,8 @@ impl Bench {
         found[0].1
     }
 
-    fn told(&self) -> Outcome {
-        *self.told.lock().expect("no test panics with it").last().expect("something was told")
+    fn last_outcome(&self) -> Outcome {
+        *self.outcomes.lock().expect("no test panics with it").last().expect("something was told")
     }
 }
 
@@ -120,10 +121,10 @@ fn a_sleep_in_time_is_followed_by_looking() {
     assert_eq!(measured.woken_ns, Some(SUBMIT_NS + 20_000 + LAG_NS));
     assert!(!measured.complete_at_wake && !measured.woken_early);
     assert!((40_000..=40_000 + LOOK_NS).contains(&measured.noticed_ns));
-    let told = bench.told();
-    assert_eq!((told.wake_lag_ns, told.complete_at_wake), (LAG_NS, false));
-    assert_eq!(told.elapsed_ns, measured.noticed_ns - SUBMIT_NS);
-    assert_eq!(told.cpu_ns, SUBMIT_NS + 1_500 + measured.noticed_ns - 31_000);
+    let outcome = bench.last_outcome();
+    assert_eq!((outcome.wake_lag_ns, outcome.complete_at_wake), (LAG_NS, false));
+    assert_eq!(outcome.elapsed_ns, measured.noticed_ns - SUBMIT_NS);
+    assert_eq!(outcome.cpu_ns, SUBMIT_NS + 1_500 + measured.noticed_ns - 31_000);
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn an_unarmed_sleep_that_was_too_long_is_a_miss() {
     let parts = Parts::of(&measured, 40_000);
     let expected = Parts { device_ns: 39_000, oversleep_ns: 6_000, wake_ns: LAG_NS, notice_ns: LOOK_NS };
     assert_eq!(parts, expected);
-    assert!(bench.told().complete_at_wake);
+    assert!(bench.last_outcome().complete_at_wake);
 }
 
 #[test]
@@ -145,9 +146,9 @@ fn an_armed_sleep_is_ended_by_the_completion() {
     let measured = bench.one();
     assert!(measured.woken_early && !measured.complete_at_wake);
     assert_eq!((measured.woken_ns, measured.noticed_ns), (Some(43_000), 43_000));
-    let told = bench.told();
-    assert!(told.woken_early && !told.complete_at_wake);
-    assert_eq!(told.wake_lag_ns, 0);
+    let outcome = bench.last_outcome();
+    assert!(outcome.woken_early && !outcome.complete_at_wake);
+    assert_eq!(outcome.wake_lag_ns, 0);
 }
 
 #[test]
@@ -176,11 +177,11 @@ fn a_predictor_may_choose_to_poll_or_to_leave_it_to_the_interrupt() {
     let mut bench = Bench::new(&[40_000], &[Plan::Poll, Plan::Interrupt], false);
     let polled = bench.one();
     assert_eq!((polled.plan, polled.woken_ns), (Plan::Poll, None));
-    assert_eq!(bench.told().cpu_ns, SUBMIT_NS + bench.told().elapsed_ns);
+    assert_eq!(bench.last_outcome().cpu_ns, SUBMIT_NS + bench.last_outcome().elapsed_ns);
     let start_ns = bench.world.now_ns();
     let interrupted = bench.one();
     assert_eq!(interrupted.noticed_ns, start_ns + 40_000 + INTERRUPT_NS);
-    assert_eq!(bench.told().cpu_ns, SUBMIT_NS + 2_500);
+    assert_eq!(bench.last_outcome().cpu_ns, SUBMIT_NS + 2_500);
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn the_thread_sleeps_until_the_first_of_several_is_due() {
     assert_eq!(second[0].0, 0);
     assert!(second[0].1.complete_at_wake);
     assert_eq!(second[0].1.woken_ns, Some(SUBMIT_NS + 200_000 + LAG_NS));
-    assert_eq!(bench.told().cpu_ns, SUBMIT_NS + 1_500 + LOOK_NS);
+    assert_eq!(bench.last_outcome().cpu_ns, SUBMIT_NS + 1_500 + LOOK_NS);
 }
 
 #[test]
@@ -207,8 +208,8 @@ fn one_that_is_found_while_another_is_looked_for_was_complete_before_its_time() 
     let found = bench.wait(None);
     assert_eq!(found[0].0, 0);
     assert_eq!((found[0].1.woken_ns, found[0].1.complete_at_wake), (None, false));
-    assert!(bench.told().woken_early);
-    assert_eq!(bench.told().wake_lag_ns, 0);
+    assert!(bench.last_outcome().woken_early);
+    assert_eq!(bench.last_outcome().wake_lag_ns, 0);
 }
 
 #[test]
@@ -222,7 +223,7 @@ fn a_limit_ends_every_kind_of_wait_with_nothing_complete() {
         assert!((limit_ns..=limit_ns + LAG_NS + LOOK_NS).contains(&bench.world.now_ns()));
         assert_eq!(bench.wait(None).len(), 1);
     }
-    assert_eq!(bench.told.lock().expect("no test panics with it").len(), 3);
+    assert_eq!(bench.outcomes.lock().expect("no test panics with it").len(), 3);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 use weir_storage::{
     capture::{self, CaptureCounts, CaptureError, CapturedOperation, Limits, NoDisk, Recorded},
     trace,
@@ -49,7 +49,8 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
     let flag = Arc::clone(&stop);
     signals::on_stop(move |_| flag.store(true, Ordering::Relaxed))?;
     let out = arguments.out.display();
-    let cannot = || told!(language, "cannot write {out}", "{out} 파일에 쓸 수 없습니다", "无法写入 {out}");
+    let cannot =
+        || localized!(language, "cannot write {out}", "{out} 파일에 쓸 수 없습니다", "无法写入 {out}");
     let (partial, file) = output::begin_beside(&arguments.out).with_context(cannot)?;
     let mut file = BufWriter::new(file);
     let shown = Cell::new(Instant::now());
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         if !arguments.quiet && shown.get().elapsed() >= PROGRESS_EVERY {
             shown.set(Instant::now());
             let operations = counts.operations;
-            output::tell(&told!(
+            output::tell(&localized!(
                 language,
                 "{operations} requests",
                 "요청 {operations}건",
@@ -79,7 +80,7 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         drop(file);
         fs::remove_file(&partial)?;
         let target = arguments.target.display();
-        output::tell(&told!(
+        output::tell(&localized!(
             language,
             "no request reached the disk under {target}, so there is no trace",
             "{target} 아래 디스크에 도달한 요청이 없어 트레이스를 만들지 않았습니다",
@@ -95,7 +96,7 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
 fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
     if !target.exists() {
         let target = target.display();
-        return Err(UsageError(told!(
+        return Err(UsageError(localized!(
             language,
             "{target} does not exist; name a disk, or a file on it",
             "{target} 경로가 없습니다. 디스크나 그 위의 파일을 지정하십시오",
@@ -105,7 +106,7 @@ fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
     }
     if out.is_dir() {
         let out = out.display();
-        return Err(UsageError(told!(
+        return Err(UsageError(localized!(
             language,
             "--out {out}: it is a folder; name a file in it",
             "--out {out}: 폴더입니다. 그 안의 파일을 지정하십시오",
@@ -119,7 +120,7 @@ fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
 /// The threads a process has now; those that it starts later are not recorded.
 fn threads_of(process: u32, language: Language) -> Result<BTreeSet<u32>> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).map_err(|_| {
-        UsageError(told!(
+        UsageError(localized!(
             language,
             "--process {process}: there is no such process; start it first",
             "--process {process}: 그런 프로세스가 없습니다. 먼저 실행하십시오",
@@ -143,7 +144,7 @@ fn limits(arguments: &StorageCapture, language: Language) -> Result<Limits> {
     // What nobody could read again is not written.
     if arguments.operations > trace::OPERATIONS_MAX as u64 {
         let most = trace::OPERATIONS_MAX;
-        return Err(UsageError(told!(
+        return Err(UsageError(localized!(
             language,
             "--operations must be at most {most}, the longest trace that is read",
             "--operations는 읽을 수 있는 가장 긴 트레이스인 {most} 이하여야 합니다",
@@ -158,7 +159,7 @@ fn limits(arguments: &StorageCapture, language: Language) -> Result<Limits> {
 fn refused(error: CaptureError, language: Language) -> Result<Exit> {
     let text = match &error {
         CaptureError::System { .. } => return Err(error.into()),
-        CaptureError::NoTracefs => told!(
+        CaptureError::NoTracefs => localized!(
             language,
             "device times need the kernel's tracefs, which is not mounted here; as root: {MOUNT}",
             "장치 시간을 재려면 커널의 tracefs가 필요한데 마운트되어 있지 않습니다. root로 실행: {MOUNT}",
@@ -166,7 +167,7 @@ fn refused(error: CaptureError, language: Language) -> Result<Exit> {
         ),
         CaptureError::NotPermitted { path, source } => {
             let path = path.display();
-            told!(
+            localized!(
                 language,
                 "device times come from block tracepoints, and those need root: {path} cannot be written ({source})",
                 "장치 시간은 블록 트레이스포인트로 재며 root 권한이 필요합니다. {path} 파일에 쓸 수 없습니다({source})",
@@ -175,7 +176,7 @@ fn refused(error: CaptureError, language: Language) -> Result<Exit> {
         }
         CaptureError::NoTracepoints(path) => {
             let path = path.display();
-            told!(
+            localized!(
                 language,
                 "this kernel has no block tracepoints (CONFIG_BLK_DEV_IO_TRACE): {path} is missing",
                 "이 커널에는 블록 트레이스포인트가 없습니다(CONFIG_BLK_DEV_IO_TRACE). {path} 없음",
@@ -184,7 +185,7 @@ fn refused(error: CaptureError, language: Language) -> Result<Exit> {
         }
         CaptureError::NoDevice { path, reason } => {
             let (path, reason) = (path.display(), without_disk(*reason, language));
-            told!(
+            localized!(
                 language,
                 "{path} lies on no block device that can be traced ({reason})",
                 "{path} 경로는 추적할 수 있는 블록 장치 위에 있지 않습니다({reason})",
@@ -198,13 +199,13 @@ fn refused(error: CaptureError, language: Language) -> Result<Exit> {
 
 fn without_disk(reason: NoDisk, language: Language) -> String {
     match reason {
-        NoDisk::OfItsOwn => told!(
+        NoDisk::OfItsOwn => localized!(
             language,
             "its file system has no disk of its own, or more than one",
             "파일 시스템에 전용 디스크가 없거나 둘 이상입니다",
             "其文件系统没有自己的磁盘，或不止一个",
         ),
-        NoDisk::OfPartition { major, minor } => told!(
+        NoDisk::OfPartition { major, minor } => localized!(
             language,
             "the disk of partition {major}:{minor} is not known",
             "파티션 {major}:{minor}의 디스크를 알 수 없습니다",
@@ -229,7 +230,7 @@ fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
     let Recorded { counts, is_full } = recorded;
     let CaptureCounts { operations, unmatched, lost } = counts;
     let path = path.display();
-    let mut text = told!(
+    let mut text = localized!(
         language,
         "{operations} requests in {path}",
         "요청 {operations}건을 {path} 파일에 기록",
@@ -243,7 +244,7 @@ fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
         ]));
     }
     if *unmatched > 0 {
-        text.push_str(&told!(
+        text.push_str(&localized!(
             language,
             "; {unmatched} completions are left out, because nobody saw them being issued",
             "; 발행을 보지 못한 완료 {unmatched}건은 뺐습니다",
@@ -251,7 +252,7 @@ fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
         ));
     }
     if *lost > 0 {
-        text.push_str(&told!(
+        text.push_str(&localized!(
             language,
             "; the kernel dropped {lost} records that were not read in time",
             "; 제때 읽지 못한 기록 {lost}건을 커널이 버렸습니다",
@@ -279,13 +280,13 @@ mod tests {
     fn a_summary_says_what_is_missing() {
         let of =
             |counts, is_full, language| summary(&Recorded { counts, is_full }, Path::new("a.csv"), language);
-        let told = |counts, is_full| of(counts, is_full, Language::English);
+        let line = |counts, is_full| of(counts, is_full, Language::English);
         let whole = CaptureCounts { operations: 12, unmatched: 0, lost: 0 };
-        assert_eq!(told(whole, false), "12 requests in a.csv");
-        assert!(told(whole, true).starts_with("12 requests in a.csv; that is the maximum (--operations)"));
-        let early = told(CaptureCounts { unmatched: 1, ..whole }, false);
+        assert_eq!(line(whole, false), "12 requests in a.csv");
+        assert!(line(whole, true).starts_with("12 requests in a.csv; that is the maximum (--operations)"));
+        let early = line(CaptureCounts { unmatched: 1, ..whole }, false);
         assert!(early.ends_with("1 completions are left out, because nobody saw them being issued"));
-        let lossy = told(CaptureCounts { lost: 3, ..whole }, false);
+        let lossy = line(CaptureCounts { lost: 3, ..whole }, false);
         assert!(lossy.ends_with("dropped 3 records that were not read in time"));
         let all = CaptureCounts { operations: 12, unmatched: 1, lost: 3 };
         for language in [Language::Korean, Language::Chinese] {

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::Value;
 use weir_record::storage::StorageReport;
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 use weir_storage::{
     job::units::shown_bytes,
     output::{DiskCounters, HostDefaults, fio_json, intervals},
@@ -18,7 +18,7 @@ use weir_storage::{
 };
 
 use super::{
-    run_job::{Asked, asked},
+    run_job::{PreparedJobs, prepare},
     run_table::table,
 };
 use crate::{args::StorageRun, exit::Exit, language, output, signals};
@@ -28,7 +28,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
-    let Asked { jobs, notes } = asked(arguments)?;
+    let PreparedJobs { jobs, notes } = prepare(arguments)?;
     check_writable(arguments.csv.as_deref())?;
     notes.iter().for_each(|note| output::tell(note));
     let stop = signals::stop_flag()?;
@@ -151,14 +151,14 @@ fn line(progress: &Progress<'_>, language: Language) -> String {
         Progress::Preparing { path, done_bytes, total_bytes } => {
             let percent = *done_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64;
             let all = shown_bytes(*total_bytes);
-            told!(
+            localized!(
                 language,
                 "laying out {path}  {percent:>5.1} % of {all}",
                 "{path} 파일 준비  {all} 중 {percent:>5.1} %",
                 "准备文件 {path}  {all} 的 {percent:>5.1} %",
             )
         }
-        Progress::Calibrating { job } => told!(
+        Progress::Calibrating { job } => localized!(
             language,
             "calibrating sleeps for {job}",
             "{job} 작업의 sleep 시간 보정",
@@ -167,14 +167,14 @@ fn line(progress: &Progress<'_>, language: Language) -> String {
         Progress::Running { elapsed_ns, jobs } => {
             let jobs = jobs.iter().map(one_job).collect::<Vec<_>>().join("   ");
             let seconds = *elapsed_ns as f64 / 1e9;
-            told!(
+            localized!(
                 language,
                 "measuring {seconds:>6.1} s  {jobs}",
                 "측정 중 {seconds:>6.1}초  {jobs}",
                 "测量 {seconds:>6.1} 秒  {jobs}",
             )
         }
-        Progress::Verifying { job, done_blocks } => told!(
+        Progress::Verifying { job, done_blocks } => localized!(
             language,
             "verifying {job}  {done_blocks} blocks",
             "{job} 검증  블록 {done_blocks}개",

@@ -22,13 +22,13 @@ const RUNTIME_DEFAULT_NS: u64 = 10_000_000_000;
 
 /// Jobs that can run, and what a reader must know about them.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PreparedJobs {
     pub(super) jobs: Vec<StorageJob>,
     pub(super) notes: Vec<String>,
 }
 
 /// Reads, completes and checks what is asked.
-pub(super) fn asked(arguments: &StorageRun) -> Result<Asked> {
+pub(super) fn prepare(arguments: &StorageRun) -> Result<PreparedJobs> {
     let may_destroy = arguments.i_know_this_destroys_data;
     match &arguments.job_file {
         Some(path) => from_file(path, arguments.fio_lenient, may_destroy),
@@ -36,7 +36,7 @@ pub(super) fn asked(arguments: &StorageRun) -> Result<Asked> {
     }
 }
 
-fn from_file(path: &Path, lenient: bool, may_destroy: bool) -> Result<Asked> {
+fn from_file(path: &Path, lenient: bool, may_destroy: bool) -> Result<PreparedJobs> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
         UsageError(format!("{shown} cannot be read: {error}; name a job file, or use flags such as --file"))
@@ -52,10 +52,10 @@ fn from_file(path: &Path, lenient: bool, may_destroy: bool) -> Result<Asked> {
         let found = find_target(&mut file.jobs[index], may_destroy, &mut notes);
         found.map_err(|error| file.locate(index, error))?;
     }
-    Ok(Asked { jobs: file.jobs, notes })
+    Ok(PreparedJobs { jobs: file.jobs, notes })
 }
 
-fn from_flags(workload: &Workload, may_destroy: bool) -> Result<Asked> {
+fn from_flags(workload: &Workload, may_destroy: bool) -> Result<PreparedJobs> {
     let mut job = job_of(workload)?;
     if workload.read_percent.is_some() && !(job.pattern.reads() && job.pattern.writes()) {
         let text = format!("--read-percent: {} is not mixed; use it with readwrite or randrw", job.pattern);
@@ -69,7 +69,7 @@ fn from_flags(workload: &Workload, may_destroy: bool) -> Result<Asked> {
     job::validate_all(std::slice::from_ref(&job))?;
     engine::check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
     find_target(&mut job, may_destroy, &mut notes)?;
-    Ok(Asked { jobs: vec![job], notes })
+    Ok(PreparedJobs { jobs: vec![job], notes })
 }
 
 fn check_ledger(workload: &Workload) -> Result<()> {
@@ -102,13 +102,13 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
             hybrid_iopoll: workload.hybrid_iopoll,
             fixed_buffers: workload.fixed_buffers,
             fixed_files: workload.fixed_files,
-            ring_mode: told("--ring-mode", job::ring_mode(&workload.ring_mode))?,
+            ring_mode: of_flag("--ring-mode", job::ring_mode(&workload.ring_mode))?,
             high_priority: workload.high_priority,
         },
         completion: CompletionMethod {
             predictor: workload.completion.clone(),
             armed: workload.armed,
-            sleep: told("--sleep", job::sleep_primitive(&workload.sleep))?,
+            sleep: of_flag("--sleep", job::sleep_primitive(&workload.sleep))?,
             ..CompletionMethod::default()
         },
         depth: workload.depth,
@@ -121,7 +121,7 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
         rate_iops: workload.rate,
         think_time_ns: time_ns("--think-time", &workload.think_time)?,
         cpus: match &workload.cpus {
-            Some(text) => told("--cpus", units::cpus(text))?,
+            Some(text) => of_flag("--cpus", units::cpus(text))?,
             None => Vec::new(),
         },
         seed: workload.seed,
@@ -134,7 +134,7 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
         log_average_ms: log_average_ms(workload)?,
         percentiles: percentiles(workload)?,
         interval_ns: time_ns("--interval", &workload.interval)?,
-        device_clock: told("--device-clock", job::device_clock(&workload.device_clock))?,
+        device_clock: of_flag("--device-clock", job::device_clock(&workload.device_clock))?,
         ..StorageJob::default()
     })
 }
@@ -205,7 +205,7 @@ fn find_target(job: &mut StorageJob, may_destroy: bool, notes: &mut Vec<String>)
 }
 
 fn size(flag: &str, text: &str) -> Result<u64> {
-    told(flag, units::bytes(text))
+    of_flag(flag, units::bytes(text))
 }
 
 fn time_ns(flag: &str, text: &str) -> Result<u64> {
@@ -214,10 +214,10 @@ fn time_ns(flag: &str, text: &str) -> Result<u64> {
 }
 
 fn known<T: std::str::FromStr<Err = String>>(flag: &str, text: &str) -> Result<T> {
-    told(flag, text.parse())
+    of_flag(flag, text.parse())
 }
 
-fn told<T>(flag: &str, result: Result<T, String>) -> Result<T> {
+fn of_flag<T>(flag: &str, result: Result<T, String>) -> Result<T> {
     result.map_err(|reason| UsageError(format!("{flag}: {reason}")).into())
 }
 

@@ -6,7 +6,7 @@ use weir_record::{
         DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, WaitingReport,
     },
 };
-use weir_report::{Language, pad_start, told};
+use weir_report::{Language, localized, pad_start};
 use weir_storage::job::units::shown_bytes;
 
 use crate::load_text::{latency, row};
@@ -35,7 +35,8 @@ fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
         return checked(rows, report, language);
     }
     let (seconds, state) = (report.elapsed_ns as f64 / 1e9, failed(report, language));
-    let window = told!(language, "{seconds:.2} s{state}", "{seconds:.2}초{state}", "{seconds:.2} 秒{state}");
+    let window =
+        localized!(language, "{seconds:.2} s{state}", "{seconds:.2}초{state}", "{seconds:.2} 秒{state}");
     rows.push(row(language, ["window", "측정 구간", "测量窗口"], window));
     for (name, direction) in
         [(["reads", "읽기", "读"], &report.reads), (["writes", "쓰기", "写"], &report.writes)]
@@ -78,7 +79,7 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
     let all = ["all", "전체", "全部"];
     let size = job.size_bytes.map(shown_bytes).unwrap_or_else(|| language.choose(all).to_owned());
     let (name, file) = (&job.name, &job.file);
-    let what = told!(
+    let what = localized!(
         language,
         "{name}: {size} of {file}, {direct}",
         "{name}: {file} 중 {size}, {direct}",
@@ -87,7 +88,7 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
     let armed = [", armed", ", 완료 시 깨움", "，完成时唤醒"];
     let armed = if job.completion.armed { language.choose(armed) } else { "" };
     let (engine, predictor) = (job.engine, &job.completion.predictor);
-    let engine = told!(
+    let engine = localized!(
         language,
         "{engine}, waiting by {predictor}{armed}",
         "{engine}, 대기 방식 {predictor}{armed}",
@@ -95,28 +96,30 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
     );
     vec![
         row(language, ["job", "작업", "任务"], what),
-        row(language, OPERATIONS, asked(job, language)),
+        row(language, OPERATIONS, workload(job, language)),
         row(language, ["engine", "엔진", "引擎"], engine),
     ]
 }
 
 /// What a job is to do.
-fn asked(job: &StorageJob, language: Language) -> String {
+fn workload(job: &StorageJob, language: Language) -> String {
     let percent = job.read_percent;
     let mix = match job.pattern.reads() && job.pattern.writes() {
-        true => told!(language, " ({percent} % reads)", "(읽기 {percent} %)", "（读 {percent} %）"),
+        true => localized!(language, " ({percent} % reads)", "(읽기 {percent} %)", "（读 {percent} %）"),
         false => String::new(),
     };
     let threads = match job.threads {
         1 => String::new(),
-        threads => told!(language, "{threads} threads x ", "스레드 {threads}개 x ", "{threads} 个线程 x "),
+        threads => {
+            localized!(language, "{threads} threads x ", "스레드 {threads}개 x ", "{threads} 个线程 x ")
+        }
     };
     let rate = job.rate_iops.map(|rate| {
-        told!(language, ", {rate} a second each", ", 스레드당 초당 {rate}회", "，每线程每秒 {rate} 次")
+        localized!(language, ", {rate} a second each", ", 스레드당 초당 {rate}회", "，每线程每秒 {rate} 次")
     });
     let rate = rate.unwrap_or_default();
     let (pattern, block, depth) = (job.pattern, shown_bytes(u64::from(job.block_bytes)), job.depth);
-    told!(
+    localized!(
         language,
         "{pattern}{mix} of {block}, {threads}{depth} in flight{rate}",
         "{pattern}{mix} {block}, {threads}동시 {depth}건{rate}",
@@ -132,7 +135,7 @@ fn one_direction(
 ) -> Vec<String> {
     let bandwidth = report.bytes as f64 / 1048.576 / (elapsed_ns.max(1) as f64 / 1e6);
     let (iops, operations) = (report.iops, report.operations);
-    let reached = told!(
+    let reached = localized!(
         language,
         "{iops:.0} IOPS, {bandwidth:.1} MiB/s ({operations} operations)",
         "{iops:.0} IOPS, {bandwidth:.1} MiB/s({operations}회)",
@@ -162,14 +165,14 @@ fn never_begun(report: &NeverBegun, language: Language) -> Vec<String> {
     if operations == 0 {
         return Vec::new();
     }
-    let due = told!(
+    let due = localized!(
         language,
         "{operations} operations that were due by the rate when the time was over; latencies above are without them",
         "지정한 속도대로라면 시작했어야 할 I/O {operations}회를 끝까지 시작하지 못함. 위의 지연시간에는 들어 있지 않음",
         "按设定速率本应开始的 {operations} 次 I/O 到结束时仍未开始；以上延迟不含这些",
     );
     let least = latency(&report.total_at_least, language);
-    let least = told!(
+    let least = localized!(
         language,
         "of all that were due, at least: {least}",
         "시작했어야 할 모든 I/O의 최소 추정: {least}",
@@ -193,14 +196,14 @@ fn cpu(report: &StorageJobReport, language: Language) -> Vec<String> {
     let threads = percent(cpu.kernel_threads_ns as f64);
     let by_threads = match cpu.kernel_threads_ns {
         0 => String::new(),
-        _ => told!(
+        _ => localized!(
             language,
             ", and {threads:.1} % by kernel threads for it",
             ", 이 작업을 위한 커널 스레드 {threads:.1} %",
             "，另有为其工作的内核线程 {threads:.1} %",
         ),
     };
-    let used = told!(
+    let used = localized!(
         language,
         "{each:.2} µs an operation; {all:.1} % of a CPU ({user:.1} user, {kernel:.1} kernel){by_threads}",
         "I/O당 {each:.2} µs. CPU 하나의 {all:.1} %(사용자 {user:.1}, 커널 {kernel:.1}){by_threads}",
@@ -208,7 +211,7 @@ fn cpu(report: &StorageJobReport, language: Language) -> Vec<String> {
     );
     let (voluntary, involuntary) = (cpu.context_switches_voluntary, cpu.context_switches_involuntary);
     let switches = (voluntary + involuntary) as f64 / operations;
-    let switches = told!(
+    let switches = localized!(
         language,
         "{switches:.4} an operation ({voluntary} voluntary, {involuntary} not)",
         "I/O당 {switches:.4}회(자발적 {voluntary}, 비자발적 {involuntary})",
@@ -220,7 +223,7 @@ fn cpu(report: &StorageJobReport, language: Language) -> Vec<String> {
     ];
     if cpu.machine_busy_ns > 0 {
         let busy = percent(cpu.machine_busy_ns as f64);
-        let busy = told!(
+        let busy = localized!(
             language,
             "{busy:.1} % of a CPU busy in all",
             "모두 합쳐 CPU 하나의 {busy:.1} % 사용",
@@ -238,7 +241,7 @@ fn waits(waiting: &WaitingReport, language: Language) -> Vec<String> {
     }
     let share = |part: u64| part as f64 * 100.0 / waiting.operations as f64;
     let [slept, polled, interrupted] = [waiting.slept, waiting.polled, waiting.interrupted].map(share);
-    let how = told!(
+    let how = localized!(
         language,
         "{slept:.1} % slept, {polled:.1} % polled at once, {interrupted:.1} % left to the interrupt",
         "sleep {slept:.1} %, 바로 폴링 {polled:.1} %, 인터럽트에 맡김 {interrupted:.1} %",
@@ -261,7 +264,7 @@ fn sleeps(waiting: &WaitingReport, language: Language) -> [String; 2] {
     let WaitingReport { operations, slept, .. } = *waiting;
     let share = |part: u64| part as f64 * 100.0 / operations.max(1) as f64;
     let [misses, harmful, early] = [waiting.misses, waiting.misses_harmful, waiting.woken_early].map(share);
-    let misses = told!(
+    let misses = localized!(
         language,
         "{misses:.2} % of all operations ({harmful:.2} % later than the interrupt); {early:.2} % woken by the completion",
         "전체 I/O의 {misses:.2} %(인터럽트보다 늦은 것 {harmful:.2} %). 완료 시 깨어난 것 {early:.2} %",
@@ -270,7 +273,7 @@ fn sleeps(waiting: &WaitingReport, language: Language) -> [String; 2] {
     let asked = mean(waiting.sleep_requested_ns, slept);
     let actual = mean(waiting.sleep_actual_ns, slept);
     let effective = mean(waiting.sleep_requested_ns, operations);
-    let lengths = told!(
+    let lengths = localized!(
         language,
         "{asked} asked, {actual} in fact; effective {effective}",
         "요청 {asked}, 실제 {actual}, 전체 I/O당 유효 {effective}",
@@ -293,7 +296,7 @@ fn parts(waiting: &WaitingReport, language: Language) -> String {
     let [device, oversleep, wake, notice, total] =
         [waiting.device_ns, waiting.oversleep_ns, waiting.wake_ns, waiting.notice_ns, waiting.total_ns]
             .map(|sum_ns| mean(sum_ns, operations));
-    told!(
+    localized!(
         language,
         "{device} device ({whose}) + {oversleep} overslept + {wake} waking + {notice} noticing = {total}",
         "장치({whose}) {device} + 초과 sleep {oversleep} + 깨어남 {wake} + 알아챔 {notice} = {total}",
@@ -332,7 +335,7 @@ fn intervals(report: &StorageJobReport, language: Language) -> Vec<String> {
     }
     let all = report.intervals.len();
     if all > INTERVALS_SHOWN {
-        rows.push(told!(
+        rows.push(localized!(
             language,
             "     ... {all} intervals in all; --csv FILE has them",
             "     ... 모두 {all}개 구간. 전체는 --csv FILE",
@@ -347,13 +350,14 @@ fn checked(mut rows: Vec<String>, report: &StorageJobReport, language: Language)
     rows.truncate(2);
     rows.push(verified(report, failed(report, language), language));
     let (unacknowledged, never) = (report.unacknowledged_blocks, report.never_written_blocks);
-    let apart = told!(
+    let apart = localized!(
         language,
         "{unacknowledged} that were being written when it ended, never acknowledged",
         "{unacknowledged}개: 종료 시 쓰는 중이었고 완료가 확인되지 않음",
         "{unacknowledged} 个在结束时正在写入，未得到确认",
     );
-    let never = told!(language, "{never} never written", "{never}개: 쓰인 적 없음", "{never} 个从未写入");
+    let never =
+        localized!(language, "{never} never written", "{never}개: 쓰인 적 없음", "{never} 个从未写入");
     rows.push(row(language, ["  apart from", "  제외", "  不含"], apart));
     rows.push(row(language, [""; 3], never));
     rows
@@ -361,7 +365,7 @@ fn checked(mut rows: Vec<String>, report: &StorageJobReport, language: Language)
 
 fn verified(report: &StorageJobReport, state: &str, language: Language) -> String {
     let (blocks, wrong) = (report.verified_blocks, report.verify_failures);
-    let text = told!(
+    let text = localized!(
         language,
         "{blocks} blocks read back, {wrong} wrong{state}",
         "블록 {blocks}개를 다시 읽음, 틀린 것 {wrong}개{state}",
@@ -508,16 +512,16 @@ mod tests {
         (whole.jobs[0].verified_blocks, whole.jobs[0].verify_failures) = (100, 2);
         whole.jobs[0].never_begun =
             NeverBegun { operations: 7, total_at_least: summary(), waited: summary() };
-        let told = Language::ALL.map(|language| table(&whole, 100, language));
+        let texts = Language::ALL.map(|language| table(&whole, 100, language));
         let numbers = |line: &str| {
             let split = line.split(|letter: char| !letter.is_ascii_digit());
             let mut all: Vec<String> = split.filter(|it| !it.is_empty()).map(str::to_owned).collect();
             all.sort_unstable();
             all
         };
-        for text in &told {
-            assert_eq!(text.lines().count(), told[0].lines().count(), "{text}");
-            for (line, english) in text.lines().zip(told[0].lines()) {
+        for text in &texts {
+            assert_eq!(text.lines().count(), texts[0].lines().count(), "{text}");
+            for (line, english) in text.lines().zip(texts[0].lines()) {
                 assert_eq!(numbers(line), numbers(english), "{line}");
             }
         }

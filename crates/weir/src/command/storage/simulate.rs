@@ -11,7 +11,7 @@ use std::{
 use anyhow::Result;
 use serde_json::json;
 use weir_record::{SCHEMA_VERSION, latency::LatencySummary};
-use weir_report::{Language, columns, pad_end, pad_start, told};
+use weir_report::{Language, columns, localized, pad_end, pad_start};
 use weir_storage::{
     predict,
     simulate::{
@@ -81,8 +81,9 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
     }
     let columns = if std::io::stdout().is_terminal() { output::width_columns() } else { usize::MAX };
     let layout = Layout::fitting(subject.phase_columns(language), columns, language);
-    let (note, seed) = (subject.told(language), arguments.seed);
-    let about = told!(language, "{note} Seed {seed}.\n", "{note} 시드 {seed}.\n", "{note}种子 {seed}。\n");
+    let (note, seed) = (subject.localized(language), arguments.seed);
+    let about =
+        localized!(language, "{note} Seed {seed}.\n", "{note} 시드 {seed}.\n", "{note}种子 {seed}。\n");
     let about = output::fitted(&about);
     output::print(&format!("{about}\n{}", layout.heading()))?;
     let is_shown = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
@@ -90,7 +91,7 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
     for (index, method) in methods.iter().enumerate() {
         if is_shown {
             let (place, all) = (index + 1, methods.len());
-            output::tell(&told!(
+            output::tell(&localized!(
                 language,
                 "{place} of {all}: {method}",
                 "{all}개 중 {place}번째: {method}",
@@ -101,14 +102,14 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
         output::print(&layout.rows(method, &phases))?;
         sleepless.look(method, &phases);
     }
-    for note in sleepless.told(language) {
+    for note in sleepless.localized(language) {
         output::print(&output::fitted(&format!("\n{note}")))?;
     }
     Ok(Exit::Ok)
 }
 
 fn methods(arguments: &StorageSimulate) -> Result<Vec<Method>> {
-    let parse = |text: &str, armed| Method::parse(text, armed).map_err(|told| told_of_flag(&told));
+    let parse = |text: &str, armed| Method::parse(text, armed).map_err(|reason| wrong_predictor(&reason));
     if !arguments.predictors.is_empty() {
         return arguments.predictors.iter().map(|text| parse(text, arguments.armed)).collect();
     }
@@ -117,8 +118,8 @@ fn methods(arguments: &StorageSimulate) -> Result<Vec<Method>> {
     predict::ALL_DEFAULTS.iter().chain(&ORACLES).map(|text| parse(text, armed(text))).collect()
 }
 
-fn told_of_flag(told: &str) -> anyhow::Error {
-    UsageError(format!("--predictor: {told}")).into()
+fn wrong_predictor(reason: &str) -> anyhow::Error {
+    UsageError(format!("--predictor: {reason}")).into()
 }
 
 fn subject(arguments: &StorageSimulate, language: Language) -> Result<Subject> {
@@ -141,7 +142,7 @@ fn subject(arguments: &StorageSimulate, language: Language) -> Result<Subject> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         // Formats with time stamps have one on every line.
         if arguments.pauses && trace.operations.iter().all(|operation| operation.issued_ns.is_none()) {
-            return Err(UsageError(told!(
+            return Err(UsageError(localized!(
                 language,
                 "--pauses: {name} says nothing of when operations were issued; leave it out",
                 "--pauses: {name} 파일에는 연산을 언제 시작했는지가 없습니다. 이 옵션을 빼십시오",
@@ -172,7 +173,7 @@ fn subject(arguments: &StorageSimulate, language: Language) -> Result<Subject> {
 fn read_trace(path: &Path, language: Language) -> Result<Trace> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|error| {
-        UsageError(told!(
+        UsageError(localized!(
             language,
             "--trace: cannot open {name}: {error}",
             "--trace: {name} 파일을 열 수 없습니다: {error}",
@@ -185,19 +186,19 @@ fn read_trace(path: &Path, language: Language) -> Result<Trace> {
 
 fn malformed(error: &TraceError, language: Language) -> String {
     match error {
-        TraceError::Malformed { file, line, reason } => told!(
+        TraceError::Malformed { file, line, reason } => localized!(
             language,
             "--trace: {file}, line {line}: {reason}",
             "--trace: {file} {line}행: {reason}",
             "--trace：{file} 第 {line} 行：{reason}",
         ),
-        TraceError::Empty { file } => told!(
+        TraceError::Empty { file } => localized!(
             language,
             "--trace: {file} holds no operation",
             "--trace: {file} 파일에 연산이 없습니다",
             "--trace：{file} 中没有操作",
         ),
-        TraceError::Unreadable { file, source } => told!(
+        TraceError::Unreadable { file, source } => localized!(
             language,
             "--trace: cannot read {file}: {source}",
             "--trace: {file} 파일을 읽을 수 없습니다: {source}",
@@ -215,7 +216,7 @@ impl Subject {
     }
 
     /// The note in the reader's language.
-    fn told(&self, language: Language) -> &'static str {
+    fn localized(&self, language: Language) -> &'static str {
         language.choose(match self {
             Self::Model(_) => MODEL,
             Self::Recorded { .. } => REPLAY,
@@ -282,7 +283,7 @@ impl Sleepless {
     }
 
     /// The notes in the reader's language.
-    fn told(&self, language: Language) -> Vec<String> {
+    fn localized(&self, language: Language) -> Vec<String> {
         let one = |(phase, elapsed_ns, methods): &(String, u64, Vec<String>)| {
             let (english, elapsed_ms) =
                 (simulate::never_slept(phase, *elapsed_ns, methods), *elapsed_ns as f64 / 1e6);
@@ -425,7 +426,7 @@ fn calibrated(rows: &[calibration::CalibrationRow], language: Language) -> Strin
     let heads =
         titles.iter().zip(WIDTHS).map(|(head, width)| format!(" {}", pad_start(choose(*head), width)));
     let heads = pad_end(choose(METHOD), 12) + &heads.collect::<String>();
-    let mut text = told!(
+    let mut text = localized!(
         language,
         "{note} Published: 4 KiB random reads of N threads, one operation in flight each (artifact of DPAS, FAST '26).\n\n\
          {heads}\n",

@@ -43,8 +43,8 @@ pub(crate) fn run(arguments: &ServeHttp) -> Result<Exit> {
         Some(_) => Some(watch(http.clone()).context("cannot start a thread for the access log")?),
         None => None,
     };
-    let told = http.clone();
-    let node = Arc::new(move |stats: &mut ServerStats| stats.files = told.files());
+    let server = http.clone();
+    let node = Arc::new(move |stats: &mut ServerStats| stats.files = server.files());
     let served = prepared.run(Some(node), move |stream| handler.serve(stream));
     drop(watch);
     http.finish();

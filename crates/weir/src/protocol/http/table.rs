@@ -4,7 +4,7 @@ use weir_record::{
     http::{BadResponse, HttpLoadReport, LoadRows},
     load::LoadReport,
 };
-use weir_report::{Language, pad_start, told};
+use weir_report::{Language, localized, pad_start};
 
 use crate::load_text::{
     Unit, byte_rate, failure_rows, fit, fit_sentences, generator, histogram, latency, none, paced, row,
@@ -50,7 +50,7 @@ fn head(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Vec<S
         0 | 1 => first.to_owned(),
         urls => {
             let more = urls - 1;
-            told!(
+            localized!(
                 language,
                 "{first} and {more} more in turn",
                 "{first} 외 {more}개를 차례로",
@@ -63,13 +63,13 @@ fn head(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Vec<S
         true => language
             .choose(["a connection for each request", "요청마다 새 연결", "每个请求新建连接"])
             .to_owned(),
-        false => told!(language, "{depth} in flight", "동시 {depth}건", "在途 {depth} 个"),
+        false => localized!(language, "{depth} in flight", "동시 {depth}건", "在途 {depth} 个"),
     };
     let content = match report.message_bytes {
         0 => String::new(),
-        bytes => told!(language, ", {bytes} B of content", ", 본문 {bytes} B", "，内容 {bytes} B"),
+        bytes => localized!(language, ", {bytes} B of content", ", 본문 {bytes} B", "，内容 {bytes} B"),
     };
-    let load = told!(
+    let load = localized!(
         language,
         "{method} {connections} connections x {each}{content}",
         "{method} 연결 {connections}개 x {each}{content}",
@@ -87,7 +87,7 @@ fn head(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Vec<S
 fn checked(report: &LoadReport, http: &HttpLoadReport, language: Language) -> String {
     let (messages, bytes) = (report.messages, report.bytes_verified);
     if messages > 0 && http.responses_compared == messages {
-        return told!(
+        return localized!(
             language,
             "every byte of {messages} responses ({bytes} bytes of content)",
             "응답 {messages}개의 모든 바이트(본문 {bytes}바이트)",
@@ -95,7 +95,7 @@ fn checked(report: &LoadReport, http: &HttpLoadReport, language: Language) -> St
         );
     }
     let (compared, percent) = (http.responses_compared, http.compared_share * 100.0);
-    told!(
+    localized!(
         language,
         "framing and length of {messages} responses ({bytes} bytes of content); every byte of {compared} ({percent:.1} %)",
         "응답 {messages}개의 프레이밍과 길이(본문 {bytes}바이트), 그중 {compared}개({percent:.1} %)는 모든 바이트",
@@ -111,13 +111,13 @@ fn aggregate(http: &HttpLoadReport, language: Language) -> Vec<String> {
     };
     let rate = UNIT.rate(language);
     let (mean, best) = (rows.throughput_per_second, rows.throughput_peak_per_second);
-    let mean = told!(
+    let mean = localized!(
         language,
         "{mean:.0} {rate} over the steady window",
         "{mean:.0} {rate}(안정 구간)",
         "{mean:.0} {rate}（稳态窗口）",
     );
-    let best = told!(
+    let best = localized!(
         language,
         "{best:.0} {rate} in the best second",
         "{best:.0} {rate}(가장 높은 1초)",
@@ -165,10 +165,10 @@ fn connections(http: &HttpLoadReport, language: Language) -> String {
     ];
     let seen = closed.iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
         let what = language.choose(*what);
-        told!(language, ", {count} {what}", ", {what} {count}개", "，{what} {count} 个")
+        localized!(language, ", {count} {what}", ", {what} {count}개", "，{what} {count} 个")
     });
     let seen = seen.collect::<String>();
-    told!(language, "{opened} opened{seen}", "{opened}개 연결함{seen}", "建立 {opened} 个{seen}")
+    localized!(language, "{opened} opened{seen}", "{opened}개 연결함{seen}", "建立 {opened} 个{seen}")
 }
 
 fn seconds(report: &LoadReport, language: Language) -> Vec<String> {
@@ -196,7 +196,7 @@ fn seconds(report: &LoadReport, language: Language) -> Vec<String> {
     }
     let all = report.seconds.len();
     if all > SECONDS_SHOWN {
-        rows.push(told!(
+        rows.push(localized!(
             language,
             "     ... {all} seconds in all; --csv FILE has them",
             "     ... 모두 {all}초. 전체는 --csv FILE",
@@ -210,7 +210,7 @@ fn seconds(report: &LoadReport, language: Language) -> Vec<String> {
 fn bad_response(bad: &BadResponse, columns: usize, language: Language) -> Vec<String> {
     let text = bad.start.replace("\\r\\n", "\n").replace("\\n", "\n");
     let (url, bytes) = (&bad.url, bad.bytes);
-    let begins = told!(
+    let begins = localized!(
         language,
         "the first bad response, from {url}, begins ({bytes} bytes in all):",
         "처음으로 잘못된 응답({url}, 모두 {bytes}바이트)의 앞부분:",
@@ -230,7 +230,7 @@ fn redirects(http: &HttpLoadReport, language: Language) -> String {
     let kinds: Vec<String> =
         statuses.filter(|status| (300..400).contains(status)).map(|status| status.to_string()).collect();
     let to = http.redirect_location.as_ref().map(|location| {
-        told!(
+        localized!(
             language,
             ", the first to {location}: give the URL it leads to if that is what is to be loaded",
             ". 첫 리다이렉트는 {location}: 그쪽에 부하를 주려면 그 URL을 지정하십시오",
@@ -238,7 +238,7 @@ fn redirects(http: &HttpLoadReport, language: Language) -> String {
         )
     });
     let (count, kinds, to) = (http.redirects, kinds.join(", "), to.unwrap_or_default());
-    told!(
+    localized!(
         language,
         "{count} redirects ({kinds}) were not followed{to}",
         "리다이렉트 {count}건({kinds})을 따라가지 않음{to}",
@@ -250,7 +250,7 @@ fn redirects(http: &HttpLoadReport, language: Language) -> String {
 fn remarks(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Vec<String> {
     let mut remarks: Vec<String> = unreached(report, UNIT, language).into_iter().collect();
     if let Some(reason) = &http.too_short {
-        remarks.push(told!(
+        remarks.push(localized!(
             language,
             "the run is too short to conclude: {reason}",
             "결론을 내기에는 너무 짧은 실행입니다: {reason}",
@@ -266,7 +266,7 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Ve
     remarks.extend(when(http.connections_kept_open > 0, KEPT_OPEN));
     if http.requests_withdrawn > 0 {
         let count = http.requests_withdrawn;
-        remarks.push(told!(
+        remarks.push(localized!(
             language,
             "{count} requests were sent again: the server closed before it answered them, as said",
             "요청 {count}건을 다시 보냄: 서버가 예고대로, 응답하기 전에 연결을 닫았음",
@@ -275,7 +275,7 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Ve
     }
     if http.jtl_rows_dropped > 0 {
         let (rows, dropped) = (http.jtl_rows, http.jtl_rows_dropped);
-        remarks.push(told!(
+        remarks.push(localized!(
             language,
             "the JTL file has {rows} rows; {dropped} were dropped: its disk was too slow, or full",
             "JTL 파일에 {rows}행이 있고 {dropped}행은 버려졌습니다. 디스크가 너무 느리거나 가득 찼습니다",

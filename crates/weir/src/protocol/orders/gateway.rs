@@ -68,8 +68,8 @@ fn running(
             }
         }
     };
-    let told = Arc::new(move |stats: &mut ServerStats| stats.node = Some(node.node_stats()));
-    Running::orders(gateway.into_orders(), told, Some(source), until_ready)
+    let fill_in = Arc::new(move |stats: &mut ServerStats| stats.node = Some(node.node_stats()));
+    Running::orders(gateway.into_orders(), fill_in, Some(source), until_ready)
 }
 
 fn control_socket(path: PathBuf) -> Result<ControlSocket> {

@@ -6,7 +6,7 @@ use weir_record::{
     load::LoadReport,
     orders::{Mismatch, NodeWindow, OrdersLoadReport, ShareBalance},
 };
-use weir_report::{Language, told};
+use weir_report::{Language, localized};
 
 use super::arguments::LoadOrders;
 use crate::{
@@ -108,20 +108,20 @@ fn table(report: &LoadReport, columns: usize, language: Language) -> String {
 fn head(report: &LoadReport, orders: &OrdersLoadReport, language: Language) -> Vec<String> {
     let (sessions, in_flight) = (report.connections, orders.in_flight);
     let in_flight = match orders.in_flight_scope.as_str() {
-        "total" => told!(
+        "total" => localized!(
             language,
             "{in_flight} in flight over all, in turn",
             "모든 세션을 합쳐 동시 {in_flight}건, 차례로 전송",
             "所有会话合计在途 {in_flight} 笔，轮流发送",
         ),
-        _ => told!(
+        _ => localized!(
             language,
             "{in_flight} in flight on each",
             "세션당 동시 {in_flight}건",
             "每个会话在途 {in_flight} 笔",
         ),
     };
-    let load = told!(
+    let load = localized!(
         language,
         "{sessions} sessions, {in_flight}",
         "세션 {sessions}개, {in_flight}",
@@ -129,7 +129,7 @@ fn head(report: &LoadReport, orders: &OrdersLoadReport, language: Language) -> V
     );
     let OrdersLoadReport { entered, replaces, cancels, .. } = orders;
     let answered = report.messages;
-    let sent = told!(
+    let sent = localized!(
         language,
         "{answered} answered; sent: {entered} entered, {replaces} replaced, {cancels} cancelled",
         "응답 {answered}건. 전송: 신규 {entered}건, 정정 {replaces}건, 취소 {cancels}건",
@@ -152,13 +152,13 @@ fn checks(orders: &OrdersLoadReport, language: Language) -> Vec<String> {
     let received =
         if types.is_empty() { language.choose(nothing).into() } else { types.join(language.list()) };
     let OrdersLoadReport { sessions, reconnects, sequenced_checked, inversions, .. } = orders;
-    let logins = told!(
+    let logins = localized!(
         language,
         "{sessions} logged in, {reconnects} times again after a connection was dropped on purpose",
         "{sessions}개 로그인, 일부러 끊은 뒤 다시 로그인 {reconnects}회",
         "{sessions} 个已登录，主动断开后重新登录 {reconnects} 次",
     );
-    let sequence = told!(
+    let sequence = localized!(
         language,
         "{sequenced_checked} messages checked, {inversions} answers out of order",
         "메시지 {sequenced_checked}건 검사, 순서가 어긋난 응답 {inversions}건",
@@ -172,7 +172,7 @@ fn checks(orders: &OrdersLoadReport, language: Language) -> Vec<String> {
     ];
     rows.extend(orders.mismatches.iter().map(|wrong| {
         let Mismatch { session, order, expected, got } = wrong;
-        let text = told!(
+        let text = localized!(
             language,
             "{session}, order {order}: expected {expected}; got {got}",
             "{session}, 주문 {order}: 기대 {expected}, 실제 {got}",
@@ -189,7 +189,7 @@ fn shares(shares: &ShareBalance, language: Language) -> String {
         true => ["they balance", "합이 맞음", "账目相符"],
         false => ["THEY DO NOT BALANCE", "합이 맞지 않음!", "账目不符！"],
     });
-    told!(
+    localized!(
         language,
         "{entered} entered, {executed} executed, {cancelled} cancelled, {live} live: {verdict}",
         "주문 {entered}, 체결 {executed}, 취소 {cancelled}, 잔량 {live}: {verdict}",
@@ -204,7 +204,7 @@ fn node(report: &LoadReport, language: Language) -> Option<String> {
         let percent = handoff.orders_handed_off as f64 * 100.0 / handoff.orders as f64;
         let wakes = handoff.wakes_sent as f64 / handoff.pushed.max(1) as f64;
         let strategy = &handoff.strategy;
-        told!(
+        localized!(
             language,
             "; {percent:.1} % of orders handed off by {strategy}, {wakes:.3} wakes a hand-off",
             ". 주문의 {percent:.1} %를 다른 워커로 넘김({strategy}), 전달당 깨움 {wakes:.3}회",
@@ -213,7 +213,7 @@ fn node(report: &LoadReport, language: Language) -> Option<String> {
     });
     let handed_off = handed_off.unwrap_or_default();
     let NodeWindow { received, sent, orders, .. } = node;
-    let text = told!(
+    let text = localized!(
         language,
         "{received} messages received, {sent} sent, {orders} orders{handed_off}",
         "메시지 수신 {received}건, 송신 {sent}건, 주문 {orders}건{handed_off}",
@@ -319,10 +319,10 @@ mod tests {
             load: LoadOrders,
         }
         let load = <Line as clap::Parser>::parse_from(["orders"]).load;
-        let told = |field| load.refusal(field, "no".into());
-        assert_eq!(told("connections"), "--sessions: no");
-        assert_eq!(told("depth"), "--in-flight: no");
-        assert_eq!(told("accounts-prefix"), "--accounts-prefix: no");
+        let message = |field| load.refusal(field, "no".into());
+        assert_eq!(message("connections"), "--sessions: no");
+        assert_eq!(message("depth"), "--in-flight: no");
+        assert_eq!(message("accounts-prefix"), "--accounts-prefix: no");
         assert!(mix("fill").expect_err("no mix").to_string().starts_with("--mix \"fill\" is no mix"));
     }
 

@@ -8,7 +8,7 @@ use weir_servers::{
     orders::{AccountConfig, OrdersConfig, Record, RecordKind, accounts_named, demo_accounts, recover},
 };
 
-use super::trader::{Told, Trader, undo};
+use super::trader::{OrderOutcome, Trader, undo};
 
 /// Accounts of gateways that a demonstration exchange has.
 const GATEWAY_ACCOUNTS: u32 = 256;
@@ -81,24 +81,24 @@ impl Exchanges {
 
     /// No order was taken twice; each was taken and filled as its client was told.
     pub fn compare(&self, traders: &[Trader]) {
-        let mut told: BTreeMap<String, &Told> = BTreeMap::new();
+        let mut outcomes: BTreeMap<String, &OrderOutcome> = BTreeMap::new();
         for trader in traders {
-            let taken = trader.orders.iter().filter(|(_, told)| told.is_taken());
-            told.extend(taken.map(|(number, order)| (trader.id(*number), order)));
+            let taken = trader.orders.iter().filter(|(_, outcome)| outcome.is_taken());
+            outcomes.extend(taken.map(|(number, order)| (trader.id(*number), order)));
         }
         for (name, taken) in &self.0 {
             assert_eq!(taken.by.len(), 1, "order {name} was taken more than once: {taken:?}");
-            let Some(told) = told.get(name) else {
+            let Some(outcome) = outcomes.get(name) else {
                 panic!("order {name} was taken, and its client was told otherwise: {taken:?}")
             };
-            let (mut there, mut here) = (taken.fills.clone(), told.fills.clone());
+            let (mut there, mut here) = (taken.fills.clone(), outcome.fills.clone());
             there.sort_unstable();
             here.sort_unstable();
             assert_eq!(there, here, "order {name}: what was executed, and what its client was told");
             // Of an order in a session that has ended nothing more is said.
-            assert!(taken.left == 0 || told.has_expired, "order {name} is open: {taken:?}, {told:?}");
+            assert!(taken.left == 0 || outcome.has_expired, "order {name} is open: {taken:?}, {outcome:?}");
         }
-        let not_there: Vec<&String> = told.keys().filter(|name| !self.0.contains_key(*name)).collect();
+        let not_there: Vec<&String> = outcomes.keys().filter(|name| !self.0.contains_key(*name)).collect();
         assert!(not_there.is_empty(), "clients were told that these were taken: {not_there:?}");
     }
 
@@ -136,10 +136,10 @@ pub fn check_gateway(directory: &str, traders: &[Trader]) {
     for (trader, stream) in traders.iter().zip(streams) {
         assert!(stream.keys().copied().eq(1..=trader.stream.len() as u64), "{}: gaps", trader.name);
         assert!(stream.into_values().eq(trader.stream.iter().cloned()), "{}: another stream", trader.name);
-        for (number, told) in trader.orders.iter().filter(|(_, told)| told.is_taken()) {
+        for (number, outcome) in trader.orders.iter().filter(|(_, outcome)| outcome.is_taken()) {
             let name = trader.id(*number);
             let place = traders.iter().position(|other| other.name == trader.name).expect("it is one");
-            assert!(sent.contains(&(place as u32, *number)), "{name} has no record: {told:?}");
+            assert!(sent.contains(&(place as u32, *number)), "{name} has no record: {outcome:?}");
         }
     }
 }

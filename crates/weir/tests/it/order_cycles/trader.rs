@@ -26,7 +26,7 @@ pub const MOVING: &str = "CCC";
 
 /// What became of an order, as its client was told.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct OrderOutcome {
     /// `A`, `U` or `J`, each time.
     pub answers: Vec<u8>,
     pub left: i64,
@@ -42,7 +42,7 @@ pub fn undo(fills: &mut Vec<(u32, u64)>, match_number: u64) {
     fills.remove(place.expect("a trade that is broken was told before, and is broken once"));
 }
 
-impl Told {
+impl OrderOutcome {
     pub fn is_taken(&self) -> bool {
         matches!(self.answers[..], [b'A' | b'U'])
     }
@@ -56,7 +56,7 @@ pub struct Trader {
     /// Orders and replaces that may be answered yet, as they were sent.
     unanswered: BTreeMap<u32, Vec<u8>>,
     /// By number: every order that was sent.
-    pub orders: BTreeMap<u32, Told>,
+    pub orders: BTreeMap<u32, OrderOutcome>,
     pub stream: Vec<Vec<u8>>,
     taken: usize,
 }
@@ -154,7 +154,7 @@ impl Trader {
             client_order_id,
         };
         let raw = encoded(Inbound::Replace(replace, Appendage::EMPTY));
-        if self.orders.get(&original_user_ref_num).is_some_and(|told| !told.is_over()) {
+        if self.orders.get(&original_user_ref_num).is_some_and(|outcome| !outcome.is_over()) {
             return self.keep(number, raw);
         }
         // Nobody answers it.
@@ -168,7 +168,7 @@ impl Trader {
     }
 
     fn keep(&mut self, number: u32, raw: Vec<u8>) -> Vec<u8> {
-        self.orders.insert(number, Told::default());
+        self.orders.insert(number, OrderOutcome::default());
         self.unanswered.insert(number, raw.clone());
         raw
     }
@@ -191,34 +191,34 @@ impl Trader {
     fn hear(&mut self, message: &Outbound) {
         let number = message.user_ref_num().expect("it is about an order");
         let name = self.id(number);
-        let told = self.orders.entry(number).or_default();
+        let outcome = self.orders.entry(number).or_default();
         match message {
             Outbound::Accepted(accepted) => {
-                told.answers.push(b'A');
-                told.left = accepted.quantity.into();
+                outcome.answers.push(b'A');
+                outcome.left = accepted.quantity.into();
             }
             Outbound::Replaced(replaced) => {
-                told.answers.push(b'U');
-                told.left = replaced.quantity.into();
+                outcome.answers.push(b'U');
+                outcome.left = replaced.quantity.into();
             }
-            Outbound::Rejected(_) => told.answers.push(b'J'),
+            Outbound::Rejected(_) => outcome.answers.push(b'J'),
             Outbound::Executed(executed) => {
-                told.left -= i64::from(executed.quantity);
-                told.fills.push((executed.quantity, executed.match_number));
+                outcome.left -= i64::from(executed.quantity);
+                outcome.fills.push((executed.quantity, executed.match_number));
             }
             Outbound::Canceled(canceled) => {
-                told.left -= i64::from(canceled.quantity);
-                told.has_expired |= canceled.reason == cancel_reason::TIMEOUT;
+                outcome.left -= i64::from(canceled.quantity);
+                outcome.has_expired |= canceled.reason == cancel_reason::TIMEOUT;
             }
             // A crash of the exchange has left the trade with one side, which is told so; its shares do not come back.
-            Outbound::BrokenTrade(broken) => undo(&mut told.fills, broken.match_number),
+            Outbound::BrokenTrade(broken) => undo(&mut outcome.fills, broken.match_number),
             // Of a cancel for which there was no way to the exchange.
             Outbound::CancelReject(_) => {}
             other => panic!("{name}: {other:?}"),
         }
-        assert!(told.answers.len() < 2, "order {name} is answered twice: {told:?}");
-        assert!(told.left >= 0, "order {name} has more shares than it had: {told:?}");
-        let is_over = told.is_over();
+        assert!(outcome.answers.len() < 2, "order {name} is answered twice: {outcome:?}");
+        assert!(outcome.left >= 0, "order {name} has more shares than it had: {outcome:?}");
+        let is_over = outcome.is_over();
         self.taken += usize::from(matches!(message, Outbound::Accepted(_)));
         if matches!(message, Outbound::Accepted(_) | Outbound::Replaced(_) | Outbound::Rejected(_)) {
             self.unanswered.remove(&number);
@@ -296,7 +296,7 @@ impl Trader {
     /// Waits until nothing of it is open.
     pub fn end(&mut self, address: &str) {
         self.finish(address);
-        self.hear_until(address, |trader| trader.orders.values().all(|told| told.left == 0));
+        self.hear_until(address, |trader| trader.orders.values().all(|outcome| outcome.left == 0));
     }
 
     fn hear_until(&mut self, address: &str, holds: impl Fn(&Self) -> bool) {
@@ -317,11 +317,11 @@ impl Trader {
     /// Asks for the whole stream once more: it is the one that was told.
     pub fn ask_again(&mut self, address: &str) {
         self.session = None;
-        let told = std::mem::take(&mut self.stream);
+        let stream = std::mem::take(&mut self.stream);
         let mut again = Vec::new();
         let deadline = Instant::now() + PATIENCE;
-        while again.len() < told.len() {
-            assert!(Instant::now() < deadline, "{}: {} of {}", self.name, again.len(), told.len());
+        while again.len() < stream.len() {
+            assert!(Instant::now() < deadline, "{}: {} of {}", self.name, again.len(), stream.len());
             if self.session.is_none() {
                 again.clear();
                 self.session = Session::login(address, &self.name, 1);
@@ -332,12 +332,12 @@ impl Trader {
                 None => self.session = None,
             }
         }
-        assert!(again == told, "{}: the stream is another one when it is asked for again", self.name);
-        self.stream = told;
+        assert!(again == stream, "{}: the stream is another one when it is asked for again", self.name);
+        self.stream = stream;
     }
 }
 
-impl Told {
+impl OrderOutcome {
     /// Whether nothing more can happen to it.
     fn is_over(&self) -> bool {
         !self.answers.is_empty() && self.left == 0

@@ -1,5 +1,5 @@
 //! Texts in three languages that no compiler compares: three literals in a row, English, Korean and Chinese, in an
-//! array or a table. What `told!` is given is compared while it is compiled, and again here.
+//! array or a table. What `localized!` is given is compared while it is compiled, and again here.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -23,7 +23,7 @@ pub fn check(path: &str, source: &Source) -> Vec<Finding> {
         }
         let texts = [english, korean, chinese].map(|range| &source.text[range.clone()]);
         if let Some(message) = wrong(texts) {
-            findings.push(Finding::new(path, source.line_at(english.start), "told-alike", message));
+            findings.push(Finding::new(path, source.line_at(english.start), "translations", message));
         }
     }
     findings

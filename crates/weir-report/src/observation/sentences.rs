@@ -11,7 +11,7 @@ use super::{blocks::Window, tables};
 use crate::{
     display::printable,
     format::{self, count, percent},
-    language::{Language, told},
+    language::{Language, localized},
     rung,
 };
 
@@ -43,7 +43,7 @@ pub(super) fn events_of_a_wait(observation: &Observation) -> Option<f64> {
 pub(super) fn threads_left_out(observation: &Observation, language: Language) -> Option<String> {
     let count = observation.threads_left_out;
     let line = || {
-        told!(
+        localized!(
             language,
             "{count} threads with less CPU are not kept.",
             "CPU를 덜 쓴 스레드 {count}개는 기록하지 않았습니다.",
@@ -61,7 +61,7 @@ pub(super) fn threads_at_rest(observation: &Observation, language: Language) -> 
     let names = threads.into_iter().map(|thread| printable(&thread.name));
     let names = format::few(names.filter(|name| seen.insert(name.clone())).collect());
     let line = || {
-        told!(
+        localized!(
             language,
             "{count} threads with hardly any CPU: {names}.",
             "CPU를 거의 쓰지 않은 스레드 {count}개: {names}.",
@@ -75,14 +75,14 @@ pub(super) fn threads_at_rest(observation: &Observation, language: Language) -> 
 pub(super) fn observer(observation: &Observation, language: Language) -> Option<String> {
     let share = Window(observation.window_ns).share(observation.observer_cpu_ns?);
     if observation.trace.is_none() {
-        return Some(told!(
+        return Some(localized!(
             language,
             "weir itself used {share} of a CPU.",
             "weir 자체가 코어 하나의 {share}를 썼습니다.",
             "weir 自身占用一个核的 {share}。",
         ));
     }
-    Some(told!(
+    Some(localized!(
         language,
         "weir itself used {share} of a CPU; what the programs cost others is not in that.",
         "weir 자체가 코어 하나의 {share}를 썼습니다. 커널 프로그램이 다른 프로세스에 더한 비용은 빠져 있습니다.",
@@ -96,7 +96,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
     let window = Window(trace.window_ns);
     if let Some((waited, each)) = waits(trace) {
         let (each, rate) = (format::per_message(each), window.rate(waited));
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "A wait for readiness gives {each} events on the mean (batch factor), {rate}.",
             "준비 상태 대기 한 번에 평균 이벤트 {each}개(배치 계수), {rate}.",
@@ -108,7 +108,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
         let completed = trace.uring.iter().find(|event| event.event == "complete");
         let each = |total: u64| format::per_message(total as f64 / enter.count as f64);
         let (submitted, done) = (each(enter.returned), each(completed.map_or(0, |event| event.count)));
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "An io_uring_enter submits {submitted} operations and comes with {done} completions on the mean.",
             "io_uring_enter 한 번에 평균 {submitted}개를 제출하고 {done}개가 완료됩니다.",
@@ -125,7 +125,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
             .map(|call| format!("{} {}", call.in_flight, printable(&call.name)))
             .collect();
         let list = list.join(language.list());
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "In flight at the end, and in none of the sums: {in_flight} calls ({list}).",
             "끝날 때 진행 중이어서 합계에 없는 호출: {in_flight}건 ({list}).",
@@ -142,7 +142,7 @@ pub(super) fn when_and_where(observation: &Observation, language: Language) -> S
     let machine = &observation.fingerprint;
     let (host, cpus) = (printable(&machine.host), machine.cpus_online);
     let kernel = printable(&machine.kernel_release);
-    told!(
+    localized!(
         language,
         "Begun {began} on {host}, Linux {kernel}, CPUs: {cpus}.",
         "시작 {began}, 호스트 {host}, Linux {kernel}, CPU {cpus}개.",
@@ -155,7 +155,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
     let mut lines = Vec::new();
     if trace.calls_cut > 0 {
         let cut = count(trace.calls_cut);
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "At the edges of the window, begun unseen and not counted: {cut} calls.",
             "관찰 구간의 경계에서 시작을 보지 못해 세지 않은 호출: {cut}건.",
@@ -164,7 +164,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
     }
     let (threads, wakes, misses) = (trace.threads_lost, trace.wakes_lost, trace.misses);
     if threads + wakes + misses > 0 {
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "Lost: {threads} times a thread found no room in the kernel's table, {wakes} wakes found none, {misses} \
              events came while their program ran.",
@@ -172,11 +172,11 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
             "丢失：内核表已满而未跟踪的线程 {threads} 次、唤醒 {wakes} 次，程序运行期间到来的事件 {misses} 个。",
         ));
     } else if !observation.are_times_wrong() {
-        lines.push(told!(language, "Nothing was lost.", "유실 없음.", "没有丢失。"));
+        lines.push(localized!(language, "Nothing was lost.", "유실 없음.", "没有丢失。"));
     }
     if trace.switches_missed > 0 {
         let missed = count(trace.switches_missed);
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "Switches between threads that the kernel did not announce: {missed}. What their threads did meanwhile \
              counts as time without a CPU.",
@@ -185,7 +185,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
         ));
     }
     if !trace.is_split {
-        lines.push(told!(
+        lines.push(localized!(
             language,
             "The scheduler's part could not be had: times on a CPU are wall times here.",
             "스케줄러 정보를 얻지 못해 여기의 CPU 시간은 실제 경과 시간입니다.",
@@ -203,9 +203,9 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
     let more = if least == most {
         least
     } else {
-        told!(language, "{least} to {most}", "{least}~{most}", "{least} 至 {most}")
+        localized!(language, "{least} to {most}", "{least}~{most}", "{least} 至 {most}")
     };
-    told!(
+    localized!(
         language,
         "While it was traced, a system call that does nothing took {with} instead of {without} ({more} more), \
          as tried right before on calls of our own; every process of the machine paid most of that. It is taken out of the \
@@ -221,7 +221,7 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
 /// The same of the process itself, which is what matters to it.
 pub(super) fn share_of_tracing(observation: &Observation, language: Language) -> Option<String> {
     let share = tracing(observation)?;
-    Some(told!(
+    Some(localized!(
         language,
         "In this window tracing was {share} of its CPU.",
         "이 구간에서 추적은 이 프로세스 CPU의 {share}였습니다.",
@@ -240,7 +240,7 @@ pub(super) fn tracing(observation: &Observation) -> Option<String> {
 pub(super) fn next_rung(state: &RungState, language: Language) -> String {
     let name = rung::name(state.rung, language);
     match (&state.obstacle, &state.unlock) {
-        (None, _) => told!(
+        (None, _) => localized!(
             language,
             "{name} can be had here: add --trace.",
             "여기서 {name}까지 쓸 수 있습니다. --trace를 붙이십시오.",
@@ -248,11 +248,11 @@ pub(super) fn next_rung(state: &RungState, language: Language) -> String {
         ),
         (Some(obstacle), None) => {
             let why = rung::obstacle(obstacle, language);
-            told!(language, "No {name}: {why}.", "{name} 사용 불가: {why}.", "无 {name}：{why}。")
+            localized!(language, "No {name}: {why}.", "{name} 사용 불가: {why}.", "无 {name}：{why}。")
         }
         (Some(obstacle), Some(unlock)) => {
             let why = rung::obstacle(obstacle, language);
-            told!(
+            localized!(
                 language,
                 "No {name}: {why}. It is unlocked by: {unlock}",
                 "{name} 사용 불가: {why}. 해제: {unlock}",
@@ -262,12 +262,17 @@ pub(super) fn next_rung(state: &RungState, language: Language) -> String {
     }
 }
 
+fn without_strace(error: &str, language: Language) -> String {
+    let error = printable(error);
+    localized!(language, "Without strace: {error}.", "strace 없음: {error}.", "没有 strace：{error}。")
+}
+
 /// What a reader must know beside the figures.
 pub(super) fn note(note: &Note, language: Language) -> String {
     match note {
         Note::ThreadsEnded { count, in_sums } => threads_ended(*count, *in_sums, language),
         Note::EndedUnread { cpu_ns, of_cpu_ns } => ended_unread(*cpu_ns, *of_cpu_ns, language),
-        Note::ProcessesEnded { count } => told!(
+        Note::ProcessesEnded { count } => localized!(
             language,
             "{count} processes ended meanwhile.",
             "그동안 프로세스 {count}개가 끝났습니다.",
@@ -275,14 +280,14 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         ),
         Note::BecameAnother { from, to } => {
             let (from, to) = (printable(from), printable(to));
-            told!(
+            localized!(
                 language,
                 "Its name changed meanwhile, from {from} to {to}: it became another program, or renamed itself.",
                 "그동안 이름이 {from}에서 {to}(으)로 바뀌었습니다. 다른 프로그램을 실행(exec)했거나 스스로 이름을 바꾼 것입니다.",
                 "其间名称由 {from} 变为 {to}：它执行了另一个程序（exec），或自行改了名。",
             )
         }
-        Note::Became32Bits => told!(
+        Note::Became32Bits => localized!(
             language,
             "It, or a child, became a program of 32 bits, whose system calls have other numbers: names may be wrong.",
             "이 프로세스나 자식이 32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
@@ -290,7 +295,7 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         ),
         Note::Stolen { stolen_ns, machine_ns } => {
             let share = percent(*stolen_ns as f64 / (*machine_ns).max(1) as f64);
-            told!(
+            localized!(
                 language,
                 "The hypervisor took {share} of the machine's CPU time meanwhile (steal): calls that were under way then \
                  have it in their time on a CPU, and the CPU of processes may be without it.",
@@ -302,25 +307,22 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         Note::EndedBetween { interval_ns } => of_last_reading(*interval_ns, None, language),
         Note::Unread { interval_ns, error } => of_last_reading(*interval_ns, Some(error), language),
         // Why, and the command that unlocks it, stand with the rung.
-        Note::NotTraced { .. } => told!(
+        Note::NotTraced { .. } => localized!(
             language,
             "Tracing was asked for and could not be had; the next lower rung was used.",
             "추적을 요청했지만 할 수 없어 한 단계 아래를 사용했습니다.",
             "要求跟踪但无法实现，已改用下一级。",
         ),
-        Note::Miscounted { made, counted } => told!(
+        Note::Miscounted { made, counted } => localized!(
             language,
             "The programs counted {counted} of {made} calls that were made to try them: do not trust the counts.",
             "시험 삼아 한 호출 {made}회 중 {counted}회만 세었습니다. 횟수를 믿지 마십시오.",
             "试探性的 {made} 次调用只计到 {counted} 次：请勿相信计数。",
         ),
-        Note::NoStrace { error } => {
-            let error = printable(error);
-            told!(language, "Without strace: {error}.", "strace 없음: {error}.", "没有 strace：{error}。")
-        }
+        Note::NoStrace { error } => without_strace(error, language),
         Note::PartLeftOut { tracepoint, error } => {
             let (tracepoint, error) = (printable(tracepoint), printable(error));
-            told!(
+            localized!(
                 language,
                 "Without {tracepoint}: {error}.",
                 "{tracepoint} 제외: {error}.",
@@ -332,7 +334,7 @@ pub(super) fn note(note: &Note, language: Language) -> String {
 
 fn threads_ended(count: u32, in_sums: bool, language: Language) -> String {
     if in_sums {
-        return told!(
+        return localized!(
             language,
             "{count} threads ended meanwhile: their CPU is in the sums, their switches and waiting up to the last \
              reading of each.",
@@ -340,7 +342,7 @@ fn threads_ended(count: u32, in_sums: bool, language: Language) -> String {
             "其间有 {count} 个线程结束：其 CPU 已计入合计，切换与等待计至各自最后一次读取。",
         );
     }
-    told!(
+    localized!(
         language,
         "{count} threads ended meanwhile: their CPU is in the sums, their switches and waiting are not.",
         "그동안 스레드 {count}개가 끝났습니다. 그 CPU는 합계에 있고, 컨텍스트 스위치와 대기는 없습니다.",
@@ -351,7 +353,7 @@ fn threads_ended(count: u32, in_sums: bool, language: Language) -> String {
 /// What ended between two readings of /proc, after the last that had it.
 fn ended_unread(cpu_ns: u64, of_cpu_ns: u64, language: Language) -> String {
     let share = percent((cpu_ns as f64 / of_cpu_ns.max(1) as f64).min(1.0));
-    told!(
+    localized!(
         language,
         "Threads or children that ended had {share} of its CPU after their last reading, or were never read: their \
          switches and waiting of then are not in the sums.",
@@ -364,13 +366,13 @@ fn ended_unread(cpu_ns: u64, of_cpu_ns: u64, language: Language) -> String {
 fn of_last_reading(interval_ns: u64, error: Option<&str>, language: Language) -> String {
     let interval = language.duration(interval_ns);
     match error.map(printable) {
-        None => told!(
+        None => localized!(
             language,
             "It ended and was gone: figures of /proc are those of the last reading, at most {interval} before.",
             "종료되어 사라졌습니다. /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
             "它已结束并消失：/proc 的数值来自最后一次读取，至多早 {interval}。",
         ),
-        Some(error) => told!(
+        Some(error) => localized!(
             language,
             "It could not be read any more ({error}): figures of /proc are those of the last reading, {interval} \
              before or earlier.",

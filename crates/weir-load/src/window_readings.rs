@@ -17,7 +17,7 @@ use weir_record::{engine::ServerStats, window::ObservedWindow};
 use crate::{error::LoadError, spec::LoadSpec};
 
 /// Reads the target at both bounds.
-pub(crate) struct WindowEdges {
+pub(crate) struct WindowReadings {
     pid: Option<u32>,
     beside: Vec<Beside>,
     /// Its name, for errors.
@@ -26,7 +26,7 @@ pub(crate) struct WindowEdges {
     edge_before: Option<Edge>,
 }
 
-impl WindowEdges {
+impl WindowReadings {
     /// Prepares what was asked for; a statistics socket that does not answer is an error now, not later.
     pub(crate) fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
         let mut stats = spec.observe_stats.as_deref().map(connect).transpose()?;
