@@ -128,6 +128,10 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
     let dashboard = packaging("weir-dashboard.service");
     assert!(owned(&server).is_disjoint(&owned(&dashboard)), "users do not share a folder");
     assert!(setting(&server, "SystemCallFilter").split(' ').any(|group| group == "@aio"), "io_uring's calls");
+    // For either of them systemd refuses openat2, without which no folder is served.
+    let refuses = |line: &str| line.starts_with("DynamicUser=") || line.starts_with("RestrictSUIDSGID=");
+    assert!(!server.lines().any(refuses), "openat2");
+    assert_eq!(setting(&server, "User"), "weir-%i");
     // What is said there of draining: the default is below it.
     let stop_s: u32 = setting(&server, "TimeoutStopSec").trim_end_matches('s').parse().expect("seconds");
     assert!(stop_s > 5, "--drain-limit is 5 s unless it is given");
