@@ -8,10 +8,11 @@ use weir_record::{
 };
 
 use crate::{
+    cited::Told,
     format::{self, ABSENT},
     language::{Language, told},
     metrics,
-    section::{Content, Section, Told},
+    section::{Content, Section},
     table::Table,
     view::View,
     words::Word,

@@ -6,9 +6,10 @@ use weir_record::{
 };
 
 use crate::{
+    cited::Told,
     format::{self, ABSENT},
     overview::explained,
-    section::{Content, Section, Told},
+    section::{Content, Section},
     table::Table,
     titles,
     view::View,

@@ -7,10 +7,11 @@ use weir_record::{
 };
 
 use crate::{
+    cited::{Told, distinct},
     format::{self, ABSENT},
     language::told,
     metrics, overview,
-    section::{Caption, Content, Section, Told, distinct},
+    section::{Caption, Content, Section},
     table::Table,
     view::View,
     words::Word,

@@ -6,10 +6,12 @@ use weir_record::{
 };
 
 use crate::{
-    chart, format,
+    chart,
+    cited::Told,
+    format,
     language::told,
     metrics,
-    section::{Caption, Content, Section, Told},
+    section::{Caption, Content, Section},
     table::Table,
     view::View,
     words::Word,

@@ -7,9 +7,10 @@ use weir_record::{
 };
 
 use crate::{
+    cited::{Told, distinct},
     format,
     rung::SOFTIRQS_ARE_APART,
-    section::{Content, Section, Told, distinct},
+    section::{Content, Section},
     table::Table,
     view::View,
     words::Word,

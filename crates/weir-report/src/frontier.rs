@@ -7,7 +7,7 @@ use weir_record::{
     verdict::Comparison,
 };
 
-use crate::{format, language::told, metrics, section::Told, table::Table, view::View, words::Word};
+use crate::{cited::Told, format, language::told, metrics, table::Table, view::View, words::Word};
 
 /// The primary comparison in one sentence; `None` where the study asks something else.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {

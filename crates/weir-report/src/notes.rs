@@ -9,12 +9,7 @@ use weir_record::{
 };
 
 use crate::{
-    findings, format,
-    language::told,
-    metrics,
-    section::{CellNotes, distinct},
-    view::View,
-    words::Word,
+    cited::distinct, findings, format, language::told, metrics, section::CellNotes, view::View, words::Word,
 };
 
 /// A note and every metric of one arm in one cell that carries it.

@@ -9,11 +9,12 @@ use weir_record::{
 };
 
 use crate::{
+    cited::{Told, distinct},
     findings,
     format::{self, ABSENT},
     language::told,
     overview,
-    section::{Content, Section, Told, distinct},
+    section::{Content, Section},
     table::Table,
     view::View,
     words::Word,

@@ -357,8 +357,9 @@ const ORDERS: &[(&str, &[&str])] = &[
             "view",
             "maps",
             "metrics",
-            // A table has charts and sentences, a section has tables.
-            "table section",
+            "cited",
+            "table",
+            "section",
             "definitions",
             "published",
             "io_models",

@@ -15,10 +15,11 @@ use super::{
     scale::Scale,
 };
 use crate::{
+    cited::{Told, distinct},
     format,
     language::told,
     metrics, notes,
-    section::{Content, Plot, Section, Subject, Told, distinct},
+    section::{Content, Plot, Section, Subject},
     sentence, tables,
     view::View,
     words::{self, Word},

@@ -18,10 +18,11 @@ use super::{
     scale::Scale,
 };
 use crate::{
+    cited::Told,
     findings, format,
     language::told,
     metrics, overview,
-    section::{Caption, Content, Plot, Section, Told},
+    section::{Caption, Content, Plot, Section},
     table::Table,
     view::View,
     words::Word,

@@ -13,11 +13,12 @@ use weir_record::{
 
 use super::levels::{Axis, Levels, Point, Raw, legend, levels as by_level, without_legend};
 use crate::{
+    cited::Told,
     format, html,
     language::told,
     maps, metrics,
-    section::{Content, Drawing, Plot, Section, Told},
-    table::Table,
+    section::{Content, Plot, Section},
+    table::{Drawing, Table},
     view::View,
     words::Word,
 };

@@ -12,11 +12,12 @@ use weir_record::{
 
 use crate::{
     chart_page::{self, ChartPage},
+    cited::{Told, distinct, of_no_cell},
     findings,
     format::{self, ABSENT},
     language::told,
     maps,
-    section::{Content, Section, Told, distinct, of_no_cell},
+    section::{Content, Section},
     table::Table,
     titles,
     view::View,

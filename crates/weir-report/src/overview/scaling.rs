@@ -7,9 +7,9 @@ use weir_record::{
 
 use super::{explained, figure, name, published, quantity};
 use crate::{
+    cited::Told,
     format::{self, ABSENT},
     language::told,
-    section::Told,
     table::Table,
     view::View,
     words::Word,
