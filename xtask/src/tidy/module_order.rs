@@ -273,7 +273,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "connection_per_message",
             "worker",
             "slice_worker",
-            // The protocols.
+            // The protocols, so that a new one needs no line here: they stand in no order, and none uses another.
             "*",
             "dispatch",
             "limits",
