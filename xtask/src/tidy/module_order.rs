@@ -29,6 +29,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "send_queue",
             "file_bytes",
             "slab",
+            "wakers",
             "semaphore",
             "wake_flag",
             "timer_wheel",

@@ -24,6 +24,7 @@ use crate::{
     inbox::{self, Inbox},
     slab::{Slab, SlotId},
     timer_wheel::TimerWheel,
+    wakers::Departed,
 };
 
 mod ports;
@@ -78,11 +79,26 @@ pub(crate) struct Core {
     ports: Ports,
     /// The driver met another thread's wake-up.
     woken: Rc<Cell<bool>>,
+    /// Wakers that the driver has let go of.
+    pub(crate) departed: Rc<Departed>,
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
 }
+
+/// Polls the driver of a runtime. Wakers of whoever waited before are dropped when it is not borrowed any more.
+macro_rules! poll_driver {
+    ($core:expr, $driver:ident => $poll:expr) => {{
+        let core: &$crate::executor::Core = &$core;
+        let outcome = $crate::driver::dispatch!(&mut *core.driver.borrow_mut(), $driver => $poll);
+        if outcome.is_pending() {
+            core.departed.drop_all();
+        }
+        outcome
+    }};
+}
+pub(crate) use poll_driver;
 
 /// Calls `action` with the runtime this thread is in.
 pub(crate) fn with_current<R>(action: impl FnOnce(&Rc<Core>) -> R) -> Option<R> {
@@ -180,7 +196,7 @@ impl Core {
         let inbox = Inbox::new(config.limits.remote_queue_max, Arc::clone(&counters))?;
         let wake: Arc<OwnedFd> = Arc::clone(inbox.eventfd());
         let parts = DriverParts::new(config, Arc::clone(&counters), wake);
-        let woken = Rc::clone(&parts.woken);
+        let (woken, departed) = (Rc::clone(&parts.woken), Rc::clone(&parts.departed));
         let driver = AnyDriver::start(kind, parts)?;
         let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
         let timers_max = u32::try_from(config.limits.timers_max).unwrap_or(u32::MAX);
@@ -201,12 +217,15 @@ impl Core {
             draining: Cell::new(false),
             ports: Ports::default(),
             woken,
+            departed,
         }))
     }
 
     /// Runs `action` with the driver.
     pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn DriverOps) -> R) -> R {
-        dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver))
+        let outcome = dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver));
+        self.departed.drop_all();
+        outcome
     }
 
     pub(crate) fn is_simulated(&self) -> bool {
@@ -375,7 +394,9 @@ impl Core {
     }
 
     fn turn_driver(&self, wait: Wait) -> io::Result<()> {
-        dispatch!(&mut *self.driver.borrow_mut(), driver => driver.turn(wait))
+        let outcome = dispatch!(&mut *self.driver.borrow_mut(), driver => driver.turn(wait));
+        self.departed.drop_all();
+        outcome
     }
 
     /// Looks for events for the spin budget, or until something is ready.
