@@ -458,8 +458,11 @@ impl Core {
     }
 }
 
-/// Sets the current runtime for the length of a `block_on`.
-struct Entered;
+/// Sets the current runtime for the length of a `block_on`, or of a runtime's end.
+struct Entered {
+    /// Which one is the current one again afterwards.
+    outer: Option<Rc<Core>>,
+}
 
 impl Entered {
     #[track_caller]
@@ -469,13 +472,24 @@ impl Entered {
             assert!(current.is_none(), "block_on was called inside a runtime: await the future instead");
             *current = Some(Rc::clone(core));
         });
-        Entered
+        Entered { outer: None }
+    }
+
+    /// Of a runtime that ends, be it inside another one. `None` where no runtime can be entered: the thread is being
+    /// torn down, or whoever ends this one was called with the current one borrowed.
+    fn ending(core: &Rc<Core>) -> Option<Self> {
+        let enter = |current: &RefCell<Option<Rc<Core>>>| {
+            let outer = current.try_borrow_mut().ok()?.replace(Rc::clone(core));
+            Some(Entered { outer })
+        };
+        CURRENT.try_with(enter).ok().flatten()
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let _ = CURRENT.try_with(|current| current.borrow_mut().take());
+        let outer = self.outer.take();
+        let _ = CURRENT.try_with(|current| current.replace(outer));
     }
 }
 
@@ -535,8 +549,8 @@ impl Executor {
 impl Drop for Executor {
     fn drop(&mut self) {
         // Tasks own streams, and streams own the core: taking the tasks out ends the circle. They are dropped
-        // inside the runtime, because what they own closes through it.
-        let entered = CURRENT.with(|current| current.borrow().is_none()).then(|| Entered::new(&self.core));
+        // inside the runtime, because what they own closes through it, and what they spawn ends with it.
+        let entered = Entered::ending(&self.core);
         self.core.end_tasks();
         self.core.flush();
         self.core.close_ports();
@@ -618,6 +632,19 @@ mod tests {
             drop(executor);
             assert_eq!(Rc::strong_count(&life), 1 + left, "{spawned} are spawned");
         }
+    }
+
+    #[test]
+    fn what_tasks_of_a_runtime_spawn_when_it_ends_inside_another_is_none_of_that_one() {
+        let (first, second, life) = (executor(), executor(), Rc::new(()));
+        let guard = Again(Rc::clone(&life), 3);
+        first.block_on(async { drop(spawn(hold(guard))) });
+        second.block_on(async {
+            drop(first);
+            assert_eq!(Rc::strong_count(&life), 1, "all of them have ended");
+            assert_eq!(with_current(|core| core.tasks()), Some(0));
+            assert_eq!(spawn(async { 7 }).await, 7, "the runtime that goes on is the current one again");
+        });
     }
 
     #[test]
