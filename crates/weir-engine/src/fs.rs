@@ -56,10 +56,10 @@ use rustix::{
 use crate::{
     counters::Counters,
     driver::{
-        DriverOps, dispatch,
+        DriverOps,
         files::{self, FileOperation, FileResult, Outcome, Request},
     },
-    executor::{self, Core},
+    executor::{self, Core, poll_driver},
 };
 
 pub use crate::{file_bytes::FileBytes, send_queue::FilePart};
@@ -410,9 +410,7 @@ impl Future for FileFuture<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FileResult> {
         let this = &mut *self;
-        dispatch!(&mut *this.core.driver.borrow_mut(), driver => {
-            driver.poll_file(&mut this.operation, context.waker())
-        })
+        poll_driver!(this.core, driver => driver.poll_file(&mut this.operation, context.waker()))
     }
 }
 

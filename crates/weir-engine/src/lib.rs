@@ -64,6 +64,7 @@ mod task_group;
 pub mod time;
 mod timer_wheel;
 mod wake_flag;
+mod wakers;
 
 pub use config::{
     BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,

@@ -10,6 +10,8 @@ use std::{
     task::{Poll, Waker},
 };
 
+use crate::wakers::Departed;
+
 /// Who waits for a permit, in the order they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Waiter(u64);
@@ -30,11 +32,16 @@ impl FairSemaphore {
     }
 
     /// Takes a permit, or waits in line for one; who waits already takes the permit that was handed over for it.
-    pub(crate) fn poll_acquire(&mut self, waiter: &mut Option<Waiter>, waker: &Waker) -> Poll<()> {
+    pub(crate) fn poll_acquire(
+        &mut self,
+        waiter: &mut Option<Waiter>,
+        waker: &Waker,
+        departed: &Departed,
+    ) -> Poll<()> {
         if let Some(own) = *waiter {
             return match self.position(own) {
                 Some(position) => {
-                    self.waiting[position].1.clone_from(waker);
+                    departed.replace(&mut self.waiting[position].1, waker);
                     Poll::Pending
                 }
                 None => {
@@ -62,13 +69,14 @@ impl FairSemaphore {
         }
     }
 
-    /// This one waits no more.
-    pub(crate) fn give_up(&mut self, waiter: Waiter) {
-        match self.position(waiter) {
-            Some(position) => drop(self.waiting.remove(position)),
+    /// This one waits no more; returns its waker, unless that was called.
+    pub(crate) fn give_up(&mut self, waiter: Waiter) -> Option<Waker> {
+        let Some(position) = self.position(waiter) else {
             // A permit was handed over that nobody will take.
-            None => self.release(),
-        }
+            self.release();
+            return None;
+        };
+        self.waiting.remove(position).map(|(_, waker)| waker)
     }
 
     /// Where a waiter stands; `None` once a permit was handed over for it.
@@ -97,7 +105,7 @@ mod tests {
     }
 
     fn acquire(semaphore: &mut FairSemaphore, waiter: &mut Option<Waiter>) -> bool {
-        semaphore.poll_acquire(waiter, Waker::noop()).is_ready()
+        semaphore.poll_acquire(waiter, Waker::noop(), &Departed::default()).is_ready()
     }
 
     #[test]
@@ -107,7 +115,7 @@ mod tests {
         assert!(acquire(&mut semaphore, &mut inside));
         let woken = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&woken));
-        assert!(semaphore.poll_acquire(&mut first, &waker).is_pending());
+        assert!(semaphore.poll_acquire(&mut first, &waker, &Departed::default()).is_pending());
         assert!(!acquire(&mut semaphore, &mut second));
         semaphore.release();
         assert_eq!(woken.0.load(SeqCst), 1);

@@ -32,6 +32,7 @@ use weir_stats::{
 };
 
 use crate::{
+    factors::{FACTORS, level},
     interaction,
     witnesses::{Claim, Witnesses, is_generator_limited},
 };
@@ -44,15 +45,6 @@ const METRICS: [Metric; 2] = [Metric::ServerCpuPerMessage, Metric::Throughput];
 
 /// With fewer cells there is nothing to draw a map of.
 const CELLS_MIN: usize = 3;
-
-/// All factors there are.
-pub(crate) const FACTORS: [GridFactor; 5] = [
-    GridFactor::Connections,
-    GridFactor::Workers,
-    GridFactor::Depth,
-    GridFactor::MessageBytes,
-    GridFactor::ServerCpus,
-];
 
 /// An interval of a crossing is sought at so many places between two levels.
 const STEPS: u32 = 400;
@@ -137,16 +129,6 @@ impl Group<'_> {
         };
         self.factors = FACTORS.into_iter().filter(varies).collect();
     }
-}
-
-pub(crate) fn level(cell: &CellSpec, factor: GridFactor) -> u64 {
-    u64::from(match factor {
-        GridFactor::Connections => cell.connections,
-        GridFactor::Workers => cell.workers,
-        GridFactor::Depth => cell.depth,
-        GridFactor::MessageBytes => cell.message_bytes,
-        GridFactor::ServerCpus => u32::try_from(cell.server_cpus.len()).unwrap_or(u32::MAX),
-    })
 }
 
 /// How long the slices of a cell are; whole trials are longer than any.

@@ -14,7 +14,7 @@ use weir_record::{
 };
 use weir_stats::decide::{ALPHA, Estimate, of_sum};
 
-use crate::grid::{FACTORS, level};
+use crate::factors::{FACTORS, level};
 
 /// Fewest levels of a factor that can cross another's.
 const LEVELS_MIN: usize = 2;

@@ -34,6 +34,7 @@ mod contrast;
 mod cpu_account;
 mod drift;
 mod evidence;
+mod factors;
 mod frontier;
 mod grid;
 mod guidance;

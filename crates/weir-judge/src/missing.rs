@@ -57,6 +57,16 @@ pub fn is_given_up<'a>(cell_id: &str, arm: &str, trials: impl Iterator<Item = &'
     failed >= DEAD_TRIALS_MIN
 }
 
+/// Whether an arm does not run in a cell any more: it is missing from the study, or given up there.
+pub fn is_gone<'a>(
+    missing: &[MissingArm],
+    cell_id: &str,
+    arm: &str,
+    trials: impl Iterator<Item = &'a TrialRecord>,
+) -> bool {
+    missing.iter().any(|gone| gone.name == arm) || is_given_up(cell_id, arm, trials)
+}
+
 /// Whether nothing is left to compare in a cell: its baseline is given up there, and those that arms name for
 /// themselves. A study whose baseline is missing is over as well.
 pub fn is_over<'a>(
@@ -153,5 +163,8 @@ mod tests {
         let few = [trial("w1", 0, true), trial("w1", 1, true)];
         assert_eq!(names(&few), ["uring"]);
         assert_eq!(names(&[&many[..], &few[..1]].concat()), [""; 0]);
+        assert!(is_gone(&[], "w16", "uring", many.iter()) && !is_gone(&[], "w1", "uring", many.iter()));
+        let missing = missing_arms(&spec, &[], few.iter());
+        assert!(is_gone(&missing, "w16", "uring", few.iter()), "it is missing everywhere");
     }
 }

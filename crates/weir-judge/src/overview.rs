@@ -25,6 +25,7 @@ use weir_stats::{
 use crate::{
     across_cells::{ByRound, Measured, difference, estimate_of, figure_at, mean_over, weighted},
     exclusion,
+    factors::{self, FACTORS},
     gate::TrialState,
     grid,
     scaling::{self, Scope},
@@ -105,16 +106,12 @@ impl<'a> Map<'a> {
     /// Arms at every level of a factor, or over all cells.
     fn rows(&self, factor: Option<GridFactor>) -> Vec<MeanRow> {
         let rest = |cell: &CellSpec| -> Vec<u64> {
-            grid::FACTORS
-                .into_iter()
-                .filter(|it| Some(*it) != factor)
-                .map(|it| grid::level(cell, it))
-                .collect()
+            FACTORS.into_iter().filter(|it| Some(*it) != factor).map(|it| factors::level(cell, it)).collect()
         };
         let mut levels: BTreeMap<Option<u64>, BTreeMap<Vec<u64>, &str>> = BTreeMap::new();
         let is_asked = |cell: &CellSpec| factor == Some(GridFactor::ServerCpus) || self.has_all_cpus(cell);
         for cell in self.cells.iter().filter(|cell| self.is_whole(cell) && is_asked(cell)) {
-            let level = factor.map(|factor| grid::level(cell, factor));
+            let level = factor.map(|factor| factors::level(cell, factor));
             levels.entry(level).or_default().insert(rest(cell), &cell.id);
         }
         let shared: BTreeSet<Vec<u64>> = levels

@@ -3,7 +3,7 @@
 
 use weir_record::{
     finding::{Finding, Stopped},
-    spec::{ArmSpec, CellRole, CellSpec, StudySpec},
+    spec::{CellRole, CellSpec, StudySpec},
     study::MissingArm,
     trial::{Exclusion, TrialRecord},
 };
@@ -66,17 +66,15 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
         .iter()
         .skip(1)
         .map(|arm| arm.name.as_str())
-        .filter(|arm| !missing.iter().any(|gone| gone.name == *arm) && !never_served(trials, arm))
+        .filter(|arm| !never_served(trials, arm))
         .collect();
     let first = spec.arms[0].name.as_str();
     // Of a study that ended because its baseline is missing it is told how far it came.
     let has_ended = has_nothing_to_compare(spec, missing);
-    let is_gone = |arm: &ArmSpec, cell: &CellSpec| {
-        missing.iter().any(|gone| gone.name == arm.name)
-            || missing::is_given_up(&cell.id, &arm.name, trials.iter().copied())
-    };
+    let is_gone =
+        |arm: &str, cell: &CellSpec| missing::is_gone(missing, &cell.id, arm, trials.iter().copied());
     let is_empty = |cell: &CellSpec| {
-        spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).all(|arm| is_gone(arm, cell))
+        spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).all(|arm| is_gone(&arm.name, cell))
     };
     let is_over = |cell: &CellSpec| {
         !has_ended && (missing::is_over(spec, cell, trials.iter().copied()) || is_empty(cell))
@@ -86,8 +84,8 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
         .into_iter()
         .filter(|planned| !are_over[planned.cell])
         .filter_map(|planned| {
-            let cell_id = &spec.cells[planned.cell].id;
-            let is_own = |trial: &&TrialRecord| trial.cell_id == *cell_id && trial.block == planned.block;
+            let cell = &spec.cells[planned.cell];
+            let is_own = |trial: &&TrialRecord| trial.cell_id == cell.id && trial.block == planned.block;
             let own: Vec<&TrialRecord> = trials.iter().copied().filter(is_own).collect();
             let attempts = own.iter().map(|trial| trial.attempt + 1).max().unwrap_or(0);
             let has_pair = |against: Against<'_>| {
@@ -100,15 +98,11 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
             };
             // Only noise is a reason to run a block again: what failed for reasons of its own would otherwise be
             // repeated until it does not. Arms that take turns meet the same noise.
-            let takes_turns = spec.cells[planned.cell].alternation.is_some();
+            let takes_turns = cell.alternation.is_some();
             if attempts > 0 && (takes_turns || !own.iter().copied().all(gate::is_comparable)) {
                 return None;
             }
-            let is_given_up = |arm: &str| missing::is_given_up(cell_id, arm, trials.iter().copied());
-            let own_others = others
-                .iter()
-                .copied()
-                .filter(|arm| spec.cells[planned.cell].has_arm(arm) && !is_given_up(arm));
+            let own_others = others.iter().copied().filter(|arm| cell.has_arm(arm) && !is_gone(arm, cell));
             let is_filled = own_others.map(Against::Arm).chain([Against::Itself]).all(has_pair);
             (attempts < ATTEMPTS_MAX && !is_filled).then_some((planned, attempts))
         })

@@ -25,7 +25,7 @@ use weir_judge::{
     exclusion,
     gate::ValidityGate,
     judge::{self, Judged},
-    missing::{is_given_up, is_over, missing_arms},
+    missing::{is_gone, is_over, missing_arms},
     plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
 };
@@ -361,10 +361,7 @@ impl Session<'_> {
     /// What is stored of a pilot, of the arms that run there.
     fn pilot_rounds(&self, pilot_id: &str) -> Vec<PilotRound<'_>> {
         let missing = self.missing_arms();
-        let is_there = |trial: &&TrialRecord| {
-            !missing.iter().any(|gone| gone.name == trial.arm)
-                && !is_given_up(pilot_id, &trial.arm, self.trials())
-        };
+        let is_there = |trial: &&TrialRecord| !is_gone(&missing, pilot_id, &trial.arm, self.trials());
         let own = self.blocks.iter().filter(|block| block.key.cell_id == pilot_id);
         own.map(|block| block.trials.iter().filter(is_there).collect()).collect()
     }
@@ -416,10 +413,8 @@ impl Session<'_> {
 
     /// Of each arm, whether it runs in a cell.
     fn present_arms(&self, cell: &CellSpec, missing: &[MissingArm]) -> Vec<bool> {
-        let is_present = |arm: &ArmSpec| {
-            let is_gone = missing.iter().any(|gone| gone.name == arm.name);
-            cell.has_arm(&arm.name) && !is_gone && !is_given_up(&cell.id, &arm.name, self.trials())
-        };
+        let is_present =
+            |arm: &ArmSpec| cell.has_arm(&arm.name) && !is_gone(missing, &cell.id, &arm.name, self.trials());
         self.header.spec.arms.iter().map(is_present).collect()
     }
 

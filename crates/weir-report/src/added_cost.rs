@@ -8,10 +8,11 @@ use weir_record::{
 };
 
 use crate::{
+    cited::Sentence,
     format::{self, ABSENT},
     language::{Language, localized},
     metrics,
-    section::{Content, Section, Sentence},
+    section::{Content, Section},
     table::Table,
     view::View,
     words::Word,

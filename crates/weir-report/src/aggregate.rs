@@ -6,9 +6,10 @@ use weir_record::{
 };
 
 use crate::{
+    cited::Sentence,
     format::{self, ABSENT},
     overview::explained,
-    section::{Content, Section, Sentence},
+    section::{Content, Section},
     table::Table,
     titles,
     view::View,

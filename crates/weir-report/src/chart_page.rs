@@ -11,13 +11,14 @@ use weir_record::{
 
 use crate::{
     chart::{self, Axis, Levels, Point},
+    cited::Sentence,
     display, format,
     html::{document, figure, table},
     language::Language,
     maps, overview,
-    section::{Content, Drawing, Plot, Sentence},
+    section::{Content, Plot},
     strace,
-    table::Table,
+    table::{Drawing, Table},
     view::View,
     words::Word,
 };

@@ -7,10 +7,11 @@ use weir_record::{
 };
 
 use crate::{
+    cited::{Sentence, distinct},
     format::{self, ABSENT},
     language::localized,
     metrics, overview,
-    section::{Caption, Content, Section, Sentence, distinct},
+    section::{Caption, Content, Section},
     table::Table,
     view::View,
     words::Word,

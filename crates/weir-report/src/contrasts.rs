@@ -6,10 +6,12 @@ use weir_record::{
 };
 
 use crate::{
-    chart, format,
+    chart,
+    cited::Sentence,
+    format,
     language::localized,
     metrics,
-    section::{Caption, Content, Section, Sentence},
+    section::{Caption, Content, Section},
     table::Table,
     view::View,
     words::Word,

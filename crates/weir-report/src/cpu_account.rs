@@ -7,9 +7,10 @@ use weir_record::{
 };
 
 use crate::{
+    cited::{Sentence, distinct},
     format,
     rung::SOFTIRQS_ARE_APART,
-    section::{Content, Section, Sentence, distinct},
+    section::{Content, Section},
     table::Table,
     view::View,
     words::Word,

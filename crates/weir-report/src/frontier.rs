@@ -7,7 +7,7 @@ use weir_record::{
     verdict::Comparison,
 };
 
-use crate::{format, language::localized, metrics, section::Sentence, table::Table, view::View, words::Word};
+use crate::{cited::Sentence, format, language::localized, metrics, table::Table, view::View, words::Word};
 
 /// The primary comparison in one sentence; `None` where the study asks something else.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {

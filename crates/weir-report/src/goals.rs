@@ -3,10 +3,11 @@
 use weir_record::goal::{Answer, Goal, Outcome, Side};
 
 use crate::{
+    cited::distinct,
     format,
     language::localized,
     metrics,
-    section::{Content, Section, distinct},
+    section::{Content, Section},
     table::Table,
     view::View,
     words::Word,

@@ -11,10 +11,12 @@ use weir_record::{
 };
 
 use crate::{
-    chart, display, findings, format, html,
+    chart,
+    cited::{Sentence, of_no_cell},
+    display, findings, format, html,
     language::{Language, localized},
     maps, metrics, ring_options,
-    section::{Caption, Content, Section, Sentence, of_no_cell},
+    section::{Caption, Content, Section},
     table::Table,
     view::View,
     words::Word,

@@ -19,6 +19,7 @@ mod cause;
 mod chart;
 mod chart_page;
 mod check_words;
+mod cited;
 mod connection_costs;
 mod contrasts;
 mod cpu_account;

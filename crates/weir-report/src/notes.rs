@@ -9,11 +9,7 @@ use weir_record::{
 };
 
 use crate::{
-    findings, format,
-    language::localized,
-    metrics,
-    section::{CellNotes, distinct},
-    view::View,
+    cited::distinct, findings, format, language::localized, metrics, section::CellNotes, view::View,
     words::Word,
 };
 

@@ -11,9 +11,10 @@ use weir_record::{
 };
 
 use crate::{
+    cited::of_no_cell,
     language::localized,
     maps, metrics,
-    section::{Caption, Section, of_no_cell},
+    section::{Caption, Section},
     table::Table,
     view::View,
 };

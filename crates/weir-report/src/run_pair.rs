@@ -14,11 +14,12 @@ use weir_record::{
 
 use crate::{
     chart::{self, Telling},
+    cited::of_no_cell,
     format, goals, html as page,
     language::{Language, localized},
     markdown::of_sections as document,
     metrics,
-    section::{Caption, Section, of_no_cell},
+    section::{Caption, Section},
     table::Table,
     terminal::of_sections as text,
     view::View,

@@ -2,7 +2,7 @@
 
 use maud::Markup;
 
-use crate::{table::Table, view::View, words::Word};
+use crate::{cited::Sentence, table::Table, view::View, words::Word};
 
 /// A text of a section.
 #[derive(Clone, Copy)]
@@ -27,37 +27,6 @@ impl Caption {
             Self::Own(texts) => view.language.choose(texts),
         }
     }
-}
-
-/// A sentence with the cells that it rests on.
-#[derive(Clone)]
-pub(crate) struct Sentence {
-    /// The sentence.
-    pub text: String,
-    /// Identifiers; a page leads to them.
-    pub cells: Vec<String>,
-}
-
-impl From<String> for Sentence {
-    fn from(text: String) -> Self {
-        Self { text, cells: Vec::new() }
-    }
-}
-
-/// Sentences that speak of no cell.
-pub(crate) fn of_no_cell(texts: impl IntoIterator<Item = String>) -> Vec<Sentence> {
-    texts.into_iter().map(Sentence::from).collect()
-}
-
-/// Cells that are named, each once.
-pub(crate) fn distinct<'c>(cells: impl IntoIterator<Item = &'c String>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for cell in cells {
-        if !all.contains(cell) {
-            all.push(cell.clone());
-        }
-    }
-    all
 }
 
 /// A part of a report.
@@ -116,16 +85,6 @@ impl Content {
     pub(crate) fn unless(is_absent: bool, section: impl FnOnce() -> Section) -> Self {
         if is_absent { Content::Absent } else { Content::Shown(Box::new(section())) }
     }
-}
-
-/// A chart whose numbers are in a table that it stands before.
-pub(crate) struct Drawing {
-    /// Names it within the page.
-    pub id: String,
-    /// Its title.
-    pub title: String,
-    /// The drawing.
-    pub image: Markup,
 }
 
 /// A chart with the numbers it draws.

@@ -2,9 +2,11 @@
 //! further chart or table is a line here.
 
 use crate::{
-    added_cost, aggregate, cause, chart, connection_costs, contrasts, cpu_account, evidence, goals, guidance,
-    io_models, kernels, overview, published,
-    section::{Content, Section, of_no_cell},
+    added_cost, aggregate, cause, chart,
+    cited::of_no_cell,
+    connection_costs, contrasts, cpu_account, evidence, goals, guidance, io_models, kernels, overview,
+    published,
+    section::{Content, Section},
     strace, threads,
     view::View,
     words::Word,

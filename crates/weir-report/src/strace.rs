@@ -9,11 +9,12 @@ use weir_record::{
 };
 
 use crate::{
+    cited::{Sentence, distinct},
     findings,
     format::{self, ABSENT},
     language::localized,
     overview,
-    section::{Content, Section, Sentence, distinct},
+    section::{Content, Section},
     table::Table,
     view::View,
     words::Word,

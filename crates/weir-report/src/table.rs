@@ -1,10 +1,8 @@
-//! A table of text, as page and document draw it.
+//! A table of text, as page and document draw it, with the charts that stand before it.
 
-use crate::{
-    section::{Drawing, Sentence},
-    view::View,
-    words::Word,
-};
+use maud::Markup;
+
+use crate::{cited::Sentence, view::View, words::Word};
 
 /// Most rows of any table; what is left out is said and is in the CSV export.
 pub(crate) const ROWS_MAX: usize = 400;
@@ -59,4 +57,14 @@ impl Table {
             left_out,
         }
     }
+}
+
+/// A chart whose numbers are in a table that it stands before.
+pub(crate) struct Drawing {
+    /// Names it within the page.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The drawing.
+    pub image: Markup,
 }

@@ -201,7 +201,13 @@ impl Blocking {
             None if self.displaced.take() == Some(wanted) => return Poll::Ready(Err(two_at_once())),
             None => {}
         }
-        self.waiting = Some((id, operation, waker.clone()));
+        match &mut self.waiting {
+            Some((other, present, waiter)) => {
+                (*other, *present) = wanted;
+                self.parts.departed.replace(waiter, waker);
+            }
+            None => self.waiting = Some((id, operation, waker.clone())),
+        }
         Poll::Pending
     }
 
@@ -269,7 +275,7 @@ impl Blocking {
     /// Waits until at most `limit_bytes` are queued; each send that did not take everything wakes.
     fn poll_output(&mut self, id: SlotId, limit_bytes: usize, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        socket.send.poll_at_most(socket.error, limit_bytes, limit_bytes, waker)
+        socket.send.poll_at_most(socket.error, limit_bytes, limit_bytes, waker, &self.parts.departed)
     }
 
     /// One receive; what it brings is kept in the socket. False: there is no buffer, and a later turn tries again.
@@ -391,7 +397,8 @@ impl Blocking {
     }
 
     fn release(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.remove(id) else { return };
+        let Some(mut socket) = self.sockets.remove(id) else { return };
+        self.parts.departed.let_go(socket.send.waiter.take());
         if !socket.is_listener {
             self.parts.counters.closes.increment();
             if socket.connected {
@@ -515,7 +522,8 @@ impl DriverOps for Blocking {
     }
 
     fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
-        let socket = self.sockets.remove(id).ok_or_else(error::gone)?;
+        let mut socket = self.sockets.remove(id).ok_or_else(error::gone)?;
+        self.parts.departed.let_go(socket.send.waiter.take());
         if !socket.is_listener {
             self.parts.counters.connections_open.decrement();
         }
@@ -533,7 +541,7 @@ impl DriverOps for Blocking {
         let unlimited =
             socket.limit_receives(None, counters).and_then(|()| socket.limit_sends(None, counters));
         if self.waiting.as_ref().is_some_and(|(waiting, ..)| *waiting == id) {
-            self.waiting = None;
+            self.parts.departed.let_go(self.waiting.take().map(|(_, _, waiter)| waiter));
         }
         let outcome = unlimited.map_err(io::Error::from).and_then(|()| self.detach(id));
         Poll::Ready(outcome.map(|descriptor| (descriptor, received)))
@@ -641,7 +649,7 @@ impl DriverOps for Blocking {
         }
         let now = monotonic();
         socket.closing_at = Some(now + linger);
-        socket.send.waiter = None;
+        self.parts.departed.let_go(socket.send.waiter.take());
         if self.settle_one(id, now) {
             self.lingering.push_back(id);
         }

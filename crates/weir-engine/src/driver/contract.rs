@@ -16,6 +16,7 @@
 //! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE`
 //!   are waited out. So is a send for which the kernel has no memory; on blocking calls for some seconds.
 //! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.
+//! - A waker that is replaced or given up is not dropped: it may be somebody else's, and goes to [`Departed`].
 //! - An operation on a file belongs to the driver once it is begun: dropping its future takes nothing from it, and its
 //!   memory is given back after its end. At most [`Limits::file_operations_max`](crate::config::Limits) are in flight;
 //!   more wait.
@@ -50,6 +51,7 @@ use crate::{
     pool::{Lease, Pool, PoolShape},
     send_queue::SendBuf,
     slab::SlotId,
+    wakers::Departed,
 };
 
 /// How long a turn may wait.
@@ -272,6 +274,8 @@ pub(crate) struct DriverParts {
     pub(crate) wake: Arc<OwnedFd>,
     /// Set when another thread's wake-up was among the events.
     pub(crate) woken: Rc<Cell<bool>>,
+    /// Wakers that nobody may drop while the driver is borrowed.
+    pub(crate) departed: Rc<Departed>,
 }
 
 impl DriverParts {
@@ -290,6 +294,7 @@ impl DriverParts {
             send_pool: Pool::new(send),
             wake,
             woken: Rc::default(),
+            departed: Rc::default(),
         }
     }
 

@@ -85,7 +85,7 @@ impl Helpers {
         let limits = &parts.config.limits;
         Self {
             shared: Arc::new(shared),
-            operations: Operations::new(limits.file_operations_max),
+            operations: Operations::new(limits.file_operations_max, &parts.departed),
             threads_max: limits.file_threads_max.max(1),
             taken: Vec::new(),
         }

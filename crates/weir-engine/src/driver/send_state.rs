@@ -14,6 +14,7 @@ use crate::{
     pool::Pool,
     send_queue::{SendBuf, SendQueue},
     slab::SlotId,
+    wakers::Departed,
 };
 
 /// The sending side of one stream.
@@ -89,6 +90,7 @@ impl SendState {
         limit_bytes: usize,
         target_bytes: usize,
         waker: &Waker,
+        departed: &Departed,
     ) -> Poll<io::Result<()>> {
         if let Some(error) = error {
             return Poll::Ready(Err(error.into()));
@@ -96,7 +98,7 @@ impl SendState {
         if self.queue.len() <= limit_bytes {
             return Poll::Ready(Ok(()));
         }
-        self.waiter = Some(waker.clone());
+        departed.wait(&mut self.waiter, waker);
         self.waits_for_bytes = target_bytes;
         Poll::Pending
     }

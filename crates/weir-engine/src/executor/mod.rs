@@ -24,6 +24,7 @@ use crate::{
     inbox::{self, Inbox},
     slab::{Slab, SlotId},
     timer_wheel::TimerWheel,
+    wakers::Departed,
 };
 
 mod ports;
@@ -78,11 +79,26 @@ pub(crate) struct Core {
     ports: Ports,
     /// The driver met another thread's wake-up.
     woken: Rc<Cell<bool>>,
+    /// Wakers that the driver has let go of.
+    pub(crate) departed: Rc<Departed>,
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
 }
+
+/// Polls the driver of a runtime. Wakers of whoever waited before are dropped when it is not borrowed any more.
+macro_rules! poll_driver {
+    ($core:expr, $driver:ident => $poll:expr) => {{
+        let core: &$crate::executor::Core = &$core;
+        let outcome = $crate::driver::dispatch!(&mut *core.driver.borrow_mut(), $driver => $poll);
+        if outcome.is_pending() {
+            core.departed.drop_all();
+        }
+        outcome
+    }};
+}
+pub(crate) use poll_driver;
 
 /// Calls `action` with the runtime this thread is in.
 pub(crate) fn with_current<R>(action: impl FnOnce(&Rc<Core>) -> R) -> Option<R> {
@@ -180,7 +196,7 @@ impl Core {
         let inbox = Inbox::new(config.limits.remote_queue_max, Arc::clone(&counters))?;
         let wake: Arc<OwnedFd> = Arc::clone(inbox.eventfd());
         let parts = DriverParts::new(config, Arc::clone(&counters), wake);
-        let woken = Rc::clone(&parts.woken);
+        let (woken, departed) = (Rc::clone(&parts.woken), Rc::clone(&parts.departed));
         let driver = AnyDriver::start(kind, parts)?;
         let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
         let timers_max = u32::try_from(config.limits.timers_max).unwrap_or(u32::MAX);
@@ -201,12 +217,15 @@ impl Core {
             draining: Cell::new(false),
             ports: Ports::default(),
             woken,
+            departed,
         }))
     }
 
     /// Runs `action` with the driver.
     pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn DriverOps) -> R) -> R {
-        dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver))
+        let outcome = dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver));
+        self.departed.drop_all();
+        outcome
     }
 
     pub(crate) fn is_simulated(&self) -> bool {
@@ -375,7 +394,9 @@ impl Core {
     }
 
     fn turn_driver(&self, wait: Wait) -> io::Result<()> {
-        dispatch!(&mut *self.driver.borrow_mut(), driver => driver.turn(wait))
+        let outcome = dispatch!(&mut *self.driver.borrow_mut(), driver => driver.turn(wait));
+        self.departed.drop_all();
+        outcome
     }
 
     /// Looks for events for the spin budget, or until something is ready.
@@ -437,8 +458,11 @@ impl Core {
     }
 }
 
-/// Sets the current runtime for the length of a `block_on`.
-struct Entered;
+/// Sets the current runtime for the length of a `block_on`, or of a runtime's end.
+struct Entered {
+    /// Which one is the current one again afterwards.
+    outer: Option<Rc<Core>>,
+}
 
 impl Entered {
     #[track_caller]
@@ -448,13 +472,24 @@ impl Entered {
             assert!(current.is_none(), "block_on was called inside a runtime: await the future instead");
             *current = Some(Rc::clone(core));
         });
-        Entered
+        Entered { outer: None }
+    }
+
+    /// Of a runtime that ends, be it inside another one. `None` where no runtime can be entered: the thread is being
+    /// torn down, or whoever ends this one was called with the current one borrowed.
+    fn ending(core: &Rc<Core>) -> Option<Self> {
+        let enter = |current: &RefCell<Option<Rc<Core>>>| {
+            let outer = current.try_borrow_mut().ok()?.replace(Rc::clone(core));
+            Some(Entered { outer })
+        };
+        CURRENT.try_with(enter).ok().flatten()
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let _ = CURRENT.try_with(|current| current.borrow_mut().take());
+        let outer = self.outer.take();
+        let _ = CURRENT.try_with(|current| current.replace(outer));
     }
 }
 
@@ -514,8 +549,8 @@ impl Executor {
 impl Drop for Executor {
     fn drop(&mut self) {
         // Tasks own streams, and streams own the core: taking the tasks out ends the circle. They are dropped
-        // inside the runtime, because what they own closes through it.
-        let entered = CURRENT.with(|current| current.borrow().is_none()).then(|| Entered::new(&self.core));
+        // inside the runtime, because what they own closes through it, and what they spawn ends with it.
+        let entered = Entered::ending(&self.core);
         self.core.end_tasks();
         self.core.flush();
         self.core.close_ports();
@@ -597,6 +632,19 @@ mod tests {
             drop(executor);
             assert_eq!(Rc::strong_count(&life), 1 + left, "{spawned} are spawned");
         }
+    }
+
+    #[test]
+    fn what_tasks_of_a_runtime_spawn_when_it_ends_inside_another_is_none_of_that_one() {
+        let (first, second, life) = (executor(), executor(), Rc::new(()));
+        let guard = Again(Rc::clone(&life), 3);
+        first.block_on(async { drop(spawn(hold(guard))) });
+        second.block_on(async {
+            drop(first);
+            assert_eq!(Rc::strong_count(&life), 1, "all of them have ended");
+            assert_eq!(with_current(|core| core.tasks()), Some(0));
+            assert_eq!(spawn(async { 7 }).await, 7, "the runtime that goes on is the current one again");
+        });
     }
 
     #[test]

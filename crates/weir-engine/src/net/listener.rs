@@ -6,8 +6,8 @@ use weir_sys::unix_path::BoundPath;
 
 use super::{Address, Stream};
 use crate::{
-    driver::{DriverOps, ListenOptions, dispatch},
-    executor::{self, Core},
+    driver::{DriverOps, ListenOptions},
+    executor::{self, Core, poll_driver},
     slab::SlotId,
 };
 
@@ -72,9 +72,9 @@ impl Listener {
     /// `ConnectionAborted` when the runtime drains. Running out of descriptors is not an error: accepting goes on
     /// when some are free.
     pub async fn accept(&self) -> io::Result<Stream> {
-        let slot = poll_fn(|context| {
-            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_accept(self.slot, context.waker()))
-        })
+        let slot = poll_fn(
+            |context| poll_driver!(self.core, driver => driver.poll_accept(self.slot, context.waker())),
+        )
         .await?;
         Ok(Stream::new(Rc::clone(&self.core), slot))
     }

@@ -5,7 +5,7 @@ use std::{future::poll_fn, io, net::SocketAddr, os::fd::OwnedFd, rc::Rc};
 use super::Address;
 use crate::{
     driver::{DriverOps, dispatch},
-    executor::{self, Core},
+    executor::{self, Core, poll_driver},
     fs::File,
     pool::Lease,
     send_queue::SendBuf,
@@ -113,11 +113,9 @@ impl Stream {
         let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.connect(address, local))?;
         let stream = Self::new(core, slot);
-        poll_fn(|context| {
-            dispatch!(&mut *stream.core.driver.borrow_mut(), driver => {
-                driver.poll_connect(stream.slot, context.waker())
-            })
-        })
+        poll_fn(
+            |context| poll_driver!(stream.core, driver => driver.poll_connect(stream.slot, context.waker())),
+        )
         .await?;
         Ok(stream)
     }
@@ -145,10 +143,8 @@ impl Stream {
     /// descriptors and cannot move.
     pub async fn into_parts(self) -> io::Result<(OwnedFd, Vec<u8>)> {
         self.flush().await?;
-        poll_fn(|context| {
-            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_detach(self.slot, context.waker()))
-        })
-        .await
+        poll_fn(|context| poll_driver!(self.core, driver => driver.poll_detach(self.slot, context.waker())))
+            .await
     }
 
     /// The next bytes, in a buffer of the engine's; `None` at the end of the stream, and when the runtime drains and
@@ -157,10 +153,8 @@ impl Stream {
     /// # Errors
     /// What the connection failed with (`ConnectionReset`, …); every later call gives the same.
     pub async fn recv(&self) -> io::Result<Option<Lease>> {
-        poll_fn(|context| {
-            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_receive(self.slot, context.waker()))
-        })
-        .await
+        poll_fn(|context| poll_driver!(self.core, driver => driver.poll_receive(self.slot, context.waker())))
+            .await
     }
 
     /// Queues bytes for sending; a lease goes without a copy. Waits only while more than the high-water mark is
@@ -171,9 +165,7 @@ impl Stream {
     pub async fn send(&self, bytes: impl Into<SendBuf>) -> io::Result<()> {
         let mut bytes = Some(bytes.into());
         poll_fn(|context| {
-            dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
-                driver.poll_push(self.slot, &mut bytes, context.waker())
-            })
+            poll_driver!(self.core, driver => driver.poll_push(self.slot, &mut bytes, context.waker()))
         })
         .await
     }
@@ -184,9 +176,7 @@ impl Stream {
     /// As [`Self::send`].
     pub async fn send_slice(&self, bytes: &[u8]) -> io::Result<()> {
         poll_fn(|context| {
-            dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
-                driver.poll_push_copy(self.slot, bytes, context.waker())
-            })
+            poll_driver!(self.core, driver => driver.poll_push_copy(self.slot, bytes, context.waker()))
         })
         .await
     }
@@ -219,10 +209,8 @@ impl Stream {
     /// # Errors
     /// What the connection failed with.
     pub async fn flush(&self) -> io::Result<()> {
-        poll_fn(|context| {
-            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_flushed(self.slot, context.waker()))
-        })
-        .await
+        poll_fn(|context| poll_driver!(self.core, driver => driver.poll_flushed(self.slot, context.waker())))
+            .await
     }
 
     /// Bytes that are queued and that the kernel has not taken, for whoever wants to know whether it takes any. On

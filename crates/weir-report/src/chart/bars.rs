@@ -14,8 +14,9 @@ use super::{
     scale::Scale,
 };
 use crate::{
+    cited::{Sentence, distinct},
     format, metrics,
-    section::{Content, Plot, Section, Sentence, Subject, distinct},
+    section::{Content, Plot, Section, Subject},
     sentence, tables,
     view::{View, bound},
     words::Word,

@@ -8,9 +8,10 @@ use weir_record::{evidence::ArmEvidence, figure::Figure as Value, published::Tab
 
 use super::levels::{Axis, Levels, Point, levels};
 use crate::{
+    cited::Sentence,
     format::{self, ABSENT},
     maps, overview,
-    section::{Content, Plot, Section, Sentence},
+    section::{Content, Plot, Section},
     table::Table,
     view::View,
     words::Word,

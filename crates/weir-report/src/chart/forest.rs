@@ -15,10 +15,11 @@ use super::{
     scale::Scale,
 };
 use crate::{
+    cited::{Sentence, distinct},
     format,
     language::localized,
     metrics, notes,
-    section::{Content, Plot, Section, Sentence, Subject, distinct},
+    section::{Content, Plot, Section, Subject},
     sentence, tables,
     view::View,
     words::{self, Word},

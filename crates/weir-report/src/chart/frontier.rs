@@ -5,8 +5,9 @@ use weir_record::{frontier::FrontierRow, metric::Metric};
 
 use super::plane::{PlaneFamily, PlanePoint, plane};
 use crate::{
+    cited::of_no_cell,
     format, frontier,
-    section::{Content, Plot, Section, of_no_cell},
+    section::{Content, Plot, Section},
     view::View,
     words::Word,
 };

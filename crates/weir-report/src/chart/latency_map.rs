@@ -18,10 +18,11 @@ use super::{
     scale::Scale,
 };
 use crate::{
+    cited::Sentence,
     findings, format,
     language::localized,
     metrics, overview,
-    section::{Caption, Content, Plot, Section, Sentence},
+    section::{Caption, Content, Plot, Section},
     table::Table,
     view::View,
     words::Word,

@@ -13,11 +13,12 @@ use weir_record::{
 
 use super::levels::{Axis, Levels, Point, Raw, legend, levels as by_level, without_legend};
 use crate::{
+    cited::Sentence,
     format, html,
     language::localized,
     maps, metrics,
-    section::{Content, Drawing, Plot, Section, Sentence},
-    table::Table,
+    section::{Content, Plot, Section},
+    table::{Drawing, Table},
     view::View,
     words::Word,
 };

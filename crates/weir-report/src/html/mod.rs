@@ -13,9 +13,9 @@ use weir_record::{finding::Finding, verdict::Verdict};
 use crate::{
     display, findings,
     language::Language,
-    section::{Drawing, Section},
+    section::Section,
     sentence,
-    table::Table,
+    table::{Drawing, Table},
     tables, titles,
     view::View,
     words::{self, Word},

@@ -4,8 +4,10 @@ use maud::{Markup, PreEscaped, html};
 
 use super::{cells, figure, scrolled, table};
 use crate::{
-    chart, definitions, display, findings,
-    section::{CellNotes, Plot, Section, Sentence},
+    chart,
+    cited::Sentence,
+    definitions, display, findings,
+    section::{CellNotes, Plot, Section},
     table::ROWS_MAX,
     tables,
     view::View,

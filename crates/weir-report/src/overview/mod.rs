@@ -12,11 +12,12 @@ use weir_record::{
 
 use crate::{
     chart_page::{self, ChartPage},
+    cited::{Sentence, distinct, of_no_cell},
     findings,
     format::{self, ABSENT},
     language::localized,
     maps,
-    section::{Content, Section, Sentence, distinct, of_no_cell},
+    section::{Content, Section},
     table::Table,
     titles,
     view::View,

@@ -7,9 +7,9 @@ use weir_record::{
 
 use super::{explained, figure, name, published, quantity};
 use crate::{
+    cited::Sentence,
     format::{self, ABSENT},
     language::localized,
-    section::Sentence,
     table::Table,
     view::View,
     words::Word,

@@ -7,9 +7,9 @@ use weir_record::{
 
 use super::{explained, figure, name, published, published_heads, quantity};
 use crate::{
+    cited::of_no_cell,
     findings,
     format::{self, ABSENT},
-    section::of_no_cell,
     table::Table,
     view::View,
     words::Word,

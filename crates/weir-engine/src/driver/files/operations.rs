@@ -3,7 +3,10 @@
 //! It performs nothing: a driver begins what is admitted and says when it is over. An operation whose future was
 //! dropped goes on, keeps its place and its memory until it is over, and its answer is dropped then.
 
-use std::task::{Poll, Waker};
+use std::{
+    rc::Rc,
+    task::{Poll, Waker},
+};
 
 use super::{FileResult, Request, try_now};
 use crate::{
@@ -11,6 +14,7 @@ use crate::{
     pool::Pool,
     semaphore::{FairSemaphore, Waiter},
     slab::{Slab, SlotId},
+    wakers::Departed,
 };
 
 /// How far an operation has come, as the future that asked for it knows.
@@ -27,7 +31,7 @@ pub(crate) enum FileOperation {
 
 impl FileOperation {
     /// The answer, if the operation has not been begun and cannot block.
-    pub(crate) fn try_now(&mut self, pool: &std::rc::Rc<Pool>, counters: &Counters) -> Option<FileResult> {
+    pub(crate) fn try_now(&mut self, pool: &Rc<Pool>, counters: &Counters) -> Option<FileResult> {
         let FileOperation::New(request) = self else { return None };
         let answer = try_now(request, pool, counters)?;
         *self = FileOperation::Over;
@@ -76,13 +80,20 @@ pub(crate) struct Operations<T> {
     permits: FairSemaphore,
     /// Begun and not over.
     in_flight: usize,
+    /// The driver's.
+    departed: Rc<Departed>,
 }
 
 impl<T> Operations<T> {
     /// At most `maximum` are in flight at a time.
-    pub(crate) fn new(maximum: usize) -> Self {
-        // Answers that nobody has taken yet belong to futures, as their requests did: the tasks bound them.
-        Self { slots: Slab::new(usize::MAX), permits: FairSemaphore::new(maximum), in_flight: 0 }
+    pub(crate) fn new(maximum: usize, departed: &Rc<Departed>) -> Self {
+        Self {
+            // Answers that nobody has taken yet belong to futures, as their requests did: the tasks bound them.
+            slots: Slab::new(usize::MAX),
+            permits: FairSemaphore::new(maximum),
+            in_flight: 0,
+            departed: Rc::clone(departed),
+        }
     }
 
     /// What a future that is polled has to do.
@@ -102,7 +113,7 @@ impl<T> Operations<T> {
         mut waiter: Option<Waiter>,
         waker: &Waker,
     ) -> Step {
-        match (self.permits.poll_acquire(&mut waiter, waker), waiter) {
+        match (self.permits.poll_acquire(&mut waiter, waker, &self.departed), waiter) {
             (Poll::Pending, Some(waiter)) => {
                 *operation = FileOperation::Waiting(request, waiter);
                 Step::Pending
@@ -114,7 +125,7 @@ impl<T> Operations<T> {
     fn look(&mut self, operation: &mut FileOperation, id: SlotId, waker: &Waker) -> Step {
         let Some(entry) = self.slots.get_mut(id) else { return Step::Pending };
         if let Lifecycle::Running(present) = &mut entry.lifecycle {
-            present.clone_from(waker);
+            self.departed.replace(present, waker);
             *operation = FileOperation::Begun(id);
             return Step::Pending;
         }
@@ -166,13 +177,13 @@ impl<T> Operations<T> {
     /// The future is dropped.
     pub(crate) fn forget(&mut self, operation: &mut FileOperation) {
         match std::mem::replace(operation, FileOperation::Over) {
-            FileOperation::Waiting(_, waiter) => self.permits.give_up(waiter),
+            FileOperation::Waiting(_, waiter) => self.departed.let_go(self.permits.give_up(waiter)),
             FileOperation::Begun(id) => {
                 let Some(entry) = self.slots.get_mut(id) else { return };
-                if let Lifecycle::Over(_) = entry.lifecycle {
-                    drop(self.slots.remove(id));
-                } else {
-                    entry.lifecycle = Lifecycle::Forgotten;
+                match std::mem::replace(&mut entry.lifecycle, Lifecycle::Forgotten) {
+                    Lifecycle::Over(_) => drop(self.slots.remove(id)),
+                    Lifecycle::Running(waker) => self.departed.let_go(Some(waker)),
+                    Lifecycle::Forgotten => {}
                 }
             }
             FileOperation::New(_) | FileOperation::Over => {}
@@ -214,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_forgotten_operation_keeps_its_place_until_it_is_over() {
-        let mut operations = Operations::new(1);
+        let mut operations = Operations::new(1, &Rc::default());
         let (mut first, mut second) = (request(), request());
         let id = admit(&mut operations, &mut first).expect("there is room");
         operations.forget(&mut first);
@@ -227,7 +238,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_waits_for_its_future_takes_no_place() {
-        let mut operations = Operations::new(1);
+        let mut operations = Operations::new(1, &Rc::default());
         let (mut first, mut second) = (request(), request());
         let id = admit(&mut operations, &mut first).expect("there is room");
         operations.finish(id, Ok(Outcome::Done));
@@ -239,7 +250,7 @@ mod tests {
 
     #[test]
     fn who_is_dropped_in_the_line_leaves_it() {
-        let mut operations = Operations::new(1);
+        let mut operations = Operations::new(1, &Rc::default());
         let (mut first, mut second, mut third) = (request(), request(), request());
         let id = admit(&mut operations, &mut first).expect("there is room");
         assert!(

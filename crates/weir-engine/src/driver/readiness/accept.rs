@@ -75,7 +75,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     fn pause_accepts(&mut self, listener: SlotId, waker: &Waker) {
         self.parts.counters.accepts_starved.increment();
         if let Some(socket) = self.sockets.get_mut(listener) {
-            socket.wait_to_receive(waker);
+            self.parts.departed.wait(&mut socket.receive_waiter, waker);
         }
         if !self.starved_listeners.contains(&listener) {
             self.starved_listeners.push(listener);

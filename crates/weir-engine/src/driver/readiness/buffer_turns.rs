@@ -10,7 +10,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     #[cold]
     pub(super) fn wait_for_buffer(&mut self, id: SlotId, waker: &Waker) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.wait_to_receive(waker);
+        self.parts.departed.wait(&mut socket.receive_waiter, waker);
         match std::mem::replace(&mut socket.buffer_turn, BufferTurn::Waiting) {
             BufferTurn::None => {
                 self.parts.counters.buffers_exhausted.increment();

@@ -8,7 +8,8 @@ use crate::{clock::Instant, driver::contract::DriverOps, slab::SlotId};
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Closes the descriptor and forgets the socket.
     pub(super) fn release(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.remove(id) else { return };
+        let Some(mut socket) = self.sockets.remove(id) else { return };
+        socket.forget_waiters(&self.parts.departed);
         if socket.watched {
             unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
         }

@@ -9,6 +9,7 @@ use crate::{
     counters::Counters,
     driver::{error::StoredError, send_state::SendState, socket},
     pool::SizeChoice,
+    wakers::Departed,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,11 +108,9 @@ impl<D> Socket<D> {
         }
     }
 
-    /// Remembers who waits to receive.
-    pub(super) fn wait_to_receive(&mut self, waker: &Waker) {
-        match &mut self.receive_waiter {
-            Some(present) if present.will_wake(waker) => {}
-            present => *present = Some(waker.clone()),
-        }
+    /// Nobody waits any more.
+    pub(super) fn forget_waiters(&mut self, departed: &Departed) {
+        departed.let_go(self.receive_waiter.take());
+        departed.let_go(self.send.waiter.take());
     }
 }

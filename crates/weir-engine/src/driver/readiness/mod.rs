@@ -147,7 +147,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     /// Forgets a socket without closing it.
     fn take_out(&mut self, id: SlotId) -> io::Result<K::Socket> {
-        let removed = self.sockets.remove(id).ok_or_else(error::gone)?;
+        let mut removed = self.sockets.remove(id).ok_or_else(error::gone)?;
+        removed.forget_waiters(&self.parts.departed);
         if removed.watched {
             unwatch(&mut self.backend, &removed.descriptor, &self.parts.counters);
         }
@@ -272,7 +273,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if !socket.writable {
-            socket.send.waiter = Some(waker.clone());
+            self.parts.departed.wait(&mut socket.send.waiter, waker);
             return match self.watch_or_fail(stream, false, true) {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error)),
@@ -356,8 +357,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.receive_waiter = None;
-        socket.send.waiter = None;
+        socket.forget_waiters(&self.parts.departed);
         let unfinished = !socket.send.queue.is_empty() || self.draining && !socket.end_of_stream;
         if socket.kind != Kind::Stream || !unfinished || socket.error.is_some() {
             return self.release(id);

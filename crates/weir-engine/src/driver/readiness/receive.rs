@@ -83,7 +83,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     pub(super) fn wait_readable<T>(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<T>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        socket.wait_to_receive(waker);
+        self.parts.departed.wait(&mut socket.receive_waiter, waker);
         if socket.watched && (socket.interest.read || self.backend.is_edge_triggered()) {
             return Poll::Pending;
         }

@@ -165,7 +165,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             self.send_queued_outside_flush(id);
         }
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        socket.send.poll_at_most(socket.error, limit, target, waker)
+        socket.send.poll_at_most(socket.error, limit, target, waker, &self.parts.departed)
     }
 }
 

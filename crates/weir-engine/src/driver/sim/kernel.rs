@@ -95,7 +95,7 @@ impl Kernel for Simulated {
     fn files(&self, parts: &DriverParts) -> SimFiles {
         SimFiles {
             machine: Rc::clone(&self.machine),
-            operations: Operations::new(parts.config.limits.file_operations_max),
+            operations: Operations::new(parts.config.limits.file_operations_max, &parts.departed),
             pool: Rc::clone(&parts.send_pool),
             counters: std::sync::Arc::clone(&parts.counters),
         }

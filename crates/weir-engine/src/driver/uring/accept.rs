@@ -35,7 +35,7 @@ impl Uring {
             // The next call tries again.
             return Poll::Ready(Err(error.into()));
         }
-        socket.receive_waiter = Some(waker.clone());
+        self.parts.departed.wait(&mut socket.receive_waiter, waker);
         self.arm_accept(listener);
         Poll::Pending
     }

@@ -23,7 +23,7 @@ impl Uring {
         }
         socket.detaching = true;
         if socket.operations > 0 {
-            socket.receive_waiter = Some(waker.clone());
+            self.parts.departed.wait(&mut socket.receive_waiter, waker);
             self.stop_receive(id);
             return Poll::Pending;
         }

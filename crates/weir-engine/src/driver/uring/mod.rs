@@ -381,7 +381,7 @@ impl Uring {
             sockets: Slab::new(parts.config.limits.sockets_max),
             table,
             zero_copy,
-            files: Operations::new(parts.config.limits.file_operations_max),
+            files: Operations::new(parts.config.limits.file_operations_max, &parts.departed),
             files_closing: 0,
             doorbells: Vec::new(),
             unsent: Vec::new(),
@@ -444,7 +444,9 @@ impl Uring {
 
     /// Takes a socket out that has nothing in flight.
     fn remove(&mut self, id: SlotId) -> Option<Socket> {
-        let socket = self.sockets.remove(id)?;
+        let mut socket = self.sockets.remove(id)?;
+        self.parts.departed.let_go(socket.receive_waiter.take());
+        self.parts.departed.let_go(socket.send.waiter.take());
         debug_assert_eq!(socket.operations, 0, "a socket is given up after its last operation");
         self.table.clear(id.index, socket.target, &self.ring, &self.parts.counters);
         Some(socket)
@@ -547,7 +549,7 @@ impl DriverOps for Uring {
         if socket.kind == SocketKind::Stream {
             return Poll::Ready(Ok(()));
         }
-        socket.send.waiter = Some(waker.clone());
+        self.parts.departed.wait(&mut socket.send.waiter, waker);
         Poll::Pending
     }
 
@@ -581,10 +583,7 @@ impl DriverOps for Uring {
                 self.recheck.push(stream);
             }
         }
-        match &mut socket.receive_waiter {
-            Some(present) if present.will_wake(waker) => {}
-            present => *present = Some(waker.clone()),
-        }
+        self.parts.departed.wait(&mut socket.receive_waiter, waker);
         if socket.arm == Arm::Idle {
             self.arm_receive(stream);
         }
@@ -626,8 +625,8 @@ impl DriverOps for Uring {
 
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.receive_waiter = None;
-        socket.send.waiter = None;
+        self.parts.departed.let_go(socket.receive_waiter.take());
+        self.parts.departed.let_go(socket.send.waiter.take());
         socket.inbound.clear();
         socket.inbound_bytes = 0;
         socket.accepted.clear();
@@ -786,7 +785,7 @@ impl Drop for Uring {
             // The kernel may still write to this memory: it stays, for ever (invariant 3).
             std::mem::forget(std::mem::replace(&mut self.sockets, Slab::new(0)));
             std::mem::forget(std::mem::replace(&mut self.zero_copy, ZeroCopy::none()));
-            std::mem::forget(std::mem::replace(&mut self.files, Operations::new(0)));
+            std::mem::forget(std::mem::replace(&mut self.files, Operations::new(0, &self.parts.departed)));
             std::mem::forget(std::rc::Rc::clone(&self.parts.receive_pool));
             std::mem::forget(std::rc::Rc::clone(&self.parts.send_pool));
         }

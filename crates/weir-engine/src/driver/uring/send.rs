@@ -272,7 +272,7 @@ impl Uring {
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        let outcome = socket.send.poll_at_most(socket.error, limit, target, waker);
+        let outcome = socket.send.poll_at_most(socket.error, limit, target, waker, &self.parts.departed);
         if outcome.is_pending() && socket.send.mark_dirty() {
             self.dirty.push(id);
         }

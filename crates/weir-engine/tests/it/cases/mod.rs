@@ -17,3 +17,4 @@ pub mod sendfile;
 pub mod start;
 pub mod streams;
 pub mod wake;
+pub mod wakers;
