@@ -10,8 +10,12 @@ const CPU_NUMBERS_MAX: usize = 8192;
 pub(crate) struct StatLine {
     /// Parent process.
     pub(crate) parent: u32,
+    /// System time of all threads, in clock ticks.
+    pub(crate) system_ticks: u64,
     /// User and system time of children that ended and were waited for, in clock ticks.
     pub(crate) children_ticks: u64,
+    /// The system time of it.
+    pub(crate) children_system_ticks: u64,
     /// Start, in clock ticks since boot; tells a process from a later one with the same number.
     pub(crate) started_ticks: u64,
 }
@@ -19,17 +23,14 @@ pub(crate) struct StatLine {
 /// `/proc/PID/stat`.
 pub(crate) fn stat_line(text: &str) -> Option<StatLine> {
     let stat = ProcessStat::parse(text)?;
+    let children_system_ticks = stat.number(17)?;
     Some(StatLine {
         parent: stat.parent()?,
-        children_ticks: stat.number(16)?.saturating_add(stat.number(17)?),
+        system_ticks: stat.number(15)?,
+        children_ticks: stat.number(16)?.saturating_add(children_system_ticks),
+        children_system_ticks,
         started_ticks: stat.number(22)?,
     })
-}
-
-/// Time in the kernel, in clock ticks, of `/proc/PID/stat`: of all threads, and of children that were waited for.
-pub(crate) fn system_ticks(text: &str) -> Option<u64> {
-    let stat = ProcessStat::parse(text)?;
-    Some(stat.number(15)?.saturating_add(stat.number(17)?))
 }
 
 /// `schedstat` of a thread: nanoseconds on a CPU, and nanoseconds runnable but waiting for one.
@@ -107,17 +108,17 @@ mod tests {
 
     #[test]
     fn a_stat_line_is_read_after_the_last_parenthesis() {
-        let expected = StatLine { parent: 5233, children_ticks: 56, started_ticks: 93090 };
+        let expected = StatLine {
+            parent: 5233,
+            system_ticks: 4,
+            children_ticks: 56,
+            children_system_ticks: 6,
+            started_ticks: 93090,
+        };
         assert_eq!(stat_line(STAT), Some(expected));
         for name in ["(a) S 1 (b", ") ) )", "", "x y z", "((", "\u{fffd}\n"] {
             assert_eq!(stat_line(&STAT.replace("cat", name)), Some(expected), "{name:?}");
         }
-    }
-
-    #[test]
-    fn time_in_the_kernel_is_the_second_time_of_the_line_and_the_fourth() {
-        assert_eq!(system_ticks(STAT), Some(4 + 6));
-        assert_eq!(system_ticks("5235 (cat) R 5233"), None);
     }
 
     #[test]
@@ -181,9 +182,15 @@ mod tests {
         #[test]
         fn a_stat_line_survives_any_name(name in any::<String>(), parent in any::<u32>(), ticks in 0_u64..1 << 40) {
             let text = format!(
-                "1 ({name}) S {parent} 1 1 0 -1 0 0 0 0 0 0 0 {ticks} 2 20 0 1 0 77 0\n"
+                "1 ({name}) S {parent} 1 1 0 -1 0 0 0 0 0 0 3 {ticks} 2 20 0 1 0 77 0\n"
             );
-            let expected = StatLine { parent, children_ticks: ticks + 2, started_ticks: 77 };
+            let expected = StatLine {
+                parent,
+                system_ticks: 3,
+                children_ticks: ticks + 2,
+                children_system_ticks: 2,
+                started_ticks: 77,
+            };
             prop_assert_eq!(stat_line(&text), Some(expected));
         }
 

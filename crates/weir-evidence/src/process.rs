@@ -51,8 +51,12 @@ pub struct ProcessSample {
     pub started_ticks: u64,
     /// CPU used since its start, ended threads included; without children.
     pub cpu_ns: u64,
+    /// Time in the kernel, by ticks: of all threads, ended ones included; without children.
+    pub system_ns: u64,
     /// CPU of children that ended and were waited for, in steps of one tick.
     pub children_cpu_ns: u64,
+    /// Of that, in the kernel.
+    pub children_system_ns: u64,
     /// Anonymous resident memory.
     pub rss_anon_bytes: u64,
     /// Threads alive, by rising number.
@@ -90,6 +94,8 @@ pub struct ThreadDelta {
 pub struct TreeDelta {
     /// CPU of all threads, those that ended included (see the module text).
     pub cpu_ns: u64,
+    /// Of it, in the kernel; by ticks, of processes that ended as of `cpu_ns`.
+    pub system_ns: u64,
     /// Of that, io_uring's kernel threads alive at the end; a lower bound when threads ended.
     pub kernel_thread_cpu_ns: u64,
     /// Of `cpu_ns`, what no thread or process alive at the end accounts for.
@@ -138,16 +144,17 @@ impl ProcessTree {
         let earlier: HashMap<_, _> =
             before.processes.iter().map(|process| (process.key(), process)).collect();
         let surviving: HashSet<_> = after.processes.iter().map(ProcessSample::key).collect();
-        let inherited = inherited_cpu_ns(before, &surviving);
+        let inherited = inherited_times(before, &surviving);
         let nothing = ProcessSample::default();
         let mut delta = TreeDelta::default();
         for process in &after.processes {
             let start = earlier.get(&process.key()).copied().unwrap_or(&nothing);
-            let reaped_ns = process
-                .children_cpu_ns
-                .saturating_sub(start.children_cpu_ns)
-                .saturating_sub(inherited.get(&process.pid).copied().unwrap_or(0));
+            let old = inherited.get(&process.pid).copied().unwrap_or_default();
+            let new = |now: u64, before: u64, old: u64| now.saturating_sub(before).saturating_sub(old);
+            let reaped_ns = new(process.children_cpu_ns, start.children_cpu_ns, old.cpu_ns);
             delta.add_process(start, process, reaped_ns);
+            delta.system_ns += process.system_ns.saturating_sub(start.system_ns)
+                + new(process.children_system_ns, start.children_system_ns, old.system_ns);
         }
         for process in before.processes.iter().filter(|process| !surviving.contains(&process.key())) {
             delta.processes_vanished += 1;
@@ -185,15 +192,6 @@ impl ProcessTree {
             ..ThreadFigures::default()
         };
         Self::thread_deltas(before, after).into_iter().map(row).collect()
-    }
-
-    /// Its threads, by process and number.
-    pub fn threads(&self) -> HashSet<(u32, u32)> {
-        let of = |process: &ProcessSample| {
-            let pid = process.pid;
-            process.threads.iter().map(move |thread| (pid, thread.tid)).collect::<Vec<_>>()
-        };
-        self.processes.iter().flat_map(of).collect()
     }
 
     /// The tree less every process that is also in `other`.
@@ -266,6 +264,7 @@ impl TreeDelta {
     /// Adds a later window of the same tree; what is a level is the later one's.
     pub fn add(&mut self, later: &Self) {
         self.cpu_ns += later.cpu_ns;
+        self.system_ns += later.system_ns;
         self.kernel_thread_cpu_ns += later.kernel_thread_cpu_ns;
         self.ended_cpu_ns += later.ended_cpu_ns;
         self.living_cpu_ns += later.living_cpu_ns;
@@ -294,19 +293,28 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// CPU that vanished processes had used before the first snapshot, by the nearest ancestor that survived: it will
-/// have arrived in that ancestor's child times, but it is older than the window.
-fn inherited_cpu_ns(before: &ProcessTree, surviving: &HashSet<(u32, u64)>) -> HashMap<u32, u64> {
+/// Times of processes that vanished.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inherited {
+    cpu_ns: u64,
+    system_ns: u64,
+}
+
+/// What vanished processes had used before the first snapshot, by the nearest ancestor that survived: it will have
+/// arrived in that ancestor's child times, but it is older than the window.
+fn inherited_times(before: &ProcessTree, surviving: &HashSet<(u32, u64)>) -> HashMap<u32, Inherited> {
     let by_pid: HashMap<u32, &ProcessSample> =
         before.processes.iter().map(|process| (process.pid, process)).collect();
-    let mut inherited = HashMap::new();
+    let mut inherited: HashMap<u32, Inherited> = HashMap::new();
     for process in before.processes.iter().filter(|process| !surviving.contains(&process.key())) {
         let mut ancestor = by_pid.get(&process.parent);
         // Bounded, because a snapshot taken while numbers are reused could hold a circle.
         for _ in 0..before.processes.len() {
             match ancestor {
                 Some(found) if surviving.contains(&found.key()) => {
-                    *inherited.entry(found.pid).or_insert(0) += process.cpu_ns + process.children_cpu_ns;
+                    let sum = inherited.entry(found.pid).or_default();
+                    sum.cpu_ns += process.cpu_ns + process.children_cpu_ns;
+                    sum.system_ns += process.system_ns + process.children_system_ns;
                     break;
                 }
                 Some(found) => ancestor = by_pid.get(&found.parent),
@@ -427,14 +435,16 @@ fn read_process(pid: u32, threads_max: usize) -> io::Result<Option<ProcessSample
         uid = parse::number_field(&status, "Uid").and_then(|uid| u32::try_from(uid).ok()).unwrap_or(0);
         threads.push(thread_sample(tid, &times, &status));
     }
-    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     Ok(Some(ProcessSample {
         pid,
         parent: line.parent,
         uid,
         started_ticks: line.started_ticks,
         cpu_ns: clock_ns.unwrap_or_else(|| threads.iter().map(|thread| thread.cpu_ns).sum()),
-        children_cpu_ns: line.children_ticks.saturating_mul(1_000_000_000 / ticks_per_second),
+        system_ns: line.system_ticks.saturating_mul(tick_ns),
+        children_cpu_ns: line.children_ticks.saturating_mul(tick_ns),
+        children_system_ns: line.children_system_ticks.saturating_mul(tick_ns),
         rss_anon_bytes,
         threads,
     }))
@@ -484,6 +494,7 @@ mod tests {
             children_cpu_ns,
             rss_anon_bytes: 4096,
             threads,
+            ..ProcessSample::default()
         }
     }
 
@@ -571,6 +582,21 @@ mod tests {
         let after = tree(vec![process(1, 0, 1_100, 135, vec![])]);
         let delta = ProcessTree::delta(&before, &after);
         assert_eq!((delta.cpu_ns, delta.ended_cpu_ns, delta.processes_vanished), (125, 25 + 100, 2));
+    }
+
+    #[test]
+    fn time_in_the_kernel_of_a_child_that_ended_is_counted_once_whether_anybody_waited_for_it_or_not() {
+        let with = |system_ns, children_system_ns, pid| ProcessSample {
+            system_ns,
+            children_system_ns,
+            ..process(pid, u32::from(pid == 2), 0, 0, vec![])
+        };
+        // The child had 30 before, and 5 more; the parent did 90 meanwhile.
+        let before = tree(vec![with(100, 0, 1), with(30, 0, 2)]);
+        let of = |children_system_ns| {
+            ProcessTree::delta(&before, &tree(vec![with(190, children_system_ns, 1)])).system_ns
+        };
+        assert_eq!((of(35), of(0)), (95, 90));
     }
 
     #[test]

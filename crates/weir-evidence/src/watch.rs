@@ -6,6 +6,7 @@
 //! read at the end and where somebody looks on. Nothing here prints, and nothing is judged.
 
 mod subject;
+mod thread_sums;
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

@@ -370,15 +370,17 @@ pub struct ThreadFigures {
     pub calls: Option<u64>,
     /// Time asleep; traced only.
     pub blocked_ns: Option<u64>,
-    /// Whether it ended in the window. All but what a trace knows is then of its last reading.
+    /// Whether it ended in the window. Its figures are then of its last reading, and what a trace knew of it is in the
+    /// sums of the trace alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ended: bool,
 }
 
 impl ThreadFigures {
     /// Adds what the thread did later; without what only a trace knows.
-    pub fn add(&mut self, later: Self) {
-        (self.pid, self.tid, self.name) = (later.pid, later.tid, later.name);
+    pub fn add(&mut self, later: &Self) {
+        (self.pid, self.tid) = (later.pid, later.tid);
+        self.name.clone_from(&later.name);
         self.cpu_ns += later.cpu_ns;
         self.run_delay_ns += later.run_delay_ns;
         self.context_switches_voluntary += later.context_switches_voluntary;

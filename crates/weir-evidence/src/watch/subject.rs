@@ -11,8 +11,9 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, pidfd_open},
 };
-use weir_record::observation::{Descriptors, Note, THREAD_ROWS_MAX, ThreadFigures, Totals};
+use weir_record::observation::{Descriptors, Note, ThreadFigures, Totals};
 
+use super::thread_sums::ThreadSums;
 use crate::{
     files,
     ladder::tracer::KernelCounts,
@@ -65,14 +66,12 @@ pub(super) struct Reading {
     pub(super) tree: ProcessTree,
     pub(super) descriptors: Option<Descriptors>,
     pub(super) at: Instant,
-    /// Time in the kernel, by ticks: of all processes, and of their children that ended and were waited for.
-    system_ns: u64,
 }
 
 impl Reading {
     fn of(tree: ProcessTree) -> Self {
-        let (system_ns, descriptors) = (family_system_ns(&tree), descriptors(&tree));
-        Self { tree, descriptors, at: Instant::now(), system_ns }
+        let descriptors = descriptors(&tree);
+        Self { tree, descriptors, at: Instant::now() }
     }
 
     fn name(&self) -> String {
@@ -85,39 +84,13 @@ impl Reading {
 #[derive(Clone, Debug, Default)]
 struct Sums {
     tree: TreeDelta,
-    system_ns: u64,
-    /// By process and thread.
-    threads: HashMap<(u32, u32), ThreadFigures>,
-    /// Threads that ended and are not in `threads`, because others that ended had more CPU.
-    ended_left_out: u64,
+    threads: ThreadSums,
 }
 
 impl Sums {
-    fn add(&mut self, from: &Reading, to: &Reading) {
-        self.tree.add(&ProcessTree::delta(&from.tree, &to.tree));
-        // Less than before where a child ended that nobody waited for: what it did was added already.
-        self.system_ns += to.system_ns.saturating_sub(from.system_ns);
-        for thread in ProcessTree::thread_figures(&from.tree, &to.tree) {
-            self.threads.entry((thread.pid, thread.tid)).or_default().add(thread);
-        }
-        self.limit_ended(&to.tree);
-    }
-
-    /// Of the threads that are in `tree` no more, those with most CPU stay.
-    fn limit_ended(&mut self, tree: &ProcessTree) {
-        if self.threads.len() <= 2 * THREAD_ROWS_MAX {
-            return;
-        }
-        let alive = tree.threads();
-        let has_ended = |key: &(u32, u32)| !alive.contains(key);
-        let ended = self.threads.iter().filter(|(key, _)| has_ended(key));
-        let mut by_use: Vec<(u64, (u32, u32))> = ended.map(|(key, it)| (it.cpu_ns, *key)).collect();
-        by_use.sort_unstable();
-        let excess = by_use.len().saturating_sub(THREAD_ROWS_MAX);
-        for (_, key) in &by_use[..excess] {
-            self.threads.remove(key);
-        }
-        self.ended_left_out += excess as u64;
+    fn add(&mut self, tree: &TreeDelta, threads: &[ThreadFigures]) {
+        self.tree.add(tree);
+        self.threads.add(threads);
     }
 }
 
@@ -132,11 +105,10 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn totals(&self) -> Totals {
         let (did, ends) = (&self.did.tree, ProcessTree::delta(&self.from.tree, &self.to.tree));
-        let system_ns = self.did.system_ns;
         let living_ns = ends.cpu_ns.saturating_sub(ends.ended_cpu_ns);
         Totals {
             cpu_ns: did.cpu_ns,
-            system_ns: (self.length_ns() >= SPLIT_WINDOW_NS).then_some(system_ns.min(did.cpu_ns)),
+            system_ns: (self.length_ns() >= SPLIT_WINDOW_NS).then_some(did.system_ns.min(did.cpu_ns)),
             kernel_thread_cpu_ns: did.kernel_thread_cpu_ns.min(did.cpu_ns),
             // Not the sum's, which has only what no reading saw of them.
             ended_cpu_ns: did.cpu_ns.saturating_sub(living_ns),
@@ -153,21 +125,16 @@ impl Window {
         (self.to.at - self.from.at).as_nanos() as u64
     }
 
-    /// What each thread did, those with most CPU first, and how many more there were.
+    /// What each thread did, those with most CPU first, and how many more there were. A trace knows of those that live.
     pub(super) fn thread_rows(&self, counts: Option<&KernelCounts>) -> (Vec<ThreadFigures>, u64) {
         let traced: HashMap<u32, _> =
             counts.into_iter().flat_map(|counts| &counts.threads).map(|it| (it.tid, it)).collect();
-        let alive = self.to.tree.threads();
-        let mut rows: Vec<ThreadFigures> = self.did.threads.values().cloned().collect();
-        for row in &mut rows {
+        let (mut rows, left_out) = self.did.threads.rows();
+        for row in rows.iter_mut().filter(|row| !row.has_ended) {
             let own = traced.get(&row.tid);
             (row.calls, row.blocked_ns) = (own.map(|it| it.calls), own.map(|it| it.blocked_ns));
-            row.has_ended = !alive.contains(&(row.pid, row.tid));
         }
-        rows.sort_by_key(|row| (std::cmp::Reverse(row.cpu_ns), row.pid, row.tid));
-        let left_out = rows.len().saturating_sub(THREAD_ROWS_MAX) as u64;
-        rows.truncate(THREAD_ROWS_MAX);
-        (rows, left_out + self.did.ended_left_out)
+        (rows, left_out)
     }
 }
 
@@ -259,8 +226,10 @@ impl Subject {
 
     /// Adds up what was done since the last reading: what ends before the next one is in no later reading.
     fn take_in(&mut self, reading: Reading) {
-        self.did.add(&self.last, &reading);
-        self.did_since_glimpse.add(&self.last, &reading);
+        let tree = ProcessTree::delta(&self.last.tree, &reading.tree);
+        let threads = ProcessTree::thread_figures(&self.last.tree, &reading.tree);
+        self.did.add(&tree, &threads);
+        self.did_since_glimpse.add(&tree, &threads);
         self.last = reading;
     }
 
@@ -343,15 +312,6 @@ fn snapshot(pid: u32) -> Result<ProcessTree, WatchError> {
     }
 }
 
-/// See [`Reading::system_ns`].
-fn family_system_ns(tree: &ProcessTree) -> u64 {
-    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    let of_process =
-        |pid: u32| files::read_text(format!("/proc/{pid}/stat")).as_deref().and_then(parse::system_ticks);
-    let ticks = tree.processes.iter().filter_map(|process| of_process(process.pid));
-    ticks.map(|ticks| ticks.saturating_mul(tick_ns)).sum()
-}
-
 /// What it was called with; its name where that may not be read.
 fn command(pid: u32) -> String {
     let words = files::read_text(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -413,7 +373,7 @@ mod tests {
     fn reading(cpu_ns: u64, threads: Vec<ThreadSample>) -> Reading {
         let mut tree = tree(threads);
         tree.processes[0].cpu_ns = cpu_ns;
-        Reading { tree, descriptors: None, at: Instant::now(), system_ns: 0 }
+        Reading { tree, descriptors: None, at: Instant::now() }
     }
 
     fn subject(first: Reading) -> Subject {
@@ -462,63 +422,13 @@ mod tests {
         assert!(notes_of_ended(&did(0, 5)).is_empty(), "a thread's clock may be ahead");
     }
 
-    /// Rows by number: the CPU, and whether the thread ended.
-    fn rows(subject: &Subject) -> Vec<(u32, u64, bool)> {
-        let (rows, left_out) = subject.window().thread_rows(None);
-        assert_eq!(left_out, 0);
-        let mut rows: Vec<_> = rows.iter().map(|row| (row.tid, row.cpu_ns, row.has_ended)).collect();
-        rows.sort_unstable();
-        rows
-    }
-
     #[test]
     fn a_thread_counts_from_the_first_reading_and_a_new_one_from_zero() {
         let mut subject = subject(reading(0, vec![thread(5, 100), thread(6, 900)]));
         subject.take_in(reading(0, vec![thread(5, 150), thread(6, 30), thread(7, 8)]));
-        assert_eq!(rows(&subject), [(5, 50, false), (6, 30, false), (7, 8, false)]);
-    }
-
-    #[test]
-    fn a_thread_that_ended_keeps_its_row_up_to_its_last_reading() {
-        let mut subject = subject(reading(0, vec![thread(5, 100), thread(6, 900)]));
-        subject.take_in(reading(0, vec![thread(5, 150), thread(6, 930), thread(7, 8)]));
-        subject.take_in(reading(0, vec![thread(5, 160)]));
-        assert_eq!(rows(&subject), [(5, 60, false), (6, 30, true), (7, 8, true)]);
-    }
-
-    #[test]
-    fn threads_beyond_the_list_are_counted_and_the_busiest_stay() {
-        let all = (1..=THREAD_ROWS_MAX as u32 + 1_000).map(|tid| thread(tid, u64::from(tid))).collect();
-        let mut subject = subject(reading(0, vec![]));
-        subject.take_in(reading(0, all));
         let (rows, left_out) = subject.window().thread_rows(None);
-        assert_eq!((rows.len(), left_out), (THREAD_ROWS_MAX, 1_000));
-        assert_eq!(rows.iter().map(|row| row.cpu_ns).min(), Some(1_001), "those with least are left out");
-    }
-
-    #[test]
-    fn threads_that_ended_are_kept_in_a_bounded_number() {
-        const BORN: u32 = THREAD_ROWS_MAX as u32;
-        let mut subject = subject(reading(0, vec![thread(5, 0)]));
-        for round in 0..4 {
-            let first = 10 + round * BORN;
-            let mut all: Vec<_> = (first..first + BORN).map(|tid| thread(tid, u64::from(tid))).collect();
-            all.push(thread(5, 0));
-            subject.take_in(reading(0, all));
-            assert!(subject.did.threads.len() <= 2 * THREAD_ROWS_MAX + 1, "round {round}");
-        }
-        let (rows, left_out) = subject.window().thread_rows(None);
-        assert_eq!(rows.len() as u64 + left_out, 1 + 4 * u64::from(BORN));
-        assert!(rows.iter().all(|row| row.tid >= 10 + 3 * BORN), "the busiest are those of the last round");
-    }
-
-    #[test]
-    fn time_in_the_kernel_is_kept_of_children_that_nobody_waited_for() {
-        let mut subject = subject(reading(0, vec![]));
-        for system_ns in [50, 20, 30] {
-            subject.take_in(Reading { system_ns, ..reading(0, vec![]) });
-        }
-        assert_eq!(subject.did.system_ns, 50 + 10);
+        let cpu: Vec<_> = rows.iter().map(|row| (row.tid, row.cpu_ns)).collect();
+        assert_eq!((cpu, left_out), (vec![(5, 50), (6, 30), (7, 8)], 0));
     }
 
     #[test]

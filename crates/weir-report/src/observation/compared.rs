@@ -243,8 +243,9 @@ fn pairs(head: Vec<String>, rows: Vec<Vec<String>>, optional: &[usize]) -> Optio
 }
 
 /// What threads of one name did together.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Named {
+    /// Those that live at the end.
     threads: u64,
     cpu_ns: u64,
     run_delay_ns: u64,
@@ -264,7 +265,7 @@ fn threads(pair: Pair<'_>, language: Language) -> Block {
     for (place, observation) in pair.into_iter().enumerate() {
         for thread in &observation.threads {
             let sum = &mut by_name.entry(&thread.name).or_default()[place];
-            sum.threads += 1;
+            sum.threads += u64::from(!thread.has_ended);
             sum.cpu_ns += thread.cpu_ns;
             sum.run_delay_ns += thread.run_delay_ns;
             sum.voluntary += thread.context_switches_voluntary;
@@ -288,7 +289,7 @@ fn threads(pair: Pair<'_>, language: Language) -> Block {
 }
 
 fn cells_of_threads(observation: &Observation, sum: Named) -> [String; 5] {
-    if sum.threads == 0 {
+    if sum == Named::default() {
         return std::array::from_fn(|_| ABSENT.to_owned());
     }
     let window = Window(observation.window_ns);
