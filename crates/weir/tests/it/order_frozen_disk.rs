@@ -26,7 +26,7 @@ impl<'a> FreezableDisk<'a> {
         };
         let is_there = can("mkfs.ext4", &["-q", "-F", shown(image)])
             && can("mount", &["-o", "loop", shown(image), shown(at)]);
-        let disk = is_there.then_some(Self(at))?;
+        let disk = is_there.then(|| Self(at))?;
         let is_freezable = disk.freeze().is_some();
         is_freezable.then_some(disk)
     }
@@ -92,10 +92,15 @@ fn stop_the_disk(folder: &Path, disk: &FreezableDisk<'_>, driver: &str, level: &
     let frozen = disk.freeze().expect("it could be frozen before");
     client.send(LATE..=LATE);
     expect_nothing_waits(&gateway, &ctl);
+    client.hear_heartbeat();
+    let told_of_late = [b'A', b'J', b'C'].map(|kind| client.numbers(kind).contains(&LATE));
+    assert_eq!(told_of_late, [false; 3], "it is answered before the disk has it");
     drop(frozen);
 
-    client
-        .hear_until("what the kill switch did is told", |client| client.numbers(b'C').len() == OPEN as usize);
+    client.hear_until("what the kill switch did is told", |client| {
+        let cancelled = client.numbers(b'C');
+        (1..=OPEN).all(|number| cancelled.contains(&number))
+    });
     let answered = |client: &Client| client.reason_of(LATE).is_some() || client.numbers(b'C').contains(&LATE);
     client.hear_until("the late order does not live", answered);
     drop(gateway);
