@@ -84,7 +84,7 @@ impl Uring {
                 let read = opcode::Read::new(Fd(file.as_raw_fd()), rest.as_mut_ptr(), count);
                 read.offset(*offset + done as u64).build()
             }
-            Request::Write { file, offset, bytes } => {
+            Request::Write { file, offset, bytes, .. } => {
                 let rest = &bytes[done..];
                 let count = rest.len().min(CALL_BYTES_MAX) as u32;
                 let write = opcode::Write::new(Fd(file.as_raw_fd()), rest.as_ptr(), count);
