@@ -222,6 +222,13 @@ impl File {
     /// around a write that hangs, a helper thread keeps `held` until the call returns, and io_uring for as long as the
     /// process lives.
     ///
+    /// Such a write is one that may hang, so the runtime's thread never tries it. io_uring is told to give it to a
+    /// worker of the kernel's (`IOSQE_ASYNC`). With ext4 the kernel does so anyway. Buffered writes of file systems
+    /// that can do them without waiting (`FMODE_BUF_WASYNC`: XFS since 6.0, Btrfs since 6.1) it tries first, in the
+    /// call that submits them; that is cheaper, and what [`Self::write_at`] has, but before 6.12 the attempt waits
+    /// while the file system is frozen (Linux, `io_uring/rw.c`: `io_write` called `kiocb_start_write`, which sleeps,
+    /// where `io_kiocb_start_write` now only tries).
+    ///
     /// # Errors
     /// As [`Self::write_at`].
     pub async fn write_at_holding(
