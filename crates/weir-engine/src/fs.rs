@@ -7,7 +7,9 @@
 //! An operation belongs to the engine while it is in flight. Dropping its future gives up the answer and nothing else:
 //! a write or a sync that has been begun goes on to its end, and buffers are given back after that. One that still
 //! waits for its turn, because [`Limits::file_operations_max`](crate::Limits) others are in flight, is not begun any
-//! more. A runtime that ends gives up what nobody works on yet, and waits for the rest.
+//! more. A runtime that ends gives up what nobody works on yet, and waits for the rest, though for two seconds at most:
+//! what hangs in a call goes on without it and may take effect late. [`File::write_at_holding`] and [`rename`] keep a
+//! lock until then.
 //!
 //! ```
 //! use weir_engine::{Config, Runtime, fs::{File, OpenOptions}};
@@ -57,7 +59,7 @@ use crate::{
     counters::Counters,
     driver::{
         DriverOps,
-        files::{self, FileOperation, FileResult, Outcome, Request},
+        files::{self, FileOperation, FileResult, Held, Outcome, Request},
     },
     executor::{self, Core, poll_driver},
 };
@@ -210,11 +212,40 @@ impl File {
     /// # Errors
     /// Those of `pwrite(2)`, with a part of the bytes possibly written; `InvalidInput` for an impossible offset.
     pub async fn write_at(&self, offset: u64, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        self.write(offset, bytes, None).await
+    }
+
+    /// The same under a lock.
+    ///
+    /// `held` is dropped when this write can change nothing any more, and not before: who has the lock after that meets
+    /// no write that comes late, also when nobody waits for the answer any more and the runtime has ended. When it ends
+    /// around a write that hangs, a helper thread keeps `held` until the call returns, and io_uring for as long as the
+    /// process lives.
+    ///
+    /// Such a write is one that may hang, so the runtime's thread never tries it. io_uring is told to give it to a
+    /// worker of the kernel's (`IOSQE_ASYNC`). With ext4 the kernel does so anyway. Buffered writes of file systems
+    /// that can do them without waiting (`FMODE_BUF_WASYNC`: XFS since 6.0, Btrfs since 6.1) it tries first, in the
+    /// call that submits them; that is cheaper, and what [`Self::write_at`] has, but before 6.12 the attempt waits
+    /// while the file system is frozen (Linux, `io_uring/rw.c`: `io_write` called `kiocb_start_write`, which sleeps,
+    /// where `io_kiocb_start_write` now only tries).
+    ///
+    /// # Errors
+    /// As [`Self::write_at`].
+    pub async fn write_at_holding(
+        &self,
+        offset: u64,
+        bytes: Vec<u8>,
+        held: Arc<dyn Any + Send + Sync>,
+    ) -> io::Result<Vec<u8>> {
+        self.write(offset, bytes, Some(held)).await
+    }
+
+    async fn write(&self, offset: u64, bytes: Vec<u8>, held: Option<Held>) -> io::Result<Vec<u8>> {
         check(offset, bytes.len() as u64)?;
         if bytes.is_empty() {
             return Ok(bytes);
         }
-        let request = Request::Write { file: Arc::clone(self.descriptor()), offset, bytes };
+        let request = Request::Write { file: Arc::clone(self.descriptor()), offset, bytes, held };
         match FileFuture::new(&self.core, request).await? {
             Outcome::Written(bytes) => Ok(bytes),
             other => unreachable!("a write was answered by {other:?}"),

@@ -201,6 +201,7 @@ conformance! {
     "F13" what_is_opened_below_a_folder_lies_below_it = cases::files::below_folder, Here, 20;
     "F14" a_file_gets_its_room_and_then_its_name = cases::files::room_and_name, Here, 20;
     "F15" what_a_rename_holds_is_let_go_when_the_name_is_there = cases::files::held_by_a_rename, Here, 20;
+    "F16" what_a_write_holds_is_let_go_when_the_bytes_are_there = cases::files::held_by_a_write, Here, 20;
     "29" the_same_script_gives_the_same_transcript = cases::equivalence::random_scripts, Here, 60;
 }
 

@@ -8,8 +8,10 @@
 //! costs a commit nothing. Where no file descriptor is free it is tried again, and waited for if need be: others give
 //! theirs back.
 //!
-//! Whoever may still change names in the folder has the lock: this journal, and a rename that is under way when it is
-//! dropped. Nothing else of a segment that is being made outlives it, and nothing that does could harm the next owner.
+//! Whoever may still write or change names in the folder has the lock: this journal, and each write and rename that is
+//! under way when it is dropped. A disk that stands still may have one finish long after its runtime has ended, at a
+//! place where the next owner would have written meanwhile. A sync, an opening and the reserving of room have no lock:
+//! however late they are, they change nothing of what the next owner has.
 
 use std::{
     any::Any,
@@ -143,7 +145,7 @@ impl Disk {
                 Some(error)
             }
         };
-        let written = segment.file.write_at(offset, bytes).await;
+        let written = segment.file.write_at_holding(offset, bytes, self.hold()).await;
         match refused {
             Some(error) => Err(failed(error)),
             None => written.map_err(failed),
@@ -261,24 +263,28 @@ impl Disk {
             _ => None,
         };
         let header = Header { worker: self.worker, number, bytes: self.segment_bytes };
-        let made = segment::create(&self.directory, header)
+        let made = segment::create(&self.directory, header, self.hold())
             .await
             .map(|file| Segment { number, bytes: header.bytes, path: path.clone(), file })
             .map_err(failed("make it"))?;
         if self.level == Level::Disk {
             self.sync(&made).await?;
         }
-        let lock: Arc<dyn Any + Send + Sync> = match self.lock.clone() {
-            Some(lock) => lock,
-            None => Arc::new(()),
-        };
-        let named = segment::finish(&self.directory, self.worker, number, lock).await;
+        let named = segment::finish(&self.directory, self.worker, number, self.hold()).await;
         named.map_err(failed("name it"))?;
         if let Some(directory) = directory {
             self.allow(Operation::SyncDirectory).await.map_err(failed("sync its folder"))?;
             directory.sync_all().await.map_err(failed("sync its folder"))?;
         }
         Ok(Rc::new(made))
+    }
+
+    /// The lock, for an operation that may outlast the journal.
+    fn hold(&self) -> Arc<dyn Any + Send + Sync> {
+        match self.lock.clone() {
+            Some(lock) => lock,
+            None => Arc::new(()),
+        }
     }
 
     /// Waits for as long as a test holds this up. An error: it is refused, and of a write so many bytes are done.

@@ -124,14 +124,19 @@ fn is_unfinished(name: &str, worker: u16) -> bool {
 }
 
 /// Makes a segment under a name that no recovery looks at: its whole length is reserved, and it is empty but for its
-/// header. Nothing is synced. So a file with a segment's name has a whole header, or is damaged.
+/// header. Nothing is synced. So a file with a segment's name has a whole header, or is damaged. `lock` is the right to
+/// do so, and each write keeps it.
 ///
 /// Everything here is an operation of the engine: no thread of a worker waits for it. A file of that name is not
 /// emptied but written over, so that an opening whose caller is gone does no harm however late the kernel gets to it.
 ///
 /// # Errors
 /// Those of the system; `AlreadyExists` if there is such a segment. Nothing is left behind then.
-pub(super) async fn create(directory: &Path, header: Header) -> io::Result<File> {
+pub(super) async fn create(
+    directory: &Path,
+    header: Header,
+    lock: Arc<dyn Any + Send + Sync>,
+) -> io::Result<File> {
     match File::open(path(directory, header.worker, header.number)).await {
         Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -140,7 +145,7 @@ pub(super) async fn create(directory: &Path, header: Header) -> io::Result<File>
     let unfinished = path_unfinished(directory, header.worker, header.number);
     let options = OpenOptions { read: true, write: true, create: true, ..OpenOptions::default() };
     let file = File::open_with(&unfinished, options).await?;
-    match fill(&file, header).await {
+    match fill(&file, header, lock).await {
         Ok(()) => Ok(file),
         Err(error) => {
             // The first error is the one to tell; the next recovery removes what is left.
@@ -150,15 +155,15 @@ pub(super) async fn create(directory: &Path, header: Header) -> io::Result<File>
     }
 }
 
-async fn fill(file: &File, header: Header) -> io::Result<()> {
+async fn fill(file: &File, header: Header, lock: Arc<dyn Any + Send + Sync>) -> io::Result<()> {
     match file.allocate(header.bytes).await {
         // The file system reserves nothing: a hole of the same length reads the same.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            file.write_at(header.bytes - 1, vec![0]).await?;
+            file.write_at_holding(header.bytes - 1, vec![0], lock.clone()).await?;
         }
         reserved => reserved?,
     }
-    file.write_at(0, header.encode().to_vec()).await.map(drop)
+    file.write_at_holding(0, header.encode().to_vec(), lock).await.map(drop)
 }
 
 /// Gives a segment that was made its name. `lock` is the right to do so, and is kept until it is done.

@@ -12,7 +12,7 @@ pub struct SmallDisk<'a>(&'a Path);
 impl<'a> SmallDisk<'a> {
     pub fn mount(at: &'a Path, options: &str) -> Option<Self> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "none", shown(at)]).output();
-        mounted.is_ok_and(|output| output.status.success()).then_some(Self(at))
+        mounted.is_ok_and(|output| output.status.success()).then(|| Self(at))
     }
 
     pub fn resize(&self, options: &str) {

@@ -58,6 +58,19 @@ impl Client {
         }
     }
 
+    /// Takes in whatever has come, up to a heartbeat at least.
+    pub fn hear_heartbeat(&mut self) {
+        let mut is_there = false;
+        while !is_there {
+            let take = |kind: u8, payload: &[u8]| {
+                is_there |= kind == b'H';
+                (kind == SEQUENCED).then(|| payload.to_vec())
+            };
+            let taken = self.session.read(take).expect("the connection goes on");
+            self.stream.extend(taken);
+        }
+    }
+
     /// The orders of the messages of this kind, as they came.
     pub fn numbers(&self, kind: u8) -> Vec<u32> {
         let of_kind = self.stream.iter().filter(|raw| raw[0] == kind);

@@ -1,10 +1,17 @@
 //! A gateway whose disk takes nothing for a while: at each level of its journal, orders wait for the disk, and logins,
-//! heartbeats and the kill switch do not.
+//! heartbeats and the kill switch do not. A journal that is dropped meanwhile stays locked until its write is over.
 
-use std::{path::Path, process::Command};
+use std::{fs::File, path::Path, process::Command};
+
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
+use weir_engine::{Config, Driver, Runtime, time::yield_now};
+use weir_servers::journal::{self, Journal, JournalConfig, Level};
 
 use super::{
-    harness::{folder, shown, socket_folder, weir},
+    harness::{folder, shown, socket_folder, until, weir},
     order_client::Client,
     order_kill::{Node, Session, drivers},
 };
@@ -26,7 +33,7 @@ impl<'a> FreezableDisk<'a> {
         };
         let is_there = can("mkfs.ext4", &["-q", "-F", shown(image)])
             && can("mount", &["-o", "loop", shown(image), shown(at)]);
-        let disk = is_there.then_some(Self(at))?;
+        let disk = is_there.then(|| Self(at))?;
         let is_freezable = disk.freeze().is_some();
         is_freezable.then_some(disk)
     }
@@ -92,14 +99,88 @@ fn stop_the_disk(folder: &Path, disk: &FreezableDisk<'_>, driver: &str, level: &
     let frozen = disk.freeze().expect("it could be frozen before");
     client.send(LATE..=LATE);
     expect_nothing_waits(&gateway, &ctl);
+    client.hear_heartbeat();
+    let told_of_late = [b'A', b'J', b'C'].map(|kind| client.numbers(kind).contains(&LATE));
+    assert_eq!(told_of_late, [false; 3], "it is answered before the disk has it");
     drop(frozen);
 
-    client
-        .hear_until("what the kill switch did is told", |client| client.numbers(b'C').len() == OPEN as usize);
+    client.hear_until("what the kill switch did is told", |client| {
+        let cancelled = client.numbers(b'C');
+        (1..=OPEN).all(|number| cancelled.contains(&number))
+    });
     let answered = |client: &Client| client.reason_of(LATE).is_some() || client.numbers(b'C').contains(&LATE);
     client.hear_until("the late order does not live", answered);
     drop(gateway);
     std::fs::remove_dir_all(&ours).expect("the next journal needs its room");
+}
+
+/// Whether a thread that this process has for its files, or the kernel for it, is in a call that nothing interrupts.
+fn a_write_stands_still() -> bool {
+    let threads = std::fs::read_dir("/proc/self/task").expect("/proc is there");
+    threads.flatten().any(|thread| {
+        // Nothing, if it has just ended.
+        let line = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let fields = line.split_once(" (").and_then(|(_, rest)| rest.rsplit_once(") "));
+        fields.is_some_and(|(name, rest)| {
+            (name.starts_with("weir-file") || name.starts_with("iou-wrk")) && rest.starts_with('D')
+        })
+    })
+}
+
+/// The runtime ends with a write of its journal in the kernel.
+fn drop_a_journal_that_writes(at: &Path, disk: &FreezableDisk<'_>, driver: Driver) {
+    let directory = at.join(format!("dropped-{driver}"));
+    let runtime = Runtime::new(&Config::with_driver(driver)).expect("it ran before");
+    let journal = runtime.block_on(async {
+        let recovered = journal::recover(&directory, 0, &mut |_, _| Ok(())).expect("it is empty");
+        let config =
+            JournalConfig { segment_bytes: 1 << 20, ..JournalConfig::new(directory.clone(), 0, Level::Os) };
+        let journal = Journal::open(config, &recovered).await.expect("there is room");
+        journal.start();
+        let (first, _) = journal.append(b'S', 1, 0, &[b"first"]).expect("there is room");
+        journal.committed(first).await.expect("the disk works");
+        journal
+    });
+    // Only read: making or writing a file would wait for the disk.
+    let file = File::open(directory.join("worker-00000.lock")).expect("it is there");
+    let lock = || flock(&file, FlockOperation::NonBlockingLockExclusive);
+
+    let frozen = disk.freeze().expect("it could be frozen before");
+    runtime.block_on(async {
+        journal.append(b'S', 1, 0, &[b"late"]).expect("there is room");
+        for _ in 0..10 {
+            yield_now().await;
+        }
+    });
+    until("the write", a_write_stands_still);
+    drop((journal, runtime));
+    assert_eq!(lock(), Err(Errno::WOULDBLOCK), "the next owner would write where this one still does");
+    drop(frozen);
+
+    if driver == Driver::Uring {
+        // What the kernel may still use stays for as long as the process.
+        return assert_eq!(lock(), Err(Errno::WOULDBLOCK));
+    }
+    until("the end of the write", || lock().is_ok());
+    flock(&file, FlockOperation::Unlock).expect("it is ours");
+    let recovered = journal::recover(&directory, 0, &mut |_, _| Ok(())).expect("it is whole");
+    assert_eq!(recovered.records, 2);
+}
+
+#[test]
+fn a_journal_stays_locked_while_a_write_outlives_its_runtime() {
+    let folder = folder("journal-frozen-disk");
+    let at = folder.join("disk");
+    std::fs::create_dir(&at).expect("a folder can be made");
+    let Some(disk) = FreezableDisk::mount(&folder.join("image"), &at) else {
+        println!("skipped: a disk that can be frozen needs root, loop devices, mkfs.ext4 and fsfreeze");
+        return;
+    };
+    let there = drivers();
+    for driver in [Driver::Epoll, Driver::Uring].into_iter().filter(|driver| there.contains(&driver.name())) {
+        println!("{driver}");
+        drop_a_journal_that_writes(&at, &disk, driver);
+    }
 }
 
 #[test]

@@ -56,6 +56,12 @@ fn setting<'u>(unit: &'u str, key: &str) -> &'u str {
     values.next().unwrap_or_else(|| panic!("it sets no {key}"))
 }
 
+/// A setting in whole seconds.
+fn seconds(unit: &str, key: &str) -> u32 {
+    let text = setting(unit, key);
+    text.strip_suffix('s').and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{key}: {text}"))
+}
+
 /// What the profile answers a call with that has no arguments it minds; `None` where it is in no rule without any.
 fn answer<'p>(profile: &'p Value, call: &str) -> Option<&'p Value> {
     let rules = profile["syscalls"].as_array().expect("rules");
@@ -133,8 +139,19 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
     assert!(!server.lines().any(refuses), "openat2");
     assert_eq!(setting(&server, "User"), "weir-%i");
     // What is said there of draining: the default is below it.
-    let stop_s: u32 = setting(&server, "TimeoutStopSec").trim_end_matches('s').parse().expect("seconds");
-    assert!(stop_s > 5, "--drain-limit is 5 s unless it is given");
+    assert!(seconds(&server, "TimeoutStopSec") > 5, "--drain-limit is 5 s unless it is given");
+}
+
+#[test]
+fn a_server_is_tried_again_for_a_while_whatever_ended_it_and_not_for_ever() {
+    let unit = packaging("weir@.service");
+    assert_eq!(setting(&unit, "Restart"), "on-failure");
+    // No exit code is that of mistakes alone: a name that cannot be looked up at boot ends a server with 2.
+    assert!(!unit.lines().any(|line| line.starts_with("RestartPreventExitStatus=")));
+    let (pause_s, span_s) = (seconds(&unit, "RestartSec"), seconds(&unit, "StartLimitIntervalSec"));
+    let starts: u32 = setting(&unit, "StartLimitBurst").parse().expect("a number");
+    assert!(starts * pause_s >= 60, "what passes within a minute");
+    assert!(2 * starts * pause_s < span_s, "a server that ends within a second reaches the limit");
 }
 
 #[test]

@@ -51,6 +51,10 @@ const RESOLVE_TRIES_MAX: usize = 4;
 const PATH_ERRORS: [Errno; 6] =
     [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::XDEV, Errno::LOOP, Errno::NAMETOOLONG];
 
+/// The caller's, dropped when the operation can change nothing any more, and not before: whoever performs it keeps this
+/// until the last call has returned.
+pub(crate) type Held = Arc<dyn Any + Send + Sync>;
+
 /// One operation.
 #[derive(Debug)]
 pub(crate) enum Request {
@@ -72,6 +76,7 @@ pub(crate) enum Request {
         file: Arc<OwnedFd>,
         offset: u64,
         bytes: Vec<u8>,
+        held: Option<Held>,
     },
     Sync {
         file: Arc<OwnedFd>,
@@ -85,8 +90,7 @@ pub(crate) enum Request {
     Rename {
         from: CString,
         to: CString,
-        /// The caller's; dropped when the names are what they will be.
-        held: Arc<dyn Any + Send + Sync>,
+        held: Held,
     },
 }
 
@@ -167,7 +171,7 @@ pub(crate) fn perform(request: Request, counters: &Counters) -> io::Result<Outco
             bytes.truncate(count);
             Ok(Outcome::Read(bytes))
         }
-        Request::Write { file, offset, bytes } => {
+        Request::Write { file, offset, bytes, held: _held } => {
             let mut done = 0;
             while done < bytes.len() {
                 match again(counters, || rustix::io::pwrite(&file, &bytes[done..], offset + done as u64))? {

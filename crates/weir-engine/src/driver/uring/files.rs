@@ -2,7 +2,7 @@
 //!
 //! All of them exist since 5.11, the oldest kernel this driver runs on, so no step of the ladder lacks one. A
 //! path that is in memory is opened, and bytes that are in the page cache are read, while the kernel takes the
-//! submission; for everything else it has workers.
+//! submission; for everything else it has workers. A write that holds something is theirs from the start.
 
 use std::{
     io,
@@ -13,6 +13,7 @@ use std::{
 
 use io_uring::{
     opcode,
+    squeue::Flags,
     types::{Fd, FsyncFlags, OpenHow},
 };
 use rustix::{
@@ -84,11 +85,13 @@ impl Uring {
                 let read = opcode::Read::new(Fd(file.as_raw_fd()), rest.as_mut_ptr(), count);
                 read.offset(*offset + done as u64).build()
             }
-            Request::Write { file, offset, bytes } => {
+            Request::Write { file, offset, bytes, held } => {
                 let rest = &bytes[done..];
                 let count = rest.len().min(CALL_BYTES_MAX) as u32;
                 let write = opcode::Write::new(Fd(file.as_raw_fd()), rest.as_ptr(), count);
-                write.offset(*offset + done as u64).build()
+                // See `File::write_at_holding`.
+                let flags = if held.is_some() { Flags::ASYNC } else { Flags::empty() };
+                write.offset(*offset + done as u64).build().flags(flags)
             }
             Request::Sync { file, data_only } => {
                 let flags = if *data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };

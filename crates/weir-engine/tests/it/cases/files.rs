@@ -5,10 +5,11 @@ use std::{
     fs,
     future::Future,
     os::unix::fs::symlink,
+    path::{Path, PathBuf},
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     task::Poll,
 };
@@ -291,16 +292,30 @@ pub fn room_and_name(rig: &mut Rig) {
     assert!(taken.bytes().starts_with(b"head") && !scratch.path().exists());
 }
 
-/// Says when it is let go whether a file had its name then.
+/// Says when it is let go how long a file was then.
 struct Held {
-    named: std::path::PathBuf,
-    was_there: Arc<AtomicBool>,
+    path: PathBuf,
+    bytes_then: Arc<AtomicU64>,
+}
+
+/// Until it is let go.
+const STILL_HELD: u64 = u64::MAX;
+
+/// Of one that is not there, zero.
+fn bytes_of(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |found| found.len())
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.was_there.store(self.named.exists(), Ordering::Relaxed);
+        self.bytes_then.store(bytes_of(&self.path), Ordering::Relaxed);
     }
+}
+
+/// What is to be held, and what it says when it is let go.
+fn held(path: &Path) -> (Arc<Held>, Arc<AtomicU64>) {
+    let bytes_then = Arc::new(AtomicU64::new(STILL_HELD));
+    (Arc::new(Held { path: path.to_owned(), bytes_then: Arc::clone(&bytes_then) }), bytes_then)
 }
 
 /// Nobody waits for a rename, and its runtime ends: what it holds is let go when the name is there, or when it is known
@@ -309,18 +324,38 @@ pub fn held_by_a_rename(rig: &mut Rig) {
     for round in 0..rig.size(20, 500) {
         let scratch = Scratch::with(&mut rig.random, b"x");
         let named = Scratch::new(&mut rig.random);
-        let was_there = Arc::new(AtomicBool::new(false));
-        let held = Held { named: named.path().to_owned(), was_there: Arc::clone(&was_there) };
+        let (held, bytes_then) = held(named.path());
         let runtime = rig.runtime();
         runtime.block_on(async {
-            let mut rename = Box::pin(files::rename(scratch.path(), named.path(), Arc::new(held)));
+            let mut rename = Box::pin(files::rename(scratch.path(), named.path(), held));
             drop(poll_once(&mut rename).await);
             for _ in 0..round % 3 {
                 time::yield_now().await;
             }
         });
         drop(runtime);
-        assert_eq!(was_there.load(Ordering::Relaxed), named.path().exists());
+        assert_eq!(bytes_then.load(Ordering::Relaxed), bytes_of(named.path()));
+    }
+}
+
+/// The same of a write that takes its time: what it holds is let go when the bytes are there, or when it is known that
+/// they will not be.
+pub fn held_by_a_write(rig: &mut Rig) {
+    const LENGTH: usize = 1 << 20;
+    for round in 0..rig.size(20, 500) {
+        let scratch = Scratch::with(&mut rig.random, b"");
+        let (held, bytes_then) = held(scratch.path());
+        let runtime = rig.runtime();
+        runtime.block_on(async {
+            let file = File::open_with(scratch.path(), BOTH).await.expect("it is there");
+            let mut write = Box::pin(file.write_at_holding(0, vec![7; LENGTH], held));
+            drop(poll_once(&mut write).await);
+            for _ in 0..round % 3 {
+                time::yield_now().await;
+            }
+        });
+        drop(runtime);
+        assert_eq!(bytes_then.load(Ordering::Relaxed), bytes_of(scratch.path()));
     }
 }
 
